@@ -1,0 +1,192 @@
+"""The five types of content, and the few bytes that an index holds for each.
+
+An index value is 1 byte type, 16 bytes content id, 16 bytes digest, beside the id of the object with the content itself.
+Listing and conflict checks need no more than that. Content is compared by its digest, never by the object's id: a copy is equal.
+The content id stands only there; objects are stored without it, and get it back when they are read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from headwater.errors import RefusedError, UnreadableError
+from headwater.index import Value
+from headwater.store import ObjectId, StoredObject, object_type
+
+__all__ = [
+    "Content",
+    "ContentType",
+    "ContentValue",
+    "DeltaLakeTable",
+    "IcebergTable",
+    "IcebergView",
+    "Namespace",
+    "Udf",
+    "content_digest",
+    "content_type_of",
+    "type_text",
+    "with_id",
+    "without_id",
+]
+
+NO_SNAPSHOT = -1
+_DATA_BYTES = 1 + 16 + 16
+
+
+class ContentType(IntEnum):
+    """The type byte of an index value."""
+
+    ICEBERG_TABLE = 1
+    DELTA_LAKE_TABLE = 2
+    ICEBERG_VIEW = 3
+    NAMESPACE = 4
+    UDF = 5
+
+
+class _Content(StoredObject, frozen=True, kw_only=True, omit_defaults=True):
+    """``id`` is given by the catalog: None in what is to be created, set in everything that was read."""
+
+    id: UUID | None = None
+
+
+@object_type("iceberg-table")
+class IcebergTable(_Content):
+    """An Iceberg table. ``snapshot_id`` -1 is a table without a snapshot."""
+
+    metadata_location: str
+    snapshot_id: int = NO_SNAPSHOT
+    schema_id: int = 0
+    spec_id: int = 0
+    sort_order_id: int = 0
+    table_uuid: str | None = None
+
+
+@object_type("delta-table")
+class DeltaLakeTable(_Content):
+    """A Delta Lake table."""
+
+    metadata_location_history: tuple[str, ...] = ()
+    checkpoint_location_history: tuple[str, ...] = ()
+    last_checkpoint: str | None = None
+
+
+@object_type("iceberg-view")
+class IcebergView(_Content):
+    """An Iceberg view. ``sql_text`` and ``dialect`` come from old clients and are only kept."""
+
+    metadata_location: str
+    version_id: int = 0
+    schema_id: int = 0
+    sql_text: str | None = None
+    dialect: str | None = None
+
+
+@object_type("namespace")
+class Namespace(_Content):
+    """What other contents stand under; its elements are its key's."""
+
+    properties: dict[str, str] = {}
+
+
+@object_type("udf")
+class Udf(_Content):
+    """A user-defined function. ``sql_text`` and ``dialect`` come from old clients and are only kept."""
+
+    metadata_location: str
+    version_id: str = ""
+    signature_id: str = ""
+    sql_text: str | None = None
+    dialect: str | None = None
+
+
+Content = IcebergTable | DeltaLakeTable | IcebergView | Namespace | Udf
+_C = TypeVar("_C", IcebergTable, DeltaLakeTable, IcebergView, Namespace, Udf)
+
+_TYPES: dict[type[StoredObject], ContentType] = {
+    IcebergTable: ContentType.ICEBERG_TABLE,
+    DeltaLakeTable: ContentType.DELTA_LAKE_TABLE,
+    IcebergView: ContentType.ICEBERG_VIEW,
+    Namespace: ContentType.NAMESPACE,
+    Udf: ContentType.UDF,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ContentValue:
+    """What an index says about one content. ``type`` may be a number that only a newer release knows."""
+
+    type: ContentType | int
+    content_id: UUID
+    digest: bytes
+    object_id: ObjectId
+
+    def encode(self) -> Value:
+        return Value(self.object_id, bytes([self.type]) + self.content_id.bytes + self.digest)
+
+    @classmethod
+    def decode(cls, value: Value) -> ContentValue:
+        """The reverse of ``encode``.
+
+        raises        UnreadableError when the value has another length or no object
+        """
+        data = bytes(value.data)
+        if len(data) != _DATA_BYTES or value.object_id is None:
+            raise UnreadableError(
+                f"index value of {len(data)} bytes and object {value.object_id} is no content: {_DATA_BYTES} bytes and an object"
+            )
+        number = data[0]
+        known = ContentType(number) if number in _KNOWN else number
+        return cls(known, UUID(bytes=data[1:17]), data[17:], value.object_id)
+
+    def has_content_of(self, other: ContentValue) -> bool:
+        """The same content: type, content id and digest; where the copies are stored does not count."""
+        return (self.type, self.content_id, self.digest) == (other.type, other.content_id, other.digest)
+
+
+_KNOWN = frozenset(ContentType)
+
+
+def content_type_of(content: Content) -> ContentType:
+    try:
+        return _TYPES[type(content)]
+    except KeyError:
+        names = ", ".join(cls.__name__ for cls in _TYPES)
+        raise RefusedError(f"{type(content).__name__} is no content: use one of {names}") from None
+
+
+def content_digest(content: Content) -> bytes:
+    """16 bytes of BLAKE2b over the type and the canonical value: JSON with sorted names, without the id and without what is default.
+
+    A field that a later release adds changes no digest as long as it has its default.
+    """
+    canonical = json.dumps(_plain(content), sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(bytes([content_type_of(content)]) + canonical.encode(), digest_size=16).digest()
+
+
+def with_id(content: _C, content_id: UUID) -> _C:
+    return msgspec.structs.replace(content, id=content_id)
+
+
+def without_id(content: _C) -> _C:
+    return content if content.id is None else msgspec.structs.replace(content, id=None)
+
+
+def type_text(kind: ContentType | int) -> str:
+    return kind.name if isinstance(kind, ContentType) else f"type {kind}"
+
+
+def _plain(content: Content) -> dict[str, Any]:
+    plain: dict[str, Any] = {}
+    for field in msgspec.structs.fields(content):
+        value = getattr(content, field.name)
+        default = field.default_factory() if field.default_factory is not msgspec.NODEFAULT else field.default
+        if field.name != "id" and value != default:
+            plain[field.name] = value
+    return plain

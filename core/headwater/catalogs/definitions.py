@@ -1,0 +1,136 @@
+"""What a realm knows about a catalog: an immutable definition, replaced as a whole with every change."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from enum import StrEnum
+from typing import Literal, Required, TypedDict
+
+import msgspec
+
+from headwater.clock import Micros
+from headwater.errors import RefusedError
+from headwater.store import StoredObject, object_type
+
+__all__ = [
+    "CatalogChanges",
+    "CatalogDefinition",
+    "CatalogFields",
+    "CatalogGrants",
+    "CatalogManager",
+    "CatalogRole",
+    "CatalogState",
+    "ImportSpec",
+    "check_catalog_name",
+]
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+
+
+class CatalogState(StrEnum):
+    ACTIVE = "ACTIVE"
+    DELETED = "DELETED"
+
+
+class CatalogManager(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The resource that looks after a catalog."""
+
+    cluster: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class ImportSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One import of tables that already lie somewhere.
+
+    locations     prefixes to be searched
+    mode          ``once`` per content of this specification, or ``sync`` with every run
+    schedule      a cron expression, for ``sync``
+    include       patterns of table keys; none means all
+    exclude       patterns of table keys that are left out all the same
+    """
+
+    name: str
+    locations: tuple[str, ...] = ()
+    mode: Literal["once", "sync"] = "once"
+    schedule: str | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    def digest(self) -> str:
+        """Equal for equal specifications, whatever the release that wrote them: 32 hex digits over all that is not default."""
+        plain = json.dumps(msgspec.to_builtins(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.blake2b(plain.encode(), digest_size=16).hexdigest()
+
+
+class CatalogChanges(TypedDict, total=False):
+    """The fields of a catalog that a caller may change."""
+
+    base_location: str
+    allowed_locations: tuple[str, ...]
+    default_branch: str
+    properties: dict[str, str]
+    imports: tuple[ImportSpec, ...]
+    imported: dict[str, str]
+    manager: CatalogManager | None
+    deletion_policy: Literal["Retain", "Purge"]
+    deletion_protection: bool
+
+
+class CatalogFields(CatalogChanges, total=False):
+    """The fields of a catalog that a caller chooses when it is created."""
+
+    base_location: Required[str]
+
+
+@object_type("catalog")
+class CatalogDefinition(StoredObject):
+    """One catalog of a realm.
+
+    id            16 hex digits, never used again; a catalog of the same name created later has another
+    imported      names of imports that were done, each with the digest of the specification that was followed
+    """
+
+    id: str
+    name: str
+    state: CatalogState = CatalogState.ACTIVE
+    base_location: str = ""
+    allowed_locations: tuple[str, ...] = ()
+    default_branch: str = "main"
+    properties: dict[str, str] = {}
+    imports: tuple[ImportSpec, ...] = ()
+    imported: dict[str, str] = {}
+    created: Micros = Micros(0)
+    updated: Micros = Micros(0)
+    manager: CatalogManager | None = None
+    deletion_policy: Literal["Retain", "Purge"] = "Retain"
+    deletion_protection: bool = False
+
+
+@object_type("catalog-role")
+class CatalogRole(StoredObject):
+    """A role within one catalog."""
+
+    name: str
+    created: Micros = Micros(0)
+    properties: dict[str, str] = {}
+
+
+@object_type("catalog-grants")
+class CatalogGrants(StoredObject):
+    """What a role of a catalog may do with the catalog."""
+
+    role: str
+    privileges: tuple[str, ...] = ()
+
+
+def check_catalog_name(name: str) -> None:
+    """Whether a catalog may have this name.
+
+    raises        RefusedError that says what would be right
+    """
+    if not _NAME.fullmatch(name):
+        raise RefusedError(f"{name!r} is not a catalog name: use 1 to 128 of the characters A-Z a-z 0-9 _ -")

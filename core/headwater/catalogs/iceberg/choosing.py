@@ -1,0 +1,217 @@
+"""Which metadata file of a directory is the latest, by evidence that is stated, or a refusal. Never a guess."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headwater.catalogs.iceberg.grouping import File
+from headwater.catalogs.iceberg.names import HINT_NAME, MetadataName, Scheme, parse_name
+from headwater.catalogs.iceberg.outcomes import QuarantineCode, Rule, UnfitError
+
+__all__ = ["Choice", "Contest", "Lineage", "lineage_of", "narrow", "settle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The latest metadata file, the rule that decided, and what was seen on the way."""
+
+    file: File
+    rule: Rule
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Names alone do not decide: whoever has the contents of ``to_read`` calls ``settle``.
+
+    contenders    of which one is the latest
+    favourite     the one that the names speak for, if they do
+    rivals        files written after the favourite though their number is lower: a sign of a second table in the folder
+    """
+
+    contenders: tuple[File, ...]
+    evidence: tuple[str, ...]
+    favourite: Choice | None = None
+    rivals: tuple[File, ...] = ()
+
+    @property
+    def to_read(self) -> tuple[File, ...]:
+        return tuple(dict.fromkeys((*self.contenders, *self.rivals)))
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Of one metadata file: its table, and the names of the files before it."""
+
+    uuid: str | None
+    ancestors: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    file: File
+    name: MetadataName
+
+
+@dataclass(frozen=True, slots=True)
+class _Hint:
+    """What ``version-hint.text`` says: a number or a stem, and the candidates that answer to it."""
+
+    text: str
+    number: int
+    matches: tuple[_Candidate, ...]
+
+
+def narrow(files: Sequence[File], hint: bytes | None = None) -> Choice | Contest:
+    """The latest of a directory's metadata files as far as names and the version hint tell.
+
+    The highest number wins within a naming scheme. A version hint confirms it; one that is behind is followed forward as long
+    as the next number exists, as Hadoop tables are read. Everything else is a contest: equal numbers, two schemes, a hint with
+    a gap after it, files without numbers, and a lower number that was written last.
+
+    files         at least one, all with names of table metadata
+    hint          content of ``version-hint.text``
+    raises        UnfitError with HINT_AHEAD when the hint names a later version than there is: the newest metadata is missing
+    """
+    candidates = [_Candidate(file, name) for file in files if (name := parse_name(file.name))]
+    evidence = [f"{len(candidates)} metadata file{'s' if len(candidates) != 1 else ''}"]
+    tops = _tops(candidates, evidence)
+    hinted = _read_hint(hint, candidates, evidence)
+    if hinted and not hinted.matches:
+        _refuse_ahead(hinted, tops)
+        evidence.append(f"{HINT_NAME} says {hinted.text}, which is gone: passed over")
+        hinted = None
+    contest = _by_hint(hinted, tops, candidates, evidence) if hinted else _by_number(tops, candidates, evidence)
+    rivals = _rivals(contest.favourite, candidates) if contest.favourite else ()
+    if contest.favourite and not rivals:
+        return contest.favourite
+    return replace(contest, rivals=rivals)
+
+
+def settle(contest: Contest, lineages: Mapping[str, Lineage]) -> Choice:
+    """The latest by the files' own metadata logs: the one contender whose log holds all the others.
+
+    lineages      by path, for every contender; rivals that could not be read may be absent
+    raises        UnfitError with AMBIGUOUS or TWO_TABLES
+    """
+    choice = contest.favourite or _by_log(contest, lineages)
+    own = lineages.get(choice.file.path)
+    evidence = list(choice.evidence)
+    for rival in contest.rivals:
+        other = lineages.get(rival.path)
+        if own and other and own.uuid != other.uuid:
+            raise UnfitError(
+                QuarantineCode.TWO_TABLES,
+                f"{choice.file.path} has the highest number, but {rival.name} was written later and is of another table"
+                f" ({other.uuid}, not {own.uuid}): move the files of the table that is gone elsewhere",
+            )
+        evidence.append(f"{rival.name} was written later, but is of the same table and has a lower number")
+    return replace(choice, evidence=tuple(evidence))
+
+
+def lineage_of(document: Mapping[str, Any]) -> Lineage:
+    """What ``settle`` needs of a metadata file; malformed log entries count as absent."""
+    log = document.get("metadata-log")
+    entries = [entry.get("metadata-file") for entry in log if isinstance(entry, dict)] if isinstance(log, list) else []
+    uuid = document.get("table-uuid")
+    names = frozenset(entry.rpartition("/")[2] for entry in entries if isinstance(entry, str))
+    return Lineage(uuid if isinstance(uuid, str) else None, names)
+
+
+def _tops(candidates: Sequence[_Candidate], evidence: list[str]) -> list[_Candidate]:
+    """The files with the highest number of each scheme; files without number count only when there are no others."""
+    numbered = [candidate for candidate in candidates if candidate.name.number >= 0]
+    if not numbered:
+        return list(candidates)
+    if len(numbered) < len(candidates):
+        evidence.append(f"{len(candidates) - len(numbered)} without a number: passed over as never committed")
+    highest: dict[Scheme, int] = {}
+    for candidate in numbered:
+        highest[candidate.name.scheme] = max(highest.get(candidate.name.scheme, -1), candidate.name.number)
+    return [candidate for candidate in numbered if candidate.name.number == highest[candidate.name.scheme]]
+
+
+def _read_hint(hint: bytes | None, candidates: Sequence[_Candidate], evidence: list[str]) -> _Hint | None:
+    if hint is None:
+        return None
+    text = hint.decode("utf-8-sig", "replace").strip()
+    if text.isascii() and text.isdigit() and len(text) < 19:
+        number = int(text)
+        matches = [candidate for candidate in candidates if candidate.name.number == number]
+        return _Hint(text, number, tuple(candidate for candidate in matches if _is_hadoop(candidate)) or tuple(matches))
+    stem = parse_name(text) or parse_name(f"{text}.metadata.json")
+    if stem is None or not text:
+        evidence.append(f"{HINT_NAME} says {text[:40]!r}, which is no version: passed over")
+        return None
+    return _Hint(text, stem.number, tuple(candidate for candidate in candidates if candidate.name.stem == stem.stem))
+
+
+def _refuse_ahead(hint: _Hint, tops: Sequence[_Candidate]) -> None:
+    highest = max(candidate.name.number for candidate in tops)
+    if hint.number > highest:
+        newest = max(tops, key=lambda candidate: candidate.name.number).file
+        raise UnfitError(
+            QuarantineCode.HINT_AHEAD,
+            f"{HINT_NAME} says {hint.text}, but the latest file is {newest.path}: restore the missing one, or correct the hint",
+        )
+
+
+def _by_hint(hint: _Hint, tops: Sequence[_Candidate], candidates: Sequence[_Candidate], evidence: list[str]) -> Contest:
+    evidence.append(f"{HINT_NAME} says {hint.text}")
+    rivals_of_hint = [top for top in tops if top not in hint.matches]
+    if not rivals_of_hint or (len(hint.matches) == 1 and all(_is_tie(top, hint.matches[0]) for top in rivals_of_hint)):
+        return _contest(hint.matches, Rule.VERSION_HINT, evidence)
+    if len(tops) == 1 and _rolls_forward(hint, tops[0], candidates):
+        evidence.append(f"every version from there to {tops[0].name.number} is there")
+        return _contest(tops, Rule.ROLLED_FORWARD, evidence)
+    evidence.append(f"the hint and {', '.join(top.file.name for top in rivals_of_hint)} disagree")
+    return Contest(tuple(dict.fromkeys(candidate.file for candidate in (*hint.matches, *tops))), tuple(evidence))
+
+
+def _by_number(tops: Sequence[_Candidate], candidates: Sequence[_Candidate], evidence: list[str]) -> Contest:
+    return _contest(tops, Rule.ONLY_FILE if len(candidates) == 1 else Rule.HIGHEST_NUMBER, evidence)
+
+
+def _contest(contenders: Sequence[_Candidate], rule: Rule, evidence: list[str]) -> Contest:
+    files = tuple(candidate.file for candidate in contenders)
+    favourite = Choice(files[0], rule, tuple(evidence)) if len(files) == 1 else None
+    return Contest(files, tuple(evidence), favourite)
+
+
+def _rolls_forward(hint: _Hint, top: _Candidate, candidates: Sequence[_Candidate]) -> bool:
+    numbers = {candidate.name.number for candidate in candidates if _is_hadoop(candidate)}
+    return _is_hadoop(top) and numbers.issuperset(range(hint.number, top.name.number + 1))
+
+
+def _rivals(favourite: Choice, candidates: Sequence[_Candidate]) -> tuple[File, ...]:
+    """The file written last, when it is not the favourite: a table created again in its old folder starts from low numbers."""
+    numbered = [candidate.file for candidate in candidates if candidate.name.number >= 0]
+    latest = max(numbered, key=lambda file: file.mtime, default=favourite.file)
+    return (latest,) if latest.mtime > favourite.file.mtime > 0 else ()
+
+
+def _by_log(contest: Contest, lineages: Mapping[str, Lineage]) -> Choice:
+    contenders = contest.contenders
+    heads = [
+        file
+        for file in contenders
+        if not any(file.name in lineages[other.path].ancestors for other in contenders if other != file)
+    ]
+    if len(heads) != 1:
+        names = ", ".join(file.name for file in heads or contenders)
+        raise UnfitError(
+            QuarantineCode.AMBIGUOUS,
+            f"{contenders[0].path.rpartition('/')[0]}: {names} could each be the latest ({'; '.join(contest.evidence)}), and"
+            " no metadata log tells: move those that were never committed elsewhere",
+        )
+    return Choice(heads[0], Rule.METADATA_LOG, (*contest.evidence, f"its log holds {len(contenders) - 1} other contender(s)"))
+
+
+def _is_hadoop(candidate: _Candidate) -> bool:
+    return candidate.name.scheme is Scheme.HADOOP
+
+
+def _is_tie(one: _Candidate, other: _Candidate) -> bool:
+    return one.name.scheme is other.name.scheme and one.name.number == other.name.number

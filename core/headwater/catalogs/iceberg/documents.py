@@ -1,0 +1,62 @@
+"""From the bytes of a metadata file to its JSON object."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import msgspec
+
+from headwater.catalogs.iceberg.outcomes import QuarantineCode, UnfitError
+
+__all__ = ["MAX_BYTES", "decode"]
+
+MAX_BYTES = 256 * 1024 * 1024
+"""The largest metadata that is read, packed or unpacked: beyond it a file is an attack or a mistake."""
+
+_GZIP = b"\x1f\x8b"
+_UNREAD_CODECS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
+
+
+def decode(data: bytes, *, path: str) -> dict[str, Any]:
+    """The JSON object in a metadata file; gzip is told by the content, whatever the name says.
+
+    raises        UnfitError with CORRUPT, UNKNOWN_CODEC or TOO_LARGE
+    """
+    if not data:
+        raise UnfitError(
+            QuarantineCode.CORRUPT, f"{path} is empty: restore it from a backup, or remove it if it was never committed"
+        )
+    for magic, codec in _UNREAD_CODECS.items():
+        if data.startswith(magic):
+            raise UnfitError(
+                QuarantineCode.UNKNOWN_CODEC, f"{path} is packed with {codec}: only gzip and plain JSON are read, rewrite it"
+            )
+    text = _unpacked(data, path) if data.startswith(_GZIP) else data
+    try:
+        document = msgspec.json.decode(text.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
+        raise UnfitError(
+            QuarantineCode.CORRUPT,
+            f"{path} ({len(data)} bytes) is no JSON ({fault}): restore it from a backup, or remove it if never committed",
+        ) from fault
+    if not isinstance(document, dict):
+        raise UnfitError(
+            QuarantineCode.CORRUPT, f"{path} holds a JSON {type(document).__name__}, not an object: restore it from a backup"
+        )
+    return document
+
+
+def _unpacked(data: bytes, path: str) -> bytes:
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        text = unpacker.decompress(data, MAX_BYTES)
+    except zlib.error as fault:
+        raise UnfitError(QuarantineCode.CORRUPT, f"{path} is broken gzip ({fault}): restore it from a backup") from fault
+    if unpacker.unconsumed_tail:
+        raise UnfitError(
+            QuarantineCode.TOO_LARGE, f"{path} unpacks to more than {MAX_BYTES} bytes: expire snapshots of the table first"
+        )
+    if not unpacker.eof:
+        raise UnfitError(QuarantineCode.CORRUPT, f"{path} is gzip that ends early: restore it from a backup")
+    return text

@@ -1,0 +1,60 @@
+"""Locations of object stores and file systems as text: one spelling each, and who lies within whom."""
+
+from __future__ import annotations
+
+import re
+
+from headwater.errors import RefusedError
+
+__all__ = ["canonical", "is_same_place", "is_within"]
+
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+_SAME_STORAGE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
+"""Schemes that name the same objects through another client."""
+
+
+def canonical(location: str) -> str:
+    """One spelling for a location: lower-case scheme, ``file:///`` for local paths, no slash at the end.
+
+    Inside a bucket doubled slashes are part of a name, so only local paths lose them. Nothing is percent-decoded.
+
+    raises        RefusedError for a relative path, or one with ``.`` or ``..`` in it
+    """
+    match = _URI.fullmatch(location)
+    scheme, rest = (match[1].lower(), match[2]) if match else ("file", location)
+    authority, slash, path = rest[2:].partition("/") if rest.startswith("//") else ("", *_split_absolute(rest))
+    if not authority and not slash:
+        raise RefusedError(f"{location!r} is not an absolute location: write for example s3://bucket/folder or file:///folder")
+    segments = path.split("/")
+    if {".", ".."} & set(segments):
+        raise RefusedError(f"{location!r} holds a '.' or '..': write the location without them")
+    if scheme == "file":
+        authority = "" if authority == "localhost" else authority
+        segments = [segment for segment in segments if segment]
+    folders = "/".join(segments).rstrip("/")
+    return f"{scheme}://{authority}/{folders}" if folders or not authority else f"{scheme}://{authority}"
+
+
+def is_same_place(one: str, other: str) -> bool:
+    """Whether two locations name the same objects; ``s3a`` is ``s3``. A text that is no location is nowhere."""
+    try:
+        return _comparable(one) == _comparable(other)
+    except RefusedError:
+        return False
+
+
+def is_within(inner: str, outer: str) -> bool:
+    """Whether ``inner`` is ``outer`` or lies below it, by whole segments: ``s3://a/bc`` is not within ``s3://a/b``."""
+    try:
+        return (_comparable(inner) + "/").startswith(_comparable(outer) + "/")
+    except RefusedError:
+        return False
+
+
+def _split_absolute(rest: str) -> tuple[str, str]:
+    return ("/", rest[1:]) if rest.startswith("/") else ("", "")
+
+
+def _comparable(location: str) -> str:
+    scheme, rest = canonical(location).split("://", 1)
+    return f"{_SAME_STORAGE.get(scheme, scheme)}://{rest}".rstrip("/")

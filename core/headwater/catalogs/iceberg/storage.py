@@ -1,0 +1,89 @@
+"""Listing and reading, on every file system that fsspec reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import fsspec
+
+from headwater.catalogs.iceberg.documents import MAX_BYTES
+from headwater.catalogs.iceberg.grouping import File
+from headwater.catalogs.iceberg.locations import canonical
+from headwater.catalogs.iceberg.outcomes import QuarantineCode, UnfitError
+from headwater.errors import MissingError, RefusedError, UnavailableError
+
+__all__ = ["list_files", "prefixes", "read"]
+
+
+def prefixes(location: str) -> list[str]:
+    """The folders right below a location, sorted: what is listed in parallel.
+
+    raises        MissingError when the location is no folder, UnavailableError when the storage does not answer
+    """
+    system, root = _open(location)
+    try:
+        if not system.isdir(root):
+            raise MissingError(f"there is no folder {location}")
+        entries = system.ls(root, detail=True)
+    except OSError as fault:
+        raise UnavailableError(f"cannot list {location}: {fault}") from fault
+    return sorted(_uri(location, root, entry["name"]) for entry in entries if entry["type"] == "directory")
+
+
+def list_files(prefix: str) -> Iterator[File]:
+    """Every file below a prefix, in no order, always from the storage and never from a cache."""
+    system, root = _open(prefix)
+    try:
+        listing = system.find(root, detail=True)
+    except OSError as fault:
+        raise UnavailableError(f"cannot list {prefix}: {fault}") from fault
+    for name, info in listing.items():
+        yield File(_uri(prefix, root, name), info.get("size") or 0, _mtime(info))
+
+
+def read(file: File) -> bytes:
+    """The content of a listed file.
+
+    raises        UnfitError with VANISHED, NO_ACCESS or TOO_LARGE; UnavailableError when the storage does not answer
+    """
+    if file.size > MAX_BYTES:
+        raise UnfitError(QuarantineCode.TOO_LARGE, f"{file.path} has {file.size} bytes: expire snapshots of the table first")
+    system, path = _open(file.path)
+    try:
+        content = system.cat_file(path)
+    except FileNotFoundError as fault:
+        raise UnfitError(QuarantineCode.VANISHED, f"{file.path} went away while it was read: run the import again") from fault
+    except PermissionError as fault:
+        raise UnfitError(
+            QuarantineCode.NO_ACCESS, f"{file.path} may not be read ({fault}): grant the worker read access"
+        ) from fault
+    except OSError as fault:
+        raise UnavailableError(f"cannot read {file.path}: {fault}") from fault
+    return bytes(content)
+
+
+def _open(location: str) -> tuple[Any, str]:
+    try:
+        system, path = fsspec.core.url_to_fs(location)
+    except (ImportError, ValueError) as fault:
+        raise RefusedError(f"no file system for {location}: {fault}") from fault
+    system.invalidate_cache()
+    return system, path
+
+
+def _uri(base: str, root: str, name: str) -> str:
+    return canonical(base.rstrip("/") + "/" + name.removeprefix(root).lstrip("/"))
+
+
+def _mtime(info: Mapping[str, Any]) -> int:
+    """Microseconds since 1970, or 0: file systems call it by different names, as a number, a datetime or a text."""
+    value = next((info[name] for name in ("mtime", "LastModified", "last_modified", "updated", "created") if info.get(name)), 0)
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return 0
+    seconds = value.timestamp() if isinstance(value, datetime) else float(value)
+    return round(seconds * 1_000_000)

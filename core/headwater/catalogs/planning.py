@@ -1,0 +1,194 @@
+"""What a commit would do, and all that stands against it; decided from key views alone, without a store.
+
+Three questions, in this order. Is the request sound against the state that its author saw (``expected``)? If not, it is
+refused: it would never work. Is each touched key at HEAD as it was at ``expected``? Does the state that would result have a
+namespace above every key? Every *no* to these two is a conflict, and all of them are reported at once.
+Because the resulting state is judged, the order of the operations does not matter, and none can orphan a child.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from uuid import UUID
+
+from headwater.catalogs.contents import Content, ContentType, ContentValue, Namespace, content_digest, content_type_of, type_text
+from headwater.catalogs.keys import ContentKey, check_namespace_key
+from headwater.catalogs.operations import Conflict, ConflictKind, Delete, Operation, Plan, Put, Unmodified, Write
+from headwater.errors import ConflictError, RefusedError
+
+__all__ = ["View", "plan_commit"]
+
+View = Mapping[ContentKey, ContentValue]
+
+
+def plan_commit(expected: View, head: View, operations: Sequence[Operation]) -> Plan:
+    """Decide about operations that were made from the state ``expected`` and meet the state ``head``.
+
+    expected    the touched keys, as far as they were there
+    head        the touched keys and their ancestors, and below each deleted key at least one key that is not deleted too,
+                as far as they are there
+    raises      RefusedError that names every unsound operation; ConflictError whose ``details`` are all the Conflicts
+    """
+    request = _Request(operations)
+    faults = [*_contradictions(request), *_faults(expected, request)]
+    if faults:
+        raise RefusedError("commit refused: " + "; ".join(faults))
+    found: dict[tuple[ConflictKind, ContentKey], Conflict] = {}
+    for conflict in (*_changes_since(expected, head, request), *_holes(head, request)):
+        found.setdefault((conflict.kind, conflict.key), conflict)
+    if found:
+        conflicts = tuple(found.values())
+        noun = "conflict" if len(conflicts) == 1 else "conflicts"
+        raise ConflictError(f"{len(conflicts)} {noun}: " + "; ".join(map(str, conflicts)), details=conflicts)
+    return _planned(head, request)
+
+
+class _Request:
+    """The operations by kind and key."""
+
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        self.operations = operations
+        self.puts = {operation.key: operation for operation in operations if isinstance(operation, Put)}
+        self.deletes = {operation.key for operation in operations if isinstance(operation, Delete)}
+        self.unmodified = {operation.key for operation in operations if isinstance(operation, Unmodified)}
+
+
+def _contradictions(request: _Request) -> Iterator[str]:
+    """What is wrong with the operations whatever the state."""
+    seen: set[tuple[type, ContentKey]] = set()
+    for operation in request.operations:
+        mark = (type(operation), operation.key)
+        if mark in seen:
+            yield f"{operation.key} has two operations {type(operation).__name__}"
+        seen.add(mark)
+    for key in request.unmodified:
+        if key in request.puts or key in request.deletes:
+            yield f"{key} is Unmodified and something else"
+    first: dict[UUID, ContentKey] = {}
+    for key, put in request.puts.items():
+        content_id = put.content.id
+        if content_id is not None and first.setdefault(content_id, key) != key:
+            yield f"content id {content_id} is put at {first[content_id]} and at {key}"
+        if isinstance(put.content, Namespace):
+            try:
+                check_namespace_key(key)
+            except RefusedError as fault:
+                yield str(fault)
+
+
+def _faults(expected: View, request: _Request) -> Iterator[str]:
+    """What is wrong with the puts in the state that their author saw."""
+    renamed = {expected[key].content_id: expected[key] for key in request.deletes if key in expected}
+    for key, put in request.puts.items():
+        fault = _put_fault(put, expected.get(key), renamed, is_readded=key in request.deletes)
+        if fault:
+            yield f"{key} {fault}"
+
+
+def _put_fault(put: Put, seen: ContentValue | None, renamed: Mapping[UUID, ContentValue], *, is_readded: bool) -> str:
+    given, kind = put.content.id, content_type_of(put.content)
+    if is_readded:
+        if given is not None:
+            return "is deleted and put with an id: without the Delete it is a change, without the id a new content in its place"
+        return _type_fault(seen, kind)
+    if seen is None:
+        if given is None:
+            return ""
+        if given not in renamed:
+            return f"is new and carries the content id {given}: leave the id out, or delete the key that has it, to rename it"
+        return _type_fault(renamed[given], kind)
+    if given is None:
+        return f"exists and is put without an id: its content id is {seen.content_id}"
+    if seen.type == kind and given != seen.content_id:
+        return f"has the content id {seen.content_id}, not {given}"
+    return _type_fault(seen, kind)
+
+
+def _type_fault(seen: ContentValue | None, kind: ContentType) -> str:
+    if seen is None or seen.type == kind:
+        return ""
+    return f"would turn {type_text(seen.type)} into {type_text(kind)}: delete it in one commit, and create it in the next"
+
+
+def _changes_since(expected: View, head: View, request: _Request) -> Iterator[Conflict]:
+    """Where a touched key is at HEAD not as it was at the expected commit, or not as the put says that it has to be."""
+    for operation in request.operations:
+        key = operation.key
+        seen, now = expected.get(key), head.get(key)
+        conflict = None
+        if not isinstance(operation, Put):
+            conflict = _existing(key, seen, now)
+        elif key not in request.deletes:
+            conflict = _existing(key, seen, now) if seen else _created(key, now)
+        if conflict is None and isinstance(operation, Put) and operation.expected_content is not None:
+            conflict = _against_content(key, operation.expected_content, now)
+        if conflict is not None:
+            yield conflict
+
+
+def _created(key: ContentKey, now: ContentValue | None) -> Conflict | None:
+    if now is None:
+        return None
+    return Conflict(ConflictKind.KEY_EXISTS, key, f"is taken by {type_text(now.type)} {now.content_id}")
+
+
+def _existing(key: ContentKey, seen: ContentValue | None, now: ContentValue | None) -> Conflict | None:
+    if now is None:
+        return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, key, "was deleted since" if seen else "is not there")
+    if seen is None:
+        return Conflict(ConflictKind.KEY_EXISTS, key, f"was not there at the expected commit, but since {now.content_id} was created")
+    return _difference(key, now, seen.type, seen.content_id, seen.digest)
+
+
+def _against_content(key: ContentKey, content: Content, now: ContentValue | None) -> Conflict | None:
+    if now is None:
+        return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, key, "is not there, and its put expects a content")
+    return _difference(key, now, content_type_of(content), content.id or now.content_id, content_digest(content))
+
+
+def _difference(key: ContentKey, now: ContentValue, kind: ContentType | int, content_id: UUID, digest: bytes) -> Conflict | None:
+    if now.type != kind:
+        return Conflict(ConflictKind.PAYLOAD_DIFFERS, key, f"is {type_text(now.type)}, expected {type_text(kind)}")
+    if now.content_id != content_id:
+        return Conflict(ConflictKind.CONTENT_ID_DIFFERS, key, f"is content {now.content_id}, expected {content_id}")
+    if now.digest != digest:
+        return Conflict(ConflictKind.VALUE_DIFFERS, key, f"is {now.digest.hex()[:12]}, expected {digest.hex()[:12]}")
+    return None
+
+
+def _holes(head: View, request: _Request) -> Iterator[Conflict]:
+    """Where the state that would result lacks a namespace above a key."""
+    for key in request.puts:
+        if key not in head:
+            yield from _missing_ancestors(key, head, request)
+    occupied = _child_by_ancestor([*(key for key in head if key not in request.deletes), *request.puts])
+    for key in request.deletes:
+        if key in head and key not in request.puts and key in occupied:
+            yield Conflict(ConflictKind.NAMESPACE_NOT_EMPTY, key, f"would be deleted above {occupied[key]}")
+
+
+def _missing_ancestors(key: ContentKey, head: View, request: _Request) -> Iterator[Conflict]:
+    for ancestor in key.ancestors():
+        put, now = request.puts.get(ancestor), head.get(ancestor)
+        if put is None and ancestor in request.deletes and now is not None:
+            continue  # reported once, as a deletion above a key
+        kind = content_type_of(put.content) if put else now.type if now else None
+        if kind is None:
+            yield Conflict(ConflictKind.NAMESPACE_ABSENT, ancestor, f"would be needed as the namespace of {key}")
+        elif kind != ContentType.NAMESPACE:
+            yield Conflict(ConflictKind.NOT_A_NAMESPACE, ancestor, f"is {type_text(kind)}, and cannot be the namespace of {key}")
+
+
+def _child_by_ancestor(keys: Sequence[ContentKey]) -> dict[ContentKey, ContentKey]:
+    return {ancestor: key for key in keys for ancestor in key.ancestors()}
+
+
+def _planned(head: View, request: _Request) -> Plan:
+    stored = {(head[key].type, head[key].digest): head[key].object_id for key in request.deletes}
+    writes = []
+    for key, put in request.puts.items():
+        kind, digest, now = content_type_of(put.content), content_digest(put.content), head.get(key)
+        is_same = now is not None and key not in request.deletes and now.digest == digest
+        if not is_same:
+            writes.append(Write(key, put.content, put.content.id, stored.get((kind, digest))))
+    return Plan(removals=tuple(sorted(request.deletes - request.puts.keys())), writes=tuple(writes))

@@ -1,0 +1,114 @@
+"""The root of the command tree: global options, commands of other packages, and failures as exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, NoReturn, cast
+
+import click
+
+from headwater.cli.apply import apply
+from headwater.cli.catalog import catalog
+from headwater.cli.checking import fsck
+from headwater.cli.collection import gc
+from headwater.cli.failures import exit_code, lines_of
+from headwater.cli.importing import import_
+from headwater.cli.options import output_option
+from headwater.cli.realm import realm
+from headwater.cli.session import Output, Session
+from headwater.cli.task import task
+from headwater.cli.version import version
+from headwater.errors import HeadwaterError, RefusedError
+
+__all__ = ["main"]
+
+ENTRY_POINTS = "headwater.commands"
+
+
+class Application(click.Group):
+    """A group that takes in the commands of installed packages, and ends with the documented exit codes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *(point.name for point in entry_points(group=ENTRY_POINTS))})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            return command
+        points = list(entry_points(group=ENTRY_POINTS, name=cmd_name))
+        return _load(points[0]) if points else None
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **options: Any) -> NoReturn:  # type: ignore[override]
+        """Run one command line and exit with its code."""
+        session = Session()
+        options |= {"standalone_mode": False, "obj": session}
+        try:
+            result = super().main(args, prog_name or "headwater", **options)
+            code = result if isinstance(result, int) else 0
+        except click.exceptions.NoArgsIsHelpError as missing:
+            missing.show()
+            code = missing.exit_code
+        except click.ClickException as wrong:
+            code = _say_usage(wrong)
+        except (click.Abort, KeyboardInterrupt):
+            code = _say(["interrupted"], 130)
+        except HeadwaterError as error:
+            code = _say(lines_of(error), exit_code(error), session)
+        except BrokenPipeError:
+            sys.stderr.close()  # whoever read the output has gone; the interpreter would complain about it on its way out
+            code = 0
+        except Exception as bug:  # noqa: BLE001 - the door: whatever comes out here is a bug, and is told as one
+            code = _say([f"a bug: {type(bug).__name__}: {bug}; run again with --debug for the traceback"], 1, session)
+        sys.exit(code)
+
+
+@click.group(name="headwater", cls=Application, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--store", "store_url", metavar="URL", help="The store; default is the setting HEADWATER_STORE, or sqlite:///headwater.db.")
+@output_option
+@click.option("--debug", is_flag=True, help="Show the traceback of a failure.")
+@click.pass_obj
+def main(session: Session, store_url: str | None, output: Output | None, debug: bool) -> None:
+    """Keep the catalogs of a data lakehouse in a database, and look after them."""
+    session.store_url = store_url
+    session.debug = debug
+
+
+for _command in (apply, catalog, fsck, gc, import_, realm, task, version):
+    main.add_command(_command)
+
+
+def _load(point: EntryPoint) -> click.Command:
+    try:
+        return cast(click.Command, point.load())
+    except ImportError as absent:
+        return _absent(point, absent)
+
+
+def _absent(point: EntryPoint, absent: ImportError) -> click.Command:
+    """What stands in for a command whose package is not installed: it is listed, and says how to get it."""
+    extra = point.module.partition(".")[0].removeprefix("headwater_")
+    advice = f"needs more than the core: pip install 'headwater[{extra}]'"
+
+    def refuse(**_: Any) -> None:
+        raise RefusedError(f"the command {point.name!r} {advice} ({absent})") from absent
+
+    arguments = click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)
+    settings = {"ignore_unknown_options": True}
+    return click.Command(point.name, callback=refuse, params=[arguments], help=f"({advice})", context_settings=settings)
+
+
+def _say_usage(wrong: click.ClickException) -> int:
+    ctx = wrong.ctx if isinstance(wrong, click.UsageError) else None
+    where = f"; see `{ctx.command_path} --help`" if ctx else ""
+    return _say([f"{wrong.format_message().rstrip('.')}{where}"], wrong.exit_code if isinstance(wrong, click.UsageError) else 2)
+
+
+def _say(lines: Sequence[str], code: int, session: Session | None = None) -> int:
+    """Tell the failure that is being handled on standard error; with ``--debug`` where it comes from, too."""
+    if session is not None and session.debug:
+        sys.excepthook(*cast(Any, sys.exc_info()))
+    for line in lines:
+        click.echo(f"headwater: {line}", err=True)
+    return code

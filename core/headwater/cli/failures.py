@@ -1,0 +1,52 @@
+"""What a failure means to whoever called the command: one table from the error tree to exit codes."""
+
+from __future__ import annotations
+
+from headwater.errors import (
+    BeatenError,
+    ConflictError,
+    HeadwaterError,
+    MissingError,
+    RefusedError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnreadableError,
+)
+
+__all__ = ["EXIT_CODES", "FINDINGS", "exit_code", "lines_of"]
+
+FINDINGS = 8
+
+EXIT_CODES = {
+    0: "done",
+    1: "a bug in Headwater: please report it",
+    2: "usage: the command line is wrong",
+    3: "not found: the realm, catalog, branch, task or commit is not there",
+    4: "unavailable: nothing happened, try again later",
+    5: "refused: bad input, a wrong state, or a confirmation is missing",
+    6: "conflict: somebody else was faster; look again, then decide again",
+    7: "the outcome is unknown: look before you do it again",
+    8: "findings: something stored is damaged, or tables were quarantined",
+    130: "interrupted",
+}
+
+_CODES: tuple[tuple[type[HeadwaterError], int], ...] = (
+    (UnknownOutcomeError, 7),
+    (MissingError, 3),
+    (UnavailableError, 4),
+    (BeatenError, 6),
+    (ConflictError, 6),
+    (RefusedError, 5),
+    (UnreadableError, FINDINGS),
+)
+
+
+def exit_code(error: HeadwaterError) -> int:
+    """The exit code of an error; 1 for a kind that has none."""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), 1)
+
+
+def lines_of(error: HeadwaterError) -> list[str]:
+    """What to print of an error: its message, and the details of a conflict."""
+    details = error.details if isinstance(error, ConflictError) else ()
+    return [*str(error).splitlines(), *(f"- {detail}" for detail in details)]

@@ -1,0 +1,77 @@
+"""Options that many commands share, and how their texts become values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from headwater.cli.session import OUTPUTS, Session
+from headwater.errors import RefusedError
+from headwater.settings import parse_duration
+from headwater.store import ObjectId, id_of
+
+__all__ = ["DURATION", "ID", "confirm_option", "output_option", "properties_option"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Id(click.ParamType[ObjectId]):
+    name = "id"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ObjectId:
+        try:
+            return id_of(value)
+        except RefusedError as wrong:
+            self.fail(str(wrong), param, ctx)
+
+
+class _Duration(click.ParamType[float]):
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            return parse_duration(value)
+        except RefusedError as wrong:
+            self.fail(str(wrong), param, ctx)
+
+
+ID = _Id()
+DURATION = _Duration()
+
+
+def _set_output(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    if value is not None:
+        ctx.ensure_object(Session).output = value
+
+
+output_option: Callable[[F], F] = click.option(
+    "-o",
+    "--output",
+    type=click.Choice(OUTPUTS),
+    callback=_set_output,
+    expose_value=False,
+    help="How to print results: table (default), json or yaml.",
+)
+"""Stands on the root and on every command that prints results, so that it may come before or after the command's name."""
+
+
+def _read_properties(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    properties = {}
+    for text in values:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE", ctx, parameter)
+        properties[name] = value
+    return properties
+
+
+properties_option: Callable[[F], F] = click.option(
+    "--property", "properties", metavar="NAME=VALUE", multiple=True, callback=_read_properties, help="A property; may be repeated."
+)
+
+
+def confirm_option(what: str) -> Callable[[F], F]:
+    """``--confirm``: a person repeats the name of what goes away. Without it a command shows its plan and is refused."""
+    return click.option("--confirm", metavar=what, help=f"Repeat {what} to go ahead; without it, the plan is shown and nothing is done.")

@@ -1,0 +1,78 @@
+"""Time as an argument: wall time that never steps back, a monotonic reading for durations, and a sleep that can be faked."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime
+from typing import NewType, Protocol
+
+__all__ = ["Clock", "FakeClock", "Micros", "SystemClock", "as_datetime", "as_text"]
+
+Micros = NewType("Micros", int)
+"""Microseconds since 1970-01-01T00:00Z."""
+
+
+class Clock(Protocol):
+    def now(self) -> Micros:
+        """The wall time, never earlier than what this clock said before."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds from an arbitrary start; unaffected by changes of the wall time."""
+        ...
+
+    def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    """The machine's clock. A step back of the wall time holds ``now`` still until it has caught up."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = 0
+
+    def now(self) -> Micros:
+        with self._lock:
+            self._last = max(self._last, time.time_ns() // 1000)
+            return Micros(self._last)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+class FakeClock:
+    """A clock that moves only when told to; ``sleep`` moves it."""
+
+    def __init__(self, start: int = 1_780_000_000_000_000) -> None:
+        self._lock = threading.Lock()
+        self._now = start
+        self._monotonic = 0.0
+
+    def now(self) -> Micros:
+        with self._lock:
+            return Micros(self._now)
+
+    def monotonic(self) -> float:
+        with self._lock:
+            return self._monotonic
+
+    def sleep(self, seconds: float) -> None:
+        self.advance(seconds)
+
+    def advance(self, seconds: float) -> None:
+        with self._lock:
+            self._now += round(seconds * 1_000_000)
+            self._monotonic += seconds
+
+
+def as_datetime(micros: int) -> datetime:
+    return datetime.fromtimestamp(micros / 1_000_000, UTC)
+
+
+def as_text(micros: int) -> str:
+    """RFC 3339 in UTC with seconds, as Kubernetes writes times."""
+    return as_datetime(micros).strftime("%Y-%m-%dT%H:%M:%SZ")

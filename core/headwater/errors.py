@@ -1,0 +1,70 @@
+"""The one error tree. Each kind says what its caller should do next; the values are attributes, and the message names them."""
+
+from __future__ import annotations
+
+__all__ = [
+    "BeatenError",
+    "CommitTimeoutError",
+    "ConflictError",
+    "ExpiredError",
+    "FencedError",
+    "HeadwaterError",
+    "MissingError",
+    "RefusedError",
+    "UnavailableError",
+    "UnknownOutcomeError",
+    "UnreadableError",
+]
+
+
+class HeadwaterError(Exception):
+    """The root: catch this at a door."""
+
+
+class BeatenError(HeadwaterError):
+    """Lost a swap: read again, decide again."""
+
+
+class FencedError(BeatenError):
+    """The task that this work belongs to was taken over by a later attempt: stop, and touch nothing more."""
+
+
+class ConflictError(HeadwaterError):
+    """What was asked contradicts what others did meanwhile: show it to the caller, who decides. ``details`` has one line each."""
+
+    def __init__(self, message: str, *, details: tuple[object, ...] = ()) -> None:
+        super().__init__(message)
+        self.details = details
+
+
+class RefusedError(HeadwaterError):
+    """Will never work as asked: tell a person what is wrong and what would be right."""
+
+
+class MissingError(HeadwaterError):
+    """Not there."""
+
+
+class ExpiredError(MissingError):
+    """Was there, and has been collected since: start again from the present."""
+
+
+class UnreadableError(HeadwaterError):
+    """There, and wrong: never guess."""
+
+
+class UnavailableError(HeadwaterError):
+    """Did not happen: try again later."""
+
+
+class CommitTimeoutError(UnavailableError):
+    """Did not happen in time: others were always faster, or the database too slow."""
+
+    def __init__(self, message: str, *, attempts: int, elapsed_seconds: float) -> None:
+        super().__init__(message)
+        self.attempts = attempts
+        self.elapsed_seconds = elapsed_seconds
+
+
+class UnknownOutcomeError(HeadwaterError):
+    """May have happened: look before you act or clean up."""

@@ -1,0 +1,51 @@
+"""Realms: the tenants of a store, their states, their bootstrap, and the handles by which their rows are written.
+
+This room knows nothing of what users keep in a realm (catalogs), of tasks, or of who asks for a change.
+"""
+
+from __future__ import annotations
+
+from headwater.realms.bootstrap import bootstrap, find_root
+from headwater.realms.credentials import Credentials, CredentialsHash, hash_credentials, new_credentials, verify
+from headwater.realms.definitions import (
+    DeletionPolicy,
+    DriftPolicy,
+    Maintenance,
+    Manager,
+    Realm,
+    RealmFields,
+    Retention,
+    checked_realm_id,
+    hold_until,
+)
+from headwater.realms.entities import Container, Grant, Principal, PrincipalRole
+from headwater.realms.realms import REALM_REFERENCES, Realms
+from headwater.realms.states import LEGAL_MOVES, RealmState, check_move
+
+__all__ = [
+    "LEGAL_MOVES",
+    "REALM_REFERENCES",
+    "Container",
+    "Credentials",
+    "CredentialsHash",
+    "DeletionPolicy",
+    "DriftPolicy",
+    "Grant",
+    "Maintenance",
+    "Manager",
+    "Principal",
+    "PrincipalRole",
+    "Realm",
+    "RealmFields",
+    "RealmState",
+    "Realms",
+    "Retention",
+    "bootstrap",
+    "check_move",
+    "checked_realm_id",
+    "find_root",
+    "hash_credentials",
+    "hold_until",
+    "new_credentials",
+    "verify",
+]

@@ -1,0 +1,122 @@
+"""What the system realm knows about a realm: an immutable definition, replaced as a whole with every change."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, TypedDict
+
+import msgspec
+
+from headwater.clock import Micros
+from headwater.errors import RefusedError
+from headwater.realms.states import RealmState
+from headwater.settings import Settings
+from headwater.store import RealmId, RealmKey, StoredObject, object_type
+
+__all__ = [
+    "DeletionPolicy",
+    "DriftPolicy",
+    "Maintenance",
+    "Manager",
+    "Realm",
+    "RealmFields",
+    "Retention",
+    "checked_realm_id",
+    "hold_until",
+]
+
+DeletionPolicy = Literal["Retain", "Purge"]
+DriftPolicy = Literal["Correct", "Report"]
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What history a realm keeps. ``None`` is the setting of the same name."""
+
+    content_age_seconds: float | None = None
+    content_commits: int | None = None
+    reference_commits: int | None = None
+
+
+class Maintenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """When a realm is maintained. An empty schedule is weekly, at a time spread by realm."""
+
+    schedule: str = ""
+    time_zone: str = "UTC"
+    suspend: bool = False
+
+
+class Manager(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The resource that looks after a realm; another one is refused unless it adopts the realm."""
+
+    cluster: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class RealmFields(TypedDict, total=False):
+    """The fields of a realm that a caller chooses and may change in place."""
+
+    properties: dict[str, str]
+    purge_hold_seconds: float | None
+    retention: Retention
+    maintenance: Maintenance
+    deletion_policy: DeletionPolicy
+    deletion_protection: bool
+    drift_policy: DriftPolicy
+    manager: Manager | None
+    acted: dict[str, str]
+
+
+@object_type("rlm")
+class Realm(StoredObject):
+    """One tenant.
+
+    key           the number that its rows carry; given at creation, never used again
+    entered       when each state was last entered, by the name of the state
+    acted         annotations of its manager that act once, with the value last acted on
+    """
+
+    id: RealmId
+    key: RealmKey
+    state: RealmState = RealmState.CREATED
+    created: Micros = Micros(0)
+    updated: Micros = Micros(0)
+    entered: dict[str, Micros] = msgspec.field(default_factory=dict)
+    properties: dict[str, str] = msgspec.field(default_factory=dict)
+    purge_hold_seconds: float | None = None
+    retention: Retention = Retention()
+    maintenance: Maintenance = Maintenance()
+    deletion_policy: DeletionPolicy = "Retain"
+    deletion_protection: bool = False
+    drift_policy: DriftPolicy = "Correct"
+    manager: Manager | None = None
+    acted: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+def checked_realm_id(text: str) -> RealmId:
+    """The text as a realm's id.
+
+    raises        RefusedError when it is reserved or not well formed
+    """
+    if "::" in text:
+        raise RefusedError(f"realm id {text!r} is reserved: ids with '::' belong to Headwater itself")
+    if not _ID.fullmatch(text):
+        raise RefusedError(f"{text!r} is not a realm id: use 1 to 128 of the characters A-Z a-z 0-9 _ -")
+    return RealmId(text)
+
+
+def hold_until(realm: Realm, settings: Settings) -> Micros | None:
+    """The earliest time at which an INACTIVE realm may be purged; ``None`` in every other state.
+
+    The hold is never shorter than a handle's TTL plus a commit's time-out, or a writer that still believes in the realm
+    could write into the purge; only the unsafe setting lets it be.
+    """
+    if realm.state is not RealmState.INACTIVE:
+        return None
+    seconds = settings.purge_hold_seconds if realm.purge_hold_seconds is None else realm.purge_hold_seconds
+    if not settings.unsafe_short_graces:
+        seconds = max(seconds, settings.purge_hold_floor_seconds)
+    return Micros(realm.entered[RealmState.INACTIVE] + round(seconds * 1_000_000))

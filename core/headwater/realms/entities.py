@@ -1,0 +1,55 @@
+"""Who may do what in a realm: the objects that stand under its named pointers.
+
+An entity keeps its ``entity`` number through every change of its object; grants name their two ends by it.
+"""
+
+from __future__ import annotations
+
+from headwater.clock import Micros
+from headwater.realms.credentials import CredentialsHash
+from headwater.store import ObjectId, StoredObject, object_type
+
+__all__ = ["Container", "Grant", "Principal", "PrincipalRole", "grant_key"]
+
+
+@object_type("ctr")
+class Container(StoredObject):
+    """The securable that grants for a whole realm refer to."""
+
+    entity: ObjectId
+    name: str
+    created: Micros = Micros(0)
+
+
+@object_type("prn")
+class Principal(StoredObject):
+    """Somebody who can log in."""
+
+    entity: ObjectId
+    name: str
+    credentials: CredentialsHash
+    created: Micros = Micros(0)
+
+
+@object_type("prr")
+class PrincipalRole(StoredObject):
+    """A role that is given to principals."""
+
+    entity: ObjectId
+    name: str
+    created: Micros = Micros(0)
+
+
+@object_type("grt")
+class Grant(StoredObject):
+    """``grantee`` holds ``privilege`` on ``securable``; both are entity numbers: names, so a grant keeps no object alive."""
+
+    securable: ObjectId
+    grantee: ObjectId
+    privilege: str
+    created: Micros = Micros(0)
+
+
+def grant_key(securable: ObjectId, grantee: ObjectId, privilege: str) -> bytes:
+    """Eight bytes each for securable and grantee, then the privilege: a prefix finds all grants on a securable."""
+    return securable.to_bytes(8, "big") + grantee.to_bytes(8, "big") + privilege.encode()

@@ -1,0 +1,347 @@
+"""Files to manifests: everything is checked before anything is returned, and all that is wrong is told at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from headwater.errors import MissingError, RefusedError
+from headwater.realms import Maintenance, Retention, checked_realm_id
+from headwater.reconcile.locations import checked_location
+from headwater.reconcile.manifests import (
+    ADOPT,
+    API_VERSION,
+    CONFIRM_PURGE,
+    DELETE,
+    RUN_NOW,
+    CatalogManifest,
+    CatalogSpec,
+    ImportSpec,
+    Manifest,
+    Metadata,
+    RealmManifest,
+    RealmSpec,
+    ResourceName,
+)
+from headwater.reconcile.reading import Block, ManifestError, Source, Value, read_documents
+from headwater.reconcile.schedule import checked_cron, checked_zone
+from headwater.settings import Settings, duration_text
+from headwater.store import RealmId
+
+__all__ = ["KnownRealms", "load_manifests"]
+
+KnownRealms = Mapping[RealmId, ResourceName | None]
+"""The realms that a store has: by id, with the resource that manages each, or None."""
+
+SUFFIXES = (".yaml", ".yml", ".json")
+PREFIX = "headwater.dev/"
+ANNOTATIONS = {"Realm": (ADOPT, CONFIRM_PURGE, DELETE, RUN_NOW), "Catalog": (CONFIRM_PURGE, DELETE)}
+MOST_COMMITS = 1_000_000
+
+_RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_CATALOG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_BRANCH = re.compile(r"[A-Za-z][A-Za-z0-9_/.-]{0,127}")
+_RUN_NOW = re.compile(r"gc(:.+)?")
+
+
+def load_manifests(
+    paths: str | Path | Iterable[str | Path], *, settings: Settings | None = None, known_realms: KnownRealms | None = None
+) -> tuple[Manifest, ...]:
+    """Read and check manifests: all of them are returned, or none.
+
+    paths         files or folders; of a folder the files `*.yaml`, `*.yml` and `*.json`, by name, without its subfolders
+    settings      for the floor of the purge hold
+    known_realms  realms of the store: a Catalog may name one of these too, and no resource may change its realm's id
+    returns       the manifests by file and line
+    raises        ManifestError with every fault; MissingError when a path is not there
+    """
+    loading = _Loading(settings or Settings(), known_realms or {})
+    for file in _files([paths] if isinstance(paths, str | Path) else paths):
+        loading.read_file(file)
+    return loading.finish()
+
+
+def _files(paths: Iterable[str | Path]) -> Iterable[Path]:
+    for path in map(Path, paths):
+        if path.is_dir():
+            yield from sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and not file.name.startswith(".") and file.is_file())
+        elif path.is_file():
+            yield path
+        else:
+            raise MissingError(f"{path}: there is no such file or folder")
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """A document whose kind is known, and whose fields are not read yet."""
+
+    block: Block
+    metadata: Metadata
+    named: Value
+    folder: Path
+
+
+@dataclass(slots=True)
+class _Loading:
+    """What was read so far. Realms are checked before catalogs, because catalogs name them, in whatever order they stand."""
+
+    settings: Settings
+    known_realms: KnownRealms
+    sources: list[Source] = field(default_factory=list)
+    realm_documents: list[_Document] = field(default_factory=list)
+    catalog_documents: list[_Document] = field(default_factory=list)
+    places: dict[tuple[object, ...], str] = field(default_factory=dict)
+
+    def read_file(self, file: Path) -> None:
+        source = Source(str(file))
+        self.sources.append(source)
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            source.fault(0, "", f"cannot be read: {error}")
+            return
+        for value in read_documents(text, source):
+            self._sort(value, file.resolve().parent)
+
+    def finish(self) -> tuple[Manifest, ...]:
+        realms = {}
+        manifests: list[Manifest] = []
+        for document in self.realm_documents:
+            realm = self._realm(document)
+            realms.setdefault(realm.metadata.resource, realm.spec.realm_id)
+            manifests.append(realm)
+        manifests += [self._catalog(document, realms) for document in self.catalog_documents]
+        faults = [fault for source in self.sources for fault in source.faults]
+        if faults:
+            raise ManifestError(faults)
+        order = [source.file for source in self.sources]
+        return tuple(sorted(manifests, key=lambda manifest: (order.index(manifest.file), manifest.line)))
+
+    def _sort(self, value: Value, folder: Path) -> None:
+        block = value.block("apiVersion", "kind", "metadata", "spec")
+        block.required("apiVersion", lambda version: version.choice(API_VERSION), "")
+        kind = block.required("kind", lambda kind: _one_of(kind, "Realm", "Catalog"), "")
+        if kind not in ("Realm", "Catalog"):
+            return
+        fields = block.block("metadata", "name", "namespace", "labels", "annotations")
+        document = _Document(block, _metadata(fields, kind), fields.find("name") or value, folder)
+        if document.metadata.name:
+            self._claim(document.named, (kind, document.metadata.resource), f"{kind} {document.metadata.resource}")
+        (self.realm_documents if kind == "Realm" else self.catalog_documents).append(document)
+
+    def _claim(self, value: Value, key: tuple[object, ...], what: str) -> None:
+        """Note a fault if the same key was claimed before."""
+        here = f"{value.source.file}:{value.line}"
+        first = self.places.setdefault(key, here)
+        if first != here:
+            value.fault(f"{what} is in {first} already; each may be given once")
+
+    def _realm(self, document: _Document) -> RealmManifest:
+        spec = document.block.block(
+            "spec",
+            *("realmId", "state", "deletionPolicy", "deletionProtection", "driftPolicy", "purgeHold", "retention", "maintenance", "properties"),
+        )
+        return RealmManifest(
+            metadata=document.metadata,
+            spec=RealmSpec(
+                realm_id=self._realm_id(document, spec),
+                state=spec.given("state", lambda value: _one_of(value, "Active", "Inactive"), "Active"),
+                deletion_policy=spec.given("deletionPolicy", lambda value: _one_of(value, "Retain", "Purge"), "Retain"),
+                deletion_protection=spec.given("deletionProtection", Value.flag, False),
+                drift_policy=spec.given("driftPolicy", lambda value: _one_of(value, "Correct", "Report"), "Correct"),
+                purge_hold_seconds=spec.given("purgeHold", self._purge_hold, None),
+                retention=_retention(spec),
+                maintenance=_maintenance(spec),
+                properties=spec.given("properties", Value.texts, {}),
+            ),
+            file=document.block.source.file,
+            line=document.block.line,
+        )
+
+    def _realm_id(self, document: _Document, spec: Block) -> RealmId:
+        named = spec.find("realmId") or document.named
+        text = spec.given("realmId", Value.text, document.metadata.name)
+        if not text:
+            return RealmId("")
+        _note_refusal(named, checked_realm_id, text)
+        self._claim(named, ("realm", text), f'realm id "{text}"')
+        managed = [realm_id for realm_id, resource in self.known_realms.items() if resource == document.metadata.resource]
+        if managed and text not in managed:
+            named.fault(
+                f'the realm id cannot change: this resource manages the realm "{managed[0]}"; write realmId: {managed[0]}, '
+                "or give the other realm a resource of its own"
+            )
+        return RealmId(text)
+
+    def _purge_hold(self, value: Value) -> float:
+        seconds = value.duration()
+        floor = self.settings.purge_hold_floor_seconds
+        if seconds < floor and not self.settings.unsafe_short_graces:
+            value.fault(
+                f"must be at least {duration_text(floor)} (a realm handle's TTL plus a commit's time-out), not {duration_text(seconds)}; "
+                "only the setting unsafe_short_graces lowers it"
+            )
+        return seconds
+
+    def _catalog(self, document: _Document, realms: Mapping[ResourceName, RealmId]) -> CatalogManifest:
+        block, folder = document.block, document.folder
+        spec = block.block(
+            "spec", "realm", "name", "storage", "defaultBranch", "imports", "deletionPolicy", "deletionProtection", "properties"
+        )
+        storage = spec.block("storage", "baseLocation", "allowedLocations")
+        realm = spec.required("realm", Value.text, "")
+        realm_id = self._named_realm(spec, document.metadata.namespace, realm, realms)
+        name = spec.given("name", lambda value: _matched(value, _CATALOG, "the name of a catalog"), document.metadata.name)
+        if name:
+            self._claim(spec.find("name") or document.named, ("catalog", realm_id, name), f'catalog "{name}" of realm "{realm_id}"')
+        return CatalogManifest(
+            metadata=document.metadata,
+            spec=CatalogSpec(
+                realm=realm,
+                realm_id=realm_id,
+                name=name,
+                base_location=storage.required("baseLocation", lambda value: checked_location(value, folder), ""),
+                allowed_locations=_many(storage, "allowedLocations", lambda value: checked_location(value, folder)),
+                default_branch=spec.given("defaultBranch", lambda value: _matched(value, _BRANCH, "the name of a branch"), "main"),
+                imports=_imports(spec, folder),
+                deletion_policy=spec.given("deletionPolicy", lambda value: _one_of(value, "Retain", "Purge"), "Retain"),
+                deletion_protection=spec.given("deletionProtection", Value.flag, False),
+                properties=spec.given("properties", Value.texts, {}),
+            ),
+            file=block.source.file,
+            line=block.line,
+        )
+
+    def _named_realm(self, spec: Block, namespace: str, name: str, realms: Mapping[ResourceName, RealmId]) -> RealmId:
+        """The id behind the name of a Realm resource: one of these manifests, or one that the store knows."""
+        resource = ResourceName(namespace, name)
+        if resource in realms:
+            return realms[resource]
+        for realm_id, manager in self.known_realms.items():
+            if manager == resource or (manager is None and realm_id == name):
+                return realm_id
+        value = spec.find("realm")
+        if value is not None and name:
+            there = sorted(known.name for known in realms if known.namespace == namespace)
+            advice = f"there is: {', '.join(there)}" if there else "there is none"
+            value.fault(f'"{name}" is no Realm in namespace {namespace}, neither in these manifests nor in the store; {advice}')
+        return RealmId(name)
+
+
+def _metadata(fields: Block, kind: str) -> Metadata:
+    annotated = fields.given("annotations", Value.pairs, {})
+    for key, value in annotated.items():
+        if key.startswith(PREFIX):
+            _check_annotation(key, value, kind)
+    return Metadata(
+        name=fields.required("name", lambda value: _matched(value, _RESOURCE, "the name of a resource"), ""),
+        namespace=fields.given("namespace", lambda value: _matched(value, _LABEL, "the name of a namespace"), "default"),
+        labels=fields.given("labels", Value.texts, {}),
+        annotations={key: value.free_text() for key, value in annotated.items()},
+    )
+
+
+def _check_annotation(key: str, value: Value, kind: str) -> None:
+    known = ANNOTATIONS[kind]
+    if key not in known:
+        value.fault(f"unknown annotation; a {kind} may have: {', '.join(known)}")
+    elif key == DELETE and value.node.value not in ("true", "false"):
+        value.fault('must be "true" or "false", in quotes')
+    elif key == RUN_NOW and not _RUN_NOW.fullmatch(str(value.node.value)):
+        value.fault("must be gc, or gc:<any word> to ask again")
+
+
+def _retention(spec: Block) -> Retention:
+    retention = spec.block("retention", "content", "references")
+    content = retention.block("content", "age", "commits")
+    references = retention.block("references", "commits")
+    return Retention(
+        content_age_seconds=content.given("age", Value.duration, None),
+        content_commits=content.given("commits", _commits, None),
+        reference_commits=references.given("commits", _commits, None),
+    )
+
+
+def _maintenance(spec: Block) -> Maintenance:
+    maintenance = spec.block("maintenance", "schedule", "timeZone", "suspend")
+    return Maintenance(
+        schedule=maintenance.given("schedule", lambda value: _checked(value, checked_cron), ""),
+        time_zone=maintenance.given("timeZone", lambda value: _checked(value, checked_zone), "UTC"),
+        suspend=maintenance.given("suspend", Value.flag, False),
+    )
+
+
+def _imports(spec: Block, folder: Path) -> tuple[ImportSpec, ...]:
+    names: dict[str, int] = {}
+    imports = []
+    for value in spec.given("imports", Value.items, []):
+        block = value.block("name", "locations", "mode", "schedule", "include", "exclude")
+        found = _import(block, folder)
+        first = names.setdefault(found.name, value.line)
+        if found.name and first != value.line:
+            value.fault(f'another import is called "{found.name}", in line {first}; give each a name of its own')
+        imports.append(found)
+    return tuple(imports)
+
+
+def _import(block: Block, folder: Path) -> ImportSpec:
+    mode = block.given("mode", lambda value: _one_of(value, "once", "sync"), "once")
+    schedule = block.given("schedule", lambda value: _checked(value, checked_cron), None)
+    if mode == "once" and schedule is not None:
+        block.values["schedule"].fault("an import of mode once has no schedule; write mode: sync, or take the schedule away")
+    locations = block.required("locations", lambda value: _many(block, "locations", lambda item: checked_location(item, folder)), ())
+    if not locations and block.find("locations"):
+        block.values["locations"].fault("name at least one location")
+    return ImportSpec(
+        name=block.required("name", lambda value: _matched(value, _LABEL, "the name of an import"), ""),
+        locations=locations,
+        mode=mode,
+        schedule=schedule,
+        include=_many(block, "include", Value.text),
+        exclude=_many(block, "exclude", Value.text),
+    )
+
+
+def _many(block: Block, name: str, read: Callable[[Value], str]) -> tuple[str, ...]:
+    return tuple(read(item) for item in block.given(name, Value.items, []))
+
+
+def _commits(value: Value) -> int:
+    return value.whole(least=1, most=MOST_COMMITS)
+
+
+def _one_of(value: Value, *choices: str) -> Any:
+    """One of the words; the caller's type is the Literal of the same words."""
+    return cast(Any, value.choice(*choices))
+
+
+def _checked(value: Value, check: Callable[[str], str]) -> str:
+    text = value.text()
+    return _note_refusal(value, check, text) if text.strip() else text
+
+
+def _note_refusal(value: Value, check: Callable[[str], str], text: str) -> str:
+    try:
+        return check(text)
+    except RefusedError as error:
+        value.fault(str(error))
+        return text
+
+
+def _matched(value: Value, pattern: re.Pattern[str], what: str) -> str:
+    text = value.text()
+    if text.strip() and not pattern.fullmatch(text):
+        value.fault(f'"{text}" is not {what}; {_ALLOWED[pattern]}')
+    return text
+
+
+_ALLOWED = {
+    _RESOURCE: "use lower-case letters, digits, - and . (at most 253, a letter or digit at both ends)",
+    _LABEL: "use lower-case letters, digits and - (at most 63, a letter or digit at both ends)",
+    _CATALOG: "use letters, digits, _ . - (at most 128, beginning with a letter, a digit or _)",
+    _BRANCH: "use letters, digits, _ / . - (at most 128, beginning with a letter)",
+}

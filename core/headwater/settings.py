@@ -1,0 +1,167 @@
+"""Every setting with its default, in one place; read from the environment, and validated all at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.errors import RefusedError
+
+__all__ = ["Settings", "duration_text", "parse_duration"]
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+GRACE_FLOOR_SECONDS = 5 * MINUTE
+_UNITS = {"ms": 0.001, "s": 1.0, "m": MINUTE, "h": HOUR, "d": DAY}
+_PART = re.compile(r"(\d+)(ms|s|m|h|d)")
+PREFIX = "HEADWATER_"
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of a duration such as ``90s``, ``24h``, ``1h30m`` or ``30d``.
+
+    raises        RefusedError when the text is no such duration
+    """
+    if not text or _PART.sub("", text):
+        raise RefusedError(f"{text!r} is not a duration: write for example 90s, 15m, 24h or 30d")
+    return sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+
+
+def duration_text(seconds: float) -> str:
+    """The shortest exact form that ``parse_duration`` reads back."""
+    rest, words = round(seconds * 1000), []
+    for unit in ("d", "h", "m", "s", "ms"):
+        size = round(_UNITS[unit] * 1000)
+        if rest >= size:
+            words.append(f"{rest // size}{unit}")
+            rest %= size
+    return "".join(words) or "0s"
+
+
+def _seconds(default: float, purpose: str) -> Any:
+    return dataclasses.field(default=default, metadata={"purpose": purpose, "unit": "seconds"})
+
+
+def _count(default: int, purpose: str, unit: str = "") -> Any:
+    return dataclasses.field(default=default, metadata={"purpose": purpose, "unit": unit})
+
+
+def _text(default: str, purpose: str) -> Any:
+    return dataclasses.field(default=default, metadata={"purpose": purpose, "unit": "text"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What can be tuned. Each field is the environment variable ``HEADWATER_<FIELD IN CAPITALS>`` too; durations read as ``15s``."""
+
+    store: str = _text("sqlite:///headwater.db", "URL of the store")
+    commit_timeout_seconds: float = _seconds(15.0, "how long a commit may try")
+    commit_backoff_seconds: float = _seconds(0.005, "first wait after a lost swap; doubles")
+    commit_backoff_limit_seconds: float = _seconds(0.250, "longest wait between two attempts of a commit")
+    cache_bytes: int = _count(128 * 1024 * 1024, "decoded objects kept in memory", "bytes")
+    reference_ttl_seconds: float = _seconds(15 * MINUTE, "how old a cached reference may be")
+    realm_handle_ttl_seconds: float = _seconds(60.0, "how old a handle's knowledge of its realm's state may be")
+    node_lease_seconds: float = _seconds(HOUR, "how long a node id is leased")
+    node_renew_seconds: float = _seconds(15 * MINUTE, "how long before its end a lease is renewed")
+    writer_grace_seconds: float = _seconds(3 * HOUR, "no row younger than this is collected")
+    reader_grace_seconds: float = _seconds(3 * HOUR, "what was HEAD stays readable this long")
+    unsafe_short_graces: bool = dataclasses.field(
+        default=False,
+        metadata={
+            "purpose": "UNSAFE: lets the graces and the purge hold go below their floors, for tests and the demo",
+            "unit": "",
+        },
+    )
+    purge_hold_seconds: float = _seconds(24 * HOUR, "wait between INACTIVE and PURGING, where a realm says nothing else")
+    purged_keys_kept_seconds: float = _seconds(90 * DAY, "how long late rows under a purged key are looked for")
+    task_lease_seconds: float = _seconds(60.0, "a task whose token stands still for this long is taken over")
+    task_heartbeat_seconds: float = _seconds(15.0, "time between two heartbeats of a running task")
+    task_attempts: int = _count(5, "failed or lost attempts until a task is dead-lettered")
+    task_backoff_seconds: float = _seconds(10.0, "first wait after a failed attempt; doubles")
+    task_backoff_limit_seconds: float = _seconds(10 * MINUTE, "longest wait between two attempts of a task")
+    task_history_seconds: float = _seconds(90 * DAY, "how long finished tasks are kept")
+    task_time_limit_seconds: float = _seconds(6 * HOUR, "the longest that one attempt may run")
+    runs_kept: int = _count(50, "records of maintenance runs")
+    content_age_seconds: float = _seconds(30 * DAY, "content history kept, where a realm says nothing else")
+    content_commits: int = _count(100, "content history kept, in commits, where a realm says nothing else")
+    reference_commits: int = _count(20, "history of other references kept, in commits, where a realm says nothing else")
+    mark_exact_bytes: int = _count(64 * 1024 * 1024, "memory for the exact set of marked objects", "bytes")
+    delete_batch: int = _count(500, "rows deleted per call by the collector and the purge", "rows")
+    import_batch: int = _count(500, "tables per commit of an import", "tables")
+    broker: str = _text("embedded", "`embedded` (a folder, no server) or the URL of a Redis")
+    dispatch_seconds: float = _seconds(1.0, "time between two looks of the dispatcher at the due tasks")
+    spark_master: str = _text("local[*]", "Spark master of the pipeline; `off` runs it in process")
+    log_format: str = _text("console", "`console` or `json`")
+
+    @property
+    def clock_bound_seconds(self) -> float:
+        """How far the clocks of two processes may differ: half the smaller grace."""
+        return min(self.writer_grace_seconds, self.reader_grace_seconds) / 2
+
+    @property
+    def purge_hold_floor_seconds(self) -> float:
+        return self.realm_handle_ttl_seconds + self.commit_timeout_seconds
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
+        """Settings from ``HEADWATER_*`` variables; ``overrides`` win.
+
+        raises        RefusedError that names every value that is wrong, not only the first
+        """
+        environment = os.environ if environment is None else environment
+        values: dict[str, Any] = {}
+        faults: list[str] = []
+        for field in dataclasses.fields(cls):
+            name = PREFIX + field.name.removesuffix("_seconds").upper()
+            if name in environment:
+                try:
+                    values[field.name] = _parsed(field, environment[name])
+                except (ValueError, RefusedError) as fault:
+                    faults.append(f"{name}={environment[name]!r}: {fault}")
+        values |= {name: value for name, value in overrides.items() if value is not None}
+        settings = cls(**values)
+        faults += settings.faults()
+        if faults:
+            raise RefusedError("settings: " + "; ".join(faults))
+        return settings
+
+    def faults(self) -> list[str]:
+        """Everything that is wrong with these settings, each with what would be right."""
+        faults = [
+            f"{field.name} must be above 0, not {getattr(self, field.name)}"
+            for field in dataclasses.fields(self)
+            if field.type in ("float", "int") and getattr(self, field.name) <= 0
+        ]
+        if not self.unsafe_short_graces:
+            for name in ("writer_grace_seconds", "reader_grace_seconds"):
+                if getattr(self, name) < GRACE_FLOOR_SECONDS:
+                    faults.append(
+                        f"{name} must be at least 5m, not {duration_text(getattr(self, name))} (unsafe_short_graces lowers it)"
+                    )
+            if self.purge_hold_seconds < self.purge_hold_floor_seconds:
+                faults.append(
+                    f"purge_hold_seconds must be at least {duration_text(self.purge_hold_floor_seconds)} (handle TTL + commit time-out)"
+                )
+        if self.task_heartbeat_seconds * 2 > self.task_lease_seconds:
+            faults.append("task_heartbeat_seconds must be at most half of task_lease_seconds")
+        if self.node_renew_seconds >= self.node_lease_seconds:
+            faults.append("node_renew_seconds must be less than node_lease_seconds")
+        if self.log_format not in ("console", "json"):
+            faults.append(f"log_format must be console or json, not {self.log_format!r}")
+        return faults
+
+
+def _parsed(field: dataclasses.Field[Any], text: str) -> Any:
+    if field.type == "bool":
+        words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+        if text.lower() not in words:
+            raise ValueError("write true or false")
+        return words[text.lower()]
+    if field.type == "int":
+        return int(text)
+    if field.type == "float":
+        return parse_duration(text)
+    return text

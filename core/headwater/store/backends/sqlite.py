@@ -1,0 +1,257 @@
+"""A store in one SQLite file: WAL, synchronous FULL, one connection per thread, several processes on one machine."""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from headwater.clock import Micros
+from headwater.errors import BeatenError, RefusedError, UnavailableError, UnknownOutcomeError, UnreadableError
+from headwater.store.backend import Capabilities, Move, ObjectKey, ObjectRow, ReferenceRow
+from headwater.store.identity import ObjectId, RealmKey
+
+__all__ = ["SqliteBackend"]
+
+SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS refs (
+    realm INTEGER NOT NULL, name TEXT NOT NULL, pointer INTEGER, version INTEGER NOT NULL, created INTEGER NOT NULL,
+    recent BLOB NOT NULL, moves BLOB NOT NULL, deleted INTEGER, PRIMARY KEY (realm, name)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS objs (
+    realm INTEGER NOT NULL, id INTEGER NOT NULL, part INTEGER NOT NULL, type TEXT NOT NULL, created INTEGER NOT NULL,
+    token TEXT, parts INTEGER NOT NULL, value BLOB NOT NULL, PRIMARY KEY (realm, id, part));
+"""
+_BUSY_SECONDS = 10.0
+_FIND_OBJECT = "SELECT type, value, created, token, parts FROM objs WHERE realm = ? AND id = ? AND part = ?"
+_REFERENCE = "SELECT realm, name, pointer, version, created, recent, moves, deleted FROM refs"
+_KEY = "SELECT realm, id, part, type, created, token, length(value) FROM objs"
+
+_inherited: list[sqlite3.Connection] = []
+"""Connections of the parent process: closing one here would pull its locks and its log from under the parent."""
+
+
+class SqliteBackend:
+    """The two row spaces as two tables."""
+
+    capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._begin()
+        if not path.parent.is_dir():
+            raise RefusedError(f"the folder of {path} does not exist: create it, or name another file in the store's URL")
+        self._set_up()
+
+    def _begin(self) -> None:
+        self._local = threading.local()
+        self._lock = threading.Lock()
+        self._open: list[sqlite3.Connection] = []
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            _use_write_ahead_log(connection)
+            connection.execute("PRAGMA synchronous = FULL")
+            self._local.connection = connection
+            with self._lock:
+                self._open.append(connection)
+        return connection
+
+    def _set_up(self) -> None:
+        with self._faults("set up"):
+            found = self._connection().execute("PRAGMA user_version").fetchone()[0]
+            if found > SCHEMA_VERSION:
+                raise RefusedError(
+                    f"{self._path} was written by a newer Headwater (schema {found}, this one knows {SCHEMA_VERSION}): upgrade this one"
+                )
+            if found < SCHEMA_VERSION:
+                with self._transaction() as connection:
+                    for statement in _SCHEMA.split(";")[:-1]:
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    @contextmanager
+    def _faults(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as fault:
+            raise UnavailableError(f"{self._path}: {what}: {fault}") from fault
+        except sqlite3.DatabaseError as fault:
+            raise UnreadableError(f"{self._path}: {what}: {fault}") from fault
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """One write transaction. Only a COMMIT that fails for another reason than a busy database leaves the outcome open."""
+        connection = self._connection()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.OperationalError as fault:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+                raise
+            raise UnknownOutcomeError(f"{self._path}: commit: {fault}") from fault
+
+    def _write(self, what: str, statement: str, values: Sequence[Any]) -> int:
+        with self._faults(what), self._transaction() as connection:
+            return connection.execute(statement, values).rowcount
+
+    def create_reference(self, row: ReferenceRow) -> None:
+        statement = "INSERT INTO refs VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        if not self._write("create a reference", statement, _reference_values(row)):
+            raise BeatenError(f"reference {row.name!r} of realm key {row.realm} is there already")
+
+    def read_references(self, realm: RealmKey, names: Sequence[str]) -> list[ReferenceRow | None]:
+        with self._faults("read references"):
+            connection = self._connection()
+            found = (
+                connection.execute(f"{_REFERENCE} WHERE realm = ? AND name = ?", (realm, name)).fetchone() for name in names
+            )
+            return [None if row is None else _reference_row(row) for row in found]
+
+    def swap_reference(self, seen: ReferenceRow, new: ReferenceRow) -> None:
+        statement = (
+            "UPDATE refs SET pointer = ?, version = ?, created = ?, recent = ?, moves = ?, deleted = ?"
+            " WHERE realm = ? AND name = ? AND version = ? AND pointer IS ?"
+        )
+        values = (*_reference_values(new)[2:], seen.realm, seen.name, seen.version, seen.pointer)
+        if not self._write("swap a reference", statement, values):
+            raise _beaten(seen)
+
+    def remove_reference(self, seen: ReferenceRow) -> None:
+        statement = "DELETE FROM refs WHERE realm = ? AND name = ? AND version = ? AND pointer IS ?"
+        if not self._write("remove a reference", statement, (seen.realm, seen.name, seen.version, seen.pointer)):
+            raise _beaten(seen)
+
+    def read_objects(self, realm: RealmKey, keys: Sequence[tuple[ObjectId, int]]) -> list[ObjectRow | None]:
+        with self._faults("read objects"):
+            connection = self._connection()
+            return [_object_row(connection, realm, object_id, part) for object_id, part in keys]
+
+    def write_objects(self, rows: Sequence[ObjectRow]) -> None:
+        statement = (
+            "INSERT OR REPLACE INTO objs (realm, id, part, type, created, token, parts, value) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        )
+        with self._faults("write objects"), self._transaction() as connection:
+            connection.executemany(statement, [_object_values(row) for row in rows])
+
+    def insert_object(self, row: ObjectRow) -> None:
+        statement = "INSERT INTO objs (realm, id, part, type, created, token, parts, value) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        if not self._write("insert an object", statement, _object_values(row)):
+            raise BeatenError(f"object {row.id:016x} of realm key {row.realm} is there already")
+
+    def update_object(self, row: ObjectRow, seen_token: str) -> None:
+        statement = "UPDATE objs SET type = ?, created = ?, token = ?, parts = ?, value = ? WHERE realm = ? AND id = ? AND part = ? AND token = ?"
+        values = (*_object_values(row)[3:], row.realm, row.id, row.part, seen_token)
+        if not self._write("update an object", statement, values):
+            raise BeatenError(f"object {row.id:016x} of realm key {row.realm} was changed by another")
+
+    def delete_objects(self, keys: Sequence[ObjectKey]) -> int:
+        statement = "DELETE FROM objs WHERE realm = ? AND id = ? AND part = ? AND created = ? AND token IS ?"
+        with self._faults("delete objects"), self._transaction() as connection:
+            return connection.executemany(statement, [(k.realm, k.id, k.part, k.created, k.token) for k in keys]).rowcount
+
+    def scan_references(self, realm: RealmKey | None, after: tuple[RealmKey, str] | None, limit: int) -> list[ReferenceRow]:
+        condition, values = _scan_condition(realm, after, "(realm, name) > (?, ?)")
+        with self._faults("scan references"):
+            found = (
+                self._connection().execute(f"{_REFERENCE}{condition} ORDER BY realm, name LIMIT ?", (*values, limit)).fetchall()
+            )
+        return [_reference_row(row) for row in found]
+
+    def scan_objects(self, realm: RealmKey | None, after: ObjectKey | None, limit: int) -> list[ObjectKey]:
+        start = None if after is None else (after.realm, after.id, after.part)
+        condition, values = _scan_condition(realm, start, "(realm, id, part) > (?, ?, ?)")
+        with self._faults("scan objects"):
+            found = (
+                self._connection().execute(f"{_KEY}{condition} ORDER BY realm, id, part LIMIT ?", (*values, limit)).fetchall()
+            )
+        return [ObjectKey._make(row) for row in found]
+
+    def delete_realm(self, realm: RealmKey, limit: int) -> int:
+        deleted = 0
+        with self._faults("delete a realm's rows"), self._transaction() as connection:
+            statement = "DELETE FROM refs WHERE realm = ? AND name IN (SELECT name FROM refs WHERE realm = ? LIMIT ?)"
+            deleted += connection.execute(statement, (realm, realm, limit)).rowcount
+            statement = "DELETE FROM objs WHERE rowid IN (SELECT rowid FROM objs WHERE realm = ? LIMIT ?)"
+            deleted += connection.execute(statement, (realm, limit - deleted)).rowcount
+        return deleted
+
+    def after_fork(self) -> None:
+        _inherited.extend(self._open)
+        self._begin()
+
+    def close(self) -> None:
+        with self._lock:
+            for connection in self._open:
+                connection.close()
+            self._open.clear()
+            self._local = threading.local()
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch a new file over. SQLite does not wait for a busy file here, so two processes that create one have to be patient."""
+    for pause in (0.01, 0.05, 0.2, 0.5, 1.0, 2.0):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            time.sleep(pause)
+        else:
+            return
+    connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _beaten(seen: ReferenceRow) -> BeatenError:
+    return BeatenError(f"reference {seen.name!r} of realm key {seen.realm} is not at version {seen.version} any more")
+
+
+def _scan_condition(realm: RealmKey | None, after: tuple[Any, ...] | None, beyond: str) -> tuple[str, tuple[Any, ...]]:
+    parts = [part for part, is_asked in (("realm = ?", realm is not None), (beyond, after is not None)) if is_asked]
+    values = (() if realm is None else (realm,)) + (after or ())
+    return (" WHERE " + " AND ".join(parts) if parts else ""), values
+
+
+def _reference_values(row: ReferenceRow) -> tuple[Any, ...]:
+    recent = struct.pack(f">{len(row.recent)}q", *row.recent)
+    moves = b"".join(struct.pack(">qq", *move) for move in row.moves)
+    return (row.realm, row.name, row.pointer, row.version, row.created, recent, moves, row.deleted)
+
+
+def _reference_row(values: tuple[Any, ...]) -> ReferenceRow:
+    realm, name, pointer, version, created, recent, moves, deleted = values
+    return ReferenceRow(
+        realm=realm,
+        name=name,
+        pointer=pointer,
+        version=version,
+        created=created,
+        recent=tuple(ObjectId(i) for i in struct.unpack(f">{len(recent) // 8}q", recent)),
+        moves=tuple(Move(ObjectId(pointer), Micros(time)) for pointer, time in struct.iter_unpack(">qq", moves)),
+        deleted=deleted,
+    )
+
+
+def _object_values(row: ObjectRow) -> tuple[Any, ...]:
+    return (row.realm, row.id, row.part, row.type, row.created, row.token, row.parts, row.value)
+
+
+def _object_row(connection: sqlite3.Connection, realm: RealmKey, object_id: ObjectId, part: int) -> ObjectRow | None:
+    found = connection.execute(_FIND_OBJECT, (realm, object_id, part)).fetchone()
+    if found is None:
+        return None
+    type_name, value, created, token, parts = found
+    return ObjectRow(
+        realm=realm, id=object_id, part=part, type=type_name, value=value, created=created, token=token, parts=parts
+    )

@@ -1,0 +1,76 @@
+"""Ids: what names a realm, a row and an object, and how 64 bits are divided between time, node and sequence."""
+
+from __future__ import annotations
+
+import re
+from typing import NewType
+
+from headwater.clock import Micros
+from headwater.errors import RefusedError
+
+__all__ = [
+    "EPOCH_MILLIS",
+    "NODES",
+    "SEQUENCES",
+    "SYSTEM_KEY",
+    "SYSTEM_REALM",
+    "ObjectId",
+    "RealmId",
+    "RealmKey",
+    "compose_id",
+    "fixed_id",
+    "id_of",
+    "id_text",
+    "id_time",
+    "is_fixed",
+]
+
+RealmId = NewType("RealmId", str)
+"""What users call a realm."""
+RealmKey = NewType("RealmKey", int)
+"""What rows carry: given at creation and never used again."""
+ObjectId = NewType("ObjectId", int)
+"""63 bits: 41 of milliseconds since the epoch, 10 of node, 12 of sequence."""
+
+SYSTEM_REALM = RealmId("::system::")
+SYSTEM_KEY = RealmKey(1)
+
+EPOCH_MILLIS = 1_740_787_200_000
+"""2025-03-01T00:00Z."""
+NODES = 1 << 10
+SEQUENCES = 1 << 12
+_FIXED_MILLIS = 1000
+_HEX = re.compile(r"[0-9a-f]{16}")
+
+
+def compose_id(millis: int, node: int, sequence: int) -> ObjectId:
+    """The id of a moment (milliseconds since the epoch), a node and a sequence number within the millisecond."""
+    return ObjectId(millis << 22 | node << 12 | sequence)
+
+
+def fixed_id(kind: int, number: int = 0) -> ObjectId:
+    """An id that everybody knows: ``kind`` below 1000 stands where other ids have their time, ``number`` is below 1024."""
+    return compose_id(kind, number, 1)
+
+
+def is_fixed(object_id: ObjectId) -> bool:
+    return object_id >> 22 < _FIXED_MILLIS
+
+
+def id_time(object_id: ObjectId) -> Micros:
+    return Micros(((object_id >> 22) + EPOCH_MILLIS) * 1000)
+
+
+def id_text(object_id: ObjectId) -> str:
+    """The public form: 16 lower-case hex digits."""
+    return f"{object_id:016x}"
+
+
+def id_of(text: str) -> ObjectId:
+    """The id that ``id_text`` wrote.
+
+    raises        RefusedError when the text is no id
+    """
+    if not _HEX.fullmatch(text):
+        raise RefusedError(f"{text!r} is no id: an id is 16 lower-case hex digits")
+    return ObjectId(int(text, 16))

@@ -1,0 +1,360 @@
+"""The rows of one realm: typed objects and references over the dumb backend. No call can name another realm's rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from headwater.clock import Micros
+from headwater.errors import BeatenError, MissingError, RefusedError, UnknownOutcomeError, UnreadableError
+from headwater.store.backend import ROW_BYTES, ObjectKey, ObjectRow, ReferenceRow
+from headwater.store.codec import decode, encode, parts_of
+from headwater.store.identity import ObjectId, RealmId, RealmKey, id_text
+from headwater.store.objects import StoredObject, Versioned
+from headwater.store.references import Reference, advanced, buried, moved, raised, recreated, with_move
+
+if TYPE_CHECKING:
+    from headwater.clock import Clock
+    from headwater.settings import Settings
+    from headwater.store.stores import Store
+
+__all__ = ["Gate", "RealmStore"]
+
+T = TypeVar("T", bound=StoredObject)
+_SCAN_ROWS = 1000
+
+
+class Gate(Protocol):
+    """What decides whether a handle may write now."""
+
+    def check_write(self) -> None:
+        """Raise RefusedError when it may not."""
+        ...
+
+
+class RealmStore:
+    """A handle on one realm's rows. Made by ``Store.system`` and ``Store.rows``; as thread-safe and fork-safe as its store."""
+
+    def __init__(self, store: Store, realm: RealmId, key: RealmKey, gate: Gate | None) -> None:
+        self.store = store
+        self.realm = realm
+        self.key = key
+        self._gate = gate
+        self._backend = store.backend
+        self._cache = store.cache
+
+    @property
+    def settings(self) -> Settings:
+        return self.store.settings
+
+    @property
+    def clock(self) -> Clock:
+        return self.store.clock
+
+    def new_id(self) -> ObjectId:
+        return self.store.new_id()
+
+    def check_write(self) -> None:
+        """Raise RefusedError when this handle may not write now."""
+        if self._gate is not None:
+            self._gate.check_write()
+
+    # objects
+
+    def find(self, object_id: ObjectId, cls: type[T]) -> T | None:
+        return self.read_many([object_id], cls)[0]
+
+    def read(self, object_id: ObjectId, cls: type[T]) -> T:
+        value = self.find(object_id, cls)
+        if value is None:
+            raise MissingError(f"object {id_text(object_id)} ({cls.__name__}) is not in realm {self.realm!r}")
+        return value
+
+    def read_many(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T | None]:
+        """Immutable objects in the order of their ids, None where there is none; one round trip for what is not cached."""
+        found: dict[ObjectId, StoredObject] = {}
+        for object_id in object_ids:
+            value = self._cache.find(self.key, object_id)
+            if value is not None:
+                found[object_id] = value
+        absent = [object_id for object_id in dict.fromkeys(object_ids) if object_id not in found]
+        for object_id, row, envelope in self._load(absent):
+            value = decode(object_id, row.type, envelope, StoredObject, realm=self.realm)
+            if row.token is None:
+                self._cache.put(self.key, object_id, value, len(envelope))
+            found[object_id] = value
+        return [self._as(object_id, found.get(object_id), cls) for object_id in object_ids]
+
+    def read_many_versioned(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[Versioned[T] | None]:
+        """Updateable objects as they are now, never from the cache."""
+        found = {
+            object_id: Versioned(
+                object_id, decode(object_id, row.type, envelope, cls, realm=self.realm), self._token(row), row.created
+            )
+            for object_id, row, envelope in self._load(list(dict.fromkeys(object_ids)))
+        }
+        return [found.get(object_id) for object_id in object_ids]
+
+    def find_versioned(self, object_id: ObjectId, cls: type[T]) -> Versioned[T] | None:
+        return self.read_many_versioned([object_id], cls)[0]
+
+    def read_versioned(self, object_id: ObjectId, cls: type[T]) -> Versioned[T]:
+        seen = self.find_versioned(object_id, cls)
+        if seen is None:
+            raise MissingError(f"object {id_text(object_id)} ({cls.__name__}) is not in realm {self.realm!r}")
+        return seen
+
+    def write(self, objects: Iterable[tuple[ObjectId, StoredObject]]) -> list[ObjectKey]:
+        """Write unconditionally, in one round trip, in as many parts as it takes. Returns the keys of the rows written.
+
+        A repeated write is the same write. An UnknownOutcomeError means that some of them may be there.
+        """
+        self.check_write()
+        now = self.clock.now()
+        rows: list[ObjectRow] = []
+        for object_id, value in objects:
+            name, envelope = encode(object_id, value)
+            parts = parts_of(envelope)
+            if value.updateable and len(parts) > 1:
+                raise self._too_large(object_id, name, len(envelope))
+            token = _new_token() if value.updateable else None
+            rows += [
+                ObjectRow(
+                    realm=self.key, id=object_id, part=part, type=name, value=body, created=now, token=token, parts=len(parts)
+                )
+                for part, body in enumerate(parts)
+            ]
+            if token is None:
+                self._cache.put(self.key, object_id, value, len(envelope))
+        self._backend.write_objects(rows)
+        return [ObjectKey(row.realm, row.id, row.part, row.type, row.created, row.token, len(row.value)) for row in rows]
+
+    def insert(self, object_id: ObjectId, value: T) -> Versioned[T]:
+        """Create an updateable object; BeatenError when the id is there."""
+        self.check_write()
+        row = self._single_row(object_id, value)
+        self._backend.insert_object(row)
+        return Versioned(object_id, value, self._token(row), row.created)
+
+    def update(self, seen: Versioned[T], new: T) -> Versioned[T]:
+        """Replace what was seen; BeatenError when another was faster."""
+        self.check_write()
+        row = self._single_row(seen.id, new)
+        self._backend.update_object(row, seen.token)
+        return Versioned(seen.id, new, self._token(row), row.created)
+
+    def delete(self, seen: Versioned[T]) -> None:
+        """Delete what was seen; BeatenError when another was faster."""
+        key = ObjectKey(self.key, seen.id, 0, seen.value.type_name, seen.created, seen.token, 0)
+        if not self.delete_unchanged([key]):
+            raise BeatenError(f"object {id_text(seen.id)} of realm {self.realm!r} was changed by another")
+
+    def delete_unchanged(self, keys: Sequence[ObjectKey]) -> int:
+        """Delete those rows that are still as they were scanned or written; returns how many went."""
+        self.check_write()
+        if any(key.realm != self.key for key in keys):
+            raise RefusedError(f"the handle on realm {self.realm!r} deletes no other realm's rows")
+        for key in keys:
+            self._cache.forget(self.key, key.id)
+        return self._backend.delete_objects(keys) if keys else 0
+
+    # references
+
+    def find_reference(self, name: str, *, fresh: bool = False) -> Reference | None:
+        """The living reference; from the cache within its time to live, unless ``fresh``."""
+        row = None if fresh else self._cache.find_reference(self.key, name)
+        row = row or self.find_row(name)
+        return None if row is None or row.deleted is not None else row
+
+    def read_reference(self, name: str, *, fresh: bool = False) -> Reference:
+        reference = self.find_reference(name, fresh=fresh)
+        if reference is None:
+            raise MissingError(f"reference {name!r} is not in realm {self.realm!r}")
+        return reference
+
+    def find_row(self, name: str) -> Reference | None:
+        """The reference as it is in the database now, tombstones included."""
+        row = self._backend.read_references(self.key, [name])[0]
+        if row is None:
+            self._cache.forget_reference(self.key, name)
+        else:
+            self._cache.put_reference(row)
+        return row
+
+    def create_reference(self, name: str, pointer: ObjectId | None = None) -> Reference:
+        """Create, or swap over a tombstone; BeatenError when the name is alive.
+
+        The name must stand in its index before. A pointer to an existing commit needs the collector's handshake: use
+        ``headwater.commits.create_at``.
+        """
+        seen = self.find_row(name)
+        if seen is None:
+            return self._insert_reference(name, pointer)
+        if seen.deleted is None:
+            raise BeatenError(f"reference {name!r} of realm {self.realm!r} is there already")
+        return self._settle(seen, recreated(seen, pointer, now=self.clock.now(), since=self._moves_since()))
+
+    def advance_reference(self, seen: Reference, pointer: ObjectId) -> Reference:
+        """A commit on top. The outcome is the caller's to find out: UnknownOutcomeError is passed on."""
+        return self.swap(seen, advanced(seen, pointer))
+
+    def move_reference(self, seen: Reference, pointer: ObjectId) -> Reference:
+        """Onto another commit than one on top; what it leaves is recorded."""
+        return self._settle(seen, moved(seen, pointer, now=self.clock.now(), since=self._moves_since()))
+
+    def record_move(self, seen: Reference, left: ObjectId) -> Reference:
+        """Note that ``left`` was HEAD until now."""
+        return self._settle(seen, with_move(seen, left, now=self.clock.now(), since=self._moves_since()))
+
+    def raise_version(self, seen: Reference) -> Reference:
+        """Beat everyone who saw this version; the pointer stays."""
+        return self._settle(seen, raised(seen))
+
+    def delete_reference(self, seen: Reference) -> Reference:
+        """Leave a tombstone."""
+        return self._settle(seen, buried(seen, now=self.clock.now()))
+
+    def bury_reference(self, name: str) -> Reference:
+        """Put a tombstone where a listed name has no row; BeatenError when it has one."""
+        return self._insert_reference(name, None, deleted=self.clock.now())
+
+    def remove_tombstone(self, seen: Reference) -> None:
+        """Remove the row; BeatenError when it changed, for example because the reference was created again."""
+        if seen.deleted is None:
+            raise RefusedError(f"reference {seen.name!r} of realm {self.realm!r} is alive: delete it first")
+        self.check_write()
+        self._cache.forget_reference(self.key, seen.name)
+        self._backend.remove_reference(seen)
+
+    def swap(self, seen: Reference, new: Reference) -> Reference:
+        """One compare-and-swap of a whole row. BeatenError when it was not as seen; UnknownOutcomeError is passed on."""
+        self.check_write()
+        self._cache.forget_reference(self.key, seen.name)
+        self._backend.swap_reference(seen, new)
+        self._cache.put_reference(new)
+        return new
+
+    # maintenance
+
+    def scan_objects(self) -> Iterable[list[ObjectKey]]:
+        """All object rows' keys, in batches, in constant memory."""
+        after: ObjectKey | None = None
+        while batch := self._backend.scan_objects(self.key, after, _SCAN_ROWS):
+            yield batch
+            after = batch[-1]
+
+    def scan_references(self) -> Iterable[Reference]:
+        """All reference rows, tombstones included."""
+        after: tuple[RealmKey, str] | None = None
+        while batch := self._backend.scan_references(self.key, after, _SCAN_ROWS):
+            yield from batch
+            after = (batch[-1].realm, batch[-1].name)
+
+    def is_empty(self) -> bool:
+        """Whether the database holds no row of this realm."""
+        return not self._backend.scan_references(self.key, None, 1) and not self._backend.scan_objects(self.key, None, 1)
+
+    def delete_rows(self, limit: int) -> int:
+        """Delete up to ``limit`` rows, whatever they are; returns how many went. For purging."""
+        self.check_write()
+        self.store.cache.clear()
+        return self._backend.delete_realm(self.key, limit)
+
+    # inside
+
+    def _load(self, object_ids: Sequence[ObjectId]) -> list[tuple[ObjectId, ObjectRow, bytes]]:
+        if not object_ids:
+            return []
+        first = [row for row in self._backend.read_objects(self.key, [(i, 0) for i in object_ids]) if row is not None]
+        more = [(row.id, part) for row in first for part in range(1, row.parts)]
+        rest = dict(zip(more, self._backend.read_objects(self.key, more) if more else [], strict=True))
+        loaded = []
+        for row in first:
+            pieces = [row, *(rest[row.id, part] for part in range(1, row.parts))]
+            if any(piece is None for piece in pieces):
+                raise UnreadableError(
+                    f"object {id_text(row.id)} of type {row.type!r} in realm {self.realm!r}: one of its {row.parts} parts is missing"
+                )
+            loaded.append((row.id, row, b"".join(piece.value for piece in pieces if piece is not None)))
+        return loaded
+
+    def _as(self, object_id: ObjectId, value: StoredObject | None, cls: type[T]) -> T | None:
+        if value is None or isinstance(value, cls):
+            return value
+        raise UnreadableError(
+            f"object {id_text(object_id)} in realm {self.realm!r} is a {type(value).__name__}, not a {cls.__name__}"
+        )
+
+    def _token(self, row: ObjectRow) -> str:
+        if row.token is None:
+            raise UnreadableError(f"object {id_text(row.id)} of type {row.type!r} in realm {self.realm!r} has no version token")
+        return row.token
+
+    def _single_row(self, object_id: ObjectId, value: StoredObject) -> ObjectRow:
+        name, envelope = encode(object_id, value)
+        if not value.updateable:
+            raise RefusedError(f"objects of type {name!r} are immutable: write them, do not insert or update them")
+        if len(envelope) > ROW_BYTES:
+            raise self._too_large(object_id, name, len(envelope))
+        return ObjectRow(
+            realm=self.key,
+            id=object_id,
+            part=0,
+            type=name,
+            value=envelope,
+            created=self.clock.now(),
+            token=_new_token(),
+            parts=1,
+        )
+
+    def _too_large(self, object_id: ObjectId, name: str, size: int) -> RefusedError:
+        return RefusedError(
+            f"object {id_text(object_id)} of type {name!r} in realm {self.realm!r} has {size} bytes;"
+            f" an updateable object may have {ROW_BYTES}"
+        )
+
+    def _insert_reference(self, name: str, pointer: ObjectId | None, deleted: Micros | None = None) -> Reference:
+        self.check_write()
+        row = ReferenceRow(
+            realm=self.key, name=name, pointer=pointer, version=self.new_id(), created=self.clock.now(), deleted=deleted
+        )
+        try:
+            self._backend.create_reference(row)
+        except UnknownOutcomeError:
+            self._create_again(row)
+        self._cache.put_reference(row)
+        return row
+
+    def _create_again(self, row: ReferenceRow) -> None:
+        """After an unclear answer: the version is an id of ours, so a row that carries it is ours."""
+        try:
+            self._backend.create_reference(row)
+        except BeatenError:
+            stored = self.find_row(row.name)
+            if stored is None or stored.version != row.version:
+                raise
+
+    def _settle(self, seen: Reference, new: Reference) -> Reference:
+        """A swap that may be repeated after an unclear answer, because doing it twice would say the same."""
+        try:
+            return self.swap(seen, new)
+        except UnknownOutcomeError as unclear:
+            try:
+                return self.swap(seen, new)
+            except BeatenError:
+                stored = self.find_row(seen.name)
+                if stored is not None and dataclasses.replace(stored, recent=new.recent) == new:
+                    return stored
+                raise unclear from None
+
+    def _moves_since(self) -> Micros:
+        """Moves before this are of no interest to any collector, however its clock differs from ours."""
+        grace = max(self.settings.reader_grace_seconds, self.settings.writer_grace_seconds)
+        slack = self.settings.clock_bound_seconds + self.settings.commit_timeout_seconds
+        return Micros(self.clock.now() - round((grace + slack) * 1_000_000))
+
+
+def _new_token() -> str:
+    return secrets.token_hex(8)

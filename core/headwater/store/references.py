@@ -1,0 +1,72 @@
+"""References as values: what each kind of change makes of the row that was seen. Nothing here touches a database."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from headwater.clock import Micros
+from headwater.errors import RefusedError
+from headwater.store.backend import Move, ReferenceRow
+from headwater.store.identity import ObjectId
+
+__all__ = ["Reference", "advanced", "buried", "moved", "raised", "recreated", "with_move"]
+
+RECENT_POINTERS = 20
+MOVES_LIMIT = 4000
+"""Recorded moves in one row: 16 bytes each, well under a row's limit."""
+
+Reference = ReferenceRow
+"""What a reader gets to see is the row itself."""
+
+
+def advanced(seen: ReferenceRow, pointer: ObjectId) -> ReferenceRow:
+    """A commit on top."""
+    return dataclasses.replace(seen, pointer=pointer, version=seen.version + 1, recent=_recent(seen))
+
+
+def moved(seen: ReferenceRow, pointer: ObjectId, *, now: Micros, since: Micros) -> ReferenceRow:
+    """Onto a commit that is not on top of the old one: the old one is recorded."""
+    return dataclasses.replace(advanced(seen, pointer), moves=_moves(seen, seen.pointer, now=now, since=since))
+
+
+def with_move(seen: ReferenceRow, left: ObjectId, *, now: Micros, since: Micros) -> ReferenceRow:
+    """The same pointer, with the record that ``left`` was HEAD until now."""
+    return dataclasses.replace(seen, version=seen.version + 1, moves=_moves(seen, left, now=now, since=since))
+
+
+def raised(seen: ReferenceRow) -> ReferenceRow:
+    """The same pointer under a higher version: whoever saw the old one is beaten."""
+    return dataclasses.replace(seen, version=seen.version + 1)
+
+
+def buried(seen: ReferenceRow, *, now: Micros) -> ReferenceRow:
+    """A tombstone."""
+    return dataclasses.replace(seen, version=seen.version + 1, deleted=now)
+
+
+def recreated(tombstone: ReferenceRow, pointer: ObjectId | None, *, now: Micros, since: Micros) -> ReferenceRow:
+    """Alive again: version and recorded moves go on, and what the tombstone protected is one of them."""
+    assert tombstone.deleted is not None
+    return dataclasses.replace(
+        tombstone,
+        pointer=pointer,
+        version=tombstone.version + 1,
+        recent=_recent(tombstone),
+        moves=_moves(tombstone, tombstone.pointer, now=tombstone.deleted, since=since),
+        deleted=None,
+    )
+
+
+def _recent(seen: ReferenceRow) -> tuple[ObjectId, ...]:
+    return seen.recent if seen.pointer is None else (seen.pointer, *seen.recent)[:RECENT_POINTERS]
+
+
+def _moves(seen: ReferenceRow, left: ObjectId | None, *, now: Micros, since: Micros) -> tuple[Move, ...]:
+    kept = tuple(move for move in seen.moves if move.time >= since)
+    if left is None:
+        return kept
+    if len(kept) >= MOVES_LIMIT:
+        raise RefusedError(
+            f"reference {seen.name!r} was moved {len(kept)} times within the grace, which is all that its row can record: try again later"
+        )
+    return (Move(left, now), *kept)

@@ -1,0 +1,110 @@
+"""A store: one database behind a URL, holding many realms."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import urlsplit, urlunsplit
+
+from headwater.clock import Clock, SystemClock
+from headwater.errors import RefusedError
+from headwater.settings import Settings
+from headwater.store.backend import Backend
+from headwater.store.backends.memory import MemoryBackend
+from headwater.store.backends.sqlite import SqliteBackend
+from headwater.store.cache import Cache
+from headwater.store.identity import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmId, RealmKey
+from headwater.store.ids import IdGenerator
+from headwater.store.realm_rows import Gate, RealmStore
+
+__all__ = ["Store", "open_store"]
+
+SCHEMES = ("memory", "sqlite")
+
+
+class Store:
+    """One database with its cache and its source of ids. Thread-safe; a forked child starts with an empty cache and no lease."""
+
+    def __init__(self, backend: Backend, *, url: str, settings: Settings, clock: Clock) -> None:
+        self.backend = backend
+        self.url = url
+        self.settings = settings
+        self.clock = clock
+        self.cache = Cache(clock=clock, budget_bytes=settings.cache_bytes, reference_ttl_seconds=settings.reference_ttl_seconds)
+        self.system = RealmStore(self, SYSTEM_REALM, SYSTEM_KEY, None)
+        self._ids = IdGenerator(
+            self.system, clock=clock, lease_seconds=settings.node_lease_seconds, renew_seconds=settings.node_renew_seconds
+        )
+        _open_stores.add(self)
+
+    def new_id(self) -> ObjectId:
+        """A new id; the first one leases a node."""
+        return self._ids.next()
+
+    def rows(self, realm: RealmId, key: RealmKey, gate: Gate | None = None) -> RealmStore:
+        """A handle on the rows under one realm key; ``gate`` decides whether it may write."""
+        return RealmStore(self, realm, key, gate)
+
+    def close(self) -> None:
+        self._ids.release()
+        self.backend.close()
+        _open_stores.discard(self)
+
+    def after_fork(self) -> None:
+        self.backend.after_fork()
+        self.cache.clear()
+        self._ids.forget()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def open_store(url: str, *, settings: Settings | None = None, clock: Clock | None = None) -> Store:
+    """Open the store at a URL: ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``memory://``.
+
+    raises        RefusedError for a URL that names no known kind of store; the password in it is never shown
+    """
+    shown = _without_password(url)
+    parts = urlsplit(url)
+    if parts.scheme not in SCHEMES:
+        raise RefusedError(
+            f"store {shown!r}: unknown scheme {parts.scheme!r}; there are {', '.join(f'{s}://' for s in SCHEMES)}"
+        )
+    if parts.query or parts.fragment:
+        raise RefusedError(f"store {shown!r}: unknown options {parts.query or parts.fragment!r}; {parts.scheme}:// takes none")
+    backend: Backend
+    if parts.scheme == "sqlite":
+        if parts.netloc or not parts.path.strip("/"):
+            raise RefusedError(f"store {shown!r}: write sqlite:///file.db, or sqlite:////folder/file.db for an absolute path")
+        backend = SqliteBackend(Path(parts.path[1:]).absolute())
+    else:
+        backend = MemoryBackend()
+    return Store(backend, url=shown, settings=settings or Settings(), clock=clock or SystemClock())
+
+
+def _without_password(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "(not a URL)"
+    place = parts.netloc
+    if "@" in place:
+        user, _, host = place.rpartition("@")
+        place = f"{user.partition(':')[0]}:***@{host}"
+    return urlunsplit(parts._replace(netloc=place, query="")) if place != parts.netloc else url
+
+
+_open_stores: weakref.WeakSet[Store] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for store in list(_open_stores):
+        store.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,28 @@
+"""Coordinated work: tasks that survive their process, done by one worker at a time, and never twice.
+
+All tasks live in the system realm. This room knows no kind of work, no message broker and no other room beside it: it keeps
+what was asked, who does it, and how it ended. Workers, the command line and `headwater up` use it alike.
+"""
+
+from headwater.tasks.claims import Claim, StoppedError, Verdict
+from headwater.tasks.leases import Evidence, LeaseWatch, StoodStill
+from headwater.tasks.queue import Claimable, Submitted, Tasks
+from headwater.tasks.task import Attempt, AttemptEnd, FollowUp, Progress, Task, TaskState
+
+__all__ = [
+    "Attempt",
+    "AttemptEnd",
+    "Claim",
+    "Claimable",
+    "Evidence",
+    "FollowUp",
+    "LeaseWatch",
+    "Progress",
+    "StoodStill",
+    "StoppedError",
+    "Submitted",
+    "Task",
+    "TaskState",
+    "Tasks",
+    "Verdict",
+]

@@ -1,0 +1,165 @@
+"""An attempt in progress, in the hands of the worker that claimed the task."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+from headwater.clock import Micros
+from headwater.errors import BeatenError, FencedError, HeadwaterError, MissingError
+from headwater.store import ObjectId, RealmStore, Versioned, id_text
+from headwater.tasks import transitions
+from headwater.tasks.plain import OUTCOME_BYTES, require_plain
+from headwater.tasks.swapping import swap_task
+from headwater.tasks.task import FollowUp, Progress, Task, TaskState
+
+__all__ = ["Claim", "StoppedError", "Verdict"]
+
+
+class Verdict(StrEnum):
+    """What a heartbeat answers."""
+
+    GO_ON = "GO_ON"
+    STOP = "STOP"
+    """Somebody cancelled the task: come to an end, then hand it back."""
+    LOST = "LOST"
+    """Another attempt has taken over: touch nothing more."""
+
+
+class StoppedError(HeadwaterError):
+    """The attempt was asked to stop between two steps. It still holds its task: tidy up, then hand it back."""
+
+
+class Claim:
+    """The right to do one task, until another attempt takes over. All methods may be called from several threads.
+
+    What is written by the work must be conditional on ``check``: give it to commits as their fence.
+    """
+
+    def __init__(
+        self, rows: RealmStore, seen: Versioned[Task], *, settle: Callable[[ObjectId], None], chance: Callable[[], float]
+    ) -> None:
+        self._rows = rows
+        self._seen = seen
+        self._settle = settle
+        self._chance = chance
+        self._lock = threading.RLock()
+        self._progress: Progress | None = None
+        self._stop_reason = ""
+        self.id = seen.id
+        self.attempt = seen.value.attempt
+
+    def __repr__(self) -> str:
+        return f"<Claim of task {id_text(self.id)}, attempt {self.attempt}>"
+
+    @property
+    def task(self) -> Task:
+        """The task as this claim saw it last."""
+        return self._seen.value
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the attempt was asked to stop, or an empty text."""
+        return self._stop_reason
+
+    def stop(self, reason: str) -> None:
+        """Ask the work to stop: its next ``check`` raises StoppedError. Writes nothing."""
+        self._stop_reason = self._stop_reason or reason
+
+    def report(self, done: int, total: int | None = None, unit: str = "") -> None:
+        """Note the progress for the next heartbeat. Writes nothing."""
+        self._progress = Progress(done=done, total=total, unit=unit)
+
+    def check(self) -> None:
+        """Ask the database whether this attempt still holds the task.
+
+        raises        FencedError when another attempt, or a person, took it away; StoppedError when it was asked to stop
+        """
+        self._require_mine(self._read())
+        if self._stop_reason:
+            raise StoppedError(f"task {id_text(self.id)} ({self.task}): {self._stop_reason}")
+
+    def heartbeat(self, progress: Progress | None = None) -> Verdict:
+        """Show a sign of life, with the progress given here or reported last."""
+        with self._lock:
+            try:
+                self._swap(lambda task: transitions.beaten(task, progress=progress or self._progress), self._has_beaten)
+            except FencedError:
+                return Verdict.LOST
+            if self.task.stop_requested:
+                self.stop("it was cancelled")
+                return Verdict.STOP
+            return Verdict.GO_ON
+
+    def finish(self, outcome: dict[str, Any], follow_up: FollowUp | None = None) -> None:
+        """The work is done. The follow-up is submitted once, whatever dies from here on.
+
+        outcome       plain data of at most 64 KiB
+        raises        RefusedError for another outcome, before anything is written; FencedError
+        """
+        require_plain(outcome, f"outcome of task {id_text(self.id)} ({self.task})", limit_bytes=OUTCOME_BYTES)
+        if follow_up is not None:
+            require_plain(follow_up.arguments, f"follow-up of task {id_text(self.id)} ({self.task})", limit_bytes=OUTCOME_BYTES)
+        self._end(lambda task: transitions.succeeded(task, now=self._now(), outcome=outcome, follow_up=follow_up))
+
+    def fail(self, error: str, retry: bool = True) -> None:
+        """The attempt failed. The task waits for its next one; without ``retry``, or when none is left, it is dead-lettered.
+
+        raises        FencedError
+        """
+        settings = self._rows.settings
+        wait = transitions.backoff_seconds(
+            self.task.failures + 1,
+            first_seconds=settings.task_backoff_seconds,
+            limit_seconds=settings.task_backoff_limit_seconds,
+            chance=self._chance(),
+        )
+        retry_at = Micros(self._now() + round(wait * 1_000_000)) if retry else None
+        self._end(lambda task: transitions.failed(task, now=self._now(), error=error, retry_at=retry_at))
+
+    def hand_back(self, reason: str) -> None:
+        """Give the task up unfinished: it stays due, and this attempt is no failure. One that was cancelled is CANCELLED now.
+
+        raises        FencedError
+        """
+        self._end(lambda task: transitions.handed_back(task, now=self._now(), reason=reason))
+
+    def _end(self, change: Callable[[Task], Task]) -> None:
+        with self._lock:
+            self._swap(change, self._has_ended)
+            self._settle(self.id)
+
+    def _swap(self, change: Callable[[Task], Task], is_mine: Callable[[Task], bool]) -> None:
+        """Change the task while this attempt holds it. Others may only ask it to stop; then the change is made again."""
+        while True:
+            try:
+                self._seen = swap_task(self._rows, self._seen, change(self._seen.value), is_mine=is_mine)
+                return
+            except BeatenError:
+                self._seen = self._require_mine(self._read())
+
+    def _has_beaten(self, found: Task) -> bool:
+        return self._is_held(found) and found.beat == self._seen.value.beat + 1
+
+    def _has_ended(self, found: Task) -> bool:
+        return found.lease == self._seen.value.lease and found.attempt == self.attempt and found.state is not TaskState.RUNNING
+
+    def _is_held(self, found: Task) -> bool:
+        return found.state is TaskState.RUNNING and found.attempt == self.attempt and found.lease == self._seen.value.lease
+
+    def _read(self) -> Versioned[Task]:
+        try:
+            return self._rows.read_versioned(self.id, Task)
+        except MissingError as missing:
+            raise FencedError(f"task {id_text(self.id)} ({self.task}) is gone: attempt {self.attempt} must stop") from missing
+
+    def _require_mine(self, found: Versioned[Task]) -> Versioned[Task]:
+        if self._is_held(found.value):
+            return found
+        now = f"{found.value.state}, attempt {found.value.attempt}" + (f" of {found.value.owner}" if found.value.owner else "")
+        raise FencedError(f"task {id_text(self.id)} ({self.task}) is {now} by now: attempt {self.attempt} must stop")
+
+    def _now(self) -> Micros:
+        return self._rows.clock.now()

@@ -1,0 +1,152 @@
+"""The three indexes of the reference `tasks`, and how they are made to agree with the task objects, which decide.
+
+    due       8 bytes due time, 8 bytes task id     every active task
+    unique    kind NUL realm NUL subject            every active task; its data: 8 bytes due time under which `due` lists it,
+                                                  then for a retry the token of the finished task that it was decided on
+    finished  8 bytes end time, 8 bytes task id     every other task, until its history ends
+
+`due` and `unique` change in the same commit, so an entry in one leads to that in the other, whatever the object says by now.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.clock import Micros
+from headwater.errors import UnreadableError
+from headwater.index import Value
+from headwater.store import ObjectId, Versioned, id_text
+from headwater.tasks.task import FollowUp, Task
+
+if TYPE_CHECKING:
+    from headwater.commits import Head, Transaction
+
+__all__ = [
+    "DUE",
+    "FINISHED",
+    "REFERENCE",
+    "UNIQUE",
+    "active_holder",
+    "add_task",
+    "due_of_key",
+    "settle",
+    "time_key",
+    "unique_key",
+]
+
+REFERENCE = "tasks"
+DUE, UNIQUE, FINISHED = "due", "unique", "finished"
+
+
+def time_key(time: int, task_id: ObjectId | int = 0) -> bytes:
+    return _eight_bytes(time) + _eight_bytes(task_id)
+
+
+def due_of_key(key: bytes) -> Micros:
+    return Micros(int.from_bytes(key[:8], "big"))
+
+
+def unique_key(kind: str, realm: str, subject: str) -> bytes:
+    return b"\0".join(part.encode() for part in (kind, realm, subject))
+
+
+def add_task(tx: Transaction, task: Task) -> ObjectId:
+    """Add a new task with its entries. Nothing active may hold its unique key."""
+    task_id = tx.add(task)
+    _list_active(tx, task_id, task)
+    return task_id
+
+
+def list_for_retry(tx: Transaction, seen: Versioned[Task], *, due: Micros) -> None:
+    """List a finished task among the active ones again. The entry says which token it had then.
+
+    This decides the retry. The object follows, by whoever sees it first; and once: a token that has passed never comes back.
+    """
+    task = seen.value
+    assert task.finished is not None
+    tx.index(FINISHED).remove(time_key(task.finished, seen.id))
+    tx.index(DUE).put(time_key(due, seen.id), Value(seen.id, b""))
+    tx.index(UNIQUE).put(
+        unique_key(task.kind, task.realm, task.subject), Value(seen.id, _eight_bytes(due) + seen.token.encode())
+    )
+
+
+def due_of_retry(at: Head, seen: Versioned[Task]) -> Micros | None:
+    """The due time of a retry that was decided, and that the object does not show yet."""
+    held = at.index(UNIQUE).get(unique_key(seen.value.kind, seen.value.realm, seen.value.subject))
+    return due_of_key(held.data) if held is not None and _is_retry(held, seen) else None
+
+
+def settle(tx: Transaction, seen: Versioned[Task]) -> None:
+    """Make the entries of one task agree with its object, as just read. Without need for that, nothing is edited.
+
+    A finished task's follow-up is added by the commit that takes the task out of `due`: there is exactly one such commit.
+    Settle one task a commit: a task that this commit adds cannot be read yet.
+    """
+    task = seen.value
+    key = unique_key(task.kind, task.realm, task.subject)
+    held = tx.index(UNIQUE).get(key)
+    if held is None or held.object_id != seen.id or _is_retry(held, seen):
+        return
+    listed = time_key(due_of_key(held.data), seen.id)
+    if task.is_active:
+        if listed != time_key(task.due, seen.id):
+            tx.index(DUE).remove(listed)
+            _list_active(tx, seen.id, task)
+        return
+    assert task.finished is not None
+    tx.index(DUE).remove(listed)
+    tx.index(UNIQUE).remove(key)
+    tx.index(FINISHED).put(time_key(task.finished, seen.id), Value(seen.id, b""))
+    if task.follow_up is not None:
+        _add_follow_up(tx, task.follow_up, task)
+
+
+def active_holder(tx: Transaction, key: bytes) -> ObjectId | None:
+    """The active task that holds a unique key. A finished one that still stands there is settled on the way.
+
+    raises        UnreadableError when the entry names a task that is not there
+    """
+    held = tx.index(UNIQUE).get(key)
+    if held is None or held.object_id is None:
+        return None
+    seen = tx.rows.find_versioned(held.object_id, Task)
+    if seen is None:
+        raise UnreadableError(
+            f"reference {REFERENCE!r} names task {id_text(held.object_id)}, which is not there: run `headwater fsck`"
+        )
+    if seen.value.is_active or _is_retry(held, seen):
+        return held.object_id
+    settle(tx, seen)
+    renewed = tx.index(UNIQUE).get(key)
+    return renewed.object_id if renewed else None
+
+
+def _list_active(tx: Transaction, task_id: ObjectId, task: Task) -> None:
+    tx.index(DUE).put(time_key(task.due, task_id), Value(task_id, b""))
+    tx.index(UNIQUE).put(unique_key(task.kind, task.realm, task.subject), Value(task_id, _eight_bytes(task.due)))
+
+
+def _is_retry(held: Value, seen: Versioned[Task]) -> bool:
+    return held.object_id == seen.id and not seen.value.is_active and held.data[8:] == seen.token.encode()
+
+
+def _eight_bytes(number: int) -> bytes:
+    return number.to_bytes(8, "big")
+
+
+def _add_follow_up(tx: Transaction, follow_up: FollowUp, before: Task) -> None:
+    assert before.finished is not None
+    if active_holder(tx, unique_key(follow_up.kind, follow_up.realm, follow_up.subject)) is not None:
+        return
+    task = Task(
+        kind=follow_up.kind,
+        realm=follow_up.realm,
+        realm_key=follow_up.realm_key,
+        subject=follow_up.subject,
+        arguments=follow_up.arguments,
+        created=before.finished,
+        due=Micros(before.finished + round(follow_up.delay_seconds * 1_000_000)),
+        max_attempts=follow_up.max_attempts or before.max_attempts,
+    )
+    add_task(tx, task)

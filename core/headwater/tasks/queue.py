@@ -1,0 +1,364 @@
+"""All tasks of a store: submitting, claiming, steering, asking."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import random
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, TypeVar
+
+import structlog
+
+from headwater.clock import Micros
+from headwater.commits import Head, Transaction, commit, ensure_reference, head
+from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError
+from headwater.index import Value
+from headwater.store import ObjectId, Store, Versioned, id_text
+from headwater.tasks import transitions
+from headwater.tasks.claims import Claim
+from headwater.tasks.entries import (
+    DUE,
+    FINISHED,
+    REFERENCE,
+    UNIQUE,
+    active_holder,
+    add_task,
+    due_of_key,
+    due_of_retry,
+    list_for_retry,
+    settle,
+    time_key,
+    unique_key,
+)
+from headwater.tasks.leases import Evidence, LeaseWatch
+from headwater.tasks.plain import ARGUMENT_BYTES, require_plain
+from headwater.tasks.swapping import change_task, swap_task
+from headwater.tasks.task import Task, TaskState
+
+__all__ = ["Claimable", "Submitted", "Tasks"]
+
+READ_AT_ONCE = 200
+FORGOTTEN_AT_ONCE = 500
+
+R = TypeVar("R")
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """``created`` is False when a task of the same kind, realm and subject is active already: then ``id`` is that one's."""
+
+    id: ObjectId
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Claimable:
+    """A task that ``claim`` would get now. ``token`` is that of a running one that stood still for its lease, else None."""
+
+    id: ObjectId
+    kind: str
+    token: str | None = None
+
+
+class Tasks:
+    """The tasks of a store. The database is the truth; messages between processes only say where to look.
+
+    chance        a number from 0 to 1 for each back-off, so that tasks that failed together do not return together
+    """
+
+    def __init__(self, store: Store, *, chance: Callable[[], float] = random.random) -> None:
+        self._rows = store.system
+        self._clock = store.clock
+        self._settings = store.settings
+        self._chance = chance
+
+    # Submitting and steering
+
+    def submit(
+        self,
+        kind: str,
+        *,
+        realm: str,
+        realm_key: int = 0,
+        subject: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        due: Micros | None = None,
+        max_attempts: int | None = None,
+    ) -> Submitted:
+        """Ask for a piece of work, unless it is asked for already.
+
+        arguments     names and ids: plain data of at most 16 KiB
+        due           not before this time; default: now
+        max_attempts  failed or lost attempts until it is dead-lettered; default: the setting
+        raises        RefusedError for arguments that are none
+        """
+        now = self._clock.now()
+        task = Task(
+            kind=kind,
+            realm=realm,
+            realm_key=realm_key,
+            subject=subject,
+            arguments=require_plain(
+                dict(arguments or {}), f"arguments of {kind} of realm {realm!r}", limit_bytes=ARGUMENT_BYTES
+            ),
+            created=now,
+            due=now if due is None else due,
+            max_attempts=max_attempts or self._settings.task_attempts,
+        )
+
+        def change(tx: Transaction) -> Submitted:
+            holder = active_holder(tx, unique_key(kind, realm, subject))
+            if holder is not None:
+                return Submitted(holder, created=False)
+            return Submitted(add_task(tx, task), created=True)
+
+        return self._commit(change, f"submit {task}")
+
+    def cancel(self, task_id: ObjectId) -> Task:
+        """Cancel a waiting task now; ask the worker of a running one to stop, which its next heartbeat tells it.
+
+        returns       the task: CANCELLED, or RUNNING with the request
+        raises        MissingError; RefusedError when it has ended
+        """
+
+        def change(seen: Versioned[Task]) -> Task:
+            match seen.value.state:
+                case TaskState.CANCELLED:
+                    return seen.value
+                case TaskState.WAITING:
+                    return transitions.cancelled(seen.value, now=self._clock.now())
+                case TaskState.RUNNING:
+                    return transitions.stop_requested(seen.value)
+            raise self._refused(seen, "only a waiting or running task can be cancelled")
+
+        return self._change(task_id, change)
+
+    def retry(self, task_id: ObjectId) -> Task:
+        """Let a dead-lettered or cancelled task wait again, with all its attempts before it, due now.
+
+        raises        MissingError; RefusedError when it is neither, or when another one is active in its place
+        """
+        seen = self.read(task_id)
+        task = seen.value
+        if task.state is TaskState.SUCCEEDED or task.is_active:
+            raise self._refused(seen, "only a dead-lettered or cancelled task can be retried")
+
+        def change(tx: Transaction) -> None:
+            holder = active_holder(tx, unique_key(task.kind, task.realm, task.subject))
+            if holder is None:
+                list_for_retry(tx, seen, due=self._clock.now())
+            elif holder != task_id:
+                raise self._refused(seen, f"task {id_text(holder)} is active in its place")
+
+        self._commit(change, f"retry {task}")
+        self._settle(task_id)
+        return self.read(task_id).value
+
+    def run_now(self, task_id: ObjectId) -> Task:
+        """Let a waiting task be due now. One that runs is left alone.
+
+        raises        MissingError; RefusedError when it has ended
+        """
+
+        def change(seen: Versioned[Task]) -> Task:
+            if not seen.value.is_active:
+                raise self._refused(seen, "only a waiting task can be run now")
+            return transitions.hurried(seen.value, now=self._clock.now())
+
+        return self._change(task_id, change)
+
+    # Working
+
+    def look(self, watch: LeaseWatch) -> builtins.list[Claimable]:
+        """The tasks that could be claimed now, the longest due first. Entries that contradict their task are repaired.
+
+        watch         the looker's own memory of running tasks: a silent one is found a lease after it was first seen
+        """
+        found: list[Claimable] = []
+        running: set[ObjectId] = set()
+        now = self._clock.now()
+        for key, task_id, asked, seen in self._due_tasks(before=now):
+            if seen is None:
+                log.error("task is listed but not there: run `headwater fsck`", task=id_text(task_id))
+            elif not seen.value.is_active or seen.value.due != due_of_key(key):
+                self._settle_later(task_id)
+            elif seen.value.state is TaskState.WAITING:
+                found.append(Claimable(task_id, seen.value.kind))
+            else:
+                running.add(task_id)
+                if watch.observe(task_id, seen.token, asked=asked):
+                    found.append(Claimable(task_id, seen.value.kind, seen.token))
+        watch.keep_only(running)
+        return found
+
+    def claim(self, task_id: ObjectId, owner: str, watch: Evidence) -> Claim | None:
+        """Begin the next attempt of a task that waits and is due, or whose worker has fallen silent.
+
+        owner         who does it, for people to read
+        watch         who saw a running task's token stand still for its lease
+        returns       None when there is nothing to do: it runs, is not due, has ended, or was taken by another worker just now
+        raises        MissingError; UnknownOutcomeError: the attempt may have begun, and will be given up as lost
+        """
+        seen = self.read(task_id)
+        now = self._clock.now()
+        free = self._freed(seen, now, watch)
+        if free is None:
+            return None
+        lease = secrets.token_hex(8)
+        new = transitions.begun(free, owner=owner, lease=lease, now=now) if free.is_active else free
+        try:
+            swapped = swap_task(
+                self._rows, seen, new, is_mine=lambda found: found == new or (found.lease == lease and found.is_active)
+            )
+        except BeatenError:
+            return None
+        if swapped.value.state is not TaskState.RUNNING:
+            self._settle(task_id)
+            return None
+        return Claim(self._rows, swapped, settle=self._settle_later, chance=self._chance)
+
+    def _freed(self, seen: Versioned[Task], now: Micros, watch: Evidence) -> Task | None:
+        """The task as the next attempt finds it: the silent attempt of a running one is over, which may have been its last."""
+        task = seen.value
+        if task.state is TaskState.WAITING:
+            return task if task.due <= now else None
+        if task.state is TaskState.RUNNING and watch.stood_still(seen.id, seen.token):
+            return transitions.lost(task, now=now, reason=f"no sign of life from {task.owner} for a whole lease")
+        return None
+
+    # Asking
+
+    def read(self, task_id: ObjectId) -> Versioned[Task]:
+        """raises MissingError"""
+        try:
+            return self._rows.read_versioned(task_id, Task)
+        except MissingError as missing:
+            raise MissingError(f"no task {id_text(task_id)}: `headwater task list` shows those that are kept") from missing
+
+    def active(self, kind: str, realm: str, subject: str = "") -> Task | None:
+        """The waiting or running task of this kind, realm and subject."""
+        seen = self.find_active(kind, realm, subject)
+        return seen.value if seen else None
+
+    def find_active(self, kind: str, realm: str, subject: str = "") -> Versioned[Task] | None:
+        """As ``active``, with the task's id."""
+        at = self._head()
+        held = at.index(UNIQUE).get(unique_key(kind, realm, subject)) if at else None
+        if held is None or held.object_id is None:
+            return None
+        seen = self._rows.find_versioned(held.object_id, Task)
+        return seen if seen is not None and seen.value.is_active else None
+
+    def list(
+        self,
+        *,
+        state: TaskState | None = None,
+        kind: str | None = None,
+        realm: str | None = None,
+        limit: int | None = None,
+    ) -> builtins.list[Versioned[Task]]:
+        """Tasks with all the properties given: the active ones as they are due, then the others, the newest first."""
+        chosen = (
+            seen
+            for seen in self._all_tasks(state)
+            if (state is None or seen.value.state is state)
+            and (kind is None or seen.value.kind == kind)
+            and (realm is None or seen.value.realm == realm)
+        )
+        return list(islice(chosen, limit))
+
+    def forget_finished(self) -> int:
+        """Take the tasks that ended longer ago than the setting says out of the history. The collector deletes them.
+
+        returns       how many this call forgot: at most 500, so call again while it is not 0
+        """
+        end = time_key(max(0, self._clock.now() - round(self._settings.task_history_seconds * 1_000_000)))
+        at = self._head()
+        if at is None or next(at.index(FINISHED).range(end=end, limit=1), None) is None:
+            return 0
+
+        def change(tx: Transaction) -> int:
+            keys = [key for key, _ in tx.index(FINISHED).range(end=end, limit=FORGOTTEN_AT_ONCE)]
+            for key in keys:
+                tx.index(FINISHED).remove(key)
+            return len(keys)
+
+        return self._commit(change, "forget finished tasks")
+
+    # The reference and the objects behind it
+
+    def _head(self) -> Head | None:
+        try:
+            return head(self._rows, REFERENCE, fresh=True)
+        except MissingError:
+            return None
+
+    def _commit(self, change: Callable[[Transaction], R], message: str) -> R:
+        try:
+            return commit(self._rows, REFERENCE, change, message=message).result
+        except MissingError:
+            ensure_reference(self._rows, REFERENCE)
+            return commit(self._rows, REFERENCE, change, message=message).result
+
+    def _change(self, task_id: ObjectId, change: Callable[[Versioned[Task]], Task]) -> Task:
+        self.read(task_id)
+        changed = change_task(self._rows, task_id, change)
+        self._settle(task_id)
+        return changed.value
+
+    def _settle(self, task_id: ObjectId) -> None:
+        """Make entries and object agree. The object decides; only a retry is decided by its entry, and completed here."""
+        seen = self.read(task_id)
+        at = self._head()
+        retry_due = due_of_retry(at, seen) if at else None
+        if retry_due is not None:
+            with contextlib.suppress(BeatenError):
+                swap_task(
+                    self._rows, seen, transitions.retried(seen.value, due=retry_due), is_mine=lambda found: found.is_active
+                )
+            return
+        self._commit(lambda tx: settle(tx, self.read(task_id)), f"settle {seen.value}")
+
+    def _settle_later(self, task_id: ObjectId) -> None:
+        """Settle now if it works: an attempt has ended, and that stays true when it does not. The next look will."""
+        try:
+            self._settle(task_id)
+        except HeadwaterError as error:
+            log.warning("entries of the task are left to the next look", task=id_text(task_id), error=str(error))
+
+    def _due_tasks(self, *, before: Micros) -> Iterator[tuple[bytes, ObjectId, float, Versioned[Task] | None]]:
+        """Entries up to a time, each with the task as read now, and the monotonic time before that read."""
+        at = self._head()
+        entries = at.index(DUE).range(end=time_key(before + 1)) if at else iter(())
+        for block in _blocks(entries):
+            asked = self._clock.monotonic()
+            seen = self._rows.read_many_versioned([task_id for _, task_id in block], Task)
+            yield from ((key, task_id, asked, one) for (key, task_id), one in zip(block, seen, strict=True))
+
+    def _all_tasks(self, state: TaskState | None) -> Iterator[Versioned[Task]]:
+        at = self._head()
+        if at is None:
+            return
+        ended: Iterator[tuple[bytes, Value]] = iter(())
+        if state is None or not state.is_active:
+            ended = at.index(FINISHED).range(reverse=True)
+        for block in _blocks(chain(at.index(DUE).range(), ended)):
+            found = self._rows.read_many_versioned([task_id for _, task_id in block], Task)
+            yield from (seen for seen in found if seen is not None)
+
+    @staticmethod
+    def _refused(seen: Versioned[Task], why: str) -> RefusedError:
+        return RefusedError(f"task {id_text(seen.id)} ({seen.value}) is {seen.value.state}: {why}")
+
+
+def _blocks(entries: Iterator[tuple[bytes, Value]]) -> Iterator[list[tuple[bytes, ObjectId]]]:
+    """Keys and task ids of index entries, as many at once as one read may ask for."""
+    listed = ((key, value.object_id) for key, value in entries if value.object_id is not None)
+    while block := list(islice(listed, READ_AT_ONCE)):
+        yield block

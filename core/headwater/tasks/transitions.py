@@ -1,0 +1,109 @@
+"""The moves of a task, as pure functions from the task as it was seen to the task as it should be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from headwater.clock import Micros
+from headwater.tasks.task import Attempt, AttemptEnd, FollowUp, Progress, Task, TaskState
+
+__all__ = [
+    "ATTEMPTS_KEPT",
+    "backoff_seconds",
+    "beaten",
+    "begun",
+    "cancelled",
+    "failed",
+    "handed_back",
+    "hurried",
+    "lost",
+    "retried",
+    "stop_requested",
+    "succeeded",
+]
+
+ATTEMPTS_KEPT = 20
+ERROR_CHARACTERS = 2000
+
+
+def begun(task: Task, *, owner: str, lease: str, now: Micros) -> Task:
+    number = task.attempt + 1
+    record = Attempt(number=number, owner=owner, started=now)
+    return replace(
+        task,
+        state=TaskState.RUNNING,
+        attempt=number,
+        owner=owner,
+        lease=lease,
+        beat=0,
+        progress=None,
+        attempts=(*task.attempts, record)[-ATTEMPTS_KEPT:],
+    )
+
+
+def beaten(task: Task, *, progress: Progress | None) -> Task:
+    """One heartbeat later."""
+    return replace(task, beat=task.beat + 1, progress=progress or task.progress)
+
+
+def succeeded(task: Task, *, now: Micros, outcome: dict[str, Any], follow_up: FollowUp | None) -> Task:
+    done = _closed(task, AttemptEnd.SUCCEEDED, now)
+    return replace(done, state=TaskState.SUCCEEDED, outcome=outcome, follow_up=follow_up, finished=now, owner="")
+
+
+def failed(task: Task, *, now: Micros, error: str, retry_at: Micros | None) -> Task:
+    """After a failed attempt: due again at ``retry_at``, or dead-lettered when that is None or no attempt is left."""
+    return _after_failure(_closed(task, AttemptEnd.FAILED, now, error), now=now, retry_at=retry_at)
+
+
+def lost(task: Task, *, now: Micros, reason: str) -> Task:
+    """After an attempt whose worker fell silent: due as before, which means now; or dead-lettered."""
+    return _after_failure(_closed(task, AttemptEnd.LOST, now, reason), now=now, retry_at=task.due)
+
+
+def handed_back(task: Task, *, now: Micros, reason: str) -> Task:
+    """After an attempt that ended early through no fault of the task. It stays due when it was, so that no index changes."""
+    if task.stop_requested:
+        return cancelled(task, now=now)
+    return replace(_closed(task, AttemptEnd.HANDED_BACK, now, reason), state=TaskState.WAITING, owner="")
+
+
+def cancelled(task: Task, *, now: Micros) -> Task:
+    closed = _closed(task, AttemptEnd.CANCELLED, now) if task.state is TaskState.RUNNING else task
+    return replace(closed, state=TaskState.CANCELLED, finished=now, owner="")
+
+
+def stop_requested(task: Task) -> Task:
+    return replace(task, stop_requested=True)
+
+
+def retried(task: Task, *, due: Micros) -> Task:
+    return replace(task, state=TaskState.WAITING, due=due, failures=0, stop_requested=False, finished=None, progress=None)
+
+
+def hurried(task: Task, *, now: Micros) -> Task:
+    """Due by now. A running task is left as it is."""
+    return task if task.state is TaskState.RUNNING or task.due <= now else replace(task, due=now)
+
+
+def backoff_seconds(failures: int, *, first_seconds: float, limit_seconds: float, chance: float) -> float:
+    """The wait after so many failures: doubling up to the limit; from a fifth less to a fifth more as ``chance`` is 0 to 1."""
+    doubled = first_seconds * 2.0 ** min(failures - 1, 40)
+    return min(doubled, limit_seconds) * (0.8 + 0.4 * chance)
+
+
+def _after_failure(task: Task, *, now: Micros, retry_at: Micros | None) -> Task:
+    counted = replace(task, failures=task.failures + 1, owner="")
+    if counted.stop_requested:
+        return replace(counted, state=TaskState.CANCELLED, finished=now)
+    if retry_at is None or counted.failures >= counted.max_attempts:
+        return replace(counted, state=TaskState.FAILED, finished=now)
+    return replace(counted, state=TaskState.WAITING, due=retry_at)
+
+
+def _closed(task: Task, outcome: AttemptEnd, now: Micros, error: str = "") -> Task:
+    *earlier, last = task.attempts
+    ended = Micros(max(now, last.started))
+    return replace(task, attempts=(*earlier, replace(last, ended=ended, outcome=outcome, error=error[:ERROR_CHARACTERS])))

@@ -1,0 +1,46 @@
+"""Fixtures: the realms of a store on every embedded backend, and credentials that cost no time to make twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from headwater.realms import Credentials, CredentialsHash, Realm, Realms, RealmState, hash_credentials, new_credentials
+from headwater.store import Store
+
+PATHS = {
+    RealmState.CREATED: (),
+    RealmState.INITIALIZING: (RealmState.INITIALIZING,),
+    RealmState.LOADING: (RealmState.LOADING,),
+    RealmState.ACTIVE: (RealmState.INITIALIZING, RealmState.ACTIVE),
+    RealmState.INACTIVE: (RealmState.INITIALIZING, RealmState.INACTIVE),
+    RealmState.PURGING: (RealmState.PURGING,),
+    RealmState.PURGED: (RealmState.PURGING, RealmState.PURGED),
+}
+
+
+@pytest.fixture
+def realms(store: Store) -> Realms:
+    return Realms(store)
+
+
+@pytest.fixture
+def make_realm(realms: Realms) -> Callable[..., Realm]:
+    def make(realm_id: str = "acme", *, state: RealmState = RealmState.ACTIVE) -> Realm:
+        realm = realms.create(realm_id)
+        for step in PATHS[state]:
+            realm = realms.move(realm, step)
+        return realm
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def credentials() -> Credentials:
+    return new_credentials()
+
+
+@pytest.fixture(scope="session")
+def credentials_hash(credentials: Credentials) -> CredentialsHash:
+    return hash_credentials(credentials)

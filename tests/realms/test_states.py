@@ -1,0 +1,107 @@
+"""Which moves are legal, as a table of every pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+
+from headwater.clock import FakeClock
+from headwater.errors import RefusedError
+from headwater.realms import Realm, Realms, RealmState
+
+LEGAL = """
+CREATED      -> INITIALIZING
+CREATED      -> LOADING
+CREATED      -> PURGING
+INITIALIZING -> ACTIVE
+INITIALIZING -> INACTIVE
+INITIALIZING -> PURGING
+LOADING      -> ACTIVE
+LOADING      -> INACTIVE
+LOADING      -> PURGING
+ACTIVE       -> INACTIVE
+INACTIVE     -> ACTIVE
+INACTIVE     -> PURGING
+PURGING      -> PURGED
+"""
+LEGAL_PAIRS = {tuple(line.replace("->", " ").split()) for line in LEGAL.strip().splitlines()}
+PAIRS = [pair for pair in product(RealmState, RealmState) if pair[0] is not pair[1]]
+
+
+@pytest.mark.parametrize(("source", "to"), [pair for pair in PAIRS if pair in LEGAL_PAIRS])
+def test_a_legal_move_is_stored(
+    realms: Realms, make_realm: Callable[..., Realm], clock: FakeClock, source: RealmState, to: RealmState
+) -> None:
+    realm = make_realm(state=source)
+    clock.advance(48 * 3600)
+
+    moved = realms.move(realm, to)
+
+    assert moved.state is to
+    assert realms.read("acme") == moved
+    assert moved.entered[to] > realm.entered[source]
+
+
+@pytest.mark.parametrize(("source", "to"), [pair for pair in PAIRS if pair not in LEGAL_PAIRS])
+def test_an_illegal_move_is_refused_and_changes_nothing(
+    realms: Realms, make_realm: Callable[..., Realm], source: RealmState, to: RealmState
+) -> None:
+    realm = make_realm(state=source)
+
+    with pytest.raises(RefusedError, match=f"cannot go from {source} to {to}"):
+        realms.move(realm, to)
+
+    assert realms.read("acme") == realm
+
+
+def test_a_refused_move_names_the_legal_ones(realms: Realms, make_realm: Callable[..., Realm]) -> None:
+    with pytest.raises(RefusedError, match="from INACTIVE it can go to ACTIVE or PURGING"):
+        realms.move(make_realm(state=RealmState.INACTIVE), RealmState.CREATED)
+
+
+def test_a_purged_realm_can_only_be_deleted(realms: Realms, make_realm: Callable[..., Realm]) -> None:
+    with pytest.raises(RefusedError, match="a PURGED realm can only be deleted"):
+        realms.move(make_realm(state=RealmState.PURGED), RealmState.ACTIVE)
+
+
+def test_a_move_to_the_present_state_changes_nothing(realms: Realms, make_realm: Callable[..., Realm]) -> None:
+    realm = make_realm()
+
+    assert realms.move(realm, RealmState.ACTIVE) == realm
+
+
+def test_a_purge_waits_for_the_hold(realms: Realms, make_realm: Callable[..., Realm], clock: FakeClock) -> None:
+    realm = make_realm(state=RealmState.INACTIVE)
+    clock.advance(24 * 3600 - 60)
+
+    with pytest.raises(RefusedError, match="is held until 20"):
+        realms.move(realm, RealmState.PURGING)
+
+    clock.advance(60)
+    assert realms.move(realm, RealmState.PURGING).state is RealmState.PURGING
+
+
+def test_the_hold_of_a_realm_wins_over_the_setting(realms: Realms, make_realm: Callable[..., Realm], clock: FakeClock) -> None:
+    realm = realms.update(make_realm(state=RealmState.INACTIVE), purge_hold_seconds=600.0)
+    clock.advance(600)
+
+    assert realms.move(realm, RealmState.PURGING).state is RealmState.PURGING
+
+
+def test_no_hold_is_shorter_than_a_writer_can_believe_in_the_realm(
+    realms: Realms, make_realm: Callable[..., Realm], clock: FakeClock
+) -> None:
+    realm = realms.update(make_realm(state=RealmState.INACTIVE), purge_hold_seconds=1.0)
+    clock.advance(74)
+
+    with pytest.raises(RefusedError, match="held until"):
+        realms.move(realm, RealmState.PURGING)
+
+
+def test_a_protected_realm_is_not_purged(realms: Realms, make_realm: Callable[..., Realm]) -> None:
+    realm = realms.update(make_realm(state=RealmState.CREATED), deletion_protection=True)
+
+    with pytest.raises(RefusedError, match="deletionProtection"):
+        realms.move(realm, RealmState.PURGING)

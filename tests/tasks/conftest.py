@@ -1,0 +1,63 @@
+"""Tasks in a store on a clock that moves when told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from headwater.clock import FakeClock
+from headwater.settings import Settings
+from headwater.store import FaultyBackend, ObjectId, Store, open_store
+from headwater.tasks import Claim, LeaseWatch, StoodStill, Tasks
+
+NEVER = StoodStill(None)
+"""Nobody saw anything stand still."""
+
+
+@pytest.fixture
+def tasks(store: Store) -> Tasks:
+    return Tasks(store, chance=lambda: 0.5)
+
+
+@pytest.fixture
+def watch(store: Store) -> LeaseWatch:
+    return LeaseWatch(store.clock, store.settings.task_lease_seconds)
+
+
+@pytest.fixture
+def waiting(tasks: Tasks) -> ObjectId:
+    """A task that is due."""
+    return tasks.submit("gc", realm="acme").id
+
+
+@pytest.fixture
+def claim(tasks: Tasks, waiting: ObjectId) -> Claim:
+    """The first attempt at the waiting task."""
+    claimed = tasks.claim(waiting, "worker-1", NEVER)
+    assert claimed is not None
+    return claimed
+
+
+@pytest.fixture
+def let_lease_end(tasks: Tasks, watch: LeaseWatch, clock: FakeClock) -> Callable[[], None]:
+    """Watch all running tasks stand still for a lease."""
+
+    def wait() -> None:
+        tasks.look(watch)
+        clock.advance(61)
+        tasks.look(watch)
+
+    return wait
+
+
+@pytest.fixture
+def faulty(clock: FakeClock, settings: Settings) -> Store:
+    """A store whose backend fails on demand."""
+    return Store(FaultyBackend(open_store("memory://").backend), url="memory://", settings=settings, clock=clock)
+
+
+@pytest.fixture
+def faults(faulty: Store) -> FaultyBackend:
+    assert isinstance(faulty.backend, FaultyBackend)
+    return faulty.backend
