@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+import weakref
 from datetime import UTC, datetime
 from typing import NewType, Protocol
 
@@ -29,8 +31,12 @@ class SystemClock:
     """The machine's clock. A step back of the wall time holds ``now`` still until it has caught up."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._renew_lock()
         self._last = 0
+        _clocks.add(self)
+
+    def _renew_lock(self) -> None:
+        self._lock = threading.Lock()
 
     def now(self) -> Micros:
         with self._lock:
@@ -76,3 +82,14 @@ def as_datetime(micros: int) -> datetime:
 def as_text(micros: int) -> str:
     """RFC 3339 in UTC with seconds, as Kubernetes writes times."""
     return as_datetime(micros).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_clocks: weakref.WeakSet[SystemClock] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for clock in list(_clocks):
+        clock._renew_lock()  # another thread of the parent may have held it
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,37 @@
+"""How a change becomes the truth, and what it reaches: commits, their log, moved references, reachability.
+
+Knows nothing of realms' states, catalogs or tasks; they are all changes here.
+"""
+
+from headwater.commits.collection import COLLECTION_ID, Collection, Cuts, read_collection, read_cuts
+from headwater.commits.committer import Committed, commit, descends, load_head
+from headwater.commits.history import changes, ensure_reference, head, log, read_commit
+from headwater.commits.moving import assign, create_at
+from headwater.commits.objects import Commit, Head, IndexContainer, Operation
+from headwater.commits.reachability import reach
+from headwater.commits.transaction import Transaction
+
+__all__ = [
+    "COLLECTION_ID",
+    "Collection",
+    "Commit",
+    "Committed",
+    "Cuts",
+    "Head",
+    "IndexContainer",
+    "Operation",
+    "Transaction",
+    "assign",
+    "changes",
+    "commit",
+    "create_at",
+    "descends",
+    "ensure_reference",
+    "head",
+    "load_head",
+    "log",
+    "reach",
+    "read_collection",
+    "read_commit",
+    "read_cuts",
+]

@@ -1,0 +1,106 @@
+"""Pointing a reference at a commit that exists already, without bringing back what the collector is deleting.
+
+    mover                                     collector
+    reads the reference (or lists its name)   marks
+    reads the flag: no sweep                  publishes "sweeping"
+    checks that the target is no garbage      raises every listed reference's version  -> a mover in flight is beaten,
+    swaps                                     and what it put before that is marked
+                                              sweeps
+
+While a sweep is on, only what is HEAD of a listed reference right now is a legal target: the collector saw it, or sees what it
+left within the grace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from headwater.clock import Micros
+from headwater.commits.collection import read_collection, read_cuts
+from headwater.commits.committer import descends
+from headwater.commits.history import read_commit
+from headwater.commits.objects import Head
+from headwater.errors import BeatenError, ConflictError, RefusedError, UnknownOutcomeError
+from headwater.store import ObjectId, RealmStore, Reference, id_text
+
+__all__ = ["assign", "create_at"]
+
+_TRIES = 50
+
+
+def assign(rows: RealmStore, reference: str, target: ObjectId, *, expected: ObjectId | None, among: Iterable[str]) -> Reference:
+    """Move a reference to an existing commit; what it leaves is recorded and stays readable for the grace.
+
+    expected      where the caller saw the reference
+    among         names of references in whose history the target may be, beside this one
+    raises        ConflictError: it is elsewhere · ExpiredError: no such commit · RefusedError: the target is garbage already, or
+                  a sweep is on and the target is no HEAD
+    """
+    for _ in range(_TRIES):
+        seen = rows.read_reference(reference, fresh=True)
+        if seen.pointer != expected:
+            raise ConflictError(
+                f"reference {reference!r} of realm {rows.realm!r} is at {_shown(seen.pointer)}, expected {_shown(expected)}: look again"
+            )
+        if seen.pointer == target:
+            return seen
+        _check_target(rows, target, [reference, *among])
+        try:
+            return rows.move_reference(seen, target)
+        except BeatenError:
+            continue
+    raise BeatenError(f"reference {reference!r} of realm {rows.realm!r} changes too fast: try again")
+
+
+def create_at(rows: RealmStore, reference: str, target: ObjectId, *, among: Iterable[str]) -> Reference:
+    """Create a reference, whose name is listed already, on an existing commit.
+
+    among         names of references in whose history the target may be
+    raises        BeatenError: it exists · ExpiredError and RefusedError as for ``assign``
+    """
+    for _ in range(_TRIES):
+        seen = rows.find_row(reference)
+        if seen is not None and seen.deleted is None:
+            raise BeatenError(f"reference {reference!r} of realm {rows.realm!r} is there already")
+        _check_target(rows, target, [*([] if seen is None else [reference]), *among])
+        try:
+            return rows.create_reference(reference, target)
+        except BeatenError:
+            continue  # alive now, or buried by the collector: the next look tells
+    raise BeatenError(f"reference {reference!r} of realm {rows.realm!r} changes too fast: try again")
+
+
+def _check_target(rows: RealmStore, target: ObjectId, among: list[str]) -> None:
+    collection = read_collection(rows)
+    found = read_commit(rows, target)
+    references = [row for name in dict.fromkeys(among) if (row := rows.find_row(name)) is not None]
+    if any(row.pointer == target and row.deleted is None for row in references):
+        return
+    if collection is not None and collection.value.sweeping:
+        raise RefusedError(
+            f"commit {id_text(target)} of realm {rows.realm!r} is no branch's head, and a collection is sweeping: try again after it"
+        )
+    cuts = read_cuts(rows, None if collection is None else collection.value)
+    cutoff = Micros(0) if collection is None else collection.value.reader_cutoff
+    if not any(_is_kept(rows, found, row, cuts.get(row.name, Micros(0)), cutoff) for row in references):
+        raise RefusedError(
+            f"commit {id_text(target)} of realm {rows.realm!r} is not in the kept history of any branch:"
+            " it may be collected at any time, so nothing can point to it again"
+        )
+
+
+def _is_kept(rows: RealmStore, target: Head, row: Reference, cut: Micros, cutoff: Micros) -> bool:
+    if any(move.pointer == target.id and move.time > cutoff for move in row.moves):
+        return True
+    if row.pointer is None or (row.deleted is not None and row.deleted <= cutoff):
+        return False
+    if row.pointer == target.id:
+        return True
+    try:
+        return target.commit.time >= cut and descends(rows, row.pointer, target.id, target.commit.seq)
+    except UnknownOutcomeError:
+        return False  # history was cut in between
+
+
+def _shown(pointer: ObjectId | None) -> str:
+    return "no commit" if pointer is None else id_text(pointer)

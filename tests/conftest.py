@@ -1,0 +1,41 @@
+"""Stores, clocks and settings that every test may use. Each is fresh, in memory or in a temporary folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headwater import Settings, Store, open_store
+from headwater.clock import FakeClock
+from headwater.store import RealmId, RealmKey, RealmStore
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def settings() -> Settings:
+    """Shipped defaults, but for graces short enough to wait for."""
+    return Settings(unsafe_short_graces=True, writer_grace_seconds=60, reader_grace_seconds=60, purge_hold_seconds=60)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/store.db"
+
+
+@pytest.fixture
+def store(store_url: str, settings: Settings, clock: FakeClock) -> Iterator[Store]:
+    """An empty store on each backend, under a clock that stands still until it is moved."""
+    with open_store(store_url, settings=settings, clock=clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def rows(store: Store) -> RealmStore:
+    """The rows of a realm ``acme`` without any lifecycle around it."""
+    return store.rows(RealmId("acme"), RealmKey(store.new_id()))
