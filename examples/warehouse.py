@@ -34,17 +34,16 @@ class Recipe(NamedTuple):
 
 
 ID, TEXT, MONEY, TIME = pa.int64(), pa.string(), pa.float64(), pa.timestamp("us", tz="UTC")
-GZIP = {"write.metadata.compression-codec": "gzip"}
 RECIPES = (
     Recipe("sales.orders", {"id": ID, "customer": ID, "placed": TIME, "total": MONEY}, snapshots=4),
     Recipe("sales.order_lines", {"order_id": ID, "product": ID, "price": MONEY}),
     Recipe("sales.customers", {"id": ID, "name": TEXT, "country": TEXT}),
-    Recipe("sales.products", {"id": ID, "title": TEXT, "price": MONEY}, snapshots=2, properties=GZIP),
+    Recipe("sales.products", {"id": ID, "title": TEXT, "price": MONEY}, snapshots=2),
     Recipe("sales.returns", {"order_id": ID, "reason": TEXT}, snapshots=2),
     Recipe("web.page_views", {"id": ID, "page": TEXT, "seen": TIME}, snapshots=4, properties={"format-version": "1"}),
     Recipe("web.sessions", {"id": ID, "visitor": TEXT, "started": TIME}),
     Recipe("web.searches", {"id": ID, "words": TEXT}, snapshots=2),
-    Recipe("web.visitors", {"id": ID, "name": TEXT}, properties=GZIP),
+    Recipe("web.visitors", {"id": ID, "name": TEXT}),
     Recipe("finance.invoices", {"id": ID, "order_id": ID, "total": MONEY}),
     Recipe("finance.payments", {"id": ID, "invoice": ID, "paid": TIME, "total": MONEY}, snapshots=4),
     Recipe(CORRUPT, {"id": ID, "account": TEXT, "amount": MONEY}),
