@@ -9,10 +9,7 @@ import pytest
 from headwater.clock import FakeClock
 from headwater.settings import Settings
 from headwater.store import FaultyBackend, ObjectId, Store, open_store
-from headwater.tasks import Claim, LeaseWatch, StoodStill, Tasks
-
-NEVER = StoodStill(None)
-"""Nobody saw anything stand still."""
+from headwater.tasks import Claim, LeaseWatch, Tasks
 
 
 @pytest.fixture
@@ -34,7 +31,7 @@ def waiting(tasks: Tasks) -> ObjectId:
 @pytest.fixture
 def claim(tasks: Tasks, waiting: ObjectId) -> Claim:
     """The first attempt at the waiting task."""
-    claimed = tasks.claim(waiting, "worker-1", NEVER)
+    claimed = tasks.claim(waiting, "worker-1")
     assert claimed is not None
     return claimed
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tasks_help import NEVER
 
 from headwater.clock import FakeClock
 from headwater.commits import head
@@ -88,7 +87,7 @@ def test_an_unknown_task_is_missing(tasks: Tasks) -> None:
 def test_a_task_of_the_future_is_not_claimed(tasks: Tasks, clock: FakeClock) -> None:
     later = tasks.submit("gc", realm="acme", due=clock.now() + 5_000_000).id
 
-    assert tasks.claim(later, "worker-1", NEVER) is None
+    assert tasks.claim(later, "worker-1") is None
 
     clock.advance(5)
-    assert tasks.claim(later, "worker-1", NEVER) is not None
+    assert tasks.claim(later, "worker-1") is not None

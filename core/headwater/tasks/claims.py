@@ -133,6 +133,7 @@ class Claim:
 
     def _swap(self, change: Callable[[Task], Task], is_mine: Callable[[Task], bool]) -> None:
         """Change the task while this attempt holds it. Others may only ask it to stop; then the change is made again."""
+        self._require_mine(self._seen)
         while True:
             try:
                 self._seen = swap_task(self._rows, self._seen, change(self._seen.value), is_mine=is_mine)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.clock import Micros
-from headwater.errors import UnreadableError
+from headwater.errors import RefusedError, UnreadableError
 from headwater.index import Value
 from headwater.store import ObjectId, Versioned, id_text
 from headwater.tasks.task import FollowUp, Task
@@ -61,9 +61,13 @@ def list_for_retry(tx: Transaction, seen: Versioned[Task], *, due: Micros) -> No
     """List a finished task among the active ones again. The entry says which token it had then.
 
     This decides the retry. The object follows, by whoever sees it first; and once: a token that has passed never comes back.
+
+    raises        RefusedError when its history has ended: what no index holds may be collected
     """
     task = seen.value
     assert task.finished is not None
+    if not tx.index(FINISHED).get(time_key(task.finished, seen.id)):
+        raise RefusedError(f"task {id_text(seen.id)} ({task}) is no longer in the history: submit a new one")
     tx.index(FINISHED).remove(time_key(task.finished, seen.id))
     tx.index(DUE).put(time_key(due, seen.id), Value(seen.id, b""))
     tx.index(UNIQUE).put(

@@ -34,7 +34,7 @@ from headwater.tasks.entries import (
     time_key,
     unique_key,
 )
-from headwater.tasks.leases import Evidence, LeaseWatch
+from headwater.tasks.leases import Evidence, LeaseWatch, StoodStill
 from headwater.tasks.plain import ARGUMENT_BYTES, require_plain
 from headwater.tasks.swapping import change_task, swap_task
 from headwater.tasks.task import Task, TaskState
@@ -43,6 +43,7 @@ __all__ = ["Claimable", "Submitted", "Tasks"]
 
 READ_AT_ONCE = 200
 FORGOTTEN_AT_ONCE = 500
+NOBODY_WATCHED = StoodStill(None)
 
 R = TypeVar("R")
 
@@ -197,11 +198,11 @@ class Tasks:
         watch.keep_only(running)
         return found
 
-    def claim(self, task_id: ObjectId, owner: str, watch: Evidence) -> Claim | None:
+    def claim(self, task_id: ObjectId, owner: str, watch: Evidence = NOBODY_WATCHED) -> Claim | None:
         """Begin the next attempt of a task that waits and is due, or whose worker has fallen silent.
 
         owner         who does it, for people to read
-        watch         who saw a running task's token stand still for its lease
+        watch         who saw a running task's token stand still for its lease; by default nobody did
         returns       None when there is nothing to do: it runs, is not due, has ended, or was taken by another worker just now
         raises        MissingError; UnknownOutcomeError: the attempt may have begun, and will be given up as lost
         """

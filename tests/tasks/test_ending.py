@@ -1,0 +1,139 @@
+"""How an attempt ends, and what comes after it."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.clock import FakeClock
+from headwater.errors import FencedError, RefusedError
+from headwater.store import ObjectId, Store
+from headwater.tasks import AttemptEnd, Claim, FollowUp, LeaseWatch, Progress, StoppedError, Tasks, TaskState, Verdict
+
+
+def test_a_heartbeat_shows_the_progress_that_was_reported(tasks: Tasks, claim: Claim) -> None:
+    claim.report(3, 10, "rows")
+
+    assert claim.heartbeat() is Verdict.GO_ON
+    task = tasks.read(claim.id).value
+    assert (task.beat, task.progress) == (1, Progress(done=3, total=10, unit="rows"))
+
+
+def test_a_finished_task_keeps_its_outcome(tasks: Tasks, claim: Claim, watch: LeaseWatch) -> None:
+    claim.finish({"deleted": 7})
+
+    task = tasks.read(claim.id).value
+    assert (task.state, task.outcome) == (TaskState.SUCCEEDED, {"deleted": 7})
+    assert task.attempts[-1].outcome is AttemptEnd.SUCCEEDED
+    assert tasks.look(watch) == []
+
+
+def test_a_task_is_finished_once(claim: Claim) -> None:
+    claim.finish({})
+
+    with pytest.raises(FencedError, match="SUCCEEDED"):
+        claim.finish({})
+
+
+@pytest.mark.parametrize("outcome", [{"big": "x" * 70_000}, {"when": object()}])
+def test_an_outcome_that_is_none_is_refused_and_the_task_runs_on(
+    tasks: Tasks, claim: Claim, outcome: dict[str, object]
+) -> None:
+    with pytest.raises(RefusedError, match="outcome of task"):
+        claim.finish(outcome)
+    assert tasks.read(claim.id).value.state is TaskState.RUNNING
+
+
+def test_a_follow_up_is_submitted_when_its_task_succeeds(tasks: Tasks, claim: Claim, clock: FakeClock) -> None:
+    claim.finish({}, FollowUp(kind="gc", realm="acme", subject="rest", delay_seconds=60))
+
+    follow_up = tasks.active("gc", "acme", "rest")
+    assert follow_up is not None
+    assert follow_up.due == clock.now() + 60_000_000
+
+
+def test_a_task_may_follow_itself(tasks: Tasks, claim: Claim) -> None:
+    claim.finish({}, FollowUp(kind="gc", realm="acme"))
+
+    follow_up = tasks.find_active("gc", "acme")
+    assert follow_up is not None
+    assert follow_up.id != claim.id
+
+
+def test_a_follow_up_that_is_active_already_is_not_doubled(tasks: Tasks, claim: Claim) -> None:
+    there = tasks.submit("gc", realm="acme", subject="rest").id
+
+    claim.finish({}, FollowUp(kind="gc", realm="acme", subject="rest"))
+
+    assert [seen.id for seen in tasks.list(state=TaskState.WAITING)] == [there]
+
+
+def test_a_failed_task_waits_longer_each_time(tasks: Tasks, waiting: ObjectId, clock: FakeClock) -> None:
+    waits = []
+    for _ in range(4):
+        claim = tasks.claim(waiting, "worker-1")
+        assert claim is not None
+        claim.fail("no luck")
+        waits.append((tasks.read(waiting).value.due - clock.now()) / 1e6)
+        clock.advance(waits[-1])
+
+    assert waits == [10, 20, 40, 80]
+
+
+def test_the_wait_has_a_limit(store: Store, clock: FakeClock) -> None:
+    tasks = Tasks(store, chance=lambda: 1.0)
+    task_id = tasks.submit("gc", realm="acme", max_attempts=50).id
+    for _ in range(49):
+        claim = tasks.claim(task_id, "worker-1")
+        assert claim is not None
+        claim.fail("no luck")
+        wait = (tasks.read(task_id).value.due - clock.now()) / 1e6
+        clock.advance(wait)
+
+    assert wait == pytest.approx(600 * 1.2)
+
+
+def test_tasks_that_fail_together_do_not_return_together(store: Store) -> None:
+    tasks = Tasks(store)
+    dues = set()
+    for number in range(5):
+        claim = tasks.claim(tasks.submit("gc", realm=f"realm-{number}").id, "worker-1")
+        assert claim is not None
+        claim.fail("the database is away")
+        dues.add(tasks.read(claim.id).value.due)
+
+    assert len(dues) == 5
+
+
+def test_a_task_is_dead_lettered_after_its_attempts(tasks: Tasks, waiting: ObjectId, clock: FakeClock) -> None:
+    for _ in range(5):
+        claim = tasks.claim(waiting, "worker-1")
+        assert claim is not None
+        claim.fail("no luck")
+        clock.advance(1000)
+
+    task = tasks.read(waiting).value
+    assert (task.state, task.failures, task.error) == (TaskState.FAILED, 5, "no luck")
+    assert tasks.active("gc", "acme") is None
+
+
+def test_a_task_without_hope_is_dead_lettered_at_once(tasks: Tasks, claim: Claim) -> None:
+    claim.fail("the catalog is gone", retry=False)
+
+    assert tasks.read(claim.id).value.state is TaskState.FAILED
+
+
+def test_handing_back_is_no_failure_and_leaves_the_task_due(tasks: Tasks, claim: Claim) -> None:
+    claim.hand_back("the worker stops")
+
+    task = tasks.read(claim.id).value
+    assert (task.state, task.failures, task.owner) == (TaskState.WAITING, 0, "")
+    assert task.attempts[-1].outcome is AttemptEnd.HANDED_BACK
+    assert tasks.claim(claim.id, "worker-2") is not None
+
+
+def test_a_claim_that_is_asked_to_stop_says_so_at_the_next_check(claim: Claim) -> None:
+    claim.check()
+    claim.stop("the worker stops")
+
+    with pytest.raises(StoppedError, match="the worker stops"):
+        claim.check()

@@ -1,0 +1,160 @@
+"""The database took the swap and did not tell, or it did not; a process dies between two steps. Effects happen exactly once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headwater.errors import UnavailableError, UnknownOutcomeError
+from headwater.store import FaultyBackend, ObjectId, Store
+from headwater.tasks import Claim, FollowUp, LeaseWatch, Tasks, TaskState, Verdict
+
+LOST_ON_ITS_WAY = {"before": True, "fault": UnknownOutcomeError("lost on its way")}
+ANSWER_LOST = {"before": False}
+unclear = pytest.mark.parametrize("fault", [LOST_ON_ITS_WAY, ANSWER_LOST], ids=["not applied", "applied"])
+
+
+@pytest.fixture
+def tasks(faulty: Store) -> Tasks:
+    return Tasks(faulty, chance=lambda: 0.5)
+
+
+@pytest.fixture
+def watch(faulty: Store) -> LeaseWatch:
+    return LeaseWatch(faulty.clock, faulty.settings.task_lease_seconds)
+
+
+@unclear
+def test_an_unclear_submit_is_one_task(tasks: Tasks, faults: FaultyBackend, fault: dict[str, Any]) -> None:
+    tasks.submit("gc", realm="other")
+    faults.fail("swap_reference", **fault)
+
+    submitted = tasks.submit("gc", realm="acme")
+
+    assert submitted.created
+    assert [seen.id for seen in tasks.list(realm="acme")] == [submitted.id]
+
+
+@unclear
+def test_an_unclear_claim_is_one_claim(tasks: Tasks, waiting: ObjectId, faults: FaultyBackend, fault: dict[str, Any]) -> None:
+    faults.fail("update_object", **fault)
+
+    claim = tasks.claim(waiting, "worker-1")
+
+    assert claim is not None
+    claim.check()
+    assert tasks.read(waiting).value.attempt == 1
+
+
+def test_an_unclear_claim_that_another_won_is_none(tasks: Tasks, waiting: ObjectId, faults: FaultyBackend) -> None:
+    faults.fail("update_object", **LOST_ON_ITS_WAY)
+    faults.intervene("update_object", lambda: tasks.claim(waiting, "worker-2"), at=2)
+
+    assert tasks.claim(waiting, "worker-1") is None
+    assert tasks.read(waiting).value.owner == "worker-2"
+
+
+@unclear
+def test_an_unclear_heartbeat_beats_once(tasks: Tasks, claim: Claim, faults: FaultyBackend, fault: dict[str, Any]) -> None:
+    faults.fail("update_object", **fault)
+
+    assert claim.heartbeat() is Verdict.GO_ON
+    assert tasks.read(claim.id).value.beat == 1
+
+
+@unclear
+def test_an_unclear_failure_counts_once(tasks: Tasks, claim: Claim, faults: FaultyBackend, fault: dict[str, Any]) -> None:
+    faults.fail("update_object", **fault)
+
+    claim.fail("no luck")
+
+    task = tasks.read(claim.id).value
+    assert (task.state, task.failures, len(task.attempts)) == (TaskState.WAITING, 1, 1)
+
+
+@unclear
+def test_an_unclear_cancel_cancels(tasks: Tasks, waiting: ObjectId, faults: FaultyBackend, fault: dict[str, Any]) -> None:
+    faults.fail("update_object", **fault)
+
+    assert tasks.cancel(waiting).state is TaskState.CANCELLED
+
+
+@unclear
+@pytest.mark.parametrize("method", ["update_object", "write_objects", "swap_reference"])
+def test_a_follow_up_survives_every_unclear_answer_once(
+    tasks: Tasks, claim: Claim, watch: LeaseWatch, faults: FaultyBackend, fault: dict[str, Any], method: str
+) -> None:
+    faults.fail(method, **fault)
+
+    claim.finish({}, FollowUp(kind="gc", realm="acme", subject="rest"))
+    tasks.look(watch)
+
+    assert tasks.read(claim.id).value.state is TaskState.SUCCEEDED
+    assert len(tasks.list(kind="gc", state=TaskState.WAITING)) == 1
+
+
+def test_a_crash_after_the_last_swap_leaves_the_follow_up_to_whoever_looks(
+    tasks: Tasks, claim: Claim, watch: LeaseWatch, faults: FaultyBackend
+) -> None:
+    faults.fail("swap_reference", times=1000)
+    claim.finish({}, FollowUp(kind="gc", realm="acme", subject="rest"))
+    faults.heal()
+    assert tasks.active("gc", "acme", "rest") is None
+
+    for _ in range(3):
+        tasks.look(watch)
+
+    assert [seen.value.subject for seen in tasks.list(state=TaskState.WAITING)] == ["rest"]
+
+
+def test_a_crash_after_the_last_swap_leaves_the_follow_up_to_whoever_submits(
+    tasks: Tasks, claim: Claim, faults: FaultyBackend
+) -> None:
+    faults.fail("swap_reference", times=1000)
+    claim.finish({}, FollowUp(kind="gc", realm="acme", subject="rest"))
+    faults.heal()
+
+    assert tasks.submit("gc", realm="acme").created
+    assert not tasks.submit("gc", realm="acme", subject="rest").created
+    assert len(tasks.list()) == 3
+
+
+def test_a_crash_after_a_failure_leaves_its_wait_to_whoever_looks(
+    tasks: Tasks, claim: Claim, watch: LeaseWatch, faults: FaultyBackend
+) -> None:
+    faults.fail("swap_reference", times=1000)
+    claim.fail("no luck")
+    faults.heal()
+
+    assert tasks.look(watch) == []
+    tasks.run_now(claim.id)
+    assert [found.id for found in tasks.look(watch)] == [claim.id]
+
+
+def test_a_retry_that_crashed_after_its_decision_is_completed_by_whoever_looks(
+    tasks: Tasks, claim: Claim, watch: LeaseWatch, faults: FaultyBackend
+) -> None:
+    claim.fail("no luck", retry=False)
+    faults.fail("update_object", times=1000)
+    with pytest.raises(UnavailableError):
+        tasks.retry(claim.id)
+    faults.heal()
+
+    tasks.look(watch)
+
+    assert tasks.read(claim.id).value.state is TaskState.WAITING
+    assert [found.id for found in tasks.look(watch)] == [claim.id]
+
+
+def test_a_retry_that_crashed_before_its_decision_did_not_happen(
+    tasks: Tasks, claim: Claim, watch: LeaseWatch, faults: FaultyBackend
+) -> None:
+    claim.fail("no luck", retry=False)
+    faults.fail("swap_reference", times=1000)
+    with pytest.raises(UnavailableError):
+        tasks.retry(claim.id)
+    faults.heal()
+
+    assert tasks.look(watch) == []
+    assert tasks.read(claim.id).value.state is TaskState.FAILED
