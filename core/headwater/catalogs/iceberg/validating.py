@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from headwater.catalogs.iceberg.choosing import Choice
 from headwater.catalogs.iceberg.grouping import TableFiles
@@ -140,7 +140,8 @@ def _snapshots(document: Document, version: int, path: str) -> dict[int, Documen
             raise _invalid(path, f"has snapshot {number} without a manifest list")
         if number in snapshots:
             raise _inconsistent(path, f"has snapshot {number} twice")
-        if version > 1 and entry.get("sequence-number", 0) > document["last-sequence-number"]:
+        sequence = entry.get("sequence-number", 0)  # a snapshot from when the table was of version 1 has none
+        if version > 1 and not (_is_integer(sequence) and sequence <= document["last-sequence-number"]):
             raise _inconsistent(path, f"has snapshot {number} with a sequence number above last-sequence-number")
         snapshots[number] = entry
     return snapshots
@@ -150,15 +151,17 @@ def _current_snapshot(document: Document, snapshots: Mapping[int, Document], pat
     current = document.get("current-snapshot-id")
     if current in (None, -1):
         return None
-    if current not in snapshots:
+    if not _is_integer(current) or current not in snapshots:
         raise _inconsistent(path, f"has current-snapshot-id {current}, which is not among its {len(snapshots)} snapshots")
-    return int(current)
+    return cast(int, current)
 
 
 def _check_refs(document: Document, snapshots: Mapping[int, Document], current: int | None, path: str) -> None:
-    refs = document.get("refs") or {}
-    if not isinstance(refs, dict) or not all(isinstance(ref, dict) for ref in refs.values()):
-        raise _invalid(path, "has refs that are no object of objects")
+    refs = {} if document.get("refs") is None else document["refs"]
+    if not isinstance(refs, dict) or not all(
+        isinstance(ref, dict) and _is_integer(ref.get("snapshot-id")) for ref in refs.values()
+    ):
+        raise _invalid(path, "has refs that are no objects with a snapshot-id")
     for name, ref in refs.items():
         if ref.get("snapshot-id") not in snapshots:
             raise _inconsistent(

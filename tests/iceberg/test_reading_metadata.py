@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from headwater.catalogs.iceberg import QuarantineCode, documents
+from headwater.catalogs.iceberg.documents import decode
+from headwater.catalogs.iceberg.outcomes import UnfitError
+
+
+def code_of(data: bytes) -> QuarantineCode:
+    with pytest.raises(UnfitError) as unfit:
+        decode(data, path="s3://lake/t/metadata/v1.metadata.json")
+    assert "v1.metadata.json" in str(unfit.value)
+    return unfit.value.code
+
+
+def test_gzip_is_told_by_the_content() -> None:
+    assert decode(gzip.compress(b'{"a": 1}'), path="v1.metadata.json") == {"a": 1}
+    assert decode(b'{"a": 1}', path="v1.gz.metadata.json") == {"a": 1}
+
+
+def test_a_byte_order_mark_does_no_harm() -> None:
+    assert decode(b'\xef\xbb\xbf{"a": 1}', path="v1.metadata.json") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", QuarantineCode.CORRUPT),
+        (b'{"a": [1, 2', QuarantineCode.CORRUPT),
+        (b"[1, 2]", QuarantineCode.CORRUPT),
+        (b'{"a": "\xff"}', QuarantineCode.CORRUPT),
+        (b"[" * 100_000, QuarantineCode.CORRUPT),
+        (gzip.compress(b'{"a": 1}')[:-9], QuarantineCode.CORRUPT),
+        (b"\x1f\x8b but no gzip", QuarantineCode.CORRUPT),
+        (b"\x28\xb5\x2f\xfd zstd", QuarantineCode.UNKNOWN_CODEC),
+        (b"BZh91 bzip2", QuarantineCode.UNKNOWN_CODEC),
+    ],
+)
+def test_a_broken_file_has_its_reason(data: bytes, code: QuarantineCode) -> None:
+    assert code_of(data) is code
+
+
+def test_a_small_file_that_unpacks_to_a_huge_one_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "MAX_BYTES", 1000)
+
+    assert code_of(gzip.compress(b" " * 100_000)) is QuarantineCode.TOO_LARGE

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined, Rule, Scope, survey_in_process
+from headwater.errors import MissingError, RefusedError
+
+OTHER = "11111111-03fe-4693-9a96-a0705ddf69c1"
+MakeTable = Callable[..., Path]
+
+
+def survey(root: Path, **options: tuple[str, ...]) -> dict[str, Outcome]:
+    scope = Scope.of([str(root)], allowed=[str(root)], **options)
+    return {".".join(outcome.key): outcome for outcome in survey_in_process(scope)}
+
+
+def code_of(outcome: Outcome) -> QuarantineCode:
+    assert isinstance(outcome, Quarantined), outcome
+    return outcome.code
+
+
+def test_a_table_is_found_with_its_evidence(tmp_path: Path, make_table: MakeTable) -> None:
+    directory = make_table("sales/orders", {"v1.metadata.json": {}, "v2.metadata.json": {}, "version-hint.text": b"2"})
+
+    found = survey(tmp_path)["sales.orders"]
+
+    assert isinstance(found, Found)
+    assert found.metadata_location == f"{directory.as_uri()}/metadata/v2.metadata.json"
+    assert found.rule is Rule.VERSION_HINT
+
+
+def test_a_broken_newest_file_is_never_passed_over_for_the_one_before(tmp_path: Path, make_table: MakeTable) -> None:
+    make_table("sales/orders", {"v1.metadata.json": {}, "v2.metadata.json": b'{"format-version": 2, "ta'})
+
+    outcome = survey(tmp_path)["sales.orders"]
+
+    assert code_of(outcome) is QuarantineCode.CORRUPT
+    assert "v2.metadata.json" in outcome.message  # type: ignore[union-attr]
+
+
+def test_one_broken_table_does_not_stop_the_others(tmp_path: Path, make_table: MakeTable) -> None:
+    make_table("a/broken", {"v1.metadata.json": b""})
+    make_table("b/sound", {"v1.metadata.json": {}})
+
+    assert isinstance(survey(tmp_path)["b.sound"], Found)
+
+
+def test_a_packed_file_is_read_whatever_its_name(tmp_path: Path, make_table: MakeTable) -> None:
+    directory = make_table("t", {"v1.metadata.json": {}})
+    plain = directory / "metadata" / "v1.metadata.json"
+    plain.write_bytes(gzip.compress(plain.read_bytes()))
+
+    assert isinstance(survey(tmp_path)["t"], Found)
+
+
+def test_what_a_dropped_table_left_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "sales" / "gone" / "data").mkdir(parents=True)
+    (tmp_path / "sales" / "gone" / "data" / "a.parquet").touch()
+
+    assert code_of(survey(tmp_path)["sales.gone"]) is QuarantineCode.NO_METADATA
+
+
+def test_a_delta_table_with_iceberg_metadata_is_left_alone(tmp_path: Path, make_table: MakeTable) -> None:
+    log = make_table("t", {"v1.metadata.json": {}}) / "_delta_log"
+    log.mkdir()
+    (log / "00000000000000000000.json").touch()
+
+    assert code_of(survey(tmp_path)["t"]) is QuarantineCode.IS_DELTA
+
+
+def test_two_tables_with_one_uuid_are_both_left_alone(tmp_path: Path, make_table: MakeTable) -> None:
+    make_table("a", {"v1.metadata.json": {}})
+    make_table("b", {"v1.metadata.json": {}})
+
+    assert {code_of(outcome) for outcome in survey(tmp_path).values()} == {QuarantineCode.DUPLICATE_UUID}
+
+
+def test_a_table_within_a_table_leaves_both_alone(tmp_path: Path, make_table: MakeTable) -> None:
+    make_table("outer", {"v1.metadata.json": {}})
+    make_table("outer/inner", {"v1.metadata.json": {"table-uuid": OTHER}})
+
+    assert [code_of(outcome) for outcome in survey(tmp_path).values()] == [QuarantineCode.NESTED] * 2
+
+
+def test_two_locations_with_the_same_key_leave_both_alone(tmp_path: Path, make_table: MakeTable) -> None:
+    make_table("one/t", {"v1.metadata.json": {}})
+    make_table("two/t", {"v1.metadata.json": {"table-uuid": OTHER}})
+    scope = Scope.of([f"{tmp_path}/one", f"{tmp_path}/two"], allowed=[str(tmp_path)])
+
+    assert [code_of(outcome) for outcome in survey_in_process(scope)] == [QuarantineCode.DUPLICATE_KEY] * 2
+
+
+def test_only_selected_tables_are_looked_at(tmp_path: Path, make_table: MakeTable) -> None:
+    make_table("sales/orders", {"v1.metadata.json": {}})
+    make_table("web/views", {"v1.metadata.json": b"broken"})
+
+    assert list(survey(tmp_path, exclude=("web.*",))) == ["sales.orders"]
+
+
+def test_a_location_that_is_not_there_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match="nowhere"):
+        survey(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("locations", [[], ["lake"], ["/"], ["s3://lake/a", "s3a://lake/a/b"], ["/a/b", "file:///a"]])
+def test_a_scope_without_sense_is_refused(locations: list[str]) -> None:
+    with pytest.raises(RefusedError):
+        Scope.of(locations, allowed=[])
+
+
+def test_a_storage_without_a_driver_is_refused_by_name() -> None:
+    with pytest.raises(RefusedError, match="nosuch"):
+        survey_in_process(Scope.of(["nosuch://bucket/lake"], allowed=[]))
+
+
+def test_progress_counts_tables(tmp_path: Path, make_table: MakeTable) -> None:
+    make_table("a/t", {"v1.metadata.json": {}})
+    seen: list[tuple[int, int, str]] = []
+
+    survey_in_process(Scope.of([str(tmp_path)], allowed=[]), progress=lambda *numbers: seen.append(numbers))
+
+    assert seen[-1] == (1, 1, "tables")
+
+
+def test_a_file_that_goes_away_while_it_is_read_is_quarantined(tmp_path: Path, make_table: MakeTable) -> None:
+    newest = make_table("a/t", {"v1.metadata.json": {}}) / "metadata" / "v1.metadata.json"
+
+    def vanish(done: int, total: int, unit: str) -> None:
+        if unit == "tables":
+            newest.unlink(missing_ok=True)
+
+    (outcome,) = survey_in_process(Scope.of([str(tmp_path)], allowed=[str(tmp_path)]), progress=vanish)
+    assert code_of(outcome) is QuarantineCode.VANISHED
+
+
+def test_other_file_systems_are_read_alike(tmp_path: Path, make_table: MakeTable) -> None:
+    import fsspec
+
+    document = json.loads((make_table("t", {"v1.metadata.json": {}}) / "metadata" / "v1.metadata.json").read_bytes())
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/lake/s/t/metadata/v1.metadata.json", json.dumps(document | {"location": "memory://lake/s/t"}).encode())
+
+    (outcome,) = survey_in_process(Scope.of(["memory://lake"], allowed=["memory://lake"]))
+
+    assert isinstance(outcome, Found), outcome
