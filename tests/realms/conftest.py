@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from headwater.clock import FakeClock
 from headwater.realms import Credentials, CredentialsHash, Realm, Realms, RealmState, hash_credentials, new_credentials
-from headwater.store import Store
+from headwater.settings import Settings
+from headwater.store import Backend, Store
 
 PATHS = {
     RealmState.CREATED: (),
@@ -18,6 +20,20 @@ PATHS = {
     RealmState.PURGING: (RealmState.PURGING,),
     RealmState.PURGED: (RealmState.PURGING, RealmState.PURGED),
 }
+
+
+@pytest.fixture
+def settings() -> Settings:
+    """Shipped defaults: holds and their floor are tested as they are."""
+    return Settings()
+
+
+@pytest.fixture
+def make_store(settings: Settings, clock: FakeClock) -> Callable[[Backend], Store]:
+    def make(backend: Backend) -> Store:
+        return Store(backend, url="memory://", settings=settings, clock=clock)
+
+    return make
 
 
 @pytest.fixture

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Callable
 
 import pytest
 
 from headwater.commits import head
-from headwater.errors import RefusedError
+from headwater.errors import HeadwaterError, RefusedError
 from headwater.realms import (
     REALM_REFERENCES,
     Credentials,
@@ -21,6 +23,10 @@ from headwater.realms import (
     new_credentials,
     verify,
 )
+from headwater.store import Backend, FaultyBackend, Store
+from headwater.store.backends.memory import MemoryBackend
+
+MakeStore = Callable[[Backend], Store]
 
 
 def test_a_bootstrapped_realm_is_active_and_has_its_references(realms: Realms, credentials_hash: CredentialsHash) -> None:
@@ -71,3 +77,77 @@ def test_a_realm_that_is_not_fresh_is_refused_with_its_reason(
 
     with pytest.raises(RefusedError, match=f"cannot be bootstrapped: it is {state}"):
         bootstrap(realms, "acme", credentials_hash)
+
+
+def bootstrap_until_done(realms: Realms, credentials_hash: CredentialsHash) -> Realm:
+    """Run again after each failure, as a person or an operator does."""
+    for _ in range(3):
+        try:
+            return bootstrap(realms, "acme", credentials_hash)
+        except HeadwaterError:
+            continue
+    raise AssertionError("the bootstrap does not converge")
+
+
+def roots(realms: Realms) -> list[str]:
+    """The client ids that the realm knows."""
+    return [key.decode() for key, _ in head(realms.open("acme"), "principals", fresh=True).index("by-client").range()]
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["call lost", "answer lost"])
+def test_a_bootstrap_interrupted_at_any_step_ends_in_the_same_realm_with_one_set_of_credentials(
+    make_store: MakeStore, credentials_hash: CredentialsHash, before: bool
+) -> None:
+    for step in itertools.count(1):
+        backend = FaultyBackend(MemoryBackend())
+        with make_store(backend) as store:
+            realms = Realms(store)
+            created = realms.create("acme")
+            calls_before = len(backend.calls)
+            backend.fail(at=step, before=before)
+            realm = bootstrap_until_done(realms, credentials_hash)
+            is_through = len(backend.calls) < calls_before + step
+            backend.heal()
+
+            assert (realm.key, realm.state) == (created.key, RealmState.ACTIVE)
+            assert roots(realms) == [credentials_hash.client_id]
+            if is_through:
+                assert step > 30, "the fault did not travel through the whole bootstrap"
+                return
+
+
+def test_a_bootstrap_killed_at_every_step_and_begun_anew_by_other_processes_keeps_one_set_of_credentials(
+    make_store: MakeStore,
+) -> None:
+    database = MemoryBackend()
+    for step in itertools.count(1):
+        dying = FaultyBackend(database)
+        dying.fail(at=step, times=10**6, fault=KeyboardInterrupt())
+        try:
+            realms = Realms(make_store(dying))
+            if realms.find("acme") is None:
+                realms.create("acme")
+            bootstrap(realms, "acme", CredentialsHash(client_id=f"client-{step}", salt=b"", digest=b""))
+            break
+        except KeyboardInterrupt:
+            continue
+
+    assert step > 20, "the fault did not travel through the whole bootstrap"
+    assert len(roots(Realms(make_store(database)))) == 1
+
+
+def test_of_two_bootstraps_at_once_both_end_in_the_same_realm(realms: Realms) -> None:
+    realms.create("acme")
+    ended: list[Realm] = []
+
+    def run() -> None:
+        ended.append(bootstrap_until_done(realms, hash_credentials(new_credentials())))
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [realm.state for realm in ended] == [RealmState.ACTIVE] * 3
+    assert len(roots(realms)) == 1

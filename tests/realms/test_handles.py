@@ -7,20 +7,16 @@ from collections.abc import Callable
 import pytest
 
 from headwater.clock import FakeClock
-from headwater.commits import Transaction, commit
-from headwater.errors import RefusedError
-from headwater.index import Value
+from headwater.commits import commit
+from headwater.errors import MissingError, RefusedError
 from headwater.realms import CredentialsHash, Realm, Realms, RealmState, bootstrap
-from headwater.store import RealmStore
+from headwater.store import RealmStore, Reference
 
 TTL_SECONDS = 60
 
 
-def write(rows: RealmStore) -> None:
-    def change(tx: Transaction) -> None:
-        tx.index("test").put(str(tx.time).encode(), Value(None, b""))
-
-    commit(rows, "catalogs", change)
+def write(rows: RealmStore) -> Reference:
+    return rows.create_reference(f"test-{rows.new_id()}")
 
 
 @pytest.fixture
@@ -31,7 +27,7 @@ def served(realms: Realms, credentials_hash: CredentialsHash) -> Realm:
 
 def purge(realms: Realms, clock: FakeClock) -> None:
     realm = realms.move(realms.read("acme"), RealmState.INACTIVE)
-    clock.advance(24 * 3600)
+    clock.advance(24 * 3600 + 1)
     realm = realms.move(realm, RealmState.PURGING)
     realms.open_for("acme", RealmState.PURGING).delete_rows(10_000)
     realms.remove(realms.move(realm, RealmState.PURGED))
@@ -40,9 +36,7 @@ def purge(realms: Realms, clock: FakeClock) -> None:
 def test_a_user_writes_into_an_active_realm(realms: Realms, served: Realm) -> None:
     rows = realms.open("acme")
 
-    write(rows)
-
-    assert rows.read_reference("catalogs").pointer is not None
+    assert rows.find_reference(write(rows).name)
 
 
 def test_a_user_reads_an_inactive_realm_and_cannot_write(realms: Realms, served: Realm) -> None:
@@ -71,9 +65,8 @@ def test_a_handle_serves_a_realm_that_was_activated_again(realms: Realms, served
         write(rows)
 
     realms.move(inactive, RealmState.ACTIVE)
-    write(rows)
 
-    assert rows.read_reference("catalogs").pointer is not None
+    assert rows.find_reference(write(rows).name)
 
 
 def test_a_handle_from_before_a_purge_writes_nothing_into_the_realm_created_again(
@@ -86,7 +79,15 @@ def test_a_handle_from_before_a_purge_writes_nothing_into_the_realm_created_agai
 
     with pytest.raises(RefusedError, match="created again"):
         write(late)
-    assert realms.open("acme").read_reference("catalogs").pointer is None
+    assert late.is_empty()
+
+
+def test_a_commit_prepared_before_a_purge_lands_nowhere(realms: Realms, served: Realm, clock: FakeClock) -> None:
+    late = realms.open("acme")
+    purge(realms, clock)
+
+    with pytest.raises(MissingError):
+        commit(late, "catalogs", lambda tx: tx.set_message("late"))
     assert late.is_empty()
 
 

@@ -79,13 +79,13 @@ def test_a_purge_waits_for_the_hold(realms: Realms, make_realm: Callable[..., Re
     with pytest.raises(RefusedError, match="is held until 20"):
         realms.move(realm, RealmState.PURGING)
 
-    clock.advance(60)
+    clock.advance(61)
     assert realms.move(realm, RealmState.PURGING).state is RealmState.PURGING
 
 
 def test_the_hold_of_a_realm_wins_over_the_setting(realms: Realms, make_realm: Callable[..., Realm], clock: FakeClock) -> None:
     realm = realms.update(make_realm(state=RealmState.INACTIVE), purge_hold_seconds=600.0)
-    clock.advance(600)
+    clock.advance(601)
 
     assert realms.move(realm, RealmState.PURGING).state is RealmState.PURGING
 

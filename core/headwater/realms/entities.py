@@ -13,7 +13,7 @@ __all__ = ["Container", "Grant", "Principal", "PrincipalRole", "grant_key"]
 
 
 @object_type("ctr")
-class Container(StoredObject):
+class Container(StoredObject, frozen=True, kw_only=True):
     """The securable that grants for a whole realm refer to."""
 
     entity: ObjectId
@@ -22,7 +22,7 @@ class Container(StoredObject):
 
 
 @object_type("prn")
-class Principal(StoredObject):
+class Principal(StoredObject, frozen=True, kw_only=True):
     """Somebody who can log in."""
 
     entity: ObjectId
@@ -32,7 +32,7 @@ class Principal(StoredObject):
 
 
 @object_type("prr")
-class PrincipalRole(StoredObject):
+class PrincipalRole(StoredObject, frozen=True, kw_only=True):
     """A role that is given to principals."""
 
     entity: ObjectId
@@ -41,7 +41,7 @@ class PrincipalRole(StoredObject):
 
 
 @object_type("grt")
-class Grant(StoredObject):
+class Grant(StoredObject, frozen=True, kw_only=True):
     """``grantee`` holds ``privilege`` on ``securable``; both are entity numbers: names, so a grant keeps no object alive."""
 
     securable: ObjectId
