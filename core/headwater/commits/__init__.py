@@ -3,7 +3,7 @@
 Knows nothing of realms' states, catalogs or tasks; they are all changes here.
 """
 
-from headwater.commits.collection import COLLECTION_ID, Collection, Cuts, read_collection, read_cuts
+from headwater.commits.collection import COLLECTION_ID, Collection, Cut, Cuts, cut_time, read_collection, read_cuts
 from headwater.commits.committer import Committed, commit, descends, load_head
 from headwater.commits.history import changes, ensure_reference, head, log, read_commit
 from headwater.commits.moving import assign, create_at
@@ -16,6 +16,7 @@ __all__ = [
     "Collection",
     "Commit",
     "Committed",
+    "Cut",
     "Cuts",
     "Head",
     "IndexContainer",
@@ -25,6 +26,7 @@ __all__ = [
     "changes",
     "commit",
     "create_at",
+    "cut_time",
     "descends",
     "ensure_reference",
     "head",

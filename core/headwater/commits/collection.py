@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from headwater.clock import Micros
-from headwater.store import ObjectId, RealmStore, StoredObject, Versioned, fixed_id, object_type
+import msgspec
 
-__all__ = ["COLLECTION_ID", "Collection", "Cuts", "read_collection", "read_cuts"]
+from headwater.clock import Micros
+from headwater.commits.committer import descends
+from headwater.errors import UnknownOutcomeError
+from headwater.store import ObjectId, RealmStore, Reference, StoredObject, Versioned, fixed_id, object_type
+
+__all__ = ["COLLECTION_ID", "Collection", "Cut", "Cuts", "cut_time", "read_collection", "read_cuts"]
 
 COLLECTION_ID = fixed_id(2)
 """Every realm keeps its collection record under this id."""
@@ -28,11 +32,22 @@ class Collection(StoredObject, frozen=True, kw_only=True):
     cuts: ObjectId | None = None
 
 
+class Cut(msgspec.Struct, frozen=True):
+    """How far one line of history was kept: commits from ``time`` on, seen from the head that it had."""
+
+    time: Micros
+    head: ObjectId
+    seq: int
+
+
 @object_type("cuts")
 class Cuts(StoredObject, frozen=True, kw_only=True):
-    """By reference name, the time of the oldest commit that was kept. What is older is garbage, and stays garbage."""
+    """By reference name, where its history was cut. What is older is garbage, and stays garbage.
 
-    times: dict[str, Micros]
+    A pointer that was kept only because a reference left it lately has an entry of its own, ``<name>@<commit>``.
+    """
+
+    lines: dict[str, Cut] = {}
 
 
 def read_collection(rows: RealmStore) -> Versioned[Collection] | None:
@@ -40,7 +55,26 @@ def read_collection(rows: RealmStore) -> Versioned[Collection] | None:
     return rows.find_versioned(COLLECTION_ID, Collection)
 
 
-def read_cuts(rows: RealmStore, collection: Collection | None) -> dict[str, Micros]:
+def read_cuts(rows: RealmStore, collection: Collection | None) -> dict[str, Cut]:
     if collection is None or collection.cuts is None:
         return {}
-    return rows.read(collection.cuts, Cuts).times
+    return rows.read(collection.cuts, Cuts).lines
+
+
+def cut_time(rows: RealmStore, row: Reference, cuts: dict[str, Cut]) -> Micros:
+    """Commits of this reference before this time are garbage.
+
+    A reference that was put elsewhere since the last cut, or made since then, stands on a line that others cut: the newest of all
+    cuts is then the only one that is surely not before its own.
+    """
+    own = cuts.get(row.name)
+    if own is not None and row.pointer is not None and _is_on_line(rows, row.pointer, own):
+        return own.time
+    return max((cut.time for cut in cuts.values()), default=Micros(0))
+
+
+def _is_on_line(rows: RealmStore, pointer: ObjectId, cut: Cut) -> bool:
+    try:
+        return descends(rows, pointer, cut.head, cut.seq)
+    except UnknownOutcomeError:
+        return False

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headwater.clock import Micros
-from headwater.commits.collection import read_collection, read_cuts
+from headwater.commits.collection import cut_time, read_collection, read_cuts
 from headwater.commits.committer import descends
 from headwater.commits.history import read_commit
 from headwater.commits.objects import Head
@@ -82,7 +82,7 @@ def _check_target(rows: RealmStore, target: ObjectId, among: list[str]) -> None:
         )
     cuts = read_cuts(rows, None if collection is None else collection.value)
     cutoff = Micros(0) if collection is None else collection.value.reader_cutoff
-    if not any(_is_kept(rows, found, row, cuts.get(row.name, Micros(0)), cutoff) for row in references):
+    if not any(_is_kept(rows, found, row, cut_time(rows, row, cuts), cutoff) for row in references):
         raise RefusedError(
             f"commit {id_text(target)} of realm {rows.realm!r} is not in the kept history of any branch:"
             " it may be collected at any time, so nothing can point to it again"

@@ -12,13 +12,13 @@ __all__ = ["reach"]
 _BATCH = 100
 
 
-def reach(rows: RealmStore, roots: Iterable[ObjectId], mark: Callable[[ObjectId], bool]) -> None:
+def reach(rows: RealmStore, roots: Iterable[ObjectId], mark: Callable[[ObjectId, ObjectId | None], bool]) -> None:
     """Mark the roots and everything that they lead to.
 
-    mark          remembers an id; True when it was new. Nothing is read twice.
+    mark          remembers an id and what pointed to it (None: a root); True when it was new. Nothing is read twice.
     raises        UnreadableError when something on the way is missing or cannot be walked: then nothing may be deleted
     """
-    waiting = [root for root in roots if mark(root)]
+    waiting = [root for root in roots if mark(root, None)]
     while waiting:
         batch, waiting = waiting[-_BATCH:], waiting[:-_BATCH]
         for object_id, found in zip(batch, rows.read_many(batch, StoredObject), strict=True):
@@ -29,4 +29,4 @@ def reach(rows: RealmStore, roots: Iterable[ObjectId], mark: Callable[[ObjectId]
                     f"object {id_text(object_id)} of realm {rows.realm!r} has the type {found.name!r}, which this release does not know:"
                     " what it points to cannot be told"
                 )
-            waiting += [target for target in found.points_to() if mark(target)]
+            waiting += [target for target in found.points_to() if mark(target, object_id)]

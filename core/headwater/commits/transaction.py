@@ -24,6 +24,7 @@ class Transaction:
         self._head = head
         self._editors: dict[str, _Editor] = {}
         self._added: dict[ObjectId, StoredObject] = {}
+        self._found: set[ObjectId] = set()
         self._message: str | None = None
         self._properties: dict[str, Any] = {}
 
@@ -39,7 +40,7 @@ class Transaction:
         """The index as the commit will hold it; edits show at once."""
         if name not in self._editors:
             base = Index() if self._head is None else self._head.index(name)
-            self._editors[name] = _Editor(base, self._added)
+            self._editors[name] = _Editor(base, self._added, self._found)
         return self._editors[name]
 
     def add(self, value: StoredObject) -> ObjectId:
@@ -87,10 +88,10 @@ class _Editor(IndexEditor):
     A reader that kept an id from an older commit could otherwise bring back what the collector is about to delete.
     """
 
-    def __init__(self, base: Index, added: dict[ObjectId, StoredObject]) -> None:
+    def __init__(self, base: Index, added: dict[ObjectId, StoredObject], found: set[ObjectId]) -> None:
         super().__init__(base)
         self._added = added
-        self._found: set[ObjectId] = set()
+        self._found = found  # by all editors of the transaction: what one index holds may move into another
 
     def get(self, key: bytes) -> Value | None:
         value = super().get(key)
