@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# Make .venv, and see that the named programs are there: scripts/setup.sh [java] [redis]
+# Safe to repeat. What is missing is installed by apt where that is possible (as root); otherwise one sentence says what to do.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+venv=.venv
+stamp=$venv/.set-up
+oldest_minor=11
+oldest_java=17
+java_packages="openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless"
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+stop() { say "$*"; exit 1; }
+
+main() {
+    make_environment
+    local program
+    for program in "$@"; do
+        "need_$program"
+    done
+}
+
+# Python
+
+make_environment() {
+    local wanted
+    wanted=$(fingerprint)
+    if [ -x "$venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
+        return
+    fi
+    if ! is_suitable "$venv/bin/python" || ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+        create_environment
+    fi
+    say "installing Python packages into $venv (the first time takes some minutes)"
+    "$venv/bin/python" -m pip install -qq --disable-pip-version-check -e '.[dev]' -c constraints.txt
+    printf '%s' "$wanted" >"$stamp"
+}
+
+# Says everything that the environment depends on; an environment that was moved does not work, so its place belongs to it.
+fingerprint() {
+    printf '%s:%s' "$PWD" "$(cat pyproject.toml constraints.txt scripts/setup.sh | cksum)"
+}
+
+create_environment() {
+    local python
+    python=${PYTHON:-$(newest_python)}
+    if [ -z "$python" ]; then
+        stop "no Python 3.$oldest_minor or newer on the PATH: install one, or name it: make setup PYTHON=/path/to/python3"
+    fi
+    is_suitable "$python" || stop "$python is no Python 3.$oldest_minor or newer"
+    ensure_pip_for "$python"
+    say "making $venv with $("$python" --version)"
+    rm -rf "$venv"
+    "$python" -m venv "$venv"
+}
+
+newest_python() {
+    local names candidate minor
+    names="python3 python $(printf 'python3.%s ' $(seq $oldest_minor 40))"
+    for candidate in $names; do
+        if minor=$(minor_of "$candidate"); then
+            printf '%s %s\n' "$minor" "$candidate"
+        fi
+    done | sort -rn -s -k1,1 | sed -n '1s/^[0-9]* //p'
+}
+
+is_suitable() { minor_of "$1" >/dev/null; }
+
+# The minor version of a Python 3 that is new enough and no preview; fails for anything else, also for a name that only pretends.
+minor_of() {
+    command -v "$1" >/dev/null 2>&1 || return 1
+    "$1" - "$oldest_minor" 2>/dev/null <<'PYTHON'
+import sys
+v = sys.version_info
+if v[0] != 3 or v[1] < int(sys.argv[1]) or v[3] != "final":
+    sys.exit(1)
+print(v[1])
+PYTHON
+}
+
+ensure_pip_for() {
+    local package
+    "$1" -c 'import ensurepip, venv' 2>/dev/null && return
+    package=python3.$(minor_of "$1")-venv
+    install_by_apt "$package" || stop "$1 cannot make virtual environments: install $package"
+}
+
+# Other programs
+
+need_java() {
+    local package
+    has_java && return
+    if [ -n "${JAVA_HOME:-}" ]; then
+        stop "JAVA_HOME=$JAVA_HOME is no Java $oldest_java or newer: correct or unset it"
+    fi
+    for package in $java_packages; do
+        install_by_apt "$package" && has_java && return
+    done
+    stop "Java $oldest_java or newer is missing: install a runtime, for example the Debian package openjdk-17-jre-headless"
+}
+
+has_java() {
+    local java=${JAVA_HOME:+$JAVA_HOME/bin/}java major
+    major=$("$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1) || return 1
+    [ -n "$major" ] && [ "$major" -ge "$oldest_java" ]
+}
+
+need_redis() {
+    has_redis && return
+    install_by_apt redis-server && has_redis && return
+    stop "redis-server is missing, and a test needs it: install it, for example the Debian package redis-server"
+}
+
+has_redis() { command -v redis-server >/dev/null 2>&1; }
+
+# Fails where there is no apt, or no right to use it.
+install_by_apt() {
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 || return 1
+    say "installing $1 by apt-get"
+    export DEBIAN_FRONTEND=noninteractive
+    apt_install "$1" 2>/dev/null || { apt-get update -qq && apt_install "$1"; }
+}
+
+apt_install() { apt-get install -y -qq --no-install-recommends "$1" >/dev/null; }
+
+main "$@"
