@@ -1,0 +1,47 @@
+"""What every module of the house keeps to."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[2]
+MODULES = [path for root in ("core", "workers") for path in sorted((FOLDER / root).rglob("*.py"))]
+PACKAGES = [path for path in MODULES if path.name == "__init__.py"]
+LINES_LIMIT = 800
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(FOLDER))
+
+
+def read(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def public_names(path: Path) -> list[str]:
+    assigned = [node for node in read(path).body if isinstance(node, ast.Assign)]
+    return [name for node in assigned if ast.unparse(node.targets[0]) == "__all__" for name in ast.literal_eval(node.value)]
+
+
+def names_at_hand(path: Path) -> set[str]:
+    imported = [node for node in read(path).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return {alias.asname or alias.name for node in imported for alias in node.names}
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    assert [shown(path) for path in MODULES if not ast.get_docstring(read(path))] == []
+
+
+def test_every_module_is_short_enough_to_read() -> None:
+    assert [shown(path) for path in MODULES if len(path.read_text(encoding="utf-8").splitlines()) > LINES_LIMIT] == []
+
+
+def test_every_package_lists_exactly_the_names_that_it_hands_on() -> None:
+    assert [shown(path) for path in PACKAGES if set(public_names(path)) != names_at_hand(path) - {"annotations"}] == []
+
+
+def test_no_package_defines_anything_in_its_face() -> None:
+    definitions = (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)
+
+    assert [shown(path) for path in PACKAGES if any(isinstance(node, definitions) for node in read(path).body)] == []

@@ -1,0 +1,105 @@
+"""The pages that people read are true where a machine can tell."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import runpy
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwater import Settings
+
+FOLDER = Path(__file__).parents[2]
+PAGES = [*sorted(FOLDER.glob("*.md")), *sorted((FOLDER / "docs").rglob("*.md"))]
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(FOLDER))
+
+
+def prose(path: Path) -> str:
+    return FENCED.sub("", path.read_text(encoding="utf-8"))
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a page's headings, as code hosts make them."""
+    titles = HEADING.findall(prose(path))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def links(page: Path) -> list[tuple[Path, str]]:
+    """Where a page leads to within the project: files, each with the heading's anchor or an empty text."""
+    found = [(target, anchor) for target, anchor in LINK.findall(prose(page)) if "://" not in target]
+    return [((page.parent / target).resolve() if target else page, anchor) for target, anchor in found]
+
+
+@pytest.fixture(scope="module")
+def generator() -> dict[str, Any]:
+    return runpy.run_path(str(FOLDER / "docs" / "generate.py"))
+
+
+def test_the_page_of_settings_says_what_the_code_says(generator: dict[str, Any]) -> None:
+    page = (FOLDER / "docs" / "settings.md").read_text(encoding="utf-8")
+
+    assert page == generator["settings_page"](), "run `make docs`"
+
+
+def test_the_page_of_the_command_line_says_what_the_code_says(generator: dict[str, Any]) -> None:
+    page = (FOLDER / "docs" / "cli.md").read_text(encoding="utf-8")
+
+    assert page == generator["cli_page"](), "run `make docs`"
+
+
+def test_the_variable_of_each_setting_on_the_page_sets_it(generator: dict[str, Any]) -> None:
+    texts = {"float": "7h", "int": "7", "bool": "true", "str": "json"}
+    fields = [field for field in dataclasses.fields(Settings) if str(field.type) in texts]
+    for field in fields:
+        others = {"task_lease_seconds": 1e6, "node_lease_seconds": 1e6, "task_heartbeat_seconds": 1, "node_renew_seconds": 1}
+        others.pop(field.name, None)
+        found = Settings.from_environment({generator["variable_of"](field): texts[str(field.type)]}, **others)
+
+        assert getattr(found, field.name) != field.default
+
+    assert len(fields) == len(dataclasses.fields(Settings))
+
+
+def test_every_link_leads_to_a_file() -> None:
+    assert [(shown(page), str(target)) for page in PAGES for target, _ in links(page) if not target.exists()] == []
+
+
+def test_every_link_to_a_heading_finds_it() -> None:
+    anchored = [(page, target, anchor) for page in PAGES for target, anchor in links(page) if anchor]
+
+    assert [(shown(page), anchor) for page, target, anchor in anchored if anchor not in anchors(target)] == []
+
+
+def test_every_page_under_docs_is_reached_from_the_readme() -> None:
+    reached, waiting = set(), [FOLDER / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in reached and page.suffix == ".md":
+            reached.add(page)
+            waiting += [target for target, _ in links(page)]
+
+    assert [shown(page) for page in PAGES if page not in reached and page.is_relative_to(FOLDER / "docs")] == []
+
+
+def test_make_lists_its_words_with_what_each_does() -> None:
+    listed = subprocess.run(["make", "-s"], cwd=FOLDER, check=True, capture_output=True, text=True).stdout
+
+    assert re.findall(r"^  make (\w+) +\w", listed, re.MULTILINE) == [
+        "help",
+        "setup",
+        "test",
+        "demo",
+        "docs",
+        "format",
+        "clean",
+    ]
