@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
+from headwater.catalogs import ImportSpec, NameKind, checked_catalog_name, checked_name
 from headwater.errors import MissingError, RefusedError
 from headwater.realms import Maintenance, Retention, checked_realm_id
 from headwater.reconcile.locations import checked_location
@@ -19,7 +20,6 @@ from headwater.reconcile.manifests import (
     RUN_NOW,
     CatalogManifest,
     CatalogSpec,
-    ImportSpec,
     Manifest,
     Metadata,
     RealmManifest,
@@ -43,8 +43,6 @@ MOST_COMMITS = 1_000_000
 
 _RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_CATALOG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-_BRANCH = re.compile(r"[A-Za-z][A-Za-z0-9_/.-]{0,127}")
 _RUN_NOW = re.compile(r"gc(:.+)?")
 
 
@@ -68,7 +66,9 @@ def load_manifests(
 def _files(paths: Iterable[str | Path]) -> Iterable[Path]:
     for path in map(Path, paths):
         if path.is_dir():
-            yield from sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and not file.name.startswith(".") and file.is_file())
+            yield from sorted(
+                file for file in path.iterdir() if file.suffix in SUFFIXES and not file.name.startswith(".") and file.is_file()
+            )
         elif path.is_file():
             yield path
         else:
@@ -108,7 +108,7 @@ class _Loading:
             self._sort(value, file.resolve().parent)
 
     def finish(self) -> tuple[Manifest, ...]:
-        realms = {}
+        realms: dict[ResourceName, RealmId] = {}
         manifests: list[Manifest] = []
         for document in self.realm_documents:
             realm = self._realm(document)
@@ -124,8 +124,9 @@ class _Loading:
     def _sort(self, value: Value, folder: Path) -> None:
         block = value.block("apiVersion", "kind", "metadata", "spec")
         block.required("apiVersion", lambda version: version.choice(API_VERSION), "")
-        kind = block.required("kind", lambda kind: _one_of(kind, "Realm", "Catalog"), "")
-        if kind not in ("Realm", "Catalog"):
+        block.required("kind", lambda kind: kind.choice("Realm", "Catalog"), "")
+        kind = block.given("kind", lambda kind: str(kind.node.value), "")
+        if kind not in ANNOTATIONS:
             return
         fields = block.block("metadata", "name", "namespace", "labels", "annotations")
         document = _Document(block, _metadata(fields, kind), fields.find("name") or value, folder)
@@ -143,7 +144,17 @@ class _Loading:
     def _realm(self, document: _Document) -> RealmManifest:
         spec = document.block.block(
             "spec",
-            *("realmId", "state", "deletionPolicy", "deletionProtection", "driftPolicy", "purgeHold", "retention", "maintenance", "properties"),
+            *(
+                "realmId",
+                "state",
+                "deletionPolicy",
+                "deletionProtection",
+                "driftPolicy",
+                "purgeHold",
+                "retention",
+                "maintenance",
+                "properties",
+            ),
         )
         return RealmManifest(
             metadata=document.metadata,
@@ -195,9 +206,11 @@ class _Loading:
         storage = spec.block("storage", "baseLocation", "allowedLocations")
         realm = spec.required("realm", Value.text, "")
         realm_id = self._named_realm(spec, document.metadata.namespace, realm, realms)
-        name = spec.given("name", lambda value: _matched(value, _CATALOG, "the name of a catalog"), document.metadata.name)
+        named = spec.find("name") or document.named
+        name = spec.given("name", Value.text, document.metadata.name)
         if name:
-            self._claim(spec.find("name") or document.named, ("catalog", realm_id, name), f'catalog "{name}" of realm "{realm_id}"')
+            _note_refusal(named, checked_catalog_name, name)
+            self._claim(named, ("catalog", realm_id, name), f'catalog "{name}" of realm "{realm_id}"')
         return CatalogManifest(
             metadata=document.metadata,
             spec=CatalogSpec(
@@ -206,7 +219,7 @@ class _Loading:
                 name=name,
                 base_location=storage.required("baseLocation", lambda value: checked_location(value, folder), ""),
                 allowed_locations=_many(storage, "allowedLocations", lambda value: checked_location(value, folder)),
-                default_branch=spec.given("defaultBranch", lambda value: _matched(value, _BRANCH, "the name of a branch"), "main"),
+                default_branch=spec.given("defaultBranch", lambda value: _checked(value, _branch_name), "main"),
                 imports=_imports(spec, folder),
                 deletion_policy=spec.given("deletionPolicy", lambda value: _one_of(value, "Retain", "Purge"), "Retain"),
                 deletion_protection=spec.given("deletionProtection", Value.flag, False),
@@ -233,7 +246,7 @@ class _Loading:
 
 
 def _metadata(fields: Block, kind: str) -> Metadata:
-    annotated = fields.given("annotations", Value.pairs, {})
+    annotated = fields.pairs("annotations")
     for key, value in annotated.items():
         if key.startswith(PREFIX):
             _check_annotation(key, value, kind)
@@ -278,27 +291,24 @@ def _maintenance(spec: Block) -> Maintenance:
 def _imports(spec: Block, folder: Path) -> tuple[ImportSpec, ...]:
     names: dict[str, int] = {}
     imports = []
-    for value in spec.given("imports", Value.items, []):
+    for value in spec.items("imports"):
         block = value.block("name", "locations", "mode", "schedule", "include", "exclude")
         found = _import(block, folder)
-        first = names.setdefault(found.name, value.line)
-        if found.name and first != value.line:
-            value.fault(f'another import is called "{found.name}", in line {first}; give each a name of its own')
+        if found.name and found.name in names:
+            value.fault(f'another import is called "{found.name}", in line {names[found.name]}; give each a name of its own')
+        names.setdefault(found.name, value.line)
         imports.append(found)
     return tuple(imports)
 
 
 def _import(block: Block, folder: Path) -> ImportSpec:
-    mode = block.given("mode", lambda value: _one_of(value, "once", "sync"), "once")
+    mode: Literal["once", "sync"] = block.given("mode", lambda value: _one_of(value, "once", "sync"), "once")
     schedule = block.given("schedule", lambda value: _checked(value, checked_cron), None)
     if mode == "once" and schedule is not None:
         block.values["schedule"].fault("an import of mode once has no schedule; write mode: sync, or take the schedule away")
-    locations = block.required("locations", lambda value: _many(block, "locations", lambda item: checked_location(item, folder)), ())
-    if not locations and block.find("locations"):
-        block.values["locations"].fault("name at least one location")
     return ImportSpec(
         name=block.required("name", lambda value: _matched(value, _LABEL, "the name of an import"), ""),
-        locations=locations,
+        locations=block.required("locations", lambda value: _locations(value, folder), ()),
         mode=mode,
         schedule=schedule,
         include=_many(block, "include", Value.text),
@@ -306,8 +316,12 @@ def _import(block: Block, folder: Path) -> ImportSpec:
     )
 
 
+def _locations(value: Value, folder: Path) -> tuple[str, ...]:
+    return tuple(checked_location(item, folder) for item in value.items(least=1))
+
+
 def _many(block: Block, name: str, read: Callable[[Value], str]) -> tuple[str, ...]:
-    return tuple(read(item) for item in block.given(name, Value.items, []))
+    return tuple(read(item) for item in block.items(name))
 
 
 def _commits(value: Value) -> int:
@@ -322,6 +336,10 @@ def _one_of(value: Value, *choices: str) -> Any:
 def _checked(value: Value, check: Callable[[str], str]) -> str:
     text = value.text()
     return _note_refusal(value, check, text) if text.strip() else text
+
+
+def _branch_name(text: str) -> str:
+    return checked_name(NameKind.BRANCH, text)
 
 
 def _note_refusal(value: Value, check: Callable[[str], str], text: str) -> str:
@@ -342,6 +360,4 @@ def _matched(value: Value, pattern: re.Pattern[str], what: str) -> str:
 _ALLOWED = {
     _RESOURCE: "use lower-case letters, digits, - and . (at most 253, a letter or digit at both ends)",
     _LABEL: "use lower-case letters, digits and - (at most 63, a letter or digit at both ends)",
-    _CATALOG: "use letters, digits, _ . - (at most 128, beginning with a letter, a digit or _)",
-    _BRANCH: "use letters, digits, _ / . - (at most 128, beginning with a letter)",
 }

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from headwater.realms import DeletionPolicy, DriftPolicy, Maintenance, Retention
+import msgspec
+
+from headwater.catalogs import CatalogFields, ImportSpec
+from headwater.realms import DeletionPolicy, DriftPolicy, Maintenance, RealmFields, Retention
 from headwater.store import RealmId
 
 __all__ = [
@@ -18,7 +23,6 @@ __all__ = [
     "CatalogManifest",
     "CatalogSpec",
     "DesiredState",
-    "ImportSpec",
     "Manifest",
     "Metadata",
     "RealmManifest",
@@ -71,9 +75,27 @@ class RealmSpec:
     deletion_protection: bool = False
     drift_policy: DriftPolicy = "Correct"
     purge_hold_seconds: float | None = None
-    retention: Retention = Retention()
-    maintenance: Maintenance = Maintenance()
+    retention: Retention = field(default_factory=Retention)
+    maintenance: Maintenance = field(default_factory=Maintenance)
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    def fields(self) -> RealmFields:
+        """The definition of a realm that is as wished, but for its state."""
+        return RealmFields(
+            properties=dict(self.properties),
+            purge_hold_seconds=self.purge_hold_seconds,
+            retention=self.retention,
+            maintenance=self.maintenance,
+            deletion_policy=self.deletion_policy,
+            deletion_protection=self.deletion_protection,
+            drift_policy=self.drift_policy,
+        )
+
+    def digest(self) -> str:
+        """Equal for equal specs: what tells a changed manifest from a realm that drifted."""
+        plain = {**self.fields(), "state": self.state}
+        text = json.dumps(plain, sort_keys=True, separators=(",", ":"), default=msgspec.to_builtins)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,24 +109,6 @@ class RealmManifest:
     def subject(self) -> str:
         """How a person is told about it."""
         return f"Realm {self.metadata.name}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportSpec:
-    """Tables that lie somewhere already.
-
-    locations        absolute URLs
-    mode             `once`: until it has succeeded; `sync`: again and again
-    schedule         cron for `sync`, in the realm's time zone; None is once a day, at a time spread by catalog
-    include, exclude  patterns of table names
-    """
-
-    name: str
-    locations: tuple[str, ...]
-    mode: Literal["once", "sync"] = "once"
-    schedule: str | None = None
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +129,18 @@ class CatalogSpec:
     deletion_policy: DeletionPolicy = "Retain"
     deletion_protection: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    def fields(self) -> CatalogFields:
+        """The definition of a catalog that is as wished."""
+        return CatalogFields(
+            base_location=self.base_location,
+            allowed_locations=self.allowed_locations,
+            default_branch=self.default_branch,
+            properties=dict(self.properties),
+            imports=self.imports,
+            deletion_policy=self.deletion_policy,
+            deletion_protection=self.deletion_protection,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from headwater.catalogs import CatalogDefinition, CatalogManager
 from headwater.clock import Micros
 from headwater.realms import Manager, Realm
 from headwater.store import ObjectId
 from headwater.tasks import TaskState
 
-__all__ = ["ObservedCatalog", "ObservedRealm", "SeenCatalog", "SeenTask", "TaskHistory"]
+__all__ = ["ObservedCatalog", "ObservedRealm", "SeenTask", "TaskHistory"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenTask:
-    """One task. ``digest`` is that of the import it was submitted for; ``is_stopping``: it runs, and was asked to stop."""
+    """One task. ``is_stopping``: it runs, and was asked to stop."""
 
     id: ObjectId
     kind: str
+    due: Micros
     subject: str = ""
     state: TaskState = TaskState.WAITING
-    due: Micros = Micros(0)
     failures: int = 0
     is_stopping: bool = False
     finished: Micros | None = None
     error: str = ""
-    digest: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_active(self) -> bool:
@@ -70,30 +72,18 @@ class ObservedRealm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenCatalog:
-    """A catalog's definition.
-
-    applied       digests of the imports in force, by name
-    imported      digests of the imports that have succeeded, by name
-    """
-
-    base_location: str
-    allowed_locations: tuple[str, ...] = ()
-    default_branch: str = "main"
-    properties: Mapping[str, str] = field(default_factory=dict)
-    applied: Mapping[str, str] = field(default_factory=dict)
-    imported: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedCatalog:
     """
-    realm             None when its realm is not there
-    realm_manager     the resource that the manifest takes the realm to belong to
+    realm             None when it is not there
+    realm_owner       the resource that the manifest takes the realm to belong to
+    may_be_unmanaged  whether the realm may also belong to nobody: its manifest is not among those that are applied
+    me                the resource that asks
     catalog           None when there is none of this name, or its realm is not ACTIVE
     """
 
     realm: Realm | None
-    realm_manager: Manager
-    catalog: SeenCatalog | None = None
+    realm_owner: Manager
+    me: CatalogManager
+    may_be_unmanaged: bool = False
+    catalog: CatalogDefinition | None = None
     tasks: TaskHistory = TaskHistory()

@@ -16,6 +16,7 @@ from headwater.settings import parse_duration
 __all__ = ["Block", "Fault", "ManifestError", "Source", "Value", "read_documents"]
 
 T = TypeVar("T")
+E = TypeVar("E")
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _SHAPES = {yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.ScalarNode: "a single value"}
@@ -127,11 +128,13 @@ class Value:
             self.fault(f"{word} is longer than a hundred years")
         return seconds
 
-    def items(self) -> list[Value]:
+    def items(self, *, least: int = 0) -> list[Value]:
         """The members of a list, each with its own path."""
         if not isinstance(self.node, yaml.SequenceNode):
             self.fault(f"expected a list, not {self._shown()}")
             return []
+        if len(self.node.value) < least:
+            self.fault(f"expected a list with at least {least}, this one has {len(self.node.value)}")
         return [Value(self.source, node, f"{self.path}[{number}]") for number, node in enumerate(self.node.value)]
 
     def pairs(self) -> dict[str, Value]:
@@ -204,12 +207,12 @@ class Block:
         value = self.values.get(name)
         return None if value is None or value.is_null else value
 
-    def given(self, name: str, read: Callable[[Value], T], default: T) -> T:
+    def given(self, name: str, read: Callable[[Value], T], default: E) -> T | E:
         """What ``read`` makes of the field, or the default where it is not given."""
         value = self.find(name)
         return default if value is None else read(value)
 
-    def required(self, name: str, read: Callable[[Value], T], empty: T) -> T:
+    def required(self, name: str, read: Callable[[Value], T], empty: E) -> T | E:
         """What ``read`` makes of the field; its absence is a fault."""
         if self.find(name) is None:
             self.source.fault(self.line, self._path_of(name), "is missing")
@@ -219,6 +222,16 @@ class Block:
         """A mapping inside this one; an empty one where it is not given."""
         value = self.find(name)
         return Block(self.source, self._path_of(name), self.line, {}) if value is None else value.block(*known)
+
+    def items(self, name: str) -> list[Value]:
+        """The members of a list; none where it is not given."""
+        value = self.find(name)
+        return [] if value is None else value.items()
+
+    def pairs(self, name: str) -> dict[str, Value]:
+        """The entries of a mapping with free names; none where it is not given."""
+        value = self.find(name)
+        return {} if value is None else value.pairs()
 
     def _path_of(self, name: str) -> str:
         return f"{self.path}.{name}" if self.path else name

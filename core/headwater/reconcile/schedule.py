@@ -1,4 +1,4 @@
-"""Cron schedules as pure functions of time: the next time after the last one, in a time zone, with daylight saving as Debian's cron has it."""
+"""Cron schedules as pure functions: the next time after the last one, in a time zone, with daylight saving as in Debian's cron."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def next_time(cron: str, zone: str, after: Micros) -> Micros:
     A time that the clocks skip in spring comes as soon as they have been put forward; one that they show twice in autumn comes once.
     """
     start = as_datetime(after).astimezone(ZoneInfo(zone))
-    return Micros(round(next(CronSim(cron, start)).astimezone(UTC).timestamp()) * 1_000_000)
+    # seen from the second showing of an hour, the first one is still to come: skip what is past
+    times = (Micros(round(time.astimezone(UTC).timestamp()) * 1_000_000) for time in CronSim(cron, start))
+    return next(time for time in times if time > after)
 
 
 def due(cron: str, zone: str, last: Micros, now: Micros) -> Micros | None:

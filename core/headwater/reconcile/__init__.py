@@ -1,0 +1,123 @@
+"""Manifests, and what has to be done so that a store is as they say: read, planned by pure functions, carried out step by step.
+
+This room knows neither Kubernetes nor the command line, runs no task, and keeps no state of its own: what it needs to
+remember stands in the definitions of realms and catalogs.
+"""
+
+from headwater.reconcile.acting import CatalogActor, RealmActor
+from headwater.reconcile.actions import (
+    Action,
+    AdoptRealm,
+    Bootstrap,
+    CancelTask,
+    CompleteCatalog,
+    CreateCatalog,
+    CreateRealm,
+    DeleteCatalog,
+    DetachRealm,
+    Effect,
+    MoveRealm,
+    Notice,
+    RecordActed,
+    RecordImported,
+    Refuse,
+    RemoveRealm,
+    Report,
+    RunTaskNow,
+    SubmitTask,
+    UpdateCatalog,
+    UpdateRealm,
+    Wait,
+)
+from headwater.reconcile.catalog_planning import IMPORT, import_arguments, import_subject, plan_catalog
+from headwater.reconcile.credentials import CredentialsSink, FileCredentials
+from headwater.reconcile.loading import KnownRealms, load_manifests
+from headwater.reconcile.manifests import (
+    ADOPT,
+    API_VERSION,
+    CONFIRM_PURGE,
+    DELETE,
+    RUN_NOW,
+    CatalogManifest,
+    CatalogSpec,
+    Manifest,
+    Metadata,
+    RealmManifest,
+    RealmSpec,
+    ResourceName,
+)
+from headwater.reconcile.observed import ObservedCatalog, ObservedRealm, SeenTask, TaskHistory
+from headwater.reconcile.observing import Observer, known_realms
+from headwater.reconcile.reading import Fault, ManifestError
+from headwater.reconcile.realm_planning import APPLIED, COLLECT, PURGE, adopt_record, plan_realm
+from headwater.reconcile.reconciling import Outcome, Tell, reconcile
+from headwater.reconcile.schedule import checked_cron, checked_zone, daily_schedule, due, next_time, weekly_schedule
+
+__all__ = [
+    "ADOPT",
+    "API_VERSION",
+    "APPLIED",
+    "COLLECT",
+    "CONFIRM_PURGE",
+    "DELETE",
+    "IMPORT",
+    "PURGE",
+    "RUN_NOW",
+    "Action",
+    "AdoptRealm",
+    "Bootstrap",
+    "CancelTask",
+    "CatalogActor",
+    "CatalogManifest",
+    "CatalogSpec",
+    "CompleteCatalog",
+    "CreateCatalog",
+    "CreateRealm",
+    "CredentialsSink",
+    "DeleteCatalog",
+    "DetachRealm",
+    "Effect",
+    "Fault",
+    "FileCredentials",
+    "KnownRealms",
+    "Manifest",
+    "ManifestError",
+    "Metadata",
+    "MoveRealm",
+    "Notice",
+    "ObservedCatalog",
+    "ObservedRealm",
+    "Observer",
+    "Outcome",
+    "RealmActor",
+    "RealmManifest",
+    "RealmSpec",
+    "RecordActed",
+    "RecordImported",
+    "Refuse",
+    "RemoveRealm",
+    "Report",
+    "ResourceName",
+    "RunTaskNow",
+    "SeenTask",
+    "SubmitTask",
+    "TaskHistory",
+    "Tell",
+    "UpdateCatalog",
+    "UpdateRealm",
+    "Wait",
+    "adopt_record",
+    "checked_cron",
+    "checked_zone",
+    "daily_schedule",
+    "due",
+    "import_arguments",
+    "import_subject",
+    "known_realms",
+    "load_manifests",
+    "next_time",
+    "plan_catalog",
+    "plan_realm",
+    "reconcile",
+    "weekly_schedule",
+]

@@ -1,0 +1,184 @@
+"""Carries out what was planned, one step after the other. Each step is a swap of what was seen, and tells in a sentence what it did."""
+
+from __future__ import annotations
+
+from headwater.catalogs import CatalogDefinition, Catalogs
+from headwater.clock import as_text
+from headwater.errors import ConflictError, RefusedError
+from headwater.realms import (
+    Credentials,
+    Realm,
+    RealmFields,
+    Realms,
+    RealmState,
+    bootstrap,
+    find_root,
+    hash_credentials,
+    new_credentials,
+    verify,
+)
+from headwater.reconcile.actions import (
+    AdoptRealm,
+    Bootstrap,
+    CancelTask,
+    CompleteCatalog,
+    CreateCatalog,
+    CreateRealm,
+    DeleteCatalog,
+    DetachRealm,
+    Effect,
+    MoveRealm,
+    RecordActed,
+    RecordImported,
+    RemoveRealm,
+    RunTaskNow,
+    SubmitTask,
+    UpdateCatalog,
+    UpdateRealm,
+)
+from headwater.reconcile.credentials import CredentialsSink
+from headwater.reconcile.observed import ObservedCatalog, ObservedRealm
+from headwater.reconcile.realm_planning import APPLIED, manager_text
+from headwater.store import RealmId, Store, id_text
+from headwater.tasks import Tasks
+
+__all__ = ["CatalogActor", "RealmActor"]
+
+
+class RealmActor:
+    """Acts on one realm. Every change is a swap of the definition that was planned from, or was made by the step before.
+
+    Whoever was faster makes a step raise BeatenError; then look and plan again.
+    """
+
+    def __init__(self, store: Store, realm_id: RealmId, observed: ObservedRealm, *, credentials: CredentialsSink) -> None:
+        self._store = store
+        self._realms = Realms(store)
+        self._id = realm_id
+        self._seen = observed.realm
+        self._credentials = credentials
+
+    def act(self, action: Effect) -> str | None:
+        """Do it, and tell what was done; None when there was nothing to do any more."""
+        match action:
+            case CreateRealm(fields):
+                self._seen = self._realms.create(self._id, **fields)
+                return f"created realm {self._id}"
+            case Bootstrap():
+                return self._bootstrap()
+            case MoveRealm(to):
+                return self._move(to)
+            case UpdateRealm(changes, digest):
+                acted = {**self._realm.acted, APPLIED: digest}
+                self._update(RealmFields(**changes, acted=acted))
+                return (
+                    f"updated realm {self._id}: {', '.join(changes)}" if changes else f"noted what holds for realm {self._id}"
+                )
+            case AdoptRealm(manager, annotation, value):
+                former = manager_text(self._realm.manager)
+                self._update(RealmFields(manager=manager, acted={**self._realm.acted, annotation: value}))
+                return f"adopted realm {self._id}, which was managed by {former}"
+            case DetachRealm():
+                self._update(RealmFields(manager=None))
+                return f"detached realm {self._id}, which stays {self._realm.state}"
+            case RecordActed(annotation, value):
+                return self._record(annotation, value)
+            case RemoveRealm():
+                # credentials first: they are all that a later realm of this id could mistake for its own
+                self._credentials.remove(self._id)
+                self._realms.remove(self._realm)
+                return f"deleted realm {self._id}"
+        return _act_on_task(self._store, self._realm, action)
+
+    @property
+    def _realm(self) -> Realm:
+        if self._seen is None:
+            raise RefusedError(f"there is no realm {self._id!r}")
+        return self._seen
+
+    def _bootstrap(self) -> str:
+        """Credentials first, then their hash: whenever this is interrupted, the realm ends with the one set that is kept."""
+        kept = self._credentials.write(self._id, new_credentials())
+        self._check_root(kept)
+        self._seen = bootstrap(self._realms, self._id, hash_credentials(kept))
+        self._check_root(kept)
+        return f"bootstrapped realm {self._id}; the credentials of its root are in {self._credentials.place(self._id)}"
+
+    def _check_root(self, kept: Credentials) -> None:
+        root = find_root(self._realms, self._id)
+        if root is not None and not verify(root.credentials, kept):
+            raise ConflictError(
+                f"realm {self._id!r} was bootstrapped with other credentials than those in {self._credentials.place(self._id)}: "
+                "somebody else bootstraps it too, or the file was replaced"
+            )
+
+    def _move(self, to: RealmState) -> str:
+        before = self._realm.state
+        self._seen = self._realms.move(self._realm, to)
+        return f"moved realm {self._id} from {before} to {to}"
+
+    def _update(self, changes: RealmFields) -> None:
+        self._seen = self._realms.update(self._realm, **changes)
+
+    def _record(self, annotation: str, value: str | None) -> str:
+        acted = {name: text for name, text in self._realm.acted.items() if name != annotation}
+        self._update(RealmFields(acted=acted if value is None else {**acted, annotation: value}))
+        name = annotation.split(" ")[0]
+        return f"noted that {name} is gone" if value is None else f"noted that {name}: {value} was acted on"
+
+
+class CatalogActor:
+    """Acts on one catalog, as ``RealmActor`` does on a realm."""
+
+    def __init__(self, store: Store, name: str, observed: ObservedCatalog) -> None:
+        if observed.realm is None:
+            raise RefusedError(f"catalog {name!r} has no realm")
+        self._store = store
+        self._realm = observed.realm
+        self._catalogs = Catalogs(Realms(store).open(observed.realm.id))
+        self._name = name
+        self._seen = observed.catalog
+
+    def act(self, action: Effect) -> str | None:
+        """Do it, and tell what was done; None when there was nothing to do any more."""
+        match action:
+            case CreateCatalog(fields):
+                self._seen = self._catalogs.create(self._name, **fields)
+                return f"created catalog {self._name} of realm {self._realm.id}"
+            case CompleteCatalog():
+                self._catalogs.complete(self._catalog)
+                return None
+            case UpdateCatalog(changes):
+                self._seen = self._catalogs.update(self._catalog, **changes)
+                return f"updated catalog {self._name} of realm {self._realm.id}: {', '.join(changes)}"
+            case RecordImported(name, digest):
+                imported = {**self._catalog.imported, name: digest}
+                self._seen = self._catalogs.update(self._catalog, imported=imported)
+                return f"noted that import {name} of catalog {self._name} is done"
+            case DeleteCatalog():
+                self._catalogs.delete(self._name)
+                return f"deleted catalog {self._name} of realm {self._realm.id}"
+        return _act_on_task(self._store, self._realm, action)
+
+    @property
+    def _catalog(self) -> CatalogDefinition:
+        if self._seen is None:
+            raise RefusedError(f"there is no catalog {self._name!r} in realm {self._realm.id!r}")
+        return self._seen
+
+
+def _act_on_task(store: Store, realm: Realm, action: Effect) -> str | None:
+    tasks = Tasks(store)
+    match action:
+        case SubmitTask(kind, due, subject, arguments):
+            submitted = tasks.submit(kind, realm=realm.id, realm_key=realm.key, subject=subject, arguments=arguments, due=due)
+            what = f"{kind} {subject}".strip()
+            when = f"due {as_text(due)}" if due > store.clock.now() else "due now"
+            return f"asked for {what} of realm {realm.id}, {when} (task {id_text(submitted.id)})" if submitted.created else None
+        case RunTaskNow(task, kind):
+            tasks.run_now(task)
+            return f"let {kind} of realm {realm.id} run now (task {id_text(task)})"
+        case CancelTask(task, kind, subject):
+            tasks.cancel(task)
+            return f"cancelled {f'{kind} {subject}'.strip()} of realm {realm.id} (task {id_text(task)})"
+    raise TypeError(f"{type(action).__name__} cannot be done here")

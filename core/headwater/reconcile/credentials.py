@@ -1,0 +1,105 @@
+"""Where the credentials of a new realm's root go before the realm is bootstrapped with their hash."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Protocol
+
+from headwater.errors import UnavailableError, UnreadableError
+from headwater.realms import Credentials
+from headwater.store import RealmId
+
+__all__ = ["CredentialsSink", "FileCredentials"]
+
+
+class CredentialsSink(Protocol):
+    """A place that only a person and the bootstrap look into."""
+
+    def write(self, realm_id: RealmId, credentials: Credentials) -> Credentials:
+        """Keep the credentials, unless some are kept for this realm already. What is returned is kept, and survives a power cut."""
+        ...
+
+    def remove(self, realm_id: RealmId) -> None:
+        """Forget a realm's credentials; none are there is fine."""
+        ...
+
+    def place(self, realm_id: RealmId) -> str:
+        """Where a person finds them."""
+        ...
+
+
+class FileCredentials:
+    """A folder with one file `<realm>.json` for each realm, which only its owner can read: `{"realm", "clientId", "clientSecret"}`."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    def write(self, realm_id: RealmId, credentials: Credentials) -> Credentials:
+        """Written beside, synced, and linked into place: the first one wins, also of two processes, and no half file is ever seen.
+
+        raises        UnavailableError when the folder cannot be written to; UnreadableError when a file is there that holds no credentials
+        """
+        content = {"realm": realm_id, "clientId": credentials.client_id, "clientSecret": credentials.client_secret}
+        file = self._file(realm_id)
+        beside = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not file.exists():
+                _write_durably(beside, json.dumps(content, indent=2) + "\n")
+                with contextlib.suppress(FileExistsError):
+                    os.link(beside, file)
+            _sync_folder(self.folder)
+        except OSError as error:
+            raise UnavailableError(
+                f"credentials of realm {realm_id!r} cannot be written to {file}: {error.strerror}"
+            ) from error
+        finally:
+            beside.unlink(missing_ok=True)
+        return self._read(file)
+
+    def remove(self, realm_id: RealmId) -> None:
+        file = self._file(realm_id)
+        try:
+            file.unlink(missing_ok=True)
+            if self.folder.is_dir():
+                _sync_folder(self.folder)
+        except OSError as error:
+            raise UnavailableError(
+                f"credentials of realm {realm_id!r} cannot be removed from {file}: {error.strerror}"
+            ) from error
+
+    def place(self, realm_id: RealmId) -> str:
+        return str(self._file(realm_id))
+
+    def _file(self, realm_id: RealmId) -> Path:
+        return self.folder / f"{realm_id}.json"
+
+    def _read(self, file: Path) -> Credentials:
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+            return Credentials(str(content["clientId"]), str(content["clientSecret"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            # not chained: what cannot be parsed may be half a secret, and a traceback would show it
+            raise UnreadableError(
+                f"{file} holds no credentials: restore it, or remove it before the realm is bootstrapped"
+            ) from None
+
+
+def _write_durably(file: Path, text: str) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+        opened.write(text)
+        opened.flush()
+        os.fsync(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

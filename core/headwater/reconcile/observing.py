@@ -1,0 +1,83 @@
+"""Looks into a store, and tells the planners what is there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from headwater.catalogs import CatalogManager, Catalogs
+from headwater.realms import Manager, Realm, Realms, RealmState, hold_until
+from headwater.reconcile.loading import KnownRealms
+from headwater.reconcile.manifests import CatalogManifest, RealmManifest, ResourceName
+from headwater.reconcile.observed import ObservedCatalog, ObservedRealm, SeenTask, TaskHistory
+from headwater.store import RealmId, Store, Versioned
+from headwater.tasks import Task, Tasks
+
+__all__ = ["Observer", "known_realms"]
+
+
+def known_realms(store: Store, *, cluster: str = "") -> KnownRealms:
+    """The realms that manifests of this cluster may name: managed from it, or by nobody."""
+    return {
+        realm.id: ResourceName(realm.manager.namespace, realm.manager.name) if realm.manager else None
+        for realm in Realms(store).list()
+        if realm.manager is None or realm.manager.cluster == cluster
+    }
+
+
+class Observer:
+    """One look at a store. Definitions are read anew each time; tasks are listed once, and again after ``forget``."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._realms = Realms(store)
+        self._tasks: dict[str, list[Versioned[Task]]] | None = None
+
+    def realm(self, manifest: RealmManifest, me: Manager) -> ObservedRealm:
+        realm = self._realms.find(manifest.spec.realm_id)
+        if realm is None:
+            return ObservedRealm(realm=None, me=me)
+        held = hold_until(realm, self._store.settings)
+        return ObservedRealm(realm=realm, me=me, hold_until=held, tasks=self._history(realm))
+
+    def catalog(self, manifest: CatalogManifest, me: CatalogManager, *, may_be_unmanaged: bool = False) -> ObservedCatalog:
+        realm = self._realms.find(manifest.spec.realm_id)
+        owner = Manager(cluster=me.cluster, namespace=me.namespace, name=manifest.spec.realm)
+        if realm is None or realm.state is not RealmState.ACTIVE:
+            return ObservedCatalog(realm=realm, realm_owner=owner, me=me, may_be_unmanaged=may_be_unmanaged)
+        return ObservedCatalog(
+            realm=realm,
+            realm_owner=owner,
+            me=me,
+            may_be_unmanaged=may_be_unmanaged,
+            catalog=Catalogs(self._realms.open(realm.id)).find(manifest.spec.name),
+            tasks=self._history(realm),
+        )
+
+    def forget(self) -> None:
+        """Tasks may have changed."""
+        self._tasks = None
+
+    def _history(self, realm: Realm) -> TaskHistory:
+        """The realm's own tasks, and whatever holds their places: a task left by an earlier realm of the same id does until it ends."""
+        if self._tasks is None:
+            self._tasks = defaultdict(list)
+            for seen in Tasks(self._store).list():
+                self._tasks[seen.value.realm].append(seen)
+        tasks = self._tasks.get(RealmId(realm.id), [])
+        return TaskHistory(tuple(_seen(task) for task in tasks if task.value.is_active or task.value.realm_key == realm.key))
+
+
+def _seen(task: Versioned[Task]) -> SeenTask:
+    value = task.value
+    return SeenTask(
+        id=task.id,
+        kind=value.kind,
+        subject=value.subject,
+        state=value.state,
+        due=value.due,
+        failures=value.failures,
+        is_stopping=value.stop_requested,
+        finished=value.finished,
+        error=value.error,
+        arguments=value.arguments,
+    )

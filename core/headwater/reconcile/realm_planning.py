@@ -1,0 +1,246 @@
+"""What has to happen so that a realm becomes as its manifest says: a pure function from what is wished and what is seen to actions."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import msgspec
+
+from headwater.clock import Micros
+from headwater.realms import Maintenance, Manager, Realm, RealmFields, RealmState
+from headwater.reconcile.actions import (
+    Action,
+    AdoptRealm,
+    Bootstrap,
+    CreateRealm,
+    DetachRealm,
+    MoveRealm,
+    RecordActed,
+    Refuse,
+    RemoveRealm,
+    Report,
+    RunTaskNow,
+    SubmitTask,
+    UpdateRealm,
+    Wait,
+)
+from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RUN_NOW, RealmManifest
+from headwater.reconcile.observed import ObservedRealm
+from headwater.reconcile.schedule import weekly_schedule
+from headwater.reconcile.scheduling import ScheduledWork, cancel, dead_letter, keep_scheduled
+from headwater.tasks import TaskState
+
+__all__ = ["APPLIED", "COLLECT", "PURGE", "adopt_record", "manager_text", "plan_realm"]
+
+APPLIED = "headwater.dev/applied"
+"""Where a realm keeps the digest of the spec that was applied last."""
+COLLECT = "gc"
+PURGE = "purge"
+
+_BEGUN = (RealmState.CREATED, RealmState.INITIALIZING)
+_SETTLED = (RealmState.ACTIVE, RealmState.INACTIVE)
+_GOING = (RealmState.PURGING, RealmState.PURGED)
+
+
+def plan_realm(manifest: RealmManifest, observed: ObservedRealm, now: Micros) -> list[Action]:
+    """The steps that can be taken now, in their order, and what waits or is refused. Nothing to do is an empty list.
+
+    A step is planned only from what is seen, never from what was done before, so a plan that was broken off is taken up by the next one.
+    """
+    realm = observed.realm
+    if realm is None:
+        return [] if manifest.metadata.is_deletion else [CreateRealm(_first_fields(manifest, observed.me)), Bootstrap()]
+    if realm.manager != observed.me:
+        return _plan_foreign(manifest, realm, observed.me)
+    if manifest.metadata.is_deletion:
+        return _plan_deletion(manifest, realm, observed, now)
+    return _plan_life(manifest, realm, observed, now)
+
+
+def adopt_record(me: Manager) -> str:
+    """Where a realm keeps that this resource has adopted it: one record each, or two of them would take it from each other for ever."""
+    return f"{ADOPT} {manager_text(me)}"
+
+
+def manager_text(manager: Manager | None) -> str:
+    if manager is None:
+        return "nobody"
+    parts = (manager.cluster, manager.namespace, manager.name, manager.uid)
+    return "/".join(part for part in parts if part)
+
+
+def _first_fields(manifest: RealmManifest, me: Manager) -> RealmFields:
+    return RealmFields(**manifest.spec.fields(), manager=me)
+
+
+# A realm that belongs to another resource, or to nobody
+
+
+def _plan_foreign(manifest: RealmManifest, realm: Realm, me: Manager) -> list[Action]:
+    asked, record = manifest.metadata.annotations.get(ADOPT), adopt_record(me)
+    owner = manager_text(realm.manager)
+    if manifest.metadata.is_deletion and manifest.spec.deletion_policy == "Retain":
+        return []
+    if asked is None:
+        forget: list[Action] = [RecordActed(record, None)] if record in realm.acted else []
+        advice = f"annotate {ADOPT}: {realm.id} to take it over"
+        return [*forget, Refuse("ManagedByAnother", f"realm {realm.id} is managed by {owner}; {advice}")]
+    if asked != realm.id:
+        return [Refuse("ManagedByAnother", f"realm {realm.id} is managed by {owner}; {ADOPT} says {asked}, and not {realm.id}")]
+    if realm.acted.get(record) == asked:
+        again = f"take {ADOPT} away, apply, and set it again"
+        return [Refuse("ManagedByAnother", f"realm {realm.id} was adopted once, and {owner} took it over since; {again}")]
+    return [AdoptRealm(me, record, asked)]
+
+
+# Living
+
+
+def _plan_life(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, now: Micros) -> list[Action]:
+    if realm.state in _BEGUN:
+        return [Bootstrap()]
+    if realm.state is RealmState.LOADING:
+        return [Wait("Loading", f"realm {realm.id} is being loaded by an import")]
+    if realm.state is RealmState.PURGING:
+        return [
+            *_purge(observed, now),
+            Wait("Purging", f"realm {realm.id} is being purged, which cannot be called off any more"),
+        ]
+    if realm.state is RealmState.PURGED:
+        advice = f'annotate {DELETE}: "true" to delete its entry; without that annotation it is then created anew'
+        return [Wait("Purged", f"realm {realm.id} is purged; {advice}")]
+    wished = _wished_state(manifest)
+    changes = _changes(manifest, realm)
+    is_new = realm.acted.get(APPLIED) != manifest.spec.digest()
+    if not is_new and manifest.spec.drift_policy == "Report":
+        return [*_report_drift(manifest, realm, changes), *_maintain(manifest, realm, realm.maintenance, observed, now)]
+    steps: list[Action] = []
+    if realm.state is not wished:
+        steps.append(MoveRealm(wished))
+    if changes or is_new:
+        steps.append(UpdateRealm(changes, manifest.spec.digest()))
+    after = msgspec.structs.replace(realm, state=wished)
+    return [*steps, *_maintain(manifest, after, manifest.spec.maintenance, observed, now)]
+
+
+def _wished_state(manifest: RealmManifest) -> RealmState:
+    return RealmState.ACTIVE if manifest.spec.state == "Active" else RealmState.INACTIVE
+
+
+def _changes(manifest: RealmManifest, realm: Realm, *only: str) -> RealmFields:
+    """The fields that are not as wished."""
+    fields = manifest.spec.fields().items()
+    return cast(
+        RealmFields, {name: value for name, value in fields if (not only or name in only) and getattr(realm, name) != value}
+    )
+
+
+def _report_drift(manifest: RealmManifest, realm: Realm, changes: RealmFields) -> list[Action]:
+    wished = _wished_state(manifest)
+    drifted = [f"state is {realm.state}, not {wished}"] if realm.state is not wished else []
+    drifted += [f"{name} is {_shown(getattr(realm, name))}, not {_shown(value)}" for name, value in changes.items()]
+    if not drifted:
+        return []
+    return [Report("Drifted", f"realm {realm.id} is not as its manifest says, and driftPolicy is Report: {'; '.join(drifted)}")]
+
+
+def _shown(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+# Maintenance
+
+
+def _maintain(manifest: RealmManifest, realm: Realm, wished: Maintenance, observed: ObservedRealm, now: Micros) -> list[Action]:
+    """One collection waits for its time, while the realm is ACTIVE and maintenance not suspended. ``realm.maintenance`` held before."""
+    asked = manifest.metadata.annotations.get(RUN_NOW)
+    forgotten = [RecordActed(name, None) for name in _answered(manifest, observed.me) if name in realm.acted]
+    if realm.state is not RealmState.ACTIVE:
+        return [*forgotten, *_unschedule(observed, now)]
+    if asked is not None and realm.acted.get(RUN_NOW) != asked:
+        return [*_collect_now(observed, now), RecordActed(RUN_NOW, asked), *forgotten]
+    if wished.suspend:
+        return [*forgotten, *_unschedule(observed, now)]
+    return [*forgotten, *_schedule(realm, wished, observed, now)]
+
+
+def _answered(manifest: RealmManifest, me: Manager) -> list[str]:
+    """Records of annotations that are gone."""
+    records = {RUN_NOW: RUN_NOW, ADOPT: adopt_record(me)}
+    return [record for annotation, record in records.items() if annotation not in manifest.metadata.annotations]
+
+
+def _schedule(realm: Realm, wished: Maintenance, observed: ObservedRealm, now: Micros) -> list[Action]:
+    last = observed.tasks.last(COLLECT)
+    if last is not None and last.state is TaskState.FAILED and observed.tasks.active(COLLECT) is None:
+        return [dead_letter(last)]
+    # a schedule that was changed counts from the change: what the new one would have asked for before was not missed
+    since = now if wished != realm.maintenance else (last.finished if last and last.finished else realm.created)
+    cron = wished.schedule or weekly_schedule(realm.id)
+    work = ScheduledWork(kind=COLLECT, subject="", arguments={}, cron=cron, zone=wished.time_zone)
+    return keep_scheduled(work, observed.tasks, since=since, now=now)
+
+
+def _collect_now(observed: ObservedRealm, now: Micros) -> list[Action]:
+    active = observed.tasks.active(COLLECT)
+    if active is None:
+        return [SubmitTask(COLLECT, now)]
+    return [RunTaskNow(active.id, COLLECT)] if active.state is TaskState.WAITING and active.due > now else []
+
+
+def _unschedule(observed: ObservedRealm, now: Micros) -> list[Action]:
+    """A collection that is due was asked for by a person, and is not taken back."""
+    waiting = observed.tasks.active(COLLECT)
+    return [cancel(waiting)] if waiting and waiting.state is TaskState.WAITING and waiting.due > now else []
+
+
+# Going
+
+
+def _plan_deletion(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, now: Micros) -> list[Action]:
+    if realm.state in _GOING:
+        return _plan_end(realm, observed, now)
+    if manifest.spec.deletion_protection:
+        return [
+            Refuse("DeletionProtected", f"realm {realm.id} has deletionProtection: true; set it to false before deleting it")
+        ]
+    if manifest.spec.deletion_policy == "Retain":
+        wished = _wished_state(manifest)
+        called_off = realm.state in _SETTLED and realm.state is not wished and manifest.spec.drift_policy == "Correct"
+        return [*([MoveRealm(wished)] if called_off else []), DetachRealm()]
+    if manifest.metadata.annotations.get(CONFIRM_PURGE) != realm.id:
+        advice = (
+            f"annotate {CONFIRM_PURGE}: {realm.id} to have everything in it deleted, or set deletionPolicy: Retain to keep it"
+        )
+        return [Wait("PurgeUnconfirmed", f"realm {realm.id} is to be deleted with deletionPolicy Purge; {advice}")]
+    return _plan_purge(manifest, realm, observed, now)
+
+
+def _plan_purge(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, now: Micros) -> list[Action]:
+    steps: list[Action] = []
+    if changes := _changes(manifest, realm, "purge_hold_seconds", "deletion_policy", "deletion_protection"):
+        # what the hold is has to be known before it is waited for: plan again
+        return [UpdateRealm(changes, realm.acted.get(APPLIED, ""))]
+    if realm.state is RealmState.ACTIVE:
+        return [MoveRealm(RealmState.INACTIVE)]
+    steps += [cancel(task) for task in observed.tasks.all_active() if task.kind != PURGE and not task.is_stopping]
+    if realm.state is RealmState.INACTIVE and observed.hold_until is not None and now < observed.hold_until:
+        held = f"realm {realm.id} is INACTIVE and held before its purge; set deletionPolicy: Retain to keep it after all"
+        return [*steps, Wait("PurgeHold", held, observed.hold_until)]
+    return [*steps, MoveRealm(RealmState.PURGING), *_purge(observed, now)]
+
+
+def _plan_end(realm: Realm, observed: ObservedRealm, now: Micros) -> list[Action]:
+    if realm.state is RealmState.PURGED:
+        return [RemoveRealm()]
+    return [*_purge(observed, now), Wait("Purging", f"everything in realm {realm.id} is being deleted")]
+
+
+def _purge(observed: ObservedRealm, now: Micros) -> list[Action]:
+    """The task that empties the realm."""
+    if observed.tasks.active(PURGE) is not None:
+        return []
+    last = observed.tasks.last(PURGE)
+    if last is not None and last.state is not TaskState.SUCCEEDED:
+        return [dead_letter(last)]
+    return [SubmitTask(PURGE, now)]
