@@ -50,14 +50,14 @@ class ContentType(IntEnum):
     UDF = 5
 
 
-class _Content(StoredObject, frozen=True, kw_only=True, omit_defaults=True):
+class _Content(StoredObject, frozen=True, kw_only=True):
     """``id`` is given by the catalog: None in what is to be created, set in everything that was read."""
 
     id: UUID | None = None
 
 
 @object_type("iceberg-table")
-class IcebergTable(_Content):
+class IcebergTable(_Content, frozen=True, kw_only=True):
     """An Iceberg table. ``snapshot_id`` -1 is a table without a snapshot."""
 
     metadata_location: str
@@ -69,7 +69,7 @@ class IcebergTable(_Content):
 
 
 @object_type("delta-table")
-class DeltaLakeTable(_Content):
+class DeltaLakeTable(_Content, frozen=True, kw_only=True):
     """A Delta Lake table."""
 
     metadata_location_history: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class DeltaLakeTable(_Content):
 
 
 @object_type("iceberg-view")
-class IcebergView(_Content):
+class IcebergView(_Content, frozen=True, kw_only=True):
     """An Iceberg view. ``sql_text`` and ``dialect`` come from old clients and are only kept."""
 
     metadata_location: str
@@ -89,14 +89,14 @@ class IcebergView(_Content):
 
 
 @object_type("namespace")
-class Namespace(_Content):
+class Namespace(_Content, frozen=True, kw_only=True):
     """What other contents stand under; its elements are its key's."""
 
     properties: dict[str, str] = {}
 
 
 @object_type("udf")
-class Udf(_Content):
+class Udf(_Content, frozen=True, kw_only=True):
     """A user-defined function. ``sql_text`` and ``dialect`` come from old clients and are only kept."""
 
     metadata_location: str
@@ -107,7 +107,7 @@ class Udf(_Content):
 
 
 Content = IcebergTable | DeltaLakeTable | IcebergView | Namespace | Udf
-_C = TypeVar("_C", IcebergTable, DeltaLakeTable, IcebergView, Namespace, Udf)
+_C = TypeVar("_C", bound=_Content)
 
 _TYPES: dict[type[StoredObject], ContentType] = {
     IcebergTable: ContentType.ICEBERG_TABLE,

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from enum import StrEnum
-from typing import Literal, Required, TypedDict
+from typing import Literal, TypedDict
 
 import msgspec
 
@@ -23,10 +23,10 @@ __all__ = [
     "CatalogRole",
     "CatalogState",
     "ImportSpec",
-    "check_catalog_name",
+    "checked_catalog_name",
 ]
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
 
 class CatalogState(StrEnum):
@@ -66,10 +66,7 @@ class ImportSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return hashlib.blake2b(plain.encode(), digest_size=16).hexdigest()
 
 
-class CatalogChanges(TypedDict, total=False):
-    """The fields of a catalog that a caller may change."""
-
-    base_location: str
+class _OptionalFields(TypedDict, total=False):
     allowed_locations: tuple[str, ...]
     default_branch: str
     properties: dict[str, str]
@@ -80,14 +77,20 @@ class CatalogChanges(TypedDict, total=False):
     deletion_protection: bool
 
 
-class CatalogFields(CatalogChanges, total=False):
+class CatalogFields(_OptionalFields):
     """The fields of a catalog that a caller chooses when it is created."""
 
-    base_location: Required[str]
+    base_location: str
+
+
+class CatalogChanges(_OptionalFields, total=False):
+    """The fields of a catalog that a caller may change."""
+
+    base_location: str
 
 
 @object_type("catalog")
-class CatalogDefinition(StoredObject):
+class CatalogDefinition(StoredObject, frozen=True, kw_only=True):
     """One catalog of a realm.
 
     id            16 hex digits, never used again; a catalog of the same name created later has another
@@ -111,7 +114,7 @@ class CatalogDefinition(StoredObject):
 
 
 @object_type("catalog-role")
-class CatalogRole(StoredObject):
+class CatalogRole(StoredObject, frozen=True, kw_only=True):
     """A role within one catalog."""
 
     name: str
@@ -120,17 +123,20 @@ class CatalogRole(StoredObject):
 
 
 @object_type("catalog-grants")
-class CatalogGrants(StoredObject):
+class CatalogGrants(StoredObject, frozen=True, kw_only=True):
     """What a role of a catalog may do with the catalog."""
 
     role: str
     privileges: tuple[str, ...] = ()
 
 
-def check_catalog_name(name: str) -> None:
-    """Whether a catalog may have this name.
+def checked_catalog_name(name: str) -> str:
+    """The text as a catalog's name.
 
     raises        RefusedError that says what would be right
     """
     if not _NAME.fullmatch(name):
-        raise RefusedError(f"{name!r} is not a catalog name: use 1 to 128 of the characters A-Z a-z 0-9 _ -")
+        raise RefusedError(
+            f"{name!r} is not a catalog name: use 1 to 128 of the characters A-Z a-z 0-9 _ . -, with a letter, a digit or _ first"
+        )
+    return name

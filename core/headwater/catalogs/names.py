@@ -22,9 +22,10 @@ __all__ = [
     "ListedName",
     "NameKind",
     "OwnPart",
-    "check_name",
+    "checked_name",
     "content_reference",
     "listed_names",
+    "name_key",
     "own_reference",
     "parse_reference",
 ]
@@ -78,6 +79,9 @@ class ListedName:
     @property
     def key(self) -> bytes:
         return name_key(self.kind, self.name)
+
+    def reference(self, catalog_id: str) -> str:
+        return content_reference(catalog_id, self.kind, self.name)
 
     def encode(self) -> Value:
         return Value(None, self.kind.letter + self.listed.to_bytes(8, "big"))
@@ -133,14 +137,15 @@ def listed_names(names: Index, kind: NameKind | None = None) -> Iterator[ListedN
     return (ListedName.decode(key, value) for key, value in entries)
 
 
-def check_name(kind: NameKind, name: str) -> None:
-    """Whether a branch or tag may have this name.
+def checked_name(kind: NameKind, name: str) -> str:
+    """The text as the name of a branch or tag.
 
     raises        RefusedError that says what is wrong with it
     """
     fault = _fault(name)
     if fault:
         raise RefusedError(f"{name!r} is no name for a {kind}: {fault}")
+    return name
 
 
 def _fault(name: str) -> str:

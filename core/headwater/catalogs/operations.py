@@ -67,10 +67,11 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One key to be set. ``content_id`` None asks for a new id; an ``object_id`` already holds this very content."""
+    """One key to be set. ``content_id`` None asks for a new id; the object of an ``object_id`` holds this very content already."""
 
     key: ContentKey
     content: Content
+    digest: bytes
     content_id: UUID | None
     object_id: ObjectId | None = None
 

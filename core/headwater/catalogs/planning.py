@@ -11,7 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from uuid import UUID
 
-from headwater.catalogs.contents import Content, ContentType, ContentValue, Namespace, content_digest, content_type_of, type_text
+from headwater.catalogs.contents import (
+    Content,
+    ContentType,
+    ContentValue,
+    Namespace,
+    content_digest,
+    content_type_of,
+    type_text,
+)
 from headwater.catalogs.keys import ContentKey, check_namespace_key
 from headwater.catalogs.operations import Conflict, ConflictKind, Delete, Operation, Plan, Put, Unmodified, Write
 from headwater.errors import ConflictError, RefusedError
@@ -136,7 +144,9 @@ def _existing(key: ContentKey, seen: ContentValue | None, now: ContentValue | No
     if now is None:
         return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, key, "was deleted since" if seen else "is not there")
     if seen is None:
-        return Conflict(ConflictKind.KEY_EXISTS, key, f"was not there at the expected commit, but since {now.content_id} was created")
+        return Conflict(
+            ConflictKind.KEY_EXISTS, key, f"was not there at the expected commit, but since {now.content_id} was created"
+        )
     return _difference(key, now, seen.type, seen.content_id, seen.digest)
 
 
@@ -146,7 +156,9 @@ def _against_content(key: ContentKey, content: Content, now: ContentValue | None
     return _difference(key, now, content_type_of(content), content.id or now.content_id, content_digest(content))
 
 
-def _difference(key: ContentKey, now: ContentValue, kind: ContentType | int, content_id: UUID, digest: bytes) -> Conflict | None:
+def _difference(
+    key: ContentKey, now: ContentValue, kind: ContentType | int, content_id: UUID, digest: bytes
+) -> Conflict | None:
     if now.type != kind:
         return Conflict(ConflictKind.PAYLOAD_DIFFERS, key, f"is {type_text(now.type)}, expected {type_text(kind)}")
     if now.content_id != content_id:
@@ -163,20 +175,24 @@ def _holes(head: View, request: _Request) -> Iterator[Conflict]:
             yield from _missing_ancestors(key, head, request)
     occupied = _child_by_ancestor([*(key for key in head if key not in request.deletes), *request.puts])
     for key in request.deletes:
-        if key in head and key not in request.puts and key in occupied:
+        is_namespace = key in head and head[key].type == ContentType.NAMESPACE
+        if is_namespace and key not in request.puts and key in occupied:
             yield Conflict(ConflictKind.NAMESPACE_NOT_EMPTY, key, f"would be deleted above {occupied[key]}")
 
 
 def _missing_ancestors(key: ContentKey, head: View, request: _Request) -> Iterator[Conflict]:
     for ancestor in key.ancestors():
         put, now = request.puts.get(ancestor), head.get(ancestor)
-        if put is None and ancestor in request.deletes and now is not None:
+        is_deleted = put is None and ancestor in request.deletes
+        if is_deleted and now is not None and now.type == ContentType.NAMESPACE:
             continue  # reported once, as a deletion above a key
-        kind = content_type_of(put.content) if put else now.type if now else None
+        kind = content_type_of(put.content) if put else now.type if now and not is_deleted else None
         if kind is None:
             yield Conflict(ConflictKind.NAMESPACE_ABSENT, ancestor, f"would be needed as the namespace of {key}")
         elif kind != ContentType.NAMESPACE:
-            yield Conflict(ConflictKind.NOT_A_NAMESPACE, ancestor, f"is {type_text(kind)}, and cannot be the namespace of {key}")
+            yield Conflict(
+                ConflictKind.NOT_A_NAMESPACE, ancestor, f"is {type_text(kind)}, and cannot be the namespace of {key}"
+            )
 
 
 def _child_by_ancestor(keys: Sequence[ContentKey]) -> dict[ContentKey, ContentKey]:
@@ -190,5 +206,5 @@ def _planned(head: View, request: _Request) -> Plan:
         kind, digest, now = content_type_of(put.content), content_digest(put.content), head.get(key)
         is_same = now is not None and key not in request.deletes and now.digest == digest
         if not is_same:
-            writes.append(Write(key, put.content, put.content.id, stored.get((kind, digest))))
+            writes.append(Write(key, put.content, digest, put.content.id, stored.get((kind, digest))))
     return Plan(removals=tuple(sorted(request.deletes - request.puts.keys())), writes=tuple(writes))

@@ -19,11 +19,12 @@ from headwater.realms.definitions import (
     hold_until,
 )
 from headwater.realms.entities import Container, Grant, Principal, PrincipalRole
-from headwater.realms.realms import REALM_REFERENCES, Realms
+from headwater.realms.realms import REALM_REFERENCES, REALMS, Realms
 from headwater.realms.states import LEGAL_MOVES, RealmState, check_move
 
 __all__ = [
     "LEGAL_MOVES",
+    "REALMS",
     "REALM_REFERENCES",
     "Container",
     "Credentials",

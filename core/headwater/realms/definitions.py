@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Literal, TypedDict
 
@@ -113,11 +112,11 @@ def hold_until(realm: Realm, settings: Settings) -> Micros | None:
     """The earliest time at which an INACTIVE realm may be purged; ``None`` in every other state.
 
     The hold is never shorter than a handle's TTL plus a commit's time-out, or a writer that still believes in the realm
-    could write into the purge; only the unsafe setting lets it be. Rounded up to the second, so that what people read is true.
+    could write into the purge; only the unsafe setting lets it be.
     """
     if realm.state is not RealmState.INACTIVE:
         return None
     seconds = settings.purge_hold_seconds if realm.purge_hold_seconds is None else realm.purge_hold_seconds
     if not settings.unsafe_short_graces:
         seconds = max(seconds, settings.purge_hold_floor_seconds)
-    return Micros(math.ceil(realm.entered[RealmState.INACTIVE] / 1_000_000 + seconds) * 1_000_000)
+    return Micros(realm.entered[RealmState.INACTIVE] + round(seconds * 1_000_000))

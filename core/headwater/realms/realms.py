@@ -169,7 +169,8 @@ class Realms:
             raise RefusedError(f"realm {realm.id!r} is protected from deletion: take deletionProtection away first")
         until = hold_until(realm, self.store.settings)
         if until is not None and now < until:
-            raise RefusedError(f"realm {realm.id!r} is held until {as_text(until)}: only then it can be purged")
+            shown = as_text(until + 999_999)  # rounded up: at the time that is told, it works
+            raise RefusedError(f"realm {realm.id!r} is held until {shown}: only then it can be purged")
 
     def _index(self, name: str) -> Index | None:
         try:

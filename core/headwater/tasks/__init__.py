@@ -5,11 +5,13 @@ what was asked, who does it, and how it ended. Workers, the command line and `he
 """
 
 from headwater.tasks.claims import Claim, StoppedError, Verdict
+from headwater.tasks.entries import REFERENCE
 from headwater.tasks.leases import Evidence, LeaseWatch, StoodStill
 from headwater.tasks.queue import Claimable, Submitted, Tasks
 from headwater.tasks.task import Attempt, AttemptEnd, FollowUp, Progress, Task, TaskState
 
 __all__ = [
+    "REFERENCE",
     "Attempt",
     "AttemptEnd",
     "Claim",

@@ -60,6 +60,11 @@ class Claim:
         return self._seen.value
 
     @property
+    def progress(self) -> Progress | None:
+        """What was reported last."""
+        return self._progress
+
+    @property
     def stop_reason(self) -> str:
         """Why the attempt was asked to stop, or an empty text."""
         return self._stop_reason
@@ -83,9 +88,10 @@ class Claim:
 
     def heartbeat(self, progress: Progress | None = None) -> Verdict:
         """Show a sign of life, with the progress given here or reported last."""
+        self._progress = progress or self._progress
         with self._lock:
             try:
-                self._swap(lambda task: transitions.beaten(task, progress=progress or self._progress), self._has_beaten)
+                self._swap(lambda task: transitions.beaten(task, progress=self._progress), self._has_beaten)
             except FencedError:
                 return Verdict.LOST
             if self.task.stop_requested:

@@ -4,11 +4,11 @@ Rules over values: listings and bytes in, outcomes out. This room must not know 
 ``storage`` touches a file system.
 """
 
-from headwater.catalogs.iceberg.grouping import File, TableFiles, absorb, group, is_selected, merge
+from headwater.catalogs.iceberg.grouping import File, TableFiles, group, is_selected
 from headwater.catalogs.iceberg.locations import canonical, is_same_place, is_within
 from headwater.catalogs.iceberg.outcomes import Found, Outcome, QuarantineCode, Quarantined, Rule
-from headwater.catalogs.iceberg.storage import list_files, prefixes
-from headwater.catalogs.iceberg.surveying import Progress, Scope, examine, judge_together, survey_in_process
+from headwater.catalogs.iceberg.storage import divide
+from headwater.catalogs.iceberg.surveying import Progress, Scope, examine, find_tables, judge_together, survey_in_process
 
 __all__ = [
     "File",
@@ -20,16 +20,14 @@ __all__ = [
     "Rule",
     "Scope",
     "TableFiles",
-    "absorb",
     "canonical",
+    "divide",
     "examine",
+    "find_tables",
     "group",
     "is_same_place",
     "is_selected",
     "is_within",
     "judge_together",
-    "list_files",
-    "merge",
-    "prefixes",
     "survey_in_process",
 ]

@@ -11,7 +11,7 @@ import msgspec
 
 from headwater.catalogs.iceberg.names import HINT_NAME, is_hidden, parse_name
 
-__all__ = ["File", "TableFiles", "absorb", "group", "is_selected", "merge"]
+__all__ = ["File", "TableFiles", "group", "is_selected"]
 
 _LEFT_OVER = re.compile(r".*\.(?:parquet|orc|avro|puffin)")
 
@@ -58,10 +58,10 @@ def group(location: str, files: Iterable[File]) -> list[TableFiles]:
     for file in files:
         if part := _part(location, file):
             parts[part.directory].append(part)
-    return absorb([merge(parts[directory]) for directory in sorted(parts)])
+    return _without_strangers([_merge(parts[directory]) for directory in sorted(parts)])
 
 
-def merge(parts: Sequence[TableFiles]) -> TableFiles:
+def _merge(parts: Sequence[TableFiles]) -> TableFiles:
     """One table directory from the parts of its listing, at least one, in any order."""
     return TableFiles(
         directory=parts[0].directory,
@@ -73,11 +73,14 @@ def merge(parts: Sequence[TableFiles]) -> TableFiles:
     )
 
 
-def absorb(tables: Iterable[TableFiles]) -> list[TableFiles]:
-    """Without directories that have no metadata, and either nothing left over or a table's directory above them."""
-    tables = list(tables)
+def _without_strangers(tables: Sequence[TableFiles]) -> list[TableFiles]:
+    """Without directories that have no metadata, unless something was left there, not of Delta Lake, and not inside of a table."""
     real = {table.directory for table in tables if table.metadata}
-    return [table for table in tables if table.metadata or (table.leftovers and not _parents(table.directory) & real)]
+    return [
+        table
+        for table in tables
+        if table.metadata or (table.leftovers and not table.has_delta_log and not _parents(table.directory) & real)
+    ]
 
 
 def is_selected(key: Sequence[str], include: Sequence[str] = (), exclude: Sequence[str] = ()) -> bool:

@@ -31,6 +31,7 @@ class QuarantineCode(StrEnum):
     LOCATION_MISMATCH = "LocationMismatch"
     OUTSIDE_ALLOWED = "OutsideAllowed"
     BAD_KEY = "BadKey"
+    BAD_LOCATION = "BadLocation"
     DUPLICATE_KEY = "DuplicateKey"
     DUPLICATE_UUID = "DuplicateUuid"
     NESTED = "Nested"

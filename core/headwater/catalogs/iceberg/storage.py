@@ -14,11 +14,13 @@ from headwater.catalogs.iceberg.locations import canonical
 from headwater.catalogs.iceberg.outcomes import QuarantineCode, UnfitError
 from headwater.errors import MissingError, RefusedError, UnavailableError
 
-__all__ = ["list_files", "prefixes", "read"]
+__all__ = ["divide", "list_files", "read"]
 
 
-def prefixes(location: str) -> list[str]:
-    """The folders right below a location, sorted: what is listed in parallel.
+def divide(location: str) -> list[str]:
+    """The folders of a location that can be surveyed apart from each other, sorted: no table reaches over two of them.
+
+    These are the folders right below it, or, where the location is a table itself, the location alone.
 
     raises        MissingError when the location is no folder, UnavailableError when the storage does not answer
     """
@@ -29,18 +31,19 @@ def prefixes(location: str) -> list[str]:
         entries = system.ls(root, detail=True)
     except OSError as fault:
         raise UnavailableError(f"cannot list {location}: {fault}") from fault
-    return sorted(_uri(location, root, entry["name"]) for entry in entries if entry["type"] == "directory")
+    folders = sorted(_uri(location, root, entry["name"]) for entry in entries if entry["type"] == "directory")
+    return [location] if f"{location}/metadata" in folders else folders
 
 
-def list_files(prefix: str) -> Iterator[File]:
-    """Every file below a prefix, in no order, always from the storage and never from a cache."""
-    system, root = _open(prefix)
+def list_files(folder: str) -> Iterator[File]:
+    """Every file below a folder, in no order, always from the storage and never from a cache."""
+    system, root = _open(folder)
     try:
         listing = system.find(root, detail=True)
     except OSError as fault:
-        raise UnavailableError(f"cannot list {prefix}: {fault}") from fault
+        raise UnavailableError(f"cannot list {folder}: {fault}") from fault
     for name, info in listing.items():
-        yield File(_uri(prefix, root, name), info.get("size") or 0, _mtime(info))
+        yield File(_uri(folder, root, name), info.get("size") or 0, _mtime(info))
 
 
 def read(file: File) -> bytes:

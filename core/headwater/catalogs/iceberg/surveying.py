@@ -13,11 +13,11 @@ from headwater.catalogs.iceberg.documents import decode
 from headwater.catalogs.iceberg.grouping import File, TableFiles, group, is_selected
 from headwater.catalogs.iceberg.locations import canonical, is_within
 from headwater.catalogs.iceberg.outcomes import Found, Outcome, QuarantineCode, Quarantined, UnfitError
-from headwater.catalogs.iceberg.storage import list_files, prefixes, read
+from headwater.catalogs.iceberg.storage import divide, list_files, read
 from headwater.catalogs.iceberg.validating import validate
 from headwater.errors import RefusedError
 
-__all__ = ["Progress", "Read", "Scope", "choose", "examine", "judge_together", "survey_in_process"]
+__all__ = ["Progress", "Read", "Scope", "choose", "examine", "find_tables", "judge_together", "survey_in_process"]
 
 Read = Callable[[File], bytes]
 Progress = Callable[[int, int, str], None]
@@ -69,14 +69,22 @@ def survey_in_process(scope: Scope, *, progress: Progress | None = None) -> list
     raises        MissingError for a location that is not there, UnavailableError when the storage does not answer
     """
     report = progress or _silent
-    tables = [table for location in scope.locations for table in _listed(location, report)]
-    tables = [table for table in tables if is_selected(table.key, scope.include, scope.exclude)]
+    folders = [(location, folder) for location in scope.locations for folder in divide(location)]
+    tables: list[TableFiles] = []
+    for done, (location, folder) in enumerate(folders):
+        report(done, len(folders), "folders")
+        tables.extend(find_tables(scope, location, folder))
     report(0, len(tables), "tables")
     outcomes: list[Outcome] = []
     for done, table in enumerate(tables, start=1):
         outcomes.append(examine(table, scope.allowed))
         report(done, len(tables), "tables")
     return judge_together(outcomes)
+
+
+def find_tables(scope: Scope, location: str, folder: str) -> list[TableFiles]:
+    """The selected table directories in one of the folders that ``divide`` made of a location."""
+    return [table for table in group(location, list_files(folder)) if is_selected(table.key, scope.include, scope.exclude)]
 
 
 def examine(table: TableFiles, allowed: Sequence[str], *, read: Read = read) -> Outcome:
@@ -143,15 +151,6 @@ def judge_together(outcomes: Iterable[Outcome]) -> list[Outcome]:
                     table.directory, Quarantined(directory=table.directory, key=table.key, code=code, message=message)
                 )
     return [verdicts.get(outcome.directory, outcome) for outcome in ordered]
-
-
-def _listed(location: str, report: Progress) -> list[TableFiles]:
-    folders = prefixes(location)
-    files: list[File] = []
-    for done, folder in enumerate(folders):
-        report(done, len(folders), "folders")
-        files.extend(list_files(folder))
-    return group(location, files)
 
 
 def _shared(tables: Sequence[Found], trait: Callable[[Found], object]) -> list[list[Found]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -39,6 +40,7 @@ _REQUIRED: dict[int, dict[str, str]] = {
     },
 }
 _REQUIRED[3] = {**_REQUIRED[2], "next-row-id": _INTEGERS}
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _PATH_PROPERTIES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 
 
@@ -65,7 +67,7 @@ def validate(document: Document, choice: Choice, table: TableFiles, allowed: Seq
         directory=table.directory,
         key=table.key,
         metadata_location=path,
-        uuid=document.get("table-uuid"),
+        uuid=_uuid(document, path),
         format_version=version,
         snapshot_id=snapshot_id,
         schema_id=schema_id,
@@ -95,6 +97,13 @@ def _version(document: Document, path: str) -> int:
             QuarantineCode.UNSUPPORTED_VERSION, f"{path} has format version {version}: only 1, 2 and 3 are imported"
         )
     return int(version)
+
+
+def _uuid(document: Document, path: str) -> str | None:
+    uuid = document.get("table-uuid")
+    if uuid is not None and not _UUID.fullmatch(uuid):
+        raise _invalid(path, f"has the table-uuid {uuid[:50]!r}, which is no uuid")
+    return uuid.lower() if uuid is not None else None
 
 
 def _require_fields(document: Document, version: int, path: str) -> None:
@@ -134,7 +143,7 @@ def _snapshots(document: Document, version: int, path: str) -> dict[int, Documen
     snapshots: dict[int, Document] = {}
     for entry in _entries(document, "snapshots", path):
         number = entry.get("snapshot-id")
-        if not isinstance(number, int) or not _is_integer(entry.get("timestamp-ms")):
+        if not isinstance(number, int) or not _is_integer(number) or not _is_integer(entry.get("timestamp-ms")):
             raise _invalid(path, "has a snapshot without snapshot-id or timestamp-ms")
         if not isinstance(entry.get("manifest-list"), str) and not isinstance(entry.get("manifests"), list):
             raise _invalid(path, f"has snapshot {number} without a manifest list")
@@ -242,7 +251,8 @@ def _is_kind(value: object, kind: str) -> bool:
 
 
 def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    """A 64-bit integer, which is what the specification's int and long fit into."""
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
 
 
 def _listed(ids: Sequence[object]) -> str:

@@ -1,0 +1,90 @@
+"""What catalogs hold: definitions, branches and tags, content committed by rules, claims on tables.
+
+Knows commits and what lies below them; must not know realms' states, tasks, Spark or Kubernetes. Which realm it works in is decided by
+the handle that it is given.
+"""
+
+from headwater.catalogs.branches import NamedReference
+from headwater.catalogs.catalog import Catalog
+from headwater.catalogs.catalogs import Catalogs
+from headwater.catalogs.claims import CLAIMS, Claim, ClaimConflict, Claims, Owner, normalise_location
+from headwater.catalogs.collecting import ListedReference, content_ids, reference_names, release_claims, release_name
+from headwater.catalogs.contents import (
+    Content,
+    ContentType,
+    ContentValue,
+    DeltaLakeTable,
+    IcebergTable,
+    IcebergView,
+    Namespace,
+    Udf,
+    content_digest,
+    content_type_of,
+)
+from headwater.catalogs.definitions import (
+    CatalogChanges,
+    CatalogDefinition,
+    CatalogFields,
+    CatalogManager,
+    CatalogState,
+    ImportSpec,
+    checked_catalog_name,
+)
+from headwater.catalogs.history import CONTENT, CommittedOperation, LogEntry
+from headwater.catalogs.keys import ContentKey
+from headwater.catalogs.names import CATALOGS, NameKind, checked_name
+from headwater.catalogs.operations import Conflict, ConflictKind, Delete, Operation, Plan, Put, Unmodified, Write
+from headwater.catalogs.pages import Entry, Page
+from headwater.catalogs.planning import plan_commit
+
+__all__ = [
+    "CATALOGS",
+    "CLAIMS",
+    "CONTENT",
+    "Catalog",
+    "CatalogChanges",
+    "CatalogDefinition",
+    "CatalogFields",
+    "CatalogManager",
+    "CatalogState",
+    "Catalogs",
+    "Claim",
+    "ClaimConflict",
+    "Claims",
+    "CommittedOperation",
+    "Conflict",
+    "ConflictKind",
+    "Content",
+    "ContentKey",
+    "ContentType",
+    "ContentValue",
+    "Delete",
+    "DeltaLakeTable",
+    "Entry",
+    "IcebergTable",
+    "IcebergView",
+    "ImportSpec",
+    "ListedReference",
+    "LogEntry",
+    "NameKind",
+    "NamedReference",
+    "Namespace",
+    "Operation",
+    "Owner",
+    "Page",
+    "Plan",
+    "Put",
+    "Udf",
+    "Unmodified",
+    "Write",
+    "checked_catalog_name",
+    "checked_name",
+    "content_digest",
+    "content_ids",
+    "content_type_of",
+    "normalise_location",
+    "plan_commit",
+    "reference_names",
+    "release_claims",
+    "release_name",
+]

@@ -1,0 +1,238 @@
+"""The branches and tags of one catalog: listed in its reference ``refs``, each a reference of its own.
+
+A name is listed before its row is made, and leaves the list only when the collector has removed the row's tombstone. Making a
+name lists it anew even where it is listed: the entry that stands there may belong to a tombstone under collection, and only
+the new time tells the collector that the name is wanted again.
+
+    the collector                          somebody creates the branch
+    removes the tombstone of x
+                                           lists x (time now), creates its row
+    looks at the entry of x: too young, so it stays
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headwater.catalogs.definitions import CatalogDefinition, CatalogState
+from headwater.catalogs.listing import find_definition
+from headwater.catalogs.names import (
+    NAMES,
+    ListedName,
+    NameKind,
+    OwnPart,
+    checked_name,
+    content_reference,
+    listed_names,
+    own_reference,
+)
+from headwater.clock import Micros
+from headwater.commits import Head, Transaction, assign, commit, create_at, head, read_commit
+from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError, UnavailableError
+from headwater.store import ObjectId, RealmStore, Reference, id_of, id_text
+
+__all__ = ["Branches", "NamedReference"]
+
+_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class NamedReference:
+    """A branch or tag. ``head`` None: nothing was committed yet."""
+
+    kind: NameKind
+    name: str
+    head: ObjectId | None
+    created: Micros
+
+    @property
+    def hash(self) -> str | None:
+        return None if self.head is None else id_text(self.head)
+
+
+class Branches:
+    """Lists, makes, moves and removes the branches and tags of a catalog."""
+
+    def __init__(self, rows: RealmStore, definition: CatalogDefinition) -> None:
+        self._rows = rows
+        self._catalog = definition
+
+    def reference(self, kind: NameKind, name: str) -> str:
+        return content_reference(self._catalog.id, kind, name)
+
+    def living(self, kind: NameKind) -> list[NamedReference]:
+        """Those that are alive, by name."""
+        names = head(self._rows, own_reference(self._catalog.id, OwnPart.REFS), fresh=True)
+        listed = [] if names is None else listed_names(names.index(NAMES), kind)
+        found = ((entry.name, self._find_row(kind, entry.name)) for entry in listed)
+        return [_named(kind, name, row) for name, row in found if row is not None]
+
+    def find(self, kind: NameKind, name: str) -> NamedReference | None:
+        row = self._find_row(kind, name)
+        return None if row is None else _named(kind, name, row)
+
+    def read(self, kind: NameKind, name: str) -> NamedReference:
+        found = self.find(kind, name)
+        if found is None:
+            raise MissingError(f"catalog {self._catalog.name!r} has no {kind} {name!r}")
+        return found
+
+    def create(self, kind: NameKind, name: str, *, source: str | None = None, at: ObjectId | None = None) -> NamedReference:
+        """Make a branch or tag at a commit.
+
+        source        branch or tag to start from; the default branch if neither is given
+        at            a commit: of the history of ``source``, or of any branch or tag
+        raises        RefusedError for a bad name, or a commit that is in no such history or not kept any more; ConflictError when
+                      the name is taken; MissingError for an unknown source; ExpiredError for a collected commit
+        """
+        checked_name(kind, name)
+        target, among = self._start(source, at)
+        self._check_free(kind, name)
+        self.list_name(kind, name)
+        try:
+            if target is None:
+                self._rows.create_reference(self.reference(kind, name))
+            else:
+                create_at(self._rows, self.reference(kind, name), target, among=among)
+        except BeatenError as fault:
+            raise ConflictError(f"{kind} {name!r} of catalog {self._catalog.name!r} was created by another just now") from fault
+        return self.read(kind, name)
+
+    def ensure(self, name: str) -> None:
+        """Make an empty branch unless it is there."""
+        if self._find_row(NameKind.BRANCH, name) is not None:
+            return
+        self.list_name(NameKind.BRANCH, checked_name(NameKind.BRANCH, name))
+        try:
+            self._rows.create_reference(self.reference(NameKind.BRANCH, name))
+        except BeatenError:
+            return  # another one made it, which is as good
+
+    def assign(self, kind: NameKind, name: str, target: ObjectId, *, expected: ObjectId | None = None) -> NamedReference:
+        """Put a branch or tag on another commit of this catalog; what it leaves stays readable for the grace.
+
+        target        a commit in the kept history of any branch or tag
+        expected      the head that the caller saw
+        raises        ConflictError when the head is another; ExpiredError when the target was collected; RefusedError when it is
+                      in no kept history, or a sweep is on and it is no head
+        """
+        row = self._read_row(kind, name)
+        self._check_expected(kind, name, row, expected)
+        self.read_commit(target)
+        try:
+            moved = assign(self._rows, row.name, target, expected=row.pointer, among=self._all_references())
+        except BeatenError as fault:
+            raise ConflictError(f"{kind} {name!r} of catalog {self._catalog.name!r} was moved by another just now") from fault
+        return _named(kind, name, moved)
+
+    def delete(self, kind: NameKind, name: str, *, expected: ObjectId | None = None) -> NamedReference:
+        """Delete a branch or tag; its tombstone keeps what it pointed to readable for the grace.
+
+        expected      the head that the caller saw
+        raises        RefusedError for the default branch; ConflictError when the head is another; MissingError
+        """
+        if kind is NameKind.BRANCH and name == self._catalog.default_branch:
+            raise RefusedError(
+                f"branch {name!r} is the default branch of catalog {self._catalog.name!r}: it goes with the catalog"
+            )
+        for _ in range(_TRIES):
+            row = self._read_row(kind, name)
+            self._check_expected(kind, name, row, expected)
+            try:
+                self._rows.delete_reference(row)
+            except BeatenError:
+                continue
+            return _named(kind, name, row)
+        raise UnavailableError(
+            f"{kind} {name!r} of catalog {self._catalog.name!r} moved {_TRIES} times while it was to be deleted"
+        )
+
+    def list_name(self, kind: NameKind, name: str) -> None:
+        """Commit the name to the index, with the present time, whether or not it stands there."""
+
+        def change(tx: Transaction) -> None:
+            self._check_active()
+            entry = ListedName(kind, name, tx.time)
+            tx.index(NAMES).put(entry.key, entry.encode())
+
+        commit(self._rows, own_reference(self._catalog.id, OwnPart.REFS), change, message=f"list {kind} {name}")
+
+    def resolve(self, text: str | None) -> Head | None:
+        """The commit that a text means: a branch, else a tag, else a commit of this catalog by its hash. None: the default branch.
+
+        returns       None for a branch or tag without a commit
+        raises        MissingError; ExpiredError for a commit that was collected
+        """
+        name = text or self._catalog.default_branch
+        for kind in NameKind:
+            if self._rows.find_reference(self.reference(kind, name)) is not None:
+                return head(self._rows, self.reference(kind, name))
+        return self.read_commit(self._id_of(name))
+
+    def read_commit(self, commit_id: ObjectId) -> Head:
+        """A commit of this catalog.
+
+        raises        MissingError when it is another's; ExpiredError when it was collected
+        """
+        found = read_commit(self._rows, commit_id)
+        if found.commit.properties.get("catalog") != self._catalog.id:
+            raise MissingError(f"commit {id_text(commit_id)} is not one of catalog {self._catalog.name!r}")
+        return found
+
+    def _start(self, source: str | None, at: ObjectId | None) -> tuple[ObjectId | None, list[str]]:
+        """The commit that a new name starts from, and the references in whose history it may be."""
+        if at is not None:
+            self.read_commit(at)
+            return at, self._all_references() if source is None else [self._read_named(source).name]
+        row = self._read_named(source or self._catalog.default_branch)
+        return row.pointer, [row.name]
+
+    def _read_named(self, name: str) -> Reference:
+        for kind in NameKind:
+            row = self._find_row(kind, name)
+            if row is not None:
+                return row
+        raise MissingError(f"catalog {self._catalog.name!r} has no branch or tag {name!r}")
+
+    def _all_references(self) -> list[str]:
+        """Every listed name, those under a tombstone too: what they hold is kept for the grace."""
+        names = head(self._rows, own_reference(self._catalog.id, OwnPart.REFS), fresh=True)
+        return [] if names is None else [entry.reference(self._catalog.id) for entry in listed_names(names.index(NAMES))]
+
+    def _check_free(self, kind: NameKind, name: str) -> None:
+        """A name is a branch or a tag. Where two clients make both in the same moment both stay, and the branch is read."""
+        for taken in NameKind:
+            if self._find_row(taken, name) is not None:
+                raise ConflictError(f"cannot create {kind} {name!r}: catalog {self._catalog.name!r} has a {taken} of this name")
+
+    def _check_active(self) -> None:
+        now = find_definition(self._rows, catalog_id=self._catalog.id)
+        if now is None or now.state is not CatalogState.ACTIVE:
+            raise MissingError(f"catalog {self._catalog.name!r} of realm {self._rows.realm!r} was deleted")
+
+    def _check_expected(self, kind: NameKind, name: str, row: Reference, expected: ObjectId | None) -> None:
+        if expected is not None and row.pointer != expected:
+            found = "no commit" if row.pointer is None else id_text(row.pointer)
+            raise ConflictError(
+                f"{kind} {name!r} of catalog {self._catalog.name!r} is at {found}, expected {id_text(expected)}",
+                details=(row.name,),
+            )
+
+    def _find_row(self, kind: NameKind, name: str) -> Reference | None:
+        return self._rows.find_reference(self.reference(kind, name), fresh=True)
+
+    def _read_row(self, kind: NameKind, name: str) -> Reference:
+        row = self._find_row(kind, name)
+        if row is None:
+            raise MissingError(f"catalog {self._catalog.name!r} has no {kind} {name!r}")
+        return row
+
+    def _id_of(self, text: str) -> ObjectId:
+        try:
+            return id_of(text)
+        except RefusedError:
+            raise MissingError(f"catalog {self._catalog.name!r} has no branch, tag or commit {text!r}") from None
+
+
+def _named(kind: NameKind, name: str, row: Reference) -> NamedReference:
+    return NamedReference(kind, name, row.pointer, row.created)

@@ -1,0 +1,232 @@
+"""One catalog: content committed to its branches, and read from branches, tags and commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from uuid import UUID, uuid4
+
+from headwater.catalogs.branches import Branches, NamedReference
+from headwater.catalogs.contents import Content, ContentType, ContentValue, content_type_of, type_text, with_id, without_id
+from headwater.catalogs.definitions import CatalogDefinition
+from headwater.catalogs.history import CONTENT, LogEntry, commit_properties, is_in_history, log_entry
+from headwater.catalogs.keys import ContentKey
+from headwater.catalogs.names import NameKind
+from headwater.catalogs.operations import Delete, Operation, Put
+from headwater.catalogs.pages import Page, PageToken, read_page
+from headwater.catalogs.planning import plan_commit
+from headwater.commits import Committed, Head, Transaction, commit, log
+from headwater.errors import MissingError, RefusedError, UnreadableError
+from headwater.index import Index
+from headwater.store import ObjectId, RealmStore, StoredObject, id_text
+
+__all__ = ["Catalog"]
+
+
+class Catalog:
+    """A handle on one catalog. Where a ``ref`` is taken it is a branch, a tag or the hash of a commit; None: the default branch."""
+
+    def __init__(self, rows: RealmStore, definition: CatalogDefinition) -> None:
+        self.definition = definition
+        self._rows = rows
+        self._branches = Branches(rows, definition)
+
+    # branches and tags
+
+    def branches(self) -> list[NamedReference]:
+        return self._branches.living(NameKind.BRANCH)
+
+    def tags(self) -> list[NamedReference]:
+        return self._branches.living(NameKind.TAG)
+
+    def branch(self, name: str) -> NamedReference:
+        return self._branches.read(NameKind.BRANCH, name)
+
+    def tag(self, name: str) -> NamedReference:
+        return self._branches.read(NameKind.TAG, name)
+
+    def create_branch(self, name: str, source: str | None = None, *, at: ObjectId | None = None) -> NamedReference:
+        """Make a branch at the head of ``source``, or at the commit ``at``; see ``Branches.create``."""
+        return self._branches.create(NameKind.BRANCH, name, source=source, at=at)
+
+    def create_tag(self, name: str, source: str | None = None, *, at: ObjectId | None = None) -> NamedReference:
+        return self._branches.create(NameKind.TAG, name, source=source, at=at)
+
+    def assign_branch(self, name: str, target: ObjectId, *, expected: ObjectId | None = None) -> NamedReference:
+        """Put a branch on another commit of this catalog; see ``Branches.assign``."""
+        return self._branches.assign(NameKind.BRANCH, name, target, expected=expected)
+
+    def assign_tag(self, name: str, target: ObjectId, *, expected: ObjectId | None = None) -> NamedReference:
+        return self._branches.assign(NameKind.TAG, name, target, expected=expected)
+
+    def delete_branch(self, name: str, *, expected: ObjectId | None = None) -> NamedReference:
+        """Delete a branch, unless it is the default branch; what it pointed to stays readable by hash for the grace."""
+        return self._branches.delete(NameKind.BRANCH, name, expected=expected)
+
+    def delete_tag(self, name: str, *, expected: ObjectId | None = None) -> NamedReference:
+        return self._branches.delete(NameKind.TAG, name, expected=expected)
+
+    # writing
+
+    def commit(
+        self,
+        branch: str | None,
+        operations: Sequence[Operation],
+        *,
+        expected: ObjectId | None = None,
+        message: str = "",
+        authors: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        content_ids: Mapping[ContentKey, UUID] | None = None,
+        fence: Callable[[], None] | None = None,
+    ) -> Committed[dict[ContentKey, UUID]]:
+        """Apply operations to a branch, all or none. The result has the content ids of the keys that were created.
+
+        expected      the commit that the operations were made from; None: whatever is the head when they are applied
+        content_ids   ids for keys that are created, where the caller has reserved them (claims are taken for an id)
+        raises        RefusedError for an unsound request; ConflictError with all conflicts as ``details``; MissingError for an
+                      unknown branch or an expected commit that is not on it; ExpiredError when that was collected; and what
+                      ``headwater.commits.commit`` raises
+        """
+        name = branch or self.definition.default_branch
+        self._check_branch(name)
+        seen = None if expected is None else self._branches.read_commit(expected)
+        ids = dict(content_ids or {})  # kept over retries, so that a repeated attempt gives the same ids
+
+        def change(tx: Transaction) -> dict[ContentKey, UUID]:
+            if seen is not None:
+                self._check_on_branch(tx, name, seen)
+            return _apply(tx, operations, None if seen is None or seen.id == tx.head_id else seen.index(CONTENT), ids)
+
+        return commit(
+            self._rows,
+            self._branches.reference(NameKind.BRANCH, name),
+            change,
+            message=message,
+            properties=commit_properties(self.definition.id, authors, dict(properties or {})),
+            fence=fence,
+        )
+
+    # reading
+
+    def get(self, ref: str | None, key: ContentKey) -> Content | None:
+        return self.get_many(ref, [key]).get(key)
+
+    def get_many(self, ref: str | None, keys: Iterable[ContentKey]) -> dict[ContentKey, Content]:
+        """The contents of those keys that are there, each with its content id."""
+        head = self._branches.resolve(ref)
+        view = {} if head is None else _view(head.index(CONTENT), keys)
+        objects = self._rows.read_many([value.object_id for value in view.values()], StoredObject)
+        return {key: self._content(key, value, found) for (key, value), found in zip(view.items(), objects, strict=True)}
+
+    def entries(
+        self,
+        ref: str | None = None,
+        *,
+        prefix: ContentKey | None = None,
+        limit: int | None = None,
+        page_token: str | None = None,
+    ) -> Page:
+        """What is there, by key; of everything below ``prefix``, if that is given.
+
+        limit         entries of this page; None: all that are left
+        page_token    from the page before: goes on in the same commit, whatever the branch holds now
+        raises        ExpiredError when the commit of the page token was collected; RefusedError for a token that is none, or of
+                      another prefix
+        """
+        if limit is not None and limit < 1:
+            raise RefusedError(f"a page has at least 1 entry, not {limit}")
+        wanted = b"" if prefix is None else prefix.below()
+        if page_token is None:
+            head = self._branches.resolve(ref)
+            if head is None:
+                return Page((), None, None)
+            return read_page(head.index(CONTENT), head.id, prefix=wanted, after=None, limit=limit)
+        token = PageToken.decode(page_token)
+        if prefix is not None and token.prefix != wanted:
+            raise RefusedError(f"the page token belongs to another listing than that of {prefix}: start again without it")
+        pinned = self._branches.read_commit(token.commit_id)
+        return read_page(pinned.index(CONTENT), pinned.id, prefix=token.prefix, after=token.last, limit=limit)
+
+    def count(self, ref: str | None = None, *, content_type: ContentType | None = None) -> int:
+        """How many keys there are, of all types or of one."""
+        head = self._branches.resolve(ref)
+        if head is None:
+            return 0
+        index = head.index(CONTENT)
+        if content_type is None:
+            return len(index)
+        return sum(ContentValue.decode(value).type == content_type for _, value in index.range())
+
+    def log(self, ref: str | None = None, *, oldest_first: bool = False, limit: int | None = None) -> Iterator[LogEntry]:
+        """The commits that led here, newest first unless asked; ends where history begins or was cut."""
+        head = self._branches.resolve(ref)
+        if head is None:
+            return iter(())
+        return map(log_entry, log(self._rows, head.id, oldest_first=oldest_first, limit=limit))
+
+    def resolve(self, ref: str | None = None) -> Head | None:
+        """The commit that a ref means; None for a branch or tag without a commit."""
+        return self._branches.resolve(ref)
+
+    # inside
+
+    def _check_branch(self, name: str) -> None:
+        if self._rows.find_reference(self._branches.reference(NameKind.BRANCH, name)) is not None:
+            return
+        if self._branches.find(NameKind.TAG, name) is not None:
+            raise RefusedError(f"{name!r} is a tag of catalog {self.definition.name!r}: commit to a branch")
+        raise MissingError(f"catalog {self.definition.name!r} has no branch {name!r}")
+
+    def _check_on_branch(self, tx: Transaction, name: str, expected: Head) -> None:
+        if tx.head is None or tx.head_id is None or not is_in_history(self._rows, tx.head_id, tx.head, expected):
+            raise MissingError(f"expected commit {id_text(expected.id)} is not in the history of branch {name!r}")
+
+    def _content(self, key: ContentKey, value: ContentValue, found: StoredObject | None) -> Content:
+        where = f"content {key} of catalog {self.definition.name!r} in realm {self._rows.realm!r}"
+        if found is None:
+            raise UnreadableError(f"{where}: object {id_text(value.object_id)} is not there")
+        if not isinstance(found, Content) or content_type_of(found) != value.type:
+            raise UnreadableError(f"{where}: {type_text(value.type)} in the index, {type(found).__name__} stored")
+        return with_id(found, value.content_id)
+
+
+def _apply(
+    tx: Transaction, operations: Sequence[Operation], expected: Index | None, ids: dict[ContentKey, UUID]
+) -> dict[ContentKey, UUID]:
+    """Plan against the head and edit. ``expected`` None: the head is what was expected. Returns the ids of created keys."""
+    content = tx.index(CONTENT)
+    head_view = _head_view(content, operations)
+    expected_view = head_view if expected is None else _view(expected, (operation.key for operation in operations))
+    plan = plan_commit(expected_view, head_view, operations)
+    created = {}
+    for key in plan.removals:
+        content.remove(key.to_index())
+    for write in plan.writes:
+        content_id = write.content_id
+        if content_id is None:
+            content_id = created[write.key] = ids.setdefault(write.key, uuid4())
+        object_id = tx.add(without_id(write.content)) if write.object_id is None else write.object_id
+        value = ContentValue(content_type_of(write.content), content_id, write.digest, object_id)
+        content.put(write.key.to_index(), value.encode())
+    return created
+
+
+def _head_view(content: Index, operations: Sequence[Operation]) -> dict[ContentKey, ContentValue]:
+    """The touched keys, the namespaces above what is put, and one surviving key below each deleted one."""
+    keys = {operation.key for operation in operations}
+    keys.update(ancestor for operation in operations if isinstance(operation, Put) for ancestor in operation.key.ancestors())
+    deleted = {operation.key.to_index() for operation in operations if isinstance(operation, Delete)}
+    view = _view(content, keys)
+    for operation in operations:
+        if isinstance(operation, Delete):
+            below = content.prefix(operation.key.below())
+            survivor = next(((key, value) for key, value in below if key not in deleted), None)
+            if survivor is not None:
+                view[ContentKey.from_index(survivor[0])] = ContentValue.decode(survivor[1])
+    return view
+
+
+def _view(content: Index, keys: Iterable[ContentKey]) -> dict[ContentKey, ContentValue]:
+    by_index_key = {key.to_index(): key for key in keys}
+    found = content.get_many(by_index_key)
+    return {by_index_key[key]: ContentValue.decode(value) for key, value in found.items()}

@@ -1,0 +1,155 @@
+"""Which table of the realm owns a table uuid and a storage location; two tables that share files would delete each other's.
+
+The reference ``claims`` has the index ``by-uuid`` (16 bytes) and ``by-location`` (the normalised text). Values are 8 bytes catalog
+id, 16 bytes content id and 8 bytes of the time of the last claim. A claim is taken before the table's commit, and only the
+collector releases it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from headwater.catalogs.iceberg import canonical
+from headwater.clock import Micros
+from headwater.commits import Transaction, commit, head
+from headwater.errors import RefusedError, UnreadableError
+from headwater.index import KEY_BYTES, Index, Value
+from headwater.store import RealmStore
+
+__all__ = ["BY_LOCATION", "BY_UUID", "CLAIMS", "Claim", "ClaimConflict", "Claims", "Owner", "normalise_location"]
+
+CLAIMS = "claims"
+BY_UUID = "by-uuid"
+BY_LOCATION = "by-location"
+
+_SAME_STORAGE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
+_VALUE_BYTES = 8 + 16 + 8
+
+
+def normalise_location(location: str) -> str:
+    """One text for one place: schemes that name the same storage are one, ``file:`` paths have three slashes, none is at the end.
+
+    raises        RefusedError for a relative path, a segment ``.`` or ``..``, or more than 500 bytes
+    """
+    scheme, rest = canonical(location).split("://", 1)
+    text = f"{_SAME_STORAGE.get(scheme, scheme)}://{rest.rstrip('/')}"
+    if len(text.encode()) > KEY_BYTES:
+        raise RefusedError(f"location {location[:60]!r}... has {len(text.encode())} bytes; {KEY_BYTES} are allowed")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose a claim is, and when it was taken last."""
+
+    catalog_id: str
+    content_id: UUID
+    taken: Micros
+
+    def has_taken(self, claim: Claim) -> bool:
+        return (self.catalog_id, self.content_id) == (claim.catalog_id, claim.content_id)
+
+    def encode(self) -> Value:
+        return Value(None, bytes.fromhex(self.catalog_id) + self.content_id.bytes + self.taken.to_bytes(8, "big"))
+
+    @classmethod
+    def decode(cls, value: Value) -> Owner:
+        data = bytes(value.data)
+        if len(data) != _VALUE_BYTES:
+            raise UnreadableError(f"a claim of {len(data)} bytes; {_VALUE_BYTES} would be right")
+        return cls(data[:8].hex(), UUID(bytes=data[8:24]), Micros(int.from_bytes(data[24:], "big")))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A table's wish for its uuid (where the format has one) and its location.
+
+    content_id    the id under which the table is, or will be, put
+    """
+
+    catalog_id: str
+    content_id: UUID
+    location: str
+    table_uuid: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimConflict:
+    """Why a claim was not taken: what it wants is, encloses or lies within what ``owner`` has."""
+
+    claim: Claim
+    held: str
+    owner: Owner
+
+    def __str__(self) -> str:
+        return f"{self.held} belongs to content {self.owner.content_id} of catalog {self.owner.catalog_id}"
+
+
+class Claims:
+    """The claims of the realm that ``rows`` is a handle on."""
+
+    def __init__(self, rows: RealmStore) -> None:
+        self._rows = rows
+
+    def take(self, claims: Sequence[Claim], *, fence: Callable[[], None] | None = None) -> tuple[ClaimConflict, ...]:
+        """Take a batch in one commit. A claim that one has already gets the time of now; one that conflicts is not taken.
+
+        returns       the conflicts, with what is claimed already or earlier in the batch; none: all were taken
+        raises        RefusedError for a location that is none
+        """
+        places = [normalise_location(claim.location) for claim in claims]
+
+        def change(tx: Transaction) -> tuple[ClaimConflict, ...]:
+            conflicts = []
+            for claim, place in zip(claims, places, strict=True):
+                conflict = next(_conflicts(tx, claim, place), None)
+                if conflict is None:
+                    _take(tx, claim, place)
+                else:
+                    conflicts.append(conflict)
+            return tuple(conflicts)
+
+        return commit(self._rows, CLAIMS, change, message=f"claim {len(claims)} tables", fence=fence).result
+
+    def find(self, table_uuids: Sequence[UUID]) -> dict[UUID, Owner]:
+        """The owners of those uuids that are claimed."""
+        claims = head(self._rows, CLAIMS, fresh=True)
+        if claims is None:
+            return {}
+        found = claims.index(BY_UUID).get_many(table_uuid.bytes for table_uuid in table_uuids)
+        return {UUID(bytes=key): Owner.decode(value) for key, value in found.items()}
+
+    def find_location(self, location: str) -> Owner | None:
+        """Who has claimed exactly this location."""
+        claims = head(self._rows, CLAIMS, fresh=True)
+        value = None if claims is None else claims.index(BY_LOCATION).get(normalise_location(location).encode())
+        return None if value is None else Owner.decode(value)
+
+
+def _take(tx: Transaction, claim: Claim, place: str) -> None:
+    value = Owner(claim.catalog_id, claim.content_id, tx.time).encode()
+    tx.index(BY_LOCATION).put(place.encode(), value)
+    if claim.table_uuid is not None:
+        tx.index(BY_UUID).put(claim.table_uuid.bytes, value)
+
+
+def _conflicts(tx: Transaction, claim: Claim, place: str) -> Iterator[ClaimConflict]:
+    for held, owner in _neighbours(tx.index(BY_LOCATION), place):
+        if not owner.has_taken(claim):
+            yield ClaimConflict(claim, f"location {held}", owner)
+    value = None if claim.table_uuid is None else tx.index(BY_UUID).get(claim.table_uuid.bytes)
+    if value is not None and not Owner.decode(value).has_taken(claim):
+        yield ClaimConflict(claim, f"table uuid {claim.table_uuid}", Owner.decode(value))
+
+
+def _neighbours(locations: Index, place: str) -> Iterator[tuple[str, Owner]]:
+    """The claimed locations that are this one, enclose it, or lie within it."""
+    scheme, path = place.split("://", 1)
+    segments = path.split("/")
+    enclosing = [f"{scheme}://{'/'.join(segments[:length])}" for length in range(1, len(segments) + 1)]
+    for key, value in locations.get_many(text.encode() for text in enclosing).items():
+        yield key.decode(), Owner.decode(value)
+    for key, value in locations.prefix(place.encode() + b"/"):
+        yield key.decode(), Owner.decode(value)

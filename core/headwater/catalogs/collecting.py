@@ -1,0 +1,164 @@
+"""What the collector needs to know of catalogs: every reference name of a realm's catalogs, and how a name is given up.
+
+A name is given up only after its row is gone, and only if nobody listed it anew meanwhile; both are looked at in the very commit
+that removes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+from itertools import chain
+from typing import NamedTuple
+from uuid import UUID
+
+from headwater.catalogs.claims import BY_LOCATION, BY_UUID, CLAIMS, Owner
+from headwater.catalogs.contents import ContentValue
+from headwater.catalogs.definitions import CatalogDefinition, CatalogState
+from headwater.catalogs.history import CONTENT
+from headwater.catalogs.listing import BY_ID, all_definitions, definition_in, gone_parts
+from headwater.catalogs.names import (
+    CATALOGS,
+    NAMES,
+    ListedName,
+    NameKind,
+    OwnPart,
+    listed_names,
+    name_key,
+    own_reference,
+    parse_reference,
+)
+from headwater.clock import Micros
+from headwater.commits import Head, Transaction, commit, head
+from headwater.errors import MissingError
+from headwater.index import Value
+from headwater.store import RealmStore
+
+__all__ = ["ListedReference", "content_ids", "reference_names", "release_claims", "release_name"]
+
+_ALL_PARTS = sum(part.bit for part in OwnPart)
+
+
+class ListedReference(NamedTuple):
+    """A reference name, whether or not it has a row.
+
+    is_content    a branch or tag: its history is content
+    listed        when somebody last said that the name is wanted (of a deleted catalog's own references: when it was deleted)
+    """
+
+    name: str
+    is_content: bool
+    listed: Micros
+
+
+def reference_names(rows: RealmStore) -> list[ListedReference]:
+    """Every reference name of a realm's catalogs, deleted ones included until their names were released; read fresh.
+
+    raises        MissingError when the realm has no list of catalogs; UnreadableError when a list cannot be read
+    """
+    found: list[ListedReference] = []
+    for definition, entry in all_definitions(rows, index=BY_ID):
+        gone = gone_parts(entry)
+        own = [part for part in OwnPart if not gone & part.bit]
+        found += [ListedReference(own_reference(definition.id, part), False, definition.updated) for part in own]
+        if OwnPart.REFS in own:
+            found += _content_names(rows, definition)
+    return found
+
+
+def release_name(rows: RealmStore, reference: str, *, older_than: Micros) -> bool:
+    """Take a name whose row was removed from the list that names it. False: it stays, or is no catalog's.
+
+    It stays while it has a row, when it was listed at ``older_than`` or later, and when it is a live catalog's own reference.
+    With the last name of a deleted catalog, the catalog's definition goes.
+    """
+    part = parse_reference(reference)
+    if part is None:
+        return False
+    try:
+        if isinstance(part.part, OwnPart):
+            return _release_own(rows, part.catalog_id, part.part, older_than)
+        return _release_content(rows, part.catalog_id, part.part, part.name, older_than)
+    except MissingError:
+        return False  # the list itself is gone, and the name with it
+
+
+def content_ids(commit: Head) -> set[UUID]:
+    """The ids of all content that a commit of a branch or tag holds."""
+    return {ContentValue.decode(value).content_id for _, value in commit.index(CONTENT).range()}
+
+
+def release_claims(
+    rows: RealmStore, content: Container[UUID], *, older_than: Micros, fence: Callable[[], None] | None = None
+) -> int:
+    """Release the claims of content that is in no kept commit, taken before ``older_than``; returns how many entries went.
+
+    A claim that is taken again meanwhile has a new time, and stays.
+    """
+    claims = head(rows, CLAIMS, fresh=True)
+    if claims is None or not any(_is_free(value, content, older_than) for _, value in _claimed(claims)):
+        return 0
+
+    def change(tx: Transaction) -> int:
+        free = [
+            (index, key)
+            for index in (BY_UUID, BY_LOCATION)
+            for key, value in tx.index(index).range()
+            if _is_free(value, content, older_than)
+        ]
+        for index, key in free:
+            tx.index(index).remove(key)
+        return len(free)
+
+    return commit(rows, CLAIMS, change, message="release claims", fence=fence).result
+
+
+def _claimed(claims: Head) -> Iterator[tuple[bytes, Value]]:
+    return chain(claims.index(BY_UUID).range(), claims.index(BY_LOCATION).range())
+
+
+def _is_free(value: Value, content: Container[UUID], older_than: Micros) -> bool:
+    owner = Owner.decode(value)
+    return owner.taken < older_than and owner.content_id not in content
+
+
+def _content_names(rows: RealmStore, definition: CatalogDefinition) -> list[ListedReference]:
+    try:
+        names = head(rows, own_reference(definition.id, OwnPart.REFS), fresh=True)
+    except MissingError:
+        return []  # not made yet, or buried after its last name was released
+    listed = [] if names is None else listed_names(names.index(NAMES))
+    return [ListedReference(entry.reference(definition.id), True, entry.listed) for entry in listed]
+
+
+def _release_content(rows: RealmStore, catalog_id: str, kind: NameKind, name: str, older_than: Micros) -> bool:
+    key = name_key(kind, name)
+
+    def change(tx: Transaction) -> bool:
+        value = tx.index(NAMES).get(key)
+        if value is None:
+            return False
+        entry = ListedName.decode(key, value)
+        if entry.listed >= older_than or tx.rows.find_row(entry.reference(catalog_id)) is not None:
+            return False
+        return tx.index(NAMES).remove(key)
+
+    return commit(rows, own_reference(catalog_id, OwnPart.REFS), change, message=f"release {kind} {name}").result
+
+
+def _release_own(rows: RealmStore, catalog_id: str, part: OwnPart, older_than: Micros) -> bool:
+    key = catalog_id.encode()
+
+    def change(tx: Transaction) -> bool:
+        by_id = tx.index(BY_ID)
+        value, definition = by_id.get(key), definition_in(tx.rows, by_id, catalog_id)
+        if value is None or definition is None or definition.state is CatalogState.ACTIVE or definition.updated >= older_than:
+            return False
+        if tx.rows.find_row(own_reference(catalog_id, part)) is not None:
+            return False
+        gone = gone_parts(value) | part.bit
+        if gone == _ALL_PARTS:
+            return by_id.remove(key)
+        by_id.put(key, Value(value.object_id, bytes([gone])))
+        return True
+
+    return commit(rows, CATALOGS, change, message=f"release {part} of catalog {catalog_id}").result

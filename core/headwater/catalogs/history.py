@@ -1,0 +1,91 @@
+"""Commits of a catalog as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import UUID
+
+from headwater.catalogs.contents import ContentType, ContentValue
+from headwater.catalogs.keys import ContentKey
+from headwater.clock import Micros
+from headwater.commits import Commit, Head, Operation, descends
+from headwater.errors import ExpiredError, UnknownOutcomeError
+from headwater.index import Value
+from headwater.store import ObjectId, RealmStore, id_text
+
+__all__ = ["CONTENT", "CommittedOperation", "LogEntry", "commit_properties", "is_in_history", "log_entry"]
+
+CONTENT = "content"
+"""The index of a branch's or tag's commits that holds the content."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOperation:
+    """What a commit did to one key."""
+
+    action: Literal["PUT", "DELETE"]
+    key: ContentKey
+    type: ContentType | int | None = None
+    content_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One commit of a branch or tag."""
+
+    id: ObjectId
+    seq: int
+    time: Micros
+    message: str
+    authors: tuple[str, ...]
+    properties: dict[str, str]
+    operations: tuple[CommittedOperation, ...]
+
+    @property
+    def hash(self) -> str:
+        return id_text(self.id)
+
+
+def commit_properties(catalog_id: str, authors: Sequence[str], properties: dict[str, str]) -> dict[str, Any]:
+    """What a commit of a catalog carries beside its message."""
+    given = {"catalog": catalog_id, "authors": list(authors), "properties": properties}
+    return {name: value for name, value in given.items() if value}
+
+
+def log_entry(head: Head) -> LogEntry:
+    commit = head.commit
+    return LogEntry(
+        id=head.id,
+        seq=commit.seq,
+        time=commit.time,
+        message=commit.message,
+        authors=tuple(commit.properties.get("authors", ())),
+        properties=dict(commit.properties.get("properties", {})),
+        operations=tuple(_operation(operation) for operation in commit.operations if operation.index == CONTENT),
+    )
+
+
+def is_in_history(rows: RealmStore, head_id: ObjectId, head: Commit, wanted: Head) -> bool:
+    """Whether ``wanted`` is the head or one of its ancestors. The head itself may be one that is not written yet.
+
+    raises        ExpiredError when the history between them was cut
+    """
+    distance = head.seq - wanted.commit.seq
+    if distance <= 0:
+        return head_id == wanted.id
+    if distance <= len(head.tail):
+        return head.tail[distance - 1] == wanted.id
+    try:
+        return bool(head.tail) and descends(rows, head.tail[-1], wanted.id, wanted.commit.seq)
+    except UnknownOutcomeError as cut:
+        raise ExpiredError(f"whether commit {id_text(wanted.id)} is in this history cannot be told any more: {cut}") from cut
+
+
+def _operation(operation: Operation) -> CommittedOperation:
+    key = ContentKey.from_index(operation.key)
+    if operation.removed:
+        return CommittedOperation("DELETE", key)
+    value = ContentValue.decode(Value(operation.object_id, operation.data))
+    return CommittedOperation("PUT", key, value.type, value.content_id)

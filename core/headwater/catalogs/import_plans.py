@@ -1,0 +1,149 @@
+"""What an import would do with the tables of a survey, given what a catalog holds. Pure; nothing here reads or writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from headwater.catalogs.claims import normalise_location
+from headwater.catalogs.contents import Content, IcebergTable, Namespace, content_type_of
+from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined, is_same_place
+from headwater.catalogs.keys import ContentKey
+from headwater.errors import RefusedError
+
+__all__ = ["ImportPlan", "Wanted", "check_keys", "missing_namespaces", "plan_import", "quarantine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A sound table of the survey and the key that it is to have."""
+
+    key: ContentKey
+    table: Found
+
+    def content(self) -> IcebergTable:
+        """The table's content, still without an id."""
+        return IcebergTable(
+            metadata_location=self.table.metadata_location,
+            snapshot_id=-1 if self.table.snapshot_id is None else self.table.snapshot_id,
+            schema_id=self.table.schema_id,
+            spec_id=self.table.spec_id,
+            sort_order_id=self.table.sort_order_id,
+            table_uuid=self.table.uuid,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """The tables by what is to be done: put, move forward (with what is there now), nothing, report."""
+
+    new: tuple[Wanted, ...] = ()
+    forward: tuple[tuple[Wanted, IcebergTable], ...] = ()
+    unchanged: tuple[Wanted, ...] = ()
+    quarantined: tuple[Quarantined, ...] = ()
+
+
+def check_keys(outcomes: Iterable[Outcome]) -> tuple[list[Wanted], list[Quarantined]]:
+    """The tables that can have their keys, in key order, and everything that is quarantined, in the survey's order."""
+    wanted: list[Wanted] = []
+    refused: list[Quarantined] = []
+    for outcome in outcomes:
+        checked = outcome if isinstance(outcome, Quarantined) else _with_key(outcome)
+        if isinstance(checked, Wanted):
+            wanted.append(checked)
+        else:
+            refused.append(checked)
+    tables = {one.key for one in wanted}
+    clear: list[Wanted] = []
+    for one in sorted(wanted, key=lambda one: one.key):
+        above = next((ancestor for ancestor in one.key.ancestors() if ancestor in tables), None)
+        if above is None:
+            clear.append(one)
+        else:
+            refused.append(
+                quarantine(one, QuarantineCode.KEY_TAKEN, f"needs the namespace {above}, which is a table in this import")
+            )
+    return clear, refused
+
+
+def plan_import(wanted: Sequence[Wanted], present: Mapping[ContentKey, Content], *, is_sync: bool) -> ImportPlan:
+    """Decide about tables of which no two share a key.
+
+    present       what the catalog has at their keys and at those of the namespaces above them
+    is_sync       move a table forward whose new metadata grew out of what the catalog has; otherwise only report the difference
+    """
+    new: list[Wanted] = []
+    forward: list[tuple[Wanted, IcebergTable]] = []
+    unchanged: list[Wanted] = []
+    quarantined: list[Quarantined] = []
+    for one in wanted:
+        there = present.get(one.key)
+        fault = _fault(one, there, present, is_sync=is_sync)
+        if fault is not None:
+            quarantined.append(fault)
+        elif there is None:
+            new.append(one)
+        elif isinstance(there, IcebergTable) and not is_same_place(there.metadata_location, one.table.metadata_location):
+            forward.append((one, there))
+        else:
+            unchanged.append(one)
+    return ImportPlan(tuple(new), tuple(forward), tuple(unchanged), tuple(quarantined))
+
+
+def missing_namespaces(keys: Iterable[ContentKey], present: Mapping[ContentKey, Content]) -> list[ContentKey]:
+    """The namespaces that the keys need and the catalog has not, outer ones first."""
+    return sorted({ancestor for key in keys for ancestor in key.ancestors()} - present.keys())
+
+
+def quarantine(one: Wanted, code: QuarantineCode, fault: str) -> Quarantined:
+    """A sound table that cannot be imported all the same."""
+    message = f"{one.table.directory}: {one.key} {fault}"
+    return Quarantined(directory=one.table.directory, key=one.table.key, code=code, message=message)
+
+
+def _with_key(table: Found) -> Wanted | Quarantined:
+    try:
+        key = ContentKey(table.key)
+    except RefusedError as fault:
+        message = f"{table.directory} gives no key ({fault}): rename the folder, or import it from another location"
+        return Quarantined(directory=table.directory, key=table.key, code=QuarantineCode.BAD_KEY, message=message)
+    try:
+        normalise_location(table.directory)
+    except RefusedError as fault:
+        return Quarantined(directory=table.directory, key=table.key, code=QuarantineCode.BAD_LOCATION, message=str(fault))
+    return Wanted(key, table)
+
+
+def _fault(one: Wanted, there: Content | None, present: Mapping[ContentKey, Content], *, is_sync: bool) -> Quarantined | None:
+    return next(_faults(one, there, present, is_sync=is_sync), None)
+
+
+def _faults(
+    one: Wanted, there: Content | None, present: Mapping[ContentKey, Content], *, is_sync: bool
+) -> Iterator[Quarantined]:
+    for ancestor in one.key.ancestors():
+        above = present.get(ancestor)
+        if above is not None and not isinstance(above, Namespace):
+            yield quarantine(
+                one, QuarantineCode.KEY_TAKEN, f"needs the namespace {ancestor}, which is {content_type_of(above).name}"
+            )
+    if there is None:
+        return
+    if not isinstance(there, IcebergTable):
+        yield quarantine(one, QuarantineCode.KEY_TAKEN, f"is {content_type_of(there).name} in the catalog: rename one of them")
+        return
+    location = one.table.metadata_location
+    if is_same_place(there.metadata_location, location):
+        return
+    if not is_sync:
+        fault = f"is in the catalog with {there.metadata_location}, and {location} is the latest here: an import with mode sync moves it"
+        yield quarantine(one, QuarantineCode.DIFFERS, fault)
+    elif there.table_uuid is not None and there.table_uuid != one.table.uuid:
+        fault = f"is another table in the catalog (uuid {there.table_uuid}, here {one.table.uuid}): delete that one first"
+        yield quarantine(one, QuarantineCode.NOT_FORWARD, fault)
+    elif not any(is_same_place(there.metadata_location, entry) for entry in one.table.log):
+        fault = (
+            f"is in the catalog with {there.metadata_location}, which the metadata log of {location} does not have:"
+            " decide which one is right and put it by hand"
+        )
+        yield quarantine(one, QuarantineCode.NOT_FORWARD, fault)

@@ -1,0 +1,191 @@
+"""fsck: look at everything, change nothing, and say what is wrong with what would mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headwater.catalogs import Catalogs
+from headwater.clock import as_text
+from headwater.commits import Commit, load_head, reach
+from headwater.errors import HeadwaterError, MissingError, UnreadableError
+from headwater.maintenance.collecting import marker_for
+from headwater.maintenance.listing import Listed, Scope, scope_of
+from headwater.maintenance.marking import check_time
+from headwater.realms import Realms, RealmState
+from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmKey, Store, id_text
+
+__all__ = ["Finding", "check_store"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is not as it must be. ``code`` is stable; ``repair`` says what to do."""
+
+    code: str
+    realm: str
+    subject: str
+    message: str
+    repair: str
+
+
+def check_store(store: Store, *, realm: str | None = None) -> list[Finding]:
+    """All findings of a store, or of one realm. An empty list: every head and all that it reaches is readable.
+
+    raises        MissingError when there is no such realm
+    """
+    if realm is not None:
+        return list(_check_realm(store, realm))
+    realms = Realms(store)
+    findings = list(_check_realm(store, SYSTEM_REALM))
+    served = [found.id for found in realms.list() if found.state in (RealmState.ACTIVE, RealmState.INACTIVE)]
+    for realm_id in served:
+        findings += _check_realm(store, realm_id)
+    return findings + list(_check_keys(store, realms))
+
+
+def _check_realm(store: Store, realm_id: str) -> Iterator[Finding]:
+    scope = scope_of(store, realm_id)
+    try:
+        listed = scope.listed()
+    except HeadwaterError as fault:
+        yield Finding(
+            code="LIST_UNREADABLE",
+            realm=realm_id,
+            subject="references",
+            message=f"what the realm consists of cannot be read: {fault}",
+            repair="point the reference named above at one of its recent pointers; nothing of this realm is collected until then",
+        )
+        return
+    for entry in listed:
+        yield from _check_reference(scope, entry)
+    yield from _check_unlisted(scope, {entry.name for entry in listed})
+    yield from _check_reachable(scope, listed)
+    yield from _check_times(scope)
+    if not scope.is_system:
+        yield from _check_catalogs(scope)
+
+
+def _check_reference(scope: Scope, entry: Listed) -> Iterator[Finding]:
+    row = scope.rows.find_row(entry.name)
+    grace = scope.rows.settings.writer_grace_seconds * 1_000_000
+    if row is None:
+        if entry.listed and entry.listed < scope.rows.clock.now() - grace:
+            yield _finding(
+                scope,
+                "NAME_WITHOUT_ROW",
+                entry.name,
+                "is listed, but has no row",
+                "the next collection buries it, and the one after removes it",
+            )
+        return
+    if row.deleted is not None:
+        return
+    try:
+        load_head(scope.rows, row)
+    except UnreadableError as fault:
+        readable = [i for i in row.recent if scope.rows.find(i, Commit) is not None]
+        hint = (
+            f"its newest readable recent pointer is {id_text(readable[0])}"
+            if readable
+            else "none of its recent pointers is readable"
+        )
+        yield _finding(scope, "HEAD_UNREADABLE", entry.name, str(fault), hint)
+
+
+def _check_unlisted(scope: Scope, listed: set[str]) -> Iterator[Finding]:
+    for row in scope.rows.scan_references():
+        if row.name not in listed:
+            yield _finding(
+                scope,
+                "ROW_WITHOUT_NAME",
+                row.name,
+                f"has a row (created {as_text(row.created)}), but stands in no list: what it points to will be collected",
+                "create the branch or tag again under this name, or leave it: it harms nobody",
+            )
+
+
+def _check_reachable(scope: Scope, listed: list[Listed]) -> Iterator[Finding]:
+    """What the living heads reach; each reference on its own, so that one fault hides no other."""
+    seen: set[ObjectId] = set()
+
+    def mark(object_id: ObjectId, _: ObjectId | None) -> bool:
+        is_new = object_id not in seen
+        seen.add(object_id)
+        return is_new
+
+    for entry in listed:
+        row = scope.rows.find_row(entry.name)
+        if row is None or row.deleted is not None or row.pointer is None:
+            continue
+        try:
+            reach(scope.rows, [row.pointer], mark)
+        except UnreadableError as fault:
+            yield _finding(
+                scope,
+                "OBJECT_UNREADABLE",
+                entry.name,
+                str(fault),
+                "nothing of this realm is collected until it is readable again",
+            )
+
+
+def _check_times(scope: Scope) -> Iterator[Finding]:
+    now = marker_for(scope).now
+    for batch in scope.rows.scan_objects():
+        for key in batch:
+            try:
+                check_time(key.created, now, scope, f"object {id_text(key.id)} of type {key.type!r}")
+            except HeadwaterError as fault:
+                yield _finding(scope, "TIME_AHEAD", id_text(key.id), str(fault), "set the clocks right, or wait")
+                return
+
+
+def _check_catalogs(scope: Scope) -> Iterator[Finding]:
+    catalogs = Catalogs(scope.rows)
+    try:
+        for definition in catalogs.list():
+            branches = {branch.name for branch in catalogs.open(definition.name).branches()}
+            if definition.default_branch not in branches:
+                yield _finding(
+                    scope,
+                    "CATALOG_INCOMPLETE",
+                    definition.name,
+                    f"the catalog has no default branch {definition.default_branch!r}",
+                    "apply its manifest again, or run `headwater catalog create` with the same values: it goes on where it stopped",
+                )
+    except (MissingError, UnreadableError) as fault:
+        yield _finding(
+            scope, "CATALOG_INCOMPLETE", "catalogs", str(fault), "apply its manifest again: it goes on where it stopped"
+        )
+
+
+def _check_keys(store: Store, realms: Realms) -> Iterator[Finding]:
+    """Rows under keys that no realm has, nor had lately."""
+    known = {SYSTEM_KEY, *(realm.key for realm in realms.list()), *realms.purged_keys()}
+    for key in sorted(_keys_in_use(store) - known):
+        yield Finding(
+            code="ROWS_OF_NO_REALM",
+            realm=f"(key {key})",
+            subject="rows",
+            message=f"there are rows under realm key {key}, which belongs to no realm",
+            repair="rows of a purged realm that came later than its key was remembered; nothing reads them",
+        )
+
+
+def _keys_in_use(store: Store) -> set[RealmKey]:
+    """The realm keys that some row carries."""
+    found: set[RealmKey] = set()
+    after = None
+    while batch := store.backend.scan_objects(None, after, 1000):
+        found.update(key.realm for key in batch)
+        after = batch[-1]
+    name = None
+    while rows := store.backend.scan_references(None, name, 1000):
+        found.update(row.realm for row in rows)
+        name = (rows[-1].realm, rows[-1].name)
+    return found
+
+
+def _finding(scope: Scope, code: str, subject: str, message: str, repair: str) -> Finding:
+    return Finding(code=code, realm=scope.rows.realm, subject=subject, message=message, repair=repair)

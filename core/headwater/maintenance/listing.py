@@ -1,0 +1,81 @@
+"""What the collector may touch: the realms that can be collected, the references that they list, and how long each is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from headwater.catalogs import reference_names
+from headwater.clock import Micros
+from headwater.errors import RefusedError
+from headwater.realms import REALM_REFERENCES, REALMS, Realm, Realms, RealmState
+from headwater.settings import Settings
+from headwater.store import SYSTEM_REALM, RealmStore, Store
+from headwater.tasks import REFERENCE as TASKS
+
+__all__ = ["RUNS", "Listed", "Policy", "Scope", "scope_of"]
+
+RUNS = "maintenance-runs"
+
+
+class Listed(NamedTuple):
+    """The name of a reference that is, or was, or is about to be. ``listed`` is 0 for names that every realm has."""
+
+    name: str
+    is_content: bool = False
+    listed: Micros = Micros(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How much history stays."""
+
+    content_commits: int
+    content_age_seconds: float
+    reference_commits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One realm as its collector sees it: a handle that may write, and what is kept."""
+
+    rows: RealmStore
+    policy: Policy
+    is_system: bool
+
+    def listed(self) -> list[Listed]:
+        """Every name, read from the database now."""
+        if self.is_system:
+            return [Listed(REALMS), Listed(TASKS), Listed(RUNS)]
+        return [
+            *(Listed(name) for name in REALM_REFERENCES),
+            *(Listed(*entry) for entry in reference_names(self.rows)),
+        ]
+
+
+def scope_of(store: Store, realm_id: str) -> Scope:
+    """The system realm, or a realm that serves or could serve.
+
+    raises        MissingError for no such realm; RefusedError in any state but ACTIVE and INACTIVE
+    """
+    if realm_id == SYSTEM_REALM:
+        return Scope(store.system, _policy(None, store.settings), True)
+    realms = Realms(store)
+    realm = realms.read(realm_id)
+    if realm.state not in (RealmState.ACTIVE, RealmState.INACTIVE):
+        raise RefusedError(f"realm {realm_id!r} is {realm.state}: only ACTIVE and INACTIVE realms are collected")
+    return Scope(realms.open_for(realm_id, realm.state), _policy(realm, store.settings), False)
+
+
+def _policy(realm: Realm | None, settings: Settings) -> Policy:
+    wanted = None if realm is None else realm.retention
+
+    def of(name: str, default: float) -> float:
+        value = getattr(wanted, name, None)
+        return default if value is None else value
+
+    return Policy(
+        content_commits=int(of("content_commits", settings.content_commits)),
+        content_age_seconds=of("content_age_seconds", settings.content_age_seconds),
+        reference_commits=int(of("reference_commits", settings.reference_commits)),
+    )

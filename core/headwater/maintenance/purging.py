@@ -1,0 +1,72 @@
+"""Purge: a realm's rows deleted in bounded batches, and PURGED said only when a scan finds none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.errors import RefusedError, UnavailableError
+from headwater.maintenance.collecting import Fence, Progress
+from headwater.realms import Realm, Realms, RealmState
+from headwater.store import Store
+
+__all__ = ["Purged", "purge"]
+
+_ROUNDS = 20
+
+
+@dataclass(slots=True)
+class Purged:
+    """What a purge deleted. ``rounds`` counts the scans that still found rows of late writers."""
+
+    realm: str
+    rows_deleted: int = 0
+    rounds: int = 0
+
+    def as_plain(self) -> dict[str, Any]:
+        return {"realm": self.realm, "rowsDeleted": self.rows_deleted, "rounds": self.rounds}
+
+
+def purge(
+    store: Store,
+    realm_id: str,
+    *,
+    key: int | None = None,
+    fence: Fence = lambda: None,
+    progress: Progress = lambda done, total, unit: None,
+) -> Purged:
+    """Delete every row of a PURGING realm, verify, and move it to PURGED. Runs again without harm.
+
+    key           the realm key that was to be purged: a realm of the same id that was created since is left alone
+    raises        RefusedError in any state but PURGING and PURGED, or under another key · UnavailableError when late writers
+                  keep adding rows · FencedError when the task was taken over
+    """
+    realms = Realms(store)
+    realm = _check_key(realms.read(realm_id), key)
+    result = Purged(realm_id)
+    if realm.state is RealmState.PURGED:
+        return result
+    rows = realms.open_for(realm_id, RealmState.PURGING)  # looks at state and key before every batch
+    while result.rounds < _ROUNDS:
+        while True:
+            fence()
+            deleted = rows.delete_rows(store.settings.delete_batch)
+            if not deleted:
+                break
+            result.rows_deleted += deleted
+            progress(result.rows_deleted, 0, "rows")
+        if rows.is_empty():
+            realms.move(_check_key(realms.read(realm_id), key), RealmState.PURGED, fence=fence)
+            return result
+        result.rounds += 1
+    raise UnavailableError(
+        f"realm {realm_id!r} still gets new rows after {result.rows_deleted} were deleted: stop its writers; the purge goes on by itself"
+    )
+
+
+def _check_key(realm: Realm, key: int | None) -> Realm:
+    if key is not None and realm.key != key:
+        raise RefusedError(
+            f"realm {realm.id!r} was created again (key {realm.key}, not {key}): the purge of the old one must not touch it"
+        )
+    return realm

@@ -1,0 +1,74 @@
+"""Which commits of a line of history stay: a pure judgement over positions and times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headwater.clock import Micros
+from headwater.commits import Head, log
+from headwater.store import ObjectId, RealmStore
+
+__all__ = ["Line", "Why", "kept"]
+
+
+class Why(StrEnum):
+    """Why a row stays. Each is counted under the first that holds."""
+
+    HEAD = "head"
+    GRACE = "grace"
+    RETENTION = "retention"
+    RECORD = "record"
+    YOUNG = "young"
+    FIXED = "fixed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A pointer and what must stay behind it.
+
+    left          when a reference left this pointer other than by a commit on top; None: it is HEAD now
+    reader_cutoff what was HEAD after this moment stays
+    commits, since  what retention keeps: so many commits, and all that were HEAD after ``since``
+    cut           commits before this time are garbage already
+    """
+
+    name: str
+    pointer: ObjectId
+    left: Micros | None
+    reader_cutoff: Micros
+    commits: int
+    since: Micros
+    cut: Micros
+
+    def why(self, position: int, time: Micros, superseded: Micros | None) -> Why | None:
+        """Why a commit stays, or None; once None, then None for all that are older.
+
+        position      0 for the pointer itself
+        time          the commit's own
+        superseded    when the next one took its place; None: never
+        """
+        if superseded is None:
+            return Why.HEAD
+        if position and time < self.cut:
+            return None
+        if superseded >= self.reader_cutoff:
+            return Why.GRACE
+        if self.left is None and (position < self.commits or superseded >= self.since):
+            return Why.RETENTION
+        return None
+
+
+def kept(rows: RealmStore, line: Line) -> Iterator[tuple[Head, Why]]:
+    """The commits of a line that stay, newest first. Reads twenty at a time, and one beyond the last.
+
+    raises        ExpiredError when the pointer itself is not there
+    """
+    superseded = line.left
+    for position, found in enumerate(log(rows, line.pointer)):
+        why = line.why(position, found.commit.time, superseded)
+        if why is None:
+            return
+        yield found, why
+        superseded = found.commit.time

@@ -1,0 +1,61 @@
+"""The record of every execution, in the system realm, newest kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.clock import Micros
+from headwater.commits import Transaction, commit, ensure_reference, head
+from headwater.errors import MissingError
+from headwater.index import Value
+from headwater.maintenance.listing import RUNS
+from headwater.store import ObjectId, Store, StoredObject, object_type
+
+__all__ = ["Run", "list_runs", "record_run"]
+
+_INDEX = "runs"
+
+
+@object_type("run")
+class Run(StoredObject, frozen=True, kw_only=True):
+    """One execution of a collection, a purge or an import: what it counted, and how it ended.
+
+    counts        plain numbers by name; what they mean stands where they are made
+    error         empty when it did what it was for
+    """
+
+    kind: str
+    realm: str
+    started: Micros
+    finished: Micros
+    subject: str = ""
+    task: ObjectId | None = None
+    attempt: int = 0
+    counts: dict[str, Any] = {}
+    notes: tuple[str, ...] = ()
+    error: str = ""
+
+
+def record_run(store: Store, run: Run) -> None:
+    """Keep a record; the oldest ones beyond ``runs_kept`` leave."""
+    ensure_reference(store.system, RUNS)
+
+    def change(tx: Transaction) -> None:
+        index = tx.index(_INDEX)
+        run_id = tx.add(run)
+        index.put(run.started.to_bytes(8, "big") + run_id.to_bytes(8, "big"), Value(run_id))
+        for key, _ in list(index.range(limit=max(len(index) - store.settings.runs_kept, 0))):
+            index.remove(key)
+
+    commit(store.system, RUNS, change, message=f"record a {run.kind} of {run.realm}")
+
+
+def list_runs(store: Store, *, kind: str | None = None, realm: str | None = None, limit: int | None = None) -> list[Run]:
+    """The records, newest first."""
+    try:
+        found = head(store.system, RUNS, fresh=True)
+    except MissingError:
+        return []
+    ids = [] if found is None else [v.object_id for _, v in found.index(_INDEX).range(reverse=True) if v.object_id is not None]
+    runs = [run for run in store.system.read_many(ids, Run) if run is not None]
+    return [run for run in runs if kind in (None, run.kind) and realm in (None, run.realm)][:limit]
