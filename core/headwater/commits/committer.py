@@ -169,10 +169,10 @@ class _Committer(Generic[R]):
                 self._rows.swap(seen, advanced(seen, commit_id))
             except BeatenError:
                 try:
-                    return self._is_in_history(commit_id, seq, unclear)
-                except (UnavailableError, UnknownOutcomeError) as fault:
+                    return self._is_in_history(seen, commit_id, seq)
+                except HeadwaterError as fault:
                     unclear = UnknownOutcomeError(str(fault))
-            except (UnavailableError, UnknownOutcomeError) as fault:
+            except HeadwaterError as fault:  # also a gate that closed meanwhile: it does not make the outcome any clearer
                 unclear = UnknownOutcomeError(str(fault))
             else:
                 return True
@@ -183,12 +183,21 @@ class _Committer(Generic[R]):
                 )
             self._back_off()
 
-    def _is_in_history(self, commit_id: ObjectId, seq: int, unclear: UnknownOutcomeError) -> bool:
+    def _is_in_history(self, seen: Reference, commit_id: ObjectId, seq: int) -> bool:
         row = self._rows.find_row(self._reference)
-        if row is None:
-            raise unclear
+        if row is None or row.created != seen.created:
+            raise UnknownOutcomeError("the reference was removed meanwhile, and with it its record of what it pointed to")
         starts = [pointer for pointer in (row.pointer, *(move.pointer for move in row.moves)) if pointer is not None]
-        return any(descends(self._rows, start, commit_id, seq) for start in starts)
+        cut: UnknownOutcomeError | None = None
+        for start in starts:
+            try:
+                if descends(self._rows, start, commit_id, seq):
+                    return True
+            except UnknownOutcomeError as fault:
+                cut = fault  # another start may tell
+        if cut is not None:
+            raise cut
+        return False
 
     def _record_late_move(self, left: ObjectId) -> None:
         """The swap took effect long after the commit's time, from which readers' grace is counted: note when it really was."""

@@ -7,7 +7,7 @@ from itertools import islice
 
 from headwater.commits.committer import load_head
 from headwater.commits.objects import Commit, Head, Operation
-from headwater.errors import BeatenError, ExpiredError
+from headwater.errors import BeatenError, ExpiredError, UnreadableError
 from headwater.store import ObjectId, RealmStore, Reference, id_text
 
 __all__ = ["changes", "ensure_reference", "head", "log", "read_commit"]
@@ -21,7 +21,12 @@ def head(rows: RealmStore, reference: str, *, fresh: bool = False) -> Head | Non
     fresh         ask the database; otherwise the reference may be as old as its time to live in the cache
     raises        MissingError: no such reference · UnreadableError: it points to a commit that is not there
     """
-    return load_head(rows, rows.read_reference(reference, fresh=fresh))
+    try:
+        return load_head(rows, rows.read_reference(reference, fresh=fresh))
+    except UnreadableError:
+        if fresh:
+            raise
+        return head(rows, reference, fresh=True)  # what the cache remembers may have been collected since
 
 
 def read_commit(rows: RealmStore, commit_id: ObjectId) -> Head:
@@ -94,10 +99,10 @@ def _newest_first(rows: RealmStore, first: Head) -> Iterator[Head]:
         tail = current.commit.tail[:_BLOCK]
         current = None
         for commit_id, found in zip(tail, rows.read_many(tail, Commit), strict=True):
-            if found is None:
-                return
             if current is not None:
                 yield current
+            if found is None:
+                return
             current = Head(commit_id, found)
 
 

@@ -64,7 +64,7 @@ def create_at(rows: RealmStore, reference: str, target: ObjectId, *, among: Iter
             raise BeatenError(f"reference {reference!r} of realm {rows.realm!r} is there already")
         _check_target(rows, target, [*([] if seen is None else [reference]), *among])
         try:
-            return rows.create_reference(reference, target)
+            return rows.create_reference_as_seen(reference, seen, target)  # as it was before the flag was read
         except BeatenError:
             continue  # alive now, or buried by the collector: the next look tells
     raise BeatenError(f"reference {reference!r} of realm {rows.realm!r} changes too fast: try again")
@@ -72,7 +72,7 @@ def create_at(rows: RealmStore, reference: str, target: ObjectId, *, among: Iter
 
 def _check_target(rows: RealmStore, target: ObjectId, among: list[str]) -> None:
     collection = read_collection(rows)
-    found = read_commit(rows, target)
+    found = read_commit(rows.without_cache(), target)
     references = [row for name in dict.fromkeys(among) if (row := rows.find_row(name)) is not None]
     if any(row.pointer == target and row.deleted is None for row in references):
         return

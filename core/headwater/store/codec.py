@@ -1,6 +1,6 @@
 """Objects to bytes and back: a self-describing envelope around MessagePack.
 
-Bytes of a value: 1 format version · 1 flags (bit 0: zlib) · 4 CRC-32 of type, id and body, big-endian · the body.
+Bytes of a value: 1 format version · 1 flags (bit 0: zlib) · 4 CRC-32 of id (8 bytes), type, flags and body, big-endian · the body.
 A value beyond one row's limit is cut into parts; part 0 knows how many.
 """
 
@@ -25,6 +25,8 @@ _COMPRESSED = 1
 _COMPRESS_FROM = 512
 _HEADER = struct.Struct(">BBI")
 _BIG_INTEGER = 1
+_LEAST, _GREATEST = -(1 << 63), (1 << 64) - 1
+_BYTES = (bytes, bytearray, memoryview)
 
 T = TypeVar("T", bound=StoredObject)
 
@@ -40,7 +42,8 @@ def encode(object_id: ObjectId, value: StoredObject) -> tuple[str, bytes]:
     packed = zlib.compress(body, 1) if len(body) >= _COMPRESS_FROM else body
     pays = len(packed) < len(body) * 0.9
     stored = packed if pays else body
-    return name, _HEADER.pack(FORMAT, _COMPRESSED if pays else 0, _checksum(object_id, name, stored)) + stored
+    flags = _COMPRESSED if pays else 0
+    return name, _HEADER.pack(FORMAT, flags, _checksum(object_id, name, flags, stored)) + stored
 
 
 def decode(object_id: ObjectId, name: str, envelope: bytes, cls: type[T], *, realm: str) -> T:
@@ -55,7 +58,7 @@ def decode(object_id: ObjectId, name: str, envelope: bytes, cls: type[T], *, rea
     stored = envelope[_HEADER.size :]
     if version != FORMAT:
         raise UnreadableError(f"{where}: envelope format {version}; this release reads {FORMAT}")
-    if checksum != _checksum(object_id, name, stored):
+    if checksum != _checksum(object_id, name, flags, stored):
         raise UnreadableError(f"{where}: checksum does not fit, the bytes were altered")
     try:
         body = zlib.decompress(stored) if flags & _COMPRESSED else stored
@@ -72,31 +75,37 @@ def parts_of(envelope: bytes) -> Sequence[bytes]:
     return [envelope[start : start + ROW_BYTES] for start in range(0, len(envelope), ROW_BYTES)]
 
 
-def _checksum(object_id: ObjectId, name: str, stored: bytes) -> int:
-    return zlib.crc32(stored, zlib.crc32(object_id.to_bytes(8, "big") + name.encode()))
+def _checksum(object_id: ObjectId, name: str, flags: int, stored: bytes) -> int:
+    return zlib.crc32(stored, zlib.crc32(object_id.to_bytes(8, "big") + name.encode() + bytes([flags])))
 
 
 def _packed(value: StoredObject) -> bytes:
     try:
         return _encoder.encode(value)
     except OverflowError:
-        return _encoder.encode(_with_big_integers(msgspec.to_builtins(value, builtin_types=(bytes, bytearray, memoryview))))
+        return _encoder.encode(_with_big_integers(msgspec.to_builtins(value, builtin_types=_BYTES)))
 
 
 def _unpacked(body: bytes, cls: type[StoredObject]) -> StoredObject:
     decoder = _decoders.get(cls)
     if decoder is None:
         decoder = _decoders[cls] = msgspec.msgpack.Decoder(cls, ext_hook=_read_extension)
-    return decoder.decode(body)
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError:  # perhaps a large integer where the class says int: extensions are only read where it says Any
+        plain = msgspec.msgpack.decode(body, ext_hook=_read_extension)
+        return msgspec.convert(plain, cls, builtin_types=_BYTES)
 
 
 def _with_big_integers(value: Any) -> Any:
     """MessagePack ends at 64 bits; larger integers travel as an extension of their signed big-endian bytes."""
     if isinstance(value, dict):
-        return {_with_big_integers(key): _with_big_integers(item) for key, item in value.items()}
+        if any(isinstance(key, int) and not _LEAST <= key <= _GREATEST for key in value):
+            raise RefusedError("a key of a stored dictionary is an integer beyond 64 bits: write it as text")
+        return {key: _with_big_integers(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_with_big_integers(item) for item in value]
-    if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 64:
+    if isinstance(value, int) and not _LEAST <= value <= _GREATEST:
         return msgspec.msgpack.Ext(_BIG_INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
     return value
 

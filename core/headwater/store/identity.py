@@ -40,7 +40,7 @@ EPOCH_MILLIS = 1_740_787_200_000
 NODES = 1 << 10
 SEQUENCES = 1 << 12
 _FIXED_MILLIS = 1000
-_HEX = re.compile(r"[0-9a-f]{16}")
+_HEX = re.compile(r"[0-7][0-9a-f]{15}")
 
 
 def compose_id(millis: int, node: int, sequence: int) -> ObjectId:
@@ -72,5 +72,5 @@ def id_of(text: str) -> ObjectId:
     raises        RefusedError when the text is no id
     """
     if not _HEX.fullmatch(text):
-        raise RefusedError(f"{text!r} is no id: an id is 16 lower-case hex digits")
+        raise RefusedError(f"{text!r} is no id: an id is 16 lower-case hex digits, the first of them below 8")
     return ObjectId(int(text, 16))

@@ -47,15 +47,15 @@ class IdGenerator:
         self._clock = clock
         self._lease_millis = round(lease_seconds * 1000)
         self._renew_millis = round(renew_seconds * 1000)
+        self._node = 0
+        self._last = 0
+        self._sequence = 0
         self.forget()
 
     def forget(self) -> None:
         """Drop the lease without giving it back: it is the parent's."""
         self._lock = threading.Lock()
         self._lease: Versioned[NodeLease] | None = None
-        self._node = 0
-        self._last = 0
-        self._sequence = 0
 
     def next(self) -> ObjectId:
         """A new id, greater than the ones before.
@@ -64,9 +64,6 @@ class IdGenerator:
         """
         with self._lock:
             millis = self._reading()
-            while millis == self._last and self._sequence == SEQUENCES - 1:
-                self._clock.sleep(0.0005)
-                millis = self._reading()
             self._sequence = self._sequence + 1 if millis == self._last else 0
             self._last = millis
             return compose_id(millis, self._node, self._sequence)
@@ -84,43 +81,49 @@ class IdGenerator:
                 return  # the lease ends by itself
 
     def _reading(self) -> int:
-        """The time of the next id, inside the lease: validity and time come from this one reading."""
-        now = self._clock.now() // 1000 - EPOCH_MILLIS
-        millis = max(now, self._last)
-        if self._lease is None or millis >= self._lease.value.end:
-            self._take(now)
-            millis = max(now, self._last)
-        elif millis >= self._lease.value.end - self._renew_millis:
-            self._renew(now)
-        assert self._lease is not None
-        return max(millis, self._lease.value.start)
+        """The time of the next id, inside the lease: validity and time come from this one reading.
 
-    def _renew(self, now: int) -> None:
+        Where the clock stands still for longer than the sequence lasts, ids run ahead of it; they never wait for it.
+        """
+        now = self._clock.now() // 1000 - EPOCH_MILLIS
+        is_used_up = self._sequence == SEQUENCES - 1
+        millis = max(now, self._last + is_used_up)
+        if self._lease is None or millis >= self._lease.value.end:
+            return self._take(millis)
+        if millis >= self._lease.value.end - self._renew_millis and not self._renew(millis):
+            return self._take(millis)
+        return millis
+
+    def _renew(self, now: int) -> bool:
+        """Make the lease longer. Returns whether it is still ours."""
         assert self._lease is not None
         longer = NodeLease(start=self._lease.value.start, end=now + self._lease_millis, owner=self._lease.value.owner)
         try:
             self._lease = self._rows.update(self._lease, longer)
         except BeatenError:
-            self._take(now)
+            return False
         except (UnavailableError, UnknownOutcomeError):
-            return  # still valid; tried again with the next id
+            return True  # up to the old end; tried again with the next id
+        return True
 
-    def _take(self, now: int) -> None:
+    def _take(self, now: int) -> int:
+        """Lease a node. Returns the first millisecond to use, beyond all that went before: the new node's number may be smaller."""
+        now = max(now, self._last + 1)
         first = random.randrange(NODES)
         for start in range(0, NODES, _BATCH):
             nodes = [(first + start + offset) % NODES for offset in range(_BATCH)]
             leases = self._rows.read_many_versioned([node_lease_id(node) for node in nodes], NodeLease)
             for node, seen in zip(nodes, leases, strict=True):
                 if (seen is None or seen.value.end <= now) and self._try_to_take(node, seen, now):
-                    return
+                    return now
         raise UnavailableError(f"all {NODES} nodes are leased: stop processes that make ids, or wait until a lease ends")
 
     def _try_to_take(self, node: int, seen: Versioned[NodeLease] | None, now: int) -> bool:
         owner = f"{socket.gethostname()}:{os.getpid()}"
-        lease = NodeLease(start=max(now, seen.value.end if seen else 0), end=now + self._lease_millis, owner=owner)
+        lease = NodeLease(start=now, end=now + self._lease_millis, owner=owner)
         try:
             self._lease = self._rows.insert(node_lease_id(node), lease) if seen is None else self._rows.update(seen, lease)
         except (BeatenError, UnknownOutcomeError):
             return False  # an unclear answer burns this node until the lease ends
-        self._node, self._sequence = node, 0
+        self._node = node
         return True

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import secrets
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from headwater.clock import Micros
-from headwater.errors import BeatenError, MissingError, RefusedError, UnknownOutcomeError, UnreadableError
+from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError, UnknownOutcomeError, UnreadableError
 from headwater.store.backend import ROW_BYTES, ObjectKey, ObjectRow, ReferenceRow
+from headwater.store.cache import Cache
 from headwater.store.codec import decode, encode, parts_of
 from headwater.store.identity import ObjectId, RealmId, RealmKey, id_text
 from headwater.store.objects import StoredObject, Versioned
@@ -37,13 +37,13 @@ class Gate(Protocol):
 class RealmStore:
     """A handle on one realm's rows. Made by ``Store.system`` and ``Store.rows``; as thread-safe and fork-safe as its store."""
 
-    def __init__(self, store: Store, realm: RealmId, key: RealmKey, gate: Gate | None) -> None:
+    def __init__(self, store: Store, realm: RealmId, key: RealmKey, gate: Gate | None, cache: Cache | None = None) -> None:
         self.store = store
         self.realm = realm
         self.key = key
         self._gate = gate
         self._backend = store.backend
-        self._cache = store.cache
+        self._cache = store.cache if cache is None else cache
 
     @property
     def settings(self) -> Settings:
@@ -52,6 +52,11 @@ class RealmStore:
     @property
     def clock(self) -> Clock:
         return self.store.clock
+
+    def without_cache(self) -> RealmStore:
+        """The same handle, but every read asks the database and nothing is remembered: for those who judge what is really there."""
+        nothing = Cache(clock=self.clock, budget_bytes=0, reference_ttl_seconds=-1)
+        return RealmStore(self.store, self.realm, self.key, self._gate, nothing)
 
     def new_id(self) -> ObjectId:
         return self.store.new_id()
@@ -114,6 +119,7 @@ class RealmStore:
         self.check_write()
         now = self.clock.now()
         rows: list[ObjectRow] = []
+        immutable: list[tuple[ObjectId, StoredObject, int]] = []
         for object_id, value in objects:
             name, envelope = encode(object_id, value)
             parts = parts_of(envelope)
@@ -127,8 +133,10 @@ class RealmStore:
                 for part, body in enumerate(parts)
             ]
             if token is None:
-                self._cache.put(self.key, object_id, value, len(envelope))
+                immutable.append((object_id, value, len(envelope)))
         self._backend.write_objects(rows)
+        for entry in immutable:
+            self._cache.put(self.key, *entry)
         return [ObjectKey(row.realm, row.id, row.part, row.type, row.created, row.token, len(row.value)) for row in rows]
 
     def insert(self, object_id: ObjectId, value: T) -> Versioned[T]:
@@ -157,7 +165,7 @@ class RealmStore:
         if any(key.realm != self.key for key in keys):
             raise RefusedError(f"the handle on realm {self.realm!r} deletes no other realm's rows")
         for key in keys:
-            self._cache.forget(self.key, key.id)
+            self.store.cache.forget(self.key, key.id)
         return self._backend.delete_objects(keys) if keys else 0
 
     # references
@@ -189,12 +197,15 @@ class RealmStore:
         The name must stand in its index before. A pointer to an existing commit needs the collector's handshake: use
         ``headwater.commits.create_at``.
         """
-        seen = self.find_row(name)
+        return self.create_reference_as_seen(name, self.find_row(name), pointer)
+
+    def create_reference_as_seen(self, name: str, seen: Reference | None, pointer: ObjectId | None) -> Reference:
+        """Create what was seen to be absent (None) or a tombstone; BeatenError when it is not so any more."""
         if seen is None:
             return self._insert_reference(name, pointer)
         if seen.deleted is None:
             raise BeatenError(f"reference {name!r} of realm {self.realm!r} is there already")
-        return self._settle(seen, recreated(seen, pointer, now=self.clock.now(), since=self._moves_since()))
+        return self._settle(seen, recreated(seen, pointer, since=self._moves_since()))
 
     def advance_reference(self, seen: Reference, pointer: ObjectId) -> Reference:
         """A commit on top. The outcome is the caller's to find out: UnknownOutcomeError is passed on."""
@@ -322,19 +333,30 @@ class RealmStore:
         )
         try:
             self._backend.create_reference(row)
-        except UnknownOutcomeError:
-            self._create_again(row)
+        except UnknownOutcomeError as unclear:
+            self._create_again(row, unclear)
         self._cache.put_reference(row)
         return row
 
-    def _create_again(self, row: ReferenceRow) -> None:
+    def _create_again(self, row: ReferenceRow, unclear: UnknownOutcomeError) -> None:
         """After an unclear answer: the version is an id of ours, so a row that carries it is ours."""
         try:
             self._backend.create_reference(row)
-        except BeatenError:
-            stored = self.find_row(row.name)
-            if stored is None or stored.version != row.version:
-                raise
+        except BeatenError as beaten:
+            stored = self._look_again(row.name, unclear)
+            if stored == row:
+                return
+            if stored is None or stored.created == row.created:
+                raise unclear from None  # perhaps ours, and changed by others since
+            raise beaten from None
+        except HeadwaterError as fault:
+            raise unclear from fault
+
+    def _look_again(self, name: str, unclear: UnknownOutcomeError) -> Reference | None:
+        try:
+            return self.find_row(name)
+        except HeadwaterError as fault:
+            raise unclear from fault
 
     def _settle(self, seen: Reference, new: Reference) -> Reference:
         """A swap that may be repeated after an unclear answer, because doing it twice would say the same."""
@@ -343,11 +365,15 @@ class RealmStore:
         except UnknownOutcomeError as unclear:
             try:
                 return self.swap(seen, new)
-            except BeatenError:
-                stored = self.find_row(seen.name)
-                if stored is not None and dataclasses.replace(stored, recent=new.recent) == new:
-                    return stored
+            except BeatenError as beaten:
+                stored = self._look_again(seen.name, unclear)
+                if stored == new:
+                    return new
+                if stored is not None and stored.version == new.version:
+                    raise beaten from None  # another took the version that ours would have had
                 raise unclear from None
+            except HeadwaterError as fault:
+                raise unclear from fault
 
     def _moves_since(self) -> Micros:
         """Moves before this are of no interest to any collector, however its clock differs from ours."""

@@ -44,7 +44,7 @@ def buried(seen: ReferenceRow, *, now: Micros) -> ReferenceRow:
     return dataclasses.replace(seen, version=seen.version + 1, deleted=now)
 
 
-def recreated(tombstone: ReferenceRow, pointer: ObjectId | None, *, now: Micros, since: Micros) -> ReferenceRow:
+def recreated(tombstone: ReferenceRow, pointer: ObjectId | None, *, since: Micros) -> ReferenceRow:
     """Alive again: version and recorded moves go on, and what the tombstone protected is one of them."""
     assert tombstone.deleted is not None
     return dataclasses.replace(

@@ -54,7 +54,7 @@ class Store:
 
     def after_fork(self) -> None:
         self.backend.after_fork()
-        self.cache.clear()
+        self.cache.after_fork()
         self._ids.forget()
 
     def __enter__(self) -> Store:
@@ -76,7 +76,7 @@ def open_store(url: str, *, settings: Settings | None = None, clock: Clock | Non
             f"store {shown!r}: unknown scheme {parts.scheme!r}; there are {', '.join(f'{s}://' for s in SCHEMES)}"
         )
     if parts.query or parts.fragment:
-        raise RefusedError(f"store {shown!r}: unknown options {parts.query or parts.fragment!r}; {parts.scheme}:// takes none")
+        raise RefusedError(f"store {shown!r}: {parts.scheme}:// takes no options")
     backend: Backend
     if parts.scheme == "sqlite":
         if parts.netloc or not parts.path.strip("/"):
@@ -96,7 +96,8 @@ def _without_password(url: str) -> str:
     if "@" in place:
         user, _, host = place.rpartition("@")
         place = f"{user.partition(':')[0]}:***@{host}"
-    return urlunsplit(parts._replace(netloc=place, query="")) if place != parts.netloc else url
+    is_plain = place == parts.netloc and not parts.query
+    return url if is_plain else urlunsplit(parts._replace(netloc=place, query="***" if parts.query else ""))
 
 
 _open_stores: weakref.WeakSet[Store] = weakref.WeakSet()

@@ -6,7 +6,7 @@ import sqlite3
 import struct
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -51,18 +51,33 @@ class SqliteBackend:
     def _begin(self) -> None:
         self._local = threading.local()
         self._lock = threading.Lock()
-        self._open: list[sqlite3.Connection] = []
+        self._open: list[tuple[threading.Thread, sqlite3.Connection]] = []
 
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            _use_write_ahead_log(connection)
-            connection.execute("PRAGMA synchronous = FULL")
+            connection = self._connect()
             self._local.connection = connection
             with self._lock:
-                self._open.append(connection)
+                self._close_those_of(lambda thread: not thread.is_alive())
+                self._open.append((threading.current_thread(), connection))
         return connection
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            _use_write_ahead_log(connection)
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _close_those_of(self, is_meant: Callable[[threading.Thread], bool]) -> None:
+        for thread, connection in self._open:
+            if is_meant(thread):
+                connection.close()
+        self._open = [entry for entry in self._open if not is_meant(entry[0])]
 
     def _set_up(self) -> None:
         with self._faults("set up"):
@@ -90,15 +105,16 @@ class SqliteBackend:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """One write transaction. Only a COMMIT that fails for another reason than a busy database leaves the outcome open."""
         connection = self._connection()
-        connection.execute("BEGIN IMMEDIATE")
         try:
+            connection.execute("BEGIN IMMEDIATE")
             yield connection
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:  # some faults roll back by themselves
+                connection.execute("ROLLBACK")
             raise
         try:
             connection.execute("COMMIT")
-        except sqlite3.OperationalError as fault:
+        except sqlite3.Error as fault:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
                 raise
@@ -190,14 +206,12 @@ class SqliteBackend:
         return deleted
 
     def after_fork(self) -> None:
-        _inherited.extend(self._open)
+        _inherited.extend(connection for _, connection in self._open)
         self._begin()
 
     def close(self) -> None:
         with self._lock:
-            for connection in self._open:
-                connection.close()
-            self._open.clear()
+            self._close_those_of(lambda _: True)
             self._local = threading.local()
 
 
