@@ -43,7 +43,9 @@ def hash_credentials(credentials: Credentials) -> CredentialsHash:
     """The salted hash of credentials; another salt, and so another hash, with every call."""
     salt = secrets.token_bytes(16)
     digest = _digest(credentials.client_secret, salt=salt, cost=_COST, block=_BLOCK, parallel=_PARALLEL)
-    return CredentialsHash(client_id=credentials.client_id, salt=salt, digest=digest)
+    return CredentialsHash(
+        client_id=credentials.client_id, salt=salt, digest=digest, cost=_COST, block=_BLOCK, parallel=_PARALLEL
+    )
 
 
 def verify(stored: CredentialsHash, credentials: Credentials) -> bool:

@@ -1,0 +1,183 @@
+"""A pass that is killed at any call of the database: the next one, in a new process, ends where an undisturbed one would have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from headwater import Settings, Store, open_store
+from headwater.catalogs import Catalogs, ImportSpec
+from headwater.clock import FakeClock
+from headwater.realms import Credentials, Manager, Realms, RealmState, find_root, verify
+from headwater.reconcile import CONFIRM_PURGE, DELETE, RUN_NOW, CatalogManifest, FileCredentials, Manifest, RealmManifest, reconcile
+from headwater.store import Backend, FaultyBackend
+from headwater.tasks import LeaseWatch, Tasks, TaskState
+
+MakeRealm = Callable[..., RealmManifest]
+MakeCatalog = Callable[..., CatalogManifest]
+
+
+class KilledError(BaseException):
+    """Stands for SIGKILL: nothing catches it."""
+
+
+class Process:
+    """A process that reconciles, on a store that outlives it. It can be killed at its n-th call of the database."""
+
+    def __init__(self, settings: Settings, clock: FakeClock, sink: FileCredentials, *, backend: Backend | None = None) -> None:
+        self.backend = FaultyBackend(backend or open_store("memory://").backend)
+        self.clock = clock
+        self._settings = settings
+        self._sink = sink
+
+    def beside(self) -> Process:
+        """Another process on the same database."""
+        return Process(self._settings, self.clock, self._sink, backend=self.backend.backend)
+
+    @property
+    def store(self) -> Store:
+        return Store(self.backend, url="memory://", settings=self._settings, clock=self.clock)
+
+    def run(self, manifests: Sequence[Manifest], *, killed_at: int | None = None) -> bool:
+        """One pass in a new process; whether it came to its end."""
+        if killed_at is not None:
+            self.backend.intervene("*", _kill, at=killed_at)
+        try:
+            reconcile(self.store, manifests, credentials=self._sink, manager=Manager(cluster="here"))
+        except KilledError:
+            return False
+        finally:
+            self.backend.heal()
+        return True
+
+    def purge(self) -> None:
+        """What a worker does when there is a purge to be done."""
+        tasks = Tasks(self.store)
+        for task in tasks.list(kind="purge", state=TaskState.WAITING):
+            claim = tasks.claim(task.id, "worker", LeaseWatch(self.clock, 60))
+            realm = Realms(self.store).find("acme")
+            if realm is not None and realm.state is RealmState.PURGING:
+                while self.backend.delete_realm(realm.key, 1000):
+                    pass
+                Realms(self.store).move(realm, RealmState.PURGED)
+            if claim is not None:
+                claim.finish({})
+
+
+def _kill() -> None:
+    raise KilledError
+
+
+@pytest.fixture(autouse=True)
+def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headwater.realms.credentials._COST", 16)
+
+
+@pytest.fixture
+def make_process(settings: Settings, clock: FakeClock, sink: FileCredentials) -> Callable[[], Process]:
+    def make() -> Process:
+        sink.remove("acme")
+        return Process(settings, clock, sink)
+
+    return make
+
+
+def kept(sink: FileCredentials) -> Credentials:
+    content = json.loads((sink.folder / "acme.json").read_text())
+    return Credentials(content["clientId"], content["clientSecret"])
+
+
+def until_it_lives(run: Callable[[int], bool]) -> int:
+    """Kill it at its first call, its second one, and so on; returns how many calls it makes when it is left alone."""
+    killed = 0
+    while not run(killed + 1):
+        killed += 1
+    return killed
+
+
+def test_a_killed_start_converges_with_one_set_of_credentials(
+    make_process: Callable[[], Process],
+    make_realm: MakeRealm,
+    make_catalog: MakeCatalog,
+    initial_import: ImportSpec,
+    sink: FileCredentials,
+) -> None:
+    manifests = (make_realm({RUN_NOW: "gc"}), make_catalog(imports=(initial_import,)))
+
+    def run(killed_at: int) -> bool:
+        process = make_process()
+        lived = process.run(manifests, killed_at=killed_at)
+        assert process.run(manifests)
+        assert_is_complete(process.store, sink)
+        return lived
+
+    assert until_it_lives(run) > 50
+
+
+def assert_is_complete(store: Store, sink: FileCredentials) -> None:
+    realms = Realms(store)
+    root = find_root(realms, "acme")
+    assert realms.read("acme").state is RealmState.ACTIVE
+    assert root is not None
+    assert verify(root.credentials, kept(sink))
+    assert Catalogs(realms.open("acme")).open("lake").branches()[0].name == "main"
+    assert sorted((task.value.kind, task.value.state) for task in Tasks(store).list()) == [("gc", "WAITING"), ("import", "WAITING")]
+
+
+@pytest.mark.parametrize("stage", ["made inactive", "made to purge", "deleted"])
+def test_a_killed_purge_converges(
+    stage: str, make_process: Callable[[], Process], make_realm: MakeRealm, sink: FileCredentials
+) -> None:
+    going = make_realm({DELETE: "true", CONFIRM_PURGE: "acme"}, deletion_policy="Purge", purge_hold_seconds=5.0)
+
+    def run(killed_at: int) -> bool:
+        process, lived = make_process(), True
+        process.run([make_realm()])
+        for step in ("made inactive", "made to purge", "deleted"):
+            if step == stage:
+                lived = process.run([going], killed_at=killed_at)
+            assert process.run([going])
+            process.clock.advance(6)
+            process.purge()
+        assert Realms(process.store).find("acme") is None
+        assert not (sink.folder / "acme.json").exists()
+        return lived
+
+    assert until_it_lives(run) > 5
+
+
+def test_a_killed_deletion_of_a_catalog_converges(
+    make_process: Callable[[], Process], make_realm: MakeRealm, make_catalog: MakeCatalog, initial_import: ImportSpec
+) -> None:
+    going = make_catalog({DELETE: "true", CONFIRM_PURGE: "acme/lake"}, deletion_policy="Purge", imports=(initial_import,))
+
+    def run(killed_at: int) -> bool:
+        process = make_process()
+        process.run([make_realm(), make_catalog(imports=(initial_import,))])
+        lived = process.run([going], killed_at=killed_at)
+        assert process.run([going])
+        assert Catalogs(Realms(process.store).open("acme")).list() == []
+        assert [task.value.state for task in Tasks(process.store).list(kind="import")] == [TaskState.CANCELLED]
+        return lived
+
+    assert until_it_lives(run) > 10
+
+
+def test_two_processes_that_start_a_realm_together_end_with_one_set_of_credentials(
+    make_process: Callable[[], Process], make_realm: MakeRealm, sink: FileCredentials
+) -> None:
+    for at in range(1, 60):
+        process = make_process()
+        other = process.beside()
+        process.backend.intervene("*", lambda: assert_run(other, make_realm()), at=at)
+        assert process.run([make_realm()])
+
+        root = find_root(Realms(process.store), "acme")
+        assert root is not None
+        assert verify(root.credentials, kept(sink))
+
+
+def assert_run(process: Process, manifest: RealmManifest) -> None:
+    assert process.run([manifest])
