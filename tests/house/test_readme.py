@@ -1,0 +1,51 @@
+"""What the README shows can be typed as it stands there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from headwater.cli import Session, main
+from headwater.reconcile import load_manifests
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+COMMANDS = [line.partition("#")[0].strip() for line in re.findall(r"^headwater .+$", README, re.MULTILINE)]
+MAKE_WORDS = re.findall(r"^make (\w+)", README, re.MULTILINE)
+
+
+def parse(line: str) -> None:
+    """Go down the command tree and parse the options and arguments, without running anything."""
+    words = shlex.split(line)[1:]
+    command: click.Command = main
+    context = click.Context(main, info_name="headwater", obj=Session())
+    while isinstance(command, click.Group):
+        name = words.pop(0)
+        found = command.get_command(context, name)
+        assert found is not None, f"{line}: there is no {name}"
+        command = found
+        context = click.Context(command, info_name=name, parent=context) if isinstance(command, click.Group) else context
+    command.make_context(command.name, words, parent=context)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_in_the_readme_is_understood(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "manifests").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    parse(line)
+
+
+def test_the_manifests_in_the_readme_are_valid(tmp_path: Path) -> None:
+    (tmp_path / "readme.yaml").write_text(re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)[0], encoding="utf-8")
+
+    assert [manifest.subject for manifest in load_manifests(tmp_path)] == ["Realm acme", "Catalog lake"]
+
+
+def test_the_make_words_in_the_readme_are_there() -> None:
+    targets = re.findall(r"^(\w+):", (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert MAKE_WORDS and set(MAKE_WORDS) <= set(targets)
