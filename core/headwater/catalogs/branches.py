@@ -24,6 +24,7 @@ from headwater.catalogs.names import (
     checked_name,
     content_reference,
     listed_names,
+    name_key,
     own_reference,
 )
 from headwater.clock import Micros
@@ -91,12 +92,13 @@ class Branches:
         self.list_name(kind, name)
         try:
             if target is None:
-                self._rows.create_reference(self.reference(kind, name))
+                made = self._rows.create_reference(self.reference(kind, name))
             else:
-                create_at(self._rows, self.reference(kind, name), target, among=among)
+                made = create_at(self._rows, self.reference(kind, name), target, among=among)
         except BeatenError as fault:
             raise ConflictError(f"{kind} {name!r} of catalog {self._catalog.name!r} was created by another just now") from fault
-        return self.read(kind, name)
+        self._check_listed(kind, name, made)
+        return _named(kind, name, made)
 
     def ensure(self, name: str) -> None:
         """Make an empty branch unless it is there."""
@@ -204,6 +206,15 @@ class Branches:
         for taken in NameKind:
             if self._find_row(taken, name) is not None:
                 raise ConflictError(f"cannot create {kind} {name!r}: catalog {self._catalog.name!r} has a {taken} of this name")
+
+    def _check_listed(self, kind: NameKind, name: str, made: Reference) -> None:
+        """A process that stood still for a grace between the listing and the row has made what no collector sees: take it back."""
+        names = head(self._rows, own_reference(self._catalog.id, OwnPart.REFS), fresh=True)
+        if names is not None and name_key(kind, name) in names.index(NAMES):
+            return
+        self.list_name(kind, name)
+        self._rows.delete_reference(made)
+        raise UnavailableError(f"{kind} {name!r} of catalog {self._catalog.name!r} took too long to create: try again")
 
     def _check_active(self) -> None:
         now = find_definition(self._rows, catalog_id=self._catalog.id)

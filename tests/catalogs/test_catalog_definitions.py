@@ -1,0 +1,188 @@
+"""Catalogs are made, changed and deleted in steps that may be repeated."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.catalogs import Catalog, CatalogDefinition, Catalogs, CatalogState, ImportSpec, NameKind
+from headwater.catalogs.catalogs import CATALOG_ADMIN
+from headwater.catalogs.definitions import CatalogGrants, CatalogRole
+from headwater.catalogs.names import OwnPart, content_reference, own_reference
+from headwater.clock import FakeClock
+from headwater.commits import head
+from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError
+from headwater.store import RealmStore
+
+
+def make(catalogs: Catalogs, name: str = "lake") -> CatalogDefinition:
+    return catalogs.create(name, base_location="s3://lake/", properties={"a": "1"})
+
+
+def versions(rows: RealmStore) -> dict[str, int]:
+    return {row.name: row.version for row in rows.scan_references()}
+
+
+def test_a_new_catalog_is_found_by_its_name(catalogs: Catalogs) -> None:
+    made = make(catalogs)
+
+    assert catalogs.read("lake") == made
+    assert (made.state, made.base_location, made.default_branch) == (CatalogState.ACTIVE, "s3://lake/", "main")
+
+
+def test_a_new_catalog_has_its_references_and_an_empty_default_branch(catalogs: Catalogs, realm: RealmStore) -> None:
+    made = make(catalogs)
+
+    assert {row.name for row in realm.scan_references()} >= {
+        *(own_reference(made.id, part) for part in OwnPart),
+        content_reference(made.id, NameKind.BRANCH, "main"),
+    }
+    assert [(branch.name, branch.head) for branch in catalogs.open("lake").branches()] == [("main", None)]
+
+
+def test_a_new_catalog_has_a_role_for_its_admin(catalogs: Catalogs, realm: RealmStore) -> None:
+    made = make(catalogs)
+
+    for part, cls in ((OwnPart.ROLES, CatalogRole), (OwnPart.GRANTS, CatalogGrants)):
+        found = head(realm, own_reference(made.id, part))
+        value = found.index("by-name").get(CATALOG_ADMIN.encode()) if found else None
+        assert value is not None
+        assert value.object_id is not None
+        assert isinstance(realm.read(value.object_id, cls), cls)
+
+
+def test_making_a_catalog_again_changes_nothing(catalogs: Catalogs, realm: RealmStore, clock: FakeClock) -> None:
+    made, before = make(catalogs), versions(realm)
+    clock.advance(10)
+
+    assert make(catalogs) == made
+    assert versions(realm) == before
+
+
+def test_a_catalog_that_is_there_with_other_fields_is_a_conflict(catalogs: Catalogs) -> None:
+    make(catalogs)
+
+    with pytest.raises(ConflictError, match="another base_location"):
+        catalogs.create("lake", base_location="s3://other/")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"base_location": "lake"}, {"base_location": "s3://a/../b"}, {"base_location": "s3://a", "default_branch": "a b"}],
+)
+def test_bad_fields_are_refused_before_anything_is_written(catalogs: Catalogs, fields: dict[str, str]) -> None:
+    with pytest.raises(RefusedError):
+        catalogs.create("lake", **fields)  # type: ignore[arg-type]
+
+    assert catalogs.list() == []
+
+
+def test_a_realm_without_a_list_of_catalogs_is_an_error(rows: RealmStore) -> None:
+    with pytest.raises(MissingError, match="not bootstrapped"):
+        Catalogs(rows).list()
+
+
+def test_an_update_replaces_fields(catalogs: Catalogs, clock: FakeClock) -> None:
+    made = make(catalogs)
+    clock.advance(1)
+    spec = ImportSpec(name="initial", locations=("s3://lake/old",))
+    changed = catalogs.update(made, imports=(spec,), imported={"initial": spec.digest()})
+
+    assert catalogs.read("lake") == changed
+    assert (changed.imports, changed.imported, changed.properties) == ((spec,), {"initial": spec.digest()}, {"a": "1"})
+    assert changed.updated > made.updated
+
+
+def test_an_update_that_differs_in_nothing_writes_nothing(catalogs: Catalogs, realm: RealmStore) -> None:
+    made, before = make(catalogs), versions(realm)
+
+    assert catalogs.update(made, properties={"a": "1"}) == made
+    assert versions(realm) == before
+
+
+def test_an_update_of_what_changed_is_beaten(catalogs: Catalogs) -> None:
+    made = make(catalogs)
+    catalogs.update(made, properties={"a": "2"})
+
+    with pytest.raises(BeatenError):
+        catalogs.update(made, properties={"a": "3"})
+
+
+def test_only_a_branch_that_is_there_becomes_the_default(catalogs: Catalogs) -> None:
+    made = make(catalogs)
+
+    with pytest.raises(RefusedError, match="no branch 'dev'"):
+        catalogs.update(made, default_branch="dev")
+
+
+def test_a_deleted_catalog_is_not_listed_and_its_branches_are_tombstones(catalogs: Catalogs, realm: RealmStore) -> None:
+    made = make(catalogs)
+    deleted = catalogs.delete("lake")
+
+    assert (catalogs.list(), catalogs.find("lake"), deleted.state) == ([], None, CatalogState.DELETED)
+    tombstone = realm.find_row(content_reference(made.id, NameKind.BRANCH, "main"))
+    assert tombstone is not None
+    assert tombstone.deleted is not None
+
+
+def test_a_deleted_catalog_takes_no_commits_and_no_branches(catalog: Catalog, catalogs: Catalogs) -> None:
+    catalogs.delete("lake")
+
+    with pytest.raises(MissingError):
+        catalog.create_branch("dev")
+
+
+def test_a_protected_catalog_is_not_deleted(catalogs: Catalogs) -> None:
+    catalogs.update(make(catalogs), deletion_protection=True)
+
+    with pytest.raises(RefusedError, match="protected"):
+        catalogs.delete("lake")
+
+
+def test_deleting_a_catalog_again_goes_on_where_it_was(catalogs: Catalogs) -> None:
+    make(catalogs)
+
+    assert catalogs.delete("lake") == catalogs.delete("lake")
+
+
+def test_deleting_what_never_was_is_an_error(catalogs: Catalogs) -> None:
+    with pytest.raises(MissingError):
+        catalogs.delete("lake")
+
+
+def test_a_catalog_of_the_same_name_is_another_one(catalogs: Catalogs) -> None:
+    old = make(catalogs)
+    catalogs.delete("lake")
+
+    assert make(catalogs).id != old.id
+    assert [branch.head for branch in catalogs.open("lake").branches()] == [None]
+
+
+def test_a_deleted_catalog_is_not_completed(catalogs: Catalogs) -> None:
+    made = make(catalogs)
+    catalogs.delete("lake")
+
+    with pytest.raises(RefusedError, match="was deleted"):
+        catalogs.complete(made)
+
+
+def test_what_an_interrupted_deletion_left_is_finished(catalogs: Catalogs, realm: RealmStore) -> None:
+    made = make(catalogs)
+    catalogs.delete("lake")
+    realm.create_reference(content_reference(made.id, NameKind.BRANCH, "main"))
+
+    assert catalogs.finish_deletions() == 1
+    assert realm.find_reference(content_reference(made.id, NameKind.BRANCH, "main"), fresh=True) is None
+
+
+def test_catalogs_are_listed_by_name(catalogs: Catalogs) -> None:
+    for name in ("b", "a", "c"):
+        make(catalogs, name)
+
+    assert [definition.name for definition in catalogs.list()] == ["a", "b", "c"]
+
+
+def test_equal_imports_have_equal_digests() -> None:
+    one = ImportSpec(name="a", locations=("s3://x",))
+
+    assert one.digest() == ImportSpec(name="a", locations=("s3://x",), exclude=()).digest()
+    assert one.digest() != ImportSpec(name="a", locations=("s3://y",)).digest()

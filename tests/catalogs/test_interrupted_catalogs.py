@@ -1,0 +1,113 @@
+"""A process that ends between any two calls of the database leaves nothing that the next one cannot complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from headwater import Settings, Store, open_store
+from headwater.catalogs import CATALOGS, Catalogs, NameKind, reference_names, release_name
+from headwater.catalogs.names import OwnPart, content_reference, own_reference
+from headwater.clock import FakeClock, Micros
+from headwater.commits import ensure_reference, head
+from headwater.errors import UnavailableError
+from headwater.store import FaultyBackend, RealmId, RealmKey, RealmStore
+
+
+class ProcessEnded(BaseException):
+    """Goes through everything, like a SIGKILL."""
+
+
+@pytest.fixture
+def faults(clock: FakeClock, settings: Settings) -> Iterator[FaultyBackend]:
+    with open_store("memory://", settings=settings, clock=clock) as opened:
+        yield FaultyBackend(opened.backend)
+
+
+@pytest.fixture
+def faulty_store(faults: FaultyBackend, clock: FakeClock, settings: Settings) -> Iterator[Store]:
+    with Store(faults, url="memory://", settings=settings, clock=clock) as opened:
+        opened.new_id()
+        yield opened
+
+
+def fresh_realm(store: Store) -> RealmStore:
+    rows = store.rows(RealmId("acme"), RealmKey(store.new_id()))
+    ensure_reference(rows, CATALOGS)
+    return rows
+
+
+def end_process_at(faults: FaultyBackend, call: int) -> None:
+    faults.fail("*", at=call, times=1_000_000, fault=ProcessEnded())  # type: ignore[arg-type]
+
+
+def is_finished(faults: FaultyBackend, call: int, rows: RealmStore, *, deletes: bool) -> bool:
+    """Make (or delete) a catalog in a process that ends at its n-th call; whether it came to its end before."""
+    catalogs = Catalogs(rows)
+    end_process_at(faults, call)
+    try:
+        if deletes:
+            catalogs.delete("lake")
+        else:
+            catalogs.create("lake", base_location="s3://lake/")
+    except ProcessEnded:
+        return False
+    finally:
+        faults.heal()
+        rows.store.cache.clear()
+    return True
+
+
+def test_making_a_catalog_is_completed_wherever_it_was_interrupted(faulty_store: Store, faults: FaultyBackend) -> None:
+    for call in count(1):
+        rows = fresh_realm(faulty_store)
+        done = is_finished(faults, call, rows, deletes=False)
+        made = Catalogs(rows).create("lake", base_location="s3://lake/")
+
+        assert [definition.id for definition in Catalogs(rows).list()] == [made.id]
+        assert {row.name for row in rows.scan_references()} == {CATALOGS, *(entry.name for entry in reference_names(rows))}
+        assert head(rows, own_reference(made.id, OwnPart.GRANTS)) is not None
+        assert rows.find_reference(content_reference(made.id, NameKind.BRANCH, "main")) is not None
+        if done:
+            break
+
+
+def test_no_row_of_an_interrupted_catalog_is_hidden_from_the_collector(faulty_store: Store, faults: FaultyBackend) -> None:
+    for call in count(1):
+        rows = fresh_realm(faulty_store)
+        done = is_finished(faults, call, rows, deletes=False)
+
+        assert {row.name for row in rows.scan_references()} <= {CATALOGS, *(entry.name for entry in reference_names(rows))}
+        if done:
+            break
+
+
+def test_a_branch_that_took_longer_than_its_listing_lasts_is_taken_back(faulty_store: Store, faults: FaultyBackend) -> None:
+    rows = fresh_realm(faulty_store)
+    definition = Catalogs(rows).create("lake", base_location="s3://lake/")
+    name = content_reference(definition.id, NameKind.BRANCH, "dev")
+    faults.intervene("create_reference", lambda: assert_released(rows, name))
+
+    with pytest.raises(UnavailableError, match="took too long"):
+        Catalogs(rows).open("lake").create_branch("dev")
+    assert rows.find_reference(name, fresh=True) is None
+    assert name in [entry.name for entry in reference_names(rows)]
+
+
+def assert_released(rows: RealmStore, name: str) -> None:
+    assert release_name(rows, name, older_than=Micros(2**62))
+
+
+def test_a_deletion_is_finished_wherever_it_was_interrupted(faulty_store: Store, faults: FaultyBackend) -> None:
+    for call in count(1):
+        rows = fresh_realm(faulty_store)
+        made = Catalogs(rows).create("lake", base_location="s3://lake/")
+        done = is_finished(faults, call, rows, deletes=True)
+        Catalogs(rows).delete("lake")
+
+        assert Catalogs(rows).list() == []
+        assert rows.find_reference(content_reference(made.id, NameKind.BRANCH, "main"), fresh=True) is None
+        if done:
+            break
