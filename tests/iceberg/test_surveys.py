@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined, Rule, Scope, survey_in_process
-from headwater.errors import MissingError, RefusedError
+from headwater.errors import MissingError, RefusedError, UnavailableError
 
 OTHER = "11111111-03fe-4693-9a96-a0705ddf69c1"
 MakeTable = Callable[..., Path]
@@ -136,6 +136,26 @@ def test_a_file_that_goes_away_while_it_is_read_is_quarantined(tmp_path: Path, m
 
     (outcome,) = survey_in_process(Scope.of([str(tmp_path)], allowed=[str(tmp_path)]), progress=vanish)
     assert code_of(outcome) is QuarantineCode.VANISHED
+
+
+def test_a_folder_that_cannot_be_listed_stops_the_survey(tmp_path: Path) -> None:
+    import fsspec
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Guarded(MemoryFileSystem):
+        protocol = "guarded"
+        cachable = False
+
+        def ls(self, path: str, detail: bool = True, **options: object) -> list[object]:
+            if path.endswith("secret"):
+                raise PermissionError(path)
+            return list(super().ls(path, detail=detail, **options))
+
+    fsspec.register_implementation("guarded", Guarded, clobber=True)
+    Guarded().pipe("/lake/sales/secret/metadata/v1.metadata.json", b"{}")
+
+    with pytest.raises(UnavailableError, match="secret"):
+        survey_in_process(Scope.of(["guarded://lake"], allowed=[]))
 
 
 def test_other_file_systems_are_read_alike(tmp_path: Path, make_table: MakeTable) -> None:

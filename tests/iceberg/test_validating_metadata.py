@@ -90,6 +90,7 @@ def test_each_required_field_is_missed(document: Document, field: str) -> None:
 
 
 INVALID = {
+    "a uuid that is none": {"table-uuid": "orders"},
     "no version": {"format-version": None},
     "a version in words": {"format-version": "2"},
     "a truth as version": {"format-version": True},

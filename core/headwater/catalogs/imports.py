@@ -22,7 +22,7 @@ from headwater.catalogs.import_reports import ImportReport
 from headwater.catalogs.keys import ContentKey
 from headwater.catalogs.operations import Put
 from headwater.commits import Head
-from headwater.errors import ConflictError
+from headwater.errors import ConflictError, RefusedError
 from headwater.store import id_text
 
 __all__ = ["ImportOptions", "import_tables", "scope_of"]
@@ -214,13 +214,19 @@ class _Importer:
         """The hash of the batch's commit; empty when nothing was written."""
         if self._options.dry_run or not candidates:
             return ""
-        done = self._catalog.commit(
-            None,
-            [*(Put(key, Namespace()) for key in namespaces), *(candidate.put() for candidate in candidates)],
-            expected=head.id if head else None,
-            message=f"import {len(candidates)} tables",
-            properties={"import": self._options.name} if self._options.name else None,
-            content_ids={candidate.wanted.key: candidate.content_id for candidate in candidates if candidate.over is None},
-            fence=self._fence,
-        )
+        try:
+            done = self._catalog.commit(
+                None,
+                [*(Put(key, Namespace()) for key in namespaces), *(candidate.put() for candidate in candidates)],
+                expected=head.id if head else None,
+                message=f"import {len(candidates)} tables",
+                properties={"import": self._options.name} if self._options.name else None,
+                content_ids={candidate.wanted.key: candidate.content_id for candidate in candidates if candidate.over is None},
+                fence=self._fence,
+            )
+        except RefusedError as refused:
+            # an empty branch cannot be named as expected, so that another's first commit shows as an unsound request
+            if head is None and self._catalog.resolve() is not None:
+                raise ConflictError(f"another made the first commit of the branch: {refused}") from refused
+            raise
         return id_text(done.commit_id) if done.changed and done.commit_id is not None else ""

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import fsspec
+from fsspec.asyn import AsyncFileSystem
 
 from headwater.catalogs.iceberg.documents import MAX_BYTES
 from headwater.catalogs.iceberg.grouping import File
@@ -15,6 +16,8 @@ from headwater.catalogs.iceberg.outcomes import QuarantineCode, UnfitError
 from headwater.errors import MissingError, RefusedError, UnavailableError
 
 __all__ = ["divide", "list_files", "read"]
+
+_GENERIC_FINDS = (fsspec.AbstractFileSystem.find, AsyncFileSystem._find)
 
 
 def divide(location: str) -> list[str]:
@@ -39,7 +42,7 @@ def list_files(folder: str) -> Iterator[File]:
     """Every file below a folder, in no order, always from the storage and never from a cache."""
     system, root = _open(folder)
     try:
-        listing = system.find(root, detail=True)
+        listing = system.find(root, detail=True, **_strictly(system))
     except OSError as fault:
         raise UnavailableError(f"cannot list {folder}: {fault}") from fault
     for name, info in listing.items():
@@ -74,6 +77,20 @@ def _open(location: str) -> tuple[Any, str]:
         raise RefusedError(f"no file system for {location}: {fault}") from fault
     system.invalidate_cache()
     return system, path
+
+
+def _strictly(system: Any) -> dict[str, Any]:
+    """Options that keep fsspec's own walk from passing over folders that it cannot list: a table must not seem to be gone.
+
+    File systems with a listing of their own (S3, GCS, ABFS) raise by themselves, and hand options on to their storage.
+    """
+    find = getattr(type(system), "_find", None) or type(system).find
+    return {"on_error": _raise_unless_gone} if find in _GENERIC_FINDS else {}
+
+
+def _raise_unless_gone(fault: OSError) -> None:
+    if not isinstance(fault, FileNotFoundError):
+        raise fault
 
 
 def _uri(base: str, root: str, name: str) -> str:

@@ -1,0 +1,66 @@
+"""A realm with one empty catalog, and tables as a survey finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import NAMESPACE_URL, uuid5
+
+import pytest
+
+from headwater.catalogs import CATALOGS, CLAIMS, Catalog, Catalogs, Claims
+from headwater.catalogs.iceberg import Found, Rule
+from headwater.commits import ensure_reference
+from headwater.store import RealmStore
+
+MakeFound = Callable[..., Found]
+
+
+@pytest.fixture
+def realm(rows: RealmStore) -> RealmStore:
+    for name in (CATALOGS, CLAIMS):
+        ensure_reference(rows, name)
+    return rows
+
+
+@pytest.fixture
+def claims(realm: RealmStore) -> Claims:
+    return Claims(realm)
+
+
+@pytest.fixture
+def make_catalog(realm: RealmStore) -> Callable[[str], Catalog]:
+    def make(name: str) -> Catalog:
+        Catalogs(realm).create(name, base_location="s3://lake/")
+        return Catalogs(realm).open(name)
+
+    return make
+
+
+@pytest.fixture
+def catalog(make_catalog: Callable[[str], Catalog]) -> Catalog:
+    return make_catalog("lake")
+
+
+@pytest.fixture
+def make_found() -> MakeFound:
+    """A sound table: ``make_found("sales.orders", version=2)`` grew out of version 1."""
+
+    def make(name: str, *, version: int = 1, place: str = "s3://lake/wh", uuid: str | None = "") -> Found:
+        key = tuple(name.split("."))
+        directory = "/".join([place, *key])
+        return Found(
+            directory=directory,
+            key=key,
+            metadata_location=f"{directory}/metadata/v{version}.metadata.json",
+            uuid=str(uuid5(NAMESPACE_URL, directory)) if uuid == "" else uuid,
+            format_version=2,
+            snapshot_id=version,
+            schema_id=0,
+            spec_id=0,
+            sort_order_id=0,
+            log=tuple(f"{directory}/metadata/v{before}.metadata.json" for before in range(1, version)),
+            rule=Rule.HIGHEST_NUMBER,
+            evidence=(f"{version} metadata files",),
+        )
+
+    return make

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from headwater.catalogs import ContentKey, ContentType, DeltaLakeTable, IcebergTable, Namespace
+from headwater.catalogs.iceberg import Found, QuarantineCode, Quarantined
+from headwater.catalogs.import_plans import ImportPlan, check_keys, missing_namespaces, plan_import
+
+MakeFound = Callable[..., Found]
+ORDERS = ContentKey.of("sales", "orders")
+
+
+@pytest.fixture
+def plan(make_found: MakeFound) -> Callable[..., ImportPlan]:
+    """Plans sales.orders, by default at version 2, against what is there."""
+
+    def make(present: dict[ContentKey, Any], *, is_sync: bool = False, **table: Any) -> ImportPlan:
+        wanted, refused = check_keys([make_found("sales.orders", **{"version": 2, **table})])
+        assert not refused
+        return plan_import(wanted, present, is_sync=is_sync)
+
+    return make
+
+
+@pytest.fixture
+def make_there(make_found: MakeFound) -> Callable[..., IcebergTable]:
+    """What the catalog has after sales.orders was imported."""
+
+    def make(**table: Any) -> IcebergTable:
+        (wanted,), _ = check_keys([make_found("sales.orders", **table)])
+        content = wanted.content()
+        return IcebergTable(id=uuid4(), metadata_location=content.metadata_location, table_uuid=content.table_uuid)
+
+    return make
+
+
+MakeThere = Callable[..., IcebergTable]
+Plan = Callable[..., ImportPlan]
+
+
+def code_of(plan: ImportPlan) -> QuarantineCode:
+    assert not (plan.new or plan.forward or plan.unchanged)
+    (row,) = plan.quarantined
+    return row.code
+
+
+def test_an_absent_table_is_new(plan: Plan) -> None:
+    (wanted,) = plan({}).new
+
+    assert wanted.key == ORDERS
+    assert wanted.content().snapshot_id == 2
+
+
+def test_a_table_without_snapshots_has_minus_one(make_found: MakeFound) -> None:
+    import msgspec
+
+    (wanted,), _ = check_keys([msgspec.structs.replace(make_found("t"), snapshot_id=None)])
+
+    assert wanted.content().snapshot_id == -1
+
+
+def test_a_table_with_the_same_metadata_is_unchanged(plan: Plan, make_there: MakeThere) -> None:
+    assert len(plan({ORDERS: make_there(version=2)}).unchanged) == 1
+
+
+def test_another_spelling_of_the_same_place_is_unchanged(plan: Plan, make_there: MakeThere) -> None:
+    assert len(plan({ORDERS: make_there(version=2, place="s3a://lake/wh")}).unchanged) == 1
+
+
+def test_an_import_done_once_only_reports_a_difference(plan: Plan, make_there: MakeThere) -> None:
+    assert code_of(plan({ORDERS: make_there(version=1)})) is QuarantineCode.DIFFERS
+
+
+def test_a_sync_moves_a_table_to_what_grew_out_of_it(plan: Plan, make_there: MakeThere) -> None:
+    there = make_there(version=1)
+
+    ((wanted, over),) = plan({ORDERS: there}, is_sync=True).forward
+
+    assert (wanted.table.snapshot_id, over) == (2, there)
+
+
+def test_a_sync_never_moves_back(plan: Plan, make_there: MakeThere) -> None:
+    assert code_of(plan({ORDERS: make_there(version=3)}, is_sync=True)) is QuarantineCode.NOT_FORWARD
+
+
+def test_a_sync_never_puts_one_table_over_another(plan: Plan, make_there: MakeThere) -> None:
+    there = make_there(version=1, uuid=str(uuid4()))
+
+    assert code_of(plan({ORDERS: there}, is_sync=True)) is QuarantineCode.NOT_FORWARD
+
+
+@pytest.mark.parametrize(
+    "present", [{ORDERS: Namespace()}, {ORDERS: DeltaLakeTable()}, {ContentKey.of("sales"): DeltaLakeTable()}]
+)
+def test_a_key_that_something_else_has_is_taken(plan: Plan, present: dict[ContentKey, Any]) -> None:
+    assert code_of(plan(present)) is QuarantineCode.KEY_TAKEN
+    assert any(kind.name in plan(present).quarantined[0].message for kind in ContentType)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("a\x07.t", QuarantineCode.BAD_KEY),
+        (".".join("x" * 21), QuarantineCode.BAD_KEY),
+        ("x" * 480, QuarantineCode.BAD_LOCATION),
+    ],
+)
+def test_a_folder_that_gives_no_key_is_quarantined(make_found: MakeFound, name: str, code: QuarantineCode) -> None:
+    wanted, refused = check_keys([make_found(name, place="s3://lake/a-long-place-to-be-in")])
+
+    assert (wanted, [row.code for row in refused]) == ([], [code])
+
+
+def test_a_table_cannot_be_the_namespace_of_another(make_found: MakeFound) -> None:
+    wanted, refused = check_keys([make_found("sales.orders"), make_found("sales", place="s3://lake/other")])
+
+    assert [str(one.key) for one in wanted] == ["sales"]
+    assert [row.code for row in refused] == [QuarantineCode.KEY_TAKEN]
+
+
+def test_what_a_survey_quarantined_stays_so(make_found: MakeFound) -> None:
+    row = Quarantined(directory="s3://lake/t", key=("t",), code=QuarantineCode.CORRUPT, message="broken")
+
+    assert check_keys([row]) == ([], [row])
+
+
+def test_only_namespaces_that_are_missing_are_made() -> None:
+    keys = [ContentKey.of("a", "b", "t"), ContentKey.of("a", "t")]
+
+    assert missing_namespaces(keys, {}) == [ContentKey.of("a"), ContentKey.of("a", "b")]
+    assert missing_namespaces(keys, {ContentKey.of("a"): Namespace()}) == [ContentKey.of("a", "b")]

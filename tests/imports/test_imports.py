@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headwater.catalogs import Catalog, Claims, ContentKey, ContentType, Delete, IcebergTable, Namespace, Put
+from headwater.catalogs.iceberg import Found, QuarantineCode, Quarantined
+from headwater.catalogs.import_reports import ImportReport
+from headwater.catalogs.imports import ImportOptions, import_tables
+from headwater.commits import head
+from headwater.errors import FencedError
+from headwater.store import RealmStore
+
+MakeFound = Callable[..., Found]
+Import = Callable[..., ImportReport]
+NAMES = [f"{namespace}.t{number}" for namespace in ("sales", "web.eu") for number in range(4)]
+
+
+class PowerCutError(Exception):
+    """The process ends here."""
+
+
+@pytest.fixture
+def run(catalog: Catalog, claims: Claims) -> Import:
+    def run(
+        *outcomes: Found | Quarantined, into: Catalog = catalog, fence: Callable[[], None] | None = None, **options: Any
+    ) -> ImportReport:
+        return import_tables(into, claims, outcomes, options=ImportOptions(**options), fence=fence)
+
+    return run
+
+
+@pytest.fixture
+def tables(make_found: MakeFound) -> list[Found]:
+    return [make_found(name) for name in NAMES]
+
+
+def names_in(catalog: Catalog) -> list[str]:
+    return [str(entry.key) for entry in catalog.entries().entries if entry.type == ContentType.ICEBERG_TABLE]
+
+
+def codes(report: ImportReport) -> dict[str, int]:
+    return report.codes()
+
+
+def state(catalog: Catalog, realm: RealmStore) -> tuple[Any, ...]:
+    """Heads of everything that an import may write."""
+    claimed, content = head(realm, "claims", fresh=True), catalog.resolve()
+    return (claimed and claimed.id, content and content.id)
+
+
+def test_tables_arrive_with_their_namespaces(run: Import, catalog: Catalog, tables: list[Found]) -> None:
+    report = run(*tables)
+
+    assert names_in(catalog) == NAMES
+    assert (report.imported, report.namespaces, len(report.commits)) == (8, 3, 1)
+    assert isinstance(catalog.get(None, ContentKey.of("web", "eu")), Namespace)
+
+
+def test_a_table_arrives_with_all_that_the_survey_found(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
+    found = make_found("sales.orders", version=3)
+
+    run(found)
+
+    table = catalog.get(None, ContentKey.of("sales", "orders"))
+    assert isinstance(table, IcebergTable)
+    assert (table.metadata_location, table.snapshot_id, table.table_uuid) == (found.metadata_location, 3, found.uuid)
+
+
+def test_an_import_run_again_writes_nothing(run: Import, catalog: Catalog, realm: RealmStore, tables: list[Found]) -> None:
+    run(*tables)
+    before = state(catalog, realm)
+
+    report = run(*tables)
+
+    assert state(catalog, realm) == before
+    assert (report.imported, report.unchanged, report.commits) == (0, 8, ())
+
+
+def test_commits_are_of_bounded_size(run: Import, catalog: Catalog, tables: list[Found]) -> None:
+    report = run(*tables, batch=3)
+
+    assert len(report.commits) == 3
+    assert [entry.hash for entry in catalog.log(oldest_first=True)] == list(report.commits)
+
+
+@pytest.mark.parametrize("allowed", range(7))
+def test_an_import_cut_off_anywhere_ends_as_if_run_once(
+    run: Import, catalog: Catalog, claims: Claims, tables: list[Found], allowed: int
+) -> None:
+    left = iter(range(allowed))
+
+    def power() -> None:
+        if next(left, None) is None:
+            raise PowerCutError
+
+    if allowed < 6:  # three batches, each a commit of claims and one of content
+        with pytest.raises(PowerCutError):
+            run(*tables, batch=3, fence=power)
+    run(*tables, batch=3)
+
+    contents = {
+        str(entry.key): entry.content_id for entry in catalog.entries().entries if entry.type == ContentType.ICEBERG_TABLE
+    }
+    owners = {table.directory: claims.find_location(table.directory) for table in tables}
+    assert list(contents) == NAMES
+    assert {owner and owner.content_id for owner in owners.values()} == set(contents.values())
+    assert len(list(catalog.log())) == 3
+
+
+def test_a_dry_run_says_the_same_and_writes_nothing(
+    run: Import, catalog: Catalog, realm: RealmStore, tables: list[Found]
+) -> None:
+    before = state(catalog, realm)
+
+    planned = run(*tables, dry_run=True)
+    assert state(catalog, realm) == before
+    done = run(*tables)
+
+    assert (planned.imported, planned.namespaces, planned.codes()) == (done.imported, done.namespaces, done.codes())
+
+
+def test_a_fenced_import_commits_nothing_more(run: Import, catalog: Catalog, tables: list[Found]) -> None:
+    def fence() -> None:
+        raise FencedError("taken over")
+
+    with pytest.raises(FencedError):
+        run(*tables, fence=fence)
+
+    assert names_in(catalog) == []
+
+
+def test_a_sync_moves_forward_and_keeps_the_content_id(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
+    key = ContentKey.of("sales", "orders")
+    run(make_found("sales.orders", version=1))
+    before = catalog.get(None, key)
+
+    report = run(make_found("sales.orders", version=2), mode="sync")
+
+    after = catalog.get(None, key)
+    assert (report.updated, report.imported) == (1, 0)
+    assert before and after and before.id == after.id
+    assert isinstance(after, IcebergTable)
+    assert after.snapshot_id == 2
+
+
+def test_a_table_of_another_catalog_is_refused(
+    run: Import, make_catalog: Callable[[str], Catalog], make_found: MakeFound
+) -> None:
+    run(make_found("sales.orders"))
+
+    for dry_run in (True, False):
+        report = run(make_found("sales.orders"), into=make_catalog("other"), dry_run=dry_run)
+        assert codes(report) == {"Claimed": 1}
+
+
+def test_a_location_of_another_catalog_is_refused_without_a_uuid(
+    run: Import, make_catalog: Callable[[str], Catalog], make_found: MakeFound
+) -> None:
+    run(make_found("sales.orders", uuid=None))
+
+    report = run(make_found("sales.orders", uuid=None), into=make_catalog("other"))
+
+    assert codes(report) == {"Claimed": 1}
+
+
+def test_a_table_within_the_location_of_another_is_refused(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
+    run(make_found("sales.orders"))
+
+    report = run(make_found("inner", place="s3://lake/wh/sales/orders"), make_found("web.views"))
+
+    assert codes(report) == {"Claimed": 1}
+    assert names_in(catalog) == ["sales.orders", "web.views"]
+
+
+def test_a_refused_table_leaves_no_namespace(
+    run: Import, catalog: Catalog, make_catalog: Callable[[str], Catalog], make_found: MakeFound
+) -> None:
+    run(make_found("sales.orders"), into=make_catalog("other"))
+
+    report = run(make_found("sales.orders"))
+
+    assert (report.namespaces, catalog.count()) == (0, 0)
+
+
+def test_a_renamed_table_does_not_come_back_under_its_old_key(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
+    old, new = ContentKey.of("sales", "orders"), ContentKey.of("sales", "all_orders")
+    run(make_found("sales.orders"))
+    table = catalog.get(None, old)
+    assert table
+    catalog.commit(None, [Delete(old), Put(new, table)])
+
+    report = run(make_found("sales.orders"))
+
+    assert codes(report) == {"Claimed": 1}
+    assert "sales.all_orders" in report.quarantined[0].message
+
+
+def test_a_deleted_table_comes_back_by_an_import(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
+    run(make_found("sales.orders"))
+    catalog.commit(None, [Delete(ContentKey.of("sales", "orders"))])
+
+    assert run(make_found("sales.orders")).imported == 1
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_change_beside_the_import_is_planned_anew(
+    run: Import, catalog: Catalog, make_found: MakeFound, is_first: bool
+) -> None:
+    if not is_first:
+        catalog.commit(None, [Put(ContentKey.of("web"), Namespace())])
+    meddled: list[str] = []
+
+    def meddle() -> None:
+        if not meddled:
+            meddled.append("once")
+            catalog.commit(None, [Put(ContentKey.of("sales"), Namespace(properties={"by": "another"}))])
+
+    report = run(make_found("sales.orders"), fence=meddle)
+
+    assert (report.imported, report.namespaces) == (1, 0)
+    assert names_in(catalog) == ["sales.orders"]
+
+
+def test_every_table_of_a_survey_is_counted_once(run: Import, make_found: MakeFound, tables: list[Found]) -> None:
+    broken = Quarantined(directory="s3://lake/wh/x", key=("x",), code=QuarantineCode.CORRUPT, message="broken")
+    run(*tables[:3])
+
+    report = run(*random.sample([*tables, broken], 9))
+
+    assert (report.surveyed, report.imported, report.unchanged, codes(report)) == (9, 5, 3, {"Corrupt": 1})
+
+
+def test_an_outcome_lists_a_bounded_number_of_tables_and_their_total(run: Import) -> None:
+    rows = [
+        Quarantined(directory=f"s3://lake/{n}", key=(str(n),), code=QuarantineCode.CORRUPT, message="x") for n in range(150)
+    ]
+
+    outcome = run(*rows).outcome()
+
+    assert outcome["quarantined"]["total"] == 150
+    assert len(outcome["quarantined"]["shown"]) == 100
+    assert outcome["quarantined"]["codes"] == {"Corrupt": 150}
+
+
+def test_progress_counts_tables_batch_by_batch(catalog: Catalog, claims: Claims, tables: list[Found]) -> None:
+    seen: list[tuple[int, int, str]] = []
+
+    import_tables(catalog, claims, tables, options=ImportOptions(batch=3), progress=lambda *numbers: seen.append(numbers))
+
+    assert seen == [(3, 8, "tables"), (6, 8, "tables"), (8, 8, "tables")]

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import SCRIPT  # the nearest one
+from headwater.catalogs import CATALOGS, CLAIMS, Catalogs, Claims
+from headwater.catalogs.definitions import ImportSpec
+from headwater.catalogs.iceberg import Found, Outcome, Quarantined, Scope, survey_in_process
+from headwater.catalogs.imports import import_tables, scope_of
+from headwater.commits import ensure_reference
+from headwater.store import RealmStore
+
+
+@pytest.fixture
+def outcomes(warehouse: Path) -> list[Outcome]:
+    return survey_in_process(Scope.of([str(warehouse)], allowed=[str(warehouse)]))
+
+
+def make(directory: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(SCRIPT), str(directory)], check=False, capture_output=True, text=True)
+
+
+def test_eleven_of_its_twelve_tables_are_sound(outcomes: list[Outcome]) -> None:
+    assert len([outcome for outcome in outcomes if isinstance(outcome, Found)]) == 11
+
+
+def test_the_other_two_folders_are_quarantined_for_their_reasons(outcomes: list[Outcome]) -> None:
+    codes = {".".join(row.key): str(row.code) for row in outcomes if isinstance(row, Quarantined)}
+
+    assert codes == {"finance.ledger": "Corrupt", "finance.budget_2023": "NoMetadata"}
+
+
+def test_what_was_imported_can_be_opened_by_pyiceberg(outcomes: list[Outcome]) -> None:
+    from pyiceberg.table import StaticTable
+
+    found = next(outcome for outcome in outcomes if isinstance(outcome, Found))
+    snapshot = StaticTable.from_metadata(found.metadata_location).current_snapshot()
+
+    assert snapshot is not None
+    assert snapshot.snapshot_id == found.snapshot_id
+
+
+def test_a_catalog_takes_it_in_by_its_own_specification(warehouse: Path, rows: RealmStore) -> None:
+    for name in (CATALOGS, CLAIMS):
+        ensure_reference(rows, name)
+    definition = Catalogs(rows).create("lake", base_location=warehouse.as_uri())
+    scope = scope_of(definition, ImportSpec(name="initial", locations=(str(warehouse),), exclude=("web.*",)))
+
+    report = import_tables(Catalogs(rows).open("lake"), Claims(rows), survey_in_process(scope))
+
+    assert (report.imported, report.namespaces, report.codes()) == (7, 2, {"Corrupt": 1, "NoMetadata": 1})
+
+
+def test_it_is_made_anew_only_where_it_was_made_before(tmp_path: Path) -> None:
+    (tmp_path / "precious").touch()
+
+    assert make(tmp_path).returncode == 5
+    assert (tmp_path / "precious").exists()
+    assert make(tmp_path / "new").returncode == 0
+    assert make(tmp_path / "new").returncode == 0
