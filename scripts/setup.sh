@@ -29,17 +29,21 @@ make_environment() {
     if [ -x "$venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
         return
     fi
-    if ! is_suitable "$venv/bin/python" || ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
-        create_environment
-    fi
+    is_whole || create_environment
     say "installing Python packages into $venv (the first time takes some minutes)"
     "$venv/bin/python" -m pip install -qq --disable-pip-version-check -e '.[dev]' -c constraints.txt
     printf '%s' "$wanted" >"$stamp"
 }
 
-# Says everything that the environment depends on; an environment that was moved does not work, so its place belongs to it.
+# Says everything that the environment depends on, its place too: what was moved does not work any more.
 fingerprint() {
-    printf '%s:%s' "$PWD" "$(cat pyproject.toml constraints.txt scripts/setup.sh | cksum)"
+    printf '%s:%s' "$(pwd -P)" "$(cat pyproject.toml constraints.txt scripts/setup.sh | cksum)"
+}
+
+# Whether there is an environment that was made here and that packages can be installed into.
+is_whole() {
+    is_suitable "$venv/bin/python" && grep -qsF "$(pwd -P)/$venv" "$venv/bin/activate" &&
+        "$venv/bin/python" -m pip --version >/dev/null 2>&1
 }
 
 create_environment() {
