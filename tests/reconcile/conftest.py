@@ -11,7 +11,16 @@ import pytest
 from headwater import Store
 from headwater.catalogs import ImportSpec
 from headwater.realms import Manager
-from headwater.reconcile import CatalogManifest, CatalogSpec, FileCredentials, Metadata, Outcome, RealmManifest, RealmSpec, reconcile
+from headwater.reconcile import (
+    CatalogManifest,
+    CatalogSpec,
+    FileCredentials,
+    Metadata,
+    Outcome,
+    RealmManifest,
+    RealmSpec,
+    reconcile,
+)
 from headwater.store import RealmId
 
 MakeRealm = Callable[..., RealmManifest]
@@ -32,7 +41,9 @@ def make_realm() -> MakeRealm:
 def make_catalog() -> MakeCatalog:
     def make(annotations: dict[str, str] | None = None, **spec: Any) -> CatalogManifest:
         defaults: dict[str, Any] = {"realm": "acme", "realm_id": RealmId("acme"), "name": "lake", "base_location": "s3://lake/"}
-        return CatalogManifest(metadata=Metadata(name="lake", annotations=annotations or {}), spec=CatalogSpec(**(defaults | spec)))
+        return CatalogManifest(
+            metadata=Metadata(name="lake", annotations=annotations or {}), spec=CatalogSpec(**(defaults | spec))
+        )
 
     return make
 

@@ -188,7 +188,9 @@ def test_two_resources_that_both_adopt_a_realm_do_not_take_it_from_each_other_fo
     assert [refusal.reason for refusal in refused.refused] == ["ManagedByAnother"]
 
 
-def test_one_failing_manifest_does_not_stop_the_others(store: Store, apply: Apply, make_realm: MakeRealm, sink: FileCredentials) -> None:
+def test_one_failing_manifest_does_not_stop_the_others(
+    store: Store, apply: Apply, make_realm: MakeRealm, sink: FileCredentials
+) -> None:
     sink.folder.mkdir()
     (sink.folder / "acme.json").write_text("no credentials")
 
@@ -208,9 +210,7 @@ def test_every_step_is_told_as_it_is_done(apply: Apply, make_realm: MakeRealm) -
     assert told[0] == ("Realm acme", "created realm acme")
 
 
-def test_a_catalog_waits_for_a_realm_that_is_not_active(
-    apply: Apply, make_realm: MakeRealm, make_catalog: MakeCatalog
-) -> None:
+def test_a_catalog_waits_for_a_realm_that_is_not_active(apply: Apply, make_realm: MakeRealm, make_catalog: MakeCatalog) -> None:
     _, catalog = apply(make_realm(state="Inactive"), make_catalog())
 
     assert [wait.message for wait in catalog.waits] == ["catalog acme/lake waits for its realm to be ACTIVE; it is INACTIVE"]

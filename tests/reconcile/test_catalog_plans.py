@@ -1,0 +1,287 @@
+"""Tables of (manifest, what is seen) to actions, for catalogs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headwater.catalogs import CatalogChanges, CatalogDefinition, CatalogManager, ImportSpec
+from headwater.clock import Micros
+from headwater.realms import Maintenance, Manager, Realm, RealmState
+from headwater.reconcile import (
+    CONFIRM_PURGE,
+    DELETE,
+    Action,
+    CancelTask,
+    CatalogManifest,
+    CompleteCatalog,
+    CreateCatalog,
+    DeleteCatalog,
+    ObservedCatalog,
+    RecordImported,
+    Refuse,
+    SeenTask,
+    SubmitTask,
+    TaskHistory,
+    UpdateCatalog,
+    Wait,
+    import_arguments,
+    next_time,
+    plan_catalog,
+)
+from headwater.store import ObjectId, RealmId, RealmKey
+from headwater.tasks import TaskState
+
+MakeCatalog = Callable[..., CatalogManifest]
+
+NOW = Micros(1_780_000_000_000_000)
+EARLIER = Micros(NOW - 3_600_000_000)
+OWNER = Manager(cluster="here", namespace="default", name="acme")
+ME = CatalogManager(cluster="here", namespace="default", name="lake")
+REALM = Realm(
+    id=RealmId("acme"),
+    key=RealmKey(1),
+    state=RealmState.ACTIVE,
+    manager=OWNER,
+    maintenance=Maintenance(time_zone="Europe/Berlin"),
+)
+ONCE = ImportSpec(name="initial", locations=("s3://old/",))
+SYNC = ImportSpec(name="initial", locations=("s3://old/",), mode="sync", schedule="0 * * * *")
+GOING = {DELETE: "true", CONFIRM_PURGE: "acme/lake"}
+
+
+def catalog(manifest: CatalogManifest, **fields: Any) -> CatalogDefinition:
+    """A catalog of mine as the manifest says, unless a field says otherwise."""
+    defaults: dict[str, Any] = {"id": "00000000000000aa", "name": "lake", "manager": ME, **manifest.spec.fields()}
+    return CatalogDefinition(**(defaults | fields))
+
+
+def plan(
+    manifest: CatalogManifest, seen: CatalogDefinition | None, *tasks: SeenTask, realm: Realm | None = REALM, **fields: Any
+) -> list[Action]:
+    observed = ObservedCatalog(realm=realm, realm_owner=OWNER, me=ME, catalog=seen, tasks=TaskHistory(tasks), **fields)
+    return plan_catalog(manifest, observed, NOW)
+
+
+def task(spec: ImportSpec, seen: CatalogDefinition, state: TaskState, **fields: Any) -> SeenTask:
+    defaults: dict[str, Any] = {
+        "id": ObjectId(7),
+        "kind": "import",
+        "due": EARLIER,
+        "subject": f"lake/{spec.name}",
+        "state": state,
+        "finished": None if state.is_active else EARLIER,
+        "arguments": import_arguments(seen, spec),
+    }
+    return SeenTask(**(defaults | fields))
+
+
+def submit(spec: ImportSpec, seen: CatalogDefinition, due: int = NOW) -> SubmitTask:
+    return SubmitTask("import", Micros(due), f"lake/{spec.name}", import_arguments(seen, spec))
+
+
+def kinds(actions: list[Action]) -> list[str]:
+    return [f"{type(action).__name__} {getattr(action, 'reason', '')}".strip() for action in actions]
+
+
+def in_state(state: RealmState) -> Realm:
+    return Realm(id=RealmId("acme"), key=RealmKey(1), state=state, manager=OWNER)
+
+
+# Beginning
+
+
+@pytest.mark.parametrize(
+    ("realm", "wanted"),
+    [
+        (None, ["Wait RealmMissing"]),
+        (in_state(RealmState.CREATED), ["Wait RealmNotActive"]),
+        (in_state(RealmState.INACTIVE), ["Wait RealmNotActive"]),
+        (in_state(RealmState.PURGING), ["Wait RealmNotActive"]),
+    ],
+)
+def test_a_catalog_waits_until_its_realm_is_active(make_catalog: MakeCatalog, realm: Realm | None, wanted: list[str]) -> None:
+    assert kinds(plan(make_catalog(), None, realm=realm)) == wanted
+
+
+def test_a_missing_catalog_is_created(make_catalog: MakeCatalog) -> None:
+    manifest = make_catalog(imports=(ONCE,))
+
+    assert plan(manifest, None) == [CreateCatalog(manifest.spec.fields())]
+
+
+def test_a_catalog_without_manager_is_completed_first_for_its_making_may_have_been_broken_off(
+    make_catalog: MakeCatalog,
+) -> None:
+    manifest = make_catalog()
+
+    assert plan(manifest, catalog(manifest, manager=None)) == [CompleteCatalog(), UpdateCatalog(CatalogChanges(manager=ME))]
+
+
+def test_a_catalog_that_is_as_it_should_be_needs_nothing(make_catalog: MakeCatalog) -> None:
+    manifest = make_catalog(imports=(ONCE,))
+
+    assert plan(manifest, catalog(manifest, imported={"initial": ONCE.digest()})) == []
+
+
+def test_a_drifted_field_of_a_catalog_is_corrected(make_catalog: MakeCatalog) -> None:
+    manifest = make_catalog(properties={"a": "b"})
+
+    assert plan(manifest, catalog(manifest, properties={})) == [UpdateCatalog(CatalogChanges(properties={"a": "b"}))]
+
+
+# Managers
+
+
+@pytest.mark.parametrize("uid", ["", "made-again"])
+def test_the_same_resource_may_go_on_under_another_uid(make_catalog: MakeCatalog, uid: str) -> None:
+    manifest = make_catalog()
+    manager = CatalogManager(cluster="here", namespace="default", name="lake", uid=uid)
+
+    assert not any(isinstance(step, Refuse) for step in plan(manifest, catalog(manifest, manager=manager)))
+
+
+def test_a_catalog_of_another_resource_is_refused(make_catalog: MakeCatalog) -> None:
+    manifest = make_catalog()
+
+    [refusal] = plan(manifest, catalog(manifest, manager=CatalogManager(cluster="there", name="lake")))
+
+    assert isinstance(refusal, Refuse)
+    assert refusal.message.startswith("catalog acme/lake is managed by there/lake; ")
+
+
+@pytest.mark.parametrize(
+    ("manager", "may_be_unmanaged", "is_refused"),
+    [
+        (OWNER, False, False),
+        (None, False, True),
+        (None, True, False),
+        (Manager(cluster="there", namespace="default", name="acme"), True, True),
+    ],
+)
+def test_a_catalog_goes_only_into_a_realm_of_the_resource_that_it_names(
+    make_catalog: MakeCatalog, manager: Manager | None, may_be_unmanaged: bool, is_refused: bool
+) -> None:
+    realm = Realm(id=RealmId("acme"), key=RealmKey(1), state=RealmState.ACTIVE, manager=manager)
+
+    steps = plan(make_catalog(), None, realm=realm, may_be_unmanaged=may_be_unmanaged)
+
+    assert (kinds(steps) == ["Refuse RealmManagedByAnother"]) is is_refused
+
+
+# Imports
+
+
+def test_an_import_is_asked_for_once(make_catalog: MakeCatalog) -> None:
+    manifest = make_catalog(imports=(ONCE,))
+    seen = catalog(manifest)
+
+    assert plan(manifest, seen) == [submit(ONCE, seen)]
+    assert plan(manifest, seen, task(ONCE, seen, TaskState.WAITING)) == []
+    assert plan(manifest, seen, task(ONCE, seen, TaskState.RUNNING)) == []
+
+
+def test_an_import_that_succeeded_is_recorded_in_the_catalog(make_catalog: MakeCatalog) -> None:
+    manifest = make_catalog(imports=(ONCE,))
+    seen = catalog(manifest)
+
+    assert plan(manifest, seen, task(ONCE, seen, TaskState.SUCCEEDED)) == [RecordImported("initial", ONCE.digest())]
+
+
+@pytest.mark.parametrize(("state", "reason"), [(TaskState.FAILED, "TaskDeadLettered"), (TaskState.CANCELLED, "TaskCancelled")])
+def test_an_import_that_ended_badly_is_reported_and_not_asked_for_again(
+    make_catalog: MakeCatalog, state: TaskState, reason: str
+) -> None:
+    manifest = make_catalog(imports=(ONCE,))
+    seen = catalog(manifest)
+
+    assert kinds(plan(manifest, seen, task(ONCE, seen, state))) == [f"Report {reason}"]
+
+
+@pytest.mark.parametrize("state", [TaskState.SUCCEEDED, TaskState.FAILED, TaskState.CANCELLED])
+def test_an_import_that_was_changed_since_is_asked_for_anew(make_catalog: MakeCatalog, state: TaskState) -> None:
+    changed = ImportSpec(name="initial", locations=("s3://elsewhere/",))
+    manifest = make_catalog(imports=(changed,))
+    seen = catalog(manifest, imported={"initial": ONCE.digest()})
+
+    assert plan(manifest, seen, task(ONCE, seen, state)) == [submit(changed, seen)]
+
+
+def test_what_an_earlier_catalog_of_the_name_imported_does_not_count(make_catalog: MakeCatalog) -> None:
+    manifest = make_catalog(imports=(ONCE,))
+    earlier, seen = catalog(manifest, id="00000000000000bb"), catalog(manifest)
+
+    assert plan(manifest, seen, task(ONCE, earlier, TaskState.SUCCEEDED)) == [submit(ONCE, seen)]
+
+
+def test_an_import_that_is_no_longer_wanted_is_cancelled(make_catalog: MakeCatalog) -> None:
+    seen = catalog(make_catalog(imports=(ONCE,)))
+
+    steps = plan(make_catalog(), seen, task(ONCE, seen, TaskState.WAITING))
+
+    assert steps == [CancelTask(ObjectId(7), "import", "lake/initial"), UpdateCatalog(CatalogChanges(imports=()))]
+
+
+def test_a_repeated_import_runs_at_once_and_then_by_its_schedule_in_the_zone_of_the_realm(make_catalog: MakeCatalog) -> None:
+    manifest = make_catalog(imports=(SYNC,))
+    seen, done = catalog(manifest), catalog(manifest, imported={"initial": SYNC.digest()})
+    last = task(SYNC, seen, TaskState.SUCCEEDED)
+
+    assert plan(manifest, seen) == [submit(SYNC, seen)]
+    assert plan(manifest, seen, last) == [RecordImported("initial", SYNC.digest())]
+    assert plan(manifest, done, last) == [submit(SYNC, done, next_time("0 * * * *", "Europe/Berlin", EARLIER))]
+
+
+# Going
+
+
+@pytest.mark.parametrize(
+    ("annotations", "spec", "wanted"),
+    [
+        ({DELETE: "true"}, {}, [UpdateCatalog(CatalogChanges(manager=None))]),
+        (GOING, {"deletion_policy": "Purge"}, [DeleteCatalog()]),
+    ],
+)
+def test_deleting_a_catalog_follows_its_policy(
+    make_catalog: MakeCatalog, annotations: dict[str, str], spec: dict[str, Any], wanted: list[Action]
+) -> None:
+    manifest = make_catalog(annotations, **spec)
+
+    assert plan(manifest, catalog(manifest)) == wanted
+
+
+def test_the_deletion_of_a_catalog_waits_for_its_confirmation(make_catalog: MakeCatalog) -> None:
+    manifest = make_catalog({DELETE: "true", CONFIRM_PURGE: "lake"}, deletion_policy="Purge")
+
+    [wait] = plan(manifest, catalog(manifest))
+
+    assert isinstance(wait, Wait)
+    assert "annotate headwater.dev/confirm-purge: acme/lake to" in wait.message
+
+
+def test_a_protected_catalog_is_not_deleted(make_catalog: MakeCatalog) -> None:
+    manifest = make_catalog(GOING, deletion_policy="Purge", deletion_protection=True)
+
+    assert kinds(plan(manifest, catalog(manifest))) == ["Refuse DeletionProtected"]
+
+
+def test_a_protection_that_was_taken_from_the_manifest_is_taken_from_the_catalog_before_its_end(
+    make_catalog: MakeCatalog,
+) -> None:
+    manifest = make_catalog(GOING, deletion_policy="Purge", imports=(ONCE,))
+    seen = catalog(manifest, deletion_protection=True)
+
+    assert plan(manifest, seen, task(ONCE, seen, TaskState.RUNNING)) == [
+        UpdateCatalog(CatalogChanges(deletion_protection=False)),
+        CancelTask(ObjectId(7), "import", "lake/initial"),
+        DeleteCatalog(),
+    ]
+
+
+def test_the_deletion_of_what_is_not_there_needs_nothing(make_catalog: MakeCatalog) -> None:
+    manifest = make_catalog(GOING, deletion_policy="Purge")
+
+    assert plan(manifest, None) == []
+    assert plan(manifest, None, realm=None) == []
