@@ -1,0 +1,142 @@
+"""The commands that this package adds to the command line: `worker` and `up`."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn, Protocol
+
+import click
+
+from headwater.errors import RefusedError
+from headwater.reconcile import FileCredentials, Outcome, known_realms
+from headwater.settings import Settings, parse_duration
+from headwater.store import Store
+from headwater.tasks import TaskState
+from headwater_workers.app import broker_of
+from headwater_workers.children import WorkerProcess
+from headwater_workers.converging import Convergence, remarks
+from headwater_workers.manifests import ManifestFolder
+from headwater_workers.serving import LEVELS, serve
+from headwater_workers.summaries import summary, summary_text
+
+__all__ = ["up", "worker"]
+
+FINDINGS = 8
+
+
+class Session(Protocol):
+    output: str
+
+    @property
+    def settings(self) -> Settings: ...
+    def open_store(self) -> Store: ...
+    def say(self, sentence: str) -> None: ...
+    def print_data(self, data: Any) -> None: ...
+
+
+def _seconds(ctx: click.Context, parameter: click.Parameter, value: str) -> float:
+    try:
+        return parse_duration(value)
+    except RefusedError as wrong:
+        raise click.BadParameter(str(wrong), ctx, parameter) from wrong
+
+
+concurrency_option = click.option(
+    "--concurrency", type=click.IntRange(min=1), default=2, show_default=True, help="Tasks done at the same time."
+)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@click.command()
+@concurrency_option
+@click.option("--broker-folder", type=FOLDER, help="Folder of the embedded broker; default: beside the SQLite file.")
+@click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True, help="What is logged.")
+@click.option("--parent", type=int, hidden=True, help="Stop when this process, which started the worker, is gone.")
+@click.pass_obj
+def worker(session: Session, concurrency: int, broker_folder: Path | None, log_level: str, parent: int | None) -> int:
+    """Do the tasks of the store until SIGTERM, which hands running ones back."""
+    settings = session.settings
+    broker = broker_of(settings, broker_folder)
+    return serve(settings, broker, concurrency=concurrency, log_level=log_level, parent=parent)
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.option("--once", is_flag=True, help="End when nothing is due any more.")
+@click.option(
+    "--wait",
+    "wait_seconds",
+    default="0s",
+    callback=_seconds,
+    metavar="DURATION",
+    help="With --once: also wait for what is due within this time.",
+)
+@click.option(
+    "--credentials",
+    type=FOLDER,
+    default=Path("credentials"),
+    show_default=True,
+    help="Folder for the root credentials of new realms.",
+)
+@concurrency_option
+@click.pass_obj
+def up(session: Session, folder: Path, once: bool, wait_seconds: float, credentials: Path, concurrency: int) -> int:
+    """Take the store to what the manifests in DIR say, with a worker of its own; stay, and follow the files."""
+    settings = session.settings
+    broker_of(settings)
+    with _sigterm_as_ctrl_c(), session.open_store() as store:
+        manifests = ManifestFolder(folder, settings, lambda: known_realms(store))
+        manifests.load()
+        _warn_of_unsafe_settings(session, settings)
+        with WorkerProcess(settings.store, concurrency=concurrency, log_level="warning") as process:
+            convergence = Convergence(store, manifests, FileCredentials(credentials), process, session.say)
+            if not once:
+                convergence.stay()
+            waiting = convergence.run_once(wait_seconds=wait_seconds)
+        tasks = {seen.id: seen for seen in (*convergence.watcher.seen, *waiting)}
+        data = summary(store, list(tasks.values()), convergence.outcomes)
+    if session.output == "table":
+        session.say(summary_text(data))
+    else:
+        session.print_data(data)
+    return _exit_code(convergence.outcomes, [seen.value.state for seen in tasks.values()])
+
+
+def _exit_code(outcomes: Sequence[Outcome], states: Sequence[TaskState]) -> int:
+    """0, or 8 for a task that was given up.
+
+    raises        what kept a manifest from being carried out; RefusedError for one that will not be
+    """
+    for outcome in outcomes:
+        if outcome.error is not None:
+            raise outcome.error
+    refused = [line for outcome in outcomes if outcome.refused for line in remarks(outcome)]
+    if refused:
+        raise RefusedError("\n".join(refused))
+    reports = [report.reason for outcome in outcomes for report in outcome.reports]
+    return FINDINGS if TaskState.FAILED in states or "TaskDeadLettered" in reports else 0
+
+
+def _warn_of_unsafe_settings(session: Session, settings: Settings) -> None:
+    if settings.unsafe_short_graces:
+        session.say(
+            "UNSAFE: unsafe_short_graces lowers graces and holds: for tests and demonstrations, never where others write"
+        )
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """SIGTERM ends `up` as Ctrl-C does: its worker first."""
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,103 @@
+"""The loop of `up`: reconcile, let the worker work, reconcile again, until nothing is due any more; or for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from headwater.clock import Micros
+from headwater.errors import UnavailableError, UnknownOutcomeError
+from headwater.realms import Manager
+from headwater.reconcile import FileCredentials, Notice, Outcome, reconcile
+from headwater.store import Store, Versioned
+from headwater.tasks import Task, Tasks
+from headwater_workers.children import WorkerProcess
+from headwater_workers.manifests import ManifestFolder
+from headwater_workers.watching import TaskWatcher, is_due
+
+__all__ = ["Convergence", "remarks"]
+
+BUSY_SECONDS, IDLE_SECONDS = 0.3, 1.0
+TRIES = 10
+"""Passes in a row that may fail for a reason that passes, before `up --once` gives up."""
+
+
+class Convergence:
+    """Takes a store to what a folder of manifests says.
+
+    tell          prints one line
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        folder: ManifestFolder,
+        credentials: FileCredentials,
+        worker: WorkerProcess,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._folder = folder
+        self._credentials = credentials
+        self._worker = worker
+        self._tell = tell
+        self._told: set[str] = set()
+        self._failed = 0
+        self.watcher = TaskWatcher(Tasks(store), tell)
+        self.outcomes: Sequence[Outcome] = ()
+
+    def stay(self) -> None:
+        """Never returns. A folder with faults leaves the last good state in force."""
+        while True:
+            self._folder.load_or_tell(self._tell)
+            active, _ = self._pass()
+            self._store.clock.sleep(BUSY_SECONDS if self._is_busy(active, wait_seconds=0) else IDLE_SECONDS)
+
+    def run_once(self, *, wait_seconds: float) -> list[Versioned[Task]]:
+        """Returns when nothing is due within the wait, with the tasks that are due later."""
+        while True:
+            before, after = self._pass()
+            if not self._is_busy([*before, *after], wait_seconds=wait_seconds):
+                return after
+            self._store.clock.sleep(BUSY_SECONDS)
+
+    def _pass(self) -> tuple[list[Versioned[Task]], list[Versioned[Task]]]:
+        """Reconcile once; returns the active tasks of before and after."""
+        self._worker.keep_alive()
+        before = self.watcher.look()
+        self.outcomes = reconcile(
+            self._store,
+            self._folder.manifests,
+            credentials=self._credentials,
+            manager=Manager(),
+            tell=lambda subject, sentence: self._tell(f"{subject}: {sentence}"),
+        )
+        self._tell_news()
+        self._failed = self._failed + 1 if any(_may_pass(outcome) for outcome in self.outcomes) else 0
+        return before, self.watcher.look()
+
+    def _is_busy(self, active: Sequence[Versioned[Task]], *, wait_seconds: float) -> bool:
+        until = Micros(self._store.clock.now() + round(wait_seconds * 1_000_000))
+        return (
+            any(outcome.done for outcome in self.outcomes)
+            or any(outcome.waits_until is not None and outcome.waits_until <= until for outcome in self.outcomes)
+            or any(is_due(seen.value, until=until) for seen in active)
+            or 0 < self._failed < TRIES
+        )
+
+    def _tell_news(self) -> None:
+        """Tell what a manifest waits for, is refused for, or reports; each thing once, and again when it has been away."""
+        now = {line for outcome in self.outcomes for line in remarks(outcome)}
+        for line in sorted(now - self._told):
+            self._tell(line)
+        self._told = now
+
+
+def remarks(outcome: Outcome) -> list[str]:
+    """What a person should know about a manifest that is not as it says."""
+    notices: list[Notice] = [*outcome.waits, *outcome.refused, *outcome.reports]
+    errors = [f"{outcome.subject}: {outcome.error}"] if outcome.error else []
+    return [f"{outcome.subject}: {notice.reason}: {notice.message}" for notice in notices] + errors
+
+
+def _may_pass(outcome: Outcome) -> bool:
+    return isinstance(outcome.error, UnavailableError | UnknownOutcomeError)

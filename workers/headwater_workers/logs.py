@@ -1,0 +1,49 @@
+"""Logging of worker processes: structlog on standard error, in colour for a person or as JSON for a collector of logs."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+
+import structlog
+
+from headwater.settings import Settings
+
+__all__ = ["configure_logs"]
+
+
+def configure_logs(settings: Settings, *, level: int = logging.INFO) -> None:
+    """Set up this process. Lines carry what is bound by ``structlog.contextvars``: task, kind, realm, catalog.
+
+    level         of our own lines; other libraries speak from WARNING on
+    """
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_formatter(settings, shared))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    for ours in ("headwater", "headwater_workers"):
+        logging.getLogger(ours).setLevel(level)
+    logging.captureWarnings(True)
+    # Celery warns of every worker of root's; what it is afraid of is pickle, and only JSON is accepted.
+    warnings.filterwarnings("ignore", message="(?s).*superuser privileges")
+
+
+def _formatter(settings: Settings, shared: list[structlog.typing.Processor]) -> logging.Formatter:
+    last: list[structlog.typing.Processor]
+    if settings.log_format == "json":
+        last = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    else:
+        last = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last]
+    )

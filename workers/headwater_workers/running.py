@@ -1,0 +1,127 @@
+"""One task, done by this process: claim, heartbeats, handler, end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import structlog
+from billiard.exceptions import SoftTimeLimitExceeded
+
+from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError
+from headwater.settings import duration_text
+from headwater.store import ObjectId, Store, id_text
+from headwater.tasks import Claim, Evidence, StoppedError, Tasks, Verdict
+from headwater_workers.kinds import KINDS, Handler
+
+__all__ = ["run_task"]
+
+PROGRESS_SECONDS = 1.0
+"""A changed progress is published so often, although the lease alone would need fewer heartbeats."""
+STOP_SECONDS = 0.2
+"""How often a running task hears that its worker stops."""
+
+log = structlog.get_logger(__name__)
+
+
+def run_task(
+    store: Store,
+    task_id: ObjectId,
+    evidence: Evidence,
+    *,
+    owner: str,
+    is_stopping: Callable[[], bool],
+    kinds: Mapping[str, Handler] = KINDS,
+) -> None:
+    """Do a task if it can be claimed. However it ends, the task object tells; nothing is raised for it.
+
+    owner         who does it, for people to read
+    is_stopping   whether the worker wants to end: then the task is handed back at its next check
+    """
+    tasks = Tasks(store)
+    try:
+        kind = tasks.read(task_id).value.kind
+        if kind not in kinds:
+            log.info("task is of a kind that this worker does not know", task=id_text(task_id), kind=kind)
+            return
+        claim = tasks.claim(task_id, owner, evidence)
+    except HeadwaterError as error:
+        log.warning("task could not be claimed", task=id_text(task_id), error=str(error))
+        return
+    if claim is None:
+        return
+    task = claim.task
+    bound = {"task": id_text(task_id), "kind": kind, "realm": task.realm, "attempt": claim.attempt}
+    if task.subject:
+        bound["catalog" if kind == "import" else "subject"] = task.subject
+    with structlog.contextvars.bound_contextvars(**bound), _heartbeats(store, claim, is_stopping):
+        log.info("task started")
+        _attempt(store, claim, kinds[kind])
+
+
+def _attempt(store: Store, claim: Claim, handler: Handler) -> None:
+    started = store.clock.monotonic()
+    try:
+        outcome = handler(store, claim.task, claim, log)
+        claim.finish(outcome)
+    except FencedError as fenced:
+        log.warning("task was taken over: nothing more is done here", reason=str(fenced))
+    except StoppedError:
+        _end(lambda: claim.hand_back(claim.stop_reason), "task handed back", reason=claim.stop_reason)
+    except SoftTimeLimitExceeded:
+        error = f"it ran longer than the time limit of {duration_text(store.settings.task_time_limit_seconds)}"
+        _end(lambda: claim.fail(error), "task failed", error=error)
+    except (RefusedError, MissingError) as refused:
+        error = str(refused)
+        _end(lambda: claim.fail(error, retry=False), "task failed, and no retry can help", error=error)
+    except Exception as fault:  # noqa: BLE001 - the door: whatever a handler dies of is written into its task, and tried again later
+        error = str(fault) if isinstance(fault, HeadwaterError) else f"{type(fault).__name__}: {fault}"
+        _end(lambda: claim.fail(error), "task failed", error=error, exc_info=not isinstance(fault, HeadwaterError))
+    else:
+        log.info("task finished", seconds=round(store.clock.monotonic() - started, 1), **_numbers(outcome))
+
+
+def _end(step: Callable[[], None], event: str, **values: Any) -> None:
+    try:
+        step()
+    except HeadwaterError as error:
+        log.warning("the end of the task could not be written: its lease will end", event_lost=event, error=str(error))
+    else:
+        log.warning(event, **values)
+
+
+def _numbers(outcome: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value for name, value in outcome.items() if isinstance(value, int) and name not in ("task", "kind", "attempt")
+    }
+
+
+@contextmanager
+def _heartbeats(store: Store, claim: Claim, is_stopping: Callable[[], bool]) -> Iterator[None]:
+    done = threading.Event()
+    thread = threading.Thread(target=_beat, args=(store, claim, is_stopping, done), name="heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _beat(store: Store, claim: Claim, is_stopping: Callable[[], bool], done: threading.Event) -> None:
+    last, shown = store.clock.monotonic(), claim.progress
+    while not done.wait(STOP_SECONDS):
+        if is_stopping():
+            claim.stop("its worker stops")
+        waited = store.clock.monotonic() - last
+        news = claim.progress != shown and waited >= PROGRESS_SECONDS
+        if not news and waited < store.settings.task_heartbeat_seconds:
+            continue
+        last, shown = store.clock.monotonic(), claim.progress
+        try:
+            if claim.heartbeat() is Verdict.LOST:
+                return  # the work learns of it by its next check
+        except HeadwaterError as error:
+            log.warning("no heartbeat", task=id_text(claim.id), error=str(error))

@@ -1,0 +1,135 @@
+"""A worker: Celery's main process with its pool of children, and the dispatcher beside it."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+from collections.abc import Callable
+from functools import cached_property, partial
+from types import FrameType
+from typing import Any
+
+import structlog
+from celery import Celery, signals
+
+from headwater.settings import Settings
+from headwater.store import Store, id_of, open_store
+from headwater.tasks import StoodStill
+from headwater_workers.app import LOOK, Broker, make_app, send_look
+from headwater_workers.dispatching import Dispatcher, DispatcherThread
+from headwater_workers.kinds import KINDS
+from headwater_workers.logs import configure_logs
+from headwater_workers.running import run_task
+
+__all__ = ["LEVELS", "serve"]
+
+JOIN_SECONDS = 5.0
+
+log = structlog.get_logger(__name__)
+
+
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
+
+
+def serve(settings: Settings, broker: Broker, *, concurrency: int, log_level: str = "info", parent: int | None = None) -> int:
+    """Work until SIGTERM or SIGINT; running tasks are then handed back at their next check.
+
+    concurrency   tasks done at the same time, each in a process of its own
+    parent        a process whose end is this worker's end, too
+    returns       the exit code
+    """
+    configure_logs(settings, level=LEVELS[log_level])
+    app = make_app(settings, broker)
+    children = _Children(settings)
+    app.task(name=LOOK)(children.look)
+    with open_store(settings.store, settings=settings) as store:
+        dispatcher = Dispatcher(store, partial(send_look, app), kinds=KINDS)
+        thread = DispatcherThread(dispatcher, wait_seconds=settings.dispatch_seconds, also=_end_with(parent))
+        _connect(thread, children)
+        worker = _celery_worker(app, concurrency)
+        log.info("worker started", concurrency=concurrency, store=store.url, pid=os.getpid())
+        worker.start()
+        thread.stop()
+        thread.join(JOIN_SECONDS)
+    log.info("worker stopped", pid=os.getpid())
+    return int(worker.exitcode or 0)
+
+
+class _Children:
+    """What the children of the pool know: their settings, and whether they, their main process or all of the worker shall end."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._main = os.getpid()
+        # A byte of shared memory: a child that is killed while it looks holds no lock on it.
+        self._stopping = multiprocessing.get_context("fork").RawValue("b", 0)
+        self._is_told = False
+
+    @cached_property
+    def _store(self) -> Store:
+        """Opened by each child when it needs it first, never before the fork."""
+        return open_store(self._settings.store, settings=self._settings)
+
+    def look(self, task_id: str, token: str | None) -> None:
+        owner = f"{socket.gethostname()}:{os.getpid()}"
+        # Whoever signals the whole process group shall give a busy child time to hand its task back, too.
+        idle = signal.signal(signal.SIGTERM, self._be_told)
+        try:
+            run_task(self._store, id_of(task_id), StoodStill(token), owner=owner, is_stopping=self.is_stopping)
+        finally:
+            signal.signal(signal.SIGTERM, idle)
+        if self._is_told:
+            raise SystemExit
+
+    def is_stopping(self) -> bool:
+        return bool(self._stopping.value) or self._is_told or os.getppid() != self._main
+
+    def stop(self) -> None:
+        """Called in the main process: all children shall hand back what they do."""
+        self._stopping.value = 1
+
+    def close(self) -> None:
+        """At the end of a child: give back what its store has leased."""
+        if "_store" in self.__dict__:
+            self._store.close()
+
+    def _be_told(self, number: int, frame: FrameType | None) -> None:
+        self._is_told = True
+
+
+def _connect(thread: DispatcherThread, children: _Children) -> None:
+    def stop(**_: Any) -> None:
+        children.stop()
+        thread.stop()
+
+    # Celery holds receivers weakly by default.
+    signals.worker_ready.connect(lambda **_: thread.start(), weak=False)
+    signals.worker_shutting_down.connect(stop, weak=False)
+    signals.worker_process_shutdown.connect(lambda **_: children.close(), weak=False)
+    signals.setup_logging.connect(lambda **_: None, weak=False)  # a receiver keeps Celery from setting up its own
+
+
+def _celery_worker(app: Celery, concurrency: int) -> Any:
+    return app.Worker(
+        pool="prefork",
+        concurrency=concurrency,
+        loglevel="WARNING",
+        quiet=True,
+        without_mingle=True,
+        without_gossip=True,
+        without_heartbeat=True,
+    )
+
+
+def _end_with(parent: int | None) -> Callable[[], None]:
+    """Ends this process as soon as it is no longer a child of ``parent``."""
+
+    def check() -> None:
+        if parent is not None and os.getppid() != parent:
+            log.warning("the process that started this worker is gone: the worker stops")
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return check

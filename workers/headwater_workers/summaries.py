@@ -1,0 +1,153 @@
+"""What `up` prints at its end: the state of the store, and what was done to it, as plain data and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headwater.catalogs import Catalogs, ContentType
+from headwater.clock import Micros, as_text
+from headwater.realms import Realms, RealmState
+from headwater.reconcile import Notice, Outcome, Wait
+from headwater.store import Store, Versioned, id_text
+from headwater.tasks import Task, TaskState
+from headwater_workers.watching import duration_words, spent_seconds
+
+__all__ = ["summary", "summary_text"]
+
+TABLES = (ContentType.ICEBERG_TABLE, ContentType.DELTA_LAKE_TABLE)
+
+
+def summary(store: Store, tasks: Sequence[Versioned[Task]], outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Realms with their catalogs, the tasks given, and what waits, as plain data."""
+    realms = Realms(store)
+    return {
+        "realms": [
+            {
+                "id": realm.id,
+                "state": str(realm.state),
+                "catalogs": _catalogs(realms, realm.id) if _is_served(realm.state) else [],
+            }
+            for realm in realms.list()
+        ],
+        "tasks": [_task(seen) for seen in sorted(tasks, key=lambda seen: seen.value.created)],
+        "waiting": [*_waiting(tasks), *_notices(outcomes)],
+    }
+
+
+def _is_served(state: RealmState) -> bool:
+    return state in (RealmState.ACTIVE, RealmState.INACTIVE)
+
+
+def _catalogs(realms: Realms, realm_id: str) -> list[dict[str, Any]]:
+    catalogs = Catalogs(realms.open(realm_id))
+    opened = [catalogs.open(definition.name) for definition in catalogs.list()]
+    return [{"name": one.definition.name, "tables": sum(one.count(content_type=kind) for kind in TABLES)} for one in opened]
+
+
+def _task(seen: Versioned[Task]) -> dict[str, Any]:
+    task = seen.value
+    return {
+        "id": id_text(seen.id),
+        "kind": task.kind,
+        "realm": task.realm,
+        "subject": task.subject,
+        "state": str(task.state),
+        "attempts": task.attempt,
+        "seconds": round(spent_seconds(task), 3),
+        "due": as_text(task.due),
+        "error": task.error or None,
+        "outcome": task.outcome,
+    }
+
+
+def _waiting(tasks: Sequence[Versioned[Task]]) -> list[dict[str, Any]]:
+    waiting = [seen.value for seen in tasks if seen.value.state is TaskState.WAITING]
+    return [
+        {"subject": str(task), "reason": "Due", "message": f"attempt {task.attempt + 1}", "until": as_text(task.due)}
+        for task in waiting
+    ]
+
+
+def _notices(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    return [notice for outcome in outcomes for notice in _notices_of(outcome)]
+
+
+def _notices_of(outcome: Outcome) -> list[dict[str, Any]]:
+    notices: list[Notice] = [*outcome.waits, *outcome.refused, *outcome.reports]
+    told = [_notice(outcome, one.reason, one.message, one.until if isinstance(one, Wait) else None) for one in notices]
+    return told + ([_notice(outcome, type(outcome.error).__name__, str(outcome.error))] if outcome.error else [])
+
+
+def _notice(outcome: Outcome, reason: str, message: str, until: Micros | None = None) -> dict[str, Any]:
+    return {"subject": outcome.subject, "reason": reason, "message": message, "until": as_text(until) if until else None}
+
+
+def summary_text(data: Mapping[str, Any]) -> str:
+    """The same for a person."""
+    lines = ["", "Realms"]
+    for realm in data["realms"]:
+        lines.append(f"  {realm['id']}   {realm['state']}")
+        lines += [f"    catalog {catalog['name']}: {_count(catalog['tables'], 'table')}" for catalog in realm["catalogs"]]
+    lines += [] if data["realms"] else ["  none"]
+    done = [task for task in data["tasks"] if task["state"] != TaskState.WAITING]
+    lines += ["Tasks"] + [line for task in done for line in _task_lines(task)] + ([] if done else ["  none was done"])
+    if data["waiting"]:
+        lines.append("Waiting")
+        lines += [_waiting_line(item) for item in data["waiting"]]
+    return "\n".join(lines)
+
+
+def _task_lines(task: Mapping[str, Any]) -> list[str]:
+    what = " ".join(word for word in (task["kind"], task["realm"], task["subject"]) if word)
+    told = f"{_count(task['attempts'], 'attempt')}, {duration_words(task['seconds'])}"
+    lines = [f"  {what}   {task['state']}   {told}"]
+    if task["error"] and task["state"] != TaskState.SUCCEEDED:
+        lines.append(f"    {task['error']}")
+    return lines + [f"    {line}" for line in outcome_lines(task["kind"], task["outcome"] or {})]
+
+
+def outcome_lines(kind: str, outcome: Mapping[str, Any]) -> list[str]:
+    """What a task did, by its kind."""
+    if not outcome:
+        return []
+    lines = {"gc": _collection_lines, "import": _import_lines, "purge": _purge_lines}.get(kind, lambda _: [])(outcome)
+    return lines + list(outcome.get("notes", []))
+
+
+def _import_lines(outcome: Mapping[str, Any]) -> list[str]:
+    found = f"surveyed {_count(outcome['surveyed'], 'table')} by {outcome['engine']}"
+    did = ", ".join(f"{outcome[name]} {name}" for name in ("imported", "updated", "unchanged") if outcome[name])
+    quarantined = outcome["quarantined"]
+    lines = [f"{found}: {did or 'nothing to import'}"]
+    if quarantined["total"]:
+        codes = ", ".join(f"{number} {code}" for code, number in quarantined["codes"].items())
+        lines.append(f"quarantined {_count(quarantined['total'], 'table')}: {codes}")
+        lines += [f"  {row['table']}: {row['code']}: {row['message']}" for row in quarantined["shown"]]
+    return lines
+
+
+def _purge_lines(outcome: Mapping[str, Any]) -> list[str]:
+    return [f"deleted {_count(outcome['rowsDeleted'], 'row')}"]
+
+
+def _collection_lines(outcome: Mapping[str, Any]) -> list[str]:
+    kept, deleted = outcome.get("kept", {}), outcome.get("deleted", 0)
+    why = ", ".join(f"{count} {reason}" for reason, count in sorted(kept.items(), key=lambda item: -item[1]))
+    lines = [f"scanned {outcome.get('scanned', 0)} rows, kept {sum(kept.values())}" + (f": {why}" if why else "")]
+    gone = [f"{kinds['garbage']} {name}" for name, kinds in sorted(outcome.get("types", {}).items()) if kinds.get("garbage")]
+    lines.append(
+        f"deleted {_count(deleted, 'row')} ({outcome.get('deletedBytes', 0)} bytes), reached from nothing that is kept"
+        + (f": {', '.join(gone)}" if gone else "")
+    )
+    others = {"tombstonesRemoved": "tombstone", "claimsReleased": "claim", "lateRowsDeleted": "late row of a purged realm"}
+    return lines + [f"removed {_count(outcome[name], what)}" for name, what in others.items() if outcome.get(name)]
+
+
+def _waiting_line(item: Mapping[str, Any]) -> str:
+    until = f" (until {item['until']})" if item["until"] else ""
+    return f"  {item['subject']}: {item['reason']}: {item['message']}{until}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
