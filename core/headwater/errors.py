@@ -60,7 +60,7 @@ class UnavailableError(HeadwaterError):
 class CommitTimeoutError(UnavailableError):
     """Did not happen in time: others were always faster, or the database too slow."""
 
-    def __init__(self, message: str, *, attempts: int, elapsed_seconds: float) -> None:
+    def __init__(self, message: str, *, attempts: int = 0, elapsed_seconds: float = 0.0) -> None:  # defaults: it is pickled
         super().__init__(message)
         self.attempts = attempts
         self.elapsed_seconds = elapsed_seconds

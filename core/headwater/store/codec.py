@@ -92,7 +92,9 @@ def _unpacked(body: bytes, cls: type[StoredObject]) -> StoredObject:
         decoder = _decoders[cls] = msgspec.msgpack.Decoder(cls, ext_hook=_read_extension)
     try:
         return decoder.decode(body)
-    except msgspec.ValidationError:  # perhaps a large integer where the class says int: extensions are only read where it says Any
+    except (
+        msgspec.ValidationError
+    ):  # perhaps a large integer where the class says int: extensions are only read where it says Any
         plain = msgspec.msgpack.decode(body, ext_hook=_read_extension)
         return msgspec.convert(plain, cls, builtin_types=_BYTES)
 
