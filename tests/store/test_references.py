@@ -1,0 +1,184 @@
+"""References: versions that only grow, tombstones, recent pointers, recorded moves."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.clock import FakeClock, Micros
+from headwater.errors import BeatenError, MissingError, RefusedError
+from headwater.store import Move, ObjectId, RealmStore, Reference
+from headwater.store.references import MOVES_LIMIT, advanced, buried, moved, raised, recreated, with_move
+
+NEW = ObjectId(200)
+
+
+def test_a_new_reference_starts_at_the_creating_id(rows: RealmStore) -> None:
+    before, made, after = rows.new_id(), rows.create_reference("branch"), rows.new_id()
+
+    assert before < made.version < after
+    assert (made.pointer, made.recent, made.moves, made.deleted) == (None, (), (), None)
+
+
+def test_a_name_that_is_alive_cannot_be_created_again(rows: RealmStore, reference: Reference) -> None:
+    with pytest.raises(BeatenError, match="'branch'"):
+        rows.create_reference("branch")
+
+    assert rows.find_row("branch") == reference
+
+
+def test_a_commit_on_top_is_no_recorded_move(rows: RealmStore, reference: Reference) -> None:
+    new = rows.advance_reference(reference, NEW)
+
+    assert (new.pointer, new.version, new.recent, new.moves) == (NEW, reference.version + 1, (100,), ())
+    assert rows.find_row("branch") == new
+
+
+def test_a_beaten_change_leaves_the_reference_alone(rows: RealmStore, reference: Reference) -> None:
+    new = rows.raise_version(reference)
+    for change in (
+        lambda: rows.advance_reference(reference, NEW),
+        lambda: rows.move_reference(reference, NEW),
+        lambda: rows.record_move(reference, NEW),
+        lambda: rows.raise_version(reference),
+        lambda: rows.delete_reference(reference),
+    ):
+        with pytest.raises(BeatenError):
+            change()
+
+    assert rows.find_row("branch") == new
+
+
+def test_a_move_records_what_it_left_and_when(rows: RealmStore, reference: Reference, clock: FakeClock) -> None:
+    new = rows.move_reference(reference, NEW)
+
+    assert (new.pointer, new.moves) == (NEW, (Move(ObjectId(100), clock.now()),))
+
+
+def test_a_raised_version_keeps_everything_else(rows: RealmStore, reference: Reference) -> None:
+    assert rows.raise_version(reference) == dataclasses.replace(reference, version=reference.version + 1)
+
+
+def test_a_recorded_move_keeps_the_pointer(rows: RealmStore, reference: Reference, clock: FakeClock) -> None:
+    new = rows.record_move(reference, ObjectId(50))
+
+    assert (new.pointer, new.recent, new.moves) == (100, (), (Move(ObjectId(50), clock.now()),))
+
+
+def test_a_deleted_reference_is_absent_but_its_row_stays(rows: RealmStore, tombstone: Reference, clock: FakeClock) -> None:
+    assert rows.find_reference("branch") is None
+    with pytest.raises(MissingError, match="'branch' is not in realm 'acme'"):
+        rows.read_reference("branch", fresh=True)
+    assert rows.find_row("branch") == tombstone
+    assert (tombstone.pointer, tombstone.deleted) == (100, clock.now())
+
+
+def test_creating_over_a_tombstone_goes_on_with_version_and_moves(
+    rows: RealmStore, tombstone: Reference, clock: FakeClock
+) -> None:
+    clock.advance(10)
+    again = rows.create_reference("branch", NEW)
+
+    assert (again.version, again.created) == (tombstone.version + 1, tombstone.created)
+    assert (again.pointer, again.deleted, again.recent) == (NEW, None, (100,))
+    assert again.moves == (Move(ObjectId(100), tombstone.deleted),)
+
+
+def test_a_tombstone_can_be_removed_and_a_living_reference_not(rows: RealmStore, tombstone: Reference) -> None:
+    alive = rows.create_reference("other")
+    rows.remove_tombstone(tombstone)
+    with pytest.raises(RefusedError, match=r"'other'.*alive"):
+        rows.remove_tombstone(alive)
+
+    assert list(rows.scan_references()) == [alive]
+
+
+def test_a_tombstone_that_came_alive_is_not_removed(rows: RealmStore, tombstone: Reference) -> None:
+    again = rows.create_reference("branch")
+    with pytest.raises(BeatenError):
+        rows.remove_tombstone(tombstone)
+
+    assert rows.find_row("branch") == again
+
+
+def test_versions_go_on_after_a_tombstone_was_removed(rows: RealmStore, tombstone: Reference, clock: FakeClock) -> None:
+    rows.remove_tombstone(tombstone)
+    clock.advance(0.001)
+
+    assert rows.create_reference("branch").version > tombstone.version
+
+
+def test_a_listed_name_without_a_row_can_be_buried_once(rows: RealmStore) -> None:
+    buried_row = rows.bury_reference("ghost")
+    with pytest.raises(BeatenError):
+        rows.bury_reference("ghost")
+
+    assert buried_row.deleted is not None
+    assert rows.find_reference("ghost") is None
+
+
+def test_a_creation_seen_as_absent_does_not_swap_a_tombstone_that_came_meanwhile(rows: RealmStore) -> None:
+    buried_row = rows.bury_reference("branch")
+    with pytest.raises(BeatenError):
+        rows.create_reference_as_seen("branch", None, NEW)
+
+    assert rows.find_row("branch") == buried_row
+
+
+def test_the_last_twenty_pointers_are_remembered(rows: RealmStore, reference: Reference) -> None:
+    for pointer in range(101, 141):
+        reference = rows.advance_reference(reference, ObjectId(pointer))
+
+    assert reference.recent == tuple(range(139, 119, -1))
+
+
+def test_moves_are_forgotten_after_the_grace_and_not_before(rows: RealmStore, reference: Reference, clock: FakeClock) -> None:
+    settings = rows.settings
+    reference = rows.move_reference(reference, ObjectId(101))
+    clock.advance(settings.reader_grace_seconds + settings.clock_bound_seconds)
+    reference = rows.move_reference(reference, ObjectId(102))
+    assert [move.pointer for move in reference.moves] == [101, 100]
+    clock.advance(settings.commit_timeout_seconds + 1)
+
+    assert [move.pointer for move in rows.move_reference(reference, ObjectId(103)).moves] == [102, 101]
+
+
+def test_a_move_that_would_overfill_the_row_is_refused(clock: FakeClock) -> None:
+    moves = (Move(ObjectId(1), clock.now()),) * MOVES_LIMIT
+    full = Reference(realm=1, name="branch", pointer=ObjectId(5), version=1, created=Micros(0), moves=moves)
+    with pytest.raises(RefusedError, match="4000 times"):
+        moved(full, NEW, now=clock.now(), since=clock.now())
+
+    clock.advance(1)
+    assert len(moved(full, NEW, now=clock.now(), since=clock.now()).moves) == 1
+
+
+changes = st.lists(st.sampled_from(["advance", "move", "note", "raise", "bury or create"]), max_size=60)
+
+
+@given(changes)
+def test_every_change_raises_the_version_by_one_and_loses_no_pointer(steps: list[str]) -> None:
+    row = Reference(realm=1, name="branch", pointer=ObjectId(1), version=1, created=Micros(0))
+    left, since = [], Micros(0)
+    for number, step in enumerate(steps, start=2):
+        before, now, pointer = row, Micros(number), ObjectId(number)
+        if row.deleted is not None:
+            row = recreated(row, pointer, since=since)
+            left.append(before.pointer)
+        elif step == "bury or create":
+            row = buried(row, now=now)
+        elif step == "move":
+            row = moved(row, pointer, now=now, since=since)
+            left.append(before.pointer)
+        else:
+            row = {
+                "advance": advanced(row, pointer),
+                "note": with_move(row, pointer, now=now, since=since),
+                "raise": raised(row),
+            }[step]
+        assert row.version == before.version + 1
+
+    assert set(left) <= {move.pointer for move in row.moves}
