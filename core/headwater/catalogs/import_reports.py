@@ -44,4 +44,8 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
         shown = [
             {"table": ".".join(row.key), "code": str(row.code), "message": row.message} for row in self.quarantined[:limit]
         ]
-        return {**plain, "quarantined": {"total": len(self.quarantined), "codes": self.codes(), "shown": shown}}
+        return {
+            **plain,
+            "commits": list(self.commits),
+            "quarantined": {"total": len(self.quarantined), "codes": self.codes(), "shown": shown},
+        }

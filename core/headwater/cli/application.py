@@ -17,7 +17,7 @@ from headwater.cli.failures import exit_code, lines_of
 from headwater.cli.importing import import_
 from headwater.cli.options import output_option
 from headwater.cli.realm import realm
-from headwater.cli.session import Output, Session
+from headwater.cli.session import Session
 from headwater.cli.task import task
 from headwater.cli.version import version
 from headwater.errors import HeadwaterError, RefusedError
@@ -65,11 +65,13 @@ class Application(click.Group):
 
 
 @click.group(name="headwater", cls=Application, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--store", "store_url", metavar="URL", help="The store; default is the setting HEADWATER_STORE, or sqlite:///headwater.db.")
+@click.option(
+    "--store", "store_url", metavar="URL", help="The store; default is the setting HEADWATER_STORE, or sqlite:///headwater.db."
+)
 @output_option
 @click.option("--debug", is_flag=True, help="Show the traceback of a failure.")
 @click.pass_obj
-def main(session: Session, store_url: str | None, output: Output | None, debug: bool) -> None:
+def main(session: Session, store_url: str | None, debug: bool) -> None:
     """Keep the catalogs of a data lakehouse in a database, and look after them."""
     session.store_url = store_url
     session.debug = debug

@@ -68,10 +68,17 @@ def _read_properties(ctx: click.Context, parameter: click.Parameter, values: Seq
 
 
 properties_option: Callable[[F], F] = click.option(
-    "--property", "properties", metavar="NAME=VALUE", multiple=True, callback=_read_properties, help="A property; may be repeated."
+    "--property",
+    "properties",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=_read_properties,
+    help="A property; may be repeated.",
 )
 
 
 def confirm_option(what: str) -> Callable[[F], F]:
     """``--confirm``: a person repeats the name of what goes away. Without it a command shows its plan and is refused."""
-    return click.option("--confirm", metavar=what, help=f"Repeat {what} to go ahead; without it, the plan is shown and nothing is done.")
+    return click.option(
+        "--confirm", metavar=what, help=f"Repeat {what} to go ahead; without it, the plan is shown and nothing is done."
+    )

@@ -71,6 +71,4 @@ def _table(items: list[dict[str, Any]], indent: str) -> list[str]:
     names = list(dict.fromkeys(name for item in items for name in item))
     rows = [[name.upper() for name in names], *([cell(item.get(name)) for name in names] for item in items)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        indent + _GAP.join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    return [indent + _GAP.join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]

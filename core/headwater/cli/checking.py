@@ -1,0 +1,26 @@
+"""``headwater fsck``: whether everything that is stored is as it must be."""
+
+from __future__ import annotations
+
+import click
+
+from headwater.cli.failures import FINDINGS
+from headwater.cli.options import output_option
+from headwater.cli.session import Session
+from headwater.cli.views import FINDING
+from headwater.maintenance import check_store
+
+__all__ = ["fsck"]
+
+
+@click.command()
+@click.option("--realm", metavar="REALM", help="Only this realm.")
+@output_option
+@click.pass_context
+def fsck(ctx: click.Context, realm: str | None) -> None:
+    """Read everything, change nothing, and list what is wrong with what would mend it. Exit code 8 if anything is."""
+    session = ctx.ensure_object(Session)
+    with session.open_store() as store:
+        findings = check_store(store, realm=realm)
+    session.show_all(FINDING, findings)
+    ctx.exit(FINDINGS if findings else 0)

@@ -1,0 +1,69 @@
+"""The file that hands a realm's root credentials to a person: written once, before the realm knows them, for its owner only."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from pathlib import Path
+
+from headwater.errors import RefusedError
+from headwater.realms import Credentials, Realm, new_credentials
+from headwater.store import ObjectId, id_text
+
+__all__ = ["ensure_credentials", "refuse_existing"]
+
+
+def refuse_existing(path: Path) -> None:
+    """raises RefusedError when something is there that would have to be overwritten"""
+    if path.exists():
+        raise RefusedError(f"{path} exists, and credentials are never overwritten: name another file")
+
+
+def ensure_credentials(path: Path, realm: Realm) -> Credentials:
+    """The credentials in the file; fresh ones, written there and on disk before this returns, if there is no file.
+
+    raises        RefusedError for a file that is not this very realm's, or that cannot be written
+    """
+    try:
+        if not path.exists():
+            _write(path, realm, new_credentials())
+        return _read(path, realm)
+    except OSError as fault:
+        raise RefusedError(f"credentials file {path}: {fault.strerror or fault}") from fault
+
+
+def _write(path: Path, realm: Realm, credentials: Credentials) -> None:
+    data = {
+        "realm": realm.id,
+        "realmKey": _key_text(realm),
+        "clientId": credentials.client_id,
+        "clientSecret": credentials.client_secret,
+    }
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(json.dumps(data, indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        # a link, unlike a rename, never replaces what another process has put there meanwhile
+        os.link(draft, path)
+    finally:
+        draft.unlink()
+
+
+def _read(path: Path, realm: Realm) -> Credentials:
+    try:
+        data = json.loads(path.read_text())
+        found = (data["realm"], data["realmKey"])
+        credentials = Credentials(client_id=data["clientId"], client_secret=data["clientSecret"])
+    except (ValueError, KeyError, TypeError) as fault:
+        raise RefusedError(f"{path} is no credentials file of Headwater: name another file") from fault
+    if found != (realm.id, _key_text(realm)):
+        raise RefusedError(f"{path} belongs to another realm, or to an earlier one of the same id: name another file")
+    return credentials
+
+
+def _key_text(realm: Realm) -> str:
+    return id_text(ObjectId(realm.key))

@@ -1,0 +1,92 @@
+"""``docs/cli.md``, made from the commands, the exit codes and the views: ``python -m headwater.cli.documentation > docs/cli.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import click
+
+from headwater.cli import views
+from headwater.cli.application import main
+from headwater.cli.failures import EXIT_CODES
+
+__all__ = ["command_line_page"]
+
+_INTRODUCTION = """\
+# Command line
+
+<!-- Made by `make docs` from the code; a test compares the two. -->
+
+Names, flags, exit codes and JSON field names on this page are a contract.
+Results go to standard output, everything else to standard error.
+A failure is one line on standard error that begins with `headwater:`; `--debug` adds the traceback.
+`-o json` and `-o yaml` print the fields under [Results](#results): one object for a single result, a list for many.
+`-o` may stand before or behind the name of a command that prints results.
+Ids are 16 hex digits, times RFC 3339 in UTC, durations written as in manifests (`90s`, `24h`, `1d12h`).
+What cannot be undone asks for `--confirm` with the name of what goes away.
+Without it the plan is shown, nothing is done, and the exit code is 5.
+Settings come from the environment (`HEADWATER_...`); `--store` wins over `HEADWATER_STORE`.
+"""
+
+
+def command_line_page() -> str:
+    """The whole page."""
+    root = click.Context(main, info_name="headwater")
+    parts = [_INTRODUCTION, _exit_codes(), "## Global options\n\n" + _options(main, root)]
+    parts += ["## Commands\n", *_commands(main, root), "## Results\n", *map(_results, views.ALL)]
+    return "\n".join(parts)
+
+
+def _exit_codes() -> str:
+    return "## Exit codes\n\n" + _table(["code", "meaning"], ((str(code), meaning) for code, meaning in EXIT_CODES.items()))
+
+
+def _commands(group: click.Group, ctx: click.Context) -> Iterator[str]:
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        assert command is not None, f"{name} is listed"
+        inner = click.Context(command, parent=ctx, info_name=name)
+        if isinstance(command, click.Group):
+            yield from _commands(command, inner)
+        else:
+            usage = " ".join([inner.command_path, *command.collect_usage_pieces(inner)])
+            yield f"### {inner.command_path}\n\n`{usage}`\n\n{_sentences(command.help)}\n\n{_options(command, inner)}"
+
+
+def _options(command: click.Command, ctx: click.Context) -> str:
+    rows = []
+    for option in _told(command, ctx):
+        names = ", ".join([*option.opts, *option.secondary_opts])
+        value = "" if option.is_flag or option.count else f" {option.make_metavar(ctx)}"
+        required = " Required." if option.required else ""
+        rows.append((f"`{names}{value}`", f"{option.help or ''}{required}{_default(option)}"))
+    return _table(["option", "meaning"], rows) if rows else ""
+
+
+def _told(command: click.Command, ctx: click.Context) -> list[click.Option]:
+    """The options, without hidden ones, and without ``-o`` where it repeats the global one."""
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    return [option for option in options if not option.hidden and (ctx.parent is None or option.name != "output")]
+
+
+def _default(option: click.Option) -> str:
+    return f" Default: {option.default}." if option.show_default and not option.is_flag else ""
+
+
+def _results(view: views.View[object]) -> str:
+    rows = [(f"`{field.name}`", field.header.lower(), field.about) for field in view.fields]
+    return f"### {view.name}\n\n" + _table(["field", "column", "meaning"], rows)
+
+
+def _sentences(text: str | None) -> str:
+    """The paragraphs of a help text, without its line breaks."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in (text or "").split("\n\n"))
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
+
+
+if __name__ == "__main__":
+    click.echo(command_line_page(), nl=False)

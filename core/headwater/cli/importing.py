@@ -1,0 +1,91 @@
+"""``headwater import``: tables that lie in some storage already, put into a catalog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import msgspec
+
+from headwater.catalogs import Catalogs, ImportSpec
+from headwater.cli.failures import FINDINGS
+from headwater.cli.options import output_option
+from headwater.cli.running import run_task
+from headwater.cli.session import Session
+from headwater.cli.views import IMPORT
+from headwater.cli.work import dry_import, importing
+from headwater.realms import Realms
+from headwater.store import id_text
+from headwater.tasks import Tasks
+
+__all__ = ["import_"]
+
+IMPORT_TASK = "import"
+BY_HAND = "by hand"
+
+
+@click.command(name="import")
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@click.argument("locations", metavar="LOCATION...", nargs=-1, required=True)
+@click.option(
+    "--include", metavar="PATTERN", multiple=True, help="Only tables whose key matches, such as 'sales.*'; may be repeated."
+)
+@click.option("--exclude", metavar="PATTERN", multiple=True, help="No tables whose key matches; may be repeated.")
+@click.option(
+    "--mode",
+    type=click.Choice(["once", "sync"]),
+    default="once",
+    show_default=True,
+    help="A table that is there with other metadata: once reports it, sync moves it forward.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be imported, and write nothing.")
+@click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
+@output_option
+@click.pass_context
+def import_(
+    ctx: click.Context,
+    realm_id: str,
+    name: str,
+    locations: tuple[str, ...],
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    mode: Literal["once", "sync"],
+    dry_run: bool,
+    detach: bool,
+) -> None:
+    """Find the Iceberg tables below each LOCATION (a URL or a folder), and put the sound ones on the default branch.
+
+    Exit code 8 if a table was quarantined: the others are imported all the same.
+    """
+    session = ctx.ensure_object(Session)
+    spec = ImportSpec(name=BY_HAND, locations=tuple(map(_url, locations)), mode=mode, include=include, exclude=exclude)
+    with session.open_store() as store:
+        if dry_run:
+            outcome: dict[str, Any] = dry_import(store, realm_id, name, spec).outcome()
+        else:
+            realm = Realms(store).read(realm_id)
+            definition = Catalogs(Realms(store).open(realm_id)).read(name)
+            submitted = Tasks(store).submit(
+                IMPORT_TASK,
+                realm=realm.id,
+                realm_key=realm.key,
+                subject=f"{name}/{BY_HAND}/{spec.digest()[:8]}",
+                arguments={
+                    "catalog": name,
+                    "catalog_id": definition.id,
+                    "spec": msgspec.json.decode(msgspec.json.encode(spec)),
+                },
+            )
+            if detach:
+                session.say(f"task {id_text(submitted.id)} imports into catalog {realm_id}/{name}")
+                return
+            outcome = run_task(session, store, submitted.id, importing(store)).value.outcome or {}
+    session.show(IMPORT, outcome)
+    ctx.exit(FINDINGS if outcome["quarantined"]["total"] else 0)
+
+
+def _url(location: str) -> str:
+    """A URL as it is; a folder as the URL of its absolute path."""
+    return location if "://" in location else Path(location).absolute().as_uri()

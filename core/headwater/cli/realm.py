@@ -1,0 +1,178 @@
+"""``headwater realm``: tenants, and their way from creation to deletion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from headwater.catalogs import Catalogs
+from headwater.cli.credentials import ensure_credentials, refuse_existing
+from headwater.cli.options import DURATION, confirm_option, output_option, properties_option
+from headwater.cli.running import run_task
+from headwater.cli.session import Session
+from headwater.cli.views import PURGE_PLAN, REALM, PurgePlan, RealmRow
+from headwater.cli.work import purging
+from headwater.errors import BeatenError, RefusedError
+from headwater.realms import Credentials, Realm, Realms, RealmState, bootstrap, find_root, hash_credentials, hold_until, verify
+from headwater.store import Store, id_text
+from headwater.tasks import Tasks
+
+__all__ = ["realm"]
+
+FRESH = (RealmState.CREATED, RealmState.INITIALIZING)
+PURGE_TASK = "purge"
+
+
+@click.group()
+def realm() -> None:
+    """Look at realms, create them, and take them through their life."""
+
+
+@realm.command(name="list")
+@output_option
+@click.pass_obj
+def list_(session: Session) -> None:
+    """List all realms."""
+    with session.open_store() as store:
+        rows = [_row(store, found) for found in Realms(store).list()]
+    session.show_all(REALM, rows)
+
+
+@realm.command()
+@click.argument("realm_id", metavar="REALM")
+@output_option
+@click.pass_obj
+def show(session: Session, realm_id: str) -> None:
+    """Show everything about one realm."""
+    with session.open_store() as store:
+        session.show(REALM, _row(store, Realms(store).read(realm_id)))
+
+
+@realm.command()
+@click.argument("realm_id", metavar="REALM")
+@click.option(
+    "--credentials",
+    "file",
+    metavar="FILE",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="New file for the root credentials, readable by you only. They are shown nowhere else.",
+)
+@click.option(
+    "--purge-hold", type=DURATION, metavar="DURATION", help="Wait between INACTIVE and PURGING; default is the setting."
+)
+@properties_option
+@output_option
+@click.pass_obj
+def create(session: Session, realm_id: str, file: Path, purge_hold: float | None, properties: dict[str, str]) -> None:
+    """Create a realm and bootstrap it. Interrupted, the same command goes on where it was."""
+    with session.open_store() as store:
+        realms = Realms(store)
+        found = realms.find(realm_id)
+        if found is None:
+            refuse_existing(file)
+            found = realms.create(realm_id, properties=properties, purge_hold_seconds=purge_hold)
+        elif found.state not in FRESH or found.manager is not None:
+            raise BeatenError(f"there is a realm {realm_id!r} already; it is {found.state}")
+        credentials = ensure_credentials(file, found)
+        active = bootstrap(realms, realm_id, hash_credentials(credentials))
+        _check_root(realms, active, credentials)
+        session.show(REALM, _row(store, active))
+
+
+@realm.command()
+@click.argument("realm_id", metavar="REALM")
+@output_option
+@click.pass_obj
+def activate(session: Session, realm_id: str) -> None:
+    """Let an INACTIVE realm serve its users again."""
+    _switch(session, realm_id, RealmState.INACTIVE, to=RealmState.ACTIVE)
+
+
+@realm.command()
+@click.argument("realm_id", metavar="REALM")
+@output_option
+@click.pass_obj
+def deactivate(session: Session, realm_id: str) -> None:
+    """Stop an ACTIVE realm from serving users; nothing in it is lost."""
+    _switch(session, realm_id, RealmState.ACTIVE, to=RealmState.INACTIVE)
+
+
+@realm.command()
+@click.argument("realm_id", metavar="REALM")
+@confirm_option("REALM")
+@click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
+@output_option
+@click.pass_obj
+def purge(session: Session, realm_id: str, confirm: str | None, detach: bool) -> None:
+    """Delete everything in a realm that was INACTIVE for its hold. There is no way back."""
+    with session.open_store() as store:
+        realms = Realms(store)
+        found = realms.read(realm_id)
+        if found.state is RealmState.PURGED:
+            raise RefusedError(f"realm {realm_id!r} is PURGED already; `headwater realm delete {realm_id}` deletes its entry")
+        if not _is_confirmed(session, store, found, confirm):
+            raise RefusedError(f"nothing was purged: repeat the realm's id with --confirm {realm_id} to go ahead")
+        if found.state is RealmState.ACTIVE:
+            raise RefusedError(f"realm {realm_id!r} is ACTIVE and serves users: `headwater realm deactivate {realm_id}` first")
+        if found.state is not RealmState.PURGING:
+            found = realms.move(found, RealmState.PURGING)
+        submitted = Tasks(store).submit(PURGE_TASK, realm=found.id, realm_key=found.key)
+        if detach:
+            session.say(f"task {id_text(submitted.id)} purges realm {realm_id}")
+        else:
+            run_task(session, store, submitted.id, purging(store))
+        session.show(REALM, _row(store, realms.read(realm_id)))
+
+
+@realm.command()
+@click.argument("realm_id", metavar="REALM")
+@confirm_option("REALM")
+@output_option
+@click.pass_obj
+def delete(session: Session, realm_id: str, confirm: str | None) -> None:
+    """Delete the entry of a PURGED realm, so that its id can be used again."""
+    with session.open_store() as store:
+        realms = Realms(store)
+        found = realms.read(realm_id)
+        if not _is_confirmed(session, store, found, confirm):
+            raise RefusedError(f"nothing was deleted: repeat the realm's id with --confirm {realm_id} to go ahead")
+        realms.remove(found)
+        session.say(f"realm {realm_id} is deleted")
+
+
+def _is_confirmed(session: Session, store: Store, found: Realm, confirm: str | None) -> bool:
+    """Whether the realm's id was repeated; otherwise a person is shown what is at stake."""
+    if confirm == found.id:
+        return True
+    session.show(PURGE_PLAN, PurgePlan(found, hold_until(found, store.settings), _catalog_names(store, found)))
+    return False
+
+
+def _catalog_names(store: Store, found: Realm) -> list[str]:
+    if found.state not in (RealmState.ACTIVE, RealmState.INACTIVE):
+        return []  # not filled yet, or half of it is gone
+    return [definition.name for definition in Catalogs(store.rows(found.id, found.key)).list()]
+
+
+def _switch(session: Session, realm_id: str, source: RealmState, *, to: RealmState) -> None:
+    with session.open_store() as store:
+        realms = Realms(store)
+        found = realms.read(realm_id)
+        if found.state not in (source, to):
+            raise RefusedError(f"realm {realm_id!r} is {found.state}: only one that is {source} becomes {to}")
+        session.show(REALM, _row(store, realms.move(found, to)))
+
+
+def _check_root(realms: Realms, found: Realm, credentials: Credentials) -> None:
+    root = find_root(realms, found.id)
+    if root is None or not verify(root.credentials, credentials):
+        client = root.credentials.client_id if root else "unknown"
+        raise RefusedError(
+            f"realm {found.id!r} was bootstrapped with other credentials than the file's: those of client {client}"
+        )
+
+
+def _row(store: Store, found: Realm) -> RealmRow:
+    return RealmRow(found, hold_until(found, store.settings))

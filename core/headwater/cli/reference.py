@@ -1,0 +1,131 @@
+"""``headwater catalog branch`` and ``headwater catalog tag``."""
+
+from __future__ import annotations
+
+import click
+
+from headwater.catalogs import Catalog, NamedReference
+from headwater.cli.opening import opened_catalog
+from headwater.cli.options import ID, output_option
+from headwater.cli.session import Session
+from headwater.cli.views import NAMED_REFERENCE
+from headwater.errors import RefusedError
+from headwater.store import ObjectId
+
+__all__ = ["branch", "tag"]
+
+
+@click.group()
+def branch() -> None:
+    """List, create, move and delete branches."""
+
+
+@click.group()
+def tag() -> None:
+    """List, create and delete tags."""
+
+
+@branch.command(name="list")
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@output_option
+@click.pass_obj
+def list_branches(session: Session, realm_id: str, name: str) -> None:
+    """List the branches of a catalog."""
+    with opened_catalog(session, realm_id, name) as opened:
+        session.show_all(NAMED_REFERENCE, opened.branches())
+
+
+@tag.command(name="list")
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@output_option
+@click.pass_obj
+def list_tags(session: Session, realm_id: str, name: str) -> None:
+    """List the tags of a catalog."""
+    with opened_catalog(session, realm_id, name) as opened:
+        session.show_all(NAMED_REFERENCE, opened.tags())
+
+
+@branch.command(name="create")
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@click.argument("branch_name", metavar="BRANCH")
+@click.option("--source", metavar="REF", help="Branch or tag to start from; default is the default branch.")
+@click.option("--at", metavar="COMMIT", type=ID, help="A commit of the source's history; default is its head.")
+@output_option
+@click.pass_obj
+def create_branch(
+    session: Session, realm_id: str, name: str, branch_name: str, source: str | None, at: ObjectId | None
+) -> None:
+    """Create a branch at a commit."""
+    with opened_catalog(session, realm_id, name) as opened:
+        session.show(NAMED_REFERENCE, opened.create_branch(branch_name, source, at=at))
+
+
+@tag.command(name="create")
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@click.argument("tag_name", metavar="TAG")
+@click.option("--source", metavar="REF", help="Branch or tag to start from; default is the default branch.")
+@click.option("--at", metavar="COMMIT", type=ID, help="A commit of the source's history; default is its head.")
+@output_option
+@click.pass_obj
+def create_tag(session: Session, realm_id: str, name: str, tag_name: str, source: str | None, at: ObjectId | None) -> None:
+    """Create a tag at a commit."""
+    with opened_catalog(session, realm_id, name) as opened:
+        session.show(NAMED_REFERENCE, opened.create_tag(tag_name, source, at=at))
+
+
+@branch.command(name="assign")
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@click.argument("branch_name", metavar="BRANCH")
+@click.argument("target", metavar="TARGET")
+@click.option("--expected", metavar="COMMIT", type=ID, help="The head that you saw; default is the present one.")
+@output_option
+@click.pass_obj
+def assign_branch(session: Session, realm_id: str, name: str, branch_name: str, target: str, expected: ObjectId | None) -> None:
+    """Put a branch on another commit: TARGET is a branch, a tag or a commit. What it leaves stays readable for the grace."""
+    with opened_catalog(session, realm_id, name) as opened:
+        seen = opened.branch(branch_name).head if expected is None else expected
+        session.show(NAMED_REFERENCE, opened.assign_branch(branch_name, _commit_of(opened, target), expected=seen))
+
+
+@branch.command(name="delete")
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@click.argument("branch_name", metavar="BRANCH")
+@click.option("--expected", metavar="COMMIT", type=ID, help="The head that you saw; default is the present one.")
+@output_option
+@click.pass_obj
+def delete_branch(session: Session, realm_id: str, name: str, branch_name: str, expected: ObjectId | None) -> None:
+    """Delete a branch. What it pointed to stays readable for the grace."""
+    with opened_catalog(session, realm_id, name) as opened:
+        seen = opened.branch(branch_name).head if expected is None else expected
+        _say_deleted(session, opened.delete_branch(branch_name, expected=seen))
+
+
+@tag.command(name="delete")
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@click.argument("tag_name", metavar="TAG")
+@click.option("--expected", metavar="COMMIT", type=ID, help="The commit that you saw it at; default is the present one.")
+@output_option
+@click.pass_obj
+def delete_tag(session: Session, realm_id: str, name: str, tag_name: str, expected: ObjectId | None) -> None:
+    """Delete a tag. What it pointed to stays readable for the grace."""
+    with opened_catalog(session, realm_id, name) as opened:
+        seen = opened.tag(tag_name).head if expected is None else expected
+        _say_deleted(session, opened.delete_tag(tag_name, expected=seen))
+
+
+def _commit_of(opened: Catalog, target: str) -> ObjectId:
+    found = opened.resolve(target)
+    if found is None:
+        raise RefusedError(f"{target!r} of catalog {opened.definition.name!r} has no commit yet")
+    return found.id
+
+
+def _say_deleted(session: Session, deleted: NamedReference) -> None:
+    session.say(f"{deleted.kind} {deleted.name} is deleted; it was at {deleted.hash or 'no commit'}")

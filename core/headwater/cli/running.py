@@ -1,0 +1,105 @@
+"""Tasks done in this process, by the same protocol as a worker's: submitted, claimed, beating, ended."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from headwater.cli.session import Session
+from headwater.errors import FencedError, HeadwaterError, RefusedError, UnreadableError
+from headwater.store import ObjectId, Store, Versioned, id_text
+from headwater.tasks import Claim, LeaseWatch, StoppedError, Task, Tasks, TaskState, Verdict
+
+__all__ = ["Work", "run_task"]
+
+Work = Callable[[Claim], dict[str, Any]]
+"""Does what the claim's task asks for, and returns its outcome."""
+
+LOOK_SECONDS = 0.5
+
+
+def run_task(session: Session, store: Store, task_id: ObjectId, work: Work) -> Versioned[Task]:
+    """Do a submitted task here and now, or see it through where a worker has it; returns the task as it ended.
+
+    raises        whatever ``work`` raises, after the task was told; RefusedError for a task that failed or was cancelled elsewhere
+    """
+    tasks = Tasks(store)
+    claim = _claim(session, store, tasks, task_id)
+    if claim is None:
+        return _ended(tasks.read(task_id))
+    with _heartbeats(session, store, claim):
+        try:
+            claim.finish(work(claim))
+        except FencedError:
+            raise
+        except StoppedError as stopped:
+            claim.hand_back(str(stopped))
+        except KeyboardInterrupt:
+            claim.hand_back("interrupted at the command line")
+            raise
+        except HeadwaterError as error:
+            claim.fail(str(error), retry=not isinstance(error, RefusedError | UnreadableError))
+            raise
+        except Exception as bug:
+            claim.fail(f"{type(bug).__name__}: {bug}", retry=False)
+            raise
+    return _ended(tasks.read(task_id))
+
+
+def _claim(session: Session, store: Store, tasks: Tasks, task_id: ObjectId) -> Claim | None:
+    """The claim, waiting as long as somebody else has the task; None when that one has ended it."""
+    watch = LeaseWatch(store.clock, store.settings.task_lease_seconds)
+    owner = f"{getpass.getuser()}@{socket.gethostname()}:{os.getpid()} (command line)"
+    told = False
+    while True:
+        task = tasks.read(task_id).value
+        if not task.is_active:
+            return None
+        if task.state is TaskState.WAITING:
+            tasks.run_now(task_id)
+        claim = tasks.claim(task_id, owner, watch)
+        if claim is not None:
+            return claim
+        if not told:
+            told = True
+            session.warn(f"task {id_text(task_id)} is being done by {task.owner or 'a worker'}; waiting for its end")
+        store.clock.sleep(LOOK_SECONDS)
+
+
+def _ended(seen: Versioned[Task]) -> Versioned[Task]:
+    task = seen.value
+    if task.state is TaskState.SUCCEEDED:
+        return seen
+    raise RefusedError(f"task {id_text(seen.id)} ({task}) ended as {task.state}" + (f": {task.error}" if task.error else ""))
+
+
+@contextmanager
+def _heartbeats(session: Session, store: Store, claim: Claim) -> Iterator[None]:
+    done = threading.Event()
+
+    def beat() -> None:
+        while not done.wait(store.settings.task_heartbeat_seconds):
+            try:
+                verdict = claim.heartbeat()
+            except HeadwaterError as error:
+                session.warn(f"no heartbeat for task {id_text(claim.id)}: {error}")
+                continue
+            if verdict is not Verdict.GO_ON:
+                return  # the work finds out by its next check
+            progress = claim.task.progress
+            if progress is not None and session.is_interactive:
+                of = f" of {progress.total}" if progress.total is not None else ""
+                session.warn(f"{claim.task}: {progress.done}{of} {progress.unit}".rstrip())
+
+    thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()

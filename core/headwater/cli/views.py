@@ -1,0 +1,523 @@
+"""What results look like from outside: for each kind, its JSON field names, its table columns, and what they mean.
+
+Everything here is pure. The names are a contract: ``docs/cli.md`` is made from these tables.
+Ids are 16 hex digits, times RFC 3339 in UTC, durations as in manifests (``24h``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from headwater.catalogs import (
+    CatalogDefinition,
+    CatalogManager,
+    CommittedOperation,
+    ContentType,
+    Entry,
+    ImportSpec,
+    LogEntry,
+    NamedReference,
+)
+from headwater.clock import Micros, as_text
+from headwater.maintenance import Explanation, Finding, Run
+from headwater.realms import Maintenance, Manager, Realm, Retention
+from headwater.reconcile import Outcome, Refuse, Report, Wait
+from headwater.settings import duration_text
+from headwater.store import ObjectId, Versioned, id_text
+from headwater.tasks import Attempt, FollowUp, Progress, Task
+
+__all__ = [
+    "ALL",
+    "APPLIED",
+    "CATALOG",
+    "COLLECTION",
+    "COMMIT",
+    "DELETION_PLAN",
+    "ENTRY",
+    "EXPLANATION",
+    "FINDING",
+    "IMPORT",
+    "NAMED_REFERENCE",
+    "PURGE_PLAN",
+    "REALM",
+    "RUN",
+    "TASK",
+    "VERSION",
+    "CatalogRow",
+    "DeletionPlan",
+    "Field",
+    "PurgePlan",
+    "RealmRow",
+    "Versions",
+    "View",
+    "duration",
+    "identifier",
+    "time",
+    "time_after",
+]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Generic[T]):
+    """One field of a result.
+
+    value         makes plain data of it
+    header        of its column in a table; empty: it is in no table
+    """
+
+    name: str
+    about: str
+    value: Callable[[T], Any]
+    header: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View(Generic[T]):
+    """One kind of result."""
+
+    name: str
+    plural: str
+    fields: tuple[Field[T], ...]
+
+    def data(self, item: T) -> dict[str, Any]:
+        """The result as plain data: every field, in the order of the documentation."""
+        return {field.name: field.value(item) for field in self.fields}
+
+
+def identifier(number: ObjectId | int | None) -> str | None:
+    return None if number is None else id_text(ObjectId(number))
+
+
+def time(micros: Micros | int | None) -> str | None:
+    return None if micros is None else as_text(micros)
+
+
+def time_after(micros: Micros | None) -> str | None:
+    """The first full second that is not before: what waits for a time is over at the one that is shown."""
+    return None if micros is None else as_text(micros + 999_999)
+
+
+def duration(seconds: float | None) -> str | None:
+    return None if seconds is None else duration_text(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    headwater: str
+    python: str
+
+
+VERSION: View[Versions] = View(
+    "version",
+    "versions",
+    (
+        Field("headwater", "version of Headwater", lambda v: v.headwater, "HEADWATER"),
+        Field("python", "version of Python", lambda v: v.python, "PYTHON"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RealmRow:
+    """A realm, and until when it is held."""
+
+    realm: Realm
+    held_until: Micros | None
+
+
+def _retention(retention: Retention) -> dict[str, Any]:
+    return {
+        "content": {"age": duration(retention.content_age_seconds), "commits": retention.content_commits},
+        "references": {"commits": retention.reference_commits},
+    }
+
+
+def _maintenance(maintenance: Maintenance) -> dict[str, Any]:
+    return {"schedule": maintenance.schedule or None, "timeZone": maintenance.time_zone, "suspend": maintenance.suspend}
+
+
+def _manager(manager: Manager | CatalogManager | None) -> dict[str, Any] | None:
+    if manager is None:
+        return None
+    return {"cluster": manager.cluster, "namespace": manager.namespace, "name": manager.name, "uid": manager.uid}
+
+
+REALM: View[RealmRow] = View(
+    "realm",
+    "realms",
+    (
+        Field("id", "what users call the realm", lambda r: r.realm.id, "REALM"),
+        Field("state", "where it stands in its life", lambda r: r.realm.state.value, "STATE"),
+        Field("key", "the number that its rows carry", lambda r: identifier(r.realm.key)),
+        Field("created", "when it was created", lambda r: time(r.realm.created), "CREATED"),
+        Field("updated", "when its definition was last changed", lambda r: time(r.realm.updated), "UPDATED"),
+        Field("entered", "when each state was last entered", lambda r: {s: time(t) for s, t in r.realm.entered.items()}),
+        Field("heldUntil", "an INACTIVE realm cannot be purged before", lambda r: time_after(r.held_until), "HELD UNTIL"),
+        Field("deletionPolicy", "Retain or Purge, when its resource is deleted", lambda r: r.realm.deletion_policy, "DELETION"),
+        Field("deletionProtection", "it cannot be purged", lambda r: r.realm.deletion_protection, "PROTECTED"),
+        Field("driftPolicy", "Correct or Report", lambda r: r.realm.drift_policy),
+        Field(
+            "purgeHold",
+            "wait between INACTIVE and PURGING; null is the setting",
+            lambda r: duration(r.realm.purge_hold_seconds),
+        ),
+        Field("retention", "history that it keeps; null is the setting", lambda r: _retention(r.realm.retention)),
+        Field("maintenance", "when it is maintained; no schedule is weekly", lambda r: _maintenance(r.realm.maintenance)),
+        Field("properties", "free names and values", lambda r: dict(r.realm.properties)),
+        Field("manager", "the resource that looks after it", lambda r: _manager(r.realm.manager)),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PurgePlan:
+    """What a purge would take away."""
+
+    realm: Realm
+    held_until: Micros | None
+    catalogs: list[str]
+
+
+PURGE_PLAN: View[PurgePlan] = View(
+    "purge plan",
+    "purge plans",
+    (
+        Field("id", "the realm", lambda p: p.realm.id),
+        Field("state", "where it stands in its life", lambda p: p.realm.state.value),
+        Field("heldUntil", "it cannot be purged before", lambda p: time_after(p.held_until)),
+        Field("deletionProtection", "it cannot be purged", lambda p: p.realm.deletion_protection),
+        Field("catalogs", "everything in these goes", lambda p: p.catalogs),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogRow:
+    """A catalog of a realm."""
+
+    realm: str
+    definition: CatalogDefinition
+
+
+def _import(spec: ImportSpec, imported: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "locations": list(spec.locations),
+        "mode": spec.mode,
+        "schedule": spec.schedule,
+        "include": list(spec.include),
+        "exclude": list(spec.exclude),
+        "done": imported.get(spec.name) == spec.digest(),
+    }
+
+
+def _imports(definition: CatalogDefinition) -> list[dict[str, Any]]:
+    return [_import(spec, definition.imported) for spec in definition.imports]
+
+
+CATALOG: View[CatalogRow] = View(
+    "catalog",
+    "catalogs",
+    (
+        Field("realm", "the realm's id", lambda c: c.realm, "REALM"),
+        Field("name", "unique in its realm", lambda c: c.definition.name, "CATALOG"),
+        Field("id", "never used again, also not by a later catalog of the same name", lambda c: c.definition.id),
+        Field("state", "ACTIVE or DELETED", lambda c: c.definition.state.value),
+        Field("baseLocation", "where its tables are kept", lambda c: c.definition.base_location, "BASE LOCATION"),
+        Field("allowedLocations", "other places that tables may lie in", lambda c: list(c.definition.allowed_locations)),
+        Field("defaultBranch", "the branch that is meant where none is named", lambda c: c.definition.default_branch, "BRANCH"),
+        Field("imports", "tables that lie somewhere already", lambda c: _imports(c.definition)),
+        Field("properties", "free names and values", lambda c: dict(c.definition.properties)),
+        Field("created", "when it was created", lambda c: time(c.definition.created), "CREATED"),
+        Field("updated", "when its definition was last changed", lambda c: time(c.definition.updated)),
+        Field("deletionPolicy", "Retain or Purge, when its resource is deleted", lambda c: c.definition.deletion_policy),
+        Field("deletionProtection", "it cannot be deleted", lambda c: c.definition.deletion_protection),
+        Field("manager", "the resource that looks after it", lambda c: _manager(c.definition.manager)),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionPlan:
+    """What the deletion of a catalog would take away."""
+
+    realm: str
+    definition: CatalogDefinition
+    branches: list[str]
+    tags: list[str]
+    keys: int
+
+
+DELETION_PLAN: View[DeletionPlan] = View(
+    "deletion plan",
+    "deletion plans",
+    (
+        Field("realm", "the realm's id", lambda p: p.realm),
+        Field("name", "the catalog", lambda p: p.definition.name),
+        Field("deletionProtection", "it cannot be deleted", lambda p: p.definition.deletion_protection),
+        Field("branches", "all these go", lambda p: p.branches),
+        Field("tags", "all these go", lambda p: p.tags),
+        Field("keys", "keys on the default branch", lambda p: p.keys),
+    ),
+)
+
+
+def _content_type(kind: ContentType | int) -> str:
+    return kind.name if isinstance(kind, ContentType) else f"type {kind}"
+
+
+ENTRY: View[Entry] = View(
+    "content",
+    "contents",
+    (
+        Field("key", "names joined by dots; a dot inside a name has a backslash before it", lambda e: str(e.key), "KEY"),
+        Field("elements", "the names", lambda e: list(e.key.elements)),
+        Field(
+            "type", "ICEBERG_TABLE, DELTA_LAKE_TABLE, ICEBERG_VIEW, NAMESPACE or UDF", lambda e: _content_type(e.type), "TYPE"
+        ),
+        Field("contentId", "survives renames", lambda e: str(e.content_id), "CONTENT ID"),
+    ),
+)
+
+
+def _operation(operation: CommittedOperation) -> dict[str, Any]:
+    return {
+        "action": operation.action,
+        "key": str(operation.key),
+        "type": None if operation.type is None else _content_type(operation.type),
+        "contentId": None if operation.content_id is None else str(operation.content_id),
+    }
+
+
+COMMIT: View[LogEntry] = View(
+    "commit",
+    "commits",
+    (
+        Field("hash", "the commit's id", lambda c: c.hash, "COMMIT"),
+        Field("seq", "1 for the first, then one more each", lambda c: c.seq, "SEQ"),
+        Field("time", "when it was made", lambda c: time(c.time), "TIME"),
+        Field("authors", "who made it", lambda c: list(c.authors)),
+        Field("changes", "how many keys it changed", lambda c: len(c.operations), "CHANGES"),
+        Field("message", "why", lambda c: c.message, "MESSAGE"),
+        Field("properties", "free names and values", lambda c: dict(c.properties)),
+        Field("operations", "what it did to each key", lambda c: [_operation(operation) for operation in c.operations]),
+    ),
+)
+
+NAMED_REFERENCE: View[NamedReference] = View(
+    "branch or tag",
+    "branches or tags",
+    (
+        Field("kind", "branch or tag", lambda r: r.kind.value, "KIND"),
+        Field("name", "unique in its catalog", lambda r: r.name, "NAME"),
+        Field("hash", "the commit that it points to; null: none yet", lambda r: r.hash, "COMMIT"),
+        Field("created", "when it was created", lambda r: time(r.created), "CREATED"),
+    ),
+)
+
+
+def _progress(progress: Progress | None) -> dict[str, Any] | None:
+    return None if progress is None else {"done": progress.done, "total": progress.total, "unit": progress.unit}
+
+
+def _attempt(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "number": attempt.number,
+        "owner": attempt.owner,
+        "started": time(attempt.started),
+        "ended": time(attempt.ended),
+        "outcome": attempt.outcome.value,
+        "error": attempt.error or None,
+    }
+
+
+def _follow_up(follow_up: FollowUp | None) -> dict[str, Any] | None:
+    return None if follow_up is None else {"kind": follow_up.kind, "realm": follow_up.realm, "subject": follow_up.subject}
+
+
+TASK: View[Versioned[Task]] = View(
+    "task",
+    "tasks",
+    (
+        Field("id", "the task's id", lambda t: identifier(t.id), "TASK"),
+        Field("kind", "what is to be done", lambda t: t.value.kind, "KIND"),
+        Field("realm", "the realm's id", lambda t: t.value.realm, "REALM"),
+        Field(
+            "realmKey",
+            "the key that the realm had when the task was submitted",
+            lambda t: identifier(t.value.realm_key or None),
+        ),
+        Field("subject", "what within the realm, such as a catalog", lambda t: t.value.subject, "SUBJECT"),
+        Field("arguments", "names and ids", lambda t: t.value.arguments),
+        Field("state", "WAITING, RUNNING, SUCCEEDED, FAILED or CANCELLED", lambda t: t.value.state.value, "STATE"),
+        Field("stopRequested", "somebody asked it to stop", lambda t: t.value.stop_requested),
+        Field("attempt", "number of the last attempt; 0: none yet", lambda t: t.value.attempt, "ATTEMPT"),
+        Field("failures", "attempts that failed or were lost", lambda t: t.value.failures, "FAILURES"),
+        Field("maxAttempts", "failures until it is FAILED", lambda t: t.value.max_attempts),
+        Field("owner", "who does it now", lambda t: t.value.owner),
+        Field("progress", "done of total (null: not known yet), in a unit", lambda t: _progress(t.value.progress)),
+        Field("created", "when it was submitted", lambda t: time(t.value.created), "CREATED"),
+        Field("due", "not done before", lambda t: time(t.value.due), "DUE"),
+        Field("finished", "when it ended", lambda t: time(t.value.finished), "FINISHED"),
+        Field("error", "what the last attempt failed of", lambda t: t.value.error or None),
+        Field("outcome", "what came out, by kind of task", lambda t: t.value.outcome),
+        Field("followUp", "the task that is submitted when this one has succeeded", lambda t: _follow_up(t.value.follow_up)),
+        Field("attempts", "the last attempts, oldest first", lambda t: [_attempt(attempt) for attempt in t.value.attempts]),
+    ),
+)
+
+
+def _wait(wait: Wait) -> dict[str, Any]:
+    return {"reason": wait.reason, "message": wait.message, "until": time_after(wait.until)}
+
+
+def _notice(notice: Refuse | Report) -> dict[str, Any]:
+    return {"reason": notice.reason, "message": notice.message}
+
+
+APPLIED: View[Outcome] = View(
+    "outcome of a manifest",
+    "manifests",
+    (
+        Field("subject", "kind and name of the manifest", lambda o: o.subject),
+        Field("done", "a sentence for each step that was taken", lambda o: list(o.done)),
+        Field(
+            "waits",
+            "what cannot be done yet; until is null when it is not a matter of time alone",
+            lambda o: list(map(_wait, o.waits)),
+        ),
+        Field("refused", "what will not be done as asked", lambda o: list(map(_notice, o.refused))),
+        Field("reports", "what a person should know, and is left as it is", lambda o: list(map(_notice, o.reports))),
+        Field("error", "why it could not be finished", lambda o: None if o.error is None else str(o.error)),
+    ),
+)
+
+
+def _of(name: str) -> Callable[[Mapping[str, Any]], Any]:
+    return lambda outcome: outcome.get(name)
+
+
+COLLECTION: View[Mapping[str, Any]] = View(
+    "collection",
+    "collections",
+    (
+        Field("realm", "the realm's id", _of("realm")),
+        Field("dryRun", "nothing was deleted", _of("dryRun")),
+        Field("writerCutoff", "rows younger than this were not touched", _of("writerCutoff")),
+        Field("readerCutoff", "what was HEAD after this stays", _of("readerCutoff")),
+        Field("references", "living references that were read", _of("references")),
+        Field("scanned", "rows", _of("scanned")),
+        Field("kept", "rows, by reason: head, grace, retention, record, young, fixed", _of("kept")),
+        Field("garbage", "rows that nothing keeps", _of("garbage")),
+        Field("garbageBytes", "their bytes", _of("garbageBytes")),
+        Field("deleted", "rows that the database confirmed gone", _of("deleted")),
+        Field("deletedBytes", "at least so many bytes", _of("deletedBytes")),
+        Field("types", "rows by object type and reason", _of("types")),
+        Field("tombstonesRemoved", "deleted references that nobody can read from any more", _of("tombstonesRemoved")),
+        Field("claimsReleased", "uuids and locations of tables that are gone", _of("claimsReleased")),
+        Field("lateRowsDeleted", "rows that late writers left under purged keys", _of("lateRowsDeleted")),
+        Field("notes", "what a person should know", _of("notes")),
+    ),
+)
+
+IMPORT: View[Mapping[str, Any]] = View(
+    "import",
+    "imports",
+    (
+        Field("dryRun", "nothing was written", _of("dry_run")),
+        Field("surveyed", "table folders: imported + updated + unchanged + quarantined", _of("surveyed")),
+        Field("imported", "tables that are new in the catalog", _of("imported")),
+        Field("updated", "tables that were moved forward", _of("updated")),
+        Field("unchanged", "tables that were there already", _of("unchanged")),
+        Field("namespaces", "namespaces that were created", _of("namespaces")),
+        Field("rules", "how many tables' latest metadata was told by which rule", _of("rules")),
+        Field("commits", "hashes, oldest first", lambda outcome: list(outcome.get("commits", ()))),
+        Field(
+            "quarantined",
+            "total, codes (how many for which reason), shown (the first tables with their reason)",
+            _of("quarantined"),
+        ),
+    ),
+)
+
+
+def _seconds(run: Run) -> float:
+    return round((run.finished - run.started) / 1_000_000, 1)
+
+
+def _result(run: Run) -> str:
+    """One line: the error, or the counts that are not zero."""
+    if run.error:
+        return run.error
+    counts = {
+        name: value for name, value in run.counts.items() if isinstance(value, int) and not isinstance(value, bool) and value
+    }
+    return ", ".join(f"{name} {value}" for name, value in counts.items())
+
+
+RUN: View[Run] = View(
+    "run",
+    "runs",
+    (
+        Field("started", "when it began", lambda r: time(r.started), "STARTED"),
+        Field("finished", "when it ended", lambda r: time(r.finished)),
+        Field("kind", "gc, purge or import", lambda r: r.kind, "KIND"),
+        Field("realm", "the realm's id", lambda r: r.realm, "REALM"),
+        Field("subject", "what within the realm, such as a catalog", lambda r: r.subject, "SUBJECT"),
+        Field("seconds", "how long it took", _seconds, "SECONDS"),
+        Field("result", "the error, or the counts that are not zero", _result, "RESULT"),
+        Field("error", "empty when it did what it was for", lambda r: r.error),
+        Field("counts", "all that it counted, as its task's outcome has it", lambda r: dict(r.counts)),
+        Field("notes", "what a person should know", lambda r: list(r.notes)),
+        Field("task", "the task's id", lambda r: identifier(r.task)),
+        Field("attempt", "of the task", lambda r: r.attempt),
+    ),
+)
+
+EXPLANATION: View[Explanation] = View(
+    "explanation",
+    "explanations",
+    (
+        Field("realm", "the realm's id", lambda e: e.realm),
+        Field("id", "the object's id", lambda e: e.object_id),
+        Field("type", "the object's type", lambda e: e.type),
+        Field("kept", "whether a collection that starts now would keep it", lambda e: e.is_kept),
+        Field("reason", "why, or when it goes", lambda e: e.sentence),
+        Field("chain", "type and id, from the commit that keeps it down to the object", lambda e: list(e.chain)),
+    ),
+)
+
+FINDING: View[Finding] = View(
+    "finding",
+    "findings",
+    (
+        Field("code", "what kind it is; a contract", lambda f: f.code, "CODE"),
+        Field("realm", "the realm's id", lambda f: f.realm, "REALM"),
+        Field("subject", "the reference, object or catalog", lambda f: f.subject, "SUBJECT"),
+        Field("message", "what is wrong", lambda f: f.message, "MESSAGE"),
+        Field("repair", "what would mend it", lambda f: f.repair, "REPAIR"),
+    ),
+)
+
+ALL: tuple[View[Any], ...] = (
+    APPLIED,
+    REALM,
+    PURGE_PLAN,
+    CATALOG,
+    DELETION_PLAN,
+    ENTRY,
+    COMMIT,
+    NAMED_REFERENCE,
+    IMPORT,
+    COLLECTION,
+    RUN,
+    EXPLANATION,
+    FINDING,
+    TASK,
+    VERSION,
+)
+"""Every kind of result, as it is documented."""

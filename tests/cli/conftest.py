@@ -1,0 +1,59 @@
+"""Fixtures: the command line on a store of its own, and what stands in that store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from commandline import CommandLine
+
+from headwater import Settings, Store, open_store
+
+FAST = {"HEADWATER_UNSAFE_SHORT_GRACES": "true", "HEADWATER_PURGE_HOLD": "1ms"}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/store.db"
+
+
+@pytest.fixture
+def headwater(url: str) -> CommandLine:
+    """Shipped settings."""
+    return CommandLine(url, {})
+
+
+@pytest.fixture
+def hasty(url: str) -> CommandLine:
+    """The same store, with a hold that is over at once."""
+    return CommandLine(url, FAST)
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    """The store behind the command line, for looking at it and for what no command does."""
+    with open_store(url, settings=Settings(unsafe_short_graces=True, purge_hold_seconds=0.001)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def make_realm(headwater: CommandLine, tmp_path: Path) -> Callable[[str], str]:
+    def make(realm_id: str) -> str:
+        headwater.ok("realm", "create", realm_id, "--credentials", tmp_path / f"{realm_id}.json")
+        return realm_id
+
+    return make
+
+
+@pytest.fixture
+def realm(make_realm: Callable[[str], str]) -> str:
+    """The id of an ACTIVE realm."""
+    return make_realm("acme")
+
+
+@pytest.fixture
+def catalog(headwater: CommandLine, realm: str) -> tuple[str, str]:
+    """Realm and name of an empty catalog."""
+    headwater.ok("catalog", "create", realm, "lake", "--base-location", "s3://lake/")
+    return realm, "lake"

@@ -1,0 +1,114 @@
+"""``headwater apply``: manifests carried out in one pass."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commandline import CommandLine
+
+from headwater import Store
+from headwater.commits import head
+from headwater.realms import Realms
+from headwater.tasks import Tasks
+
+MANIFESTS = """\
+apiVersion: headwater.dev/v1alpha1
+kind: Realm
+metadata: {name: acme}
+spec: {properties: {team: lake}}
+---
+apiVersion: headwater.dev/v1alpha1
+kind: Catalog
+metadata: {name: lake}
+spec: {realm: acme, name: lake, storage: {baseLocation: "s3://lake/"}}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "manifests.yaml"
+    path.write_text(MANIFESTS)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where credentials go."""
+    return tmp_path / "credentials"
+
+
+def test_manifests_are_carried_out(headwater: CommandLine, file: Path, folder: Path) -> None:
+    headwater.ok("apply", "-f", file, "--credentials", folder)
+
+    assert headwater.data("realm", "show", "acme")["state"] == "ACTIVE"
+    assert headwater.data("catalog", "show", "acme", "lake")["baseLocation"].startswith("s3://lake")
+
+
+def test_each_step_is_told(headwater: CommandLine, file: Path, folder: Path) -> None:
+    lines = headwater.ok("apply", "-f", file, "--credentials", folder).splitlines()
+
+    assert "Realm acme: created realm acme" in lines
+    assert "Catalog lake: created catalog lake of realm acme" in lines
+
+
+def test_the_same_manifests_again_make_no_commit_and_no_task(
+    headwater: CommandLine, store: Store, file: Path, folder: Path
+) -> None:
+    headwater.ok("apply", "-f", file, "--credentials", folder)
+    before = [head(store.system, name, fresh=True).id for name in ("realms", "tasks")]
+
+    lines = headwater.ok("apply", "-f", file, "--credentials", folder).splitlines()
+
+    assert [head(store.system, name, fresh=True).id for name in ("realms", "tasks")] == before
+    assert lines == ["Realm acme: as it should be", "Catalog lake: as it should be"]
+
+
+def test_as_json_every_manifest_has_an_outcome(headwater: CommandLine, file: Path, folder: Path) -> None:
+    shown = headwater.data("apply", "-f", file, "--credentials", folder)
+
+    assert [outcome["subject"] for outcome in shown] == ["Realm acme", "Catalog lake"]
+    assert all(outcome["error"] is None and not outcome["refused"] for outcome in shown)
+
+
+def test_a_wrong_manifest_is_refused_with_its_line_and_nothing_is_done(
+    headwater: CommandLine, store: Store, file: Path, folder: Path
+) -> None:
+    file.write_text(MANIFESTS.replace("spec: {realm: acme", "spec: {realmm: acme"))
+
+    result = headwater("apply", "-f", file, "--credentials", folder)
+
+    assert result.exit_code == 5
+    assert f"headwater: {file}:9: spec.realmm: unknown field" in result.stderr
+    assert Realms(store).list() == []
+
+
+def test_a_file_that_is_not_there_is_not_found(headwater: CommandLine, tmp_path: Path) -> None:
+    assert headwater("apply", "-f", tmp_path / "nothing.yaml").exit_code == 3
+
+
+def test_what_waits_is_told_and_is_no_failure(headwater: CommandLine, store: Store, file: Path, folder: Path) -> None:
+    headwater.ok("apply", "-f", file, "--credentials", folder)
+    file.write_text(MANIFESTS.replace("spec: {properties: {team: lake}}", "spec: {state: Inactive}"))
+
+    printed = headwater.ok("apply", "-f", file, "--credentials", folder)
+
+    assert "Catalog lake: waits: catalog acme/lake waits for its realm to be ACTIVE; it is INACTIVE" in printed
+
+
+def test_what_is_refused_is_told_and_fails(headwater: CommandLine, realm: str, file: Path, folder: Path) -> None:
+    result = headwater("-o", "json", "apply", "-f", file, "--credentials", folder)
+
+    assert result.exit_code == 5
+    assert [outcome["refused"][0]["reason"] for outcome in json.loads(result.stdout)] == [
+        "ManagedByAnother",
+        "RealmManagedByAnother",
+    ]
+    assert "headwater: Realm acme: realm acme is managed by nobody" in result.stderr
+
+
+def test_long_work_is_left_to_workers(headwater: CommandLine, store: Store, file: Path, folder: Path) -> None:
+    headwater.ok("apply", "-f", file, "--credentials", folder)
+
+    assert Tasks(store).active("gc", "acme") is not None

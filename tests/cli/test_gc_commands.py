@@ -1,0 +1,116 @@
+"""``headwater gc`` and ``headwater fsck``: what is kept, what went, and what is wrong."""
+
+from __future__ import annotations
+
+import pytest
+from commandline import CommandLine
+
+from headwater import Settings, Store, open_store
+from headwater.catalogs import Catalogs, ContentKey, IcebergTable, Put
+from headwater.realms import Realms
+from headwater.store import id_text
+from headwater.tasks import LeaseWatch, Tasks
+
+
+@pytest.fixture
+def heads(store: Store, catalog: tuple[str, str]) -> list[str]:
+    """The hashes of the commits of a table that changed twice."""
+    opened = Catalogs(Realms(store).open("acme")).open("lake")
+    hashes = []
+    for version in range(3):
+        there = opened.get(None, ContentKey.of("orders"))
+        table = IcebergTable(id=there.id if there else None, metadata_location=f"s3://lake/orders/{version}.json")
+        hashes.append(id_text(opened.commit(None, [Put(ContentKey.of("orders"), table)]).commit_id))
+    return hashes
+
+
+def test_a_dry_run_deletes_nothing_and_makes_no_task(headwater: CommandLine, store: Store, heads: list[str]) -> None:
+    shown = headwater.data("gc", "run", "acme", "--dry-run")
+
+    assert (shown["dryRun"], shown["deleted"]) == (True, 0)
+    assert Tasks(store).list() == []
+
+
+def test_a_run_is_a_task_that_this_process_does(headwater: CommandLine, heads: list[str]) -> None:
+    shown = headwater.data("gc", "run", "acme")
+
+    tasks = headwater.data("task", "list")
+    assert [(task["kind"], task["state"], task["attempt"]) for task in tasks] == [("gc", "SUCCEEDED", 1)]
+    assert tasks[0]["outcome"]["scanned"] == shown["scanned"] > 0
+
+
+def test_a_run_stands_in_the_log(headwater: CommandLine, heads: list[str]) -> None:
+    headwater.ok("gc", "run", "acme")
+
+    (run,) = headwater.data("gc", "log", "--realm", "acme")
+    assert (run["kind"], run["error"]) == ("gc", "")
+    assert run["counts"]["scanned"] > 0
+
+
+def test_the_system_realm_is_collected(headwater: CommandLine, realm: str) -> None:
+    assert headwater.data("gc", "run", "::system::")["realm"] == "::system::"
+
+
+def test_a_detached_run_waits_for_a_worker(headwater: CommandLine, store: Store, realm: str) -> None:
+    headwater.ok("gc", "run", realm, "--detach")
+
+    assert Tasks(store).active("gc", realm).state == "WAITING"
+
+
+def test_a_run_that_a_schedule_has_put_off_is_done_now(headwater: CommandLine, store: Store, realm: str) -> None:
+    later = store.clock.now() + 3_600_000_000
+    waiting = Tasks(store).submit("gc", realm=realm, realm_key=Realms(store).read(realm).key, due=later)
+
+    headwater.ok("gc", "run", realm)
+
+    assert Tasks(store).read(waiting.id).value.state == "SUCCEEDED"
+
+
+def test_a_task_that_a_silent_worker_holds_is_taken_over(url: str, store: Store, realm: str) -> None:
+    tasks = Tasks(store)
+    submitted = tasks.submit("gc", realm=realm, realm_key=Realms(store).read(realm).key)
+    tasks.claim(submitted.id, "dead worker", LeaseWatch(store.clock, 60))
+
+    hurried = CommandLine(url, {"HEADWATER_TASK_LEASE": "1s", "HEADWATER_TASK_HEARTBEAT": "100ms"})
+    result = hurried("gc", "run", realm)
+
+    assert result.exit_code == 0
+    assert "is being done by dead worker" in result.stderr
+    assert [end.outcome for end in tasks.read(submitted.id).value.attempts] == ["LOST", "SUCCEEDED"]
+
+
+def test_a_refused_run_fails_its_task_for_good(hasty: CommandLine, store: Store, realm: str) -> None:
+    hasty.ok("realm", "deactivate", realm)
+    hasty.ok("realm", "purge", realm, "--confirm", realm)
+
+    result = hasty("gc", "run", realm)
+
+    assert result.exit_code == 5
+    assert [task["state"] for task in hasty.data("task", "list", "--kind", "gc")] == ["FAILED"]
+
+
+def test_a_head_is_explained(headwater: CommandLine, heads: list[str]) -> None:
+    shown = headwater.data("gc", "explain", "acme", heads[-1])
+
+    assert (shown["kept"], shown["type"]) == (True, "commit")
+    assert "head of" in shown["reason"]
+
+
+def test_an_object_that_is_not_there_is_not_found(headwater: CommandLine, realm: str) -> None:
+    assert headwater("gc", "explain", realm, "0123456789abcdef").exit_code == 3
+
+
+def test_a_sound_store_has_no_findings(headwater: CommandLine, heads: list[str]) -> None:
+    assert headwater.ok("fsck") == "no findings\n"
+
+
+def test_a_lost_object_is_a_finding_with_code_8(headwater: CommandLine, url: str, heads: list[str]) -> None:
+    with open_store(url, settings=Settings()) as store:
+        rows = Realms(store).open("acme")
+        lost = [key for batch in rows.scan_objects() for key in batch if id_text(key.id) == heads[-1]]
+        rows.delete_unchanged(lost)
+
+    result = headwater("fsck")
+
+    assert result.exit_code == 8
+    assert "HEAD_UNREADABLE" in result.stdout

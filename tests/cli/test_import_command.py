@@ -1,0 +1,111 @@
+"""``headwater import``: tables of a folder, put into a catalog by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from commandline import CommandLine
+
+from headwater import Store
+from headwater.tasks import Tasks
+
+
+def write_table(folder: Path) -> None:
+    """An Iceberg table without snapshots."""
+    (folder / "metadata").mkdir(parents=True)
+    schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
+    metadata = {
+        "format-version": 2,
+        "table-uuid": str(uuid4()),
+        "location": folder.as_uri(),
+        "last-sequence-number": 0,
+        "last-updated-ms": 1_780_000_000_000,
+        "last-column-id": 1,
+        "current-schema-id": 0,
+        "schemas": [schema],
+        "default-spec-id": 0,
+        "partition-specs": [{"spec-id": 0, "fields": []}],
+        "last-partition-id": 999,
+        "default-sort-order-id": 0,
+        "sort-orders": [{"order-id": 0, "fields": []}],
+    }
+    (folder / "metadata" / f"00000-{uuid4()}.metadata.json").write_text(json.dumps(metadata))
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Path:
+    """Two tables in one namespace."""
+    folder = tmp_path / "warehouse"
+    for name in ("orders", "items"):
+        write_table(folder / "sales" / name)
+    return folder
+
+
+@pytest.fixture
+def lake(headwater: CommandLine, realm: str, warehouse: Path) -> str:
+    """The name of a catalog whose tables may lie in the warehouse."""
+    headwater.ok("catalog", "create", realm, "lake", "--base-location", warehouse.as_uri())
+    return "lake"
+
+
+def test_tables_of_a_folder_are_imported(headwater: CommandLine, lake: str, warehouse: Path) -> None:
+    shown = headwater.data("import", "acme", lake, warehouse)
+
+    assert (shown["imported"], shown["quarantined"]["total"]) == (2, 0)
+    keys = [entry["key"] for entry in headwater.data("catalog", "tables", "acme", lake)]
+    assert keys == ["sales", "sales.items", "sales.orders"]
+
+
+def test_a_second_import_finds_everything_unchanged(headwater: CommandLine, lake: str, warehouse: Path) -> None:
+    headwater.ok("import", "acme", lake, warehouse)
+
+    shown = headwater.data("import", "acme", lake, warehouse)
+
+    assert (shown["imported"], shown["unchanged"], shown["commits"]) == (0, 2, [])
+
+
+def test_a_dry_run_writes_nothing(headwater: CommandLine, store: Store, lake: str, warehouse: Path) -> None:
+    shown = headwater.data("import", "acme", lake, warehouse, "--dry-run")
+
+    assert (shown["dryRun"], shown["imported"]) == (True, 2)
+    assert headwater.ok("catalog", "tables", "acme", lake) == "no contents\n"
+    assert Tasks(store).list() == []
+
+
+def test_a_quarantined_table_is_a_finding_with_code_8(headwater: CommandLine, lake: str, warehouse: Path) -> None:
+    (broken,) = (warehouse / "sales" / "orders" / "metadata").iterdir()
+    broken.write_text("{")
+
+    result = headwater("-o", "json", "import", "acme", lake, warehouse)
+
+    assert result.exit_code == 8
+    assert json.loads(result.stdout)["quarantined"]["shown"][0]["table"] == "sales.orders"
+    assert json.loads(result.stdout)["imported"] == 1
+
+
+def test_patterns_choose_the_tables(headwater: CommandLine, lake: str, warehouse: Path) -> None:
+    assert headwater.data("import", "acme", lake, warehouse, "--exclude", "sales.items")["imported"] == 1
+
+
+def test_a_detached_import_is_a_task_that_carries_what_was_asked(
+    headwater: CommandLine, store: Store, lake: str, warehouse: Path
+) -> None:
+    headwater.ok("import", "acme", lake, warehouse, "--detach")
+
+    (task,) = headwater.data("task", "list", "--kind", "import")
+    assert task["state"] == "WAITING"
+    assert task["arguments"]["spec"]["locations"] == [warehouse.as_uri()]
+
+
+def test_an_import_stands_in_the_log_of_runs(headwater: CommandLine, lake: str, warehouse: Path) -> None:
+    headwater.ok("import", "acme", lake, warehouse)
+
+    (run,) = headwater.data("gc", "log", "--kind", "import")
+    assert "imported 2" in run["result"]
+
+
+def test_a_location_that_is_not_there_is_not_found(headwater: CommandLine, lake: str, warehouse: Path) -> None:
+    assert headwater("import", "acme", lake, warehouse / "nothing").exit_code == 3
