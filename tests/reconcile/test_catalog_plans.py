@@ -209,6 +209,18 @@ def test_an_import_that_was_changed_since_is_asked_for_anew(make_catalog: MakeCa
     assert plan(manifest, seen, task(ONCE, seen, state)) == [submit(changed, seen)]
 
 
+def test_a_waiting_import_of_an_earlier_version_gives_way_to_the_new_one(make_catalog: MakeCatalog) -> None:
+    changed = ImportSpec(name="initial", locations=("s3://elsewhere/",))
+    manifest = make_catalog(imports=(changed,))
+    seen = catalog(manifest)
+
+    assert plan(manifest, seen, task(ONCE, seen, TaskState.RUNNING)) == []
+    assert plan(manifest, seen, task(ONCE, seen, TaskState.WAITING)) == [
+        CancelTask(ObjectId(7), "import", "lake/initial"),
+        submit(changed, seen),
+    ]
+
+
 def test_what_an_earlier_catalog_of_the_name_imported_does_not_count(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog(imports=(ONCE,))
     earlier, seen = catalog(manifest, id="00000000000000bb"), catalog(manifest)

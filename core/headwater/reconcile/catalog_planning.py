@@ -137,6 +137,8 @@ def _plan_import(catalog: CatalogDefinition, spec: ImportSpec, observed: Observe
         return [RecordImported(spec.name, spec.digest())]
     if active is None and last is not None and last.state is not TaskState.SUCCEEDED:
         return [dead_letter(last)]
+    if active is not None and active.state is TaskState.WAITING and active.arguments != arguments:
+        return [cancel(active), SubmitTask(IMPORT, now, subject, arguments)]
     if not is_done:
         return [] if active else [SubmitTask(IMPORT, now, subject, arguments)]
     return _again(catalog, spec, observed, last, now) if spec.mode == "sync" else []

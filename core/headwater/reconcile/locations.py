@@ -21,6 +21,9 @@ def checked_location(value: Value, folder: Path) -> str:
     text = value.text()
     if not text.strip():
         return text
+    if re.match(r"[^/]*://[^/]*:[^/]*@", text):
+        value.fault("must not carry a password; give the process that reads it credentials of its own")
+        return ""  # nor is it shown
     fault = _fault(text)
     if fault:
         value.fault(f'"{text}" {fault}')
@@ -45,8 +48,6 @@ def _url_fault(text: str) -> str | None:
     scheme, rest = url.groups()
     if "?" in rest or "#" in rest:
         return "is not a location: it must not have a query or a fragment"
-    if re.match(r"[^/]*:[^/]*@", rest):
-        return "must not carry a password; give the process that reads it credentials of its own"
     if scheme == "file" and not rest.startswith("/"):
         return f"is not a location: a file URL has three slashes; write file:///{rest}"
     if scheme != "file" and (not rest or rest.startswith("/")):

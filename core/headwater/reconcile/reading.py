@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -115,15 +116,15 @@ class Value:
         return word if word in choices else choices[0]
 
     def duration(self) -> float:
-        """Seconds."""
+        """Seconds; endless where a fault was noted, so that no bound is missed as well."""
         word = self._scalar("a duration such as 30d")
         if word is None:
-            return 0.0
+            return math.inf
         try:
             seconds = parse_duration(word)
         except RefusedError:
             self.fault(f"{self._shown()} is not a duration; write for example {_likely_duration(word)}")
-            return 0.0
+            return math.inf
         if seconds > LONGEST_SECONDS:
             self.fault(f"{word} is longer than a hundred years")
         return seconds

@@ -1,0 +1,168 @@
+"""What valid manifests mean: defaults, units, locations, and the order of files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headwater.catalogs import ImportSpec
+from headwater.errors import MissingError
+from headwater.realms import Maintenance, Retention
+from headwater.reconcile import (
+    CatalogManifest,
+    CatalogSpec,
+    ManifestError,
+    RealmManifest,
+    RealmSpec,
+    ResourceName,
+    load_manifests,
+)
+from headwater.settings import Settings
+from headwater.store import RealmId
+
+Write = Callable[..., Path]
+
+REALM = "apiVersion: headwater.dev/v1alpha1\nkind: Realm\nmetadata: {name: acme}\n"
+CATALOG = """\
+apiVersion: headwater.dev/v1alpha1
+kind: Catalog
+metadata: {name: lake}
+spec: {realm: acme, storage: {baseLocation: "s3://lake/"}}
+"""
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_a_realm_needs_no_more_than_a_name(write: Write) -> None:
+    [manifest] = load_manifests(write(REALM))
+
+    assert isinstance(manifest, RealmManifest)
+    assert manifest.metadata.resource == ResourceName("default", "acme")
+    assert manifest.spec == RealmSpec(realm_id=RealmId("acme"))
+
+
+def test_every_field_of_a_realm_is_read(write: Write) -> None:
+    [manifest] = load_manifests(
+        write(
+            """\
+            apiVersion: headwater.dev/v1alpha1
+            kind: Realm
+            metadata: {name: acme, namespace: lakes, labels: {a: b}, annotations: {headwater.dev/delete: "true"}}
+            spec:
+              realmId: ACME_1
+              state: Inactive
+              deletionPolicy: Purge
+              deletionProtection: true
+              driftPolicy: Report
+              purgeHold: 24h
+              retention: {content: {age: 30d, commits: 100}, references: {commits: 20}}
+              maintenance: {schedule: "0 3 * * 0", timeZone: Europe/Berlin, suspend: true}
+              properties: {team: lake, empty: ""}
+            """
+        )
+    )
+
+    assert manifest.metadata.is_deletion
+    assert manifest.metadata.resource == ResourceName("lakes", "acme")
+    assert manifest.spec == RealmSpec(
+        realm_id=RealmId("ACME_1"),
+        state="Inactive",
+        deletion_policy="Purge",
+        deletion_protection=True,
+        drift_policy="Report",
+        purge_hold_seconds=86400.0,
+        retention=Retention(content_age_seconds=2592000.0, content_commits=100, reference_commits=20),
+        maintenance=Maintenance(schedule="0 3 * * 0", time_zone="Europe/Berlin", suspend=True),
+        properties={"team": "lake", "empty": ""},
+    )
+
+
+def test_a_catalog_needs_no_more_than_a_realm_and_a_place(write: Write) -> None:
+    manifest = load_manifests(write(f"{REALM}---\n{CATALOG}"))[1]
+
+    assert isinstance(manifest, CatalogManifest)
+    assert manifest.spec == CatalogSpec(realm="acme", realm_id=RealmId("acme"), name="lake", base_location="s3://lake/")
+
+
+def test_every_field_of_an_import_is_read(write: Write) -> None:
+    text = CATALOG.replace("storage:", "imports: [{name: a, locations: ['s3://b/c'], mode: sync, schedule: 0 * * * *, "
+                           "include: ['x.*'], exclude: [y]}], storage:")  # fmt: skip
+
+    manifest = load_manifests(write(f"{REALM}---\n{text}"))[1]
+
+    assert isinstance(manifest, CatalogManifest)
+    assert manifest.spec.imports == (
+        ImportSpec(name="a", locations=("s3://b/c",), mode="sync", schedule="0 * * * *", include=("x.*",), exclude=("y",)),
+    )
+
+
+def test_null_counts_as_not_given(write: Write) -> None:
+    [manifest] = load_manifests(write(REALM + "spec: {purgeHold: null, retention: null, maintenance: {schedule: ~}}\n"))
+
+    assert manifest.spec == RealmSpec(realm_id=RealmId("acme"))
+
+
+def test_json_is_read_as_well(write: Write) -> None:
+    content = {"apiVersion": "headwater.dev/v1alpha1", "kind": "Realm", "metadata": {"name": "acme"}}
+
+    [manifest] = load_manifests(write(json.dumps(content, indent=1), "x.json"))
+
+    assert manifest.subject == "Realm acme"
+
+
+def test_a_catalog_may_stand_before_its_realm_and_in_another_file(write: Write, tmp_path: Path) -> None:
+    write(CATALOG, "a.yaml")
+    write(REALM, "b.yml")
+    write("not: ours", "notes.txt")
+    write("not: ours", ".hidden.yaml")
+
+    assert [manifest.subject for manifest in load_manifests(tmp_path)] == ["Catalog lake", "Realm acme"]
+
+
+def test_empty_documents_and_an_empty_folder_are_nothing(write: Write, tmp_path: Path) -> None:
+    assert load_manifests(tmp_path) == ()
+    assert len(load_manifests(write(f"---\n# nothing\n---\n{REALM}---\n"))) == 1
+
+
+def test_a_path_that_is_not_there_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match="there is no such file or folder"):
+        load_manifests(tmp_path / "nowhere")
+
+
+def test_a_location_beside_the_manifest_becomes_absolute(write: Write, tmp_path: Path) -> None:
+    manifest = load_manifests(write(f"{REALM}---\n" + CATALOG.replace("s3://lake/", "./warehouse/")))[1]
+
+    assert isinstance(manifest, CatalogManifest)
+    assert manifest.spec.base_location == f"file://{tmp_path}/warehouse/"
+
+
+def test_a_catalog_may_name_a_realm_that_the_store_knows(write: Write) -> None:
+    file = write(CATALOG)
+
+    by_resource = load_manifests(file, known_realms={RealmId("other"): ResourceName("default", "acme")})
+    by_id = load_manifests(file, known_realms={RealmId("acme"): None})
+
+    ids = [manifest.spec.realm_id for manifest in (*by_resource, *by_id)]
+    assert ids == ["other", "acme"]
+
+
+def test_a_short_hold_is_accepted_where_the_unsafe_setting_is_on(write: Write) -> None:
+    [manifest] = load_manifests(write(REALM + "spec: {purgeHold: 5s}"), settings=Settings(unsafe_short_graces=True))
+
+    assert isinstance(manifest, RealmManifest)
+    assert manifest.spec.purge_hold_seconds == 5.0
+
+
+def test_the_quickstart_is_valid_with_the_settings_of_the_demo() -> None:
+    manifests = load_manifests(EXAMPLES / "quickstart", settings=Settings(unsafe_short_graces=True))
+
+    assert [manifest.subject for manifest in manifests] == ["Realm acme", "Catalog lake", "Realm sandbox"]
+
+
+def test_the_quickstart_is_refused_with_the_settings_of_production() -> None:
+    with pytest.raises(ManifestError) as refused:
+        load_manifests(EXAMPLES / "quickstart")
+
+    assert [fault.path for fault in refused.value.faults] == ["spec.purgeHold"]
