@@ -151,6 +151,15 @@ def test_the_default_branch_is_not_deleted(catalog: Catalog) -> None:
         catalog.delete_branch("main")
 
 
+def test_the_default_branch_of_now_is_not_deleted(catalog: Catalog, catalogs: Catalogs) -> None:
+    catalog.create_branch("dev")
+    catalogs.update(catalog.definition, default_branch="dev")
+
+    with pytest.raises(RefusedError, match="default branch"):
+        catalog.delete_branch("dev")
+    assert catalog.delete_branch("main").name == "main"
+
+
 def test_a_tag_is_deleted(catalog: Catalog, first: ObjectId) -> None:
     catalog.create_tag("v1")
     catalog.delete_tag("v1")

@@ -8,7 +8,7 @@ from headwater.catalogs import Catalog, Catalogs, ContentKey, ContentType, Delet
 from headwater.catalogs.pages import PageToken
 from headwater.commits import head
 from headwater.errors import ExpiredError, MissingError, RefusedError, UnreadableError
-from headwater.store import ObjectId, RealmStore, id_text
+from headwater.store import ObjectId, RealmStore, Store, id_text
 
 TABLE = IcebergTable(metadata_location="s3://lake/x.json")
 
@@ -131,6 +131,15 @@ def test_a_commit_of_another_catalog_is_not_read(filled: Catalog, catalogs: Cata
 
     with pytest.raises(MissingError, match="is not one of catalog 'other'"):
         catalogs.open("other").count(filled.branch("main").hash)
+
+
+def test_what_another_process_committed_is_read_at_once(filled: Catalog, store: Store, realm: RealmStore) -> None:
+    another = Store(store.backend, url=store.url, settings=store.settings, clock=store.clock)
+    there = Catalog(another.rows(realm.realm, realm.key), filled.definition)
+    assert there.count() == 13
+    filled.commit("main", [Delete(ContentKey.of("v"))])
+
+    assert there.count() == 12
 
 
 def test_a_content_whose_object_is_gone_is_unreadable(filled: Catalog, realm: RealmStore) -> None:

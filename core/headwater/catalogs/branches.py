@@ -28,7 +28,7 @@ from headwater.catalogs.names import (
     own_reference,
 )
 from headwater.clock import Micros
-from headwater.commits import Head, Transaction, assign, commit, create_at, head, read_commit
+from headwater.commits import Head, Transaction, assign, commit, create_at, head, load_head, read_commit
 from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError, UnavailableError
 from headwater.store import ObjectId, RealmStore, Reference, id_of, id_text
 
@@ -133,7 +133,7 @@ class Branches:
         expected      the head that the caller saw
         raises        RefusedError for the default branch; ConflictError when the head is another; MissingError
         """
-        if kind is NameKind.BRANCH and name == self._catalog.default_branch:
+        if kind is NameKind.BRANCH and name == self._check_active().default_branch:
             raise RefusedError(
                 f"branch {name!r} is the default branch of catalog {self._catalog.name!r}: it goes with the catalog"
             )
@@ -160,16 +160,15 @@ class Branches:
         commit(self._rows, own_reference(self._catalog.id, OwnPart.REFS), change, message=f"list {kind} {name}")
 
     def resolve(self, text: str | None) -> Head | None:
-        """The commit that a text means: a branch, else a tag, else a commit of this catalog by its hash. None: the default branch.
+        """The commit that a text means now: a branch, else a tag, or a commit of this catalog by its hash. None: the default branch.
 
         returns       None for a branch or tag without a commit
         raises        MissingError; ExpiredError for a commit that was collected
         """
         name = text or self._catalog.default_branch
-        for kind in NameKind:
-            if self._rows.find_reference(self.reference(kind, name)) is not None:
-                return head(self._rows, self.reference(kind, name))
-        return self.read_commit(self._id_of(name))
+        if _is_hash(name):
+            return self.read_commit(id_of(name))
+        return load_head(self._rows, self._read_named(name))
 
     def read_commit(self, commit_id: ObjectId) -> Head:
         """A commit of this catalog.
@@ -194,7 +193,7 @@ class Branches:
             row = self._find_row(kind, name)
             if row is not None:
                 return row
-        raise MissingError(f"catalog {self._catalog.name!r} has no branch or tag {name!r}")
+        raise MissingError(f"catalog {self._catalog.name!r} has no branch, tag or commit {name!r}")
 
     def _all_references(self) -> list[str]:
         """Every listed name, those under a tombstone too: what they hold is kept for the grace."""
@@ -216,10 +215,12 @@ class Branches:
         self._rows.delete_reference(made)
         raise UnavailableError(f"{kind} {name!r} of catalog {self._catalog.name!r} took too long to create: try again")
 
-    def _check_active(self) -> None:
+    def _check_active(self) -> CatalogDefinition:
+        """The definition as it is now, which may be newer than this handle's."""
         now = find_definition(self._rows, catalog_id=self._catalog.id)
         if now is None or now.state is not CatalogState.ACTIVE:
             raise MissingError(f"catalog {self._catalog.name!r} of realm {self._rows.realm!r} was deleted")
+        return now
 
     def _check_expected(self, kind: NameKind, name: str, row: Reference, expected: ObjectId | None) -> None:
         if expected is not None and row.pointer != expected:
@@ -238,12 +239,15 @@ class Branches:
             raise MissingError(f"catalog {self._catalog.name!r} has no {kind} {name!r}")
         return row
 
-    def _id_of(self, text: str) -> ObjectId:
-        try:
-            return id_of(text)
-        except RefusedError:
-            raise MissingError(f"catalog {self._catalog.name!r} has no branch, tag or commit {text!r}") from None
-
 
 def _named(kind: NameKind, name: str, row: Reference) -> NamedReference:
     return NamedReference(kind, name, row.pointer, row.created)
+
+
+def _is_hash(text: str) -> bool:
+    """A name never looks like one."""
+    try:
+        id_of(text)
+    except RefusedError:
+        return False
+    return True

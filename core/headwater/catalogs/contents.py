@@ -11,6 +11,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -183,10 +184,15 @@ def type_text(kind: ContentType | int) -> str:
 
 
 def _plain(content: Content) -> dict[str, Any]:
-    plain: dict[str, Any] = {}
-    for field in msgspec.structs.fields(content):
-        value = getattr(content, field.name)
-        default = field.default_factory() if field.default_factory is not msgspec.NODEFAULT else field.default
-        if field.name != "id" and value != default:
-            plain[field.name] = value
-    return plain
+    found = ((name, getattr(content, name), default) for name, default in _defaults(type(content)).items())
+    return {name: value for name, value, default in found if value != default}
+
+
+@cache
+def _defaults(cls: type[Content]) -> dict[str, Any]:
+    """The fields that make up a content's value, each with its default or ``NODEFAULT``."""
+    return {
+        field.name: field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+        for field in msgspec.structs.fields(cls)
+        if field.name != "id"
+    }
