@@ -1,0 +1,138 @@
+"""What docs/formats.md says, done by hand: these bytes must be understood, and written, by every release to come."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from headwater import Settings, Store, open_store
+from headwater.catalogs import ContentKey
+from headwater.clock import FakeClock
+from headwater.commits import Commit, commit, ensure_reference, head
+from headwater.index import Index, IndexEditor, Value
+from headwater.store import SYSTEM_KEY, RealmId, RealmKey, RealmStore, fixed_id, id_of, id_text, id_time
+
+ID = id_of("00000000fa001005")
+COMMIT = {"seq": 3, "tail": [7, 6], "time": 1_780_000_000_000_000, "message": "by hand"}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def store(file: Path, settings: Settings, clock: FakeClock) -> Iterator[Store]:
+    with open_store(f"sqlite:///{file}", settings=settings, clock=clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def rows(store: Store) -> RealmStore:
+    return store.rows(RealmId("acme"), RealmKey(77))
+
+
+def envelope(body: bytes, *, flags: int) -> bytes:
+    checked = ID.to_bytes(8, "big") + b"commit" + bytes([flags]) + body
+    return bytes([1, flags]) + zlib.crc32(checked).to_bytes(4, "big") + body
+
+
+def put_by_hand(file: Path, value: bytes) -> None:
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("INSERT INTO objs VALUES (77, ?, 0, 'commit', 0, NULL, 1, ?)", (ID, value))
+
+
+def test_an_id_is_41_bits_of_time_10_of_node_and_12_of_sequence() -> None:
+    assert int(ID) == 1000 << 22 | 1 << 12 | 5
+    assert id_time(ID) == 1_740_787_200_000_000 + 1000 * 1000
+    assert id_text(ID) == "00000000fa001005"
+
+
+def test_the_fixed_ids_are_where_the_page_says() -> None:
+    assert (fixed_id(0, 9), fixed_id(2)) == (9 << 12 | 1, 2 << 22 | 1)
+
+
+def test_a_plain_envelope_is_read(rows: RealmStore, file: Path) -> None:
+    put_by_hand(file, envelope(msgspec.msgpack.encode(COMMIT), flags=0))
+
+    assert rows.read(ID, Commit) == msgspec.convert(COMMIT, Commit)
+
+
+def test_a_compressed_envelope_is_read(rows: RealmStore, file: Path) -> None:
+    long = COMMIT | {"message": "by hand " * 100}
+    put_by_hand(file, envelope(zlib.compress(msgspec.msgpack.encode(long)), flags=1))
+
+    assert rows.read(ID, Commit) == msgspec.convert(long, Commit)
+
+
+def test_fields_of_a_newer_release_are_ignored(rows: RealmStore, file: Path) -> None:
+    put_by_hand(file, envelope(msgspec.msgpack.encode(COMMIT | {"later": [1, 2]}), flags=0))
+
+    assert rows.read(ID, Commit) == msgspec.convert(COMMIT, Commit)
+
+
+def test_an_object_is_written_as_the_page_says(rows: RealmStore, file: Path) -> None:
+    rows.write([(ID, msgspec.convert(COMMIT, Commit))])
+
+    with closing(sqlite3.connect(file)) as connection:
+        found = connection.execute("SELECT realm, id, part, type, token, parts, value FROM objs WHERE realm = 77").fetchall()
+    assert found == [(77, ID, 0, "commit", None, 1, envelope(msgspec.msgpack.encode(COMMIT), flags=0))]
+
+
+def test_an_index_is_written_as_the_page_says() -> None:
+    editor = IndexEditor(Index())
+    editor.put(b"sales", Value(ID, b"xy"))
+    editor.put(b"sales.orders", Value(None, b""))
+
+    header = b"\1" + (2).to_bytes(4, "big") + (1).to_bytes(4, "big") + (0).to_bytes(4, "big")
+    first = b"\0\5sales" + ID.to_bytes(8, "big") + b"\2xy"
+    second = b"\5\7.orders" + bytes(8) + b"\0"
+    assert editor.packed() == header + first + second
+
+
+def test_every_sixteenth_entry_of_an_index_shares_nothing() -> None:
+    keys = [f"key{number:02}".encode() for number in range(17)]
+    editor = IndexEditor(Index())
+    for key in keys:
+        editor.put(key, Value(None, b""))
+
+    start = int.from_bytes(editor.packed()[13:17], "big")
+    assert editor.packed()[17 + start :] == b"\0\5key16" + bytes(8) + b"\0"
+
+
+def test_a_reference_is_written_as_the_page_says(rows: RealmStore, file: Path) -> None:
+    ensure_reference(rows, "catalogs")
+    first = commit(rows, "catalogs", lambda tx: tx.index("by-name").put(b"a", Value(None))).commit_id
+    second = commit(rows, "catalogs", lambda tx: tx.index("by-name").put(b"b", Value(None))).commit_id
+    assert first is not None
+
+    with closing(sqlite3.connect(file)) as connection:
+        statement = "SELECT name, pointer, recent, moves, deleted FROM refs WHERE realm = 77"
+        found = connection.execute(statement).fetchall()
+    assert found == [("catalogs", second, first.to_bytes(8, "big"), b"", None)]
+
+
+def test_a_commit_tells_what_changed_and_what_holds(rows: RealmStore) -> None:
+    ensure_reference(rows, "catalogs")
+    commit(rows, "catalogs", lambda tx: tx.index("by-name").put(b"a", Value(None, b"1")), message="one")
+    commit(rows, "catalogs", lambda tx: tx.index("by-name").put(b"b", Value(None, b"2")), message="two")
+
+    found = head(rows, "catalogs")
+    assert found is not None
+    plain = msgspec.msgpack.decode(msgspec.msgpack.encode(found.commit))
+    assert plain["operations"] == [{"index": "by-name", "key": b"b", "data": b"2"}]
+    assert list(Index(plain["indexes"]["by-name"]["embedded"]).range()) == [(b"a", (None, b"1")), (b"b", (None, b"2"))]
+
+
+def test_a_content_key_is_its_elements_joined_by_a_zero_byte() -> None:
+    assert ContentKey.of("sales", "größe").to_index() == "sales\0größe".encode()
+
+
+def test_the_system_realm_has_key_1() -> None:
+    assert SYSTEM_KEY == 1
