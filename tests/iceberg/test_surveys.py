@@ -5,7 +5,9 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import fsspec
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined, Rule, Scope, survey_in_process
 from headwater.errors import MissingError, RefusedError, UnavailableError
@@ -138,33 +140,31 @@ def test_a_file_that_goes_away_while_it_is_read_is_quarantined(tmp_path: Path, m
     assert code_of(outcome) is QuarantineCode.VANISHED
 
 
-def test_a_folder_that_cannot_be_listed_stops_the_survey(tmp_path: Path) -> None:
-    import fsspec
-    from fsspec.implementations.memory import MemoryFileSystem
+class GuardedFileSystem(LocalFileSystem):
+    """Local files, but for folders called ``secret``."""
 
-    class Guarded(MemoryFileSystem):
-        protocol = "guarded"
-        cachable = False
+    protocol = "guarded"
 
-        def ls(self, path: str, detail: bool = True, **options: object) -> list[object]:
-            if path.endswith("secret"):
-                raise PermissionError(path)
-            return list(super().ls(path, detail=detail, **options))
+    def ls(self, path: str, detail: bool = False, **options: object) -> list[object]:
+        if path.endswith("secret"):
+            raise PermissionError(path)
+        return list(super().ls(path, detail=detail, **options))
 
-    fsspec.register_implementation("guarded", Guarded, clobber=True)
-    Guarded().pipe("/lake/sales/secret/metadata/v1.metadata.json", b"{}")
+
+def test_a_folder_that_cannot_be_listed_stops_the_survey(tmp_path: Path, make_table: MakeTable) -> None:
+    make_table("sales/deep/secret", {"v1.metadata.json": {}})
+    fsspec.register_implementation("guarded", GuardedFileSystem, clobber=True)
 
     with pytest.raises(UnavailableError, match="secret"):
-        survey_in_process(Scope.of(["guarded://lake"], allowed=[]))
+        survey_in_process(Scope.of([f"guarded://{tmp_path}"], allowed=[]))
 
 
 def test_other_file_systems_are_read_alike(tmp_path: Path, make_table: MakeTable) -> None:
-    import fsspec
-
     document = json.loads((make_table("t", {"v1.metadata.json": {}}) / "metadata" / "v1.metadata.json").read_bytes())
-    memory = fsspec.filesystem("memory")
-    memory.pipe("/lake/s/t/metadata/v1.metadata.json", json.dumps(document | {"location": "memory://lake/s/t"}).encode())
+    lake = f"/{tmp_path.name}"  # all of memory is shared
+    content = json.dumps(document | {"location": f"memory://{lake}/s/t"}).encode()
+    fsspec.filesystem("memory").pipe(f"{lake}/s/t/metadata/v1.metadata.json", content)
 
-    (outcome,) = survey_in_process(Scope.of(["memory://lake"], allowed=["memory://lake"]))
+    (outcome,) = survey_in_process(Scope.of([f"memory://{lake}"], allowed=[f"memory://{lake}"]))
 
     assert isinstance(outcome, Found), outcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from headwater.errors import UnavailableError
 
 __all__ = ["first_line", "session"]
 
+_PATIENCE_SECONDS = 30
 _LOOPBACK = "127.0.0.1"
 _QUIET = Path(__file__).with_name("log4j2.properties")
 _CONF = {
@@ -90,4 +92,8 @@ def _stop_jvm() -> None:
         process = getattr(gateway, "proc", None)
         if process is not None:
             process.stdin.close()  # the JVM ends when this pipe does
-            process.wait()
+            try:
+                process.wait(timeout=_PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()

@@ -42,11 +42,10 @@ def list_files(folder: str) -> Iterator[File]:
     """Every file below a folder, in no order, always from the storage and never from a cache."""
     system, root = _open(folder)
     try:
-        listing = system.find(root, detail=True, **_strictly(system))
+        for name, info in _listing(system, root):
+            yield File(_uri(folder, root, name), info.get("size") or 0, _mtime(info))
     except OSError as fault:
         raise UnavailableError(f"cannot list {folder}: {fault}") from fault
-    for name, info in listing.items():
-        yield File(_uri(folder, root, name), info.get("size") or 0, _mtime(info))
 
 
 def read(file: File) -> bytes:
@@ -79,18 +78,27 @@ def _open(location: str) -> tuple[Any, str]:
     return system, path
 
 
-def _strictly(system: Any) -> dict[str, Any]:
-    """Options that keep fsspec's own walk from passing over folders that it cannot list: a table must not seem to be gone.
+def _listing(system: Any, root: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Names and infos of all files below a folder.
 
-    File systems with a listing of their own (S3, GCS, ABFS) raise by themselves, and hand options on to their storage.
+    Storages with a listing of their own (S3, GCS, ABFS) give it in few calls, and raise when it fails. fsspec's walk for all others
+    passes over folders that it cannot list, by which tables would seem to be gone; so these are walked here.
     """
-    find = getattr(type(system), "_find", None) or type(system).find
-    return {"on_error": _raise_unless_gone} if find in _GENERIC_FINDS else {}
-
-
-def _raise_unless_gone(fault: OSError) -> None:
-    if not isinstance(fault, FileNotFoundError):
-        raise fault
+    if (getattr(type(system), "_find", None) or type(system).find) not in _GENERIC_FINDS:
+        yield from system.find(root, detail=True).items()
+        return
+    folders = [root]
+    while folders:
+        folder = folders.pop()
+        try:
+            entries = system.ls(folder, detail=True)
+        except FileNotFoundError:
+            continue  # went away since its parent was listed
+        for info in entries:
+            if info["type"] == "directory":
+                folders.append(info["name"])
+            else:
+                yield info["name"], info
 
 
 def _uri(base: str, root: str, name: str) -> str:
