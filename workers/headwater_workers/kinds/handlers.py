@@ -1,0 +1,29 @@
+"""The handlers by the kind of their task, and what a handler is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from structlog.typing import FilteringBoundLogger
+
+from headwater.store import Store
+from headwater.tasks import Claim, Task
+from headwater_workers.kinds.gc import run as collect_garbage
+from headwater_workers.kinds.imports import run as import_tables
+from headwater_workers.kinds.purge import run as purge_realm
+
+__all__ = ["KINDS", "Handler"]
+
+
+class Handler(Protocol):
+    def __call__(self, store: Store, task: Task, claim: Claim, log: FilteringBoundLogger) -> dict[str, Any]:
+        """Do the task; returns its outcome.
+
+        raises        RefusedError and MissingError: it can never be done · FencedError and StoppedError, from ``claim.check`` ·
+                      anything else: it is tried again later
+        """
+        ...
+
+
+KINDS: Mapping[str, Handler] = {"gc": collect_garbage, "import": import_tables, "purge": purge_realm}
