@@ -62,7 +62,9 @@ class ImportSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def digest(self) -> str:
         """Equal for equal specifications, whatever the release that wrote them: 32 hex digits over all that is not default."""
-        plain = json.dumps(msgspec.to_builtins(self), sort_keys=True, separators=(",", ":"))
+        default = ImportSpec(name=self.name)
+        told = {name: getattr(self, name) for name in self.__struct_fields__ if getattr(self, name) != getattr(default, name)}
+        plain = json.dumps({"name": self.name, **told}, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(plain.encode(), digest_size=16).hexdigest()
 
 
