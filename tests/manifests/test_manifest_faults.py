@@ -156,6 +156,12 @@ def test_a_malformed_location_is_refused(catalog_faults: Faults, location: str, 
     assert faults == [f'x.yaml:13: spec.storage.baseLocation: "{location}" {wanted}']
 
 
+def test_a_location_that_is_too_long_for_a_claim_is_refused(catalog_faults: Faults) -> None:
+    [fault] = catalog_faults(f"realm: acme\nstorage: {{baseLocation: 's3://{'a' * 600}'}}")
+
+    assert "has 605 bytes; 500 are allowed" in fault
+
+
 def test_a_password_in_a_location_is_refused_and_not_repeated(catalog_faults: Faults) -> None:
     [fault] = catalog_faults("realm: acme\nstorage: {baseLocation: 'sftp://me:hunter2@host/lake'}")
 

@@ -58,7 +58,8 @@ class FileCredentials:
                 f"credentials of realm {realm_id!r} cannot be written to {file}: {error.strerror}"
             ) from error
         finally:
-            beside.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                beside.unlink()
         return self._read(file)
 
     def remove(self, realm_id: RealmId) -> None:

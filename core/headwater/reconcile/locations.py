@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from headwater.catalogs import normalise_location
+from headwater.errors import RefusedError
 from headwater.reconcile.reading import Value
 
 __all__ = ["checked_location"]
@@ -28,7 +30,12 @@ def checked_location(value: Value, folder: Path) -> str:
     if fault:
         value.fault(f'"{text}" {fault}')
         return text
-    return f"file://{folder.as_posix()}/{text.removeprefix('./')}" if text.startswith("./") else text
+    location = f"file://{folder.as_posix()}/{text.removeprefix('./')}" if text.startswith("./") else text
+    try:
+        normalise_location(location)
+    except RefusedError as error:
+        value.fault(str(error))
+    return location
 
 
 def _fault(text: str) -> str | None:

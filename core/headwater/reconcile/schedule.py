@@ -21,10 +21,12 @@ def next_time(cron: str, zone: str, after: Micros) -> Micros:
     """The first time of the schedule that is later than ``after``.
 
     A time that the clocks skip in spring comes as soon as they have been put forward; one that they show twice in autumn comes once.
+
+    raises        RefusedError for what is no cron expression or no time zone
     """
-    start = as_datetime(after).astimezone(ZoneInfo(zone))
+    start = as_datetime(after).astimezone(ZoneInfo(checked_zone(zone)))
     # seen from the second showing of an hour, the first one is still to come: skip what is past
-    times = (Micros(round(time.astimezone(UTC).timestamp()) * 1_000_000) for time in CronSim(cron, start))
+    times = (Micros(round(time.astimezone(UTC).timestamp()) * 1_000_000) for time in CronSim(checked_cron(cron), start))
     return next(time for time in times if time > after)
 
 

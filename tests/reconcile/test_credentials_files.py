@@ -1,0 +1,76 @@
+"""Root credentials in files: durable before the bootstrap, one set for each realm, seen by nobody else."""
+
+from __future__ import annotations
+
+import json
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from headwater.errors import UnavailableError, UnreadableError
+from headwater.realms import new_credentials
+from headwater.reconcile import FileCredentials
+from headwater.store import RealmId
+
+ACME = RealmId("acme")
+
+
+def test_credentials_are_kept_in_a_file_of_their_realm(sink: FileCredentials) -> None:
+    credentials = new_credentials()
+
+    assert sink.write(ACME, credentials) == credentials
+    assert json.loads(Path(sink.place(ACME)).read_text()) == {
+        "realm": "acme",
+        "clientId": credentials.client_id,
+        "clientSecret": credentials.client_secret,
+    }
+
+
+def test_only_the_owner_may_read_them(sink: FileCredentials) -> None:
+    sink.write(ACME, new_credentials())
+
+    assert stat.S_IMODE(Path(sink.place(ACME)).stat().st_mode) == 0o600
+    assert stat.S_IMODE(sink.folder.stat().st_mode) == 0o700
+
+
+def test_the_first_set_is_kept(sink: FileCredentials) -> None:
+    first = sink.write(ACME, new_credentials())
+
+    assert sink.write(ACME, new_credentials()) == first
+
+
+def test_of_many_writers_at_once_all_are_told_the_same_set(sink: FileCredentials) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        kept = set(pool.map(lambda _: sink.write(ACME, new_credentials()), range(40)))
+
+    assert len(kept) == 1
+    assert [file.name for file in sink.folder.iterdir()] == ["acme.json"]
+
+
+def test_removed_credentials_are_gone_and_may_be_removed_again(sink: FileCredentials) -> None:
+    first = sink.write(ACME, new_credentials())
+
+    sink.remove(ACME)
+    sink.remove(ACME)
+
+    assert sink.write(ACME, new_credentials()) != first
+
+
+def test_a_damaged_file_is_told_without_what_is_in_it(sink: FileCredentials) -> None:
+    sink.write(ACME, new_credentials())
+    Path(sink.place(ACME)).write_text('{"clientId": "a", "clientSecret": "hunter2"')
+
+    with pytest.raises(UnreadableError, match="holds no credentials") as refused:
+        sink.write(ACME, new_credentials())
+
+    assert "hunter2" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(UnavailableError, match="credentials of realm 'acme' cannot be written to"):
+        FileCredentials(tmp_path / "file" / "folder").write(ACME, new_credentials())
