@@ -121,6 +121,10 @@ def test_a_catalog_may_stand_before_its_realm_and_in_another_file(write: Write, 
     assert [manifest.subject for manifest in load_manifests(tmp_path)] == ["Catalog lake", "Realm acme"]
 
 
+def test_a_file_that_is_named_twice_is_read_once(write: Write, tmp_path: Path) -> None:
+    assert len(load_manifests([write(REALM), tmp_path, tmp_path / "." / "x.yaml"])) == 1
+
+
 def test_empty_documents_and_an_empty_folder_are_nothing(write: Write, tmp_path: Path) -> None:
     assert load_manifests(tmp_path) == ()
     assert len(load_manifests(write(f"---\n# nothing\n---\n{REALM}---\n"))) == 1

@@ -58,7 +58,8 @@ def load_manifests(
     raises        ManifestError with every fault; MissingError when a path is not there
     """
     loading = _Loading(settings or Settings(), known_realms or {})
-    for file in _files([paths] if isinstance(paths, str | Path) else paths):
+    files = _files([paths] if isinstance(paths, str | Path) else paths)
+    for file in {file.resolve(): file for file in files}.values():  # a file named twice is one file
         loading.read_file(file)
     return loading.finish()
 
