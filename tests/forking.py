@@ -8,9 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 
-def run_forked(count: int, work: Callable[[int], Any]) -> list[Any]:
-    """What ``work(number)`` returned in each child; they all run at once. A child's fault fails the test here."""
+def run_forked(count: int, work: Callable[[int], Any], *, meanwhile: Callable[[], Any] = lambda: None) -> list[Any]:
+    """What ``work(number)`` returned in each child; they all run at once, and the parent does ``meanwhile``.
+
+    A child's fault fails the test here.
+    """
     children = [_fork(work, number) for number in range(count)]
+    meanwhile()
     answers = [_answer(pid, pipe) for pid, pipe in children]
     faults = [fault for fault, _ in answers if fault]
     assert not faults, faults

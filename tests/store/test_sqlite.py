@@ -1,0 +1,156 @@
+"""What the SQLite backend promises beyond the contract: one file, many threads, many processes."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+from notes import Counter, Note
+
+from forking import run_forked
+from headwater.errors import BeatenError, RefusedError, UnavailableError, UnreadableError
+from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store, open_store
+from headwater.store.backends.sqlite import SqliteBackend
+
+ACME = RealmId("acme"), RealmKey(5)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def url(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+def pragma(store: Store, name: str) -> object:
+    assert isinstance(store.backend, SqliteBackend)
+    return store.backend._connection().execute(f"PRAGMA {name}").fetchone()[0]
+
+
+def count_up(rows: RealmStore, times: int) -> None:
+    """Increment the counter by compare-and-swap, however often others are faster."""
+    done = 0
+    while done < times:
+        seen = rows.read_versioned(ObjectId(1), Counter)
+        try:
+            rows.update(seen, Counter(count=seen.value.count + 1))
+            done += 1
+        except BeatenError:
+            continue
+
+
+def test_a_store_survives_being_closed(url: str) -> None:
+    with open_store(url) as store:
+        store.rows(*ACME).write([(ObjectId(1), Note(text="hello"))])
+    with open_store(url) as store:
+        assert store.rows(*ACME).read(ObjectId(1), Note) == Note(text="hello")
+
+
+def test_writes_are_synced_and_go_through_a_log(url: str) -> None:
+    with open_store(url) as store:
+        assert (pragma(store, "journal_mode"), pragma(store, "synchronous")) == ("wal", 2)
+
+
+def test_a_schema_from_the_future_is_refused_and_left_alone(url: str, path: Path) -> None:
+    with open_store(url):
+        pass
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+    with pytest.raises(RefusedError, match="schema 99"):
+        open_store(url)
+
+
+def test_a_file_that_is_no_database_is_unreadable(url: str, path: Path) -> None:
+    path.write_bytes(b"These are not the bytes of a database. " * 100)
+    with pytest.raises(UnreadableError, match=r"store\.db"):
+        open_store(url)
+
+
+def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RefusedError, match="does not exist"):
+        open_store(f"sqlite:///{tmp_path}/absent/store.db")
+
+
+def test_a_database_locked_by_another_is_unavailable_and_nothing_happened(
+    url: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.store.backends.sqlite._BUSY_SECONDS", 0.05)
+    with open_store(url) as store:
+        blocker = sqlite3.connect(path, isolation_level=None)
+        blocker.execute("BEGIN IMMEDIATE")
+        with pytest.raises(UnavailableError, match="locked"):
+            store.rows(*ACME).write([(ObjectId(1), Note())])
+        blocker.close()
+
+        assert store.rows(*ACME).is_empty()
+        store.rows(*ACME).write([(ObjectId(1), Note())])
+
+
+def test_connections_of_ended_threads_are_closed(url: str) -> None:
+    with open_store(url) as store:
+        for _ in range(20):
+            thread = threading.Thread(target=store.system.is_empty)
+            thread.start()
+            thread.join()
+
+        assert isinstance(store.backend, SqliteBackend)
+        assert len(store.backend._open) <= 2
+
+
+def test_ten_processes_set_the_same_file_up_at_once(url: str) -> None:
+    def work(number: int) -> None:
+        with open_store(url) as store:
+            store.rows(*ACME).write([(ObjectId(number + 1), Note(number=number))])
+
+    run_forked(10, work)
+    with open_store(url) as store:
+        found = store.rows(*ACME).read_many([ObjectId(number + 1) for number in range(10)], Note)
+
+    assert found == [Note(number=number) for number in range(10)]
+
+
+def test_parent_and_children_write_after_a_fork_and_nothing_is_lost(url: str) -> None:
+    with open_store(url) as store:
+        rows = store.rows(*ACME)
+        rows.insert(ObjectId(1), Counter())
+        run_forked(3, lambda _: count_up(rows, 30), meanwhile=lambda: count_up(rows, 30))
+
+        assert rows.read_versioned(ObjectId(1), Counter).value.count == 120
+
+
+def test_a_forked_child_uses_none_of_its_parents_connections(url: str) -> None:
+    with open_store(url) as store:
+        assert isinstance(store.backend, SqliteBackend)
+        parents = store.backend._connection()
+        (is_shared,) = run_forked(1, lambda _: store.backend._connection() is parents)
+
+        assert not is_shared
+        assert store.backend._connection() is parents
+
+
+def test_a_forked_child_starts_with_an_empty_cache(url: str) -> None:
+    with open_store(url) as store:
+        rows = store.rows(*ACME)
+        keys = rows.write([(ObjectId(1), Note())])
+        rows.delete_unchanged(keys)
+        store.cache.put(rows.key, ObjectId(1), Note(), 10)  # as a thread might that read it before
+
+        assert rows.find(ObjectId(1), Note) == Note()
+        assert run_forked(1, lambda _: rows.find(ObjectId(1), Note) is None) == [True]
+
+
+def test_a_child_that_closes_the_store_does_not_disturb_the_parent(url: str) -> None:
+    with open_store(url) as store:
+        rows = store.rows(*ACME)
+        rows.write([(store.new_id(), Note())])
+        run_forked(2, lambda _: (store.new_id(), store.close())[1])
+        rows.write([(store.new_id(), Note())])
+
+        assert sum(len(batch) for batch in rows.scan_objects()) == 2

@@ -1,0 +1,56 @@
+"""A store is a URL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headwater.errors import RefusedError
+from headwater.store import open_store
+
+
+def test_a_relative_path_is_taken_from_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open_store("sqlite:///store.db") as store:
+        assert store.url == "sqlite:///store.db"
+
+    assert (tmp_path / "store.db").is_file()
+
+
+def test_an_absolute_path_has_four_slashes(tmp_path: Path) -> None:
+    with open_store(f"sqlite:///{tmp_path}/store.db"):
+        assert (tmp_path / "store.db").is_file()
+
+
+def test_two_memory_stores_share_nothing() -> None:
+    with open_store("memory://") as one, open_store("memory://") as two:
+        one.new_id()
+
+        assert two.system.is_empty()
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("mysql://host/db", "unknown scheme 'mysql'"),
+        ("store.db", "unknown scheme ''"),
+        ("sqlite://store.db", "sqlite:///file.db"),
+        ("sqlite:///", "sqlite:///file.db"),
+        ("sqlite:///store.db?mode=ro", "takes no options"),
+        ("memory://#x", "takes no options"),
+    ],
+)
+def test_a_url_that_names_no_store_is_refused_with_the_reason(url: str, reason: str) -> None:
+    with pytest.raises(RefusedError, match=reason):
+        open_store(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["other://user:s3cret@host/db", "other://host/db?password=s3cret", "sqlite://u:s3cret@host/x?key=s3cret"]
+)
+def test_a_password_is_never_shown(url: str) -> None:
+    with pytest.raises(RefusedError) as refused:
+        open_store(url)
+
+    assert "s3cret" not in str(refused.value)
