@@ -74,10 +74,13 @@ class SqliteBackend:
         return connection
 
     def _close_those_of(self, is_meant: Callable[[threading.Thread], bool]) -> None:
+        kept = []
         for thread, connection in self._open:
             if is_meant(thread):
                 connection.close()
-        self._open = [entry for entry in self._open if not is_meant(entry[0])]
+            else:
+                kept.append((thread, connection))
+        self._open = kept
 
     def _set_up(self) -> None:
         with self._faults("set up"):
@@ -164,12 +167,18 @@ class SqliteBackend:
             connection.executemany(statement, [_object_values(row) for row in rows])
 
     def insert_object(self, row: ObjectRow) -> None:
-        statement = "INSERT INTO objs (realm, id, part, type, created, token, parts, value) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        statement = (
+            "INSERT INTO objs (realm, id, part, type, created, token, parts, value) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT DO NOTHING"
+        )
         if not self._write("insert an object", statement, _object_values(row)):
             raise BeatenError(f"object {row.id:016x} of realm key {row.realm} is there already")
 
     def update_object(self, row: ObjectRow, seen_token: str) -> None:
-        statement = "UPDATE objs SET type = ?, created = ?, token = ?, parts = ?, value = ? WHERE realm = ? AND id = ? AND part = ? AND token = ?"
+        statement = (
+            "UPDATE objs SET type = ?, created = ?, token = ?, parts = ?, value = ?"
+            " WHERE realm = ? AND id = ? AND part = ? AND token = ?"
+        )
         values = (*_object_values(row)[3:], row.realm, row.id, row.part, seen_token)
         if not self._write("update an object", statement, values):
             raise BeatenError(f"object {row.id:016x} of realm key {row.realm} was changed by another")
