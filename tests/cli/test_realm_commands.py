@@ -44,6 +44,13 @@ def test_a_credentials_file_is_never_overwritten(headwater: CommandLine, store: 
     assert Realms(store).find("acme") is None
 
 
+def test_credentials_into_a_folder_that_is_not_there_are_refused_before_anything_is_done(
+    headwater: CommandLine, store: Store, tmp_path: Path
+) -> None:
+    assert headwater("realm", "create", "acme", "--credentials", tmp_path / "no" / "root.json").exit_code == 5
+    assert Realms(store).list() == []
+
+
 def test_a_creation_interrupted_before_its_bootstrap_goes_on_with_the_file_that_is_there(
     headwater: CommandLine, store: Store, tmp_path: Path
 ) -> None:
@@ -137,8 +144,9 @@ def test_a_purge_that_is_left_to_a_worker_is_a_task(hasty: CommandLine, store: S
 
     shown = hasty.data("realm", "purge", realm, "--confirm", realm, "--detach")
 
-    assert shown["state"] == "PURGING"
+    assert (shown["kind"], shown["state"]) == ("purge", "WAITING")
     assert Tasks(store).active("purge", realm).realm_key == Realms(store).read(realm).key
+    assert Realms(store).read(realm).state is RealmState.PURGING
 
 
 def test_a_purged_and_deleted_realm_is_gone(hasty: CommandLine, store: Store, catalog: tuple[str, str]) -> None:

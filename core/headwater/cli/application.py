@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NoReturn, cast
 
 import click
+import structlog
 
 from headwater.cli.apply import apply
 from headwater.cli.catalog import catalog
@@ -40,8 +43,17 @@ class Application(click.Group):
         points = list(entry_points(group=ENTRY_POINTS, name=cmd_name))
         return _load(points[0]) if points else None
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # whoever read the output has gone, as `head` does; what is left of it goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **options: Any) -> NoReturn:  # type: ignore[override]
         """Run one command line and exit with its code."""
+        _log_to_stderr()
         session = Session()
         options |= {"standalone_mode": False, "obj": session}
         try:
@@ -56,9 +68,6 @@ class Application(click.Group):
             code = _say(["interrupted"], 130)
         except HeadwaterError as error:
             code = _say(lines_of(error), exit_code(error), session)
-        except BrokenPipeError:
-            sys.stderr.close()  # whoever read the output has gone; the interpreter would complain about it on its way out
-            code = 0
         except Exception as bug:  # noqa: BLE001 - the door: whatever comes out here is a bug, and is told as one
             code = _say([f"a bug: {type(bug).__name__}: {bug}; run again with --debug for the traceback"], 1, session)
         sys.exit(code)
@@ -79,6 +88,15 @@ def main(session: Session, store_url: str | None, debug: bool) -> None:
 
 for _command in (apply, catalog, fsck, gc, import_, realm, task, version):
     main.add_command(_command)
+
+
+def _log_to_stderr() -> None:
+    """Warnings of the floors below are for a person; standard output belongs to results. A worker sets its own logs up later."""
+    structlog.configure(
+        processors=[structlog.processors.add_log_level, structlog.dev.ConsoleRenderer(colors=False)],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+    )
 
 
 def _load(point: EntryPoint) -> click.Command:

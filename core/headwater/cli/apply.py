@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from headwater.cli.failures import exit_code, lines_of
-from headwater.cli.options import output_option
+from headwater.cli.options import prints
 from headwater.cli.session import Session
 from headwater.cli.views import APPLIED, time_after
 from headwater.errors import RefusedError
@@ -37,7 +37,7 @@ __all__ = ["apply"]
     type=click.Path(file_okay=False, path_type=Path),
     help="Where root credentials of new realms are written, one file a realm, readable by you only.",
 )
-@output_option
+@prints(APPLIED, many=True)
 @click.pass_context
 def apply(ctx: click.Context, paths: tuple[Path, ...], folder: Path) -> None:
     """Do what manifests ask for, as far as it can be done now; work that takes long is left to workers, as tasks.

@@ -6,7 +6,7 @@ import click
 
 from headwater.catalogs import Catalog, ContentKey
 from headwater.cli.opening import opened_catalog, opened_catalogs
-from headwater.cli.options import confirm_option, output_option, properties_option
+from headwater.cli.options import confirm_option, prints, properties_option
 from headwater.cli.reference import branch, tag
 from headwater.cli.session import Session
 from headwater.cli.views import CATALOG, COMMIT, DELETION_PLAN, ENTRY, CatalogRow, DeletionPlan
@@ -26,7 +26,7 @@ catalog.add_command(tag)
 
 @catalog.command(name="list")
 @click.argument("realm_id", metavar="REALM")
-@output_option
+@prints(CATALOG, many=True)
 @click.pass_obj
 def list_(session: Session, realm_id: str) -> None:
     """List the catalogs of a realm."""
@@ -37,7 +37,7 @@ def list_(session: Session, realm_id: str) -> None:
 @catalog.command()
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
-@output_option
+@prints(CATALOG)
 @click.pass_obj
 def show(session: Session, realm_id: str, name: str) -> None:
     """Show everything about one catalog."""
@@ -60,7 +60,7 @@ def show(session: Session, realm_id: str, name: str) -> None:
     help="The branch that is meant where none is named.",
 )
 @properties_option
-@output_option
+@prints(CATALOG)
 @click.pass_obj
 def create(
     session: Session,
@@ -83,7 +83,7 @@ def create(
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @confirm_option("REALM/CATALOG")
-@output_option
+@prints(DELETION_PLAN)
 @click.pass_obj
 def delete(session: Session, realm_id: str, name: str, confirm: str | None) -> None:
     """Delete a catalog with all its branches and tags. The files of its tables are not touched."""
@@ -102,7 +102,7 @@ def delete(session: Session, realm_id: str, name: str, confirm: str | None) -> N
 @click.option("--ref", metavar="REF", help="Branch, tag or commit; default is the default branch.")
 @click.option("--prefix", metavar="KEY", help="Only what stands below this namespace, such as sales.eu.")
 @click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), help="At most so many; default is all.")
-@output_option
+@prints(ENTRY, many=True)
 @click.pass_obj
 def tables(session: Session, realm_id: str, name: str, ref: str | None, prefix: str | None, limit: int | None) -> None:
     """List the tables, views, namespaces and functions of a catalog, by key."""
@@ -119,7 +119,7 @@ def tables(session: Session, realm_id: str, name: str, ref: str | None, prefix: 
 @click.option("--ref", metavar="REF", help="Branch, tag or commit; default is the default branch.")
 @click.option("--oldest-first", is_flag=True, help="Begin where history begins, or was cut.")
 @click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
-@output_option
+@prints(COMMIT, many=True)
 @click.pass_obj
 def log(session: Session, realm_id: str, name: str, ref: str | None, oldest_first: bool, limit: int) -> None:
     """Show the commits that led to the present content, newest first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from headwater.cli.failures import FINDINGS
-from headwater.cli.options import output_option
+from headwater.cli.options import prints
 from headwater.cli.session import Session
 from headwater.cli.views import FINDING
 from headwater.maintenance import check_store
@@ -15,7 +15,7 @@ __all__ = ["fsck"]
 
 @click.command()
 @click.option("--realm", metavar="REALM", help="Only this realm.")
-@output_option
+@prints(FINDING, many=True)
 @click.pass_context
 def fsck(ctx: click.Context, realm: str | None) -> None:
     """Read everything, change nothing, and list what is wrong with what would mend it. Exit code 8 if anything is."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from headwater.cli.options import ID, output_option
+from headwater.cli.options import ID, prints
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
-from headwater.cli.views import COLLECTION, EXPLANATION, RUN
+from headwater.cli.views import COLLECTION, EXPLANATION, RUN, TASK
 from headwater.cli.work import collecting
 from headwater.maintenance import collect, explain, list_runs
 from headwater.realms import Realms
-from headwater.store import SYSTEM_REALM, ObjectId, Store, id_text
+from headwater.store import SYSTEM_REALM, ObjectId, Store
 from headwater.tasks import Tasks
 
 __all__ = ["gc"]
@@ -28,7 +28,7 @@ def gc() -> None:
 @click.argument("realm_id", metavar="REALM")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
 @click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
-@output_option
+@prints(COLLECTION)
 @click.pass_obj
 def run(session: Session, realm_id: str, dry_run: bool, detach: bool) -> None:
     """Collect the garbage of a realm, or of ::system::, now."""
@@ -39,7 +39,7 @@ def run(session: Session, realm_id: str, dry_run: bool, detach: bool) -> None:
         submitted = Tasks(store).submit(GC_TASK, realm=realm_id, realm_key=_key(store, realm_id))
         if detach:
             Tasks(store).run_now(submitted.id)
-            session.say(f"task {id_text(submitted.id)} collects realm {realm_id}")
+            session.show(TASK, Tasks(store).read(submitted.id))
             return
         ended = run_task(session, store, submitted.id, collecting(store))
         session.show(COLLECTION, ended.value.outcome or {})
@@ -49,7 +49,7 @@ def run(session: Session, realm_id: str, dry_run: bool, detach: bool) -> None:
 @click.option("--realm", metavar="REALM", help="Only runs on this realm.")
 @click.option("--kind", metavar="KIND", help="Only runs of this kind: gc, purge or import.")
 @click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
-@output_option
+@prints(RUN, many=True)
 @click.pass_obj
 def log(session: Session, realm: str | None, kind: str | None, limit: int) -> None:
     """List the last runs of maintenance, newest first, with what each did."""
@@ -60,7 +60,7 @@ def log(session: Session, realm: str | None, kind: str | None, limit: int) -> No
 @gc.command(name="explain")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("object_id", metavar="ID", type=ID)
-@output_option
+@prints(EXPLANATION)
 @click.pass_obj
 def explain_(session: Session, realm_id: str, object_id: ObjectId) -> None:
     """Tell why an object is kept, or when it goes."""

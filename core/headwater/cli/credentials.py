@@ -11,13 +11,15 @@ from headwater.errors import RefusedError
 from headwater.realms import Credentials, Realm, new_credentials
 from headwater.store import ObjectId, id_text
 
-__all__ = ["ensure_credentials", "refuse_existing"]
+__all__ = ["check_place", "ensure_credentials"]
 
 
-def refuse_existing(path: Path) -> None:
-    """raises RefusedError when something is there that would have to be overwritten"""
+def check_place(path: Path) -> None:
+    """raises RefusedError when a new file cannot be put there"""
     if path.exists():
         raise RefusedError(f"{path} exists, and credentials are never overwritten: name another file")
+    if not path.absolute().parent.is_dir():
+        raise RefusedError(f"the folder of {path} does not exist: create it, or name another file")
 
 
 def ensure_credentials(path: Path, realm: Realm) -> Credentials:

@@ -9,6 +9,7 @@ import click
 from headwater.cli import views
 from headwater.cli.application import main
 from headwater.cli.failures import EXIT_CODES
+from headwater.cli.options import Printed
 
 __all__ = ["command_line_page"]
 
@@ -25,6 +26,8 @@ A failure is one line on standard error that begins with `headwater:`; `--debug`
 Ids are 16 hex digits, times RFC 3339 in UTC, durations written as in manifests (`90s`, `24h`, `1d12h`).
 What cannot be undone asks for `--confirm` with the name of what goes away.
 Without it the plan is shown, nothing is done, and the exit code is 5.
+What takes long is a task, done in the same process by the same protocol as a worker's.
+With `--detach` it is left to a worker, and the [task](#task) is printed.
 Settings come from the environment (`HEADWATER_...`); `--store` wins over `HEADWATER_STORE`.
 """
 
@@ -50,7 +53,22 @@ def _commands(group: click.Group, ctx: click.Context) -> Iterator[str]:
             yield from _commands(command, inner)
         else:
             usage = " ".join([inner.command_path, *command.collect_usage_pieces(inner)])
-            yield f"### {inner.command_path}\n\n`{usage}`\n\n{_sentences(command.help)}\n\n{_options(command, inner)}"
+            parts = [
+                f"### {inner.command_path}",
+                f"`{usage}`",
+                _sentences(command.help),
+                _printed(command),
+                _options(command, inner),
+            ]
+            yield "\n\n".join(filter(None, parts)).rstrip() + "\n"
+
+
+def _printed(command: click.Command) -> str:
+    printed = getattr(command.callback, "printed", None)
+    if not isinstance(printed, Printed):
+        return ""
+    link = f"[{printed.view.name}](#{printed.view.name.replace(' ', '-')})"
+    return f"Prints: {link}{', a list' if printed.many else ''}."
 
 
 def _options(command: click.Command, ctx: click.Context) -> str:

@@ -10,13 +10,12 @@ import msgspec
 
 from headwater.catalogs import Catalogs, ImportSpec
 from headwater.cli.failures import FINDINGS
-from headwater.cli.options import output_option
+from headwater.cli.options import prints
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
-from headwater.cli.views import IMPORT
+from headwater.cli.views import IMPORT, TASK
 from headwater.cli.work import dry_import, importing
 from headwater.realms import Realms
-from headwater.store import id_text
 from headwater.tasks import Tasks
 
 __all__ = ["import_"]
@@ -42,7 +41,7 @@ BY_HAND = "by hand"
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and write nothing.")
 @click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
-@output_option
+@prints(IMPORT)
 @click.pass_context
 def import_(
     ctx: click.Context,
@@ -79,7 +78,7 @@ def import_(
                 },
             )
             if detach:
-                session.say(f"task {id_text(submitted.id)} imports into catalog {realm_id}/{name}")
+                session.show(TASK, Tasks(store).read(submitted.id))
                 return
             outcome = run_task(session, store, submitted.id, importing(store)).value.outcome or {}
     session.show(IMPORT, outcome)

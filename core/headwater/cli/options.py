@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
 from headwater.cli.session import OUTPUTS, Session
+from headwater.cli.views import View
 from headwater.errors import RefusedError
 from headwater.settings import parse_duration
 from headwater.store import ObjectId, id_of
 
-__all__ = ["DURATION", "ID", "confirm_option", "output_option", "properties_option"]
+__all__ = ["DURATION", "ID", "Printed", "confirm_option", "output_option", "prints", "properties_option"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,7 +56,25 @@ output_option: Callable[[F], F] = click.option(
     expose_value=False,
     help="How to print results: table (default), json or yaml.",
 )
-"""Stands on the root and on every command that prints results, so that it may come before or after the command's name."""
+"""Stands on the root and on every command that prints results, so that it may come before or behind the command's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What a command prints on standard output: one result of the view, or many."""
+
+    view: View[Any]
+    many: bool
+
+
+def prints(view: View[Any], *, many: bool = False) -> Callable[[F], F]:
+    """Gives a command ``-o``, and the documentation what is printed. Stands right above ``click.pass_obj``."""
+
+    def decorate(function: F) -> F:
+        function.__dict__["printed"] = Printed(view, many)
+        return output_option(function)
+
+    return decorate
 
 
 def _read_properties(ctx: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[str, str]:

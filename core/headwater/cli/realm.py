@@ -7,15 +7,15 @@ from pathlib import Path
 import click
 
 from headwater.catalogs import Catalogs
-from headwater.cli.credentials import ensure_credentials, refuse_existing
-from headwater.cli.options import DURATION, confirm_option, output_option, properties_option
+from headwater.cli.credentials import check_place, ensure_credentials
+from headwater.cli.options import DURATION, confirm_option, prints, properties_option
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
-from headwater.cli.views import PURGE_PLAN, REALM, PurgePlan, RealmRow
+from headwater.cli.views import PURGE_PLAN, REALM, TASK, PurgePlan, RealmRow
 from headwater.cli.work import purging
 from headwater.errors import BeatenError, RefusedError
 from headwater.realms import Credentials, Realm, Realms, RealmState, bootstrap, find_root, hash_credentials, hold_until, verify
-from headwater.store import Store, id_text
+from headwater.store import Store
 from headwater.tasks import Tasks
 
 __all__ = ["realm"]
@@ -30,7 +30,7 @@ def realm() -> None:
 
 
 @realm.command(name="list")
-@output_option
+@prints(REALM, many=True)
 @click.pass_obj
 def list_(session: Session) -> None:
     """List all realms."""
@@ -41,7 +41,7 @@ def list_(session: Session) -> None:
 
 @realm.command()
 @click.argument("realm_id", metavar="REALM")
-@output_option
+@prints(REALM)
 @click.pass_obj
 def show(session: Session, realm_id: str) -> None:
     """Show everything about one realm."""
@@ -63,7 +63,7 @@ def show(session: Session, realm_id: str) -> None:
     "--purge-hold", type=DURATION, metavar="DURATION", help="Wait between INACTIVE and PURGING; default is the setting."
 )
 @properties_option
-@output_option
+@prints(REALM)
 @click.pass_obj
 def create(session: Session, realm_id: str, file: Path, purge_hold: float | None, properties: dict[str, str]) -> None:
     """Create a realm and bootstrap it. Interrupted, the same command goes on where it was."""
@@ -71,7 +71,7 @@ def create(session: Session, realm_id: str, file: Path, purge_hold: float | None
         realms = Realms(store)
         found = realms.find(realm_id)
         if found is None:
-            refuse_existing(file)
+            check_place(file)
             found = realms.create(realm_id, properties=properties, purge_hold_seconds=purge_hold)
         elif found.state not in FRESH or found.manager is not None:
             raise BeatenError(f"there is a realm {realm_id!r} already; it is {found.state}")
@@ -83,7 +83,7 @@ def create(session: Session, realm_id: str, file: Path, purge_hold: float | None
 
 @realm.command()
 @click.argument("realm_id", metavar="REALM")
-@output_option
+@prints(REALM)
 @click.pass_obj
 def activate(session: Session, realm_id: str) -> None:
     """Let an INACTIVE realm serve its users again."""
@@ -92,7 +92,7 @@ def activate(session: Session, realm_id: str) -> None:
 
 @realm.command()
 @click.argument("realm_id", metavar="REALM")
-@output_option
+@prints(REALM)
 @click.pass_obj
 def deactivate(session: Session, realm_id: str) -> None:
     """Stop an ACTIVE realm from serving users; nothing in it is lost."""
@@ -103,7 +103,7 @@ def deactivate(session: Session, realm_id: str) -> None:
 @click.argument("realm_id", metavar="REALM")
 @confirm_option("REALM")
 @click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
-@output_option
+@prints(REALM)
 @click.pass_obj
 def purge(session: Session, realm_id: str, confirm: str | None, detach: bool) -> None:
     """Delete everything in a realm that was INACTIVE for its hold. There is no way back."""
@@ -120,16 +120,16 @@ def purge(session: Session, realm_id: str, confirm: str | None, detach: bool) ->
             found = realms.move(found, RealmState.PURGING)
         submitted = Tasks(store).submit(PURGE_TASK, realm=found.id, realm_key=found.key)
         if detach:
-            session.say(f"task {id_text(submitted.id)} purges realm {realm_id}")
-        else:
-            run_task(session, store, submitted.id, purging(store))
+            session.show(TASK, Tasks(store).read(submitted.id))
+            return
+        run_task(session, store, submitted.id, purging(store))
         session.show(REALM, _row(store, realms.read(realm_id)))
 
 
 @realm.command()
 @click.argument("realm_id", metavar="REALM")
 @confirm_option("REALM")
-@output_option
+@prints(PURGE_PLAN)
 @click.pass_obj
 def delete(session: Session, realm_id: str, confirm: str | None) -> None:
     """Delete the entry of a PURGED realm, so that its id can be used again."""

@@ -6,7 +6,7 @@ import click
 
 from headwater.catalogs import Catalog, NamedReference
 from headwater.cli.opening import opened_catalog
-from headwater.cli.options import ID, output_option
+from headwater.cli.options import ID, prints
 from headwater.cli.session import Session
 from headwater.cli.views import NAMED_REFERENCE
 from headwater.errors import RefusedError
@@ -28,7 +28,7 @@ def tag() -> None:
 @branch.command(name="list")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
-@output_option
+@prints(NAMED_REFERENCE, many=True)
 @click.pass_obj
 def list_branches(session: Session, realm_id: str, name: str) -> None:
     """List the branches of a catalog."""
@@ -39,7 +39,7 @@ def list_branches(session: Session, realm_id: str, name: str) -> None:
 @tag.command(name="list")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
-@output_option
+@prints(NAMED_REFERENCE, many=True)
 @click.pass_obj
 def list_tags(session: Session, realm_id: str, name: str) -> None:
     """List the tags of a catalog."""
@@ -53,7 +53,7 @@ def list_tags(session: Session, realm_id: str, name: str) -> None:
 @click.argument("branch_name", metavar="BRANCH")
 @click.option("--source", metavar="REF", help="Branch or tag to start from; default is the default branch.")
 @click.option("--at", metavar="COMMIT", type=ID, help="A commit of the source's history; default is its head.")
-@output_option
+@prints(NAMED_REFERENCE)
 @click.pass_obj
 def create_branch(
     session: Session, realm_id: str, name: str, branch_name: str, source: str | None, at: ObjectId | None
@@ -69,7 +69,7 @@ def create_branch(
 @click.argument("tag_name", metavar="TAG")
 @click.option("--source", metavar="REF", help="Branch or tag to start from; default is the default branch.")
 @click.option("--at", metavar="COMMIT", type=ID, help="A commit of the source's history; default is its head.")
-@output_option
+@prints(NAMED_REFERENCE)
 @click.pass_obj
 def create_tag(session: Session, realm_id: str, name: str, tag_name: str, source: str | None, at: ObjectId | None) -> None:
     """Create a tag at a commit."""
@@ -83,7 +83,7 @@ def create_tag(session: Session, realm_id: str, name: str, tag_name: str, source
 @click.argument("branch_name", metavar="BRANCH")
 @click.argument("target", metavar="TARGET")
 @click.option("--expected", metavar="COMMIT", type=ID, help="The head that you saw; default is the present one.")
-@output_option
+@prints(NAMED_REFERENCE)
 @click.pass_obj
 def assign_branch(session: Session, realm_id: str, name: str, branch_name: str, target: str, expected: ObjectId | None) -> None:
     """Put a branch on another commit: TARGET is a branch, a tag or a commit. What it leaves stays readable for the grace."""
@@ -97,7 +97,7 @@ def assign_branch(session: Session, realm_id: str, name: str, branch_name: str, 
 @click.argument("name", metavar="CATALOG")
 @click.argument("branch_name", metavar="BRANCH")
 @click.option("--expected", metavar="COMMIT", type=ID, help="The head that you saw; default is the present one.")
-@output_option
+@prints(NAMED_REFERENCE)
 @click.pass_obj
 def delete_branch(session: Session, realm_id: str, name: str, branch_name: str, expected: ObjectId | None) -> None:
     """Delete a branch. What it pointed to stays readable for the grace."""
@@ -111,7 +111,7 @@ def delete_branch(session: Session, realm_id: str, name: str, branch_name: str, 
 @click.argument("name", metavar="CATALOG")
 @click.argument("tag_name", metavar="TAG")
 @click.option("--expected", metavar="COMMIT", type=ID, help="The commit that you saw it at; default is the present one.")
-@output_option
+@prints(NAMED_REFERENCE)
 @click.pass_obj
 def delete_tag(session: Session, realm_id: str, name: str, tag_name: str, expected: ObjectId | None) -> None:
     """Delete a tag. What it pointed to stays readable for the grace."""
@@ -128,4 +128,5 @@ def _commit_of(opened: Catalog, target: str) -> ObjectId:
 
 
 def _say_deleted(session: Session, deleted: NamedReference) -> None:
-    session.say(f"{deleted.kind} {deleted.name} is deleted; it was at {deleted.hash or 'no commit'}")
+    session.show(NAMED_REFERENCE, deleted)
+    session.say(f"{deleted.kind} {deleted.name} is deleted; so it was before")

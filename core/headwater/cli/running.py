@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from headwater.cli.session import Session
@@ -60,8 +60,9 @@ def _claim(session: Session, store: Store, tasks: Tasks, task_id: ObjectId) -> C
         task = tasks.read(task_id).value
         if not task.is_active:
             return None
-        if task.state is TaskState.WAITING:
-            tasks.run_now(task_id)
+        if task.state is TaskState.WAITING and task.due > store.clock.now():
+            with suppress(RefusedError):  # it has ended meanwhile: the next look tells
+                tasks.run_now(task_id)
         claim = tasks.claim(task_id, owner, watch)
         if claim is not None:
             return claim

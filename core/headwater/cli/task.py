@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import click
 
-from headwater.cli.options import ID, output_option
+from headwater.cli.options import ID, prints
 from headwater.cli.session import Session
 from headwater.cli.views import TASK
 from headwater.store import ObjectId
@@ -25,7 +25,7 @@ def task() -> None:
 @click.option("--kind", help="Only tasks of this kind.")
 @click.option("--realm", help="Only tasks of this realm.")
 @click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), default=100, show_default=True, help="At most so many.")
-@output_option
+@prints(TASK, many=True)
 @click.pass_obj
 def list_(session: Session, state: str | None, kind: str | None, realm: str | None, limit: int) -> None:
     """List tasks: the active ones as they are due, then those that ended, the newest first."""
@@ -36,7 +36,7 @@ def list_(session: Session, state: str | None, kind: str | None, realm: str | No
 
 @task.command()
 @click.argument("task_id", metavar="TASK", type=ID)
-@output_option
+@prints(TASK)
 @click.pass_obj
 def show(session: Session, task_id: ObjectId) -> None:
     """Show everything about one task, with the story of its attempts."""
@@ -46,7 +46,7 @@ def show(session: Session, task_id: ObjectId) -> None:
 
 @task.command()
 @click.argument("task_id", metavar="TASK", type=ID)
-@output_option
+@prints(TASK)
 @click.pass_obj
 def retry(session: Session, task_id: ObjectId) -> None:
     """Let a failed or cancelled task wait again."""
@@ -55,7 +55,7 @@ def retry(session: Session, task_id: ObjectId) -> None:
 
 @task.command()
 @click.argument("task_id", metavar="TASK", type=ID)
-@output_option
+@prints(TASK)
 @click.pass_obj
 def cancel(session: Session, task_id: ObjectId) -> None:
     """Cancel a waiting task; ask the worker of a running one to stop."""
@@ -64,7 +64,7 @@ def cancel(session: Session, task_id: ObjectId) -> None:
 
 @task.command(name="run-now")
 @click.argument("task_id", metavar="TASK", type=ID)
-@output_option
+@prints(TASK)
 @click.pass_obj
 def run_now(session: Session, task_id: ObjectId) -> None:
     """Let a waiting task be due now."""

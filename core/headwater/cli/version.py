@@ -7,7 +7,7 @@ from importlib.metadata import version as installed_version
 
 import click
 
-from headwater.cli.options import output_option
+from headwater.cli.options import prints
 from headwater.cli.session import Session
 from headwater.cli.views import VERSION, Versions
 
@@ -15,7 +15,7 @@ __all__ = ["version"]
 
 
 @click.command()
-@output_option
+@prints(VERSION)
 @click.pass_obj
 def version(session: Session) -> None:
     """Show the versions of Headwater and Python."""

@@ -1,0 +1,88 @@
+"""Tasks that the command line does itself end as a worker's would."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from headwater import Store
+from headwater.cli.running import run_task
+from headwater.cli.session import Session
+from headwater.errors import FencedError, RefusedError, UnavailableError
+from headwater.store import ObjectId
+from headwater.tasks import Claim, LeaseWatch, Tasks
+
+
+@pytest.fixture
+def task_id(store: Store) -> ObjectId:
+    return Tasks(store).submit("gc", realm="acme").id
+
+
+def test_work_that_ends_finishes_its_task(store: Store, task_id: ObjectId) -> None:
+    ended = run_task(Session(), store, task_id, lambda claim: {"deleted": 7})
+
+    assert (ended.value.state, ended.value.outcome) == ("SUCCEEDED", {"deleted": 7})
+
+
+def test_an_interrupt_hands_the_task_back(store: Store, task_id: ObjectId) -> None:
+    def work(claim: Claim) -> dict[str, Any]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_task(Session(), store, task_id, work)
+
+    task = Tasks(store).read(task_id).value
+    assert (task.state, task.failures, task.attempts[-1].outcome) == ("WAITING", 0, "HANDED_BACK")
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [(UnavailableError("later"), "WAITING"), (RefusedError("never"), "FAILED"), (ValueError("oops"), "FAILED")],
+)
+def test_a_failure_is_told_to_the_task_and_to_the_caller(store: Store, task_id: ObjectId, error: Exception, state: str) -> None:
+    def work(claim: Claim) -> dict[str, Any]:
+        raise error
+
+    with pytest.raises(type(error)):
+        run_task(Session(), store, task_id, work)
+
+    task = Tasks(store).read(task_id).value
+    assert task.state == state
+    assert str(error) in task.error
+
+
+def test_work_that_is_cancelled_stops_at_its_next_check(store: Store, task_id: ObjectId) -> None:
+    def work(claim: Claim) -> dict[str, Any]:
+        Tasks(store).cancel(task_id)
+        claim.heartbeat()
+        claim.check()
+        raise AssertionError("the check lets a cancelled task go on")
+
+    with pytest.raises(RefusedError, match="ended as CANCELLED"):
+        run_task(Session(), store, task_id, work)
+
+
+def test_work_that_was_taken_over_touches_nothing_more(store: Store, task_id: ObjectId) -> None:
+    def work(claim: Claim) -> dict[str, Any]:
+        watch = LeaseWatch(store.clock, 0)
+        for _ in range(2):
+            Tasks(store).claim(task_id, "another worker", watch)
+        claim.check()
+        raise AssertionError("the check lets a fenced attempt go on")
+
+    with pytest.raises(FencedError):
+        run_task(Session(), store, task_id, work)
+    assert Tasks(store).read(task_id).value.owner == "another worker"
+
+
+def test_a_task_that_a_worker_does_is_seen_through(store: Store, task_id: ObjectId) -> None:
+    claim = Tasks(store).claim(task_id, "worker", LeaseWatch(store.clock, 60))
+    worker = threading.Timer(0.3, claim.finish, [{"deleted": 1}])
+    worker.start()
+
+    ended = run_task(Session(), store, task_id, lambda claim: pytest.fail("it is another's"))
+
+    worker.join()
+    assert ended.value.outcome == {"deleted": 1}
