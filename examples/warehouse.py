@@ -1,8 +1,8 @@
-"""Make a small, real Iceberg warehouse to try Headwater on: ``python examples/warehouse.py DIR``.
+"""Make a small, real Iceberg warehouse to try Headwater on: ``python examples/warehouse.py [--append] DIR``.
 
 Three namespaces with twelve tables, two to four snapshots each, written by pyiceberg; what a dropped table left (data and
 manifests, no metadata); and one of the twelve whose newest metadata file was cut off in the middle. Run again, it makes the
-folder anew.
+folder anew; with ``--append`` it adds a snapshot to three tables of the folder instead.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -48,18 +49,23 @@ RECIPES = (
     Recipe("finance.payments", {"id": ID, "invoice": ID, "paid": TIME, "total": MONEY}, snapshots=4),
     Recipe(CORRUPT, {"id": ID, "account": TEXT, "amount": MONEY}),
 )
+GROWING = ("sales.orders", "web.page_views", "finance.payments")
 DROPPED_RECIPE = Recipe(DROPPED, {"id": ID, "amount": MONEY}, snapshots=2)
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 1:
-        sys.stderr.write("usage: python examples/warehouse.py DIR\n")
+    appends, names = arguments[:1] == ["--append"], [word for word in arguments if word != "--append"]
+    if len(names) != 1 or len(arguments) != 1 + appends:
+        sys.stderr.write("usage: python examples/warehouse.py [--append] DIR\n")
         return 2
-    directory = Path(arguments[0]).resolve()
-    if not _make_empty(directory):
+    directory = Path(names[0]).resolve()
+    if appends and not (directory / MARK).exists():
+        sys.stderr.write(f"{directory} is no warehouse of this script: make it first, without --append\n")
+        return 5
+    if not appends and not _make_empty(directory):
         sys.stderr.write(f"{directory} exists, and this script did not make it: name another folder\n")
         return 5
-    for line in make_warehouse(directory):
+    for line in append_snapshots(directory) if appends else make_warehouse(directory):
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
     return 0
@@ -67,22 +73,40 @@ def main(arguments: list[str]) -> int:
 
 def make_warehouse(directory: Path) -> Iterator[str]:
     """Write the tables below an existing empty folder; yields a line for a person per table."""
+    with _catalog(directory) as catalog:
+        for recipe in RECIPES:
+            table = _make_table(catalog, directory, recipe)
+            fate = _cut_newest_metadata(table) if recipe.name == CORRUPT else ""
+            yield f"{recipe.name:<22} {len(table.snapshots())} snapshots, format {table.format_version}{fate}"
+        dropped = _make_table(catalog, directory, DROPPED_RECIPE)
+        catalog.drop_table(DROPPED)
+        removed = _remove_metadata(_path(dropped.location()))
+        yield f"{DROPPED:<22} dropped: its {removed} metadata files are gone, data and manifests were left behind"
+    yield f"{len(RECIPES)} tables in {directory}, 1 of them corrupt, and the remains of 1 dropped table"
+
+
+def append_snapshots(directory: Path) -> Iterator[str]:
+    """Add a snapshot to some tables, as their writers do while a catalog looks on; yields a line per table."""
+    with _catalog(directory) as catalog:
+        for recipe in RECIPES:
+            if recipe.name in GROWING:
+                newest = max((directory / recipe.name.replace(".", "/") / "metadata").glob("*.metadata.json"))
+                table = catalog.register_table(recipe.name, newest.as_uri())
+                _append(table, recipe, len(table.snapshots()))
+                yield f"{recipe.name:<22} {len(table.snapshots())} snapshots"
+
+
+@contextmanager
+def _catalog(directory: Path) -> Iterator[SqlCatalog]:
+    """A catalog that is forgotten afterwards; the tables' files are all that stays."""
     with tempfile.TemporaryDirectory() as scratch:
         catalog = SqlCatalog("example", uri=f"sqlite:///{scratch}/catalog.db", warehouse=directory.as_uri())
         try:
             for namespace in dict.fromkeys(recipe.name.partition(".")[0] for recipe in RECIPES):
                 catalog.create_namespace(namespace)
-            for recipe in RECIPES:
-                table = _make_table(catalog, directory, recipe)
-                fate = _cut_newest_metadata(table) if recipe.name == CORRUPT else ""
-                yield f"{recipe.name:<22} {len(table.snapshots())} snapshots, format {table.format_version}{fate}"
-            dropped = _make_table(catalog, directory, DROPPED_RECIPE)
-            catalog.drop_table(DROPPED)
-            removed = _remove_metadata(_path(dropped.location()))
-            yield f"{DROPPED:<22} dropped: its {removed} metadata files are gone, data and manifests were left behind"
+            yield catalog
         finally:
             catalog.close()
-    yield f"{len(RECIPES)} tables in {directory}, 1 of them corrupt, and the remains of 1 dropped table"
 
 
 def _make_empty(directory: Path) -> bool:
@@ -101,8 +125,13 @@ def _make_table(catalog: SqlCatalog, directory: Path, recipe: Recipe) -> Table:
     location = (directory / recipe.name.replace(".", "/")).as_uri()
     table = catalog.create_table(recipe.name, schema, location=location, properties=dict(recipe.properties))
     for batch in range(recipe.snapshots):
-        table.append(pa.table([_values(kind, batch) for kind in recipe.columns.values()], schema=schema))
+        _append(table, recipe, batch)
     return table
+
+
+def _append(table: Table, recipe: Recipe, batch: int) -> None:
+    schema = pa.schema(list(recipe.columns.items()))
+    table.append(pa.table([_values(kind, batch) for kind in recipe.columns.values()], schema=schema))
 
 
 def _values(kind: pa.DataType, batch: int) -> pa.Array:

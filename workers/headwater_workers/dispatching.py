@@ -9,14 +9,15 @@ from dataclasses import dataclass
 
 import structlog
 
-from headwater.store import ObjectId, Store, id_text
+from headwater.reconcile import COLLECT, next_time, weekly_schedule
+from headwater.store import SYSTEM_REALM, ObjectId, Store, id_text
 from headwater.tasks import Claimable, LeaseWatch, Tasks
 
 __all__ = ["Dispatcher", "DispatcherThread"]
 
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 5.0, 60.0
 """A message is repeated after this long, doubling, as long as nobody claims its task: all workers may be busy."""
-FORGET_SECONDS = 600.0
+TIDY_SECONDS = 600.0
 
 log = structlog.get_logger(__name__)
 
@@ -42,7 +43,7 @@ class Dispatcher:
         self._kinds = kinds
         self._watch = LeaseWatch(store.clock, store.settings.task_lease_seconds)
         self._sent: dict[ObjectId, _Sent] = {}
-        self._forget_at = store.clock.monotonic() + FORGET_SECONDS
+        self._tidy_at = store.clock.monotonic()
 
     def step(self) -> None:
         """Look once."""
@@ -51,10 +52,16 @@ class Dispatcher:
         self._sent = {task_id: sent for task_id, sent in self._sent.items() if task_id in ids}
         for one in found:
             self._send_unless_sent(one)
-        if self._clock.monotonic() >= self._forget_at:
-            while self._tasks.forget_finished():
-                pass
-            self._forget_at = self._clock.monotonic() + FORGET_SECONDS
+        if self._clock.monotonic() >= self._tidy_at:
+            self._tidy()
+            self._tidy_at = self._clock.monotonic() + TIDY_SECONDS
+
+    def _tidy(self) -> None:
+        """What belongs to no manifest: the history of tasks ends, and one collection of the system realm waits for its week."""
+        while self._tasks.forget_finished():
+            pass
+        due = next_time(weekly_schedule(SYSTEM_REALM), "UTC", self._clock.now())
+        self._tasks.submit(COLLECT, realm=SYSTEM_REALM, due=due)
 
     def _send_unless_sent(self, found: Claimable) -> None:
         now = self._clock.monotonic()

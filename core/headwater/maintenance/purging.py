@@ -35,7 +35,8 @@ def purge(
     fence: Fence = lambda: None,
     progress: Progress = lambda done, total, unit: None,
 ) -> Purged:
-    """Delete every row of a PURGING realm, verify, and move it to PURGED. Runs again without harm.
+    """Delete every row of a PURGING realm, verify, and move it to PURGED. Runs again without harm, also when it is PURGED already
+    and a late writer left something.
 
     key           the realm key that was to be purged: a realm of the same id that was created since is left alone
     raises        RefusedError in any state but PURGING and PURGED, or under another key · UnavailableError when late writers
@@ -44,9 +45,8 @@ def purge(
     realms = Realms(store)
     realm = _check_key(realms.read(realm_id), key)
     result = Purged(realm_id)
-    if realm.state is RealmState.PURGED:
-        return result
-    rows = realms.open_for(realm_id, RealmState.PURGING)  # looks at state and key before every batch
+    state = RealmState.PURGED if realm.state is RealmState.PURGED else RealmState.PURGING
+    rows = realms.open_for(realm_id, state)  # looks at state and key before every batch
     while result.rounds < _ROUNDS:
         while True:
             fence()

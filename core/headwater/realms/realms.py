@@ -115,7 +115,7 @@ class Realms:
         """
         if seen.state is not RealmState.PURGED:
             raise RefusedError(f"realm {seen.id!r} is {seen.state}: only a PURGED realm can be deleted")
-        if not self.store.rows(seen.id, seen.key).is_empty():
+        if not self.is_empty(seen):
             raise RefusedError(f"realm {seen.id!r} has rows again, left by a late writer: run its purge once more")
 
         def change(tx: Transaction) -> None:
@@ -124,6 +124,10 @@ class Realms:
             tx.index(PURGED_KEYS).put(_key_bytes(seen.key), Value(None, tx.time.to_bytes(8, "big")))
 
         self._commit(change, f"delete realm {seen.id}", fence)
+
+    def is_empty(self, realm: Realm) -> bool:
+        """Whether the database holds no row under the realm's key."""
+        return self.store.rows(realm.id, realm.key).is_empty()
 
     def purged_keys(self) -> dict[RealmKey, Micros]:
         """The keys of deleted realms, each with the time of its deletion."""

@@ -38,7 +38,7 @@ from headwater.reconcile.actions import (
 )
 from headwater.reconcile.credentials import CredentialsSink
 from headwater.reconcile.observed import ObservedCatalog, ObservedRealm
-from headwater.reconcile.realm_planning import APPLIED, manager_text
+from headwater.reconcile.realm_planning import APPLIED, PURGE, manager_text
 from headwater.store import RealmId, Store, id_text
 from headwater.tasks import Tasks
 
@@ -84,10 +84,7 @@ class RealmActor:
             case RecordActed(annotation, value):
                 return self._record(annotation, value)
             case RemoveRealm():
-                # credentials first: they are all that a later realm of this id could mistake for its own
-                self._credentials.remove(self._id)
-                self._realms.remove(self._realm)
-                return f"deleted realm {self._id}"
+                return self._remove()
         return _act_on_task(self._store, self._realm, action)
 
     @property
@@ -111,6 +108,14 @@ class RealmActor:
                 f"realm {self._id!r} was bootstrapped with other credentials than those in {self._credentials.place(self._id)}: "
                 "somebody else bootstraps it too, or the file was replaced"
             )
+
+    def _remove(self) -> str | None:
+        if not self._realms.is_empty(self._realm):  # a late writer: the purge has to be done once more
+            return _act_on_task(self._store, self._realm, SubmitTask(PURGE, self._store.clock.now()))
+        # credentials first: they are all that a later realm of this id could mistake for its own
+        self._credentials.remove(self._id)
+        self._realms.remove(self._realm)
+        return f"deleted realm {self._id}"
 
     def _move(self, to: RealmState) -> str:
         before = self._realm.state

@@ -1,0 +1,109 @@
+"""The main job, from nothing: ``make demo``, or ``python examples/demo.py``.
+
+A SQLite store, a broker that is a folder, real worker processes and Spark on this machine. Everything lies in ``.demo`` and in
+``examples/quickstart/warehouse``; both are made anew each time. What is printed after ``$`` is what a user would type.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / ".demo"
+QUICKSTART = Path("examples/quickstart")
+WAREHOUSE = QUICKSTART / "warehouse"
+GRACE_SECONDS = 3
+SETTINGS = {
+    "HEADWATER_STORE": "sqlite:///.demo/headwater.db",
+    "HEADWATER_UNSAFE_SHORT_GRACES": "true",
+    "HEADWATER_WRITER_GRACE": f"{GRACE_SECONDS}s",
+    "HEADWATER_READER_GRACE": f"{GRACE_SECONDS}s",
+    "HEADWATER_COMMIT_TIMEOUT": "2s",
+    "HEADWATER_IMPORT_BATCH": "4",
+    "HEADWATER_DISPATCH": "500ms",
+}
+
+
+def main() -> int:
+    started = time.monotonic()
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    (FOLDER / "credentials").mkdir(parents=True)
+    say(
+        "The demo shortens graces and holds by the setting named UNSAFE, so that nobody has to wait hours; never do that in earnest:"
+    )
+    for name, value in SETTINGS.items():
+        print(f"    export {name}={value}")
+
+    say("1. A lake that exists already: Iceberg tables in a folder")
+    python("examples/warehouse.py", WAREHOUSE)
+
+    say("2. A realm that somebody made by hand, and that is about to be deleted")
+    headwater("realm", "create", "sandbox", "--credentials", ".demo/credentials/sandbox.json")
+    headwater("catalog", "create", "sandbox", "scratch", "--base-location", (FOLDER / "scratch").as_uri())
+    headwater("catalog", "branch", "create", "sandbox", "scratch", "trial")
+
+    say("3. The manifests: acme is made and its catalog filled by Spark; sandbox is purged")
+    headwater("up", QUICKSTART, "--once", "--wait", "30s", "--credentials", ".demo/credentials")
+
+    say("4. Life goes on: a branch comes and goes, tables get new snapshots, the catalog follows them")
+    headwater("catalog", "branch", "create", "acme", "lake", "experiment")
+    headwater("catalog", "branch", "delete", "acme", "lake", "experiment")
+    python("examples/warehouse.py", "--append", WAREHOUSE)
+    headwater("import", "acme", "lake", WAREHOUSE, "--mode", "sync", expected=8)
+    headwater("catalog", "log", "acme", "lake")
+
+    say(f"5. After the grace of {GRACE_SECONDS} seconds: collect now what Sunday's run would collect")
+    time.sleep(GRACE_SECONDS + 2)
+    headwater("gc", "run", "acme", "--dry-run")
+    headwater("task", "run-now", waiting_collection())
+    headwater("up", QUICKSTART, "--once", "--credentials", ".demo/credentials")
+
+    say("6. What there is now")
+    headwater("realm", "list")
+    headwater("catalog", "tables", "acme", "lake", "--limit", "5")
+    headwater("gc", "log")
+    headwater("fsck")
+    say(f"Done in {time.monotonic() - started:.0f} seconds.")
+    return 0
+
+
+def say(text: str) -> None:
+    print(f"\n\033[1m{text}\033[0m" if sys.stdout.isatty() else f"\n{text}", flush=True)
+
+
+def python(*arguments: object) -> None:
+    run("python", sys.executable, arguments, expected=0)
+
+
+def headwater(*arguments: object, expected: int = 0) -> None:
+    run("headwater", Path(sys.executable).with_name("headwater"), arguments, expected=expected)
+
+
+def run(shown: str, program: object, arguments: tuple[object, ...], *, expected: int) -> None:
+    words = [str(argument) for argument in arguments]
+    print(f"\n$ {shown} {' '.join(words)}", flush=True)
+    code = subprocess.run([str(program), *words], cwd=ROOT, env=environment(), check=False).returncode
+    if code != expected:
+        raise SystemExit(f"`{shown} {' '.join(words)}` ended with exit code {code}, expected {expected}")
+
+
+def waiting_collection() -> str:
+    """The id of the collection that waits for Sunday; what a person reads off `headwater task list`."""
+    program = Path(sys.executable).with_name("headwater")
+    command = [str(program), "-o", "json", "task", "list", "--kind", "gc", "--realm", "acme", "--state", "WAITING"]
+    tasks = json.loads(subprocess.run(command, cwd=ROOT, env=environment(), check=True, capture_output=True, text=True).stdout)
+    return str(tasks[0]["id"])
+
+
+def environment() -> dict[str, str]:
+    return os.environ | SETTINGS
+
+
+if __name__ == "__main__":
+    sys.exit(main())
