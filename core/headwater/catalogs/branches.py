@@ -8,10 +8,14 @@ the new time tells the collector that the name is wanted again.
     removes the tombstone of x
                                            lists x (time now), creates its row
     looks at the entry of x: too young, so it stays
+
+Whoever sleeps so long between the two that the entry is old by then may find the name given up, or about to be. It takes its row
+away again, and begins anew.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from headwater.catalogs.definitions import CatalogDefinition, CatalogState
@@ -24,7 +28,6 @@ from headwater.catalogs.names import (
     checked_name,
     content_reference,
     listed_names,
-    name_key,
     own_reference,
 )
 from headwater.clock import Micros
@@ -89,24 +92,24 @@ class Branches:
         checked_name(kind, name)
         target, among = self._start(source, at)
         self._check_free(kind, name)
-        self.list_name(kind, name)
-        try:
+
+        def make() -> Reference:
             if target is None:
-                made = self._rows.create_reference(self.reference(kind, name))
-            else:
-                made = create_at(self._rows, self.reference(kind, name), target, among=among)
+                return self._rows.create_reference(self.reference(kind, name))
+            return create_at(self._rows, self.reference(kind, name), target, among=among)
+
+        try:
+            return _named(kind, name, self._list_and_make(kind, name, make))
         except BeatenError as fault:
             raise ConflictError(f"{kind} {name!r} of catalog {self._catalog.name!r} was created by another just now") from fault
-        self._check_listed(kind, name, made)
-        return _named(kind, name, made)
 
     def ensure(self, name: str) -> None:
         """Make an empty branch unless it is there."""
         if self._find_row(NameKind.BRANCH, name) is not None:
             return
-        self.list_name(NameKind.BRANCH, checked_name(NameKind.BRANCH, name))
+        kind = NameKind.BRANCH
         try:
-            self._rows.create_reference(self.reference(NameKind.BRANCH, name))
+            self._list_and_make(kind, checked_name(kind, name), lambda: self._rows.create_reference(self.reference(kind, name)))
         except BeatenError:
             return  # another one made it, which is as good
 
@@ -206,14 +209,27 @@ class Branches:
             if self._find_row(taken, name) is not None:
                 raise ConflictError(f"cannot create {kind} {name!r}: catalog {self._catalog.name!r} has a {taken} of this name")
 
-    def _check_listed(self, kind: NameKind, name: str, made: Reference) -> None:
-        """A process that stood still for a grace between the listing and the row has made what no collector sees: take it back."""
-        names = head(self._rows, own_reference(self._catalog.id, OwnPart.REFS), fresh=True)
-        if names is not None and name_key(kind, name) in names.index(NAMES):
-            return
-        self.list_name(kind, name)
-        self._rows.delete_reference(made)
+    def _list_and_make(self, kind: NameKind, name: str, make: Callable[[], Reference]) -> Reference:
+        """List a name and make its row, both within the time in which no collector gives a listed name up.
+
+        To look at the list afterwards would not do: the collector may have seen that there is no row, and remove the name only then.
+        """
+        clock, bound = self._rows.clock, self._rows.settings.clock_bound_seconds
+        for _ in range(_TRIES):
+            started = clock.monotonic()
+            self.list_name(kind, name)
+            made = make()
+            if clock.monotonic() - started <= bound:
+                return made
+            self._take_back(made)
         raise UnavailableError(f"{kind} {name!r} of catalog {self._catalog.name!r} took too long to create: try again")
+
+    def _take_back(self, made: Reference) -> None:
+        """Remove a row without a tombstone: its target may be garbage by now. Where others have moved it already, it is theirs."""
+        try:
+            self._rows.remove_tombstone(self._rows.delete_reference(made))
+        except BeatenError:
+            return
 
     def _check_active(self) -> CatalogDefinition:
         """The definition as it is now, which may be newer than this handle's."""
