@@ -6,10 +6,11 @@ import msgspec
 
 from headwater.clock import Micros
 from headwater.commits.committer import descends
+from headwater.commits.objects import Commit
 from headwater.errors import UnknownOutcomeError
 from headwater.store import ObjectId, RealmStore, Reference, StoredObject, Versioned, fixed_id, object_type
 
-__all__ = ["COLLECTION_ID", "Collection", "Cut", "Cuts", "cut_time", "read_collection", "read_cuts"]
+__all__ = ["COLLECTION_ID", "Collection", "Cut", "Cuts", "cut_time", "newest_move", "read_collection", "read_cuts"]
 
 COLLECTION_ID = fixed_id(2)
 """Every realm keeps its collection record under this id."""
@@ -33,11 +34,15 @@ class Collection(StoredObject, frozen=True, kw_only=True):
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """How far one line of history was kept: commits from ``time`` on, seen from the head that it had."""
+    """How far one line of history was kept: commits from ``time`` on, seen from the head that it had.
+
+    moved         when the reference had been moved last: a later move may have brought it over history that others cut
+    """
 
     time: Micros
     head: ObjectId
     seq: int
+    moved: Micros = Micros(0)
 
 
 @object_type("cuts")
@@ -65,16 +70,29 @@ def cut_time(rows: RealmStore, row: Reference, cuts: dict[str, Cut]) -> Micros:
     """Commits of this reference before this time are garbage.
 
     A reference that was put elsewhere since the last cut, or made since then, stands on a line that others cut: the newest of all
-    cuts is then the only one that is surely not before its own.
+    cuts is then the only one that is surely not before its own. That holds also where it was put on a descendant:
+
+        main   A                       A   B   C   <- main, assigned to the head of dev
+        dev    A - B - C, only C kept          both lead to A, but B is garbage
+
+    A reference that was only put back on its own line still has its own cut.
     """
     own = cuts.get(row.name)
-    if own is not None and row.pointer is not None and _is_on_line(rows, row.pointer, own):
+    if own is not None and row.pointer is not None and _is_on_line(rows, row, row.pointer, own):
         return own.time
     return max((cut.time for cut in cuts.values()), default=Micros(0))
 
 
-def _is_on_line(rows: RealmStore, pointer: ObjectId, cut: Cut) -> bool:
+def newest_move(row: Reference) -> Micros:
+    """When the reference was last moved other than by a commit on top, by the mover's clock; 0 for never."""
+    return row.moves[0].time if row.moves else Micros(0)
+
+
+def _is_on_line(rows: RealmStore, row: Reference, pointer: ObjectId, cut: Cut) -> bool:
     try:
-        return descends(rows, pointer, cut.head, cut.seq)
+        if newest_move(row) == cut.moved:
+            return descends(rows, pointer, cut.head, cut.seq)
+        found = rows.find(pointer, Commit)
+        return found is not None and descends(rows, cut.head, pointer, found.seq)
     except UnknownOutcomeError:
         return False

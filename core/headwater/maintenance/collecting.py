@@ -297,6 +297,7 @@ class _Collection:
             cutoff = min(self._marker.reader_cutoff, self._marker.writer_cutoff)
             self._fence()
             self.result.claims_released = release_claims(self._rows, self._marker.content, older_than=cutoff, fence=self._fence)
+            self._fence()
             Catalogs(self._rows).finish_deletions()
         self._collect_purged_keys()
 
@@ -309,7 +310,7 @@ class _Collection:
             while not rows.is_empty():
                 self._fence()
                 self.result.late_rows_deleted += rows.delete_rows(self._rows.settings.delete_batch)
-        realms.forget_purged_keys([key for key, removed in purged.items() if removed < oldest])
+        realms.forget_purged_keys([key for key, removed in purged.items() if removed < oldest], fence=self._fence)
 
 
 def _batches(keys: Iterator[ObjectKey], size: int) -> Iterator[list[ObjectKey]]:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from headwater.catalogs import content_ids
 from headwater.clock import Micros, as_text
-from headwater.commits import Collection, Cut, Head, cut_time, reach, read_cuts
+from headwater.commits import Collection, Cut, Head, cut_time, newest_move, reach, read_cuts
 from headwater.errors import ExpiredError, RefusedError, UnreadableError
 from headwater.maintenance.listing import Listed, Scope
 from headwater.maintenance.retention import Line, Why, kept
@@ -59,7 +59,7 @@ class Marker:
         found: dict[Why, list[ObjectId]] = {why: [] for why in _REASONS}
         for listed, row in rows:
             for line in self._lines(listed, row):
-                self._walk(line, listed, found)
+                self._walk(line, listed, row, found)
         if self.previous is not None and self.previous.cuts is not None:
             found[Why.RECORD].append(self.previous.cuts)
         for why, roots in found.items():
@@ -75,31 +75,32 @@ class Marker:
     def _lines(self, listed: Listed, row: Reference) -> list[Line]:
         """The reference's own line, if it is alive, and those that it left within the grace."""
         policy = self.scope.policy
-        slack = Micros(round(self.scope.rows.settings.commit_timeout_seconds * 1_000_000))
+        slack = round(self.scope.rows.settings.commit_timeout_seconds * 1_000_000)
         cuts = read_cuts(self.scope.rows, self.previous)
         left = list(row.moves)
         if row.deleted is not None and row.pointer is not None:
             left.append(Move(row.pointer, row.deleted))
         age = policy.content_age_seconds if listed.is_content else 0.0
-        previous_cutoff = self.previous.reader_cutoff if self.previous else Micros(0)
+        # what a longer grace would keep is garbage since the last collection
+        cutoff = max(self.reader_cutoff, self.previous.reader_cutoff if self.previous else 0)
 
         def line(pointer: ObjectId, time: Micros | None) -> Line:
             return Line(
                 name=row.name if time is None else f"{row.name}@{id_text(pointer)}",
                 pointer=pointer,
                 left=time,
-                reader_cutoff=Micros(max(self.reader_cutoff - slack, previous_cutoff)),
+                reader_cutoff=Micros(cutoff - slack),
                 commits=policy.content_commits if listed.is_content else policy.reference_commits,
                 since=Micros(self.now - round(age * 1_000_000)) if age else self.now,
                 cut=cut_time(self.scope.rows, row, cuts) if time is None else Micros(0),
             )
 
-        lines = [line(pointer, time) for pointer, time in left if time >= self.reader_cutoff]
+        lines = [line(pointer, time) for pointer, time in left if time >= cutoff]
         if row.deleted is None and row.pointer is not None:
             lines.insert(0, line(row.pointer, None))
         return lines
 
-    def _walk(self, line: Line, listed: Listed, found: dict[Why, list[ObjectId]]) -> None:
+    def _walk(self, line: Line, listed: Listed, row: Reference, found: dict[Why, list[ObjectId]]) -> None:
         oldest: Head | None = None
         head_seq = 0
         try:
@@ -117,7 +118,7 @@ class Marker:
                 " nothing is deleted until that is mended (`headwater fsck` tells more)"
             ) from fault
         if oldest is not None:
-            self.cuts[line.name] = Cut(oldest.commit.time, line.pointer, head_seq)
+            self.cuts[line.name] = Cut(oldest.commit.time, line.pointer, head_seq, newest_move(row))
 
     def _reach(self, roots: list[ObjectId], why: Why) -> None:
         limit = self.scope.rows.settings.mark_exact_bytes // _BYTES_PER_MARK

@@ -31,7 +31,7 @@ class Line:
     left          when a reference left this pointer other than by a commit on top; None: it is HEAD now
     reader_cutoff what was HEAD after this moment stays
     commits, since  what retention keeps: so many commits, and all that were HEAD after ``since``
-    cut           commits before this time are garbage already
+    cut           commits before this time are garbage already; none of them was HEAD after ``reader_cutoff``
     """
 
     name: str
@@ -51,11 +51,11 @@ class Line:
         """
         if superseded is None:
             return Why.HEAD
-        if position and time < self.cut:
-            return None
         if superseded >= self.reader_cutoff:
             return Why.GRACE
-        if self.left is None and (position < self.commits or superseded >= self.since):
+        if time < self.cut or self.left is not None:
+            return None
+        if position < self.commits or superseded >= self.since:
             return Why.RETENTION
         return None
 
