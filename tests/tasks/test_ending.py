@@ -18,6 +18,15 @@ def test_a_heartbeat_shows_the_progress_that_was_reported(tasks: Tasks, claim: C
     assert (task.beat, task.progress) == (1, Progress(done=3, total=10, unit="rows"))
 
 
+def test_work_that_kept_its_heartbeats_waiting_beats_at_its_next_check(tasks: Tasks, claim: Claim, clock: FakeClock) -> None:
+    claim.check()
+    assert tasks.read(claim.id).value.beat == 0
+    clock.advance(30)
+    claim.check()
+
+    assert tasks.read(claim.id).value.beat == 1
+
+
 def test_a_finished_task_keeps_its_outcome(tasks: Tasks, claim: Claim, watch: LeaseWatch) -> None:
     claim.finish({"deleted": 7})
 

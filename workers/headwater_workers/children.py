@@ -66,7 +66,9 @@ class WorkerProcess:
 
     def _start(self) -> subprocess.Popen[bytes]:
         # A session of its own, so that Ctrl-C reaches this process alone, which then ends the worker in order.
-        return subprocess.Popen(self._command, start_new_session=True, stdin=subprocess.DEVNULL, env=self._environment)
+        # Its standard output is Celery's small talk; what it logs goes to standard error, as ours does.
+        silent = subprocess.DEVNULL
+        return subprocess.Popen(self._command, start_new_session=True, stdin=silent, stdout=silent, env=self._environment)
 
     def __enter__(self) -> WorkerProcess:
         return self

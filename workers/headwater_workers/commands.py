@@ -98,7 +98,7 @@ def up(session: Session, folder: Path, once: bool, wait_seconds: float, credenti
                 convergence.stay()
             waiting = convergence.run_once(wait_seconds=wait_seconds)
         tasks = {seen.id: seen for seen in (*convergence.watcher.seen, *waiting)}
-        data = summary(store, list(tasks.values()), convergence.outcomes)
+        data = summary(store, list(tasks.values()), convergence.outcomes, realms_before=convergence.realms_before)
     if session.output == "table":
         session.say(summary_text(data))
     else:

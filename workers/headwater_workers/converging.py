@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from headwater.clock import Micros
 from headwater.errors import UnavailableError, UnknownOutcomeError
-from headwater.realms import Manager
+from headwater.realms import Manager, Realms
 from headwater.reconcile import FileCredentials, Notice, Outcome, reconcile
 from headwater.store import Store, Versioned
 from headwater.tasks import Task, Tasks
@@ -42,6 +42,7 @@ class Convergence:
         self._tell = tell
         self._told: set[str] = set()
         self._failed = 0
+        self.realms_before = [realm.id for realm in Realms(store).list()]
         self.watcher = TaskWatcher(Tasks(store), tell)
         self.outcomes: Sequence[Outcome] = ()
 

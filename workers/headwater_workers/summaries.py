@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from headwater.catalogs import Catalogs, ContentType
@@ -15,12 +15,20 @@ from headwater_workers.watching import duration_words, spent_seconds
 
 __all__ = ["summary", "summary_text"]
 
+GONE = "GONE"
 TABLES = (ContentType.ICEBERG_TABLE, ContentType.DELTA_LAKE_TABLE)
 
 
-def summary(store: Store, tasks: Sequence[Versioned[Task]], outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Realms with their catalogs, the tasks given, and what waits, as plain data."""
+def summary(
+    store: Store, tasks: Sequence[Versioned[Task]], outcomes: Sequence[Outcome], *, realms_before: Collection[str] = ()
+) -> dict[str, Any]:
+    """Realms with their catalogs, the tasks given, and what waits, as plain data.
+
+    realms_before  those that are not there any more are listed as GONE
+    """
     realms = Realms(store)
+    now = realms.list()
+    gone = sorted(set(realms_before) - {realm.id for realm in now})
     return {
         "realms": [
             {
@@ -28,8 +36,9 @@ def summary(store: Store, tasks: Sequence[Versioned[Task]], outcomes: Sequence[O
                 "state": str(realm.state),
                 "catalogs": _catalogs(realms, realm.id) if _is_served(realm.state) else [],
             }
-            for realm in realms.list()
-        ],
+            for realm in now
+        ]
+        + [{"id": realm_id, "state": GONE, "catalogs": []} for realm_id in gone],
         "tasks": [_task(seen) for seen in sorted(tasks, key=lambda seen: seen.value.created)],
         "waiting": [*_waiting(tasks), *_notices(outcomes)],
     }
@@ -64,7 +73,12 @@ def _task(seen: Versioned[Task]) -> dict[str, Any]:
 def _waiting(tasks: Sequence[Versioned[Task]]) -> list[dict[str, Any]]:
     waiting = [seen.value for seen in tasks if seen.value.state is TaskState.WAITING]
     return [
-        {"subject": str(task), "reason": "Due", "message": f"attempt {task.attempt + 1}", "until": as_text(task.due)}
+        {
+            "subject": str(task),
+            "reason": "NotDue",
+            "message": f"attempt {task.attempt + 1} is due later" if task.attempt else "is due later",
+            "until": as_text(task.due),
+        }
         for task in waiting
     ]
 
@@ -116,7 +130,7 @@ def outcome_lines(kind: str, outcome: Mapping[str, Any]) -> list[str]:
 
 
 def _import_lines(outcome: Mapping[str, Any]) -> list[str]:
-    found = f"surveyed {_count(outcome['surveyed'], 'table')} by {outcome['engine']}"
+    found = f"surveyed {_count(outcome['surveyed'], 'table')}" + (f" by {outcome['engine']}" if "engine" in outcome else "")
     did = ", ".join(f"{outcome[name]} {name}" for name in ("imported", "updated", "unchanged") if outcome[name])
     quarantined = outcome["quarantined"]
     lines = [f"{found}: {did or 'nothing to import'}"]
@@ -146,7 +160,7 @@ def _collection_lines(outcome: Mapping[str, Any]) -> list[str]:
 
 def _waiting_line(item: Mapping[str, Any]) -> str:
     until = f" (until {item['until']})" if item["until"] else ""
-    return f"  {item['subject']}: {item['reason']}: {item['message']}{until}"
+    return f"  {item['subject']}: {item['message']}{until}"
 
 
 def _count(number: int, what: str) -> str:

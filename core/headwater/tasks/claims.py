@@ -48,6 +48,7 @@ class Claim:
         self._lock = threading.RLock()
         self._progress: Progress | None = None
         self._stop_reason = ""
+        self._beaten_at = rows.clock.monotonic()
         self.id = seen.id
         self.attempt = seen.value.attempt
 
@@ -78,10 +79,13 @@ class Claim:
         self._progress = Progress(done=done, total=total, unit=unit)
 
     def check(self) -> None:
-        """Ask the database whether this attempt still holds the task.
+        """Ask the database whether this attempt still holds the task. Beats if no heartbeat got through for too long.
 
         raises        FencedError when another attempt, or a person, took it away; StoppedError when it was asked to stop
         """
+        # Work that writes without pause can keep the thread of heartbeats from ever writing; it waits for that one here.
+        if self._rows.clock.monotonic() - self._beaten_at >= 1.5 * self._rows.settings.task_heartbeat_seconds:
+            self.heartbeat()
         self._require_mine(self._read())
         if self._stop_reason:
             raise StoppedError(f"task {id_text(self.id)} ({self.task}): {self._stop_reason}")
@@ -94,6 +98,7 @@ class Claim:
                 self._swap(lambda task: transitions.beaten(task, progress=self._progress), self._has_beaten)
             except FencedError:
                 return Verdict.LOST
+            self._beaten_at = self._rows.clock.monotonic()
             if self.task.stop_requested:
                 self.stop("it was cancelled")
                 return Verdict.STOP

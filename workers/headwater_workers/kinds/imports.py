@@ -8,7 +8,7 @@ import msgspec
 from structlog.typing import FilteringBoundLogger
 
 from headwater.catalogs import CatalogDefinition, Catalogs, Claims, ImportSpec
-from headwater.catalogs.import_reports import ImportReport
+from headwater.catalogs.import_reports import ROWS_SHOWN, ImportReport
 from headwater.catalogs.imports import ImportOptions, import_tables, scope_of
 from headwater.errors import RefusedError
 from headwater.realms import Realms
@@ -26,7 +26,8 @@ SHOWN_BYTES = 32 * 1024
 
 def run(store: Store, task: Task, claim: Claim, log: FilteringBoundLogger) -> dict[str, Any]:
     """
-    task          arguments `catalog`, `catalog_id`, `import` and `digest` name one version of an import in the catalog's definition
+    task          arguments `catalog` and `catalog_id`; `import` and `digest` for an import in the catalog's definition, as it read
+                  then; or the whole import under `spec`, where a person asked for it by hand
     """
     require_same_realm(store, task)
     rows = Realms(store).open(task.realm)
@@ -63,6 +64,8 @@ def _definition(catalogs: Catalogs, task: Task) -> CatalogDefinition:
 
 
 def _spec(definition: CatalogDefinition, task: Task) -> ImportSpec:
+    if "spec" in task.arguments:
+        return msgspec.convert(task.arguments["spec"], ImportSpec)
     name, digest = task.arguments.get("import"), task.arguments.get("digest")
     for spec in definition.imports:
         if spec.name == name and spec.digest() == digest:
@@ -74,7 +77,7 @@ def _spec(definition: CatalogDefinition, task: Task) -> ImportSpec:
 
 def _bounded(report: ImportReport) -> dict[str, Any]:
     """The report with so many of its quarantined tables as an outcome has room for."""
-    limit = len(report.quarantined)
+    limit = ROWS_SHOWN
     while limit and len(msgspec.json.encode(report.outcome(limit=limit)["quarantined"])) > SHOWN_BYTES:
         limit //= 2
     return report.outcome(limit=limit)

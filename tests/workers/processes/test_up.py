@@ -1,0 +1,198 @@
+"""`headwater up`: a folder of manifests becomes the state of a store."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from processes import wait_for
+from work import write_warehouse
+
+from headwater.catalogs import Catalogs, ContentType
+from headwater.commits import head
+from headwater.errors import MissingError
+from headwater.realms import Realms, RealmState
+from headwater.store import Store
+from headwater.tasks import Tasks
+
+pytestmark = pytest.mark.slow
+Up = subprocess.Popen[str]
+
+MANIFESTS = """
+apiVersion: headwater.dev/v1alpha1
+kind: Realm
+metadata: {name: acme}
+---
+apiVersion: headwater.dev/v1alpha1
+kind: Catalog
+metadata: {name: lake}
+spec:
+  realm: acme
+  storage: {baseLocation: "s3://lake/", allowedLocations: ["%s"]}
+  imports: [{name: initial, locations: ["%s"]}]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Manifests of a realm and a catalog that imports five tables."""
+    warehouse = write_warehouse(tmp_path / "warehouse", tables=5)
+    folder = tmp_path / "manifests"
+    folder.mkdir()
+    (folder / "acme.yaml").write_text(MANIFESTS % (warehouse, warehouse))
+    return folder
+
+
+@pytest.fixture
+def start_up(folder: Path, environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., Up]]:
+    """``start_up("--once")`` runs `headwater up` on the folder."""
+    started: list[Up] = []
+
+    def start(*options: str) -> Up:
+        command = [sys.executable, "-m", "headwater", "-o", "json", "up", str(folder), *options]
+        command += ["--credentials", str(tmp_path / "credentials")]
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(command, env=environment, text=True, stdout=pipe, stderr=pipe, start_new_session=True))
+        return started[-1]
+
+    yield start
+    for up in started:
+        _kill_with_children(up)
+        up.communicate()
+
+
+def test_up_once_converges_and_ends(start_up: Callable[..., Up], store: Store) -> None:
+    up = start_up("--once")
+    output, errors = up.communicate(timeout=120)
+
+    said = json.loads(output)
+    assert up.returncode == 0, errors
+    assert said["realms"] == [{"id": "acme", "state": "ACTIVE", "catalogs": [{"name": "lake", "tables": 5}]}]
+    assert ("import", "SUCCEEDED", 1) in [(task["kind"], task["state"], task["attempts"]) for task in said["tasks"]]
+    assert "gc of realm 'acme'" in [waiting["subject"] for waiting in said["waiting"]]
+
+
+def test_up_shows_what_happens(start_up: Callable[..., Up]) -> None:
+    _, errors = start_up("--once").communicate(timeout=120)
+
+    assert "Realm acme: created realm acme" in errors
+    assert "(lake/initial): finished after 1 attempt" in errors
+    assert "UNSAFE" in errors
+
+
+def test_up_a_second_time_makes_no_commit_and_no_task(start_up: Callable[..., Up], store: Store) -> None:
+    start_up("--once").communicate(timeout=120)
+    before = _heads(store)
+    up = start_up("--once")
+    up.communicate(timeout=120)
+
+    assert up.returncode == 0
+    assert _heads(store) == before
+
+
+def test_a_wrong_manifest_is_refused_before_anything_happens(start_up: Callable[..., Up], folder: Path, store: Store) -> None:
+    (folder / "wrong.yaml").write_text(
+        "apiVersion: headwater.dev/v1alpha1\nkind: Realm\nmetadata: {name: other}\nspec: {state: Asleep}\n"
+    )
+    up = start_up("--once")
+    _, errors = up.communicate(timeout=60)
+
+    assert up.returncode == 5
+    assert "wrong.yaml:4" in errors
+    assert Realms(store).list() == []
+
+
+def test_up_follows_the_files(start_up: Callable[..., Up], folder: Path, store: Store) -> None:
+    start_up()
+    wait_for(lambda: _tables(store) == 5)
+    (folder / "acme.yaml").write_text(
+        (folder / "acme.yaml").read_text().replace("{name: acme}", "{name: acme}\nspec: {state: Inactive}")
+    )
+
+    wait_for(lambda: Realms(store).read("acme").state is RealmState.INACTIVE)
+
+
+def test_up_keeps_the_last_good_state_while_a_file_is_wrong(start_up: Callable[..., Up], folder: Path, store: Store) -> None:
+    up = start_up()
+    wait_for(lambda: _tables(store) == 5)
+    good = (folder / "acme.yaml").read_text()
+    (folder / "acme.yaml").write_text("kind: [")
+    assert up.stderr is not None
+    while "the manifests stay as they were before" not in (line := up.stderr.readline()):
+        assert line
+    (folder / "acme.yaml").write_text(good.replace("{name: acme}", "{name: acme}\nspec: {state: Inactive}"))
+
+    wait_for(lambda: Realms(store).read("acme").state is RealmState.INACTIVE)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_up_that_is_interrupted_ends_its_worker_first(
+    start_up: Callable[..., Up], store: Store, number: signal.Signals
+) -> None:
+    up = start_up()
+    children = _worker_of(up)
+    wait_for(lambda: _tables(store) == 5)
+    up.send_signal(number)
+    up.communicate(timeout=60)
+
+    assert up.returncode == 130
+    assert not any(child.is_running() for child in children)
+
+
+def test_the_worker_of_a_killed_up_ends_by_itself(start_up: Callable[..., Up], store: Store) -> None:
+    up = start_up()
+    children = _worker_of(up)
+    wait_for(lambda: _tables(store) == 5)
+    up.kill()
+
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert alive == []
+
+
+def test_up_that_was_killed_converges_when_it_is_started_again(start_up: Callable[..., Up], store: Store) -> None:
+    first = start_up("--once")
+    wait_for(lambda: Realms(store).find("acme") is not None)
+    _kill_with_children(first)
+    second = start_up("--once", "--wait", "20s")
+    output, errors = second.communicate(timeout=120)
+
+    assert second.returncode == 0, errors
+    assert json.loads(output)["realms"][0]["catalogs"] == [{"name": "lake", "tables": 5}]
+
+
+def _tables(store: Store) -> int:
+    try:
+        catalog = Catalogs(Realms(store).open("acme")).open("lake")
+        return catalog.count(content_type=ContentType.ICEBERG_TABLE)
+    except MissingError:
+        return 0  # not yet
+
+
+def _heads(store: Store) -> object:
+    """Heads of everything that `up` commits to, and all tasks."""
+    rows = [(store.system, name) for name in ("realms", "tasks", "maintenance-runs")]
+    rows += [(Realms(store).open("acme"), name) for name in ("catalogs", "claims")]
+    found = [head(realm, name, fresh=True) for realm, name in rows]
+    return [one and one.id for one in found], [seen.token for seen in Tasks(store).list()]
+
+
+def _worker_of(up: Up) -> list[psutil.Process]:
+    """The worker of an `up` with its pool, once they run."""
+    wait_for(lambda: len(psutil.Process(up.pid).children(recursive=True)) >= 3)
+    return psutil.Process(up.pid).children(recursive=True)
+
+
+def _kill_with_children(up: Up) -> None:
+    try:
+        processes = [*psutil.Process(up.pid).children(recursive=True), psutil.Process(up.pid)]
+    except psutil.NoSuchProcess:
+        return
+    for process in processes:
+        os.kill(process.pid, signal.SIGKILL)

@@ -1,0 +1,147 @@
+"""Real work for each kind of task, enough of it to be interrupted, and what must be true once it is done."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from headwater.catalogs import Catalogs, ContentKey, ContentType, ImportSpec, Namespace
+from headwater.realms import Realm, Realms, RealmState, bootstrap, hash_credentials, new_credentials
+from headwater.reconcile import import_arguments, import_subject
+from headwater.store import ObjectId, Store
+from headwater.tasks import Tasks
+
+__all__ = ["Collection", "Import", "Purge", "Work", "make_realm", "write_warehouse"]
+
+ROWS = 5000
+TABLES = 250
+
+
+class Work:
+    """Work that a task was submitted for."""
+
+    task: ObjectId
+
+    def check(self, store: Store) -> None:
+        """Assert that it is done, and done right."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Collection(Work):
+    """Rows that nothing reaches, in a realm with a catalog that is kept."""
+
+    task: ObjectId
+
+    @classmethod
+    def prepare(cls, store: Store, folder: Path) -> Collection:
+        realm = make_realm(store)
+        _write_garbage(store, realm)
+        time.sleep(2.2)  # the writer's grace
+        return cls(Tasks(store).submit("gc", realm=realm.id, realm_key=realm.key).id)
+
+    def check(self, store: Store) -> None:
+        rows = Realms(store).open("acme")
+        assert Catalogs(rows).open("lake").definition.name == "lake"
+        assert not [key for batch in rows.scan_objects() for key in batch if key.type == Namespace.type_name]
+
+
+@dataclass(frozen=True)
+class Purge(Work):
+    """A realm in PURGING."""
+
+    task: ObjectId
+    key: int
+
+    @classmethod
+    def prepare(cls, store: Store, folder: Path) -> Purge:
+        realm = make_realm(store)
+        _write_garbage(store, realm)
+        realms = Realms(store)
+        inactive = realms.move(realms.read("acme"), RealmState.INACTIVE)
+        time.sleep(1.1)  # the hold
+        realms.move(inactive, RealmState.PURGING)
+        return cls(Tasks(store).submit("purge", realm=realm.id, realm_key=realm.key).id, realm.key)
+
+    def check(self, store: Store) -> None:
+        realm = Realms(store).read("acme")
+        assert realm.state is RealmState.PURGED
+        assert store.rows(realm.id, realm.key).is_empty()
+
+
+@dataclass(frozen=True)
+class Import(Work):
+    """Tables in a warehouse, one commit each."""
+
+    task: ObjectId
+
+    @classmethod
+    def prepare(cls, store: Store, folder: Path) -> Import:
+        realm = make_realm(store)
+        spec = ImportSpec(name="initial", locations=(write_warehouse(folder / "warehouse", tables=TABLES),))
+        catalogs = Catalogs(Realms(store).open("acme"))
+        definition = catalogs.update(catalogs.read("lake"), imports=(spec,), allowed_locations=spec.locations)
+        submitted = Tasks(store).submit(
+            "import",
+            realm=realm.id,
+            realm_key=realm.key,
+            subject=import_subject("lake", "initial"),
+            arguments=import_arguments(definition, spec),
+        )
+        return cls(submitted.id)
+
+    def check(self, store: Store) -> None:
+        catalog = Catalogs(Realms(store).open("acme")).open("lake")
+        puts = [operation.key for entry in catalog.log() for operation in entry.operations]
+        tables = [key for key in puts if key != ContentKey(("sales",))]
+        assert catalog.count(content_type=ContentType.ICEBERG_TABLE) == TABLES
+        assert sorted(tables) == sorted(set(tables)), "a table was put twice"
+
+
+def make_realm(store: Store, name: str = "acme") -> Realm:
+    """An ACTIVE realm with an empty catalog."""
+    realms = Realms(store)
+    realms.create(name)
+    bootstrap(realms, name, hash_credentials(new_credentials()))
+    Catalogs(realms.open(name)).create("lake", base_location="s3://lake/")
+    return realms.read(name)
+
+
+def _write_garbage(store: Store, realm: Realm) -> None:
+    rows = Realms(store).open(realm.id)
+    rows.write([(rows.new_id(), Namespace()) for _ in range(ROWS)])
+
+
+def write_warehouse(folder: Path, *, tables: int) -> str:
+    """Empty Iceberg tables in one namespace; returns the folder's URL."""
+    for number in range(tables):
+        _write_table(folder / "sales" / f"table{number}")
+    return folder.as_uri()
+
+
+def _write_table(directory: Path) -> None:
+    metadata = {
+        "format-version": 2,
+        "table-uuid": str(uuid.uuid4()),
+        "location": directory.as_uri(),
+        "last-sequence-number": 0,
+        "last-updated-ms": 1_750_000_000_000,
+        "last-column-id": 0,
+        "schemas": [{"type": "struct", "schema-id": 0, "fields": []}],
+        "current-schema-id": 0,
+        "partition-specs": [{"spec-id": 0, "fields": []}],
+        "default-spec-id": 0,
+        "last-partition-id": 999,
+        "sort-orders": [{"order-id": 0, "fields": []}],
+        "default-sort-order-id": 0,
+        "properties": {},
+        "current-snapshot-id": -1,
+        "snapshots": [],
+        "snapshot-log": [],
+        "metadata-log": [],
+    }
+    (directory / "metadata").mkdir(parents=True)
+    (directory / "metadata" / "v1.metadata.json").write_text(json.dumps(metadata))

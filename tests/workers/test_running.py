@@ -1,0 +1,131 @@
+"""However a handler ends, its task tells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from billiard.exceptions import SoftTimeLimitExceeded
+from structlog.testing import capture_logs
+
+from headwater.errors import ConflictError, FencedError, MissingError, RefusedError, UnavailableError
+from headwater.store import ObjectId, Store
+from headwater.tasks import AttemptEnd, Claim, StoodStill, Task, Tasks, TaskState
+from headwater_workers import run_task
+
+Work = Callable[[Claim], dict[str, Any]]
+Run = Callable[[Work], Task]
+
+
+@pytest.fixture
+def run(store: Store, tasks: Tasks, waiting: ObjectId) -> Run:
+    """Run the waiting task with this work as its handler; returns the task as it is afterwards."""
+
+    def run(work: Work, *, is_stopping: Callable[[], bool] = lambda: False) -> Task:
+        def handler(store: Store, task: Task, claim: Claim, log: object) -> dict[str, Any]:
+            return work(claim)
+
+        with capture_logs():
+            run_task(store, waiting, StoodStill(None), owner="here", is_stopping=is_stopping, kinds={"gc": handler})
+        return tasks.read(waiting).value
+
+    return run
+
+
+def raising(error: BaseException) -> Work:
+    def work(claim: Claim) -> dict[str, Any]:
+        raise error
+
+    return work
+
+
+def checking(claim: Claim) -> dict[str, Any]:
+    """Works in steps, and checks before each."""
+    for _ in range(500):
+        claim.check()
+        time.sleep(0.01)
+    return {}
+
+
+def test_what_a_handler_returns_is_the_outcome(run: Run) -> None:
+    task = run(lambda claim: {"deleted": 7})
+
+    assert (task.state, task.outcome) == (TaskState.SUCCEEDED, {"deleted": 7})
+
+
+@pytest.mark.parametrize("error", [RefusedError("never"), MissingError("gone")])
+def test_what_can_never_work_is_not_tried_again(run: Run, error: Exception) -> None:
+    task = run(raising(error))
+
+    assert (task.state, task.error) == (TaskState.FAILED, str(error))
+
+
+@pytest.mark.parametrize(
+    "error", [UnavailableError("away"), ConflictError("others"), ValueError("a bug"), SoftTimeLimitExceeded()]
+)
+def test_what_may_work_later_is_tried_again(run: Run, error: Exception) -> None:
+    task = run(raising(error))
+
+    assert (task.state, task.failures) == (TaskState.WAITING, 1)
+
+
+def test_a_time_limit_is_named(run: Run) -> None:
+    assert run(raising(SoftTimeLimitExceeded())).error == "it ran longer than the time limit of 6h"
+
+
+def test_an_outcome_that_is_none_fails_the_task_with_a_sentence(run: Run) -> None:
+    task = run(lambda claim: {"big": "x" * 70_000})
+
+    assert task.state is TaskState.FAILED
+    assert "give counts, names and ids, no payloads" in task.error
+
+
+def test_a_worker_that_was_taken_over_writes_nothing(run: Run, tasks: Tasks, waiting: ObjectId) -> None:
+    def work(claim: Claim) -> dict[str, Any]:
+        tasks.claim(claim.id, "other", StoodStill(tasks.read(claim.id).token))
+        claim.check()
+        return {}
+
+    task = run(work)
+
+    assert (task.state, task.owner, task.attempt) == (TaskState.RUNNING, "other", 2)
+
+
+def test_a_fenced_handler_is_not_a_failed_one(run: Run) -> None:
+    task = run(raising(FencedError("taken over")))
+
+    assert (task.state, task.failures) == (TaskState.RUNNING, 0)
+
+
+def test_a_worker_that_stops_hands_its_task_back(run: Callable[..., Task]) -> None:
+    task = run(checking, is_stopping=lambda: True)
+
+    assert (task.state, task.failures) == (TaskState.WAITING, 0)
+    assert task.attempts[-1].outcome is AttemptEnd.HANDED_BACK
+    assert task.attempts[-1].error == "its worker stops"
+
+
+def test_a_cancelled_task_ends_at_its_next_check(run: Run, tasks: Tasks) -> None:
+    def work(claim: Claim) -> dict[str, Any]:
+        tasks.cancel(claim.id)
+        claim.heartbeat()
+        return checking(claim)
+
+    assert run(work).state is TaskState.CANCELLED
+
+
+def test_a_task_that_is_done_already_is_not_done_again(run: Run) -> None:
+    run(lambda claim: {"deleted": 7})
+
+    assert run(raising(AssertionError("done twice"))).outcome == {"deleted": 7}
+
+
+def test_a_kind_that_this_worker_does_not_know_is_left_alone(store: Store, tasks: Tasks) -> None:
+    unknown = tasks.submit("brew", realm="acme").id
+    with capture_logs() as logs:
+        run_task(store, unknown, StoodStill(None), owner="here", is_stopping=lambda: False)
+
+    assert tasks.read(unknown).value.state is TaskState.WAITING
+    assert [line["kind"] for line in logs] == ["brew"]

@@ -1,0 +1,73 @@
+"""What `up` prints at its end."""
+
+from __future__ import annotations
+
+from headwater.catalogs import Catalogs
+from headwater.realms import Realms, bootstrap, hash_credentials, new_credentials
+from headwater.reconcile import Outcome, Wait
+from headwater.store import ObjectId, Store
+from headwater.tasks import Tasks
+from headwater_workers.summaries import summary, summary_text
+
+
+def test_realms_are_shown_with_their_states_and_tables(store: Store) -> None:
+    realms = Realms(store)
+    realms.create("acme")
+    bootstrap(realms, "acme", hash_credentials(new_credentials()))
+    Catalogs(realms.open("acme")).create("lake", base_location="s3://lake/")
+    realms.create("fresh")
+
+    data = summary(store, [], [], realms_before=["acme", "sandbox"])
+
+    assert {realm["id"]: realm["state"] for realm in data["realms"]} == {
+        "acme": "ACTIVE",
+        "fresh": "CREATED",
+        "sandbox": "GONE",
+    }
+    assert "    catalog lake: 0 tables" in summary_text(data).splitlines()
+
+
+def test_tasks_are_shown_with_attempts_and_what_they_did(store: Store, tasks: Tasks, waiting: ObjectId) -> None:
+    claim = tasks.claim(waiting, "worker-1")
+    assert claim is not None
+    kept = {"head": 30, "retention": 9}
+    claim.finish({"scanned": 42, "kept": kept, "deleted": 3, "deletedBytes": 900, "types": {"commit": {"garbage": 3}}})
+
+    text = summary_text(summary(store, [tasks.read(waiting)], [])).splitlines()
+
+    assert "  gc acme   SUCCEEDED   1 attempt, 0.0 s" in text
+    assert "    scanned 42 rows, kept 39: 30 head, 9 retention" in text
+    assert "    deleted 3 rows (900 bytes), reached from nothing that is kept: 3 commit" in text
+
+
+def test_quarantined_tables_are_shown_with_their_reasons(store: Store, tasks: Tasks) -> None:
+    task_id = tasks.submit("import", realm="acme", subject="lake/initial").id
+    claim = tasks.claim(task_id, "worker-1")
+    assert claim is not None
+    shown = [{"table": "sales.orders", "code": "Corrupt", "message": "v3.metadata.json is no JSON"}]
+    quarantined = {"total": 1, "codes": {"Corrupt": 1}, "shown": shown}
+    claim.finish({"engine": "process", "surveyed": 5, "imported": 4, "updated": 0, "unchanged": 0, "quarantined": quarantined})
+
+    text = summary_text(summary(store, [tasks.read(task_id)], [])).splitlines()
+
+    assert "    surveyed 5 tables by process: 4 imported" in text
+    assert "      sales.orders: Corrupt: v3.metadata.json is no JSON" in text
+
+
+def test_what_waits_is_shown_with_its_time(store: Store, tasks: Tasks, waiting: ObjectId) -> None:
+    held = Outcome(subject="Realm sandbox", waits=(Wait("PurgeHold", "realm sandbox is held", store.clock.now()),))
+
+    waits = summary(store, [tasks.read(waiting)], [held])["waiting"]
+
+    assert [wait["subject"] for wait in waits] == ["gc of realm 'acme'", "Realm sandbox"]
+    assert all(wait["until"].endswith("Z") for wait in waits)
+
+
+def test_a_task_that_failed_is_shown_with_its_error(store: Store, tasks: Tasks, waiting: ObjectId) -> None:
+    claim = tasks.claim(waiting, "worker-1")
+    assert claim is not None
+    claim.fail("there is no such realm", retry=False)
+
+    text = summary_text(summary(store, [tasks.read(waiting)], [])).splitlines()
+
+    assert text[text.index("  gc acme   FAILED   1 attempt, 0.0 s") + 1] == "    there is no such realm"
