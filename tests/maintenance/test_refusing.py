@@ -116,7 +116,7 @@ def test_nothing_is_deleted_while_a_commit_lies_too_far_in_the_future(settings: 
     for key in keys_in(rows):
         rewrite(rows, key.id, created=Micros(0))
 
-    with pytest.raises(RefusedError, match="commit .* set the clocks right"):
+    with pytest.raises(RefusedError, match=r"commit .* set the clocks right"):
         collect(store, "acme")
     assert old in [key.id for key in keys_in(rows)]
 

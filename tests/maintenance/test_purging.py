@@ -1,0 +1,198 @@
+"""A purge goes on wherever it was killed, says PURGED only of what is empty, and never touches a later realm of the same id."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+from lakes import HOUR, make_lake, make_realm, open_on, put, rows_of
+from lakes import lake as open_lake
+
+from headwater.catalogs import Catalog
+from headwater.clock import FakeClock
+from headwater.errors import FencedError, HeadwaterError, RefusedError, UnavailableError
+from headwater.maintenance import collect, purge
+from headwater.realms import Realm, Realms, RealmState
+from headwater.settings import DAY
+from headwater.store import SYSTEM_REALM, FaultyBackend, RealmKey, RealmStore, Store, StoredObject, object_type
+
+
+@object_type("test-note")
+class Note(StoredObject, frozen=True, kw_only=True):
+    text: str = ""
+
+
+@pytest.fixture
+def purging(store: Store, clock: FakeClock) -> Realm:
+    make_realm(store)
+    put(make_lake(store), 1)
+    return to_purging(store, clock)
+
+
+def to_purging(store: Store, clock: FakeClock) -> Realm:
+    realms = Realms(store)
+    inactive = realms.move(realms.read("acme"), RealmState.INACTIVE)
+    clock.advance(HOUR)
+    return realms.move(inactive, RealmState.PURGING)
+
+
+def rows_left(store: Store, key: RealmKey) -> int:
+    objects = store.backend.scan_objects(key, None, 10_000)
+    return len(objects) + len(store.backend.scan_references(key, None, 10_000))
+
+
+def write_late(store: Store, key: RealmKey) -> None:
+    """What a handle does that has passed its check long ago."""
+    rows = store.rows(Realms(store).read("acme").id, key)
+    rows.write([(rows.new_id(), Note(text="late"))])
+
+
+def test_a_purge_deletes_everything_and_says_so(store: Store, purging: Realm) -> None:
+    expected = rows_left(store, purging.key)
+    done = purge(store, "acme")
+
+    assert (done.rows_deleted, rows_left(store, purging.key)) == (expected, 0)
+    assert Realms(store).read("acme").state is RealmState.PURGED
+
+
+def test_a_purge_deletes_in_batches(store: Store, purging: Realm, clock: FakeClock) -> None:
+    backend = FaultyBackend(store.backend)
+    asked = rows_left(store, purging.key)
+    purge(open_on(backend, dataclasses.replace(store.settings, delete_batch=3), clock), "acme")
+
+    assert backend.calls.count("delete_realm") == -(-asked // 3) + 1
+
+
+def test_a_purge_that_was_killed_between_two_batches_goes_on(store: Store, purging: Realm, clock: FakeClock) -> None:
+    small = dataclasses.replace(store.settings, delete_batch=5)
+    left = rows_left(store, purging.key)
+    while left > 5:
+        backend = FaultyBackend(store.backend)
+        backend.fail("delete_realm", at=2, fault=KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            purge(open_on(backend, small, clock), "acme")
+        assert rows_left(store, purging.key) == left - 5
+        assert Realms(store).read("acme").state is RealmState.PURGING
+        left -= 5
+    purge(store, "acme")
+
+    assert Realms(store).read("acme").state is RealmState.PURGED
+
+
+def test_a_fenced_purge_deletes_nothing_more(store: Store, purging: Realm) -> None:
+    before = rows_left(store, purging.key)
+
+    def fence() -> None:
+        raise FencedError("taken over")
+
+    with pytest.raises(FencedError):
+        purge(store, "acme", fence=fence)
+    assert rows_left(store, purging.key) == before
+
+
+def test_a_late_write_during_a_purge_is_deleted_too(store: Store, purging: Realm, clock: FakeClock) -> None:
+    backend = FaultyBackend(store.backend)
+    backend.intervene("delete_realm", lambda: write_late(store, purging.key), at=2)
+    backend.intervene("scan_references", lambda: write_late(store, purging.key))
+    done = purge(open_on(backend, store.settings, clock), "acme")
+
+    assert (done.rounds, rows_left(store, purging.key)) == (1, 0)
+
+
+def test_a_realm_that_is_written_to_without_end_is_not_said_to_be_purged(
+    store: Store, purging: Realm, clock: FakeClock
+) -> None:
+    backend = FaultyBackend(store.backend)
+    for at in range(1, 100):
+        backend.intervene("scan_references", lambda: write_late(store, purging.key), at=at)
+
+    with pytest.raises(UnavailableError, match="stop its writers"):
+        purge(open_on(backend, store.settings, clock), "acme")
+    assert Realms(store).read("acme").state is RealmState.PURGING
+
+
+def test_a_late_write_into_a_purged_realm_is_deleted_by_another_purge(store: Store, purging: Realm) -> None:
+    purge(store, "acme")
+    write_late(store, purging.key)
+    realms = Realms(store)
+    with pytest.raises(RefusedError, match="purge once more"):
+        realms.remove(realms.read("acme"))
+
+    purge(store, "acme", key=purging.key)
+    realms.remove(realms.read("acme"))
+    assert realms.find("acme") is None
+
+
+def test_a_late_write_never_lands_in_a_realm_created_again_under_the_id(
+    store: Store, clock: FakeClock, make_realm_again: Callable[[], RealmStore]
+) -> None:
+    make_realm(store)
+    late, old = make_lake(store), Realms(store).read("acme")
+    to_purging(store, clock)
+    new = make_realm_again()
+    before = rows_left(store, new.key)
+
+    with pytest.raises(HeadwaterError):
+        put(late, 1)  # its handle looks at the realm again
+    write_late(store, old.key)  # and one that does not
+    assert (rows_left(store, new.key), rows_left(store, old.key)) == (before, 1)
+    assert open_lake(store).count() == 0
+
+
+@pytest.fixture
+def make_realm_again(store: Store) -> Callable[[], RealmStore]:
+    def make() -> RealmStore:
+        realms = Realms(store)
+        purge(store, "acme")
+        realms.remove(realms.read("acme"))
+        make_realm(store)
+        make_lake(store)
+        return rows_of(store)
+
+    return make
+
+
+def test_a_purge_of_the_old_realm_leaves_the_new_one_alone(
+    store: Store, purging: Realm, make_realm_again: Callable[[], RealmStore]
+) -> None:
+    new = make_realm_again()
+    before = rows_left(store, new.key)
+
+    with pytest.raises(RefusedError, match="created again"):
+        purge(store, "acme", key=purging.key)
+    assert rows_left(store, new.key) == before
+
+
+@pytest.mark.parametrize("state", [RealmState.ACTIVE, RealmState.INACTIVE])
+def test_a_realm_that_is_not_purging_is_left_alone(store: Store, lake: Catalog, realm: Realm, state: RealmState) -> None:
+    Realms(store).move(realm, state)
+    before = rows_left(store, realm.key)
+
+    with pytest.raises(RefusedError, match=state):
+        purge(store, "acme")
+    assert rows_left(store, realm.key) == before
+
+
+@pytest.mark.parametrize("collected", ["acme", SYSTEM_REALM])
+def test_every_collection_deletes_what_came_late_under_purged_keys(
+    store: Store, purging: Realm, make_realm_again: Callable[[], RealmStore], collected: str
+) -> None:
+    make_realm_again()
+    write_late(store, purging.key)
+    done = collect(store, collected)
+
+    assert (done.late_rows_deleted, rows_left(store, purging.key)) == (1, 0)
+
+
+def test_a_purged_key_is_forgotten_after_its_time(
+    store: Store, purging: Realm, make_realm_again: Callable[[], RealmStore], clock: FakeClock
+) -> None:
+    make_realm_again()
+    clock.advance(89 * DAY)
+    collect(store, SYSTEM_REALM)
+    assert list(Realms(store).purged_keys()) == [purging.key]
+    clock.advance(2 * DAY)
+    collect(store, SYSTEM_REALM)
+
+    assert Realms(store).purged_keys() == {}
