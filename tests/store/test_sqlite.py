@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from pathlib import Path
@@ -10,8 +11,10 @@ import pytest
 from notes import Counter, Note
 
 from forking import run_forked
+from headwater.clock import SystemClock
 from headwater.errors import BeatenError, RefusedError, UnavailableError, UnreadableError
-from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store, open_store
+from headwater.settings import Settings
+from headwater.store import FaultyBackend, ObjectId, RealmId, RealmKey, RealmStore, Store, open_store
 from headwater.store.backends.sqlite import SqliteBackend
 
 ACME = RealmId("acme"), RealmKey(5)
@@ -125,14 +128,14 @@ def test_parent_and_children_write_after_a_fork_and_nothing_is_lost(url: str) ->
         assert rows.read_versioned(ObjectId(1), Counter).value.count == 120
 
 
-def test_a_forked_child_uses_none_of_its_parents_connections(url: str) -> None:
+def test_a_forked_child_inherits_no_connection_and_its_parent_goes_on(url: str) -> None:
     with open_store(url) as store:
         assert isinstance(store.backend, SqliteBackend)
-        parents = store.backend._connection()
-        (is_shared,) = run_forked(1, lambda _: store.backend._connection() is parents)
+        store.system.is_empty()
+        inherited = run_forked(1, lambda _: len(store.backend._open))
 
-        assert not is_shared
-        assert store.backend._connection() is parents
+        assert inherited == [0]
+        assert store.system.is_empty()
 
 
 def test_a_forked_child_starts_with_an_empty_cache(url: str) -> None:
@@ -154,3 +157,44 @@ def test_a_child_that_closes_the_store_does_not_disturb_the_parent(url: str) -> 
         rows.write([(store.new_id(), Note())])
 
         assert sum(len(batch) for batch in rows.scan_objects()) == 2
+
+
+def test_a_parent_that_closes_the_store_takes_none_of_its_childs_writes_away(url: str) -> None:
+    store = open_store(url)
+    rows = store.rows(*ACME)
+    rows.write([(ObjectId(1), Note())])
+    closed_read, closed_write = os.pipe()
+
+    def work(_: int) -> None:
+        rows.write([(ObjectId(2), Note())])
+        os.read(closed_read, 1)
+        rows.write([(ObjectId(3), Note())])
+
+    def close_and_tell() -> None:
+        store.close()
+        os.write(closed_write, b"!")
+
+    run_forked(1, work, meanwhile=close_and_tell)
+    with open_store(url) as again:
+        assert None not in again.rows(*ACME).read_many([ObjectId(1), ObjectId(2), ObjectId(3)], Note)
+
+
+def test_a_fork_waits_for_the_writes_of_other_threads(url: str) -> None:
+    with open_store(url) as store:
+        rows = store.rows(*ACME)
+        rows.insert(ObjectId(1), Counter())
+        threads = [threading.Thread(target=count_up, args=(rows, 25)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for _ in range(5):
+            run_forked(1, lambda _: count_up(rows, 5))
+        for thread in threads:
+            thread.join()
+
+        assert rows.read_versioned(ObjectId(1), Counter).value.count == 75
+
+
+def test_stores_that_share_a_backend_can_fork(faults: FaultyBackend, settings: Settings) -> None:
+    stores = [Store(faults, url="memory://", settings=settings, clock=SystemClock()) for _ in range(2)]
+
+    assert run_forked(1, lambda _: [store.new_id() > 0 for store in stores]) == [[True, True]]

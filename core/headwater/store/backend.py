@@ -72,7 +72,7 @@ class Capabilities(NamedTuple):
 
 
 class Backend(Protocol):
-    """Two row spaces of one database. Thread-safe; usable in a forked child after ``after_fork``.
+    """Two row spaces of one database. Thread-safe; usable on both sides of a fork between ``before_fork`` and ``after_fork``.
 
     Every method may raise UnavailableError (it had no effect) and, where it writes, UnknownOutcomeError (it may have had).
     Bulk calls are one round trip.
@@ -129,8 +129,15 @@ class Backend(Protocol):
         """Delete up to ``limit`` rows of a realm, whatever they are; returns how many went, 0 when none is left."""
         ...
 
-    def after_fork(self) -> None:
-        """Called in a forked child: forget what belongs to the parent, without closing it."""
+    def before_fork(self) -> None:
+        """Called before this process forks: wait for calls under way, hold new ones up, let go what a child must not inherit.
+
+        Several stores may share a backend: a second call before the fork changes nothing.
+        """
+        ...
+
+    def after_fork(self, *, is_child: bool) -> None:
+        """Called after the fork, in the parent and in the child: go on."""
         ...
 
     def close(self) -> None: ...

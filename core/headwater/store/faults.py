@@ -70,7 +70,7 @@ class FaultyBackend:
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self.backend, name)
-        if not callable(attribute) or name in ("close", "after_fork"):
+        if not callable(attribute) or name in ("close", "before_fork", "after_fork"):
             return attribute
 
         def call(*arguments: Any) -> Any:

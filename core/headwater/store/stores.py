@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 import weakref
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import urlsplit, urlunsplit
@@ -52,10 +54,14 @@ class Store:
         self.backend.close()
         _open_stores.discard(self)
 
-    def after_fork(self) -> None:
-        self.backend.after_fork()
-        self.cache.after_fork()
-        self._ids.forget()
+    def before_fork(self) -> None:
+        self.backend.before_fork()
+
+    def after_fork(self, *, is_child: bool) -> None:
+        self.backend.after_fork(is_child=is_child)
+        if is_child:
+            self.cache.after_fork()
+            self._ids.forget()
 
     def __enter__(self) -> Store:
         return self
@@ -101,11 +107,26 @@ def _without_password(url: str) -> str:
 
 
 _open_stores: weakref.WeakSet[Store] = weakref.WeakSet()
+_fork_lock = threading.Lock()
+_held_up: list[Store] = []
+"""Stores that wait for the fork under way to be over."""
 
 
-def _after_fork() -> None:
+def _before_fork() -> None:
+    _fork_lock.acquire()
     for store in list(_open_stores):
-        store.after_fork()
+        store.before_fork()
+        _held_up.append(store)
 
 
-os.register_at_fork(after_in_child=_after_fork)
+def _after_fork(*, is_child: bool) -> None:
+    while _held_up:
+        _held_up.pop().after_fork(is_child=is_child)
+    _fork_lock.release()
+
+
+os.register_at_fork(
+    before=_before_fork,
+    after_in_parent=partial(_after_fork, is_child=False),
+    after_in_child=partial(_after_fork, is_child=True),
+)

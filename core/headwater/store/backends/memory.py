@@ -103,8 +103,12 @@ class MemoryBackend:
                 del self._objects[key]
         return len(references) + len(objects)
 
-    def after_fork(self) -> None:
-        self._lock = threading.Lock()
+    def before_fork(self) -> None:
+        """Nothing to let go."""
+
+    def after_fork(self, *, is_child: bool) -> None:
+        if is_child:
+            self._lock = threading.Lock()  # another thread of the parent may have held it
 
     def close(self) -> None:
         """Nothing to close; the rows go with the process."""

@@ -15,6 +15,7 @@ from headwater.clock import Micros
 from headwater.errors import BeatenError, RefusedError, UnavailableError, UnknownOutcomeError, UnreadableError
 from headwater.store.backend import Capabilities, Move, ObjectKey, ObjectRow, ReferenceRow
 from headwater.store.identity import ObjectId, RealmKey
+from headwater.store.turnstile import Turnstile
 
 __all__ = ["SqliteBackend"]
 
@@ -32,9 +33,6 @@ _FIND_OBJECT = "SELECT type, value, created, token, parts FROM objs WHERE realm 
 _REFERENCE = "SELECT realm, name, pointer, version, created, recent, moves, deleted FROM refs"
 _KEY = "SELECT realm, id, part, type, created, token, length(value) FROM objs"
 
-_inherited: list[sqlite3.Connection] = []
-"""Connections of the parent process: closing one here would pull its locks and its log from under the parent."""
-
 
 class SqliteBackend:
     """The two row spaces as two tables."""
@@ -50,6 +48,7 @@ class SqliteBackend:
 
     def _begin(self) -> None:
         self._local = threading.local()
+        self._turnstile = Turnstile()
         self._lock = threading.Lock()
         self._open: list[tuple[threading.Thread, sqlite3.Connection]] = []
 
@@ -97,12 +96,13 @@ class SqliteBackend:
 
     @contextmanager
     def _faults(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as fault:
-            raise UnavailableError(f"{self._path}: {what}: {fault}") from fault
-        except sqlite3.DatabaseError as fault:
-            raise UnreadableError(f"{self._path}: {what}: {fault}") from fault
+        with self._turnstile:
+            try:
+                yield
+            except sqlite3.OperationalError as fault:
+                raise UnavailableError(f"{self._path}: {what}: {fault}") from fault
+            except sqlite3.DatabaseError as fault:
+                raise UnreadableError(f"{self._path}: {what}: {fault}") from fault
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -214,9 +214,20 @@ class SqliteBackend:
             deleted += connection.execute(statement, (realm, limit - deleted)).rowcount
         return deleted
 
-    def after_fork(self) -> None:
-        _inherited.extend(connection for _, connection in self._open)
-        self._begin()
+    def before_fork(self) -> None:
+        """Close every connection, when no call is under way.
+
+        SQLite keeps for each file what locks its process holds, and a forked child inherits the note without the locks: it would
+        write into a log that the parent, who sees no other process there, deletes when it closes its last connection.
+        """
+        self._turnstile.shut()
+        self.close()
+
+    def after_fork(self, *, is_child: bool) -> None:
+        if is_child:
+            self._begin()
+        else:
+            self._turnstile.open()
 
     def close(self) -> None:
         with self._lock:

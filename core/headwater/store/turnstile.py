@@ -1,0 +1,37 @@
+"""A gate that many threads pass at once, and that can be shut when nobody is inside."""
+
+from __future__ import annotations
+
+import threading
+
+__all__ = ["Turnstile"]
+
+
+class Turnstile:
+    """``with turnstile:`` waits while it is shut. Not to be entered twice by one thread."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._inside = 0
+        self._is_shut = False
+
+    def __enter__(self) -> None:
+        with self._condition:
+            self._condition.wait_for(lambda: not self._is_shut)
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._condition:
+            self._inside -= 1
+            self._condition.notify_all()
+
+    def shut(self) -> None:
+        """Let nobody in any more, and wait until all are out."""
+        with self._condition:
+            self._is_shut = True
+            self._condition.wait_for(lambda: not self._inside)
+
+    def open(self) -> None:
+        with self._condition:
+            self._is_shut = False
+            self._condition.notify_all()
