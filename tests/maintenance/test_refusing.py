@@ -105,6 +105,20 @@ def test_a_row_ahead_by_no_more_than_clocks_may_differ_stops_nothing(
     assert collect(store, "acme").deleted
 
 
+@pytest.mark.parametrize("call", ["scan_objects", "swap_reference"])
+def test_what_is_written_while_a_long_collection_runs_is_not_from_the_future(
+    store: Store, old_commits: list[ObjectId], clock: FakeClock, call: str
+) -> None:
+    def work_on() -> None:
+        clock.advance(HOUR)
+        put(lake(store), 4)
+
+    backend = FaultyBackend(store.backend)
+    backend.intervene(call, work_on)
+
+    assert collect(open_on(backend, store.settings, clock), "acme").deleted
+
+
 def test_nothing_is_deleted_while_a_commit_lies_too_far_in_the_future(settings: Settings, clock: FakeClock) -> None:
     backend = MemoryBackend()
     make_realm(open_on(backend, settings, clock))

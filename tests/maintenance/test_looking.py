@@ -1,0 +1,239 @@
+"""fsck names everything that is not as it must be, and explain says of one object why it is there. Neither changes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from lakes import HOUR, open_on, put, rows_of
+from lakes import lake as lake_of
+
+from headwater.catalogs import CATALOGS, Catalog
+from headwater.clock import FakeClock
+from headwater.errors import MissingError
+from headwater.maintenance import check_store, collect, explain
+from headwater.realms import Realm, Realms, Retention
+from headwater.store import (
+    FaultyBackend,
+    ObjectId,
+    RealmId,
+    RealmKey,
+    RealmStore,
+    Store,
+    StoredObject,
+    fixed_id,
+    id_text,
+    object_type,
+)
+
+WRITES = {
+    "create_reference",
+    "delete_objects",
+    "delete_realm",
+    "insert_object",
+    "remove_reference",
+    "swap_reference",
+    "update_object",
+    "write_objects",
+}
+
+
+@object_type("test-note")
+class Note(StoredObject, frozen=True, kw_only=True):
+    text: str = ""
+
+
+def codes(store: Store, realm: str | None = "acme") -> set[str]:
+    found = check_store(store, realm=realm)
+    assert all(finding.repair and finding.message and finding.subject for finding in found)
+    return {finding.code for finding in found}
+
+
+def lose(rows: RealmStore, object_id: ObjectId) -> None:
+    rows.delete_unchanged([key for batch in rows.scan_objects() for key in batch if key.id == object_id])
+
+
+def head_of(rows: RealmStore, name: str) -> ObjectId:
+    pointer = rows.read_reference(name, fresh=True).pointer
+    assert pointer is not None
+    return pointer
+
+
+def test_a_sound_store_has_no_findings(store: Store, old_commits: list[ObjectId]) -> None:
+    assert check_store(store) == []
+
+
+def test_an_empty_store_has_no_findings(store: Store) -> None:
+    assert check_store(store) == []
+
+
+def test_a_collected_store_has_no_findings(store: Store, old_commits: list[ObjectId]) -> None:
+    collect(store, "acme")
+
+    assert check_store(store) == []
+
+
+def test_a_lost_head_is_found_with_the_pointer_to_go_back_to(
+    store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]
+) -> None:
+    lose(realm_rows, old_commits[2])
+    [finding] = [finding for finding in check_store(store) if finding.code == "HEAD_UNREADABLE"]
+
+    assert finding.subject.endswith("heads/main")
+    assert id_text(old_commits[1]) in finding.repair
+
+
+def test_a_lost_object_is_found(store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId]) -> None:
+    head = lake.resolve()
+    assert head is not None
+    lose(realm_rows, next(iter(head.commit.points_to())))
+
+    assert codes(store) == {"OBJECT_UNREADABLE"}
+
+
+def test_a_lost_list_of_catalogs_is_found(store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:
+    lose(realm_rows, head_of(realm_rows, CATALOGS))
+
+    assert codes(store) == {"LIST_UNREADABLE"}
+
+
+def test_a_name_that_never_got_its_row_is_found_after_the_grace(
+    store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
+) -> None:
+    backend = FaultyBackend(store.backend)
+    backend.fail("create_reference", times=10)
+    with pytest.raises(Exception, match="injected"):
+        lake_of(open_on(backend, store.settings, clock)).create_branch("dev")
+    assert codes(store) == set()
+    clock.advance(HOUR)
+
+    assert codes(store) == {"NAME_WITHOUT_ROW"}
+
+
+def test_a_row_that_is_in_no_list_is_found(store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:
+    realm_rows.create_reference("cat/0000000000000000/heads/lost")
+
+    assert codes(store) == {"ROW_WITHOUT_NAME"}
+
+
+def test_a_row_from_the_future_is_found(
+    store: Store, realm_rows: RealmStore, old_commits: list[ObjectId], clock: FakeClock
+) -> None:
+    ahead = open_on(store.backend, store.settings, FakeClock(clock.now() + 3_600_000_000))
+    rows_of(ahead).write([(ahead.new_id(), Note())])
+
+    assert codes(store) == {"TIME_AHEAD"}
+
+
+def test_a_catalog_without_its_default_branch_is_found(
+    store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId]
+) -> None:
+    realm_rows.delete_reference(realm_rows.read_reference(f"cat/{lake.definition.id}/heads/main", fresh=True))
+
+    assert codes(store) == {"CATALOG_INCOMPLETE"}
+
+
+def test_rows_of_no_realm_are_found(store: Store, realm: Realm) -> None:
+    stray = store.rows(RealmId("stray"), RealmKey(store.new_id()))
+    stray.write([(store.new_id(), Note())])
+
+    assert codes(store, None) == {"ROWS_OF_NO_REALM"}
+
+
+def test_one_fault_hides_no_other(store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId]) -> None:
+    lake.create_branch("dev")
+    lost = put(lake, 10, branch="dev")
+    lose(realm_rows, lost)
+    lose(realm_rows, old_commits[2])
+
+    unreadable = [finding.subject for finding in check_store(store) if finding.code == "HEAD_UNREADABLE"]
+    assert sorted(name.rpartition("/")[2] for name in unreadable) == ["dev", "main"]
+
+
+def test_fsck_of_a_realm_that_is_not_there_says_so(store: Store) -> None:
+    with pytest.raises(MissingError):
+        check_store(store, realm="acme")
+
+
+@pytest.mark.parametrize("look", [check_store, lambda store: explain(store, "acme", fixed_id(2))], ids=["fsck", "explain"])
+def test_looking_changes_nothing_and_leases_no_node(
+    store: Store, old_commits: list[ObjectId], clock: FakeClock, look: Callable[[Store], object]
+) -> None:
+    collect(store, "acme")
+    backend = FaultyBackend(store.backend)
+    look(open_on(backend, store.settings, clock))
+
+    assert WRITES.isdisjoint(backend.calls)
+
+
+def table_of(lake: Catalog) -> ObjectId:
+    head = lake.resolve()
+    assert head is not None
+    return next(iter(head.commit.points_to()))
+
+
+def test_explain_leads_from_the_head_to_the_object(store: Store, lake: Catalog, old_commits: list[ObjectId]) -> None:
+    found = explain(store, "acme", table_of(lake))
+
+    assert (found.is_kept, found.type) == (True, "iceberg-table")
+    assert "heads/main" in found.sentence
+    assert [step.partition(" ")[0] for step in found.chain] == ["commit", "iceberg-table"]
+    assert found.chain[0] == f"commit {id_text(old_commits[2])}"
+
+
+def test_explain_names_the_grace(store: Store, lake: Catalog, old_commits: list[ObjectId]) -> None:
+    put(lake, 4)
+
+    assert "grace" in explain(store, "acme", old_commits[2]).sentence
+
+
+def test_explain_names_retention(store: Store, lake: Catalog, old_commits: list[ObjectId]) -> None:
+    Realms(store).update(Realms(store).read("acme"), retention=Retention(content_commits=2))
+
+    assert "retention" in explain(store, "acme", old_commits[1]).sentence
+
+
+def test_explain_names_the_record_of_the_last_collection(
+    store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]
+) -> None:
+    collect(store, "acme")
+    cuts = [key.id for batch in realm_rows.scan_objects() for key in batch if key.type == "cuts"]
+
+    assert any("record" in explain(store, "acme", object_id).sentence for object_id in cuts)
+
+
+def test_explain_names_a_fixed_id(store: Store, old_commits: list[ObjectId]) -> None:
+    collect(store, "acme")
+
+    assert "fixed id" in explain(store, "acme", fixed_id(2)).sentence
+
+
+def test_explain_says_when_a_young_row_goes(store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:
+    note = store.new_id()
+    realm_rows.write([(note, Note())])
+    found = explain(store, "acme", note)
+
+    assert found.is_kept
+    assert "after 20" in found.sentence
+
+
+def test_explain_says_that_garbage_goes_next(store: Store, old_commits: list[ObjectId]) -> None:
+    found = explain(store, "acme", old_commits[0])
+
+    assert (found.is_kept, found.chain) == (False, ())
+    assert "next collection" in found.sentence
+
+
+def test_explain_agrees_with_the_next_collection(store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:
+    every = {key.id for batch in realm_rows.scan_objects() for key in batch}
+    kept = {object_id for object_id in every if explain(store, "acme", object_id).is_kept}
+    collect(store, "acme")
+
+    assert kept == every & {key.id for batch in realm_rows.scan_objects() for key in batch}
+
+
+def test_explain_of_what_is_not_there_says_so(store: Store, old_commits: list[ObjectId]) -> None:
+    collect(store, "acme")
+
+    with pytest.raises(MissingError, match="collected"):
+        explain(store, "acme", old_commits[0])
