@@ -31,6 +31,8 @@ from headwater.catalogs.definitions import (
     checked_catalog_name,
 )
 from headwater.catalogs.history import CONTENT, CommittedOperation, LogEntry
+from headwater.catalogs.import_reports import ROWS_SHOWN, ImportReport
+from headwater.catalogs.imports import ImportOptions, import_tables, scope_of
 from headwater.catalogs.keys import ContentKey
 from headwater.catalogs.names import CATALOGS, NameKind, checked_name
 from headwater.catalogs.operations import Conflict, ConflictKind, Delete, Operation, Plan, Put, Unmodified, Write
@@ -41,6 +43,7 @@ __all__ = [
     "CATALOGS",
     "CLAIMS",
     "CONTENT",
+    "ROWS_SHOWN",
     "Catalog",
     "CatalogChanges",
     "CatalogDefinition",
@@ -63,6 +66,8 @@ __all__ = [
     "Entry",
     "IcebergTable",
     "IcebergView",
+    "ImportOptions",
+    "ImportReport",
     "ImportSpec",
     "ListedReference",
     "LogEntry",
@@ -82,9 +87,11 @@ __all__ = [
     "content_digest",
     "content_ids",
     "content_type_of",
+    "import_tables",
     "normalise_location",
     "plan_commit",
     "reference_names",
     "release_claims",
     "release_name",
+    "scope_of",
 ]

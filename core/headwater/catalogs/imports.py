@@ -47,11 +47,14 @@ class ImportOptions:
 
 
 def scope_of(definition: CatalogDefinition, spec: ImportSpec) -> Scope:
-    """What an import of a catalog surveys. A table's files may lie in the catalog's base location and its allowed locations.
+    """What an import of a catalog surveys.
+
+    A table's files may lie in the catalog's base location, in its allowed locations, and in those that the import itself names:
+    whoever wrote the import meant what lies there.
 
     raises        RefusedError for a location that is none, or overlaps another
     """
-    allowed = [location for location in (definition.base_location, *definition.allowed_locations) if location]
+    allowed = [location for location in (definition.base_location, *definition.allowed_locations, *spec.locations) if location]
     return Scope.of(spec.locations, allowed=allowed, include=spec.include, exclude=spec.exclude)
 
 
