@@ -68,16 +68,19 @@ def block_count(data: bytes) -> int:
 
 def first_key(data: bytes, block: int) -> bytes:
     """The key at a restart point, without decoding the block."""
-    at = _start(data, block) + 1  # shares nothing: one byte of zero
-    length, at = _varint(data, at)
+    try:
+        length, at = _varint(data, _start(data, block) + 1)  # shares nothing: one byte of zero
+    except (IndexError, struct.error) as fault:
+        raise _truncated(data, block) from fault
     return data[at : at + length]
 
 
 def block_at(data: bytes, block: int) -> list[Entry]:
     """The up to 16 entries from a restart point on."""
     _, count, _ = _header(data)
-    at, entries, key = _start(data, block), [], b""
+    entries, key = [], b""
     try:
+        at = _start(data, block)
         for _ in range(min(BLOCK, count - block * BLOCK)):
             shared, at = _varint(data, at)
             length, at = _varint(data, at)
@@ -88,8 +91,14 @@ def block_at(data: bytes, block: int) -> list[Entry]:
             entries.append((key, Value(ObjectId(object_id) if object_id else None, data[at : at + length])))
             at += length
     except (IndexError, struct.error) as fault:
-        raise UnreadableError(f"index of {len(data)} bytes: block {block} is truncated") from fault
+        raise _truncated(data, block) from fault
+    if at > len(data):
+        raise _truncated(data, block)
     return entries
+
+
+def _truncated(data: bytes, block: int) -> UnreadableError:
+    return UnreadableError(f"index of {len(data)} bytes: block {block} is truncated")
 
 
 def _header(data: bytes) -> tuple[int, int, int]:
