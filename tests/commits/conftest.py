@@ -1,0 +1,74 @@
+"""A reference with a counter on it, and databases that fail on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from headwater.clock import FakeClock
+from headwater.commits import Committed, Transaction, commit, ensure_reference, head
+from headwater.index import Value
+from headwater.settings import Settings
+from headwater.store import FaultyBackend, RealmId, RealmKey, RealmStore, Store
+from headwater.store.backends.memory import MemoryBackend
+
+
+@pytest.fixture
+def rows(rows: RealmStore) -> RealmStore:
+    """The root fixture's realm with a reference ``main`` that has no commit yet."""
+    ensure_reference(rows, "main")
+    return rows
+
+
+@pytest.fixture
+def faults() -> FaultyBackend:
+    return FaultyBackend(MemoryBackend())
+
+
+@pytest.fixture
+def faulty(faults: FaultyBackend, settings: Settings, clock: FakeClock) -> Iterator[RealmStore]:
+    """The same on a database that fails on demand."""
+    with Store(faults, url="memory://", settings=settings, clock=clock) as store:
+        made = store.rows(RealmId("acme"), RealmKey(store.new_id()))
+        ensure_reference(made, "main")
+        yield made
+        faults.heal()
+
+
+@pytest.fixture
+def put() -> Callable[..., Committed[None]]:
+    """Commits one key of the index ``things`` to ``main``."""
+
+    def commit_one(rows: RealmStore, key: bytes = b"k", data: bytes = b"", *, reference: str = "main") -> Committed[None]:
+        def change(tx: Transaction) -> None:
+            tx.index("things").put(key, Value(None, data or str(tx.time).encode()))
+
+        return commit(rows, reference, change)
+
+    return commit_one
+
+
+@pytest.fixture
+def increment() -> Callable[[RealmStore], Committed[int]]:
+    """Adds one to the counter on ``main``."""
+
+    def change(tx: Transaction) -> int:
+        seen = tx.index("counters").get(b"n")
+        number = 1 + (int(seen.data) if seen else 0)
+        tx.index("counters").put(b"n", Value(None, str(number).encode()))
+        return number
+
+    return lambda rows: commit(rows, "main", change)
+
+
+@pytest.fixture
+def count() -> Callable[[RealmStore], int]:
+    """Where the counter on ``main`` stands."""
+
+    def read(rows: RealmStore) -> int:
+        newest = head(rows, "main", fresh=True)
+        seen = newest and newest.index("counters").get(b"n")
+        return int(seen.data) if seen else 0
+
+    return read

@@ -1,0 +1,187 @@
+"""The outcome of a commit is known: found out after an unclear answer, or said to be unknown."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from headwater.clock import FakeClock
+from headwater.commits import Committed, assign, log
+from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
+from headwater.store import FaultyBackend, RealmStore, Reference
+
+Increment = Callable[[RealmStore], Committed[int]]
+Count = Callable[[RealmStore], int]
+LOST_ON_ITS_WAY = {"before": True, "fault": UnknownOutcomeError("lost on its way")}
+ANSWER_LOST = {"before": False}
+both_ways = pytest.mark.parametrize("fault", [LOST_ON_ITS_WAY, ANSWER_LOST], ids=["not applied", "applied"])
+
+
+def rebuild(rows: RealmStore) -> Callable[[], None]:
+    """What the collector's end and a new start do: the reference goes with its tombstone, and comes anew."""
+
+    def act() -> None:
+        rows.remove_tombstone(rows.delete_reference(rows.find_row("main")))
+        rows.clock.sleep(0.001)
+        rows.create_reference("main")
+
+    return act
+
+
+@both_ways
+def test_an_unclear_commit_happens_exactly_once(
+    faulty: RealmStore, faults: FaultyBackend, increment: Increment, count: Count, fault: dict[str, object]
+) -> None:
+    increment(faulty)
+    faults.fail("swap_reference", **fault)
+
+    assert increment(faulty).result == 2
+    assert count(faulty) == 2
+    assert len(list(log(faulty, "main"))) == 2
+
+
+@both_ways
+def test_it_is_found_out_under_two_hundred_commits_of_others(
+    faulty: RealmStore, faults: FaultyBackend, increment: Increment, count: Count, fault: dict[str, object]
+) -> None:
+    faults.fail("swap_reference", **fault)
+    faults.intervene("swap_reference", lambda: [increment(faulty) for _ in range(200)], at=2)
+    done = increment(faulty)
+
+    assert done.result == (1 if fault is ANSWER_LOST else 201)
+    assert count(faulty) == 201
+
+
+@both_ways
+def test_an_unclear_commit_is_found_in_what_a_moved_reference_left(
+    faulty: RealmStore, faults: FaultyBackend, increment: Increment, fault: dict[str, object]
+) -> None:
+    first = increment(faulty).commit_id
+
+    def move_away() -> None:
+        increment(faulty)
+        seen = faulty.find_row("main").pointer
+        assign(faulty, "main", first, expected=seen, among=[])
+
+    faults.fail("swap_reference", **fault)
+    faults.intervene("swap_reference", move_away, at=2)
+
+    assert increment(faulty).attempts == (1 if fault is ANSWER_LOST else 2)
+
+
+@both_ways
+def test_an_unclear_commit_to_a_deleted_reference_is_still_found_out(
+    faulty: RealmStore, faults: FaultyBackend, increment: Increment, fault: dict[str, object]
+) -> None:
+    increment(faulty)
+    faults.fail("swap_reference", **fault)
+    faults.intervene("swap_reference", lambda: faulty.delete_reference(faulty.find_row("main")), at=2)
+    if fault is ANSWER_LOST:
+        assert increment(faulty).result == 2
+    else:
+        with pytest.raises(HeadwaterError, match="'main' is not in realm"):
+            increment(faulty)
+
+
+def test_a_reference_removed_and_made_anew_leaves_the_outcome_unknown(
+    faulty: RealmStore, faults: FaultyBackend, increment: Increment
+) -> None:
+    increment(faulty)
+    faults.fail("swap_reference", before=False)
+    faults.intervene("swap_reference", rebuild(faulty), at=2)
+
+    with pytest.raises(UnknownOutcomeError, match="removed meanwhile"):
+        increment(faulty)
+
+
+@both_ways
+def test_a_database_away_until_the_time_out_leaves_the_outcome_unknown_and_deletes_nothing(
+    faulty: RealmStore, faults: FaultyBackend, increment: Increment, count: Count, clock: FakeClock, fault: dict[str, object]
+) -> None:
+    increment(faulty)
+    faults.fail("swap_reference", **fault)
+    faults.fail("swap_reference", at=2, times=100_000, fault=UnavailableError("away"))
+    with pytest.raises(UnknownOutcomeError, match=r"may have happened.*away.*log"):
+        increment(faulty)
+    faults.heal()
+
+    assert clock.monotonic() >= 15
+    assert "delete_objects" not in faults.calls
+    assert count(faulty) == (2 if fault is ANSWER_LOST else 1)
+
+
+def test_a_database_that_cannot_be_read_afterwards_does_not_make_it_not_applied(
+    faulty: RealmStore, faults: FaultyBackend, increment: Increment
+) -> None:
+    faults.fail("swap_reference", before=False)
+    faults.fail("read_references", at=2, times=3)
+
+    assert increment(faulty).attempts == 1
+
+
+class ClosingGate:
+    """Lets so many writes through, as a realm that becomes inactive in between."""
+
+    def __init__(self, writes: int) -> None:
+        self.left = writes
+
+    def check_write(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise RefusedError("the realm is INACTIVE")
+
+
+def test_a_gate_that_closes_before_the_outcome_is_known_leaves_it_unknown(
+    faulty: RealmStore, faults: FaultyBackend, increment: Increment, count: Count
+) -> None:
+    gated = faulty.store.rows(faulty.realm, faulty.key, ClosingGate(writes=2))  # the objects and the first swap
+    faults.fail("swap_reference", before=False)
+    with pytest.raises(UnknownOutcomeError, match="INACTIVE"):
+        increment(gated)
+
+    assert count(faulty) == 1
+
+
+def test_a_late_arrival_of_a_lost_swap_changes_nothing(
+    faulty: RealmStore, faults: FaultyBackend, increment: Increment, count: Count
+) -> None:
+    increment(faulty)
+    before: Reference = faulty.find_row("main")
+    faults.fail("swap_reference", **LOST_ON_ITS_WAY)
+    done = increment(faulty)
+    late = faulty.find_row("main")
+    with pytest.raises(HeadwaterError):
+        faults.swap_reference(before, late)
+
+    assert (count(faulty), faulty.find_row("main").pointer) == (2, done.commit_id)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_counter_is_the_number_of_acknowledged_commits_whatever_fails(
+    faulty: RealmStore, faults: FaultyBackend, increment: Increment, count: Count, seed: int
+) -> None:
+    chance, acknowledged, unknown = random.Random(seed), 0, 0
+    for _ in range(40):
+        faults.heal()
+        for _ in range(chance.randrange(4)):
+            method = chance.choice(["swap_reference", "swap_reference", "write_objects", "read_references", "delete_objects"])
+            kind = chance.choice([LOST_ON_ITS_WAY, ANSWER_LOST, {"before": True}])
+            if method != "read_references":
+                faults.fail(method, at=chance.randrange(1, 4), **kind)
+            else:
+                faults.fail(method, at=chance.randrange(1, 4))
+        if chance.random() < 0.05:
+            faults.fail("swap_reference", at=2, times=100_000)
+        try:
+            increment(faulty)
+            acknowledged += 1
+        except UnknownOutcomeError:
+            unknown += 1
+        except UnavailableError:
+            pass
+    faults.heal()
+
+    assert acknowledged <= count(faulty) <= acknowledged + unknown, f"seed {seed}"
+    assert acknowledged > 20, f"seed {seed}"
