@@ -23,17 +23,12 @@ from headwater.errors import (
 )
 from headwater.maintenance import Collected, check_store, collect
 from headwater.settings import Settings
-from headwater.store import ObjectId, Store, StoredObject, object_type
+from headwater.store import ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
 
-STEP = 17
+STEP = 47
 """Of the calls of a collection every so many is met, shifted with each call of the sleeper."""
 REFUSALS = (BeatenError, CommitTimeoutError, ConflictError, ExpiredError, MissingError, RefusedError, UnavailableError)
-
-
-@object_type("test-note")
-class Note(StoredObject, frozen=True, kw_only=True):
-    text: str = ""
 
 
 @pytest.fixture

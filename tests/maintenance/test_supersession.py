@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import pytest
 from lakes import HOUR, make_lake, make_realm, open_on, put, rows_of
+from lakes import lake as lake_of
 
 from headwater.catalogs import Catalog, ContentKey
 from headwater.clock import FakeClock
@@ -15,7 +17,7 @@ from headwater.index import Value
 from headwater.maintenance import collect
 from headwater.realms import Realms, Retention
 from headwater.settings import Settings
-from headwater.store import ObjectId, Store, StoredObject, id_text, object_type
+from headwater.store import FaultyBackend, ObjectId, Store, StoredObject, id_text, object_type
 from headwater.store.backends.memory import MemoryBackend
 
 ORDERS = ContentKey.of("orders")
@@ -237,6 +239,22 @@ def test_history_that_others_cut_is_no_target_even_where_a_branch_leads_over_it(
 
     with pytest.raises(RefusedError, match="kept history"):
         lake.create_branch("back", at=between)
+
+
+@pytest.mark.parametrize(
+    "leave", [Catalog.delete_branch, lambda lake, name: lake.assign_branch(name, lake.branch("main").head)]
+)
+def test_what_a_sleeper_left_stays_from_the_moment_when_it_really_left_it(
+    store: Store, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock, leave: Callable[[Catalog, str], object]
+) -> None:
+    lake.create_branch("dev")
+    left = put(lake, 10, branch="dev")
+    backend = FaultyBackend(store.backend)
+    backend.intervene("swap_reference", lambda: clock.advance(HOUR))
+    leave(lake_of(open_on(backend, store.settings, clock)), "dev")
+    collect(store, "acme")
+
+    assert is_readable(store, lake, left)
 
 
 @pytest.mark.parametrize("age", [0, 30])

@@ -278,7 +278,8 @@ class _Collection:
 
     def _bury(self, raised: list[tuple[Listed, Reference]]) -> None:
         """Remove tombstones that nobody can read from any more, then their names."""
-        cutoff = min(self._marker.reader_cutoff, self._marker.writer_cutoff)
+        slack = round(self._rows.settings.commit_timeout_seconds * 1_000_000)
+        cutoff = Micros(min(self._marker.reader_cutoff, self._marker.writer_cutoff) - slack)
         for entry, row in raised:
             ended = row.deleted
             if ended is None or entry.listed == 0 or max(ended, entry.listed, *(m.time for m in row.moves), 0) >= cutoff:

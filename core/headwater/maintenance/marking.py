@@ -95,7 +95,7 @@ class Marker:
                 cut=cut_time(self.scope.rows, row, cuts) if time is None else Micros(0),
             )
 
-        lines = [line(pointer, time) for pointer, time in left if time >= cutoff]
+        lines = [line(pointer, time) for pointer, time in left if time >= cutoff - slack]
         if row.deleted is None and row.pointer is not None:
             lines.insert(0, line(row.pointer, None))
         return lines

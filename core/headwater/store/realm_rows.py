@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from headwater.clock import Micros
@@ -213,7 +213,7 @@ class RealmStore:
 
     def move_reference(self, seen: Reference, pointer: ObjectId) -> Reference:
         """Onto another commit than one on top; what it leaves is recorded."""
-        return self._settle(seen, moved(seen, pointer, now=self.clock.now(), since=self._moves_since()))
+        return self._leave(seen, lambda now: moved(seen, pointer, now=now, since=self._moves_since()))
 
     def record_move(self, seen: Reference, left: ObjectId) -> Reference:
         """Note that ``left`` was HEAD until now."""
@@ -225,7 +225,7 @@ class RealmStore:
 
     def delete_reference(self, seen: Reference) -> Reference:
         """Leave a tombstone."""
-        return self._settle(seen, buried(seen, now=self.clock.now()))
+        return self._leave(seen, lambda now: buried(seen, now=now))
 
     def bury_reference(self, name: str) -> Reference:
         """Put a tombstone where a listed name has no row; BeatenError when it has one."""
@@ -374,6 +374,20 @@ class RealmStore:
                 raise unclear from None
             except HeadwaterError as fault:
                 raise unclear from fault
+
+    def _leave(self, seen: Reference, make: Callable[[Micros], Reference]) -> Reference:
+        """Swap away from a pointer, with the time. A swap that ended long after that time has the time now recorded as well."""
+        started = self.clock.monotonic()
+        done = self._settle(seen, make(self.clock.now()))
+        if seen.pointer is None or self.clock.monotonic() - started <= self.settings.commit_timeout_seconds:
+            return done
+        found: Reference | None = done
+        while found is not None:
+            try:
+                return self.record_move(found, seen.pointer)
+            except BeatenError:
+                found = self.find_row(seen.name)
+        return done
 
     def _moves_since(self) -> Micros:
         """Moves before this are of no interest to any collector, however its clock differs from ours."""
