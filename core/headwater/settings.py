@@ -55,7 +55,10 @@ def _text(default: str, purpose: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What can be tuned. Each field is the environment variable ``HEADWATER_<FIELD IN CAPITALS>`` too; durations read as ``15s``."""
+    """What can be tuned.
+
+    Each field is an environment variable too: ``HEADWATER_`` and the field in capitals, without ``_SECONDS``; durations read as ``15s``.
+    """
 
     store: str = _text("sqlite:///headwater.db", "URL of the store")
     commit_timeout_seconds: float = _seconds(15.0, "how long a commit may try")

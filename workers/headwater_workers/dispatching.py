@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from headwater.reconcile import COLLECT, next_time, weekly_schedule
+from headwater.maintenance import COLLECT
+from headwater.reconcile import next_time, weekly_schedule
 from headwater.store import SYSTEM_REALM, ObjectId, Store, id_text
 from headwater.tasks import Claimable, LeaseWatch, Tasks
 

@@ -8,15 +8,12 @@ from headwater.cli.options import ID, prints
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
 from headwater.cli.views import COLLECTION, EXPLANATION, RUN, TASK
-from headwater.cli.work import collecting
-from headwater.maintenance import collect, explain, list_runs
+from headwater.maintenance import COLLECT, collect, explain, list_runs, run_collection
 from headwater.realms import Realms
 from headwater.store import SYSTEM_REALM, ObjectId, Store
 from headwater.tasks import Tasks
 
 __all__ = ["gc"]
-
-GC_TASK = "gc"
 
 
 @click.group()
@@ -36,12 +33,12 @@ def run(session: Session, realm_id: str, dry_run: bool, detach: bool) -> None:
         if dry_run:
             session.show(COLLECTION, collect(store, realm_id, dry_run=True).as_plain())
             return
-        submitted = Tasks(store).submit(GC_TASK, realm=realm_id, realm_key=_key(store, realm_id))
+        submitted = Tasks(store).submit(COLLECT, realm=realm_id, realm_key=_key(store, realm_id))
         if detach:
             Tasks(store).run_now(submitted.id)
             session.show(TASK, Tasks(store).read(submitted.id))
             return
-        ended = run_task(session, store, submitted.id, collecting(store))
+        ended = run_task(session, store, submitted.id, lambda claim: run_collection(store, claim))
         session.show(COLLECTION, ended.value.outcome or {})
 
 

@@ -9,18 +9,20 @@ import click
 import msgspec
 
 from headwater.catalogs import Catalogs, ImportSpec
+from headwater.catalogs.iceberg import survey_in_process
 from headwater.cli.failures import FINDINGS
 from headwater.cli.options import prints
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
 from headwater.cli.views import IMPORT, TASK
-from headwater.cli.work import dry_import, importing
+from headwater.maintenance import IMPORT as IMPORT_TASK
+from headwater.maintenance import dry_import, run_import
 from headwater.realms import Realms
-from headwater.tasks import Tasks
+from headwater.store import Store
+from headwater.tasks import Claim, Tasks
 
 __all__ = ["import_"]
 
-IMPORT_TASK = "import"
 BY_HAND = "by hand"
 
 
@@ -80,9 +82,15 @@ def import_(
             if detach:
                 session.show(TASK, Tasks(store).read(submitted.id))
                 return
-            outcome = run_task(session, store, submitted.id, importing(store)).value.outcome or {}
+            outcome = run_task(session, store, submitted.id, lambda claim: _do(store, claim)).value.outcome or {}
     session.show(IMPORT, outcome)
     ctx.exit(FINDINGS if outcome["quarantined"]["total"] else 0)
+
+
+def _do(store: Store, claim: Claim) -> dict[str, Any]:
+    return run_import(
+        store, claim, survey=lambda scope, progress: survey_in_process(scope, progress=progress), engine="process (by hand)"
+    )
 
 
 def _url(location: str) -> str:

@@ -12,8 +12,8 @@ from headwater.cli.options import DURATION, confirm_option, prints, properties_o
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
 from headwater.cli.views import PURGE_PLAN, REALM, TASK, PurgePlan, RealmRow
-from headwater.cli.work import purging
 from headwater.errors import BeatenError, RefusedError
+from headwater.maintenance import PURGE, run_purge
 from headwater.realms import Credentials, Realm, Realms, RealmState, bootstrap, find_root, hash_credentials, hold_until, verify
 from headwater.store import Store
 from headwater.tasks import Tasks
@@ -21,7 +21,6 @@ from headwater.tasks import Tasks
 __all__ = ["realm"]
 
 FRESH = (RealmState.CREATED, RealmState.INITIALIZING)
-PURGE_TASK = "purge"
 
 
 @click.group()
@@ -110,7 +109,7 @@ def purge(session: Session, realm_id: str, confirm: str | None, detach: bool) ->
     with session.open_store() as store:
         realms = Realms(store)
         found = realms.read(realm_id)
-        if found.state is RealmState.PURGED:
+        if found.state is RealmState.PURGED and realms.is_empty(found):
             raise RefusedError(f"realm {realm_id!r} is PURGED already; `headwater realm delete {realm_id}` deletes its entry")
         if not _is_confirmed(session, store, found, confirm):
             raise RefusedError(f"nothing was purged: repeat the realm's id with --confirm {realm_id} to go ahead")
@@ -118,11 +117,11 @@ def purge(session: Session, realm_id: str, confirm: str | None, detach: bool) ->
             raise RefusedError(f"realm {realm_id!r} is ACTIVE and serves users: `headwater realm deactivate {realm_id}` first")
         if found.state is not RealmState.PURGING:
             found = realms.move(found, RealmState.PURGING)
-        submitted = Tasks(store).submit(PURGE_TASK, realm=found.id, realm_key=found.key)
+        submitted = Tasks(store).submit(PURGE, realm=found.id, realm_key=found.key)
         if detach:
             session.show(TASK, Tasks(store).read(submitted.id))
             return
-        run_task(session, store, submitted.id, purging(store))
+        run_task(session, store, submitted.id, lambda claim: run_purge(store, claim))
         session.show(REALM, _row(store, realms.read(realm_id)))
 
 

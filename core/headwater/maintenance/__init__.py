@@ -1,7 +1,6 @@
 """What keeps a store tidy: collection of garbage, purging, the record of runs, fsck and explanations.
 
-Works on realms, catalogs and their commits, by the design's handshake. Knows nothing of tasks' protocol beyond a fence to call,
-and nothing of Celery, Kubernetes or the command line.
+Also the work that tasks ask for, whoever claims them. Knows nothing of Celery, Spark, Kubernetes or the command line.
 """
 
 from headwater.maintenance.checking import Finding, check_store
@@ -12,8 +11,21 @@ from headwater.maintenance.marking import Marker
 from headwater.maintenance.purging import Purged, purge
 from headwater.maintenance.retention import Line, Why
 from headwater.maintenance.runs import Run, list_runs, record_run
+from headwater.maintenance.work import (
+    COLLECT,
+    IMPORT,
+    PURGE,
+    Survey,
+    dry_import,
+    run_collection,
+    run_import,
+    run_purge,
+)
 
 __all__ = [
+    "COLLECT",
+    "IMPORT",
+    "PURGE",
     "RUNS",
     "Collected",
     "Explanation",
@@ -27,12 +39,17 @@ __all__ = [
     "Purged",
     "Run",
     "Scope",
+    "Survey",
     "Why",
     "check_store",
     "collect",
+    "dry_import",
     "explain",
     "list_runs",
     "purge",
     "record_run",
+    "run_collection",
+    "run_import",
+    "run_purge",
     "scope_of",
 ]

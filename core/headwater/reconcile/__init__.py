@@ -29,7 +29,7 @@ from headwater.reconcile.actions import (
     UpdateRealm,
     Wait,
 )
-from headwater.reconcile.catalog_planning import IMPORT, import_arguments, import_subject, plan_catalog
+from headwater.reconcile.catalog_planning import import_arguments, import_subject, plan_catalog
 from headwater.reconcile.credentials import CredentialsSink, FileCredentials
 from headwater.reconcile.loading import KnownRealms, load_manifests
 from headwater.reconcile.manifests import (
@@ -49,7 +49,7 @@ from headwater.reconcile.manifests import (
 from headwater.reconcile.observed import ObservedCatalog, ObservedRealm, SeenTask, TaskHistory
 from headwater.reconcile.observing import Observer, known_realms
 from headwater.reconcile.reading import Fault, ManifestError
-from headwater.reconcile.realm_planning import APPLIED, COLLECT, PURGE, adopt_record, plan_realm
+from headwater.reconcile.realm_planning import APPLIED, adopt_record, plan_realm
 from headwater.reconcile.reconciling import Outcome, Tell, reconcile
 from headwater.reconcile.schedule import checked_cron, checked_zone, daily_schedule, due, next_time, weekly_schedule
 
@@ -57,11 +57,8 @@ __all__ = [
     "ADOPT",
     "API_VERSION",
     "APPLIED",
-    "COLLECT",
     "CONFIRM_PURGE",
     "DELETE",
-    "IMPORT",
-    "PURGE",
     "RUN_NOW",
     "Action",
     "AdoptRealm",

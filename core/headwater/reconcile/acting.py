@@ -5,6 +5,7 @@ from __future__ import annotations
 from headwater.catalogs import CatalogDefinition, Catalogs
 from headwater.clock import as_text
 from headwater.errors import ConflictError, RefusedError
+from headwater.maintenance import PURGE
 from headwater.realms import (
     Credentials,
     Realm,
@@ -38,7 +39,7 @@ from headwater.reconcile.actions import (
 )
 from headwater.reconcile.credentials import CredentialsSink
 from headwater.reconcile.observed import ObservedCatalog, ObservedRealm
-from headwater.reconcile.realm_planning import APPLIED, PURGE, manager_text
+from headwater.reconcile.realm_planning import APPLIED, manager_text
 from headwater.store import RealmId, Store, id_text
 from headwater.tasks import Tasks
 

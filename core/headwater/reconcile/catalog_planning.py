@@ -7,6 +7,7 @@ from typing import cast
 
 from headwater.catalogs import CatalogChanges, CatalogDefinition, CatalogManager, ImportSpec
 from headwater.clock import Micros
+from headwater.maintenance import IMPORT
 from headwater.realms import Manager, Realm, RealmState
 from headwater.reconcile.actions import (
     Action,
@@ -26,9 +27,7 @@ from headwater.reconcile.schedule import daily_schedule
 from headwater.reconcile.scheduling import ScheduledWork, cancel, dead_letter, keep_scheduled
 from headwater.tasks import TaskState
 
-__all__ = ["IMPORT", "import_arguments", "import_subject", "plan_catalog"]
-
-IMPORT = "import"
+__all__ = ["import_arguments", "import_subject", "plan_catalog"]
 
 
 def plan_catalog(manifest: CatalogManifest, observed: ObservedCatalog, now: Micros) -> list[Action]:

@@ -7,6 +7,7 @@ from typing import cast
 import msgspec
 
 from headwater.clock import Micros
+from headwater.maintenance import COLLECT, PURGE
 from headwater.realms import Maintenance, Manager, Realm, RealmFields, RealmState
 from headwater.reconcile.actions import (
     Action,
@@ -30,12 +31,10 @@ from headwater.reconcile.schedule import weekly_schedule
 from headwater.reconcile.scheduling import ScheduledWork, cancel, dead_letter, keep_scheduled
 from headwater.tasks import TaskState
 
-__all__ = ["APPLIED", "COLLECT", "PURGE", "adopt_record", "manager_text", "plan_realm"]
+__all__ = ["APPLIED", "adopt_record", "manager_text", "plan_realm"]
 
 APPLIED = "headwater.dev/applied"
 """Where a realm keeps the digest of the spec that was applied last."""
-COLLECT = "gc"
-PURGE = "purge"
 
 _BEGUN = (RealmState.CREATED, RealmState.INITIALIZING)
 _SETTLED = (RealmState.ACTIVE, RealmState.INACTIVE)

@@ -54,7 +54,10 @@ class RealmStore:
         return self.store.clock
 
     def without_cache(self) -> RealmStore:
-        """The same handle, but every read asks the database and nothing is remembered: for those who judge what is really there."""
+        """The same handle, but every read asks the database, and what it reads is not remembered.
+
+        For those who judge what is really there. What it writes is remembered for the others, as by every handle.
+        """
         nothing = Cache(clock=self.clock, budget_bytes=0, reference_ttl_seconds=-1)
         return RealmStore(self.store, self.realm, self.key, self._gate, nothing)
 
@@ -136,7 +139,7 @@ class RealmStore:
                 immutable.append((object_id, value, len(envelope)))
         self._backend.write_objects(rows)
         for entry in immutable:
-            self._cache.put(self.key, *entry)
+            self.store.cache.put(self.key, *entry)
         return [ObjectKey(row.realm, row.id, row.part, row.type, row.created, row.token, len(row.value)) for row in rows]
 
     def insert(self, object_id: ObjectId, value: T) -> Versioned[T]:
@@ -236,15 +239,15 @@ class RealmStore:
         if seen.deleted is None:
             raise RefusedError(f"reference {seen.name!r} of realm {self.realm!r} is alive: delete it first")
         self.check_write()
-        self._cache.forget_reference(self.key, seen.name)
+        self.store.cache.forget_reference(self.key, seen.name)
         self._backend.remove_reference(seen)
 
     def swap(self, seen: Reference, new: Reference) -> Reference:
         """One compare-and-swap of a whole row. BeatenError when it was not as seen; UnknownOutcomeError is passed on."""
         self.check_write()
-        self._cache.forget_reference(self.key, seen.name)
+        self.store.cache.forget_reference(self.key, seen.name)
         self._backend.swap_reference(seen, new)
-        self._cache.put_reference(new)
+        self.store.cache.put_reference(new)
         return new
 
     # maintenance
@@ -335,7 +338,7 @@ class RealmStore:
             self._backend.create_reference(row)
         except UnknownOutcomeError as unclear:
             self._create_again(row, unclear)
-        self._cache.put_reference(row)
+        self.store.cache.put_reference(row)
         return row
 
     def _create_again(self, row: ReferenceRow, unclear: UnknownOutcomeError) -> None:

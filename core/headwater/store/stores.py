@@ -73,8 +73,11 @@ class Store:
 def open_store(url: str, *, settings: Settings | None = None, clock: Clock | None = None) -> Store:
     """Open the store at a URL: ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``memory://``.
 
-    raises        RefusedError for a URL that names no known kind of store; the password in it is never shown
+    raises        RefusedError for a URL that names no known kind of store, whose password is never shown, or for wrong settings
     """
+    settings = settings or Settings()
+    if faults := settings.faults():
+        raise RefusedError("settings: " + "; ".join(faults))
     shown = _without_password(url)
     parts = urlsplit(url)
     if parts.scheme not in SCHEMES:
@@ -90,7 +93,7 @@ def open_store(url: str, *, settings: Settings | None = None, clock: Clock | Non
         backend = SqliteBackend(Path(parts.path[1:]).absolute())
     else:
         backend = MemoryBackend()
-    return Store(backend, url=shown, settings=settings or Settings(), clock=clock or SystemClock())
+    return Store(backend, url=shown, settings=settings, clock=clock or SystemClock())
 
 
 def _without_password(url: str) -> str:

@@ -75,8 +75,8 @@ class Claim:
         self._stop_reason = self._stop_reason or reason
 
     def report(self, done: int, total: int | None = None, unit: str = "") -> None:
-        """Note the progress for the next heartbeat. Writes nothing."""
-        self._progress = Progress(done=done, total=total, unit=unit)
+        """Note the progress for the next heartbeat; a total of 0 is one that is not known yet. Writes nothing."""
+        self._progress = Progress(done=done, total=total or None, unit=unit)
 
     def check(self) -> None:
         """Ask the database whether this attempt still holds the task. Beats if no heartbeat got through for too long.

@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 from structlog.typing import FilteringBoundLogger
 
+from headwater.maintenance import COLLECT, IMPORT, PURGE
 from headwater.store import Store
-from headwater.tasks import Claim, Task
+from headwater.tasks import Claim
 from headwater_workers.kinds.gc import run as collect_garbage
 from headwater_workers.kinds.imports import run as import_tables
 from headwater_workers.kinds.purge import run as purge_realm
@@ -17,8 +18,8 @@ __all__ = ["KINDS", "Handler"]
 
 
 class Handler(Protocol):
-    def __call__(self, store: Store, task: Task, claim: Claim, log: FilteringBoundLogger) -> dict[str, Any]:
-        """Do the task; returns its outcome.
+    def __call__(self, store: Store, claim: Claim, log: FilteringBoundLogger) -> dict[str, Any]:
+        """Do the task that is claimed; returns its outcome.
 
         raises        RefusedError and MissingError: it can never be done · FencedError and StoppedError, from ``claim.check`` ·
                       anything else: it is tried again later
@@ -26,4 +27,4 @@ class Handler(Protocol):
         ...
 
 
-KINDS: Mapping[str, Handler] = {"gc": collect_garbage, "import": import_tables, "purge": purge_realm}
+KINDS: Mapping[str, Handler] = {COLLECT: collect_garbage, IMPORT: import_tables, PURGE: purge_realm}
