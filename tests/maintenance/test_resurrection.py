@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from lakes import HOUR, Act, Meeting, awakenings, lake, make_lake, make_realm, meetings, open_on, put, rows_of
 
-from headwater.catalogs import Catalogs
+from headwater.catalogs import Catalogs, ContentKey, IcebergTable, Put
 from headwater.clock import FakeClock
 from headwater.errors import (
     BeatenError,
@@ -23,10 +23,10 @@ from headwater.errors import (
 )
 from headwater.maintenance import Collected, check_store, collect
 from headwater.settings import Settings
-from headwater.store import ObjectId, Store
+from headwater.store import FaultyBackend, ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
 
-STEP = 47
+STEP = 97
 """Of the calls of a collection every so many is met, shifted with each call of the sleeper."""
 REFUSALS = (BeatenError, CommitTimeoutError, ConflictError, ExpiredError, MissingError, RefusedError, UnavailableError)
 
@@ -145,3 +145,46 @@ def assert_sound(met: Meeting, act: Act) -> None:
     met.collect_again()
     assert met.faults == [], where
     assert check_store(met.open()) == [], where
+
+
+def test_during_a_sweep_no_branch_is_put_on_an_old_commit(
+    prepared: dict[str, ObjectId], backend: MemoryBackend, settings: Settings, clock: FakeClock
+) -> None:
+    store, faulty = open_on(backend, settings, clock), FaultyBackend(backend)
+    faulty.intervene("delete_objects", lambda: assert_sweeping(store, prepared["old"]))
+
+    collect(open_on(faulty, settings, clock), "acme")
+    assert lake(store).create_branch("new", at=prepared["main"]).head == prepared["main"]
+
+
+def assert_sweeping(store: Store, old: ObjectId) -> None:
+    with pytest.raises(RefusedError, match="sweeping"):
+        branch_at("new", old, store)
+
+
+def test_during_a_sweep_a_branch_is_put_on_a_head(
+    prepared: dict[str, ObjectId], backend: MemoryBackend, settings: Settings, clock: FakeClock
+) -> None:
+    store, faulty = open_on(backend, settings, clock), FaultyBackend(backend)
+    faulty.intervene("delete_objects", lambda: branch_at("new", prepared["dev"], store) and None)
+
+    collect(open_on(faulty, settings, clock), "acme")
+    assert lake(store).branch("new").head == prepared["dev"]
+
+
+def test_a_commit_prepared_before_a_collection_is_prepared_again(
+    prepared: dict[str, ObjectId], backend: MemoryBackend, settings: Settings, clock: FakeClock
+) -> None:
+    faulty = FaultyBackend(backend)
+    store = open_on(backend, settings, clock)
+
+    def sleep_through_a_collection() -> None:
+        clock.advance(settings.commit_timeout_seconds - 1)
+        collect(store, "acme")
+
+    faulty.intervene("swap_reference", sleep_through_a_collection)
+    content = IcebergTable(metadata_location="s3://lake/late.json")
+    done = lake(open_on(faulty, settings, clock)).commit("main", [Put(ContentKey.of("late"), content)])
+
+    assert done.attempts == 2
+    assert lake(store).get("main", ContentKey.of("late")) is not None
