@@ -63,7 +63,7 @@ def test_forgotten_tasks_go(short_history: Store, clock: FakeClock) -> None:
     collect(short_history, SYSTEM_REALM)
 
     assert task not in [key.id for batch in short_history.system.scan_objects() for key in batch]
-    assert rows_by_type(short_history)["tsk"] == 3
+    assert rows_by_type(short_history)["task"] == 3
 
 
 def test_the_definitions_of_realms_stay_and_their_history_goes(short_history: Store, clock: FakeClock) -> None:
@@ -75,7 +75,7 @@ def test_the_definitions_of_realms_stay_and_their_history_goes(short_history: St
     short_history.cache.clear()
 
     assert Realms(short_history).read("acme") == realm
-    assert rows_by_type(short_history)["rlm"] == 2
+    assert rows_by_type(short_history)["realm"] == 2
 
 
 def test_node_leases_stay_however_old(store: Store, clock: FakeClock) -> None:

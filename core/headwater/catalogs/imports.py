@@ -222,7 +222,7 @@ class _Importer:
                 None,
                 [*(Put(key, Namespace()) for key in namespaces), *(candidate.put() for candidate in candidates)],
                 expected=head.id if head else None,
-                message=f"import {len(candidates)} tables",
+                message=f"import {len(candidates)} table" + "s" * (len(candidates) != 1),
                 properties={"import": self._options.name} if self._options.name else None,
                 content_ids={candidate.wanted.key: candidate.content_id for candidate in candidates if candidate.over is None},
                 fence=self._fence,

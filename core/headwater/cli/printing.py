@@ -58,7 +58,10 @@ def _lines(data: dict[str, Any], indent: str = "") -> list[str]:
     width = max((len(name) for name in data), default=0) + 2
     lines = []
     for name, value in data.items():
-        if isinstance(value, dict) and value:
+        if isinstance(value, dict) and value and all(isinstance(item, dict) for item in value.values()):
+            rows = [{name.rstrip("s"): key, **item} for key, item in value.items()]
+            lines += [f"{indent}{name}:", *_table(rows, indent + "  ")]
+        elif isinstance(value, dict) and value:
             lines += [f"{indent}{name}:", *_lines(value, indent + "  ")]
         elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
             lines += [f"{indent}{name}:", *_table(value, indent + "  ")]

@@ -70,7 +70,7 @@ class RealmFields(TypedDict, total=False):
     acted: dict[str, str]
 
 
-@object_type("rlm")
+@object_type("realm")
 class Realm(StoredObject, frozen=True, kw_only=True):
     """One tenant.
 

@@ -12,7 +12,7 @@ from headwater.store import ObjectId, StoredObject, object_type
 __all__ = ["Container", "Grant", "Principal", "PrincipalRole", "grant_key"]
 
 
-@object_type("ctr")
+@object_type("container")
 class Container(StoredObject, frozen=True, kw_only=True):
     """The securable that grants for a whole realm refer to."""
 
@@ -21,7 +21,7 @@ class Container(StoredObject, frozen=True, kw_only=True):
     created: Micros = Micros(0)
 
 
-@object_type("prn")
+@object_type("principal")
 class Principal(StoredObject, frozen=True, kw_only=True):
     """Somebody who can log in."""
 
@@ -31,7 +31,7 @@ class Principal(StoredObject, frozen=True, kw_only=True):
     created: Micros = Micros(0)
 
 
-@object_type("prr")
+@object_type("principal-role")
 class PrincipalRole(StoredObject, frozen=True, kw_only=True):
     """A role that is given to principals."""
 
@@ -40,7 +40,7 @@ class PrincipalRole(StoredObject, frozen=True, kw_only=True):
     created: Micros = Micros(0)
 
 
-@object_type("grt")
+@object_type("grant")
 class Grant(StoredObject, frozen=True, kw_only=True):
     """``grantee`` holds ``privilege`` on ``securable``; both are entity numbers: names, so a grant keeps no object alive."""
 

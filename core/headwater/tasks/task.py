@@ -65,7 +65,7 @@ class FollowUp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_attempts: int | None = None
 
 
-@object_type("tsk", updateable=True)
+@object_type("task", updateable=True)
 class Task(StoredObject, frozen=True, kw_only=True):
     """One piece of work.
 
