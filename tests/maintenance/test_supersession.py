@@ -208,19 +208,22 @@ def test_a_longer_grace_asks_for_nothing_that_a_shorter_one_let_go(settings: Set
     assert collect(patient, "acme").references == sum(not row.deleted for row in rows_of(patient).scan_references())
 
 
-def test_a_branch_put_back_keeps_its_history(store: Store, clock: FakeClock) -> None:
+@pytest.mark.parametrize("more", [0, 3], ids=["as it was", "with new commits"])
+def test_a_branch_put_back_keeps_its_history(store: Store, clock: FakeClock, more: int) -> None:
     make_realm(store, commits=100, reference_commits=1)
     lake = make_lake(store)
     commits = [put(lake, version) for version in range(5)]
     clock.advance(HOUR)
     commit(rows_of(store), "principals", lambda tx: tx.index("by-name").put(b"root", Value(tx.add(Note()))))
     collect(store, "acme")
+    clock.advance(1)
     lake.assign_branch("main", commits[3])
+    later = [put(lake, 10 + version) for version in range(more)]
     clock.advance(HOUR)
     collect(store, "acme")
     store.cache.clear()
 
-    assert [found.id for found in log(rows_of(store), commits[3], oldest_first=True)] == commits[:4]
+    assert [entry.id for entry in lake.log(oldest_first=True)] == commits[:4] + later
 
 
 def test_history_that_others_cut_is_no_target_even_where_a_branch_leads_over_it(

@@ -6,8 +6,8 @@ import msgspec
 
 from headwater.clock import Micros
 from headwater.commits.committer import descends
-from headwater.commits.objects import Commit
-from headwater.errors import UnknownOutcomeError
+from headwater.commits.history import log
+from headwater.errors import ExpiredError, UnknownOutcomeError
 from headwater.store import ObjectId, RealmStore, Reference, StoredObject, Versioned, fixed_id, object_type
 
 __all__ = ["COLLECTION_ID", "Collection", "Cut", "Cuts", "cut_time", "newest_move", "read_collection", "read_cuts"]
@@ -36,6 +36,7 @@ class Collection(StoredObject, frozen=True, kw_only=True):
 class Cut(msgspec.Struct, frozen=True):
     """How far one line of history was kept: commits from ``time`` on, seen from the head that it had.
 
+    newest        the head's own time: no commit of this line is later
     moved         when the reference had been moved last: a later move may have brought it over history that others cut
     """
 
@@ -43,6 +44,7 @@ class Cut(msgspec.Struct, frozen=True):
     head: ObjectId
     seq: int
     moved: Micros = Micros(0)
+    newest: Micros = Micros(0)
 
 
 @object_type("cuts")
@@ -75,10 +77,11 @@ def cut_time(rows: RealmStore, row: Reference, cuts: dict[str, Cut]) -> Micros:
         main   A                       A   B   C   <- main, assigned to the head of dev
         dev    A - B - C, only C kept          both lead to A, but B is garbage
 
-    A reference that was only put back on its own line still has its own cut.
+    A reference that was put back on its own line still has its own cut, also with new commits on top of that.
     """
     own = cuts.get(row.name)
-    if own is not None and row.pointer is not None and _is_on_line(rows, row, row.pointer, own):
+    newest = max((cut.newest for cut in cuts.values()), default=Micros(0))
+    if own is not None and row.pointer is not None and _is_on_line(rows, row, row.pointer, own, newest):
         return own.time
     return max((cut.time for cut in cuts.values()), default=Micros(0))
 
@@ -88,11 +91,12 @@ def newest_move(row: Reference) -> Micros:
     return row.moves[0].time if row.moves else Micros(0)
 
 
-def _is_on_line(rows: RealmStore, row: Reference, pointer: ObjectId, cut: Cut) -> bool:
+def _is_on_line(rows: RealmStore, row: Reference, pointer: ObjectId, cut: Cut, newest: Micros) -> bool:
+    """Whether all that a pointer leads to is on a line that was cut, or later than ``newest`` and so than every cut."""
     try:
         if newest_move(row) == cut.moved:
             return descends(rows, pointer, cut.head, cut.seq)
-        found = rows.find(pointer, Commit)
-        return found is not None and descends(rows, cut.head, pointer, found.seq)
-    except UnknownOutcomeError:
+        found = next((found for found in log(rows, pointer) if found.commit.time <= newest), None)
+        return found is not None and descends(rows, cut.head, found.id, found.commit.seq)
+    except (ExpiredError, UnknownOutcomeError):
         return False

@@ -102,7 +102,7 @@ class Marker:
 
     def _walk(self, line: Line, listed: Listed, row: Reference, found: dict[Why, list[ObjectId]]) -> None:
         oldest: Head | None = None
-        head_seq = 0
+        head_seq, newest = 0, Micros(0)
         try:
             for commit, why in kept(self.scope.rows, line):
                 check_time(commit.commit.time, self.now, self.scope, f"commit {id_text(commit.id)} of reference {line.name!r}")
@@ -110,7 +110,7 @@ class Marker:
                 self.origins.setdefault(commit.id, Origin(line.name, commit.id, why))
                 if listed.is_content:
                     self.content.update(content_ids(commit))
-                head_seq = max(head_seq, commit.commit.seq)
+                head_seq, newest = max(head_seq, commit.commit.seq), max(newest, commit.commit.time)
                 oldest = commit
         except ExpiredError as fault:
             raise UnreadableError(
@@ -118,7 +118,7 @@ class Marker:
                 " nothing is deleted until that is mended (`headwater fsck` tells more)"
             ) from fault
         if oldest is not None:
-            self.cuts[line.name] = Cut(oldest.commit.time, line.pointer, head_seq, newest_move(row))
+            self.cuts[line.name] = Cut(oldest.commit.time, line.pointer, head_seq, newest_move(row), newest)
 
     def _reach(self, roots: list[ObjectId], why: Why) -> None:
         limit = self.scope.rows.settings.mark_exact_bytes // _BYTES_PER_MARK
