@@ -19,7 +19,6 @@ __all__ = ["LOOK", "Broker", "broker_of", "make_app", "send_look"]
 
 LOOK = "headwater.look"
 EMBEDDED = "embedded"
-POLL_SECONDS = 0.1
 HARD_LIMIT_AFTER_SECONDS = 60.0
 """A worker's child that does not heed the soft time limit is killed so much later."""
 
@@ -109,6 +108,6 @@ def _transport_options(broker: Broker, time_limit_seconds: float) -> dict[str, A
     if broker.folder is not None:
         embedded.register()
         folder = str(embedded.prepare_folder(broker.folder))
-        return {"data_folder_in": folder, "data_folder_out": folder, "control_folder": folder, "polling_interval": POLL_SECONDS}
+        return {"data_folder_in": folder, "data_folder_out": folder, "control_folder": folder}
     # A message that is not acknowledged comes again after the visibility time-out, whether its reader lives or not.
     return {"visibility_timeout": round(time_limit_seconds * 1.5), "socket_timeout": 10, "socket_connect_timeout": 10}

@@ -7,6 +7,7 @@ tasks do not mind.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 import uuid
@@ -20,7 +21,7 @@ from kombu.transport import filesystem
 __all__ = ["SCHEME", "Transport", "prepare_folder", "register"]
 
 SCHEME = "headwater-folder"
-LONGEST_WAIT_SECONDS = 0.5
+POLL_SECONDS = 0.1
 
 
 def register() -> None:
@@ -55,9 +56,19 @@ class Channel(filesystem.Channel):
 
 
 class Transport(filesystem.Transport):
-    Channel = Channel
+    """Polls from Celery's event loop, as a Redis does.
 
-    def drain_events(self, connection: Any, timeout: float | None = None) -> Any:  # type: ignore[override]  # kombu's own two differ
-        """Wait less than asked: a worker looks only in between whether it has been told to stop."""
-        wait = LONGEST_WAIT_SECONDS if timeout is None else min(timeout, LONGEST_WAIT_SECONDS)
-        return super().drain_events(connection, wait)  # type: ignore[no-untyped-call]  # kombu carries few types
+    Without the event loop Celery's pool shares one pair of pipes among its children, each guarded by a lock, and a child that is
+    killed while it holds one stops the whole pool for ever.
+    """
+
+    Channel = Channel
+    implements = filesystem.Transport.implements.extend(asynchronous=True)
+
+    def register_with_event_loop(self, connection: Any, loop: Any) -> None:
+        loop.call_repeatedly(POLL_SECONDS, self._deliver_what_waits)
+
+    def _deliver_what_waits(self) -> None:
+        with contextlib.suppress(Empty):
+            while self.cycle is not None:
+                self.cycle.get(self._deliver)

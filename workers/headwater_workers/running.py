@@ -22,6 +22,7 @@ PROGRESS_SECONDS = 1.0
 """A changed progress is published so often, although the lease alone would need fewer heartbeats."""
 STOP_SECONDS = 0.2
 """How often a running task hears that its worker stops."""
+TAKEN_OVER = "task was taken over: nothing more is done here"
 
 log = structlog.get_logger(__name__)
 
@@ -64,10 +65,10 @@ def run_task(
 def _attempt(store: Store, claim: Claim, handler: Handler) -> None:
     started = store.clock.monotonic()
     try:
-        outcome = handler(store, claim.task, claim, log)
+        outcome = handler(store, claim, log)
         claim.finish(outcome)
     except FencedError as fenced:
-        log.warning("task was taken over: nothing more is done here", reason=str(fenced))
+        log.warning(TAKEN_OVER, reason=str(fenced))
     except StoppedError:
         _end(lambda: claim.hand_back(claim.stop_reason), "task handed back", reason=claim.stop_reason)
     except SoftTimeLimitExceeded:
@@ -86,6 +87,8 @@ def _attempt(store: Store, claim: Claim, handler: Handler) -> None:
 def _end(step: Callable[[], None], event: str, **values: Any) -> None:
     try:
         step()
+    except FencedError as fenced:
+        log.warning(TAKEN_OVER, reason=str(fenced))
     except HeadwaterError as error:
         log.warning("the end of the task could not be written: its lease will end", event_lost=event, error=str(error))
     else:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import multiprocessing
 import os
 import signal
 import socket
+import threading
+import time
 from collections.abc import Callable
 from functools import cached_property, partial
 from types import FrameType
 from typing import Any
 
 import structlog
+from billiard.util import set_pdeathsig
 from celery import Celery, signals
 
 from headwater.settings import Settings
@@ -27,6 +31,7 @@ from headwater_workers.running import run_task
 __all__ = ["LEVELS", "serve"]
 
 JOIN_SECONDS = 5.0
+MIND_SECONDS, LINGER_SECONDS = 0.5, 3.0
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +64,7 @@ def serve(settings: Settings, broker: Broker, *, concurrency: int, log_level: st
 
 
 class _Children:
-    """What the children of the pool know: their settings, and whether they, their main process or all of the worker shall end."""
+    """What the children of the pool know: their settings, and whether they, or all of the worker, shall end."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -67,6 +72,7 @@ class _Children:
         # A byte of shared memory: a child that is killed while it looks holds no lock on it.
         self._stopping = multiprocessing.get_context("fork").RawValue("b", 0)
         self._is_told = False
+        self._is_busy = False
 
     @cached_property
     def _store(self) -> Store:
@@ -74,22 +80,43 @@ class _Children:
         return open_store(self._settings.store, settings=self._settings)
 
     def look(self, task_id: str, token: str | None) -> None:
+        if self._is_told:
+            return  # the message will be sent again
         owner = f"{socket.gethostname()}:{os.getpid()}"
         # Whoever signals the whole process group shall give a busy child time to hand its task back, too.
         idle = signal.signal(signal.SIGTERM, self._be_told)
+        self._is_busy = True
         try:
             run_task(self._store, id_of(task_id), StoodStill(token), owner=owner, is_stopping=self.is_stopping)
         finally:
+            self._is_busy = False
             signal.signal(signal.SIGTERM, idle)
-        if self._is_told:
-            raise SystemExit
 
     def is_stopping(self) -> bool:
-        return bool(self._stopping.value) or self._is_told or os.getppid() != self._main
+        return bool(self._stopping.value) or self._is_told
 
     def stop(self) -> None:
         """Called in the main process: all children shall hand back what they do."""
         self._stopping.value = 1
+
+    def begin(self) -> None:
+        """At the start of a child: let it end with its main process, and not before.
+
+        Celery asks the kernel to kill it when the *thread* that forked it ends. In a pool that replaces its children, that thread
+        ends at the beginning of an orderly stop: the task would be killed instead of handed back.
+        """
+        with contextlib.suppress(OSError):  # only Linux has it
+            set_pdeathsig(0)
+        threading.Thread(target=self._end_when_told, name="end", daemon=True).start()
+
+    def _end_when_told(self) -> None:
+        """End a child that was told to, or has lost its main process, once its task is handed back; a pool that closes is quicker."""
+        idle = 0
+        while idle * MIND_SECONDS < LINGER_SECONDS:
+            time.sleep(MIND_SECONDS)
+            self._is_told = self._is_told or os.getppid() != self._main
+            idle = idle + 1 if self._is_told and not self._is_busy else 0
+        os._exit(0)
 
     def close(self) -> None:
         """At the end of a child: give back what its store has leased."""
@@ -108,6 +135,7 @@ def _connect(thread: DispatcherThread, children: _Children) -> None:
     # Celery holds receivers weakly by default.
     signals.worker_ready.connect(lambda **_: thread.start(), weak=False)
     signals.worker_shutting_down.connect(stop, weak=False)
+    signals.worker_process_init.connect(lambda **_: children.begin(), weak=False)
     signals.worker_process_shutdown.connect(lambda **_: children.close(), weak=False)
     signals.setup_logging.connect(lambda **_: None, weak=False)  # a receiver keeps Celery from setting up its own
 

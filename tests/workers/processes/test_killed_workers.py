@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 from processes import Worker, ended, in_the_middle, stop_between_transactions, wait_for
 from work import Collection, Import, Purge, Work, make_realm
@@ -101,17 +102,32 @@ def test_a_signal_to_all_of_a_workers_processes_hands_the_task_back_too(
     assert (task.state, task.attempts[-1].outcome) == (TaskState.WAITING, AttemptEnd.HANDED_BACK)
 
 
+@pytest.mark.parametrize("broker", ["embedded", "redis"])
 @pytest.mark.parametrize("kind", [Purge])
 def test_the_children_of_a_killed_main_process_hand_their_tasks_back_and_end(
-    work: Work, tasks: Tasks, start_worker: StartWorker
+    work: Work, tasks: Tasks, start_worker: StartWorker, broker: str, request: pytest.FixtureRequest
 ) -> None:
-    worker = start_worker()
-    child = int(in_the_middle(tasks, work.task).owner.rpartition(":")[2])
+    worker = start_worker(BROKER="embedded" if broker == "embedded" else request.getfixturevalue("redis_url"))
+    in_the_middle(tasks, work.task)
+    children = psutil.Process(worker.process.pid).children()
     worker.process.kill()
 
-    wait_for(lambda: tasks.read(work.task).value.state is TaskState.WAITING)
-    wait_for(lambda: not Path(f"/proc/{child}").exists())
+    wait_for(lambda: tasks.read(work.task).value.state is TaskState.WAITING, why=lambda: tasks.read(work.task).value)
     assert tasks.read(work.task).value.attempts[-1].outcome is AttemptEnd.HANDED_BACK
+    assert len(children) == 2
+    assert psutil.wait_procs(children, timeout=20)[1] == []
+
+
+@pytest.mark.parametrize("kind", [Purge])
+def test_a_child_that_replaced_another_hands_its_task_back_too(work: Work, tasks: Tasks, start_worker: StartWorker) -> None:
+    worker = start_worker()
+    for child in psutil.Process(worker.process.pid).children():
+        child.kill()
+    in_the_middle(tasks, work.task)
+    worker.process.terminate()
+
+    assert worker.process.wait(30) == 0
+    assert [attempt.outcome for attempt in tasks.read(work.task).value.attempts] == [AttemptEnd.HANDED_BACK]
 
 
 @pytest.mark.parametrize("kind", [Collection])
