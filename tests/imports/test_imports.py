@@ -10,6 +10,7 @@ from headwater.catalogs import Catalog, Claims, ContentKey, ContentType, Delete,
 from headwater.catalogs.iceberg import Found, QuarantineCode, Quarantined
 from headwater.catalogs.import_reports import ImportReport
 from headwater.catalogs.imports import ImportOptions, import_tables
+from headwater.clock import FakeClock
 from headwater.commits import head
 from headwater.errors import FencedError
 from headwater.store import RealmStore
@@ -252,3 +253,21 @@ def test_progress_counts_tables_batch_by_batch(catalog: Catalog, claims: Claims,
     import_tables(catalog, claims, tables, options=ImportOptions(batch=3), progress=lambda *numbers: seen.append(numbers))
 
     assert seen == [(3, 8, "tables"), (6, 8, "tables"), (8, 8, "tables")]
+
+
+def test_an_import_that_slept_between_claims_and_commit_claims_anew(
+    run: Import, claims: Claims, clock: FakeClock, make_found: MakeFound
+) -> None:
+    table, calls = make_found("sales.orders"), 0
+
+    def sleep_before_the_commit() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:  # the first is the claims' own
+            clock.advance(3600)
+
+    report = run(table, fence=sleep_before_the_commit)
+
+    owner = claims.find_location(table.directory)
+    assert report.imported == 1
+    assert owner is not None and owner.taken >= clock.now() - 1_000_000

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from headwater.catalogs.iceberg import canonical
-from headwater.clock import Micros
+from headwater.clock import Micros, as_text
 from headwater.commits import Transaction, commit, head
-from headwater.errors import RefusedError, UnreadableError
+from headwater.errors import ConflictError, RefusedError, UnreadableError
 from headwater.index import KEY_BYTES, Index, Value
 from headwater.store import RealmStore
 
@@ -112,6 +112,16 @@ class Claims:
             return tuple(conflicts)
 
         return commit(self._rows, CLAIMS, change, message=f"claim {len(claims)} tables", fence=fence).result
+
+    def now(self) -> Micros:
+        """The time that a claim taken now gets at the earliest."""
+        return self._rows.clock.now()
+
+    def check_held(self, since: Micros) -> None:
+        """raises ConflictError when claims taken at ``since`` are so old that the collector may have released them: take them again"""
+        settings = self._rows.settings
+        if self.now() - since > min(settings.writer_grace_seconds, settings.reader_grace_seconds) * 500_000:
+            raise ConflictError(f"claims taken at {as_text(since)} in realm {self._rows.realm!r} are too old by now: take them again")
 
     def find(self, table_uuids: Sequence[UUID]) -> dict[UUID, Owner]:
         """The owners of those uuids that are claimed."""

@@ -21,6 +21,7 @@ from headwater.catalogs.import_plans import Wanted, check_keys, missing_namespac
 from headwater.catalogs.import_reports import ImportReport
 from headwater.catalogs.keys import ContentKey
 from headwater.catalogs.operations import Put
+from headwater.clock import Micros
 from headwater.commits import Head
 from headwater.errors import ConflictError, RefusedError
 from headwater.store import id_text
@@ -148,6 +149,7 @@ class _Importer:
         plan = plan_import(wanted, present, is_sync=self._options.mode == "sync")
         reserved, taken = self._reserve(plan.new, head)
         candidates = [*reserved, *(_Candidate(one, there.id, there) for one, there in plan.forward if there.id)]
+        claimed = self._claims.now()
         candidates, conflicting = self._claim(candidates)
         namespaces = missing_namespaces((candidate.wanted.key for candidate in candidates), present)
         return _Batch(
@@ -156,7 +158,7 @@ class _Importer:
             unchanged=len(plan.unchanged),
             namespaces=tuple(namespaces),
             quarantined=(*plan.quarantined, *taken, *conflicting),
-            commit=self._commit(head, namespaces, candidates),
+            commit=self._commit(head, namespaces, candidates, claimed),
         )
 
     def _present(self, head: Head | None, wanted: Sequence[Wanted]) -> dict[ContentKey, Content]:
@@ -213,10 +215,18 @@ class _Importer:
         ]
         return [candidate for candidate in candidates if candidate.content_id not in faults], refused
 
-    def _commit(self, head: Head | None, namespaces: Sequence[ContentKey], candidates: Sequence[_Candidate]) -> str:
+    def _commit(
+        self, head: Head | None, namespaces: Sequence[ContentKey], candidates: Sequence[_Candidate], claimed: Micros
+    ) -> str:
         """The hash of the batch's commit; empty when nothing was written."""
         if self._options.dry_run or not candidates:
             return ""
+
+        def fence() -> None:
+            if self._fence is not None:
+                self._fence()
+            self._claims.check_held(claimed)  # a process that slept in between has to claim anew
+
         try:
             done = self._catalog.commit(
                 None,
@@ -225,7 +235,7 @@ class _Importer:
                 message=f"import {len(candidates)} table" + "s" * (len(candidates) != 1),
                 properties={"import": self._options.name} if self._options.name else None,
                 content_ids={candidate.wanted.key: candidate.content_id for candidate in candidates if candidate.over is None},
-                fence=self._fence,
+                fence=fence,
             )
         except RefusedError as refused:
             # an empty branch cannot be named as expected, so that another's first commit shows as an unsound request
