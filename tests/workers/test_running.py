@@ -24,7 +24,7 @@ def run(store: Store, tasks: Tasks, waiting: ObjectId) -> Run:
     """Run the waiting task with this work as its handler; returns the task as it is afterwards."""
 
     def run(work: Work, *, is_stopping: Callable[[], bool] = lambda: False) -> Task:
-        def handler(store: Store, task: Task, claim: Claim, log: object) -> dict[str, Any]:
+        def handler(store: Store, claim: Claim, log: object) -> dict[str, Any]:
             return work(claim)
 
         with capture_logs():

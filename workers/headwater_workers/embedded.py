@@ -71,4 +71,4 @@ class Transport(filesystem.Transport):
     def _deliver_what_waits(self) -> None:
         with contextlib.suppress(Empty):
             while self.cycle is not None:
-                self.cycle.get(self._deliver)
+                self.cycle.get(self._deliver)  # type: ignore[no-untyped-call]  # kombu carries few types

@@ -157,6 +157,7 @@ def _recorded(store: Store, claim: Claim, work: Callable[[], dict[str, Any]]) ->
     started = store.clock.now()
 
     def record(outcome: dict[str, Any], error: str = "") -> None:
+        claim.check()  # what failed may have failed because the work was taken over
         run = Run(
             kind=claim.task.kind,
             realm=claim.task.realm,
