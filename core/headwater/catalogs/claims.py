@@ -121,7 +121,9 @@ class Claims:
         """raises ConflictError when claims taken at ``since`` are so old that the collector may have released them: take them again"""
         settings = self._rows.settings
         if self.now() - since > min(settings.writer_grace_seconds, settings.reader_grace_seconds) * 500_000:
-            raise ConflictError(f"claims taken at {as_text(since)} in realm {self._rows.realm!r} are too old by now: take them again")
+            raise ConflictError(
+                f"claims taken at {as_text(since)} in realm {self._rows.realm!r} are too old by now: take them again"
+            )
 
     def find(self, table_uuids: Sequence[UUID]) -> dict[UUID, Owner]:
         """The owners of those uuids that are claimed."""

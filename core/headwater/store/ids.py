@@ -10,15 +10,12 @@ import os
 import random
 import socket
 import threading
-from typing import TYPE_CHECKING
 
 from headwater.clock import Clock
 from headwater.errors import BeatenError, HeadwaterError, UnavailableError, UnknownOutcomeError
 from headwater.store.identity import EPOCH_MILLIS, NODES, SEQUENCES, ObjectId, compose_id, fixed_id
 from headwater.store.objects import StoredObject, Versioned, object_type
-
-if TYPE_CHECKING:
-    from headwater.store.realm_rows import RealmStore
+from headwater.store.realm_rows import RealmStore
 
 __all__ = ["IdGenerator", "NodeLease", "node_lease_id"]
 

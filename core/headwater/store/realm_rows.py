@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from headwater.clock import Micros
+from headwater.clock import Clock, Micros
 from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError, UnknownOutcomeError, UnreadableError
-from headwater.store.backend import ROW_BYTES, ObjectKey, ObjectRow, ReferenceRow
+from headwater.settings import Settings
+from headwater.store.backend import ROW_BYTES, Backend, ObjectKey, ObjectRow, ReferenceRow
 from headwater.store.cache import Cache
 from headwater.store.codec import decode, encode, parts_of
 from headwater.store.identity import ObjectId, RealmId, RealmKey, id_text
 from headwater.store.objects import StoredObject, Versioned
 from headwater.store.references import Reference, advanced, buried, moved, raised, recreated, with_move
 
-if TYPE_CHECKING:
-    from headwater.clock import Clock
-    from headwater.settings import Settings
-    from headwater.store.stores import Store
-
-__all__ = ["Gate", "RealmStore"]
+__all__ = ["Gate", "RealmStore", "Whole"]
 
 T = TypeVar("T", bound=StoredObject)
 _SCAN_ROWS = 1000
@@ -34,10 +30,24 @@ class Gate(Protocol):
         ...
 
 
+class Whole(Protocol):
+    """What the handles on one store share; the store itself."""
+
+    @property
+    def backend(self) -> Backend: ...
+    @property
+    def cache(self) -> Cache: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def clock(self) -> Clock: ...
+    def new_id(self) -> ObjectId: ...
+
+
 class RealmStore:
     """A handle on one realm's rows. Made by ``Store.system`` and ``Store.rows``; as thread-safe and fork-safe as its store."""
 
-    def __init__(self, store: Store, realm: RealmId, key: RealmKey, gate: Gate | None, cache: Cache | None = None) -> None:
+    def __init__(self, store: Whole, realm: RealmId, key: RealmKey, gate: Gate | None, cache: Cache | None = None) -> None:
         self.store = store
         self.realm = realm
         self.key = key
