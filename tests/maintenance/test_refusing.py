@@ -9,7 +9,7 @@ from lakes import HOUR, lake, make_lake, make_realm, open_on, put, rows_of
 
 from headwater.catalogs import Catalog
 from headwater.clock import FakeClock, Micros
-from headwater.errors import MissingError, RefusedError, UnreadableError
+from headwater.errors import MissingError, RefusedError, UnavailableError, UnreadableError
 from headwater.maintenance import collect
 from headwater.realms import Realms, RealmState
 from headwater.settings import Settings
@@ -241,7 +241,7 @@ def test_two_collections_at_once_are_refused(store: Store, old_commits: list[Obj
     backend = FaultyBackend(store.backend)
     backend.intervene("scan_objects", lambda: collect(store, "acme") and None)
 
-    with pytest.raises(RefusedError, match="another collection"):
+    with pytest.raises(UnavailableError, match="another collection"):
         collect(open_on(backend, store.settings, clock), "acme")
 
 

@@ -12,7 +12,7 @@ __all__ = ["TaskWatcher", "changes", "duration_words", "is_due", "spent_seconds"
 
 
 RECENT = 1000
-"""So many tasks are looked at: the active ones and those that ended last."""
+"""So many tasks are looked at: all that are active, and beside them those that ended last."""
 
 
 class TaskWatcher:
@@ -30,6 +30,8 @@ class TaskWatcher:
     def look(self) -> list[Versioned[Task]]:
         """Tell what changed since the last look; returns the active tasks."""
         seen = self._tasks.list(limit=RECENT)
+        if len(seen) == RECENT and seen[-1].value.is_active:
+            seen = self._tasks.list()  # there may be more active ones
         for task in seen:
             before = self._known.get(task.id)
             if before == task.value:

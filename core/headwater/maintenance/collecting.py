@@ -19,7 +19,7 @@ import structlog
 from headwater.catalogs import Catalogs, release_claims, release_name
 from headwater.clock import Micros, as_text
 from headwater.commits import COLLECTION_ID, Collection, Cuts, read_collection
-from headwater.errors import BeatenError, FencedError, HeadwaterError, RefusedError
+from headwater.errors import BeatenError, FencedError, HeadwaterError, UnavailableError
 from headwater.maintenance.listing import Listed, Scope, scope_of
 from headwater.maintenance.marking import Marker, check_time
 from headwater.maintenance.retention import Why
@@ -208,9 +208,10 @@ class _Collection:
         record = self._record(sweeping=True)
         if seen is None:
             return self._rows.insert(COLLECTION_ID, record)
-        if (seen.value if seen else None) != self._marker.previous:
-            raise RefusedError(
-                f"another collection of realm {self._rows.realm!r} is under way: {seen.value.owner or 'no owner named'}"
+        if seen.value != self._marker.previous:
+            raise UnavailableError(
+                f"another collection of realm {self._rows.realm!r} is under way ({seen.value.owner or 'no owner named'}):"
+                " try again after it"
             )
         return self._rows.update(seen, record)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from processes import wait_for
-from work import write_warehouse
+from work import make_realm, write_warehouse
 
 from headwater.catalogs import Catalogs, ContentType
 from headwater.commits import head
@@ -37,6 +37,15 @@ spec:
   realm: acme
   storage: {baseLocation: "s3://lake/", allowedLocations: ["%s"]}
   imports: [{name: initial, locations: ["%s"]}]
+"""
+
+PURGED_REALM = """
+apiVersion: headwater.dev/v1alpha1
+kind: Realm
+metadata:
+  name: sandbox
+  annotations: {headwater.dev/adopt: sandbox, headwater.dev/delete: "true", headwater.dev/confirm-purge: sandbox}
+spec: {deletionPolicy: Purge, purgeHold: 1s}
 """
 
 
@@ -165,6 +174,22 @@ def test_up_that_was_killed_converges_when_it_is_started_again(start_up: Callabl
 
     assert second.returncode == 0, errors
     assert json.loads(output)["realms"][0]["catalogs"] == [{"name": "lake", "tables": 5}]
+
+
+def test_up_that_was_killed_in_a_purge_goes_on_with_it_when_it_is_started_again(
+    start_up: Callable[..., Up], folder: Path, store: Store
+) -> None:
+    realm = make_realm(store, "sandbox", garbage=1000)
+    (folder / "sandbox.yaml").write_text(PURGED_REALM)
+    first = start_up("--once", "--wait", "20s")
+    wait_for(lambda: Realms(store).read("sandbox").state is RealmState.PURGING)
+    _kill_with_children(first)
+    second = start_up("--once", "--wait", "20s")
+    _, errors = second.communicate(timeout=120)
+
+    assert second.returncode == 0, errors
+    assert Realms(store).find("sandbox") is None
+    assert store.rows(realm.id, realm.key).is_empty()
 
 
 def _tables(store: Store) -> int:

@@ -38,8 +38,7 @@ class Collection(Work):
 
     @classmethod
     def prepare(cls, store: Store, folder: Path) -> Collection:
-        realm = make_realm(store)
-        _write_garbage(store, realm)
+        realm = make_realm(store, garbage=ROWS)
         time.sleep(2.2)  # the writer's grace
         return cls(Tasks(store).submit("gc", realm=realm.id, realm_key=realm.key).id)
 
@@ -58,8 +57,7 @@ class Purge(Work):
 
     @classmethod
     def prepare(cls, store: Store, folder: Path) -> Purge:
-        realm = make_realm(store)
-        _write_garbage(store, realm)
+        realm = make_realm(store, garbage=ROWS)
         realms = Realms(store)
         inactive = realms.move(realms.read("acme"), RealmState.INACTIVE)
         time.sleep(1.1)  # the hold
@@ -101,18 +99,15 @@ class Import(Work):
         assert sorted(tables) == sorted(set(tables)), "a table was put twice"
 
 
-def make_realm(store: Store, name: str = "acme") -> Realm:
-    """An ACTIVE realm with an empty catalog."""
+def make_realm(store: Store, name: str = "acme", *, garbage: int = 0) -> Realm:
+    """An ACTIVE realm with an empty catalog, and rows that nothing reaches."""
     realms = Realms(store)
     realms.create(name)
     bootstrap(realms, name, hash_credentials(new_credentials()))
-    Catalogs(realms.open(name)).create("lake", base_location="s3://lake/")
+    rows = realms.open(name)
+    Catalogs(rows).create("lake", base_location="s3://lake/")
+    rows.write([(rows.new_id(), Namespace()) for _ in range(garbage)])
     return realms.read(name)
-
-
-def _write_garbage(store: Store, realm: Realm) -> None:
-    rows = Realms(store).open(realm.id)
-    rows.write([(rows.new_id(), Namespace()) for _ in range(ROWS)])
 
 
 def write_warehouse(folder: Path, *, tables: int) -> str:
