@@ -6,10 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from headwater import Settings, Store, open_store
 from headwater.clock import FakeClock
 from headwater.store import RealmId, RealmKey, RealmStore
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """Commands that run in the tests' own process set logging up; the next test finds it as it was."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture
