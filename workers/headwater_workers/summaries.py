@@ -142,7 +142,7 @@ def _import_lines(outcome: Mapping[str, Any]) -> list[str]:
 
 
 def _purge_lines(outcome: Mapping[str, Any]) -> list[str]:
-    return [f"deleted {_count(outcome['rowsDeleted'], 'row')}"]
+    return [f"deleted {_count(outcome['rowsDeleted'], 'row')}; a scan found none left, so the realm was PURGED"]
 
 
 def _collection_lines(outcome: Mapping[str, Any]) -> list[str]:
