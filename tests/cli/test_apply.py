@@ -46,6 +46,17 @@ def test_manifests_are_carried_out(headwater: CommandLine, file: Path, folder: P
     assert headwater.data("catalog", "show", "acme", "lake")["baseLocation"].startswith("s3://lake")
 
 
+def test_a_folder_without_manifests_says_so(headwater: CommandLine, tmp_path: Path) -> None:
+    assert headwater.ok("apply", "-f", tmp_path) == "no manifests\n"
+
+
+def test_changed_fields_are_told_in_the_words_of_manifests(headwater: CommandLine, file: Path, folder: Path) -> None:
+    headwater.ok("apply", "-f", file, "--credentials", folder)
+    file.write_text(MANIFESTS.replace("{team: lake}", "{team: lake}, driftPolicy: Report"))
+
+    assert "Realm acme: updated realm acme: driftPolicy\n" in headwater.ok("apply", "-f", file, "--credentials", folder)
+
+
 def test_each_step_is_told(headwater: CommandLine, file: Path, folder: Path) -> None:
     lines = headwater.ok("apply", "-f", file, "--credentials", folder).splitlines()
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from headwater.clock import Micros
-from headwater.realms import Maintenance, Manager, Realm, RealmFields, RealmState
+from headwater.realms import Maintenance, Manager, Realm, RealmFields, RealmState, Retention
 from headwater.reconcile import (
     ADOPT,
     APPLIED,
@@ -156,6 +156,17 @@ def test_drift_is_only_reported_where_the_manifest_says_so(make_realm: MakeRealm
 
     assert isinstance(report, Report)
     assert report.message.endswith('state is INACTIVE, not ACTIVE; properties is {"a":"b"}, not {}')
+
+
+def test_drift_is_told_in_the_words_of_manifests(make_realm: MakeRealm) -> None:
+    manifest = make_realm(drift_policy="Report")
+    longer = Retention(content_age_seconds=7 * 86400)
+
+    [report] = plan(manifest, realm(manifest, purge_hold_seconds=90.0, retention=longer))
+
+    assert isinstance(report, Report)
+    assert 'purgeHold is "90s", not null' in report.message
+    assert '"contentAge":"7d"' in report.message
 
 
 def test_a_changed_manifest_is_applied_even_where_drift_is_only_reported(make_realm: MakeRealm) -> None:
@@ -326,7 +337,14 @@ def test_an_unconfirmed_purge_waits_and_names_the_annotation(make_realm: MakeRea
     [wait] = plan(make_realm(annotations, **GOING), realm())
 
     assert isinstance(wait, Wait)
-    assert "annotate headwater.dev/confirm-purge: acme to" in wait.message
+    assert "annotate headwater.dev/confirm-purge: acme" in wait.message
+
+
+def test_a_confirmation_of_something_else_is_named(make_realm: MakeRealm) -> None:
+    [wait] = plan(make_realm({DELETE: "true", CONFIRM_PURGE: "other"}, **GOING), realm())
+
+    assert isinstance(wait, Wait)
+    assert "confirm-purge: acme, and not other, to have" in wait.message
 
 
 @pytest.mark.parametrize("policy", ["Retain", "Purge"])

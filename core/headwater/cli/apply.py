@@ -67,6 +67,8 @@ def apply(ctx: click.Context, paths: tuple[Path, ...], folder: Path) -> None:
 
 def _print_rest(outcomes: list[Outcome]) -> None:
     """What is not done, after what was done; a manifest of which there is nothing to say says so."""
+    if not outcomes:
+        click.echo(f"no {APPLIED.plural}")
     for outcome in outcomes:
         for wait in outcome.waits:
             until = f" (until {time_after(wait.until)})" if wait.until is not None else ""

@@ -40,6 +40,7 @@ from headwater.reconcile.actions import (
 from headwater.reconcile.credentials import CredentialsSink
 from headwater.reconcile.observed import ObservedCatalog, ObservedRealm
 from headwater.reconcile.realm_planning import APPLIED, manager_text
+from headwater.reconcile.wording import names_in_manifest
 from headwater.store import RealmId, Store, id_text
 from headwater.tasks import Tasks
 
@@ -73,7 +74,9 @@ class RealmActor:
                 acted = {**self._realm.acted, APPLIED: digest}
                 self._update(RealmFields(**changes, acted=acted))
                 return (
-                    f"updated realm {self._id}: {', '.join(changes)}" if changes else f"noted what holds for realm {self._id}"
+                    f"updated realm {self._id}: {names_in_manifest(changes)}"
+                    if changes
+                    else f"noted what holds for realm {self._id}"
                 )
             case AdoptRealm(manager, annotation, value):
                 former = manager_text(self._realm.manager)
@@ -156,7 +159,7 @@ class CatalogActor:
                 return None
             case UpdateCatalog(changes):
                 self._seen = self._catalogs.update(self._catalog, **changes)
-                return f"updated catalog {self._name} of realm {self._realm.id}: {', '.join(changes)}"
+                return f"updated catalog {self._name} of realm {self._realm.id}: {names_in_manifest(changes)}"
             case RecordImported(name, digest):
                 imported = {**self._catalog.imported, name: digest}
                 self._seen = self._catalogs.update(self._catalog, imported=imported)

@@ -25,6 +25,7 @@ from headwater.reconcile.observed import ObservedCatalog, SeenTask
 from headwater.reconcile.realm_planning import manager_text
 from headwater.reconcile.schedule import daily_schedule
 from headwater.reconcile.scheduling import ScheduledWork, cancel, dead_letter, keep_scheduled
+from headwater.reconcile.wording import unconfirmed_purge
 from headwater.tasks import TaskState
 
 __all__ = ["import_arguments", "import_subject", "plan_catalog"]
@@ -91,9 +92,8 @@ def _plan_deletion(manifest: CatalogManifest, catalog: CatalogDefinition, observ
         return [Refuse("DeletionProtected", f"catalog {name} has deletionProtection: true; set it to false before deleting it")]
     if manifest.spec.deletion_policy == "Retain":
         return [] if catalog.manager is None else [UpdateCatalog(CatalogChanges(manager=None))]
-    if manifest.metadata.annotations.get(CONFIRM_PURGE) != name:
-        advice = f"annotate {CONFIRM_PURGE}: {name} to have everything in it deleted, or set deletionPolicy: Retain to keep it"
-        return [Wait("PurgeUnconfirmed", f"catalog {name} is to be deleted with deletionPolicy Purge; {advice}")]
+    if unconfirmed := unconfirmed_purge(manifest.metadata.annotations.get(CONFIRM_PURGE), "catalog", name):
+        return [unconfirmed]
     unprotect: list[Action] = [UpdateCatalog(CatalogChanges(deletion_protection=False))] if catalog.deletion_protection else []
     return [*unprotect, *_stop_imports(observed, catalog), DeleteCatalog()]
 

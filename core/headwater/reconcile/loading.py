@@ -240,7 +240,7 @@ class _Loading:
                 return realm_id
         value = spec.find("realm")
         if value is not None and name:
-            there = sorted(known.name for known in realms if known.namespace == namespace)
+            there = sorted(known.name for known in realms if known.namespace == namespace and known.name)
             advice = f"there is: {', '.join(there)}" if there else "there is none"
             value.fault(f'"{name}" is no Realm in namespace {namespace}, neither in these manifests nor in the store; {advice}')
         return RealmId(name)

@@ -29,6 +29,7 @@ from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RUN_NOW,
 from headwater.reconcile.observed import ObservedRealm
 from headwater.reconcile.schedule import weekly_schedule
 from headwater.reconcile.scheduling import ScheduledWork, cancel, dead_letter, keep_scheduled
+from headwater.reconcile.wording import name_in_manifest, unconfirmed_purge, value_in_manifest
 from headwater.tasks import TaskState
 
 __all__ = ["APPLIED", "adopt_record", "manager_text", "plan_realm"]
@@ -137,14 +138,13 @@ def _changes(manifest: RealmManifest, realm: Realm, *only: str) -> RealmFields:
 def _report_drift(manifest: RealmManifest, realm: Realm, changes: RealmFields) -> list[Action]:
     wished = _wished_state(manifest)
     drifted = [f"state is {realm.state}, not {wished}"] if realm.state is not wished else []
-    drifted += [f"{name} is {_shown(getattr(realm, name))}, not {_shown(value)}" for name, value in changes.items()]
+    drifted += [
+        f"{name_in_manifest(name)} is {value_in_manifest(name, getattr(realm, name))}, not {value_in_manifest(name, value)}"
+        for name, value in changes.items()
+    ]
     if not drifted:
         return []
     return [Report("Drifted", f"realm {realm.id} is not as its manifest says, and driftPolicy is Report: {'; '.join(drifted)}")]
-
-
-def _shown(value: object) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 # Maintenance
@@ -207,11 +207,8 @@ def _plan_deletion(manifest: RealmManifest, realm: Realm, observed: ObservedReal
         wished = _wished_state(manifest)
         called_off = realm.state in _SETTLED and realm.state is not wished and manifest.spec.drift_policy == "Correct"
         return [*([MoveRealm(wished)] if called_off else []), DetachRealm()]
-    if manifest.metadata.annotations.get(CONFIRM_PURGE) != realm.id:
-        advice = (
-            f"annotate {CONFIRM_PURGE}: {realm.id} to have everything in it deleted, or set deletionPolicy: Retain to keep it"
-        )
-        return [Wait("PurgeUnconfirmed", f"realm {realm.id} is to be deleted with deletionPolicy Purge; {advice}")]
+    if unconfirmed := unconfirmed_purge(manifest.metadata.annotations.get(CONFIRM_PURGE), "realm", realm.id):
+        return [unconfirmed]
     return _plan_purge(manifest, realm, observed, now)
 
 

@@ -51,9 +51,10 @@ def dead_letter(task: SeenTask) -> Report:
         return Report(
             "TaskCancelled", f"task {name} ({what}) was cancelled; `headwater task retry {name}` lets it run after all"
         )
+    times = "once" if task.failures == 1 else f"{task.failures} times"
     cause = f": {task.error.splitlines()[0]}" if task.error.strip() else ""
     return Report(
         "TaskDeadLettered",
-        f"task {name} ({what}) failed {task.failures} times and is not tried again{cause}; "
+        f"task {name} ({what}) failed {times} and is not tried again{cause}; "
         f"once the cause is gone, run `headwater task retry {name}`",
     )
