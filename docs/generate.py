@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from headwater.settings import PREFIX, Settings, duration_text
+from headwater.settings import Settings, duration_text, variable_of
 
 FOLDER = Path(__file__).parent
 SETTINGS_HEAD = """\
@@ -42,14 +42,10 @@ def cli_page() -> str:
     return subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
 
 
-def variable_of(field: dataclasses.Field[Any]) -> str:
-    return PREFIX + field.name.removesuffix("_seconds").upper()
-
-
 def _settings_rows() -> Iterator[str]:
     for field in dataclasses.fields(Settings):
         default = _shown(field.default, field.metadata["unit"])
-        yield f"| `{variable_of(field)}` | {default} | {field.metadata['purpose']} |"
+        yield f"| `{variable_of(field.name)}` | {default} | {field.metadata['purpose']} |"
 
 
 def _shown(value: Any, unit: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from headwater.errors import RefusedError
 
-__all__ = ["Settings", "duration_text", "parse_duration"]
+__all__ = ["Settings", "duration_text", "parse_duration", "variable_of"]
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 GRACE_FLOOR_SECONDS = 5 * MINUTE
@@ -118,7 +118,7 @@ class Settings:
         values: dict[str, Any] = {}
         faults: list[str] = []
         for field in dataclasses.fields(cls):
-            name = PREFIX + field.name.removesuffix("_seconds").upper()
+            name = variable_of(field.name)
             if name in environment:
                 try:
                     values[field.name] = _parsed(field, environment[name])
@@ -134,7 +134,7 @@ class Settings:
     def faults(self) -> list[str]:
         """Everything that is wrong with these settings, each with what would be right."""
         faults = [
-            f"{field.name} must be above 0, not {getattr(self, field.name)}"
+            f"{variable_of(field.name)} must be above 0, not {getattr(self, field.name)}"
             for field in dataclasses.fields(self)
             if field.type in ("float", "int") and getattr(self, field.name) <= 0
         ]
@@ -142,19 +142,26 @@ class Settings:
             for name in ("writer_grace_seconds", "reader_grace_seconds"):
                 if getattr(self, name) < GRACE_FLOOR_SECONDS:
                     faults.append(
-                        f"{name} must be at least 5m, not {duration_text(getattr(self, name))} (unsafe_short_graces lowers it)"
+                        f"{variable_of(name)} must be at least 5m, not {duration_text(getattr(self, name))}"
+                        f" ({variable_of('unsafe_short_graces')}=true lowers it, for tests and the demo)"
                     )
             if self.purge_hold_seconds < self.purge_hold_floor_seconds:
                 faults.append(
-                    f"purge_hold_seconds must be at least {duration_text(self.purge_hold_floor_seconds)} (handle TTL + commit time-out)"
+                    f"{variable_of('purge_hold')} must be at least {duration_text(self.purge_hold_floor_seconds)}, "
+                    f"not {duration_text(self.purge_hold_seconds)} (handle TTL + commit time-out)"
                 )
         if self.task_heartbeat_seconds * 2 > self.task_lease_seconds:
-            faults.append("task_heartbeat_seconds must be at most half of task_lease_seconds")
+            faults.append(f"{variable_of('task_heartbeat')} must be at most half of {variable_of('task_lease')}")
         if self.node_renew_seconds >= self.node_lease_seconds:
-            faults.append("node_renew_seconds must be less than node_lease_seconds")
+            faults.append(f"{variable_of('node_renew')} must be less than {variable_of('node_lease')}")
         if self.log_format not in ("console", "json"):
-            faults.append(f"log_format must be console or json, not {self.log_format!r}")
+            faults.append(f"{variable_of('log_format')} must be console or json, not {self.log_format!r}")
         return faults
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a setting: ``HEADWATER_TASK_LEASE`` of ``task_lease_seconds``."""
+    return PREFIX + name.removesuffix("_seconds").upper()
 
 
 def _parsed(field: dataclasses.Field[Any], text: str) -> Any:

@@ -94,7 +94,7 @@ def test_wrong_settings_are_refused_all_at_once(url: str) -> None:
 
     assert ended.returncode == 5
     assert "HEADWATER_COMMIT_TIMEOUT" in ended.stderr
-    assert "runs_kept" in ended.stderr
+    assert "HEADWATER_RUNS_KEPT must be above 0" in ended.stderr
 
 
 def test_help_needs_no_settings_and_no_store() -> None:
