@@ -10,7 +10,7 @@ import pytest
 from headwater import Store
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
-from headwater.errors import FencedError, RefusedError, UnavailableError
+from headwater.errors import FencedError, MissingError, RefusedError, UnavailableError
 from headwater.store import ObjectId
 from headwater.tasks import Claim, LeaseWatch, Tasks
 
@@ -39,7 +39,12 @@ def test_an_interrupt_hands_the_task_back(store: Store, task_id: ObjectId) -> No
 
 @pytest.mark.parametrize(
     ("error", "state"),
-    [(UnavailableError("later"), "WAITING"), (RefusedError("never"), "FAILED"), (ValueError("oops"), "FAILED")],
+    [
+        (UnavailableError("later"), "WAITING"),
+        (RefusedError("never"), "FAILED"),
+        (MissingError("no folder"), "FAILED"),
+        (ValueError("oops"), "FAILED"),
+    ],
 )
 def test_a_failure_is_told_to_the_task_and_to_the_caller(store: Store, task_id: ObjectId, error: Exception, state: str) -> None:
     def work(claim: Claim) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from headwater.cli.session import Session
-from headwater.errors import FencedError, HeadwaterError, RefusedError, UnreadableError
+from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError, UnreadableError
 from headwater.store import ObjectId, Store, Versioned, id_text
 from headwater.tasks import Claim, LeaseWatch, StoppedError, Task, Tasks, TaskState, Verdict
 
@@ -43,7 +43,7 @@ def run_task(session: Session, store: Store, task_id: ObjectId, work: Work) -> V
             claim.hand_back("interrupted at the command line")
             raise
         except HeadwaterError as error:
-            claim.fail(str(error), retry=not isinstance(error, RefusedError | UnreadableError))
+            claim.fail(str(error), retry=not isinstance(error, RefusedError | MissingError | UnreadableError))
             raise
         except Exception as bug:
             claim.fail(f"{type(bug).__name__}: {bug}", retry=False)
