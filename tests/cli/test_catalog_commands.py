@@ -118,8 +118,9 @@ def test_a_tag_is_created_listed_and_deleted(headwater: CommandLine, commits: li
     headwater.ok("catalog", "tag", "create", "acme", "lake", "v1")
     assert [entry["hash"] for entry in headwater.data("catalog", "tag", "list", "acme", "lake")] == [commits[1]]
 
-    headwater.ok("catalog", "tag", "delete", "acme", "lake", "v1")
-    assert headwater.ok("catalog", "tag", "list", "acme", "lake") == "no branches or tags\n"
+    told = headwater.ok("catalog", "tag", "delete", "acme", "lake", "v1")
+    assert told.endswith(f"tag v1 is deleted; it was at {commits[1]}\n")
+    assert headwater.ok("catalog", "tag", "list", "acme", "lake") == "no tags\n"
 
 
 def test_a_commit_that_is_no_hash_is_a_usage_error(headwater: CommandLine, commits: list[str]) -> None:

@@ -107,5 +107,17 @@ def test_an_import_stands_in_the_log_of_runs(headwater: CommandLine, lake: str, 
     assert "imported 2" in run["result"]
 
 
-def test_a_location_that_is_not_there_is_not_found(headwater: CommandLine, lake: str, warehouse: Path) -> None:
+def test_the_log_of_runs_tells_how_many_tables_were_quarantined(headwater: CommandLine, lake: str, warehouse: Path) -> None:
+    (broken,) = (warehouse / "sales" / "orders" / "metadata").iterdir()
+    broken.write_text("{")
+    headwater("import", "acme", lake, warehouse)
+
+    (run,) = headwater.data("gc", "log", "--kind", "import")
+    assert run["result"].endswith("quarantined 1")
+
+
+def test_a_location_that_is_not_there_is_not_found_and_not_tried_again(
+    headwater: CommandLine, lake: str, warehouse: Path
+) -> None:
     assert headwater("import", "acme", lake, warehouse / "nothing").exit_code == 3
+    assert [task["state"] for task in headwater.data("task", "list")] == ["FAILED"]

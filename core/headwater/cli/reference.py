@@ -129,4 +129,4 @@ def _commit_of(opened: Catalog, target: str) -> ObjectId:
 
 def _say_deleted(session: Session, deleted: NamedReference) -> None:
     session.show(NAMED_REFERENCE, deleted)
-    session.say(f"{deleted.kind} {deleted.name} is deleted; so it was before")
+    session.say(f"{deleted.kind} {deleted.name} is deleted" + (f"; it was at {deleted.hash}" if deleted.hash else ""))

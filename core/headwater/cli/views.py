@@ -310,7 +310,7 @@ COMMIT: View[LogEntry] = View(
 
 NAMED_REFERENCE: View[NamedReference] = View(
     "branch or tag",
-    "branches or tags",
+    "tags",  # a catalog always has a branch
     (
         Field("kind", "branch or tag", lambda r: r.kind.value, "KIND"),
         Field("name", "unique in its catalog", lambda r: r.name, "NAME"),
@@ -450,13 +450,16 @@ def _seconds(run: Run) -> float:
 
 
 def _result(run: Run) -> str:
-    """One line: the error, or the counts that are not zero."""
+    """One line: the error, or the counts that are not zero; of the quarantined tables, how many."""
     if run.error:
         return run.error
     counts = {
         name: value for name, value in run.counts.items() if isinstance(value, int) and not isinstance(value, bool) and value
     }
-    return ", ".join(f"{name} {value}" for name, value in counts.items())
+    quarantined = run.counts.get("quarantined")
+    if isinstance(quarantined, Mapping) and quarantined.get("total"):
+        counts["quarantined"] = quarantined["total"]
+    return ", ".join(f"{name} {value}" for name, value in counts.items()) or "nothing to do"
 
 
 RUN: View[Run] = View(
