@@ -40,4 +40,11 @@ def test_a_killed_childs_jvm_ends_and_the_import_is_done_by_another(
 
 
 def _jvms(process: psutil.Process) -> list[psutil.Process]:
-    return [child for child in process.children(recursive=True) if child.name() == "java"]
+    return [child for child in process.children(recursive=True) if _name(child) == "java"]
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return process.name()
+    except psutil.NoSuchProcess:
+        return ""  # the launcher of a JVM is gone once the JVM runs
