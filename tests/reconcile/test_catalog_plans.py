@@ -270,7 +270,7 @@ def test_the_deletion_of_a_catalog_waits_for_its_confirmation(make_catalog: Make
     [wait] = plan(manifest, catalog(manifest))
 
     assert isinstance(wait, Wait)
-    assert "annotate headwater.dev/confirm-purge: acme/lake to" in wait.message
+    assert "annotate headwater.dev/confirm-purge: acme/lake, and not lake, to have" in wait.message
 
 
 def test_a_protected_catalog_is_not_deleted(make_catalog: MakeCatalog) -> None:

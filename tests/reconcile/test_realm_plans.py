@@ -162,7 +162,7 @@ def test_drift_is_told_in_the_words_of_manifests(make_realm: MakeRealm) -> None:
     manifest = make_realm(drift_policy="Report")
     longer = Retention(content_age_seconds=7 * 86400)
 
-    [report] = plan(manifest, realm(manifest, purge_hold_seconds=90.0, retention=longer))
+    report, *_ = plan(manifest, realm(manifest, purge_hold_seconds=90.0, retention=longer))
 
     assert isinstance(report, Report)
     assert 'purgeHold is "90s", not null' in report.message
