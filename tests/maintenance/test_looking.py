@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from lakes import HOUR, open_on, put, rows_of
+from lakes import HOUR, make_lake, make_realm, open_on, put, rows_of
 from lakes import lake as lake_of
 
 from headwater.catalogs import CATALOGS, Catalog
@@ -13,6 +13,7 @@ from headwater.clock import FakeClock
 from headwater.errors import MissingError
 from headwater.maintenance import check_store, collect, explain
 from headwater.realms import Realm, Realms, Retention
+from headwater.settings import Settings
 from headwater.store import (
     FaultyBackend,
     ObjectId,
@@ -25,6 +26,7 @@ from headwater.store import (
     id_text,
     object_type,
 )
+from headwater.store.backends.memory import MemoryBackend
 
 WRITES = {
     "create_reference",
@@ -237,3 +239,19 @@ def test_explain_of_what_is_not_there_says_so(store: Store, old_commits: list[Ob
 
     with pytest.raises(MissingError, match="collected"):
         explain(store, "acme", old_commits[0])
+
+
+def test_a_history_that_branches_share_is_read_once(settings: Settings, clock: FakeClock) -> None:
+    backend = FaultyBackend(MemoryBackend())
+    faulty = open_on(backend, settings, clock)
+    make_realm(faulty, commits=100)
+    catalog = make_lake(faulty)
+    for version in range(30):
+        put(catalog, version)
+    for number in range(20):
+        catalog.create_branch(f"branch-{number}")
+    clock.advance(9 * HOUR)
+    backend.calls.clear()
+
+    collect(faulty, "acme")
+    assert backend.calls.count("read_objects") < 100

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from headwater.clock import FakeClock, Micros
 from headwater.errors import BeatenError, MissingError, RefusedError
-from headwater.store import Move, ObjectId, RealmStore, Reference
+from headwater.settings import Settings
+from headwater.store import Move, ObjectId, RealmStore, Reference, Store
 from headwater.store.references import MOVES_LIMIT, advanced, buried, moved, raised, recreated, with_move
 
 NEW = ObjectId(200)
@@ -182,3 +183,12 @@ def test_every_change_raises_the_version_by_one_and_loses_no_pointer(steps: list
         assert row.version == before.version + 1
 
     assert set(left) <= {move.pointer for move in row.moves}
+
+
+def test_a_remembered_tombstone_does_not_hide_a_reference_that_another_process_made_again(
+    store: Store, rows: RealmStore, tombstone: Reference, settings: Settings, clock: FakeClock
+) -> None:
+    other = Store(store.backend, url="memory://", settings=settings, clock=clock).rows(rows.realm, rows.key)
+    other.create_reference("branch")
+
+    assert rows.find_reference("branch") is not None

@@ -3,7 +3,17 @@
 Knows nothing of realms' states, catalogs or tasks; they are all changes here.
 """
 
-from headwater.commits.collection import COLLECTION_ID, Collection, Cut, Cuts, cut_time, newest_move, read_collection, read_cuts
+from headwater.commits.collection import (
+    COLLECTION_ID,
+    Collection,
+    Cut,
+    CutLines,
+    Cuts,
+    cut_time,
+    newest_move,
+    read_collection,
+    read_cuts,
+)
 from headwater.commits.committer import Committed, commit, descends, load_head
 from headwater.commits.history import changes, ensure_reference, head, log, read_commit
 from headwater.commits.moving import assign, create_at
@@ -17,6 +27,7 @@ __all__ = [
     "Commit",
     "Committed",
     "Cut",
+    "CutLines",
     "Cuts",
     "Head",
     "IndexContainer",

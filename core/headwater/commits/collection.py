@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import msgspec
 
 from headwater.clock import Micros
@@ -10,7 +13,7 @@ from headwater.commits.history import log
 from headwater.errors import ExpiredError, UnknownOutcomeError
 from headwater.store import ObjectId, RealmStore, Reference, StoredObject, Versioned, fixed_id, object_type
 
-__all__ = ["COLLECTION_ID", "Collection", "Cut", "Cuts", "cut_time", "newest_move", "read_collection", "read_cuts"]
+__all__ = ["COLLECTION_ID", "Collection", "Cut", "CutLines", "Cuts", "cut_time", "newest_move", "read_collection", "read_cuts"]
 
 COLLECTION_ID = fixed_id(2)
 """Every realm keeps its collection record under this id."""
@@ -62,13 +65,30 @@ def read_collection(rows: RealmStore) -> Versioned[Collection] | None:
     return rows.find_versioned(COLLECTION_ID, Collection)
 
 
-def read_cuts(rows: RealmStore, collection: Collection | None) -> dict[str, Cut]:
-    if collection is None or collection.cuts is None:
-        return {}
-    return rows.read(collection.cuts, Cuts).lines
+@dataclass(frozen=True, slots=True)
+class CutLines:
+    """The cuts of a collection as they are asked for.
+
+    latest        the latest of them all
+    newest        the time of the newest head that any of them began at
+    """
+
+    lines: Mapping[str, Cut]
+    latest: Micros
+    newest: Micros
 
 
-def cut_time(rows: RealmStore, row: Reference, cuts: dict[str, Cut]) -> Micros:
+def read_cuts(rows: RealmStore, collection: Collection | None) -> CutLines:
+    cuts = None if collection is None else collection.cuts
+    lines = {} if cuts is None else rows.read(cuts, Cuts).lines
+    return CutLines(
+        lines,
+        latest=max((cut.time for cut in lines.values()), default=Micros(0)),
+        newest=max((cut.newest for cut in lines.values()), default=Micros(0)),
+    )
+
+
+def cut_time(rows: RealmStore, row: Reference, cuts: CutLines) -> Micros:
     """Commits of this reference before this time are garbage.
 
     A reference that was put elsewhere since the last cut, or made since then, stands on a line that others cut: the newest of all
@@ -79,11 +99,10 @@ def cut_time(rows: RealmStore, row: Reference, cuts: dict[str, Cut]) -> Micros:
 
     A reference that was put back on its own line still has its own cut, also with new commits on top of that.
     """
-    own = cuts.get(row.name)
-    newest = max((cut.newest for cut in cuts.values()), default=Micros(0))
-    if own is not None and row.pointer is not None and _is_on_line(rows, row, row.pointer, own, newest):
+    own = cuts.lines.get(row.name)
+    if own is not None and row.pointer is not None and _is_on_line(rows, row, row.pointer, own, cuts.newest):
         return own.time
-    return max((cut.time for cut in cuts.values()), default=Micros(0))
+    return cuts.latest
 
 
 def newest_move(row: Reference) -> Micros:

@@ -16,6 +16,8 @@ from headwater.tasks import REFERENCE as TASKS
 __all__ = ["RUNS", "Listed", "Policy", "Scope", "scope_of"]
 
 RUNS = "maintenance-runs"
+REMEMBERED_BYTES = 32 * 1024 * 1024
+"""What one collection remembers of what it has read: branches share most of their history."""
 
 
 class Listed(NamedTuple):
@@ -59,12 +61,13 @@ def scope_of(store: Store, realm_id: str) -> Scope:
     raises        MissingError for no such realm; RefusedError in any state but ACTIVE and INACTIVE
     """
     if realm_id == SYSTEM_REALM:
-        return Scope(store.system.without_cache(), _policy(None, store.settings), True)
+        return Scope(store.system.without_cache(budget_bytes=REMEMBERED_BYTES), _policy(None, store.settings), True)
     realms = Realms(store)
     realm = realms.read(realm_id)
     if realm.state not in (RealmState.ACTIVE, RealmState.INACTIVE):
         raise RefusedError(f"realm {realm_id!r} is {realm.state}: only ACTIVE and INACTIVE realms are collected")
-    return Scope(realms.open_for(realm_id, realm.state).without_cache(), _policy(realm, store.settings), False)
+    rows = realms.open_for(realm_id, realm.state).without_cache(budget_bytes=REMEMBERED_BYTES)
+    return Scope(rows, _policy(realm, store.settings), False)
 
 
 def _policy(realm: Realm | None, settings: Settings) -> Policy:

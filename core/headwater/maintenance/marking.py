@@ -8,7 +8,7 @@ from uuid import UUID
 
 from headwater.catalogs import content_ids
 from headwater.clock import Micros, as_text
-from headwater.commits import Collection, Cut, Head, cut_time, newest_move, reach, read_cuts
+from headwater.commits import Collection, Cut, CutLines, Head, cut_time, newest_move, reach, read_cuts
 from headwater.errors import ExpiredError, RefusedError, UnreadableError
 from headwater.maintenance.listing import Listed, Scope
 from headwater.maintenance.retention import Line, Why, kept
@@ -57,8 +57,9 @@ class Marker:
                       RefusedError: more objects than memory allows, or a time that lies too far in the future
         """
         found: dict[Why, list[ObjectId]] = {why: [] for why in _REASONS}
+        cuts = read_cuts(self.scope.rows, self.previous)
         for listed, row in rows:
-            for line in self._lines(listed, row):
+            for line in self._lines(listed, row, cuts):
                 self._walk(line, listed, row, found)
         if self.previous is not None and self.previous.cuts is not None:
             found[Why.RECORD].append(self.previous.cuts)
@@ -72,11 +73,10 @@ class Marker:
             steps.append(self.parents[steps[-1]])
         return steps
 
-    def _lines(self, listed: Listed, row: Reference) -> list[Line]:
+    def _lines(self, listed: Listed, row: Reference, cuts: CutLines) -> list[Line]:
         """The reference's own line, if it is alive, and those that it left within the grace."""
         policy = self.scope.policy
         slack = round(self.scope.rows.settings.commit_timeout_seconds * 1_000_000)
-        cuts = read_cuts(self.scope.rows, self.previous)
         left = list(row.moves)
         if row.deleted is not None and row.pointer is not None:
             left.append(Move(row.pointer, row.deleted))
@@ -107,9 +107,9 @@ class Marker:
             for commit, why in kept(self.scope.rows, line):
                 check_time(commit.commit.time, self.now, self.scope, f"commit {id_text(commit.id)} of reference {line.name!r}")
                 found[why].append(commit.id)
-                self.origins.setdefault(commit.id, Origin(line.name, commit.id, why))
-                if listed.is_content:
-                    self.content.update(content_ids(commit))
+                if commit.id not in self.origins:
+                    self.origins[commit.id] = Origin(line.name, commit.id, why)
+                    self.content.update(content_ids(commit) if listed.is_content else ())
                 head_seq, newest = max(head_seq, commit.commit.seq), max(newest, commit.commit.time)
                 oldest = commit
         except ExpiredError as fault:

@@ -63,13 +63,15 @@ class RealmStore:
     def clock(self) -> Clock:
         return self.store.clock
 
-    def without_cache(self) -> RealmStore:
-        """The same handle, but every read asks the database, and what it reads is not remembered.
+    def without_cache(self, *, budget_bytes: int = 0) -> RealmStore:
+        """The same handle without what this process remembers: every reference, and each object once, is asked of the database.
 
         For those who judge what is really there. What it writes is remembered for the others, as by every handle.
+
+        budget_bytes  how much of what it reads this handle alone may remember
         """
-        nothing = Cache(clock=self.clock, budget_bytes=0, reference_ttl_seconds=-1)
-        return RealmStore(self.store, self.realm, self.key, self._gate, nothing)
+        own = Cache(clock=self.clock, budget_bytes=budget_bytes, reference_ttl_seconds=-1)
+        return RealmStore(self.store, self.realm, self.key, self._gate, own)
 
     def new_id(self) -> ObjectId:
         return self.store.new_id()
@@ -178,15 +180,17 @@ class RealmStore:
         if any(key.realm != self.key for key in keys):
             raise RefusedError(f"the handle on realm {self.realm!r} deletes no other realm's rows")
         for key in keys:
+            self._cache.forget(self.key, key.id)
             self.store.cache.forget(self.key, key.id)
         return self._backend.delete_objects(keys) if keys else 0
 
     # references
 
     def find_reference(self, name: str, *, fresh: bool = False) -> Reference | None:
-        """The living reference; from the cache within its time to live, unless ``fresh``."""
+        """The living reference; from the cache within its time to live, unless ``fresh``. Absence is never told from the cache."""
         row = None if fresh else self._cache.find_reference(self.key, name)
-        row = row or self.find_row(name)
+        if row is None or row.deleted is not None:
+            row = self.find_row(name)
         return None if row is None or row.deleted is not None else row
 
     def read_reference(self, name: str, *, fresh: bool = False) -> Reference:
