@@ -18,7 +18,7 @@ from headwater.settings import DAY
 from headwater.store import SYSTEM_REALM, FaultyBackend, RealmKey, RealmStore, Store, StoredObject, object_type
 
 
-@object_type("test-note")
+@object_type("test-late-note")
 class Note(StoredObject, frozen=True, kw_only=True):
     text: str = ""
 
@@ -159,9 +159,15 @@ def test_a_purge_of_the_old_realm_leaves_the_new_one_alone(
     new = make_realm_again()
     before = rows_left(store, new.key)
 
-    with pytest.raises(RefusedError, match="created again"):
-        purge(store, "acme", key=purging.key)
+    assert purge(store, "acme", key=purging.key).rows_deleted == 0
     assert rows_left(store, new.key) == before
+
+
+def test_a_purge_of_a_key_that_no_realm_had_is_refused(store: Store, purging: Realm) -> None:
+    with pytest.raises(RefusedError, match="created again"):
+        purge(store, "acme", key=purging.key + 1)
+
+    assert rows_left(store, purging.key)
 
 
 @pytest.mark.parametrize("state", [RealmState.ACTIVE, RealmState.INACTIVE])

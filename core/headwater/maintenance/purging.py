@@ -36,15 +36,17 @@ def purge(
     progress: Progress = lambda done, total, unit: None,
 ) -> Purged:
     """Delete every row of a PURGING realm, verify, and move it to PURGED. Runs again without harm, also when it is PURGED already
-    and a late writer left something.
+    and a late writer left something, or when its entry was deleted since: then there is nothing to do.
 
     key           the realm key that was to be purged: a realm of the same id that was created since is left alone
     raises        RefusedError in any state but PURGING and PURGED, or under another key · UnavailableError when late writers
                   keep adding rows · FencedError when the task was taken over
     """
     realms = Realms(store)
-    realm = _check_key(realms.read(realm_id), key)
     result = Purged(realm_id)
+    if key is not None and _is_gone(realms, realm_id, key):
+        return result
+    realm = _check_key(realms.read(realm_id), key)
     state = RealmState.PURGED if realm.state is RealmState.PURGED else RealmState.PURGING
     rows = realms.open_for(realm_id, state)  # looks at state and key before every batch
     while result.rounds < _ROUNDS:
@@ -62,6 +64,12 @@ def purge(
     raise UnavailableError(
         f"realm {realm_id!r} still gets new rows after {result.rows_deleted} were deleted: stop its writers; the purge goes on by itself"
     )
+
+
+def _is_gone(realms: Realms, realm_id: str, key: int) -> bool:
+    """Whether the realm of that key was purged and deleted, which an attempt that was killed before its end cannot tell."""
+    realm = realms.find(realm_id)
+    return (realm is None or realm.key != key) and key in realms.purged_keys()
 
 
 def _check_key(realm: Realm, key: int | None) -> Realm:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,6 +10,7 @@ import structlog
 
 from headwater.catalogs import (
     ROWS_SHOWN,
+    Catalog,
     CatalogDefinition,
     Catalogs,
     Claims,
@@ -21,12 +21,12 @@ from headwater.catalogs import (
     import_tables,
     scope_of,
 )
-from headwater.errors import FencedError, HeadwaterError, RefusedError
+from headwater.errors import FencedError, HeadwaterError, RefusedError, UnavailableError
 from headwater.maintenance.collecting import Progress, collect
 from headwater.maintenance.purging import purge
 from headwater.maintenance.runs import Run, record_run
-from headwater.realms import Realms
-from headwater.store import SYSTEM_REALM, Store, id_text
+from headwater.realms import Realms, RealmState
+from headwater.store import SYSTEM_REALM, RealmStore, Store, id_text
 from headwater.tasks import Claim, StoppedError, Task
 
 __all__ = ["COLLECT", "IMPORT", "PURGE", "Survey", "dry_import", "run_collection", "run_import", "run_purge"]
@@ -45,7 +45,8 @@ _log = structlog.get_logger()
 
 def run_collection(store: Store, claim: Claim) -> dict[str, Any]:
     """Collect the garbage of the task's realm."""
-    _require_same_realm(store, claim.task)
+    if claim.task.realm != SYSTEM_REALM:
+        _open_realm(store, claim.task)
     owner = f"task {id_text(claim.id)}, attempt {claim.attempt}"
     realm = claim.task.realm
     return _recorded(
@@ -70,17 +71,18 @@ def run_import(store: Store, claim: Claim, *, survey: Survey, engine: str) -> di
     engine        what surveys, for people to read
     """
     task = claim.task
-    _require_same_realm(store, task)
-    definition = _definition(store, task)
-    spec = _spec(definition, task)
+    rows = _open_realm(store, task)
+    catalog = _open_catalog(rows, task)
+    spec = _spec(catalog.definition, task)
 
     def progress(done: int, total: int, unit: str) -> None:
         claim.report(done, total, unit)
         claim.check()
 
     def work() -> dict[str, Any]:
-        outcomes = survey(scope_of(definition, spec), progress)
-        report = _import(store, task.realm, definition, outcomes, ImportOptions(mode=spec.mode, name=spec.name), claim)
+        outcomes = survey(scope_of(catalog.definition, spec), progress)
+        options = ImportOptions(mode=spec.mode, batch=store.settings.import_batch, name=spec.name)
+        report = import_tables(catalog, Claims(rows), outcomes, options=options, fence=claim.check, progress=claim.report)
         return {"engine": engine, **_bounded(report)}
 
     return _recorded(store, claim, work)
@@ -88,45 +90,26 @@ def run_import(store: Store, claim: Claim, *, survey: Survey, engine: str) -> di
 
 def dry_import(store: Store, realm: str, catalog: str, spec: ImportSpec) -> ImportReport:
     """What an import would do; nothing is written."""
-    definition = Catalogs(Realms(store).open(realm)).read(catalog)
-    outcomes = iceberg.survey_in_process(scope_of(definition, spec))
-    return _import(store, realm, definition, outcomes, ImportOptions(mode=spec.mode, dry_run=True, name=spec.name), None)
-
-
-def _import(
-    store: Store,
-    realm: str,
-    definition: CatalogDefinition,
-    outcomes: Iterable[iceberg.Outcome],
-    options: ImportOptions,
-    claim: Claim | None,
-) -> ImportReport:
     rows = Realms(store).open(realm)
-    options = dataclasses.replace(options, batch=store.settings.import_batch)
-    return import_tables(
-        Catalogs(rows).open(definition.name),
-        Claims(rows),
-        outcomes,
-        options=options,
-        fence=None if claim is None else claim.check,
-        progress=None if claim is None else claim.report,
-    )
+    opened = Catalogs(rows).open(catalog)
+    outcomes = iceberg.survey_in_process(scope_of(opened.definition, spec))
+    options = ImportOptions(mode=spec.mode, batch=store.settings.import_batch, dry_run=True, name=spec.name)
+    return import_tables(opened, Claims(rows), outcomes, options=options)
 
 
-def _require_same_realm(store: Store, task: Task) -> None:
-    """A task is about the realm that had this id when it was asked for, and about no later one."""
-    if task.realm == SYSTEM_REALM or task.realm_key == 0:
-        return
-    realm = Realms(store).read(task.realm)
-    if realm.key != task.realm_key:
+def _open_realm(store: Store, task: Task) -> RealmStore:
+    """A user's handle on the task's realm: the one that had this id when the task was asked for, and no later one."""
+    rows = Realms(store).open(task.realm)
+    if task.realm_key not in (0, rows.key):
         raise RefusedError(f"realm {task.realm!r} was created anew since this task was asked for: ask again")
+    return rows
 
 
-def _definition(store: Store, task: Task) -> CatalogDefinition:
-    definition = Catalogs(Realms(store).open(task.realm)).read(str(task.arguments.get("catalog")))
-    if definition.id != task.arguments.get("catalog_id"):
-        raise RefusedError(f"catalog {definition.name!r} was created anew since this import was asked for: ask again")
-    return definition
+def _open_catalog(rows: RealmStore, task: Task) -> Catalog:
+    catalog = Catalogs(rows).open(str(task.arguments.get("catalog")))
+    if catalog.definition.id != task.arguments.get("catalog_id"):
+        raise RefusedError(f"catalog {catalog.definition.name!r} was created anew since this import was asked for: ask again")
+    return catalog
 
 
 def _spec(definition: CatalogDefinition, task: Task) -> ImportSpec:
@@ -139,6 +122,11 @@ def _spec(definition: CatalogDefinition, task: Task) -> ImportSpec:
     raise RefusedError(
         f"catalog {definition.name!r} has no import {name!r} any more that reads as it did when this was asked for: ask again"
     )
+
+
+def _state(store: Store, task: Task) -> RealmState | None:
+    realm = None if task.realm == SYSTEM_REALM else Realms(store).find(task.realm)
+    return None if realm is None else realm.state
 
 
 def _bounded(report: ImportReport) -> dict[str, Any]:
@@ -175,9 +163,15 @@ def _recorded(store: Store, claim: Claim, work: Callable[[], dict[str, Any]]) ->
         except HeadwaterError as fault:  # the work itself is done, and its task tells how it ended
             _log.warning("the run was not recorded", task=id_text(claim.id), fault=str(fault))
 
+    before = _state(store, claim.task)
     try:
         outcome = work()
     except (FencedError, StoppedError):
+        raise
+    except RefusedError as refused:
+        record({}, str(refused))
+        if {before, _state(store, claim.task)} == {RealmState.ACTIVE, RealmState.INACTIVE}:
+            raise UnavailableError(f"the realm was switched meanwhile, try again: {refused}") from refused
         raise
     except HeadwaterError as error:
         record({}, str(error))

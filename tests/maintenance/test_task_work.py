@@ -1,0 +1,123 @@
+"""What a task does when the world around it has moved on: its realm is gone or sleeps, its catalog was made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from lakes import HOUR, lake, make_realm, rows_of
+
+from headwater.catalogs import CatalogDefinition, Catalogs, ImportSpec, iceberg
+from headwater.clock import FakeClock
+from headwater.errors import HeadwaterError, MissingError, UnavailableError
+from headwater.maintenance import list_runs, purge, run_collection, run_import, run_purge
+from headwater.realms import Realm, Realms, RealmState
+from headwater.store import Store
+from headwater.tasks import Claim, Tasks
+
+SPEC = ImportSpec(name="initial", locations=("s3://lake/",))
+
+
+FOUND = iceberg.Found(
+    directory="s3://lake/orders",
+    key=("orders",),
+    metadata_location="s3://lake/orders/metadata/v1.metadata.json",
+    uuid=None,
+    format_version=2,
+    snapshot_id=1,
+    schema_id=0,
+    spec_id=0,
+    sort_order_id=0,
+    log=(),
+    rule=iceberg.Rule.HIGHEST_NUMBER,
+    evidence=(),
+)
+
+
+def claim_of(store: Store, kind: str, realm: Realm, **arguments: Any) -> Claim:
+    tasks = Tasks(store)
+    claim = tasks.claim(tasks.submit(kind, realm=realm.id, realm_key=realm.key, arguments=arguments).id, "worker")
+    assert claim is not None
+    return claim
+
+
+def arguments_of(catalog: CatalogDefinition) -> dict[str, str]:
+    return {"catalog": catalog.name, "catalog_id": catalog.id, "import": SPEC.name, "digest": SPEC.digest()}
+
+
+def make_catalog(store: Store) -> CatalogDefinition:
+    return Catalogs(rows_of(store)).create("lake", base_location="s3://lake/", imports=(SPEC,))
+
+
+@pytest.fixture
+def purged(store: Store, clock: FakeClock) -> Realm:
+    realms = Realms(store)
+    inactive = realms.move(make_realm(store), RealmState.INACTIVE)
+    clock.advance(HOUR)
+    realms.move(inactive, RealmState.PURGING)
+    purge(store, "acme")
+    return realms.read("acme")
+
+
+@pytest.mark.parametrize("is_recreated", [False, True])
+def test_a_purge_that_was_killed_before_its_end_succeeds_also_when_the_entry_is_gone(
+    store: Store, purged: Realm, is_recreated: bool
+) -> None:
+    claim = claim_of(store, "purge", purged)
+    Realms(store).remove(purged)
+    if is_recreated:
+        make_realm(store)
+
+    assert run_purge(store, claim)["rowsDeleted"] == 0
+
+
+def test_a_purge_of_a_realm_that_never_was_is_refused(store: Store, purged: Realm) -> None:
+    claim = claim_of(store, "purge", purged)
+    Realms(store).remove(purged)
+    Realms(store).forget_purged_keys([purged.key])
+
+    with pytest.raises(MissingError):
+        run_purge(store, claim)
+
+
+def test_a_collection_whose_realm_falls_asleep_is_tried_again(store: Store) -> None:
+    claim = claim_of(store, "gc", make_realm(store))
+    check = claim.check
+
+    def fall_asleep() -> None:
+        check()
+        Realms(store).move(Realms(store).read("acme"), RealmState.INACTIVE)
+
+    claim.check = fall_asleep  # type: ignore[method-assign]
+    with pytest.raises(UnavailableError, match="INACTIVE"):
+        run_collection(store, claim)
+
+
+def test_an_import_whose_realm_falls_asleep_is_tried_again(store: Store, clock: FakeClock) -> None:
+    realm = make_realm(store)
+    claim = claim_of(store, "import", realm, **arguments_of(make_catalog(store)))
+
+    def survey(scope: iceberg.Scope, progress: object) -> Iterable[iceberg.Outcome]:
+        Realms(store).move(realm, RealmState.INACTIVE)
+        clock.advance(61)
+        return [FOUND]
+
+    with pytest.raises(UnavailableError, match="INACTIVE"):
+        run_import(store, claim, survey=survey, engine="test")
+
+
+def test_an_import_never_fills_a_later_catalog_of_the_name(store: Store) -> None:
+    realm = make_realm(store)
+    claim = claim_of(store, "import", realm, **arguments_of(make_catalog(store)))
+
+    def survey(scope: iceberg.Scope, progress: object) -> Iterable[iceberg.Outcome]:
+        Catalogs(rows_of(store)).delete("lake")
+        make_catalog(store)
+        return [FOUND]
+
+    with pytest.raises(HeadwaterError):
+        run_import(store, claim, survey=survey, engine="test")
+
+    assert lake(store).count() == 0
+    assert list_runs(store, kind="import")[0].error
