@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from headwater.errors import UnavailableError, UnknownOutcomeError
+from headwater.errors import FencedError, UnavailableError, UnknownOutcomeError
 from headwater.store import FaultyBackend, ObjectId, Store
 from headwater.tasks import Claim, FollowUp, LeaseWatch, Tasks, TaskState, Verdict
+from headwater.tasks.transitions import lost
 
 LOST_ON_ITS_WAY = {"before": True, "fault": UnknownOutcomeError("lost on its way")}
 ANSWER_LOST = {"before": False}
@@ -157,4 +159,32 @@ def test_a_retry_that_crashed_before_its_decision_did_not_happen(
     faults.heal()
 
     assert tasks.look(watch) == []
+    assert tasks.read(claim.id).value.state is TaskState.FAILED
+
+
+def test_an_unclear_cancel_stays_unclear_when_the_database_goes_away(
+    tasks: Tasks, waiting: ObjectId, faults: FaultyBackend
+) -> None:
+    faults.fail("update_object", before=False)
+    faults.fail("read_objects", at=3, times=100_000)
+
+    with pytest.raises(UnknownOutcomeError):
+        tasks.cancel(waiting)
+
+
+def test_an_end_that_another_gave_the_task_is_not_taken_for_ours(
+    tasks: Tasks, claim: Claim, faults: FaultyBackend, faulty: Store
+) -> None:
+    last = tasks.read(claim.id).value.max_attempts - 1
+
+    def dead_letter() -> None:
+        seen = tasks.read(claim.id)
+        beaten = replace(seen.value, failures=last)
+        faulty.system.update(seen, lost(beaten, now=faulty.clock.now(), reason="silent"))
+
+    faults.fail("update_object", **LOST_ON_ITS_WAY)
+    faults.intervene("update_object", dead_letter, at=2)
+
+    with pytest.raises(FencedError):
+        claim.finish({})
     assert tasks.read(claim.id).value.state is TaskState.FAILED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from headwater.clock import Micros
@@ -95,7 +96,7 @@ class Claim:
         self._progress = progress or self._progress
         with self._lock:
             try:
-                self._swap(lambda task: transitions.beaten(task, progress=self._progress), self._has_beaten)
+                self._swap(lambda task: transitions.beaten(task, progress=self._progress), _has_beaten)
             except FencedError:
                 return Verdict.LOST
             self._beaten_at = self._rows.clock.monotonic()
@@ -139,24 +140,22 @@ class Claim:
 
     def _end(self, change: Callable[[Task], Task]) -> None:
         with self._lock:
-            self._swap(change, self._has_ended)
+            self._swap(change, _has_ended)
             self._settle(self.id)
 
-    def _swap(self, change: Callable[[Task], Task], is_mine: Callable[[Task], bool]) -> None:
-        """Change the task while this attempt holds it. Others may only ask it to stop; then the change is made again."""
+    def _swap(self, change: Callable[[Task], Task], is_applied: Callable[[Task, Task], bool]) -> None:
+        """Change the task while this attempt holds it. Others may only ask it to stop; then the change is made again.
+
+        is_applied    (new, found): whether a task shows that it was changed into the new one
+        """
         self._require_mine(self._seen)
         while True:
+            new = change(self._seen.value)
             try:
-                self._seen = swap_task(self._rows, self._seen, change(self._seen.value), is_mine=is_mine)
+                self._seen = swap_task(self._rows, self._seen, new, is_mine=partial(is_applied, new))
                 return
             except BeatenError:
                 self._seen = self._require_mine(self._read())
-
-    def _has_beaten(self, found: Task) -> bool:
-        return self._is_held(found) and found.beat == self._seen.value.beat + 1
-
-    def _has_ended(self, found: Task) -> bool:
-        return found.lease == self._seen.value.lease and found.attempt == self.attempt and found.state is not TaskState.RUNNING
 
     def _is_held(self, found: Task) -> bool:
         return found.state is TaskState.RUNNING and found.attempt == self.attempt and found.lease == self._seen.value.lease
@@ -175,3 +174,12 @@ class Claim:
 
     def _now(self) -> Micros:
         return self._rows.clock.now()
+
+
+def _has_beaten(new: Task, found: Task) -> bool:
+    return (found.state, found.lease, found.beat) == (new.state, new.lease, new.beat)
+
+
+def _has_ended(new: Task, found: Task) -> bool:
+    """By the record of the attempt: it may have been ended by others, as lost, and another attempt may have begun since."""
+    return new.attempts[-1] in found.attempts

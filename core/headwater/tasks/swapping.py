@@ -49,17 +49,20 @@ def change_task(rows: RealmStore, task_id: ObjectId, change: Callable[[Versioned
 
     raises        MissingError; UnknownOutcomeError when the commit time-out ends first
     """
+    unclear: UnknownOutcomeError | None = None
     ends = rows.clock.monotonic() + rows.settings.commit_timeout_seconds
     while True:
-        seen = rows.read_versioned(task_id, Task)
-        new = change(seen)
-        if new == seen.value:
-            return seen
         try:
-            return rows.update(seen, new)
-        except (BeatenError, UnknownOutcomeError):
-            if rows.clock.monotonic() > ends:
+            seen = rows.read_versioned(task_id, Task)
+            new = change(seen)
+            return seen if new == seen.value else rows.update(seen, new)
+        except (BeatenError, UnknownOutcomeError, UnavailableError) as fault:
+            if isinstance(fault, UnknownOutcomeError):
+                unclear = fault
+            elif isinstance(fault, UnavailableError) and unclear is None:
                 raise
+            if rows.clock.monotonic() > ends:
+                raise unclear or fault from None
         rows.clock.sleep(rows.settings.commit_backoff_seconds)
 
 
