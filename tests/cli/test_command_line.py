@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from importlib.metadata import EntryPoint
 
 import click
@@ -141,6 +142,10 @@ def test_a_command_of_an_absent_package_says_how_to_get_it(monkeypatch: pytest.M
 
 def test_the_output_format_may_stand_behind_the_command(headwater: CommandLine, realm: str) -> None:
     assert json.loads(headwater.ok("realm", "list", "-o", "json")) == headwater.data("realm", "list")
+
+
+def test_it_may_stand_behind_a_command_of_another_package(headwater: CommandLine, tmp_path: Path) -> None:
+    assert headwater("up", tmp_path / "nothing", "--once", "-o", "json").exit_code == 3
 
 
 def test_yaml_says_the_same_as_json(headwater: CommandLine, realm: str) -> None:

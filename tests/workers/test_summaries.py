@@ -7,7 +7,7 @@ from headwater.realms import Realms, bootstrap, hash_credentials, new_credential
 from headwater.reconcile import Outcome, Wait
 from headwater.store import ObjectId, Store
 from headwater.tasks import Tasks
-from headwater_workers.summaries import summary, summary_text
+from headwater_workers.summaries import PRINTED, summary, summary_text
 
 
 def test_realms_are_shown_with_their_states_and_tables(store: Store) -> None:
@@ -71,3 +71,16 @@ def test_a_task_that_failed_is_shown_with_its_error(store: Store, tasks: Tasks, 
     text = summary_text(summary(store, [tasks.read(waiting)], [])).splitlines()
 
     assert text[text.index("  gc acme   FAILED   1 attempt, 0.0 s") + 1] == "    there is no such realm"
+
+
+def test_every_field_is_documented(store: Store, waiting: ObjectId, tasks: Tasks) -> None:
+    realms = Realms(store)
+    realms.create("acme")
+    bootstrap(realms, "acme", hash_credentials(new_credentials()))
+    Catalogs(realms.open("acme")).create("lake", base_location="s3://lake/")
+
+    data = summary(store, [tasks.read(waiting)], [])
+
+    inside = {field.name: {way.split(".")[1].removesuffix("[]") for way in field.inside} for field in PRINTED.view.fields}
+    assert {name: {key for row in rows for key in row} for name, rows in data.items()} == inside
+    assert set(data["realms"][0]["catalogs"][0]) == {"name", "tables"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -21,7 +21,7 @@ from headwater_workers.children import WorkerProcess
 from headwater_workers.converging import Convergence, remarks
 from headwater_workers.manifests import ManifestFolder
 from headwater_workers.serving import LEVELS, serve
-from headwater_workers.summaries import summary, summary_text
+from headwater_workers.summaries import PRINTED, summary, summary_text
 
 __all__ = ["up", "worker"]
 
@@ -43,6 +43,12 @@ def _seconds(ctx: click.Context, parameter: click.Parameter, value: str) -> floa
         return parse_duration(value)
     except RefusedError as wrong:
         raise click.BadParameter(str(wrong), ctx, parameter) from wrong
+
+
+def _prints_summary(function: Callable[..., int]) -> Callable[..., int]:
+    """Has the command line document what is printed, and give the command ``-o``."""
+    function.__dict__["printed"] = PRINTED
+    return function
 
 
 concurrency_option = click.option(
@@ -83,9 +89,13 @@ def worker(session: Session, concurrency: int, broker_folder: Path | None, log_l
     help="Folder for the root credentials of new realms.",
 )
 @concurrency_option
+@_prints_summary
 @click.pass_obj
 def up(session: Session, folder: Path, once: bool, wait_seconds: float, credentials: Path, concurrency: int) -> int:
-    """Take the store to what the manifests in DIR say, with a worker of its own; stay, and follow the files."""
+    """Take the store to what the manifests in DIR say, with a worker of its own; stay, and follow the files.
+
+    With --once a summary is printed at the end; exit code 8 if a task was given up. Without, what is done is told as it happens.
+    """
     settings = session.settings
     broker_of(settings)
     with _sigterm_as_ctrl_c(), session.open_store() as store:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from headwater.catalogs import Catalogs, ContentType
@@ -13,10 +14,79 @@ from headwater.store import Store, Versioned, id_text
 from headwater.tasks import Task, TaskState
 from headwater_workers.watching import duration_words, spent_seconds
 
-__all__ = ["summary", "summary_text"]
+__all__ = ["PRINTED", "summary", "summary_text"]
 
 GONE = "GONE"
 TABLES = (ContentType.ICEBERG_TABLE, ContentType.DELTA_LAKE_TABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of the summary, and what stands inside: the way to it, and its meaning."""
+
+    name: str
+    about: str
+    inside: Mapping[str, str] = field(default_factory=dict)
+    header: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    name: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What a command prints, for its documentation."""
+
+    view: Result
+    many: bool = False
+
+
+PRINTED = Printed(
+    Result(
+        "summary",
+        (
+            Field(
+                "realms",
+                "all realms, and those that went meanwhile",
+                {
+                    "[].id": "what users call the realm",
+                    "[].state": "where it stands in its life, or GONE",
+                    "[].catalogs[].name": "a catalog of a realm that is ACTIVE or INACTIVE",
+                    "[].catalogs[].tables": "how many tables are on its default branch",
+                },
+            ),
+            Field(
+                "tasks",
+                "what was done or seen meanwhile, and what waits",
+                {
+                    "[].id": "the task's id",
+                    "[].kind": "gc, purge or import",
+                    "[].realm": "the realm's id",
+                    "[].subject": "what within the realm, such as a catalog",
+                    "[].state": "as in a [task](#task)",
+                    "[].attempts": "how many there were",
+                    "[].seconds": "how long they took together",
+                    "[].due": "not done before",
+                    "[].error": "what the last attempt failed of",
+                    "[].outcome": "what came out, by kind of task",
+                },
+            ),
+            Field(
+                "waiting",
+                "what is not as the manifests say, or not done yet",
+                {
+                    "[].subject": "a manifest or a task",
+                    "[].reason": "one word for programs",
+                    "[].message": "a sentence for people",
+                    "[].until": "then it can be done; null when it is not a matter of time alone",
+                },
+            ),
+        ),
+    )
+)
 
 
 def summary(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import click
 
-from headwater.cli import views
 from headwater.cli.application import main
 from headwater.cli.failures import EXIT_CODES
-from headwater.cli.options import Printed
+from headwater.cli.views import ALL
 
 __all__ = ["command_line_page"]
 
@@ -22,6 +22,7 @@ Names, flags, exit codes and JSON field names on this page are a contract.
 Results go to standard output, everything else to standard error.
 A failure is one line on standard error that begins with `headwater:`; `--debug` adds the traceback.
 `-o json` and `-o yaml` print the fields under [Results](#results): one object for a single result, a list for many.
+There `a.b` is a field of the object `a`, and `a[].b` one of each object in the list `a`.
 `-o` may stand before or behind the name of a command that prints results.
 Ids are 16 hex digits, times RFC 3339 in UTC, durations written as in manifests (`90s`, `24h`, `1d12h`).
 What cannot be undone asks for `--confirm` with the name of what goes away.
@@ -32,12 +33,42 @@ Settings come from the environment (`HEADWATER_...`); `--store` wins over `HEADW
 """
 
 
+class Told(Protocol):
+    """A field of a result, as the page tells it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def about(self) -> str: ...
+    @property
+    def header(self) -> str: ...
+    @property
+    def inside(self) -> Mapping[str, str]: ...
+
+
+class Result(Protocol):
+    """A kind of result. Commands of other packages bring their own."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def fields(self) -> Sequence[Told]: ...
+
+
 def command_line_page() -> str:
     """The whole page."""
     root = click.Context(main, info_name="headwater")
     parts = [_INTRODUCTION, _exit_codes(), "## Global options\n\n" + _options(main, root)]
-    parts += ["## Commands\n", *_commands(main, root), "## Results\n", *map(_results, views.ALL)]
+    parts += ["## Commands\n", *_commands(main, root), "## Results\n", *map(_results, results())]
     return "\n".join(parts)
+
+
+def results() -> list[Result]:
+    """Every kind of result: those of this package, and those of commands that other packages add."""
+    root = click.Context(main, info_name="headwater")
+    commands = [main.get_command(root, name) for name in main.list_commands(root)]
+    printed = [command.callback.__dict__.get("printed") for command in commands if command is not None and command.callback]
+    return [*ALL, *(one.view for one in printed if one is not None and one.view not in ALL)]
 
 
 def _exit_codes() -> str:
@@ -65,7 +96,7 @@ def _commands(group: click.Group, ctx: click.Context) -> Iterator[str]:
 
 def _printed(command: click.Command) -> str:
     printed = getattr(command.callback, "printed", None)
-    if not isinstance(printed, Printed):
+    if printed is None:
         return ""
     link = f"[{printed.view.name}](#{printed.view.name.replace(' ', '-')})"
     return f"Prints: {link}{', a list' if printed.many else ''}."
@@ -91,8 +122,11 @@ def _default(option: click.Option) -> str:
     return f" Default: {option.default}." if option.show_default and not option.is_flag else ""
 
 
-def _results(view: views.View[object]) -> str:
-    rows = [(f"`{field.name}`", field.header.lower(), field.about) for field in view.fields]
+def _results(view: Result) -> str:
+    rows = []
+    for field in view.fields:
+        rows.append((f"`{field.name}`", field.header.lower(), field.about))
+        rows += [(f"`{field.name}{way}`", "", about) for way, about in field.inside.items()]
     return f"### {view.name}\n\n" + _table(["field", "column", "meaning"], rows)
 
 

@@ -7,7 +7,7 @@ Ids are 16 hex digits, times RFC 3339 in UTC, durations as in manifests (``24h``
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from headwater.catalogs import (
@@ -67,12 +67,14 @@ class Field(Generic[T]):
 
     value         makes plain data of it
     header        of its column in a table; empty: it is in no table
+    inside        what stands in an object or in the objects of a list: the way to it, such as ``.age`` or ``[].name``, and its meaning
     """
 
     name: str
     about: str
     value: Callable[[T], Any]
     header: str = ""
+    inside: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,14 @@ def _maintenance(maintenance: Maintenance) -> dict[str, Any]:
     return {"schedule": maintenance.schedule or None, "timeZone": maintenance.time_zone, "suspend": maintenance.suspend}
 
 
+MANAGER = {
+    ".cluster": "empty: manifests in files",
+    ".namespace": "of the resource",
+    ".name": "of the resource",
+    ".uid": "of the resource; empty: manifests in files",
+}
+
+
 def _manager(manager: Manager | CatalogManager | None) -> dict[str, Any] | None:
     if manager is None:
         return None
@@ -165,10 +175,28 @@ REALM: View[RealmRow] = View(
             "wait between INACTIVE and PURGING; null is the setting",
             lambda r: duration(r.realm.purge_hold_seconds),
         ),
-        Field("retention", "history that it keeps; null is the setting", lambda r: _retention(r.realm.retention)),
-        Field("maintenance", "when it is maintained; no schedule is weekly", lambda r: _maintenance(r.realm.maintenance)),
+        Field(
+            "retention",
+            "history that it keeps; null is the setting",
+            lambda r: _retention(r.realm.retention),
+            inside={
+                ".content.age": "of content, at least so long",
+                ".content.commits": "of content, at least so many commits",
+                ".references.commits": "of other references, so many commits",
+            },
+        ),
+        Field(
+            "maintenance",
+            "when it is maintained",
+            lambda r: _maintenance(r.realm.maintenance),
+            inside={
+                ".schedule": "a cron expression; null is weekly, spread by realm",
+                ".timeZone": "that the schedule is meant in",
+                ".suspend": "nothing is done by itself",
+            },
+        ),
         Field("properties", "free names and values", lambda r: dict(r.realm.properties)),
-        Field("manager", "the resource that looks after it", lambda r: _manager(r.realm.manager)),
+        Field("manager", "the resource that looks after it; null: nobody", lambda r: _manager(r.realm.manager), inside=MANAGER),
     ),
 )
 
@@ -230,13 +258,31 @@ CATALOG: View[CatalogRow] = View(
         Field("baseLocation", "where its tables are kept", lambda c: c.definition.base_location, "BASE LOCATION"),
         Field("allowedLocations", "other places that tables may lie in", lambda c: list(c.definition.allowed_locations)),
         Field("defaultBranch", "the branch that is meant where none is named", lambda c: c.definition.default_branch, "BRANCH"),
-        Field("imports", "tables that lie somewhere already", lambda c: _imports(c.definition)),
+        Field(
+            "imports",
+            "tables that lie somewhere already",
+            lambda c: _imports(c.definition),
+            inside={
+                "[].name": "unique in its catalog",
+                "[].locations": "where tables are looked for",
+                "[].mode": "once or sync",
+                "[].schedule": "a cron expression; null: daily, if its mode is sync",
+                "[].include": "patterns of the keys that are wanted; empty: all",
+                "[].exclude": "patterns of the keys that are not",
+                "[].done": "it has been carried out as it stands here",
+            },
+        ),
         Field("properties", "free names and values", lambda c: dict(c.definition.properties)),
         Field("created", "when it was created", lambda c: time(c.definition.created), "CREATED"),
         Field("updated", "when its definition was last changed", lambda c: time(c.definition.updated)),
         Field("deletionPolicy", "Retain or Purge, when its resource is deleted", lambda c: c.definition.deletion_policy),
         Field("deletionProtection", "it cannot be deleted", lambda c: c.definition.deletion_protection),
-        Field("manager", "the resource that looks after it", lambda c: _manager(c.definition.manager)),
+        Field(
+            "manager",
+            "the resource that looks after it; null: nobody",
+            lambda c: _manager(c.definition.manager),
+            inside=MANAGER,
+        ),
     ),
 )
 
@@ -304,7 +350,17 @@ COMMIT: View[LogEntry] = View(
         Field("changes", "how many keys it changed", lambda c: len(c.operations), "CHANGES"),
         Field("message", "why", lambda c: c.message, "MESSAGE"),
         Field("properties", "free names and values", lambda c: dict(c.properties)),
-        Field("operations", "what it did to each key", lambda c: [_operation(operation) for operation in c.operations]),
+        Field(
+            "operations",
+            "what it did to each key",
+            lambda c: [_operation(operation) for operation in c.operations],
+            inside={
+                "[].action": "PUT or DELETE",
+                "[].key": "as in a [content](#content)",
+                "[].type": "as in a [content](#content); null where it was removed",
+                "[].contentId": "null where it was removed",
+            },
+        ),
     ),
 )
 
@@ -359,20 +415,45 @@ TASK: View[Versioned[Task]] = View(
         Field("failures", "attempts that failed or were lost", lambda t: t.value.failures, "FAILURES"),
         Field("maxAttempts", "failures until it is FAILED", lambda t: t.value.max_attempts),
         Field("owner", "who does it now", lambda t: t.value.owner),
-        Field("progress", "done of total (null: not known yet), in a unit", lambda t: _progress(t.value.progress)),
+        Field(
+            "progress",
+            "how far it is; null: nothing told yet",
+            lambda t: _progress(t.value.progress),
+            inside={".done": "so many", ".total": "of so many; null: not known yet", ".unit": "of these"},
+        ),
         Field("created", "when it was submitted", lambda t: time(t.value.created), "CREATED"),
         Field("due", "not done before", lambda t: time(t.value.due), "DUE"),
         Field("finished", "when it ended", lambda t: time(t.value.finished), "FINISHED"),
         Field("error", "what the last attempt failed of", lambda t: t.value.error or None),
         Field("outcome", "what came out, by kind of task", lambda t: t.value.outcome),
-        Field("followUp", "the task that is submitted when this one has succeeded", lambda t: _follow_up(t.value.follow_up)),
-        Field("attempts", "the last attempts, oldest first", lambda t: [_attempt(attempt) for attempt in t.value.attempts]),
+        Field(
+            "followUp",
+            "the task that is submitted when this one has succeeded",
+            lambda t: _follow_up(t.value.follow_up),
+            inside={".kind": "its kind", ".realm": "its realm", ".subject": "its subject"},
+        ),
+        Field(
+            "attempts",
+            "the last attempts, oldest first",
+            lambda t: [_attempt(attempt) for attempt in t.value.attempts],
+            inside={
+                "[].number": "1 for the first",
+                "[].owner": "who made it",
+                "[].started": "when it began",
+                "[].ended": "when it ended; null: it goes on",
+                "[].outcome": "RUNNING, SUCCEEDED, FAILED, LOST, HANDED_BACK or CANCELLED",
+                "[].error": "what it failed of",
+            },
+        ),
     ),
 )
 
 
 def _wait(wait: Wait) -> dict[str, Any]:
     return {"reason": wait.reason, "message": wait.message, "until": time_after(wait.until)}
+
+
+NOTICE = {"[].reason": "one word for programs", "[].message": "a sentence for people"}
 
 
 def _notice(notice: Refuse | Report) -> dict[str, Any]:
@@ -387,11 +468,14 @@ APPLIED: View[Outcome] = View(
         Field("done", "a sentence for each step that was taken", lambda o: list(o.done)),
         Field(
             "waits",
-            "what cannot be done yet; until is null when it is not a matter of time alone",
+            "what cannot be done yet",
             lambda o: list(map(_wait, o.waits)),
+            inside=NOTICE | {"[].until": "then it can be done; null when it is not a matter of time alone"},
         ),
-        Field("refused", "what will not be done as asked", lambda o: list(map(_notice, o.refused))),
-        Field("reports", "what a person should know, and is left as it is", lambda o: list(map(_notice, o.reports))),
+        Field("refused", "what will not be done as asked", lambda o: list(map(_notice, o.refused)), inside=NOTICE),
+        Field(
+            "reports", "what a person should know, and is left as it is", lambda o: list(map(_notice, o.reports)), inside=NOTICE
+        ),
         Field("error", "why it could not be finished", lambda o: None if o.error is None else str(o.error)),
     ),
 )
@@ -438,8 +522,15 @@ IMPORT: View[Mapping[str, Any]] = View(
         Field("commits", "hashes, oldest first", lambda outcome: list(outcome.get("commits", ()))),
         Field(
             "quarantined",
-            "total, codes (how many for which reason), shown (the first tables with their reason)",
+            "tables that were left out, because something about them is wrong",
             _of("quarantined"),
+            inside={
+                ".total": "how many",
+                ".codes": "how many for which reason",
+                ".shown[].table": "the first of them: key",
+                ".shown[].code": "one word for the reason",
+                ".shown[].message": "the reason, and what to do",
+            },
         ),
     ),
 )
