@@ -86,6 +86,15 @@ def test_a_quarantined_table_is_a_finding_with_code_8(headwater: CommandLine, la
     assert json.loads(result.stdout)["imported"] == 1
 
 
+def test_a_place_without_tables_is_told(headwater: CommandLine, lake: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+
+    result = headwater("import", "acme", lake, tmp_path / "empty")
+
+    assert result.exit_code == 0
+    assert "no Iceberg table was found below file:///" in result.stderr
+
+
 def test_patterns_choose_the_tables(headwater: CommandLine, lake: str, warehouse: Path) -> None:
     assert headwater.data("import", "acme", lake, warehouse, "--exclude", "sales.items")["imported"] == 1
 

@@ -84,6 +84,11 @@ def import_(
                 return
             outcome = run_task(session, store, submitted.id, lambda claim: _do(store, claim)).value.outcome or {}
     session.show(IMPORT, outcome)
+    if not outcome["surveyed"]:
+        session.warn(
+            f"no Iceberg table was found below {', '.join(spec.locations)}"
+            + (" by these patterns" if include or exclude else "")
+        )
     ctx.exit(FINDINGS if outcome["quarantined"]["total"] else 0)
 
 
