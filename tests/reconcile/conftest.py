@@ -68,6 +68,6 @@ def apply(store: Store, sink: FileCredentials, manager: Manager) -> Apply:
     """Reconcile some manifests once."""
 
     def run(*manifests: RealmManifest | CatalogManifest, **options: Any) -> list[Outcome]:
-        return reconcile(store, manifests, **({"credentials": sink, "manager": manager} | options))
+        return reconcile(options.pop("store", store), manifests, **({"credentials": sink, "manager": manager} | options))
 
     return run

@@ -165,7 +165,7 @@ def test_drift_is_told_in_the_words_of_manifests(make_realm: MakeRealm) -> None:
     report, *_ = plan(manifest, realm(manifest, purge_hold_seconds=90.0, retention=longer))
 
     assert isinstance(report, Report)
-    assert 'purgeHold is "90s", not null' in report.message
+    assert 'purgeHold is "1m30s", not null' in report.message
     assert '"contentAge":"7d"' in report.message
 
 
