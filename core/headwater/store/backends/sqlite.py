@@ -44,7 +44,11 @@ class SqliteBackend:
         self._begin()
         if not path.parent.is_dir():
             raise RefusedError(f"the folder of {path} does not exist: create it, or name another file in the store's URL")
-        self._set_up()
+        try:
+            self._set_up()
+        except BaseException:
+            self.close()
+            raise
 
     def _begin(self) -> None:
         self._local = threading.local()
