@@ -115,23 +115,26 @@ class Catalogs:
 
         return self._commit(change, f"update catalog {seen.name}")
 
-    def delete(self, name: str) -> CatalogDefinition:
+    def delete(self, name: str, *, seen: CatalogDefinition | None = None) -> CatalogDefinition:
         """Take a catalog from the list and leave tombstones of its branches and tags; the collector removes the rest.
 
         Run again after an interruption it goes on where it was; ``finish_deletions`` does the same for all.
 
-        raises        RefusedError while it is protected; MissingError when there is none
+        seen          what the caller has decided about; None: whatever has the name
+        raises        RefusedError while it is protected; MissingError when there is none; BeatenError when it is not as seen
         """
 
         def change(tx: Transaction) -> CatalogDefinition:
-            seen = definition_in(tx.rows, tx.index(BY_NAME), name)
-            if seen is None:
+            if seen is not None:
+                self._check_seen(tx, seen)
+            there = definition_in(tx.rows, tx.index(BY_NAME), name)
+            if there is None:
                 return self._deleted(tx, name)
-            if seen.deletion_protection:
+            if there.deletion_protection:
                 raise RefusedError(
                     f"catalog {name!r} of realm {self._rows.realm!r} is protected: clear its deletion protection first"
                 )
-            deleted = msgspec.structs.replace(seen, state=CatalogState.DELETED, updated=tx.time)
+            deleted = msgspec.structs.replace(there, state=CatalogState.DELETED, updated=tx.time)
             _store(tx, deleted)
             return deleted
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from headwater.catalogs import CatalogDefinition, Catalogs
 from headwater.clock import as_text
-from headwater.errors import ConflictError, RefusedError
+from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError
 from headwater.maintenance import PURGE
 from headwater.realms import (
     Credentials,
@@ -41,8 +43,8 @@ from headwater.reconcile.credentials import CredentialsSink
 from headwater.reconcile.observed import ObservedCatalog, ObservedRealm
 from headwater.reconcile.realm_planning import APPLIED, manager_text
 from headwater.reconcile.wording import names_in_manifest
-from headwater.store import RealmId, Store, id_text
-from headwater.tasks import Tasks
+from headwater.store import ObjectId, RealmId, Store, id_text
+from headwater.tasks import Task, Tasks
 
 __all__ = ["CatalogActor", "RealmActor"]
 
@@ -165,7 +167,7 @@ class CatalogActor:
                 self._seen = self._catalogs.update(self._catalog, imported=imported)
                 return f"noted that import {name} of catalog {self._name} is done"
             case DeleteCatalog():
-                self._catalogs.delete(self._name)
+                self._catalogs.delete(self._name, seen=self._catalog)
                 return f"deleted catalog {self._name} of realm {self._realm.id}"
         return _act_on_task(self._store, self._realm, action)
 
@@ -185,9 +187,17 @@ def _act_on_task(store: Store, realm: Realm, action: Effect) -> str | None:
             when = f"due {as_text(due)}" if due > store.clock.now() else "due now"
             return f"asked for {what} of realm {realm.id}, {when} (task {id_text(submitted.id)})" if submitted.created else None
         case RunTaskNow(task, kind):
-            tasks.run_now(task)
+            _steer(tasks.run_now, task)
             return f"let {kind} of realm {realm.id} run now (task {id_text(task)})"
         case CancelTask(task, kind, subject):
-            tasks.cancel(task)
+            _steer(tasks.cancel, task)
             return f"cancelled {f'{kind} {subject}'.strip()} of realm {realm.id} (task {id_text(task)})"
     raise TypeError(f"{type(action).__name__} cannot be done here")
+
+
+def _steer(step: Callable[[ObjectId], Task], task: ObjectId) -> None:
+    """A task that was active when it was looked at may have ended since: what to do then is found out by looking again."""
+    try:
+        step(task)
+    except (RefusedError, MissingError) as ended:
+        raise BeatenError(str(ended)) from ended
