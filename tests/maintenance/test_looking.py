@@ -40,7 +40,7 @@ WRITES = {
 }
 
 
-@object_type("test-note")
+@object_type("test-kept-note")
 class Note(StoredObject, frozen=True, kw_only=True):
     text: str = ""
 

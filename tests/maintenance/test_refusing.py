@@ -27,7 +27,7 @@ from headwater.store import (
 from headwater.store.backends.memory import MemoryBackend
 
 
-@object_type("test-note")
+@object_type("test-kept-note")
 class Note(StoredObject, frozen=True, kw_only=True):
     text: str = ""
 
