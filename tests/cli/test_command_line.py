@@ -6,8 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import click
 import pytest
