@@ -8,7 +8,8 @@ from textwrap import dedent, indent
 
 import pytest
 
-from headwater.reconcile import Fault, ManifestError, load_manifests
+from headwater.reconcile import ManifestError, load_manifests
+from headwater.reconcile.reading import Fault
 
 Faults = Callable[[str], list[str]]
 

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headwater.errors import RefusedError
-from headwater.reconcile import ManifestError, ResourceName, load_manifests
+from headwater.reconcile import ManifestError, load_manifests
+from headwater.reconcile.manifests import ResourceName
 from headwater.store import RealmId
 
 Faults = Callable[[str], list[str]]

@@ -11,15 +11,8 @@ import pytest
 from headwater.catalogs import ImportSpec
 from headwater.errors import MissingError
 from headwater.realms import Maintenance, Retention
-from headwater.reconcile import (
-    CatalogManifest,
-    CatalogSpec,
-    ManifestError,
-    RealmManifest,
-    RealmSpec,
-    ResourceName,
-    load_manifests,
-)
+from headwater.reconcile import CatalogManifest, ManifestError, RealmManifest, load_manifests
+from headwater.reconcile.manifests import CatalogSpec, RealmSpec, ResourceName
 from headwater.settings import Settings
 from headwater.store import RealmId
 

@@ -11,16 +11,8 @@ import pytest
 from headwater import Store
 from headwater.catalogs import ImportSpec
 from headwater.realms import Manager
-from headwater.reconcile import (
-    CatalogManifest,
-    CatalogSpec,
-    FileCredentials,
-    Metadata,
-    Outcome,
-    RealmManifest,
-    RealmSpec,
-    reconcile,
-)
+from headwater.reconcile import CatalogManifest, FileCredentials, Outcome, RealmManifest, reconcile
+from headwater.reconcile.manifests import CatalogSpec, Metadata, RealmSpec
 from headwater.store import RealmId
 
 MakeRealm = Callable[..., RealmManifest]

@@ -10,27 +10,20 @@ import pytest
 from headwater.catalogs import CatalogChanges, CatalogDefinition, CatalogManager, ImportSpec
 from headwater.clock import Micros
 from headwater.realms import Maintenance, Manager, Realm, RealmState
-from headwater.reconcile import (
-    CONFIRM_PURGE,
-    DELETE,
+from headwater.reconcile import CatalogManifest, Refuse, Wait, next_time, plan_catalog
+from headwater.reconcile.actions import (
     Action,
     CancelTask,
-    CatalogManifest,
     CompleteCatalog,
     CreateCatalog,
     DeleteCatalog,
-    ObservedCatalog,
     RecordImported,
-    Refuse,
-    SeenTask,
     SubmitTask,
-    TaskHistory,
     UpdateCatalog,
-    Wait,
-    import_arguments,
-    next_time,
-    plan_catalog,
 )
+from headwater.reconcile.catalog_planning import import_arguments
+from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE
+from headwater.reconcile.observed import ObservedCatalog, SeenTask, TaskHistory
 from headwater.store import ObjectId, RealmId, RealmKey
 from headwater.tasks import TaskState
 

@@ -11,12 +11,8 @@ import pytest
 
 from headwater.clock import Micros
 from headwater.realms import Maintenance, Manager, Realm, RealmFields, RealmState, Retention
-from headwater.reconcile import (
-    ADOPT,
-    APPLIED,
-    CONFIRM_PURGE,
-    DELETE,
-    RUN_NOW,
+from headwater.reconcile import RealmManifest, Refuse, Report, Wait, next_time, plan_realm, weekly_schedule
+from headwater.reconcile.actions import (
     Action,
     AdoptRealm,
     Bootstrap,
@@ -24,23 +20,15 @@ from headwater.reconcile import (
     CreateRealm,
     DetachRealm,
     MoveRealm,
-    ObservedRealm,
-    RealmManifest,
     RecordActed,
-    Refuse,
     RemoveRealm,
-    Report,
     RunTaskNow,
-    SeenTask,
     SubmitTask,
-    TaskHistory,
     UpdateRealm,
-    Wait,
-    adopt_record,
-    next_time,
-    plan_realm,
-    weekly_schedule,
 )
+from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RUN_NOW
+from headwater.reconcile.observed import ObservedRealm, SeenTask, TaskHistory
+from headwater.reconcile.realm_planning import APPLIED, adopt_record
 from headwater.store import ObjectId, RealmId, RealmKey, id_text
 from headwater.tasks import TaskState
 

@@ -12,16 +12,8 @@ from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalogs, ImportSpec
 from headwater.clock import FakeClock
 from headwater.realms import Credentials, Manager, Realms, RealmState, find_root, verify
-from headwater.reconcile import (
-    CONFIRM_PURGE,
-    DELETE,
-    RUN_NOW,
-    CatalogManifest,
-    FileCredentials,
-    Manifest,
-    RealmManifest,
-    reconcile,
-)
+from headwater.reconcile import CatalogManifest, FileCredentials, Manifest, RealmManifest, reconcile
+from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE, RUN_NOW
 from headwater.store import Backend, FaultyBackend
 from headwater.tasks import LeaseWatch, Tasks, TaskState
 

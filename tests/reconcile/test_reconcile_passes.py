@@ -8,18 +8,8 @@ from headwater import Store
 from headwater.catalogs import Catalogs, ImportSpec
 from headwater.clock import FakeClock
 from headwater.realms import Manager, Realms, RealmState
-from headwater.reconcile import (
-    ADOPT,
-    CONFIRM_PURGE,
-    DELETE,
-    RUN_NOW,
-    CatalogManifest,
-    FileCredentials,
-    Outcome,
-    RealmManifest,
-    known_realms,
-    reconcile,
-)
+from headwater.reconcile import CatalogManifest, FileCredentials, Outcome, RealmManifest, known_realms, reconcile
+from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RUN_NOW
 from headwater.store import RealmId
 from headwater.tasks import LeaseWatch, Tasks, TaskState
 

@@ -11,7 +11,8 @@ from headwater.catalogs import CatalogDefinition, Catalogs
 from headwater.clock import FakeClock
 from headwater.errors import BeatenError
 from headwater.realms import Realms, RealmState
-from headwater.reconcile import CONFIRM_PURGE, DELETE, RUN_NOW, CatalogManifest, FileCredentials, Outcome, RealmManifest
+from headwater.reconcile import CatalogManifest, FileCredentials, Outcome, RealmManifest
+from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE, RUN_NOW
 from headwater.settings import Settings
 from headwater.store import FaultyBackend
 from headwater.tasks import LeaseWatch, Tasks, TaskState

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from headwater.clock import Micros, as_text
 from headwater.errors import RefusedError
-from headwater.reconcile import checked_cron, checked_zone, daily_schedule, due, next_time, weekly_schedule
+from headwater.reconcile import next_time, weekly_schedule
+from headwater.reconcile.schedule import checked_cron, checked_zone, daily_schedule, due
 
 CRONS = ("0 3 * * 0", "30 2 * * *", "*/15 * * * *", "0 * * * *", "15 2 * * *", "0 0 1 * *")
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe")

@@ -146,10 +146,6 @@ class ContentValue:
         known = ContentType(number) if number in _KNOWN else number
         return cls(known, UUID(bytes=data[1:17]), data[17:], value.object_id)
 
-    def has_content_of(self, other: ContentValue) -> bool:
-        """The same content: type, content id and digest; where the copies are stored does not count."""
-        return (self.type, self.content_id, self.digest) == (other.type, other.content_id, other.digest)
-
 
 _KNOWN = frozenset(ContentType)
 

@@ -6,41 +6,22 @@ Also the work that tasks ask for, whoever claims them. Knows nothing of Celery, 
 from headwater.maintenance.checking import Finding, check_store
 from headwater.maintenance.collecting import Collected, Fence, Progress, collect
 from headwater.maintenance.explaining import Explanation, explain
-from headwater.maintenance.listing import RUNS, Listed, Policy, Scope, scope_of
-from headwater.maintenance.marking import Marker
 from headwater.maintenance.purging import Purged, purge
-from headwater.maintenance.retention import Line, Why
 from headwater.maintenance.runs import Run, list_runs, record_run
-from headwater.maintenance.work import (
-    COLLECT,
-    IMPORT,
-    PURGE,
-    Survey,
-    dry_import,
-    run_collection,
-    run_import,
-    run_purge,
-)
+from headwater.maintenance.work import COLLECT, IMPORT, PURGE, Survey, dry_import, run_collection, run_import, run_purge
 
 __all__ = [
     "COLLECT",
     "IMPORT",
     "PURGE",
-    "RUNS",
     "Collected",
     "Explanation",
     "Fence",
     "Finding",
-    "Line",
-    "Listed",
-    "Marker",
-    "Policy",
     "Progress",
     "Purged",
     "Run",
-    "Scope",
     "Survey",
-    "Why",
     "check_store",
     "collect",
     "dry_import",
@@ -51,5 +32,4 @@ __all__ = [
     "run_collection",
     "run_import",
     "run_purge",
-    "scope_of",
 ]

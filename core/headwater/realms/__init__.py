@@ -18,31 +18,26 @@ from headwater.realms.definitions import (
     checked_realm_id,
     hold_until,
 )
-from headwater.realms.entities import Container, Grant, Principal, PrincipalRole
+from headwater.realms.entities import Principal
 from headwater.realms.realms import REALM_REFERENCES, REALMS, Realms
-from headwater.realms.states import LEGAL_MOVES, RealmState, check_move
+from headwater.realms.states import RealmState
 
 __all__ = [
-    "LEGAL_MOVES",
     "REALMS",
     "REALM_REFERENCES",
-    "Container",
     "Credentials",
     "CredentialsHash",
     "DeletionPolicy",
     "DriftPolicy",
-    "Grant",
     "Maintenance",
     "Manager",
     "Principal",
-    "PrincipalRole",
     "Realm",
     "RealmFields",
     "RealmState",
     "Realms",
     "Retention",
     "bootstrap",
-    "check_move",
     "checked_realm_id",
     "find_root",
     "hash_credentials",

@@ -4,112 +4,29 @@ This room knows neither Kubernetes nor the command line, runs no task, and keeps
 remember stands in the definitions of realms and catalogs.
 """
 
-from headwater.reconcile.acting import CatalogActor, RealmActor
-from headwater.reconcile.actions import (
-    Action,
-    AdoptRealm,
-    Bootstrap,
-    CancelTask,
-    CompleteCatalog,
-    CreateCatalog,
-    CreateRealm,
-    DeleteCatalog,
-    DetachRealm,
-    Effect,
-    MoveRealm,
-    Notice,
-    RecordActed,
-    RecordImported,
-    Refuse,
-    RemoveRealm,
-    Report,
-    RunTaskNow,
-    SubmitTask,
-    UpdateCatalog,
-    UpdateRealm,
-    Wait,
-)
-from headwater.reconcile.catalog_planning import import_arguments, import_subject, plan_catalog
-from headwater.reconcile.credentials import CredentialsSink, FileCredentials
+from headwater.reconcile.actions import Notice, Refuse, Report, Wait
+from headwater.reconcile.catalog_planning import plan_catalog
+from headwater.reconcile.credentials import FileCredentials
 from headwater.reconcile.loading import KnownRealms, load_manifests
-from headwater.reconcile.manifests import (
-    ADOPT,
-    API_VERSION,
-    CONFIRM_PURGE,
-    DELETE,
-    RUN_NOW,
-    CatalogManifest,
-    CatalogSpec,
-    Manifest,
-    Metadata,
-    RealmManifest,
-    RealmSpec,
-    ResourceName,
-)
-from headwater.reconcile.observed import ObservedCatalog, ObservedRealm, SeenTask, TaskHistory
-from headwater.reconcile.observing import Observer, known_realms
-from headwater.reconcile.reading import Fault, ManifestError
-from headwater.reconcile.realm_planning import APPLIED, adopt_record, plan_realm
-from headwater.reconcile.reconciling import Outcome, Tell, reconcile
-from headwater.reconcile.schedule import checked_cron, checked_zone, daily_schedule, due, next_time, weekly_schedule
+from headwater.reconcile.manifests import CatalogManifest, Manifest, RealmManifest
+from headwater.reconcile.observing import known_realms
+from headwater.reconcile.reading import ManifestError
+from headwater.reconcile.realm_planning import plan_realm
+from headwater.reconcile.reconciling import Outcome, reconcile
+from headwater.reconcile.schedule import next_time, weekly_schedule
 
 __all__ = [
-    "ADOPT",
-    "API_VERSION",
-    "APPLIED",
-    "CONFIRM_PURGE",
-    "DELETE",
-    "RUN_NOW",
-    "Action",
-    "AdoptRealm",
-    "Bootstrap",
-    "CancelTask",
-    "CatalogActor",
     "CatalogManifest",
-    "CatalogSpec",
-    "CompleteCatalog",
-    "CreateCatalog",
-    "CreateRealm",
-    "CredentialsSink",
-    "DeleteCatalog",
-    "DetachRealm",
-    "Effect",
-    "Fault",
     "FileCredentials",
     "KnownRealms",
     "Manifest",
     "ManifestError",
-    "Metadata",
-    "MoveRealm",
     "Notice",
-    "ObservedCatalog",
-    "ObservedRealm",
-    "Observer",
     "Outcome",
-    "RealmActor",
     "RealmManifest",
-    "RealmSpec",
-    "RecordActed",
-    "RecordImported",
     "Refuse",
-    "RemoveRealm",
     "Report",
-    "ResourceName",
-    "RunTaskNow",
-    "SeenTask",
-    "SubmitTask",
-    "TaskHistory",
-    "Tell",
-    "UpdateCatalog",
-    "UpdateRealm",
     "Wait",
-    "adopt_record",
-    "checked_cron",
-    "checked_zone",
-    "daily_schedule",
-    "due",
-    "import_arguments",
-    "import_subject",
     "known_realms",
     "load_manifests",
     "next_time",
