@@ -152,6 +152,28 @@ def test_one_fault_hides_no_other(store: Store, realm_rows: RealmStore, lake: Ca
     assert sorted(name.rpartition("/")[2] for name in unreadable) == ["dev", "main"]
 
 
+def test_a_lost_reference_of_a_realm_is_found(store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:
+    lose_reference(store, realm_rows, "claims")
+
+    [finding] = check_store(store)
+    assert (finding.code, finding.subject) == ("REFERENCE_MISSING", "claims")
+
+
+def test_rows_without_a_list_of_realms_are_not_called_leftovers(store: Store, old_commits: list[ObjectId]) -> None:
+    lose_reference(store, store.system, "realms")
+
+    [finding] = check_store(store)
+    assert finding.code == "ROWS_OF_NO_REALM"
+    assert "restore the reference 'realms'" in finding.repair
+
+
+def lose_reference(store: Store, rows: RealmStore, reference: str) -> None:
+    """What a damaged database does."""
+    row = rows.find_row(reference)
+    assert row is not None
+    store.backend.remove_reference(row)
+
+
 def test_fsck_of_a_realm_that_is_not_there_says_so(store: Store) -> None:
     with pytest.raises(MissingError):
         check_store(store, realm="acme")
@@ -178,7 +200,7 @@ def test_explain_leads_from_the_head_to_the_object(store: Store, lake: Catalog, 
     found = explain(store, "acme", table_of(lake))
 
     assert (found.is_kept, found.type) == (True, "iceberg-table")
-    assert "heads/main" in found.sentence
+    assert "branch main of catalog lake" in found.sentence
     assert [step.partition(" ")[0] for step in found.chain] == ["commit", "iceberg-table"]
     assert found.chain[0] == f"commit {id_text(old_commits[2])}"
 

@@ -43,7 +43,7 @@ def claim_of(store: Store, kind: str, realm: Realm, **arguments: Any) -> Claim:
 
 
 def arguments_of(catalog: CatalogDefinition) -> dict[str, str]:
-    return {"catalog": catalog.name, "catalog_id": catalog.id, "import": SPEC.name, "digest": SPEC.digest()}
+    return {"catalog": catalog.name, "catalogId": catalog.id, "import": SPEC.name, "digest": SPEC.digest()}
 
 
 def make_catalog(store: Store) -> CatalogDefinition:

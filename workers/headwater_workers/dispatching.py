@@ -103,7 +103,9 @@ class DispatcherThread:
         self._stopped.set()
 
     def join(self, timeout_seconds: float) -> None:
-        self._thread.join(timeout_seconds)
+        """Wait for its end; at once where it was never started, because the broker could not be reached."""
+        if self._thread.ident is not None:
+            self._thread.join(timeout_seconds)
 
     def _run(self) -> None:
         while not self._stopped.wait(self._wait_seconds):

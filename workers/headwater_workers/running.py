@@ -56,7 +56,9 @@ def run_task(
     task = claim.task
     bound = {"task": id_text(task_id), "kind": kind, "realm": task.realm, "attempt": claim.attempt}
     if task.subject:
-        bound["catalog" if kind == "import" else "subject"] = task.subject
+        bound["subject"] = task.subject
+    if "catalog" in task.arguments:
+        bound["catalog"] = task.arguments["catalog"]
     with structlog.contextvars.bound_contextvars(**bound), _heartbeats(store, claim, is_stopping):
         log.info("task started")
         _attempt(store, claim, kinds[kind])

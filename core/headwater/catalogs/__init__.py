@@ -8,7 +8,14 @@ from headwater.catalogs.branches import NamedReference
 from headwater.catalogs.catalog import Catalog
 from headwater.catalogs.catalogs import Catalogs
 from headwater.catalogs.claims import CLAIMS, Claim, ClaimConflict, Claims, Owner, normalise_location
-from headwater.catalogs.collecting import ListedReference, content_ids, reference_names, release_claims, release_name
+from headwater.catalogs.collecting import (
+    ListedReference,
+    content_ids,
+    reference_names,
+    reference_text,
+    release_claims,
+    release_name,
+)
 from headwater.catalogs.contents import (
     Content,
     ContentType,
@@ -91,6 +98,7 @@ __all__ = [
     "normalise_location",
     "plan_commit",
     "reference_names",
+    "reference_text",
     "release_claims",
     "release_name",
     "scope_of",

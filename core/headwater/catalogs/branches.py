@@ -242,8 +242,7 @@ class Branches:
         if expected is not None and row.pointer != expected:
             found = "no commit" if row.pointer is None else id_text(row.pointer)
             raise ConflictError(
-                f"{kind} {name!r} of catalog {self._catalog.name!r} is at {found}, expected {id_text(expected)}",
-                details=(row.name,),
+                f"{kind} {name!r} of catalog {self._catalog.name!r} is at {found}, expected {id_text(expected)}: look again"
             )
 
     def _find_row(self, kind: NameKind, name: str) -> Reference | None:

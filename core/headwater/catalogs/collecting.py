@@ -33,7 +33,7 @@ from headwater.errors import MissingError
 from headwater.index import Value
 from headwater.store import RealmStore
 
-__all__ = ["ListedReference", "content_ids", "reference_names", "release_claims", "release_name"]
+__all__ = ["ListedReference", "content_ids", "reference_names", "reference_text", "release_claims", "release_name"]
 
 _ALL_PARTS = sum(part.bit for part in OwnPart)
 
@@ -63,6 +63,22 @@ def reference_names(rows: RealmStore) -> list[ListedReference]:
         if OwnPart.REFS in own:
             found += _content_names(rows, definition)
     return found
+
+
+def reference_text(rows: RealmStore, reference: str) -> str:
+    """A reference in the words of people: "branch main of catalog lake"; quoted as it is where it is no catalog's.
+
+    ``reference`` may end in ``@`` and a commit: a pointer that the reference left.
+    """
+    name, _, left = reference.partition("@")
+    part = parse_reference(name)
+    if part is None:
+        return repr(reference)
+    catalogs = head(rows, CATALOGS, fresh=True)
+    definition = None if catalogs is None else definition_in(rows, catalogs.index(BY_ID), part.catalog_id)
+    catalog = f"catalog {part.catalog_id if definition is None else definition.name}"
+    what = f"{part.part} {part.name}" if isinstance(part.part, NameKind) else f"the {part.part}"
+    return f"{what} of {catalog}" + (f" before it left commit {left}" if left else "")
 
 
 def release_name(rows: RealmStore, reference: str, *, older_than: Micros) -> bool:

@@ -45,6 +45,7 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
             {"table": ".".join(row.key), "code": str(row.code), "message": row.message} for row in self.quarantined[:limit]
         ]
         return {
+            "dryRun": plain.pop("dry_run"),
             **plain,
             "commits": list(self.commits),
             "quarantined": {"total": len(self.quarantined), "codes": self.codes(), "shown": shown},

@@ -75,7 +75,7 @@ def import_(
                 subject=f"{name}/{BY_HAND}/{spec.digest()[:8]}",
                 arguments={
                     "catalog": name,
-                    "catalog_id": definition.id,
+                    "catalogId": definition.id,
                     "spec": msgspec.json.decode(msgspec.json.encode(spec)),
                 },
             )

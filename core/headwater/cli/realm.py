@@ -111,10 +111,14 @@ def purge(session: Session, realm_id: str, confirm: str | None, detach: bool) ->
         found = realms.read(realm_id)
         if found.state is RealmState.PURGED and realms.is_empty(found):
             raise RefusedError(f"realm {realm_id!r} is PURGED already; `headwater realm delete {realm_id}` deletes its entry")
-        if not _is_confirmed(session, store, found, confirm):
-            raise RefusedError(f"nothing was purged: repeat the realm's id with --confirm {realm_id} to go ahead")
+        is_confirmed = _is_confirmed(session, store, found, confirm)
         if found.state is RealmState.ACTIVE:
-            raise RefusedError(f"realm {realm_id!r} is ACTIVE and serves users: `headwater realm deactivate {realm_id}` first")
+            raise RefusedError(
+                f"nothing was purged: realm {realm_id!r} is ACTIVE and serves users; `headwater realm deactivate {realm_id}` first,"
+                f" and after its hold purge it with --confirm {realm_id}"
+            )
+        if not is_confirmed:
+            raise RefusedError(f"nothing was purged: repeat the realm's id with --confirm {realm_id} to go ahead")
         if found.state is not RealmState.PURGING:
             found = realms.move(found, RealmState.PURGING)
         submitted = Tasks(store).submit(PURGE, realm=found.id, realm_key=found.key)
@@ -135,6 +139,10 @@ def delete(session: Session, realm_id: str, confirm: str | None) -> None:
     with session.open_store() as store:
         realms = Realms(store)
         found = realms.read(realm_id)
+        if found.state is not RealmState.PURGED:
+            raise RefusedError(
+                f"realm {realm_id!r} is {found.state}: only a PURGED realm can be deleted; `headwater realm purge` comes first"
+            )
         if not _is_confirmed(session, store, found, confirm):
             raise RefusedError(f"nothing was deleted: repeat the realm's id with --confirm {realm_id} to go ahead")
         realms.remove(found)

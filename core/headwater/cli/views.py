@@ -512,7 +512,7 @@ IMPORT: View[Mapping[str, Any]] = View(
     "import",
     "imports",
     (
-        Field("dryRun", "nothing was written", _of("dry_run")),
+        Field("dryRun", "nothing was written", _of("dryRun")),
         Field("surveyed", "table folders: imported + updated + unchanged + quarantined", _of("surveyed")),
         Field("imported", "tables that are new in the catalog", _of("imported")),
         Field("updated", "tables that were moved forward", _of("updated")),

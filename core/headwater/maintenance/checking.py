@@ -12,7 +12,7 @@ from headwater.errors import HeadwaterError, MissingError, UnreadableError
 from headwater.maintenance.collecting import marker_for
 from headwater.maintenance.listing import Listed, Scope, scope_of
 from headwater.maintenance.marking import check_time
-from headwater.realms import Realms, RealmState
+from headwater.realms import REALMS, Realms, RealmState
 from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmKey, Store, id_text
 
 __all__ = ["Finding", "check_store"]
@@ -70,7 +70,15 @@ def _check_reference(scope: Scope, entry: Listed) -> Iterator[Finding]:
     row = scope.rows.find_row(entry.name)
     grace = scope.rows.settings.writer_grace_seconds * 1_000_000
     if row is None:
-        if entry.listed and entry.listed < scope.rows.clock.now() - grace:
+        if not entry.listed and not scope.is_system:
+            yield _finding(
+                scope,
+                "REFERENCE_MISSING",
+                entry.name,
+                "has no row, though every realm has this reference from its bootstrap on: it was lost",
+                "restore it from a backup of the database; what only it held is lost at the next collection",
+            )
+        elif entry.listed and entry.listed < scope.rows.clock.now() - grace:
             yield _finding(
                 scope,
                 "NAME_WITHOUT_ROW",
@@ -90,7 +98,7 @@ def _check_reference(scope: Scope, entry: Listed) -> Iterator[Finding]:
             if readable
             else "none of its recent pointers is readable"
         )
-        yield _finding(scope, "HEAD_UNREADABLE", entry.name, str(fault), hint)
+        yield _finding(scope, "HEAD_UNREADABLE", entry.name, str(fault).partition(". Nothing")[0], hint)
 
 
 def _check_unlisted(scope: Scope, listed: set[str]) -> Iterator[Finding]:
@@ -126,7 +134,8 @@ def _check_reachable(scope: Scope, listed: list[Listed]) -> Iterator[Finding]:
                 "OBJECT_UNREADABLE",
                 entry.name,
                 str(fault),
-                "nothing of this realm is collected until it is readable again",
+                "restore the object from a backup of the database, or delete what refers to it;"
+                " nothing of this realm is collected until then",
             )
 
 
@@ -163,13 +172,17 @@ def _check_catalogs(scope: Scope) -> Iterator[Finding]:
 def _check_keys(store: Store, realms: Realms) -> Iterator[Finding]:
     """Rows under keys that no realm has, nor had lately."""
     known = {SYSTEM_KEY, *(realm.key for realm in realms.list()), *realms.purged_keys()}
+    is_lost = store.system.find_row(REALMS) is None
     for key in sorted(_keys_in_use(store) - known):
         yield Finding(
             code="ROWS_OF_NO_REALM",
             realm=f"(key {key})",
             subject="rows",
-            message=f"there are rows under realm key {key}, which belongs to no realm",
-            repair="rows of a purged realm that came later than its key was remembered; nothing reads them",
+            message=f"there are rows under realm key {key}, which belongs to no realm"
+            + (f", and the reference {REALMS!r}, which lists the realms, is missing" if is_lost else ""),
+            repair=f"restore the reference {REALMS!r} from a backup of the database: these may be all the rows of a living realm"
+            if is_lost
+            else "look for a backup in which a realm has this key, before you take them for what a purged realm left",
         )
 
 

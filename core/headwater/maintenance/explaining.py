@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headwater.catalogs import reference_text
 from headwater.clock import Micros, as_text
 from headwater.errors import MissingError
 from headwater.maintenance.collecting import marker_for
 from headwater.maintenance.listing import scope_of
+from headwater.settings import duration_text
 from headwater.store import ObjectId, Store, StoredObject, UnknownObject, id_text, is_fixed
 
 __all__ = ["Explanation", "explain"]
 
 _SENTENCES = {
-    "head": "the commit is the head of {reference!r}",
-    "grace": "the commit was the head of {reference!r} within the readers' grace",
-    "retention": "the retention of history keeps the commit on {reference!r}",
+    "head": "the commit is the head of {reference}",
+    "grace": "the commit was the head of {reference} within the readers' grace of {grace}",
+    "retention": "the retention of history keeps the commit on {reference}",
     "record": "the record of the last collection needs it",
 }
 
@@ -53,7 +55,10 @@ def explain(store: Store, realm_id: str, object_id: ObjectId) -> Explanation:
     elif why is not None:
         steps = marker.chain(object_id)
         origin = marker.origins.get(steps[-1])
-        sentence = _SENTENCES[why].format(reference=origin.reference if origin else "")
+        sentence = _SENTENCES[why].format(
+            reference=reference_text(scope.rows, origin.reference) if origin else "",
+            grace=duration_text(scope.rows.settings.reader_grace_seconds),
+        )
         is_kept, chain = True, tuple(_shown(scope.rows.find(step, StoredObject), step) for step in reversed(steps))
     else:
         grace = round(scope.rows.settings.writer_grace_seconds * 1_000_000)

@@ -66,7 +66,7 @@ def run_purge(store: Store, claim: Claim) -> dict[str, Any]:
 def run_import(store: Store, claim: Claim, *, survey: Survey, engine: str) -> dict[str, Any]:
     """Import the tables that the task's arguments name.
 
-    arguments     `catalog` and `catalog_id`; `import` and `digest` for an import in the catalog's definition, as it read then; or
+    arguments     `catalog` and `catalogId`; `import` and `digest` for an import in the catalog's definition, as it read then; or
                   the whole import under `spec`, where a person asked for it by hand
     engine        what surveys, for people to read
     """
@@ -107,7 +107,7 @@ def _open_realm(store: Store, task: Task) -> RealmStore:
 
 def _open_catalog(rows: RealmStore, task: Task) -> Catalog:
     catalog = Catalogs(rows).open(str(task.arguments.get("catalog")))
-    if catalog.definition.id != task.arguments.get("catalog_id"):
+    if catalog.definition.id != task.arguments.get("catalogId"):
         raise RefusedError(f"catalog {catalog.definition.name!r} was created anew since this import was asked for: ask again")
     return catalog
 

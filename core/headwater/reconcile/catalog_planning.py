@@ -58,7 +58,7 @@ def import_subject(catalog: str, name: str) -> str:
 
 def import_arguments(catalog: CatalogDefinition, spec: ImportSpec) -> dict[str, str]:
     """What the task of an import is given: which catalog of that name, and which version of the import, whose text is in the definition."""
-    return {"catalog": catalog.name, "catalog_id": catalog.id, "import": spec.name, "digest": spec.digest()}
+    return {"catalog": catalog.name, "catalogId": catalog.id, "import": spec.name, "digest": spec.digest()}
 
 
 def _is_owned(realm: Realm, observed: ObservedCatalog) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from processes import Worker, ended, wait_for
+from processes import Worker, ended, free_port, wait_for
 from work import Collection, Import
 
 from headwater.store import Store
@@ -38,7 +38,7 @@ def test_lines_of_a_log_carry_task_realm_and_catalog(
 
     lines = [json.loads(line) for line in worker.said.splitlines() if line.startswith("{")]
     (finished,) = [line for line in lines if line["event"] == "task finished"]
-    assert (finished["kind"], finished["realm"], finished["catalog"]) == ("import", "acme", "lake/initial")
+    assert (finished["kind"], finished["realm"], finished["catalog"]) == ("import", "acme", "lake")
     assert int(finished["task"], 16) == work.task
     assert finished["imported"] > 0
 
@@ -60,3 +60,12 @@ def test_a_store_in_memory_can_have_no_worker(environment: dict[str, str]) -> No
 
     assert done.returncode == 5
     assert "memory:// lives in one process" in done.stderr
+
+
+def test_a_worker_that_cannot_reach_its_broker_ends_when_it_is_asked_to(start_worker: Callable[..., Worker]) -> None:
+    worker = start_worker(BROKER=f"redis://127.0.0.1:{free_port()}/0")
+    wait_for(lambda: "Connection refused" in worker.said, why=lambda: worker.said)
+    worker.process.terminate()
+
+    assert worker.process.wait(30) == 0
+    assert "bug" not in worker.said
