@@ -64,7 +64,7 @@ def test_a_second_import_finds_everything_unchanged(headwater: CommandLine, lake
 
     shown = headwater.data("import", "acme", lake, warehouse)
 
-    assert (shown["imported"], shown["unchanged"], shown["commits"]) == (0, 2, [])
+    assert (shown["imported"], shown["unchanged"], shown["commits"]["total"]) == (0, 2, 0)
 
 
 def test_a_dry_run_writes_nothing(headwater: CommandLine, store: Store, lake: str, warehouse: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from types import TracebackType
 
 from headwater.errors import UnavailableError
@@ -14,6 +15,8 @@ __all__ = ["WorkerProcess"]
 
 
 RESTARTS = 3
+STABLE_SECONDS = 60.0
+"""A worker that lived for so long was no failed start."""
 
 
 class WorkerProcess:
@@ -43,6 +46,8 @@ class WorkerProcess:
         code = self._process.poll()
         if code is None:
             return
+        if time.monotonic() - self._started > STABLE_SECONDS:
+            self._restarts = 0
         if self._restarts == RESTARTS:
             raise UnavailableError(
                 f"the worker process ended {RESTARTS + 1} times, at last with code {code}: see what it said above"
@@ -67,6 +72,7 @@ class WorkerProcess:
     def _start(self) -> subprocess.Popen[bytes]:
         # A session of its own, so that Ctrl-C reaches this process alone, which then ends the worker in order.
         # Its standard output is Celery's small talk; what it logs goes to standard error, as ours does.
+        self._started = time.monotonic()
         silent = subprocess.DEVNULL
         return subprocess.Popen(self._command, start_new_session=True, stdin=silent, stdout=silent, env=self._environment)
 

@@ -47,15 +47,22 @@ class Convergence:
         self.outcomes: Sequence[Outcome] = ()
 
     def stay(self) -> None:
-        """Never returns. A folder with faults leaves the last good state in force."""
+        """Never returns. A folder with faults leaves the last good state in force; a store that does not answer is asked again."""
         while True:
-            self._folder.load_or_tell(self._tell)
-            active, _ = self._pass()
-            self._store.clock.sleep(BUSY_SECONDS if self._is_busy(active, wait_seconds=0) else IDLE_SECONDS)
+            self._worker.keep_alive()
+            try:
+                self._folder.load_or_tell(self._tell)
+                active, _ = self._pass()
+                is_busy = self._is_busy(active, wait_seconds=0)
+            except (UnavailableError, UnknownOutcomeError) as fault:
+                self._tell(f"{fault}: trying again")
+                is_busy = False
+            self._store.clock.sleep(BUSY_SECONDS if is_busy else IDLE_SECONDS)
 
     def run_once(self, *, wait_seconds: float) -> list[Versioned[Task]]:
         """Returns when nothing is due within the wait, with the tasks that are due later."""
         while True:
+            self._worker.keep_alive()
             before, after = self._pass()
             if not self._is_busy([*before, *after], wait_seconds=wait_seconds):
                 return after
@@ -63,7 +70,6 @@ class Convergence:
 
     def _pass(self) -> tuple[list[Versioned[Task]], list[Versioned[Task]]]:
         """Reconcile once; returns the active tasks of before and after."""
-        self._worker.keep_alive()
         before = self.watcher.look()
         self.outcomes = reconcile(
             self._store,

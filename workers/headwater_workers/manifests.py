@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-from headwater.errors import HeadwaterError
+from headwater.errors import HeadwaterError, UnavailableError, UnknownOutcomeError
 from headwater.reconcile import KnownRealms, Manifest, load_manifests
 from headwater.settings import Settings
 
@@ -34,14 +34,17 @@ class ManifestFolder:
         digest = self._digest_now()
         if digest == self._digest:
             return False
+        known = self._known_realms()  # where the store does not answer, the change is not taken for read
         self._digest = digest
-        self.manifests = load_manifests(self._folder, settings=self._settings, known_realms=self._known_realms())
+        self.manifests = load_manifests(self._folder, settings=self._settings, known_realms=known)
         return True
 
     def load_or_tell(self, tell: Callable[[str], None]) -> bool:
-        """The same for a folder that a person is editing: what is wrong is told, and nothing is raised."""
+        """The same for a folder that a person is editing: what is wrong is told, and only a store that does not answer is raised."""
         try:
             return self.load()
+        except (UnavailableError, UnknownOutcomeError):
+            raise
         except HeadwaterError as error:
             for line in str(error).splitlines():
                 tell(line)

@@ -47,6 +47,6 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
         return {
             "dryRun": plain.pop("dry_run"),
             **plain,
-            "commits": list(self.commits),
+            "commits": {"total": len(self.commits), "shown": list(self.commits[-ROWS_SHOWN:])},
             "quarantined": {"total": len(self.quarantined), "codes": self.codes(), "shown": shown},
         }

@@ -519,7 +519,12 @@ IMPORT: View[Mapping[str, Any]] = View(
         Field("unchanged", "tables that were there already", _of("unchanged")),
         Field("namespaces", "namespaces that were created", _of("namespaces")),
         Field("rules", "how many tables' latest metadata was told by which rule", _of("rules")),
-        Field("commits", "hashes, oldest first", lambda outcome: list(outcome.get("commits", ()))),
+        Field(
+            "commits",
+            "what it wrote on the default branch",
+            _of("commits"),
+            inside={".total": "how many", ".shown[]": "hashes, oldest first: the last 100"},
+        ),
         Field(
             "quarantined",
             "tables that were left out, because something about them is wrong",

@@ -1,0 +1,51 @@
+"""The loop of `up` goes on, whatever the store does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headwater.clock import FakeClock
+from headwater.realms import Realms
+from headwater.reconcile import FileCredentials, known_realms
+from headwater.settings import Settings
+from headwater.store import FaultyBackend, Store, open_store
+from headwater_workers.children import WorkerProcess
+from headwater_workers.converging import Convergence
+from headwater_workers.manifests import ManifestFolder
+
+MANIFEST = "apiVersion: headwater.dev/v1alpha1\nkind: Realm\nmetadata: {name: acme}\n"
+
+
+class EnoughError(Exception):
+    """The test has seen enough passes."""
+
+
+class FewPasses(WorkerProcess):
+    """A worker that never starts, and that ends the loop after a number of passes."""
+
+    def __init__(self, passes: int) -> None:
+        self.left = passes
+
+    def keep_alive(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise EnoughError
+
+
+@pytest.mark.parametrize("call", range(1, 12))
+def test_up_goes_on_when_the_store_does_not_answer_for_a_moment(
+    call: int, tmp_path: Path, settings: Settings, clock: FakeClock
+) -> None:
+    (tmp_path / "acme.yaml").write_text(MANIFEST)
+    faults = FaultyBackend(open_store("memory://").backend)
+    store = Store(faults, url="memory://", settings=settings, clock=clock)
+    folder = ManifestFolder(tmp_path, settings, lambda: known_realms(store))
+    told: list[str] = []
+    convergence = Convergence(store, folder, FileCredentials(tmp_path / "keys"), FewPasses(5), told.append)
+    faults.fail(at=call)
+    with pytest.raises(EnoughError):
+        convergence.stay()
+
+    assert Realms(store).read("acme").state == "ACTIVE", told
