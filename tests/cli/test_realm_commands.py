@@ -10,6 +10,7 @@ from pathlib import Path
 from commandline import CommandLine
 
 from headwater import Store
+from headwater.clock import Micros
 from headwater.realms import Credentials, Realms, RealmState, find_root, verify
 from headwater.tasks import Tasks
 
@@ -147,6 +148,14 @@ def test_a_purge_that_is_left_to_a_worker_is_a_task(hasty: CommandLine, store: S
     assert (shown["kind"], shown["state"]) == ("purge", "WAITING")
     assert Tasks(store).active("purge", realm).realm_key == Realms(store).read(realm).key
     assert Realms(store).read(realm).state is RealmState.PURGING
+
+
+def test_a_purge_cancels_what_else_was_asked_for_in_the_realm(hasty: CommandLine, store: Store, realm: str) -> None:
+    waiting = Tasks(store).submit("gc", realm=realm, due=Micros(store.clock.now() + 3_600_000_000)).id
+    hasty.ok("realm", "deactivate", realm)
+    hasty.ok("realm", "purge", realm, "--confirm", realm)
+
+    assert Tasks(store).read(waiting).value.state == "CANCELLED"
 
 
 def test_a_purged_and_deleted_realm_is_gone(hasty: CommandLine, store: Store, catalog: tuple[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -121,6 +122,7 @@ def purge(session: Session, realm_id: str, confirm: str | None, detach: bool) ->
             raise RefusedError(f"nothing was purged: repeat the realm's id with --confirm {realm_id} to go ahead")
         if found.state is not RealmState.PURGING:
             found = realms.move(found, RealmState.PURGING)
+        _cancel_other_work(store, found)
         submitted = Tasks(store).submit(PURGE, realm=found.id, realm_key=found.key)
         if detach:
             session.show(TASK, Tasks(store).read(submitted.id))
@@ -147,6 +149,15 @@ def delete(session: Session, realm_id: str, confirm: str | None) -> None:
             raise RefusedError(f"nothing was deleted: repeat the realm's id with --confirm {realm_id} to go ahead")
         realms.remove(found)
         session.say(f"realm {realm_id} is deleted")
+
+
+def _cancel_other_work(store: Store, found: Realm) -> None:
+    """What was asked for in a realm that goes is of no use any more, and would hold the place of what a later realm asks for."""
+    tasks = Tasks(store)
+    for seen in tasks.list(realm=found.id):
+        if seen.value.is_active and seen.value.kind != PURGE:
+            with suppress(RefusedError):  # it has ended meanwhile
+                tasks.cancel(seen.id)
 
 
 def _is_confirmed(session: Session, store: Store, found: Realm, confirm: str | None) -> bool:
