@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 
 from headwater.cli.failures import exit_code, lines_of
+from headwater.cli.fields import time_after
 from headwater.cli.options import prints
 from headwater.cli.session import Session
-from headwater.cli.views import APPLIED, time_after
+from headwater.cli.views import APPLIED
 from headwater.errors import RefusedError
 from headwater.realms import Manager
 from headwater.reconcile import FileCredentials, Outcome, known_realms, load_manifests, reconcile

@@ -6,8 +6,8 @@ import click
 
 from headwater.cli.failures import FINDINGS
 from headwater.cli.options import prints
+from headwater.cli.reports import FINDING
 from headwater.cli.session import Session
-from headwater.cli.views import FINDING
 from headwater.maintenance import check_store
 
 __all__ = ["fsck"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from headwater.cli.options import ID, prints
+from headwater.cli.reports import COLLECTION, EXPLANATION, RUN
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
-from headwater.cli.views import COLLECTION, EXPLANATION, RUN, TASK
+from headwater.cli.views import TASK
 from headwater.maintenance import COLLECT, collect, explain, list_runs, run_collection
 from headwater.realms import Realms
 from headwater.store import SYSTEM_REALM, ObjectId, Store

@@ -12,9 +12,10 @@ from headwater.catalogs import Catalogs, ImportSpec
 from headwater.catalogs.iceberg import survey_in_process
 from headwater.cli.failures import FINDINGS
 from headwater.cli.options import prints
+from headwater.cli.reports import IMPORT
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
-from headwater.cli.views import IMPORT, TASK
+from headwater.cli.views import TASK
 from headwater.maintenance import IMPORT as IMPORT_TASK
 from headwater.maintenance import dry_import, run_import
 from headwater.realms import Realms

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from headwater.cli.fields import View
 from headwater.cli.session import OUTPUTS, Session
-from headwater.cli.views import View
 from headwater.errors import RefusedError
 from headwater.settings import parse_duration
 from headwater.store import ObjectId, id_of

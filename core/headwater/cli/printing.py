@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from headwater.cli.views import View
+from headwater.cli.fields import View
 
 __all__ = ["cell", "in_columns", "in_lines", "json_text", "yaml_text"]
 

@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar
 
 import click
 
+from headwater.cli.fields import View
 from headwater.cli.printing import in_columns, in_lines, json_text, yaml_text
-from headwater.cli.views import View
 from headwater.settings import Settings
 from headwater.store import Store, open_store
 

@@ -1,14 +1,13 @@
 """What results look like from outside: for each kind, its JSON field names, its table columns, and what they mean.
 
 Everything here is pure. The names are a contract: ``docs/cli.md`` is made from these tables.
-Ids are 16 hex digits, times RFC 3339 in UTC, durations as in manifests (``24h``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from headwater.catalogs import (
     CatalogDefinition,
@@ -20,91 +19,32 @@ from headwater.catalogs import (
     LogEntry,
     NamedReference,
 )
-from headwater.clock import Micros, as_text
-from headwater.maintenance import Explanation, Finding, Run
+from headwater.cli.fields import Field, View, duration, identifier, time, time_after
+from headwater.cli.reports import COLLECTION, EXPLANATION, FINDING, IMPORT, RUN
+from headwater.clock import Micros
 from headwater.realms import Maintenance, Manager, Realm, Retention
 from headwater.reconcile import Outcome, Refuse, Report, Wait
-from headwater.settings import duration_text
-from headwater.store import ObjectId, Versioned, id_text
+from headwater.store import Versioned
 from headwater.tasks import Attempt, FollowUp, Progress, Task
 
 __all__ = [
     "ALL",
     "APPLIED",
     "CATALOG",
-    "COLLECTION",
     "COMMIT",
     "DELETION_PLAN",
     "ENTRY",
-    "EXPLANATION",
-    "FINDING",
-    "IMPORT",
     "NAMED_REFERENCE",
     "PURGE_PLAN",
     "REALM",
-    "RUN",
     "TASK",
     "VERSION",
     "CatalogRow",
     "DeletionPlan",
-    "Field",
     "PurgePlan",
     "RealmRow",
     "Versions",
-    "View",
-    "duration",
-    "identifier",
-    "time",
-    "time_after",
 ]
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Field(Generic[T]):
-    """One field of a result.
-
-    value         makes plain data of it
-    header        of its column in a table; empty: it is in no table
-    inside        what stands in an object or in the objects of a list: the way to it, such as ``.age`` or ``[].name``, and its meaning
-    """
-
-    name: str
-    about: str
-    value: Callable[[T], Any]
-    header: str = ""
-    inside: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class View(Generic[T]):
-    """One kind of result."""
-
-    name: str
-    plural: str
-    fields: tuple[Field[T], ...]
-
-    def data(self, item: T) -> dict[str, Any]:
-        """The result as plain data: every field, in the order of the documentation."""
-        return {field.name: field.value(item) for field in self.fields}
-
-
-def identifier(number: ObjectId | int | None) -> str | None:
-    return None if number is None else id_text(ObjectId(number))
-
-
-def time(micros: Micros | int | None) -> str | None:
-    return None if micros is None else as_text(micros)
-
-
-def time_after(micros: Micros | None) -> str | None:
-    """The first full second that is not before: what waits for a time is over at the one that is shown."""
-    return None if micros is None else as_text(micros + 999_999)
-
-
-def duration(seconds: float | None) -> str | None:
-    return None if seconds is None else duration_text(seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,127 +420,6 @@ APPLIED: View[Outcome] = View(
     ),
 )
 
-
-def _of(name: str) -> Callable[[Mapping[str, Any]], Any]:
-    return lambda outcome: outcome.get(name)
-
-
-COLLECTION: View[Mapping[str, Any]] = View(
-    "collection",
-    "collections",
-    (
-        Field("realm", "the realm's id", _of("realm")),
-        Field("dryRun", "nothing was deleted", _of("dryRun")),
-        Field("writerCutoff", "rows younger than this were not touched", _of("writerCutoff")),
-        Field("readerCutoff", "what was HEAD after this stays", _of("readerCutoff")),
-        Field("references", "living references that were read", _of("references")),
-        Field("scanned", "rows", _of("scanned")),
-        Field("kept", "rows, by reason: head, grace, retention, record, young, fixed", _of("kept")),
-        Field("garbage", "rows that nothing keeps", _of("garbage")),
-        Field("garbageBytes", "their bytes", _of("garbageBytes")),
-        Field("deleted", "rows that the database confirmed gone", _of("deleted")),
-        Field("deletedBytes", "at least so many bytes", _of("deletedBytes")),
-        Field("types", "rows by object type and reason", _of("types")),
-        Field("tombstonesRemoved", "deleted references that nobody can read from any more", _of("tombstonesRemoved")),
-        Field("claimsReleased", "uuids and locations of tables that are gone", _of("claimsReleased")),
-        Field("lateRowsDeleted", "rows that late writers left under purged keys", _of("lateRowsDeleted")),
-        Field("notes", "what a person should know", _of("notes")),
-    ),
-)
-
-IMPORT: View[Mapping[str, Any]] = View(
-    "import",
-    "imports",
-    (
-        Field("dryRun", "nothing was written", _of("dryRun")),
-        Field("surveyed", "table folders: imported + updated + unchanged + quarantined", _of("surveyed")),
-        Field("imported", "tables that are new in the catalog", _of("imported")),
-        Field("updated", "tables that were moved forward", _of("updated")),
-        Field("unchanged", "tables that were there already", _of("unchanged")),
-        Field("namespaces", "namespaces that were created", _of("namespaces")),
-        Field("rules", "how many tables' latest metadata was told by which rule", _of("rules")),
-        Field(
-            "commits",
-            "what it wrote on the default branch",
-            _of("commits"),
-            inside={".total": "how many", ".shown[]": "hashes, oldest first: the last 100"},
-        ),
-        Field(
-            "quarantined",
-            "tables that were left out, because something about them is wrong",
-            _of("quarantined"),
-            inside={
-                ".total": "how many",
-                ".codes": "how many for which reason",
-                ".shown[].table": "the first of them: key",
-                ".shown[].code": "one word for the reason",
-                ".shown[].message": "the reason, and what to do",
-            },
-        ),
-    ),
-)
-
-
-def _seconds(run: Run) -> float:
-    return round((run.finished - run.started) / 1_000_000, 1)
-
-
-def _result(run: Run) -> str:
-    """One line: the error, or the counts that are not zero; of the quarantined tables, how many."""
-    if run.error:
-        return run.error
-    counts = {
-        name: value for name, value in run.counts.items() if isinstance(value, int) and not isinstance(value, bool) and value
-    }
-    quarantined = run.counts.get("quarantined")
-    if isinstance(quarantined, Mapping) and quarantined.get("total"):
-        counts["quarantined"] = quarantined["total"]
-    return ", ".join(f"{name} {value}" for name, value in counts.items()) or "nothing to do"
-
-
-RUN: View[Run] = View(
-    "run",
-    "runs",
-    (
-        Field("started", "when it began", lambda r: time(r.started), "STARTED"),
-        Field("finished", "when it ended", lambda r: time(r.finished)),
-        Field("kind", "gc, purge or import", lambda r: r.kind, "KIND"),
-        Field("realm", "the realm's id", lambda r: r.realm, "REALM"),
-        Field("subject", "what within the realm, such as a catalog", lambda r: r.subject, "SUBJECT"),
-        Field("seconds", "how long it took", _seconds, "SECONDS"),
-        Field("result", "the error, or the counts that are not zero", _result, "RESULT"),
-        Field("error", "empty when it did what it was for", lambda r: r.error),
-        Field("counts", "all that it counted, as its task's outcome has it", lambda r: dict(r.counts)),
-        Field("notes", "what a person should know", lambda r: list(r.notes)),
-        Field("task", "the task's id", lambda r: identifier(r.task)),
-        Field("attempt", "of the task", lambda r: r.attempt),
-    ),
-)
-
-EXPLANATION: View[Explanation] = View(
-    "explanation",
-    "explanations",
-    (
-        Field("realm", "the realm's id", lambda e: e.realm),
-        Field("id", "the object's id", lambda e: e.object_id),
-        Field("type", "the object's type", lambda e: e.type),
-        Field("kept", "whether a collection that starts now would keep it", lambda e: e.is_kept),
-        Field("reason", "why, or when it goes", lambda e: e.sentence),
-        Field("chain", "type and id, from the commit that keeps it down to the object", lambda e: list(e.chain)),
-    ),
-)
-
-FINDING: View[Finding] = View(
-    "finding",
-    "findings",
-    (
-        Field("code", "what kind it is; a contract", lambda f: f.code, "CODE"),
-        Field("realm", "the realm's id", lambda f: f.realm, "REALM"),
-        Field("subject", "the reference, object or catalog", lambda f: f.subject, "SUBJECT"),
-        Field("message", "what is wrong", lambda f: f.message, "MESSAGE"),
-        Field("repair", "what would mend it", lambda f: f.repair, "REPAIR"),
-    ),
-)
 
 ALL: tuple[View[Any], ...] = (
     APPLIED,

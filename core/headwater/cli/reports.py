@@ -1,0 +1,133 @@
+"""What the results of maintenance look like from outside: collections, imports, runs, explanations and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headwater.cli.fields import Field, View, identifier, time
+from headwater.maintenance import Explanation, Finding, Run
+
+__all__ = ["COLLECTION", "EXPLANATION", "FINDING", "IMPORT", "RUN"]
+
+
+def _of(name: str) -> Callable[[Mapping[str, Any]], Any]:
+    return lambda outcome: outcome.get(name)
+
+
+COLLECTION: View[Mapping[str, Any]] = View(
+    "collection",
+    "collections",
+    (
+        Field("realm", "the realm's id", _of("realm")),
+        Field("dryRun", "nothing was deleted", _of("dryRun")),
+        Field("writerCutoff", "rows younger than this were not touched", _of("writerCutoff")),
+        Field("readerCutoff", "what was HEAD after this stays", _of("readerCutoff")),
+        Field("references", "living references that were read", _of("references")),
+        Field("scanned", "rows", _of("scanned")),
+        Field("kept", "rows, by reason: head, grace, retention, record, young, fixed", _of("kept")),
+        Field("garbage", "rows that nothing keeps", _of("garbage")),
+        Field("garbageBytes", "their bytes", _of("garbageBytes")),
+        Field("deleted", "rows that the database confirmed gone", _of("deleted")),
+        Field("deletedBytes", "at least so many bytes", _of("deletedBytes")),
+        Field("types", "rows by object type and reason", _of("types")),
+        Field("tombstonesRemoved", "deleted references that nobody can read from any more", _of("tombstonesRemoved")),
+        Field("claimsReleased", "uuids and locations of tables that are gone", _of("claimsReleased")),
+        Field("lateRowsDeleted", "rows that late writers left under purged keys", _of("lateRowsDeleted")),
+        Field("notes", "what a person should know", _of("notes")),
+    ),
+)
+
+IMPORT: View[Mapping[str, Any]] = View(
+    "import",
+    "imports",
+    (
+        Field("dryRun", "nothing was written", _of("dryRun")),
+        Field("surveyed", "table folders: imported + updated + unchanged + quarantined", _of("surveyed")),
+        Field("imported", "tables that are new in the catalog", _of("imported")),
+        Field("updated", "tables that were moved forward", _of("updated")),
+        Field("unchanged", "tables that were there already", _of("unchanged")),
+        Field("namespaces", "namespaces that were created", _of("namespaces")),
+        Field("rules", "how many tables' latest metadata was told by which rule", _of("rules")),
+        Field(
+            "commits",
+            "what it wrote on the default branch",
+            _of("commits"),
+            inside={".total": "how many", ".shown[]": "hashes, oldest first: the last 100"},
+        ),
+        Field(
+            "quarantined",
+            "tables that were left out, because something about them is wrong",
+            _of("quarantined"),
+            inside={
+                ".total": "how many",
+                ".codes": "how many for which reason",
+                ".shown[].table": "the first of them: key",
+                ".shown[].code": "one word for the reason",
+                ".shown[].message": "the reason, and what to do",
+            },
+        ),
+    ),
+)
+
+
+def _seconds(run: Run) -> float:
+    return round((run.finished - run.started) / 1_000_000, 1)
+
+
+def _result(run: Run) -> str:
+    """One line: the error, or the counts that are not zero; of the quarantined tables, how many."""
+    if run.error:
+        return run.error
+    counts = {
+        name: value for name, value in run.counts.items() if isinstance(value, int) and not isinstance(value, bool) and value
+    }
+    quarantined = run.counts.get("quarantined")
+    if isinstance(quarantined, Mapping) and quarantined.get("total"):
+        counts["quarantined"] = quarantined["total"]
+    return ", ".join(f"{name} {value}" for name, value in counts.items()) or "nothing to do"
+
+
+RUN: View[Run] = View(
+    "run",
+    "runs",
+    (
+        Field("started", "when it began", lambda r: time(r.started), "STARTED"),
+        Field("finished", "when it ended", lambda r: time(r.finished)),
+        Field("kind", "gc, purge or import", lambda r: r.kind, "KIND"),
+        Field("realm", "the realm's id", lambda r: r.realm, "REALM"),
+        Field("subject", "what within the realm, such as a catalog", lambda r: r.subject, "SUBJECT"),
+        Field("seconds", "how long it took", _seconds, "SECONDS"),
+        Field("result", "the error, or the counts that are not zero", _result, "RESULT"),
+        Field("error", "empty when it did what it was for", lambda r: r.error),
+        Field("counts", "all that it counted, as its task's outcome has it", lambda r: dict(r.counts)),
+        Field("notes", "what a person should know", lambda r: list(r.notes)),
+        Field("task", "the task's id", lambda r: identifier(r.task)),
+        Field("attempt", "of the task", lambda r: r.attempt),
+    ),
+)
+
+EXPLANATION: View[Explanation] = View(
+    "explanation",
+    "explanations",
+    (
+        Field("realm", "the realm's id", lambda e: e.realm),
+        Field("id", "the object's id", lambda e: e.object_id),
+        Field("type", "the object's type", lambda e: e.type),
+        Field("kept", "whether a collection that starts now would keep it", lambda e: e.is_kept),
+        Field("reason", "why, or when it goes", lambda e: e.sentence),
+        Field("chain", "type and id, from the commit that keeps it down to the object", lambda e: list(e.chain)),
+    ),
+)
+
+FINDING: View[Finding] = View(
+    "finding",
+    "findings",
+    (
+        Field("code", "what kind it is; a contract", lambda f: f.code, "CODE"),
+        Field("realm", "the realm's id", lambda f: f.realm, "REALM"),
+        Field("subject", "the reference, object or catalog", lambda f: f.subject, "SUBJECT"),
+        Field("message", "what is wrong", lambda f: f.message, "MESSAGE"),
+        Field("repair", "what would mend it", lambda f: f.repair, "REPAIR"),
+    ),
+)
