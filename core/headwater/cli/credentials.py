@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from pathlib import Path
 
 from headwater.errors import RefusedError
 from headwater.realms import Credentials, Realm, new_credentials
+from headwater.reconcile import write_once
 from headwater.store import ObjectId, id_text
 
 __all__ = ["check_place", "ensure_credentials"]
@@ -28,31 +27,19 @@ def ensure_credentials(path: Path, realm: Realm) -> Credentials:
     raises        RefusedError for a file that is not this very realm's, or that cannot be written
     """
     try:
-        if not path.exists():
-            _write(path, realm, new_credentials())
+        write_once(path, _content(realm, new_credentials()))
         return _read(path, realm)
     except OSError as fault:
         raise RefusedError(f"credentials file {path}: {fault.strerror or fault}") from fault
 
 
-def _write(path: Path, realm: Realm, credentials: Credentials) -> None:
-    data = {
+def _content(realm: Realm, credentials: Credentials) -> dict[str, str]:
+    return {
         "realm": realm.id,
         "realmKey": _key_text(realm),
         "clientId": credentials.client_id,
         "clientSecret": credentials.client_secret,
     }
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(json.dumps(data, indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        # a link, unlike a rename, never replaces what another process has put there meanwhile
-        os.link(draft, path)
-    finally:
-        draft.unlink()
 
 
 def _read(path: Path, realm: Realm) -> Credentials:

@@ -6,7 +6,7 @@ remember stands in the definitions of realms and catalogs.
 
 from headwater.reconcile.actions import Notice, Refuse, Report, Wait
 from headwater.reconcile.catalog_planning import plan_catalog
-from headwater.reconcile.credentials import FileCredentials
+from headwater.reconcile.credentials import FileCredentials, write_once
 from headwater.reconcile.loading import KnownRealms, load_manifests
 from headwater.reconcile.manifests import CatalogManifest, Manifest, RealmManifest
 from headwater.reconcile.observing import known_realms
@@ -34,4 +34,5 @@ __all__ = [
     "plan_realm",
     "reconcile",
     "weekly_schedule",
+    "write_once",
 ]

@@ -13,7 +13,7 @@ from headwater.errors import UnavailableError, UnreadableError
 from headwater.realms import Credentials
 from headwater.store import RealmId
 
-__all__ = ["CredentialsSink", "FileCredentials"]
+__all__ = ["CredentialsSink", "FileCredentials", "write_once"]
 
 
 class CredentialsSink(Protocol):
@@ -39,27 +39,19 @@ class FileCredentials:
         self.folder = Path(folder)
 
     def write(self, realm_id: RealmId, credentials: Credentials) -> Credentials:
-        """Written beside, synced, and linked into place: the first one wins, also of two processes, and no half file is ever seen.
+        """The first one wins, also of two processes.
 
         raises        UnavailableError when the folder cannot be written to; UnreadableError when a file is there that holds no credentials
         """
         content = {"realm": realm_id, "clientId": credentials.client_id, "clientSecret": credentials.client_secret}
         file = self._file(realm_id)
-        beside = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not file.exists():
-                _write_durably(beside, json.dumps(content, indent=2) + "\n")
-                with contextlib.suppress(FileExistsError):
-                    os.link(beside, file)
-            _sync_folder(self.folder)
+            write_once(file, content)
         except OSError as error:
             raise UnavailableError(
                 f"credentials of realm {realm_id!r} cannot be written to {file}: {error.strerror}"
             ) from error
-        finally:
-            with contextlib.suppress(OSError):
-                beside.unlink()
         return self._read(file)
 
     def remove(self, realm_id: RealmId) -> None:
@@ -90,12 +82,27 @@ class FileCredentials:
             ) from None
 
 
-def _write_durably(file: Path, text: str) -> None:
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-        opened.write(text)
-        opened.flush()
-        os.fsync(descriptor)
+def write_once(file: Path, content: dict[str, str]) -> None:
+    """Put a JSON file that only its owner can read where none is: the first one wins, also of two processes.
+
+    Written beside, synced, and linked into place: no half file is ever seen, and what is there survives a power cut.
+
+    raises        OSError when it cannot be written
+    """
+    if not file.exists():
+        beside = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+        try:
+            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+                opened.write(json.dumps(content, indent=2) + "\n")
+                opened.flush()
+                os.fsync(descriptor)
+            with contextlib.suppress(FileExistsError):
+                os.link(beside, file)  # unlike a rename, a link never replaces what another has put there meanwhile
+        finally:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+    _sync_folder(file.absolute().parent)
 
 
 def _sync_folder(folder: Path) -> None:
