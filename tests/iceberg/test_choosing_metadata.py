@@ -39,7 +39,7 @@ class Case:
             return contest
         read = {
             file.path: Lineage(self.uuids.get(file.name, A), frozenset(self.logs.get(file.name, ())))
-            for file in contest.to_read
+            for file in (*contest.contenders, *contest.rivals)
         }
         return settle(contest, read)
 

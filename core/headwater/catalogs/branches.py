@@ -67,9 +67,11 @@ class Branches:
     def living(self, kind: NameKind) -> list[NamedReference]:
         """Those that are alive, by name."""
         names = head(self._rows, own_reference(self._catalog.id, OwnPart.REFS), fresh=True)
-        listed = [] if names is None else listed_names(names.index(NAMES), kind)
-        found = ((entry.name, self._find_row(kind, entry.name)) for entry in listed)
-        return [_named(kind, name, row) for name, row in found if row is not None]
+        listed = [] if names is None else [entry.name for entry in listed_names(names.index(NAMES), kind)]
+        rows = self._rows.find_rows([self.reference(kind, name) for name in listed])
+        return [
+            _named(kind, name, row) for name, row in zip(listed, rows, strict=True) if row is not None and row.deleted is None
+        ]
 
     def find(self, kind: NameKind, name: str) -> NamedReference | None:
         row = self._find_row(kind, name)

@@ -73,7 +73,7 @@ def create_at(rows: RealmStore, reference: str, target: ObjectId, *, among: Iter
 def _check_target(rows: RealmStore, target: ObjectId, among: list[str]) -> None:
     collection = read_collection(rows)
     found = read_commit(rows.without_cache(), target)
-    references = [row for name in dict.fromkeys(among) if (row := rows.find_row(name)) is not None]
+    references = [row for row in rows.find_rows(list(dict.fromkeys(among))) if row is not None]
     if any(row.pointer == target and row.deleted is None for row in references):
         return
     if collection is not None and collection.value.sweeping:

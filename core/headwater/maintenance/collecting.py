@@ -137,7 +137,7 @@ class _Collection:
 
     def run(self) -> Collected:
         self._note_circumstances()
-        found = [(entry, row) for entry in self._scope.listed() if (row := self._rows.find_row(entry.name)) is not None]
+        found = self._scope.found()
         self.result.references = sum(row.deleted is None for _, row in found)
         self._marker.mark(found)
         self._plan()

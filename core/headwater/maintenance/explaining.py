@@ -47,7 +47,7 @@ def explain(store: Store, realm_id: str, object_id: ObjectId) -> Explanation:
     if key is None:
         raise MissingError(f"object {id_text(object_id)} is not in realm {realm_id!r}: it was collected, or never was")
     marker = marker_for(scope, trace=True)
-    marker.mark([(entry, row) for entry in scope.listed() if (row := scope.rows.find_row(entry.name)) is not None])
+    marker.mark(scope.found())
     why = marker.marks.get(object_id)
     chain: tuple[str, ...] = ()
     if is_fixed(object_id):

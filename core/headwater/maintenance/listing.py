@@ -10,7 +10,7 @@ from headwater.clock import Micros
 from headwater.errors import RefusedError
 from headwater.realms import REALM_REFERENCES, REALMS, Realm, Realms, RealmState
 from headwater.settings import Settings
-from headwater.store import SYSTEM_REALM, RealmStore, Store
+from headwater.store import SYSTEM_REALM, RealmStore, Reference, Store
 from headwater.tasks import REFERENCE as TASKS
 
 __all__ = ["RUNS", "Listed", "Policy", "Scope", "scope_of"]
@@ -53,6 +53,12 @@ class Scope:
             *(Listed(name) for name in REALM_REFERENCES),
             *(Listed(*entry) for entry in reference_names(self.rows)),
         ]
+
+    def found(self) -> list[tuple[Listed, Reference]]:
+        """Those names that have a row, tombstones included, each with it."""
+        listed = self.listed()
+        rows = self.rows.find_rows([entry.name for entry in listed])
+        return [(entry, row) for entry, row in zip(listed, rows, strict=True) if row is not None]
 
 
 def scope_of(store: Store, realm_id: str) -> Scope:

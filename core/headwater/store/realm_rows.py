@@ -201,12 +201,17 @@ class RealmStore:
 
     def find_row(self, name: str) -> Reference | None:
         """The reference as it is in the database now, tombstones included."""
-        row = self._backend.read_references(self.key, [name])[0]
-        if row is None:
-            self._cache.forget_reference(self.key, name)
-        else:
-            self._cache.put_reference(row)
-        return row
+        return self.find_rows([name])[0]
+
+    def find_rows(self, names: Sequence[str]) -> list[Reference | None]:
+        """The same for many in one round trip, in the order of their names, None where there is none."""
+        rows = self._backend.read_references(self.key, names) if names else []
+        for name, row in zip(names, rows, strict=True):
+            if row is None:
+                self._cache.forget_reference(self.key, name)
+            else:
+                self._cache.put_reference(row)
+        return rows
 
     def create_reference(self, name: str, pointer: ObjectId | None = None) -> Reference:
         """Create, or swap over a tombstone; BeatenError when the name is alive.

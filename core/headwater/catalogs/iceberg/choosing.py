@@ -24,7 +24,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Names alone do not decide: whoever has the contents of ``to_read`` calls ``settle``.
+    """Names alone do not decide: whoever has the contents of contenders and rivals calls ``settle``.
 
     contenders    of which one is the latest
     favourite     the one that the names speak for, if they do
@@ -35,10 +35,6 @@ class Contest:
     evidence: tuple[str, ...]
     favourite: Choice | None = None
     rivals: tuple[File, ...] = ()
-
-    @property
-    def to_read(self) -> tuple[File, ...]:
-        return tuple(dict.fromkeys((*self.contenders, *self.rivals)))
 
 
 @dataclass(frozen=True, slots=True)
