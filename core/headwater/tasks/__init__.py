@@ -6,6 +6,7 @@ what was asked, who does it, and how it ended. Workers, the command line and `he
 
 from headwater.tasks.claims import Claim, StoppedError, Verdict
 from headwater.tasks.entries import REFERENCE
+from headwater.tasks.figures import TaskFigures
 from headwater.tasks.leases import Evidence, LeaseWatch, StoodStill
 from headwater.tasks.queue import Claimable, Submitted, Tasks
 from headwater.tasks.task import Attempt, AttemptEnd, FollowUp, Progress, Task, TaskState
@@ -24,6 +25,7 @@ __all__ = [
     "StoppedError",
     "Submitted",
     "Task",
+    "TaskFigures",
     "TaskState",
     "Tasks",
     "Verdict",

@@ -1,9 +1,10 @@
-"""The three indexes of the reference `tasks`, and how they are made to agree with the task objects, which decide.
+"""The four indexes of the reference `tasks`, and how they are made to agree with the task objects, which decide.
 
     due       8 bytes due time, 8 bytes task id     every active task
-    unique    kind NUL realm NUL subject            every active task; its data: 8 bytes due time under which `due` lists it,
+    unique    realm NUL kind NUL subject            every active task; its data: 8 bytes due time under which `due` lists it,
                                                   then for a retry the token of the finished task that it was decided on
     finished  8 bytes end time, 8 bytes task id     every other task, until its history ends
+    last      realm NUL kind NUL subject            the task that ended last, until its history ends
 
 `due` and `unique` change in the same commit, so an entry in one leads to that in the other, whatever the object says by now.
 """
@@ -24,18 +25,21 @@ if TYPE_CHECKING:
 __all__ = [
     "DUE",
     "FINISHED",
+    "LAST",
     "REFERENCE",
     "UNIQUE",
     "active_holder",
     "add_task",
     "due_of_key",
+    "forget",
+    "of_realm",
     "settle",
     "time_key",
     "unique_key",
 ]
 
 REFERENCE = "tasks"
-DUE, UNIQUE, FINISHED = "due", "unique", "finished"
+DUE, UNIQUE, FINISHED, LAST = "due", "unique", "finished", "last"
 
 
 def time_key(time: int, task_id: ObjectId | int = 0) -> bytes:
@@ -47,7 +51,14 @@ def due_of_key(key: bytes) -> Micros:
 
 
 def unique_key(kind: str, realm: str, subject: str) -> bytes:
-    return b"\0".join(part.encode() for part in (kind, realm, subject))
+    return b"\0".join(part.encode() for part in (realm, kind, subject))
+
+
+def of_realm(at: Head, realm: str) -> list[ObjectId]:
+    """The active tasks of a realm, and of each kind and subject the one that ended last."""
+    prefix = realm.encode() + b"\0"
+    entries = (*at.index(UNIQUE).prefix(prefix), *at.index(LAST).prefix(prefix))
+    return list(dict.fromkeys(value.object_id for _, value in entries if value.object_id is not None))
 
 
 def add_task(tx: Transaction, task: Task) -> ObjectId:
@@ -102,8 +113,23 @@ def settle(tx: Transaction, seen: Versioned[Task]) -> None:
     tx.index(DUE).remove(listed)
     tx.index(UNIQUE).remove(key)
     tx.index(FINISHED).put(time_key(task.finished, seen.id), Value(seen.id, b""))
+    tx.index(LAST).put(key, Value(seen.id, b""))
     if task.follow_up is not None:
         _add_follow_up(tx, task.follow_up, task)
+
+
+def forget(tx: Transaction, *, end: bytes, limit: int) -> int:
+    """Take finished tasks that ended before a time off the indexes; returns how many: at most ``limit``."""
+    listed = [(key, value.object_id) for key, value in tx.index(FINISHED).range(end=end, limit=limit)]
+    tasks = tx.rows.read_many([task_id for _, task_id in listed if task_id is not None], Task)
+    for key, _ in listed:
+        tx.index(FINISHED).remove(key)
+    ended = {unique_key(task.kind, task.realm, task.subject): task for task in tasks if task is not None}
+    for key in ended:
+        last = tx.index(LAST).get(key)
+        if last is not None and any(last.object_id == task_id for _, task_id in listed):
+            tx.index(LAST).remove(key)
+    return len(listed)
 
 
 def active_holder(tx: Transaction, key: bytes) -> ObjectId | None:

@@ -23,17 +23,21 @@ from headwater.tasks.claims import Claim
 from headwater.tasks.entries import (
     DUE,
     FINISHED,
+    LAST,
     REFERENCE,
     UNIQUE,
     active_holder,
     add_task,
     due_of_key,
     due_of_retry,
+    forget,
     list_for_retry,
+    of_realm,
     settle,
     time_key,
     unique_key,
 )
+from headwater.tasks.figures import TaskFigures, figures_of
 from headwater.tasks.leases import Evidence, LeaseWatch, StoodStill
 from headwater.tasks.plain import ARGUMENT_BYTES, require_plain
 from headwater.tasks.swapping import change_task, swap_task
@@ -274,6 +278,24 @@ class Tasks:
         )
         return list(islice(chosen, limit))
 
+    def of_realm(self, realm: str) -> builtins.list[Versioned[Task]]:
+        """The active tasks of a realm; then, of each kind and subject, the one that ended last, the newest first."""
+        at = self._head()
+        if at is None:
+            return []
+        seen = [one for one in self._rows.read_many_versioned(of_realm(at, realm), Task) if one is not None]
+        return sorted(seen, key=lambda one: (not one.value.is_active, -(one.value.finished or one.value.created)))
+
+    def figures(self) -> TaskFigures:
+        """The active tasks, and of each kind, realm and subject the one that ended last, as numbers."""
+        at = self._head()
+        if at is None:
+            return figures_of((), now=self._clock.now())
+        entries = chain(at.index(DUE).range(), at.index(LAST).range())
+        blocks = (self._rows.read_many_versioned([task_id for _, task_id in block], Task) for block in _blocks(entries))
+        seen = {one.id: one.value for block in blocks for one in block if one is not None}
+        return figures_of(seen.values(), now=self._clock.now())
+
     def forget_finished(self) -> int:
         """Take the tasks that ended longer ago than the setting says out of the history. The collector deletes them.
 
@@ -284,13 +306,7 @@ class Tasks:
         if at is None or next(at.index(FINISHED).range(end=end, limit=1), None) is None:
             return 0
 
-        def change(tx: Transaction) -> int:
-            keys = [key for key, _ in tx.index(FINISHED).range(end=end, limit=FORGOTTEN_AT_ONCE)]
-            for key in keys:
-                tx.index(FINISHED).remove(key)
-            return len(keys)
-
-        return self._commit(change, "forget finished tasks")
+        return self._commit(lambda tx: forget(tx, end=end, limit=FORGOTTEN_AT_ONCE), "forget finished tasks")
 
     # The reference and the objects behind it
 
