@@ -1,0 +1,282 @@
+"""Requests to the Kubernetes API: what Headwater asks of it, synchronous, and from any thread."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+from urllib.parse import urlencode
+
+import urllib3
+
+from headwater.errors import MissingError
+from headwater_operator.kube.connecting import Connection, connect
+from headwater_operator.kube.faults import GONE, UNAUTHORIZED, Answer, ApiUnavailableError, fault_of
+
+__all__ = ["KubeApi", "PatchKind", "Timeouts"]
+
+PatchKind = Literal["merge", "json", "apply"]
+Items = list[dict[str, Any]]
+Selectors = list[tuple[str, str]]
+MEDIA_TYPES = {
+    "merge": "application/merge-patch+json",
+    "json": "application/json-patch+json",
+    "apply": "application/apply-patch+yaml",  # JSON is YAML
+}
+JSON = "application/json"
+FIELD_MANAGER = "headwater-operator"
+PAGE = 500
+READ_ATTEMPTS = 3
+PATIENCE_SECONDS = 2.0
+RELISTINGS = 3
+
+
+class Bucket(Protocol):
+    def take(self) -> None: ...
+
+
+class Sleeper(Protocol):
+    def __call__(self, seconds: float, /) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long to wait for a connection, and for the next bytes of an answer."""
+
+    connect_seconds: float = 5.0
+    read_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One question. ``verb`` is the word of access rules, ``method`` that of HTTP."""
+
+    verb: str
+    method: str
+    path: str
+    parameters: tuple[tuple[str, str], ...] = ()
+    body: Any = None
+    media_type: str = JSON
+    patch: str | None = None
+
+    @property
+    def is_read(self) -> bool:
+        return self.method == "GET"
+
+
+class KubeApi:
+    """The API server, for paths and plain values.
+
+    bucket        what each write waits for
+    fence         called before each write, after the wait; what it raises comes through, and nothing was written
+    observe       told verb, status (0: no answer) and seconds of each request
+    raises        MissingError 404 · BeatenError 409 and a failed test of a JSON patch · ApiUnavailableError 401, 429, 5xx, no answer ·
+                  RefusedError all else. Messages name method, path and the server's words, and nothing that was sent in a Secret
+
+    A read is repeated a little: at once on a connection that had gone stale, and after a short ``Retry-After``. A write never is.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        bucket: Bucket | None = None,
+        fence: Callable[[], None] | None = None,
+        observe: Callable[[str, int, float], None] | None = None,
+        timeouts: Timeouts = Timeouts(),
+        sleep: Sleeper = time.sleep,
+    ) -> None:
+        self.connection = connection
+        self._bucket = bucket
+        self._fence = fence
+        self._observe = observe
+        self._timeouts = timeouts
+        self._sleep = sleep
+
+    @classmethod
+    def from_environment(
+        cls,
+        *,
+        context: str | None = None,
+        bucket: Bucket | None = None,
+        fence: Callable[[], None] | None = None,
+        observe: Callable[[str, int, float], None] | None = None,
+    ) -> KubeApi:
+        """As a pod's service account, or as the kubeconfig says.
+
+        raises        RefusedError when there is neither
+        """
+        return cls(connect(context), bucket=bucket, fence=fence, observe=observe)
+
+    def get(self, path: str, params: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """What stands at ``path``.
+
+        raises        MissingError when nothing does
+        """
+        return self._ask(_Request("get", "GET", path, tuple((params or {}).items())))
+
+    def find(self, path: str) -> dict[str, Any] | None:
+        try:
+            return self.get(path)
+        except MissingError:
+            return None
+
+    def list(self, path: str, *, label_selector: str | None = None, field_selector: str | None = None) -> Items:
+        """All members of a collection, read in pages of one state. Members carry no ``kind`` when the server leaves it out."""
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        chosen = [(name, value) for name, value in selectors.items() if value]
+        for _ in range(RELISTINGS - 1):
+            try:
+                return self._listed(path, chosen)
+            except _ExpiredError:
+                continue  # the state that was read from is gone: from the start
+        return self._listed(path, chosen)
+
+    def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Put a new resource into the collection at ``path``.
+
+        raises        BeatenError when there is one of this name
+        """
+        return self._ask(_Request("create", "POST", path, _MANAGER, body))
+
+    def replace(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Swap a resource for another state of it; ``metadata.resourceVersion`` is the state that was seen.
+
+        raises        BeatenError when it has changed since
+        """
+        return self._ask(_Request("update", "PUT", path, _MANAGER, body))
+
+    def patch(
+        self,
+        path: str,
+        body: Any,
+        *,
+        kind: PatchKind,
+        manager: str = FIELD_MANAGER,
+        force: bool = True,
+        dry_run: bool = False,
+    ) -> dict[str, Any]:
+        """Change a resource. ``apply`` creates it where it is missing, and owns its fields as ``manager``.
+
+        body          operations for ``json``, otherwise a partial resource
+        force         for ``apply``: take fields from another manager
+        raises        BeatenError for a stale resourceVersion, a failed ``test``, or fields of another manager
+        """
+        parameters = [("fieldManager", manager)]
+        if kind == "apply":
+            parameters.append(("force", "true" if force else "false"))
+        if dry_run:
+            parameters.append(("dryRun", "All"))
+        return self._ask(_Request("patch", "PATCH", path, tuple(parameters), body, MEDIA_TYPES[kind], kind))
+
+    def delete(self, path: str, *, uid: str | None = None, propagation: str | None = None) -> None:
+        """Ask for deletion; what is gone already is fine.
+
+        uid           only this very one
+        raises        BeatenError when another of the same name has taken its place
+        """
+        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        if propagation is not None:
+            options["propagationPolicy"] = propagation
+        try:
+            self._ask(_Request("delete", "DELETE", path, body=options))
+        except MissingError:
+            return
+
+    def _listed(self, path: str, chosen: Selectors) -> Items:
+        found: Items = []
+        token = ""
+        while True:
+            parameters = (*chosen, ("limit", str(PAGE)), *((("continue", token),) if token else ()))
+            page = self._ask(_Request("list", "GET", path, parameters))
+            found += page.get("items") or []
+            token = page.get("metadata", {}).get("continue") or ""
+            if not token:
+                return found
+
+    def _ask(self, request: _Request) -> dict[str, Any]:
+        answer = self._answer(request)
+        if answer.code < 400:
+            return answer.json()
+        if request.verb == "list" and answer.code == GONE:
+            raise _ExpiredError(f"{request.method} {request.path}: the list changed while it was read")
+        raise fault_of(answer, patch=request.patch)
+
+    def _answer(self, request: _Request) -> Answer:
+        """The answer after the few repetitions that are harmless."""
+        headers = self.connection.headers()
+        answer = self._attempted(request, headers)
+        if answer.code == UNAUTHORIZED:  # nothing was done, so a write may be sent again
+            self.connection.renew(headers)
+            answer = self._attempted(request, self.connection.headers())
+        return answer
+
+    def _attempted(self, request: _Request, headers: Mapping[str, str]) -> Answer:
+        for attempt in range(1, READ_ATTEMPTS + 1):
+            is_last = attempt == READ_ATTEMPTS or not request.is_read
+            try:
+                answer = self._sent(request, headers)
+            except ApiUnavailableError as fault:
+                if is_last or not isinstance(fault.__cause__, urllib3.exceptions.ProtocolError):
+                    raise
+                continue
+            wait = answer.retry_after
+            if is_last or answer.code < 400 or wait is None or wait > PATIENCE_SECONDS:
+                return answer
+            self._sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _sent(self, request: _Request, credentials: Mapping[str, str]) -> Answer:
+        if not request.is_read:
+            if self._bucket is not None:
+                self._bucket.take()
+            if self._fence is not None:
+                self._fence()  # last: the wait above may outlast a lease
+        started = time.monotonic()
+        code = 0
+        try:
+            answer = self._exchanged(request, credentials)
+            code = answer.code
+        finally:
+            if self._observe is not None:
+                self._observe(request.verb, code, time.monotonic() - started)
+        return answer
+
+    def _exchanged(self, request: _Request, credentials: Mapping[str, str]) -> Answer:
+        url = self.connection.host + request.path + ("?" + urlencode(request.parameters) if request.parameters else "")
+        headers = {"Accept": JSON, "User-Agent": FIELD_MANAGER, **credentials}
+        body = None
+        if request.body is not None:
+            headers["Content-Type"] = request.media_type
+            body = json.dumps(request.body, separators=(",", ":")).encode()
+        timeout = urllib3.Timeout(connect=self._timeouts.connect_seconds, read=self._timeouts.read_seconds)
+        try:
+            response = self.connection.pool().request(
+                request.method, url, body=body, headers=headers, timeout=timeout, retries=False, redirect=False
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as fault:
+            raise ApiUnavailableError(f"{request.method} {request.path}: no answer ({fault})") from fault
+        return Answer(
+            request.method,
+            request.path,
+            response.status,
+            response.reason or "",
+            response.headers,
+            response.data,
+            request.body if _is_secret(request) else None,
+        )
+
+
+class _ExpiredError(Exception):
+    """A list could not be read to its end from one state."""
+
+
+_MANAGER = (("fieldManager", FIELD_MANAGER),)
+
+
+def _is_secret(request: _Request) -> bool:
+    return "/secrets" in request.path
