@@ -5,7 +5,7 @@ This room knows nothing of what users keep in a realm (catalogs), of tasks, or o
 
 from __future__ import annotations
 
-from headwater.realms.bootstrap import bootstrap, find_root
+from headwater.realms.bootstrap import bootstrap, find_root, rotate_root
 from headwater.realms.credentials import Credentials, CredentialsHash, hash_credentials, new_credentials, verify
 from headwater.realms.definitions import (
     DeletionPolicy,
@@ -43,5 +43,6 @@ __all__ = [
     "hash_credentials",
     "hold_until",
     "new_credentials",
+    "rotate_root",
     "verify",
 ]

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+import msgspec
+
 from headwater.commits import Transaction, commit, ensure_reference, head
 from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
 from headwater.index import Index, Value
@@ -18,7 +20,7 @@ from headwater.realms.realms import REALM_REFERENCES, Realms
 from headwater.realms.states import RealmState
 from headwater.store import ObjectId, RealmStore
 
-__all__ = ["bootstrap", "find_root"]
+__all__ = ["bootstrap", "find_root", "rotate_root"]
 
 ROOT_CONTAINER = "root_container"
 ROOT_PRINCIPAL = "root"
@@ -70,6 +72,28 @@ def find_root(realms: Realms, realm_id: str) -> Principal | None:
     except MissingError:
         return None
     return None if found is None else _find_named(rows, found.index(BY_NAME), ROOT_PRINCIPAL, Principal)
+
+
+def rotate_root(realms: Realms, realm_id: str, credentials: CredentialsHash) -> Principal:
+    """Give the root principal of an ACTIVE realm other credentials; the former ones are refused from then on.
+
+    raises        RefusedError for a realm in another state; MissingError if there is none
+    """
+    rows = realms.open(realm_id)
+
+    def change(tx: Transaction) -> Principal:
+        index = tx.index(BY_NAME)
+        root = _find_named(tx.rows, index, ROOT_PRINCIPAL, Principal)
+        if root is None:
+            raise UnreadableError(f"realm {realm_id!r} has no root principal: run `headwater fsck`")
+        renewed = msgspec.structs.replace(root, credentials=credentials)
+        object_id = tx.add(renewed)
+        index.put(ROOT_PRINCIPAL.encode(), Value(object_id, b""))
+        tx.index(BY_CLIENT).remove(root.credentials.client_id.encode())
+        tx.index(BY_CLIENT).put(credentials.client_id.encode(), Value(object_id, b""))
+        return renewed
+
+    return commit(rows, "principals", change, message="rotate the credentials of root").result
 
 
 def _fill(rows: RealmStore, credentials: CredentialsHash) -> None:

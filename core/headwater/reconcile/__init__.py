@@ -4,19 +4,21 @@ This room knows neither Kubernetes nor the command line, runs no task, and keeps
 remember stands in the definitions of realms and catalogs.
 """
 
-from headwater.reconcile.actions import Notice, Refuse, Report, Wait
+from headwater.reconcile.actions import REASONS, Notice, Refuse, Report, Step, Wait
 from headwater.reconcile.catalog_planning import plan_catalog
-from headwater.reconcile.credentials import FileCredentials, write_once
-from headwater.reconcile.loading import KnownRealms, load_manifests
+from headwater.reconcile.credentials import CredentialsSink, FileCredentials, write_once
+from headwater.reconcile.loading import KnownRealms, load_manifests, read_manifest
 from headwater.reconcile.manifests import CatalogManifest, Manifest, RealmManifest
 from headwater.reconcile.observing import known_realms
 from headwater.reconcile.reading import ManifestError
 from headwater.reconcile.realm_planning import plan_realm
-from headwater.reconcile.reconciling import Outcome, reconcile
+from headwater.reconcile.reconciling import Outcome, reconcile, reconcile_catalog, reconcile_realm
 from headwater.reconcile.schedule import next_time, weekly_schedule
 
 __all__ = [
+    "REASONS",
     "CatalogManifest",
+    "CredentialsSink",
     "FileCredentials",
     "KnownRealms",
     "Manifest",
@@ -26,13 +28,17 @@ __all__ = [
     "RealmManifest",
     "Refuse",
     "Report",
+    "Step",
     "Wait",
     "known_realms",
     "load_manifests",
     "next_time",
     "plan_catalog",
     "plan_realm",
+    "read_manifest",
     "reconcile",
+    "reconcile_catalog",
+    "reconcile_realm",
     "weekly_schedule",
     "write_once",
 ]

@@ -18,6 +18,7 @@ from headwater.realms import (
     find_root,
     hash_credentials,
     new_credentials,
+    rotate_root,
     verify,
 )
 from headwater.reconcile.actions import (
@@ -34,6 +35,7 @@ from headwater.reconcile.actions import (
     RecordActed,
     RecordImported,
     RemoveRealm,
+    RotateCredentials,
     RunTaskNow,
     SubmitTask,
     UpdateCatalog,
@@ -70,6 +72,8 @@ class RealmActor:
                 return f"created realm {self._id}"
             case Bootstrap():
                 return self._bootstrap()
+            case RotateCredentials(token):
+                return self._rotate(token)
             case MoveRealm(to):
                 return self._move(to)
             case UpdateRealm(changes, digest):
@@ -106,6 +110,14 @@ class RealmActor:
         self._seen = bootstrap(self._realms, self._id, hash_credentials(kept))
         self._check_root(kept)
         return f"bootstrapped realm {self._id}; the credentials of its root are in {self._credentials.place(self._id)}"
+
+    def _rotate(self, token: str) -> str:
+        """The new ones are kept first, under the token: whenever this is interrupted, it ends with the one set that is kept."""
+        kept = self._credentials.rotate(self._id, new_credentials(), token)
+        root = find_root(self._realms, self._id)
+        if root is None or not verify(root.credentials, kept):
+            rotate_root(self._realms, self._id, hash_credentials(kept))
+        return f"rotated the credentials of the root of realm {self._id}; they are in {self._credentials.place(self._id)}"
 
     def _check_root(self, kept: Credentials) -> None:
         root = find_root(self._realms, self._id)

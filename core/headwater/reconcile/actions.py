@@ -12,6 +12,7 @@ from headwater.realms import Manager, RealmFields, RealmState
 from headwater.store import ObjectId
 
 __all__ = [
+    "REASONS",
     "Action",
     "AdoptRealm",
     "Bootstrap",
@@ -29,7 +30,9 @@ __all__ = [
     "Refuse",
     "RemoveRealm",
     "Report",
+    "RotateCredentials",
     "RunTaskNow",
+    "Step",
     "SubmitTask",
     "UpdateCatalog",
     "UpdateRealm",
@@ -45,6 +48,13 @@ class CreateRealm:
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
     """Keep the credentials where a person finds them, then fill the realm with their hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class RotateCredentials:
+    """Give the root other credentials: kept where a person finds them under this token, then hashed into the realm."""
+
+    token: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +172,7 @@ class Report:
 Effect = (
     CreateRealm
     | Bootstrap
+    | RotateCredentials
     | MoveRealm
     | UpdateRealm
     | AdoptRealm
@@ -179,3 +190,33 @@ Effect = (
 )
 Notice = Wait | Refuse | Report
 Action = Effect | Notice
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What was done: one word for programs, and a sentence for people."""
+
+    reason: str
+    message: str
+
+
+REASONS: Mapping[type[Effect], str] = {
+    CreateRealm: "RealmCreated",
+    Bootstrap: "RealmBootstrapped",
+    RotateCredentials: "CredentialsRotated",
+    MoveRealm: "RealmMoved",
+    UpdateRealm: "RealmUpdated",
+    AdoptRealm: "RealmAdopted",
+    DetachRealm: "RealmDetached",
+    RemoveRealm: "RealmDeleted",
+    RecordActed: "Noted",
+    SubmitTask: "TaskRequested",
+    RunTaskNow: "TaskHurried",
+    CancelTask: "TaskCancelled",
+    CreateCatalog: "CatalogCreated",
+    CompleteCatalog: "CatalogCreated",
+    UpdateCatalog: "CatalogUpdated",
+    RecordImported: "ImportDone",
+    DeleteCatalog: "CatalogDeleted",
+}
+"""The word of each step."""

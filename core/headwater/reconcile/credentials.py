@@ -6,8 +6,9 @@ import contextlib
 import json
 import os
 import secrets
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from headwater.errors import UnavailableError, UnreadableError
 from headwater.realms import Credentials
@@ -23,6 +24,10 @@ class CredentialsSink(Protocol):
         """Keep the credentials, unless some are kept for this realm already. What is returned is kept, and survives a power cut."""
         ...
 
+    def rotate(self, realm_id: RealmId, credentials: Credentials, token: str) -> Credentials:
+        """Keep the credentials in place of those that are kept, unless these were kept under the same token. What is returned is kept."""
+        ...
+
     def remove(self, realm_id: RealmId) -> None:
         """Forget a realm's credentials; none are there is fine."""
         ...
@@ -33,7 +38,10 @@ class CredentialsSink(Protocol):
 
 
 class FileCredentials:
-    """A folder with one file `<realm>.json` for each realm, which only its owner can read: `{"realm", "clientId", "clientSecret"}`."""
+    """A folder with one file `<realm>.json` for each realm, which only its owner can read.
+
+    A file is `{"realm", "clientId", "clientSecret"}`, and after a rotation `"rotation"` with its token.
+    """
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
@@ -43,16 +51,17 @@ class FileCredentials:
 
         raises        UnavailableError when the folder cannot be written to; UnreadableError when a file is there that holds no credentials
         """
-        content = {"realm": realm_id, "clientId": credentials.client_id, "clientSecret": credentials.client_secret}
-        file = self._file(realm_id)
-        try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_once(file, content)
-        except OSError as error:
-            raise UnavailableError(
-                f"credentials of realm {realm_id!r} cannot be written to {file}: {error.strerror}"
-            ) from error
-        return self._read(file)
+        return self._write(realm_id, write_once, _content(realm_id, credentials))
+
+    def rotate(self, realm_id: RealmId, credentials: Credentials, token: str) -> Credentials:
+        """As the protocol says. A file that holds no credentials is replaced, too.
+
+        raises        UnavailableError when the folder cannot be written to
+        """
+        kept = _load(self._file(realm_id))
+        if kept.get("rotation") == token and (found := _credentials(kept)) is not None:
+            return found
+        return self._write(realm_id, _replace, {**_content(realm_id, credentials), "rotation": token})
 
     def remove(self, realm_id: RealmId) -> None:
         file = self._file(realm_id)
@@ -71,15 +80,38 @@ class FileCredentials:
     def _file(self, realm_id: RealmId) -> Path:
         return self.folder / f"{realm_id}.json"
 
-    def _read(self, file: Path) -> Credentials:
+    def _write(self, realm_id: RealmId, write: Callable[[Path, dict[str, str]], None], content: dict[str, str]) -> Credentials:
+        file = self._file(realm_id)
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
-            return Credentials(str(content["clientId"]), str(content["clientSecret"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            # not chained: what cannot be parsed may be half a secret, and a traceback would show it
-            raise UnreadableError(
-                f"{file} holds no credentials: restore it, or remove it before the realm is bootstrapped"
-            ) from None
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write(file, content)
+        except OSError as error:
+            raise UnavailableError(
+                f"credentials of realm {realm_id!r} cannot be written to {file}: {error.strerror}"
+            ) from error
+        found = _credentials(_load(file))
+        if found is None:
+            raise UnreadableError(f"{file} holds no credentials: restore it, or remove it before the realm is bootstrapped")
+        return found
+
+
+def _content(realm_id: RealmId, credentials: Credentials) -> dict[str, str]:
+    return {"realm": realm_id, "clientId": credentials.client_id, "clientSecret": credentials.client_secret}
+
+
+def _load(file: Path) -> dict[str, Any]:
+    """What a file holds, or nothing. Errors are not told: what cannot be parsed may be half a secret, and a traceback would show it."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _credentials(content: Mapping[str, Any]) -> Credentials | None:
+    if not {"clientId", "clientSecret"} <= content.keys():
+        return None
+    return Credentials(str(content["clientId"]), str(content["clientSecret"]))
 
 
 def write_once(file: Path, content: dict[str, str]) -> None:
@@ -90,19 +122,31 @@ def write_once(file: Path, content: dict[str, str]) -> None:
     raises        OSError when it cannot be written
     """
     if not file.exists():
-        beside = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-        try:
-            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-                opened.write(json.dumps(content, indent=2) + "\n")
-                opened.flush()
-                os.fsync(descriptor)
-            with contextlib.suppress(FileExistsError):
-                os.link(beside, file)  # unlike a rename, a link never replaces what another has put there meanwhile
-        finally:
-            with contextlib.suppress(OSError):
-                beside.unlink()
+        with _beside(file, content) as beside, contextlib.suppress(FileExistsError):
+            os.link(beside, file)  # unlike a rename, a link never replaces what another has put there meanwhile
     _sync_folder(file.absolute().parent)
+
+
+def _replace(file: Path, content: dict[str, str]) -> None:
+    with _beside(file, content) as beside:
+        beside.replace(file)
+    _sync_folder(file.absolute().parent)
+
+
+@contextlib.contextmanager
+def _beside(file: Path, content: dict[str, str]) -> Iterator[Path]:
+    """A synced file with the content, in the same folder and gone afterwards."""
+    beside = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    try:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+            opened.write(json.dumps(content, indent=2) + "\n")
+            opened.flush()
+            os.fsync(descriptor)
+        yield beside
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -17,6 +17,8 @@ from headwater.reconcile.manifests import (
     API_VERSION,
     CONFIRM_PURGE,
     DELETE,
+    PLAN,
+    ROTATE_CREDENTIALS,
     RUN_NOW,
     CatalogManifest,
     CatalogSpec,
@@ -26,24 +28,25 @@ from headwater.reconcile.manifests import (
     RealmSpec,
     ResourceName,
 )
-from headwater.reconcile.reading import Block, ManifestError, Source, Value, read_documents
+from headwater.reconcile.reading import Block, ManifestError, Source, Value, plain_value, read_documents
 from headwater.reconcile.schedule import checked_cron, checked_zone
 from headwater.settings import Settings, duration_text
 from headwater.store import RealmId
 
-__all__ = ["KnownRealms", "load_manifests"]
+__all__ = ["KnownRealms", "load_manifests", "read_manifest"]
 
 KnownRealms = Mapping[RealmId, ResourceName | None]
 """The realms that a store has: by id, with the resource that manages each, or None."""
 
 SUFFIXES = (".yaml", ".yml", ".json")
 PREFIX = "headwater.dev/"
-ANNOTATIONS = {"Realm": (ADOPT, CONFIRM_PURGE, DELETE, RUN_NOW), "Catalog": (CONFIRM_PURGE, DELETE)}
+ANNOTATIONS = {"Realm": (ADOPT, CONFIRM_PURGE, DELETE, ROTATE_CREDENTIALS, RUN_NOW), "Catalog": (CONFIRM_PURGE, DELETE)}
 MOST_COMMITS = 1_000_000
 
 _RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _RUN_NOW = re.compile(r"gc(:.+)?")
+_TOKEN = re.compile(r"[A-Za-z0-9._-]{1,63}")
 
 
 def load_manifests(
@@ -62,6 +65,35 @@ def load_manifests(
     for file in {file.resolve(): file for file in files}.values():  # a file named twice is one file
         loading.read_file(file)
     return loading.finish()
+
+
+def read_manifest(body: Mapping[str, Any], *, settings: Settings, realm_id: RealmId | None = None) -> Manifest:
+    """The manifest that a resource in Kubernetes is. One that is being deleted is a deletion.
+
+    body          plain values; of the metadata only name, namespace, deletionTimestamp and our annotations count
+    realm_id      the id of the realm that a Catalog names; default: the same as its name
+    raises        ManifestError with every fault
+    """
+    source = Source("")
+    metadata = body.get("metadata", {})
+    given = {name: value for name, value in (metadata.get("annotations") or {}).items() if name.startswith(PREFIX)}
+    if DELETE in given:
+        source.fault(0, f"metadata.annotations.{DELETE}", "is for files; here a resource is deleted by kubectl delete")
+    annotations = {name: value for name, value in given.items() if name not in (DELETE, PLAN)}
+    if metadata.get("deletionTimestamp"):
+        annotations[DELETE] = "true"
+    named = {name: metadata[name] for name in ("name", "namespace") if name in metadata}
+    plain = {name: body[name] for name in ("apiVersion", "kind", "spec") if name in body}
+    loading = _Loading(settings, _known(body, realm_id), [source])
+    loading.sort(plain_value({**plain, "metadata": {**named, "annotations": annotations}}, source), None)
+    return loading.finish()[0]
+
+
+def _known(body: Mapping[str, Any], realm_id: RealmId | None) -> KnownRealms:
+    """The realm that a Catalog names, whether it is there or not: whoever reads one resource alone knows that."""
+    spec, namespace = body.get("spec"), str(body.get("metadata", {}).get("namespace", "default"))
+    name = spec.get("realm") if body.get("kind") == "Catalog" and isinstance(spec, Mapping) else None
+    return {realm_id or RealmId(name): ResourceName(namespace, name)} if isinstance(name, str) else {}
 
 
 def _files(paths: Iterable[str | Path]) -> Iterable[Path]:
@@ -83,7 +115,7 @@ class _Document:
     block: Block
     metadata: Metadata
     named: Value
-    folder: Path
+    folder: Path | None
 
 
 @dataclass(slots=True)
@@ -106,9 +138,10 @@ class _Loading:
             source.fault(0, "", f"cannot be read: {error}")
             return
         for value in read_documents(text, source):
-            self._sort(value, file.resolve().parent)
+            self.sort(value, file.resolve().parent)
 
     def finish(self) -> tuple[Manifest, ...]:
+        """The manifests, if nothing is wrong with them."""
         realms: dict[ResourceName, RealmId] = {}
         manifests: list[Manifest] = []
         for document in self.realm_documents:
@@ -122,7 +155,7 @@ class _Loading:
         order = [source.file for source in self.sources]
         return tuple(sorted(manifests, key=lambda manifest: (order.index(manifest.file), manifest.line)))
 
-    def _sort(self, value: Value, folder: Path) -> None:
+    def sort(self, value: Value, folder: Path | None) -> None:
         block = value.block("apiVersion", "kind", "metadata", "spec")
         block.required("apiVersion", lambda version: version.choice(API_VERSION), "")
         block.required("kind", lambda kind: kind.choice("Realm", "Catalog"), "")
@@ -267,6 +300,8 @@ def _check_annotation(key: str, value: Value, kind: str) -> None:
         value.fault('must be "true" or "false", in quotes')
     elif key == RUN_NOW and not _RUN_NOW.fullmatch(str(value.node.value)):
         value.fault("must be gc, or gc:<any word> to ask again")
+    elif key == ROTATE_CREDENTIALS and not _TOKEN.fullmatch(str(value.node.value)):
+        value.fault("must be a word of your own, at most 63 letters, digits, - _ and ., another one for each rotation")
 
 
 def _retention(spec: Block) -> Retention:
@@ -289,7 +324,7 @@ def _maintenance(spec: Block) -> Maintenance:
     )
 
 
-def _imports(spec: Block, folder: Path) -> tuple[ImportSpec, ...]:
+def _imports(spec: Block, folder: Path | None) -> tuple[ImportSpec, ...]:
     names: dict[str, int] = {}
     imports = []
     for value in spec.items("imports"):
@@ -302,7 +337,7 @@ def _imports(spec: Block, folder: Path) -> tuple[ImportSpec, ...]:
     return tuple(imports)
 
 
-def _import(block: Block, folder: Path) -> ImportSpec:
+def _import(block: Block, folder: Path | None) -> ImportSpec:
     mode: Literal["once", "sync"] = block.given("mode", lambda value: _one_of(value, "once", "sync"), "once")
     schedule = block.given("schedule", lambda value: _checked(value, checked_cron), None)
     if mode == "once" and schedule is not None:
@@ -317,7 +352,7 @@ def _import(block: Block, folder: Path) -> ImportSpec:
     )
 
 
-def _locations(value: Value, folder: Path) -> tuple[str, ...]:
+def _locations(value: Value, folder: Path | None) -> tuple[str, ...]:
     return tuple(checked_location(item, folder) for item in value.items(least=1))
 
 

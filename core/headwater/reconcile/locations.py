@@ -15,8 +15,10 @@ _URL = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)")
 _EXAMPLE = "write a URL such as s3://bucket/folder/, or ./folder for one beside this file"
 
 
-def checked_location(value: Value, folder: Path) -> str:
+def checked_location(value: Value, folder: Path | None) -> str:
     """The location as an absolute URL; one that begins with `./` is taken from the folder of the manifest. Faults are noted in the value.
+
+    folder        None for a manifest that lies in none
 
     No variable is filled in, and nothing in a location is percent-decoded: what stands there is the name.
     """
@@ -26,11 +28,13 @@ def checked_location(value: Value, folder: Path) -> str:
     if re.match(r"[^/]*://[^/]*:[^/]*@", text):
         value.fault("must not carry a password; give the process that reads it credentials of its own")
         return ""  # nor is it shown
-    fault = _fault(text)
+    fault = "is beside no file here; write the whole URL" if folder is None and text.startswith("./") else _fault(text)
     if fault:
         value.fault(f'"{text}" {fault}')
         return text
-    location = f"file://{folder.as_posix()}/{text.removeprefix('./')}" if text.startswith("./") else text
+    location = text
+    if folder is not None and text.startswith("./"):
+        location = f"file://{folder.as_posix()}/{text.removeprefix('./')}"
     try:
         normalise_location(location)
     except RefusedError as error:

@@ -19,6 +19,8 @@ __all__ = [
     "API_VERSION",
     "CONFIRM_PURGE",
     "DELETE",
+    "PLAN",
+    "ROTATE_CREDENTIALS",
     "RUN_NOW",
     "CatalogManifest",
     "CatalogSpec",
@@ -36,6 +38,8 @@ DELETE = "headwater.dev/delete"
 CONFIRM_PURGE = "headwater.dev/confirm-purge"
 RUN_NOW = "headwater.dev/run-now"
 ADOPT = "headwater.dev/adopt"
+ROTATE_CREDENTIALS = "headwater.dev/rotate-credentials"
+PLAN = "headwater.dev/plan"
 
 DesiredState = Literal["Active", "Inactive"]
 

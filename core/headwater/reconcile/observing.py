@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from headwater.catalogs import CatalogManager, Catalogs
 from headwater.realms import Manager, Realm, Realms, RealmState, hold_until
 from headwater.reconcile.loading import KnownRealms
@@ -25,12 +23,12 @@ def known_realms(store: Store, *, cluster: str = "") -> KnownRealms:
 
 
 class Observer:
-    """One look at a store. Definitions are read anew each time; tasks are listed once, and again after ``forget``."""
+    """Looks at a store. Definitions are read anew each time; the tasks of a realm once, and again after ``forget``."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._realms = Realms(store)
-        self._tasks: dict[str, list[Versioned[Task]]] | None = None
+        self._tasks: dict[RealmId, list[Versioned[Task]]] = {}
 
     def realm(self, manifest: RealmManifest, me: Manager) -> ObservedRealm:
         realm = self._realms.find(manifest.spec.realm_id)
@@ -55,15 +53,13 @@ class Observer:
 
     def forget(self) -> None:
         """Tasks may have changed."""
-        self._tasks = None
+        self._tasks.clear()
 
     def _history(self, realm: Realm) -> TaskHistory:
         """The realm's own tasks, and whatever holds their places: a task left by an earlier realm of the same id does until it ends."""
-        if self._tasks is None:
-            self._tasks = defaultdict(list)
-            for seen in Tasks(self._store).list():
-                self._tasks[seen.value.realm].append(seen)
-        tasks = self._tasks.get(RealmId(realm.id), [])
+        if realm.id not in self._tasks:
+            self._tasks[realm.id] = Tasks(self._store).of_realm(realm.id)
+        tasks = self._tasks[realm.id]
         return TaskHistory(tuple(_seen(task) for task in tasks if task.value.is_active or task.value.realm_key == realm.key))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ import yaml
 from headwater.errors import RefusedError
 from headwater.settings import parse_duration
 
-__all__ = ["Block", "Fault", "ManifestError", "Source", "Value", "read_documents"]
+__all__ = ["Block", "Fault", "ManifestError", "Source", "Value", "plain_value", "read_documents"]
 
 T = TypeVar("T")
 E = TypeVar("E")
@@ -36,7 +36,7 @@ class Fault:
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{where}: {self.path}: {self.message}" if self.path else f"{where}: {self.message}"
+        return ": ".join(part for part in (where, self.path, self.message) if part)
 
 
 class ManifestError(RefusedError):
@@ -251,6 +251,29 @@ def read_documents(text: str, source: Source) -> list[Value]:
         return []
     values = [Value(source, node, "") for node in nodes if node is not None]
     return [value for value in values if not value.is_null]
+
+
+def plain_value(value: object, source: Source) -> Value:
+    """A value that was read already, such as the body of a resource; its faults stand in no line."""
+    return Value(source, _node(value), "")
+
+
+_NOWHERE = yaml.Mark("", 0, -1, 0, None, 0)
+
+
+def _node(value: object) -> yaml.Node:
+    match value:
+        case Mapping():
+            pairs = [(_node(str(name)), _node(inner)) for name, inner in value.items()]
+            return yaml.MappingNode(_TAG + "map", pairs, _NOWHERE, _NOWHERE)
+        case list() | tuple():
+            return yaml.SequenceNode(_TAG + "seq", [_node(inner) for inner in value], _NOWHERE, _NOWHERE)
+        case None:
+            return yaml.ScalarNode(_TAG + "null", "null", _NOWHERE, _NOWHERE)
+        case bool():
+            return yaml.ScalarNode(_TAG + "bool", "true" if value else "false", _NOWHERE, _NOWHERE)
+    tag = {int: "int", float: "float"}.get(type(value), "str")
+    return yaml.ScalarNode(_TAG + tag, str(value), _NOWHERE, _NOWHERE)
 
 
 def _nearest(word: str, known: Sequence[str]) -> str | None:

@@ -20,12 +20,13 @@ from headwater.reconcile.actions import (
     Refuse,
     RemoveRealm,
     Report,
+    RotateCredentials,
     RunTaskNow,
     SubmitTask,
     UpdateRealm,
     Wait,
 )
-from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RUN_NOW, RealmManifest
+from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, ROTATE_CREDENTIALS, RUN_NOW, RealmManifest
 from headwater.reconcile.observed import ObservedRealm
 from headwater.reconcile.schedule import weekly_schedule
 from headwater.reconcile.scheduling import ScheduledWork, cancel, dead_letter, keep_scheduled
@@ -113,14 +114,18 @@ def _plan_life(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, n
     changes = _changes(manifest, realm)
     is_new = realm.acted.get(APPLIED) != manifest.spec.digest()
     if not is_new and manifest.spec.drift_policy == "Report":
-        return [*_report_drift(manifest, realm, changes), *_maintain(manifest, realm, realm.maintenance, observed, now)]
+        return [
+            *_report_drift(manifest, realm, changes),
+            *_rotate(manifest, realm),
+            *_maintain(manifest, realm, realm.maintenance, observed, now),
+        ]
     steps: list[Action] = []
     if realm.state is not wished:
         steps.append(MoveRealm(wished))
     if changes or is_new:
         steps.append(UpdateRealm(changes, manifest.spec.digest()))
     after = msgspec.structs.replace(realm, state=wished)
-    return [*steps, *_maintain(manifest, after, manifest.spec.maintenance, observed, now)]
+    return [*steps, *_rotate(manifest, after), *_maintain(manifest, after, manifest.spec.maintenance, observed, now)]
 
 
 def _wished_state(manifest: RealmManifest) -> RealmState:
@@ -147,6 +152,17 @@ def _report_drift(manifest: RealmManifest, realm: Realm, changes: RealmFields) -
     return [Report("Drifted", f"realm {realm.id} is not as its manifest says, and driftPolicy is Report: {'; '.join(drifted)}")]
 
 
+def _rotate(manifest: RealmManifest, realm: Realm) -> list[Action]:
+    asked = manifest.metadata.annotations.get(ROTATE_CREDENTIALS)
+    if asked is None or realm.acted.get(ROTATE_CREDENTIALS) == asked:
+        return []
+    if realm.state is not RealmState.ACTIVE:
+        return [
+            Report("RotationWaits", f"the credentials of realm {realm.id} are rotated once it is ACTIVE; it is {realm.state}")
+        ]
+    return [RotateCredentials(asked), RecordActed(ROTATE_CREDENTIALS, asked)]
+
+
 # Maintenance
 
 
@@ -165,7 +181,7 @@ def _maintain(manifest: RealmManifest, realm: Realm, wished: Maintenance, observ
 
 def _answered(manifest: RealmManifest, me: Manager) -> list[str]:
     """Records of annotations that are gone."""
-    records = {RUN_NOW: RUN_NOW, ADOPT: adopt_record(me)}
+    records = {RUN_NOW: RUN_NOW, ROTATE_CREDENTIALS: ROTATE_CREDENTIALS, ADOPT: adopt_record(me)}
     return [record for annotation, record in records.items() if annotation not in manifest.metadata.annotations]
 
 

@@ -1,28 +1,26 @@
-"""One pass over all manifests: look, plan, act, until nothing more can be done now."""
+"""Looks, plans and acts until nothing more can be done now: for one manifest, or in one pass for many."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from headwater.catalogs import CatalogManager
 from headwater.clock import Micros
-from headwater.errors import BeatenError, HeadwaterError, UnavailableError
+from headwater.errors import BeatenError, FencedError, HeadwaterError, UnavailableError
 from headwater.realms import Manager
-from headwater.reconcile.acting import CatalogActor, RealmActor
-from headwater.reconcile.actions import Action, Effect, Refuse, Report, Wait
-from headwater.reconcile.catalog_planning import plan_catalog
+from headwater.reconcile.actions import REASONS, Action, Effect, Refuse, Report, Step, Wait
 from headwater.reconcile.credentials import CredentialsSink
-from headwater.reconcile.manifests import CatalogManifest, Manifest, RealmManifest
+from headwater.reconcile.looking import Actor, CatalogLook, Look, RealmLook
+from headwater.reconcile.manifests import CatalogManifest, Manifest, RealmManifest, ResourceName
 from headwater.reconcile.observing import Observer
-from headwater.reconcile.realm_planning import plan_realm
 from headwater.store import Store
 
-__all__ = ["Outcome", "Tell", "reconcile"]
+__all__ = ["Outcome", "Tell", "reconcile", "reconcile_catalog", "reconcile_realm"]
 
 Tell = Callable[[str, str], None]
 """Called after each step with its subject ("Realm acme") and a sentence that says what was done."""
+Fence = Callable[[], None]
+"""Called before each step: what it raises ends everything, and comes through."""
 
 ROUNDS = 20
 
@@ -31,16 +29,21 @@ ROUNDS = 20
 class Outcome:
     """What became of one manifest.
 
-    done          a sentence for each step that was taken
+    steps         what was done
     error         why it could not be finished; the other manifests were carried out all the same
     """
 
     subject: str
-    done: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
     waits: tuple[Wait, ...] = ()
     refused: tuple[Refuse, ...] = ()
     reports: tuple[Report, ...] = ()
     error: HeadwaterError | None = None
+
+    @property
+    def done(self) -> tuple[str, ...]:
+        """A sentence for each step that was taken."""
+        return tuple(step.message for step in self.steps)
 
     @property
     def is_settled(self) -> bool:
@@ -51,13 +54,6 @@ class Outcome:
     def waits_until(self) -> Micros | None:
         """The earliest time at which something can be done; None when nothing waits for a time."""
         return min((wait.until for wait in self.waits if wait.until is not None), default=None)
-
-
-class _Actor(Protocol):
-    def act(self, action: Effect) -> str | None: ...
-
-
-_Look = Callable[[], tuple[list[Action], Callable[[], _Actor]]]
 
 
 def reconcile(
@@ -73,22 +69,53 @@ def reconcile(
     manager       who asks; its namespace and name are those of each manifest
     returns       one outcome for each manifest, in the order in which they were carried out: deletions of catalogs, realms, other catalogs
     """
-    observer = Observer(store)
+    passing = _Pass(Observer(store), tell=tell or _silent, fence=_no_fence)
     named = {manifest.metadata.resource for manifest in manifests if isinstance(manifest, RealmManifest)}
 
     def carry_out(manifest: Manifest) -> Outcome:
         if isinstance(manifest, RealmManifest):
-            look = _look_at_realm(store, observer, manifest, _manager_of(manifest, manager), credentials)
-        else:
-            is_named = any(
-                (realm.namespace, realm.name) == (manifest.metadata.namespace, manifest.spec.realm) for realm in named
-            )
-            look = _look_at_catalog(
-                store, observer, manifest, _catalog_manager_of(manifest, manager), may_be_unmanaged=not is_named
-            )
-        return _converge(manifest.subject, look, observer, tell or _silent)
+            return passing.converge(manifest.subject, RealmLook(store, passing.observer, manifest, manager, credentials))
+        is_named = ResourceName(manifest.metadata.namespace, manifest.spec.realm) in named
+        return passing.converge(
+            manifest.subject, CatalogLook(store, passing.observer, manifest, manager, may_be_unmanaged=not is_named)
+        )
 
     return [carry_out(manifest) for manifest in _in_order(manifests)]
+
+
+def reconcile_realm(
+    store: Store,
+    manifest: RealmManifest,
+    *,
+    credentials: CredentialsSink,
+    manager: Manager,
+    tell: Tell | None = None,
+    fence: Fence | None = None,
+) -> Outcome:
+    """The same for one realm.
+
+    fence         called before each step, for whoever may only act while it leads
+    """
+    passing = _Pass(Observer(store), tell=tell or _silent, fence=fence or _no_fence)
+    return passing.converge(manifest.subject, RealmLook(store, passing.observer, manifest, manager, credentials))
+
+
+def reconcile_catalog(
+    store: Store,
+    manifest: CatalogManifest,
+    *,
+    manager: Manager,
+    may_be_unmanaged: bool = False,
+    tell: Tell | None = None,
+    fence: Fence | None = None,
+) -> Outcome:
+    """The same for one catalog.
+
+    may_be_unmanaged  whether its realm may belong to nobody
+    """
+    passing = _Pass(Observer(store), tell=tell or _silent, fence=fence or _no_fence)
+    look = CatalogLook(store, passing.observer, manifest, manager, may_be_unmanaged=may_be_unmanaged)
+    return passing.converge(manifest.subject, look)
 
 
 def _in_order(manifests: Iterable[Manifest]) -> list[Manifest]:
@@ -100,75 +127,57 @@ def _in_order(manifests: Iterable[Manifest]) -> list[Manifest]:
     return sorted(manifests, key=turn)
 
 
-def _manager_of(manifest: RealmManifest, manager: Manager) -> Manager:
-    resource = manifest.metadata.resource
-    return Manager(cluster=manager.cluster, namespace=resource.namespace, name=resource.name, uid=manager.uid)
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """What the manifests of one pass have in common."""
 
+    observer: Observer
+    tell: Tell
+    fence: Fence
 
-def _catalog_manager_of(manifest: CatalogManifest, manager: Manager) -> CatalogManager:
-    resource = manifest.metadata.resource
-    return CatalogManager(cluster=manager.cluster, namespace=resource.namespace, name=resource.name, uid=manager.uid)
-
-
-def _look_at_realm(
-    store: Store, observer: Observer, manifest: RealmManifest, me: Manager, credentials: CredentialsSink
-) -> _Look:
-    def look() -> tuple[list[Action], Callable[[], _Actor]]:
-        observed = observer.realm(manifest, me)
-        plan = plan_realm(manifest, observed, store.clock.now())
-        return plan, lambda: RealmActor(store, manifest.spec.realm_id, observed, credentials=credentials)
-
-    return look
-
-
-def _look_at_catalog(
-    store: Store, observer: Observer, manifest: CatalogManifest, me: CatalogManager, *, may_be_unmanaged: bool
-) -> _Look:
-    def look() -> tuple[list[Action], Callable[[], _Actor]]:
-        observed = observer.catalog(manifest, me, may_be_unmanaged=may_be_unmanaged)
-        plan = plan_catalog(manifest, observed, store.clock.now())
-        return plan, lambda: CatalogActor(store, manifest.spec.name, observed)
-
-    return look
-
-
-def _converge(subject: str, look: _Look, observer: Observer, tell: Tell) -> Outcome:
-    """Look, plan and act until a plan has no step left. A manifest that fails does not stop the others."""
-    done: list[str] = []
-    plan: list[Action] = []
-    try:
-        for _ in range(ROUNDS):
-            plan, make_actor = look()
-            if not _take_steps(plan, make_actor, done, lambda sentence: tell(subject, sentence)):
-                return _outcome(subject, done, plan)
-            observer.forget()
-        raise UnavailableError(f"{subject} did not settle in {ROUNDS} rounds: somebody else changes it too, try again later")
-    except HeadwaterError as error:
-        observer.forget()
-        return _outcome(subject, done, plan, error)
-
-
-def _take_steps(plan: list[Action], make_actor: Callable[[], _Actor], done: list[str], tell: Callable[[str], None]) -> bool:
-    """Whether anything changed, so that another look is due."""
-    effects = [action for action in plan if isinstance(action, Effect)]
-    if not effects:
-        return False
-    before, actor = len(done), make_actor()
-    for effect in effects:
+    def converge(self, subject: str, look: Look) -> Outcome:
+        """Look, plan and act until a plan has no step left. A manifest that fails does not stop the others."""
+        steps: list[Step] = []
+        plan: list[Action] = []
         try:
-            sentence = actor.act(effect)
-        except BeatenError:
-            return True  # somebody else was faster: what to do now is found out by looking again
-        if sentence is not None:
-            done.append(sentence)
-            tell(sentence)
-    return len(done) > before
+            for _ in range(ROUNDS):
+                plan, make_actor = look()
+                if not self._take(subject, plan, make_actor, steps):
+                    return _outcome(subject, steps, plan)
+                self.observer.forget()
+            raise UnavailableError(
+                f"{subject} did not settle in {ROUNDS} rounds: somebody else changes it too, try again later"
+            )
+        except FencedError:
+            raise
+        except HeadwaterError as error:
+            self.observer.forget()
+            return _outcome(subject, steps, plan, error)
+
+    def _take(self, subject: str, plan: list[Action], make_actor: Callable[[], Actor], steps: list[Step]) -> bool:
+        """Take the steps of a plan; whether anything changed, so that another look is due."""
+        effects = [action for action in plan if isinstance(action, Effect)]
+        if not effects:
+            return False
+        before, actor = len(steps), make_actor()
+        for effect in effects:
+            self.fence()
+            try:
+                sentence = actor.act(effect)
+            except FencedError:
+                raise
+            except BeatenError:
+                return True  # somebody else was faster: what to do now is found out by looking again
+            if sentence is not None:
+                steps.append(Step(REASONS[type(effect)], sentence))
+                self.tell(subject, sentence)
+        return len(steps) > before
 
 
-def _outcome(subject: str, done: list[str], plan: list[Action], error: HeadwaterError | None = None) -> Outcome:
+def _outcome(subject: str, steps: list[Step], plan: list[Action], error: HeadwaterError | None = None) -> Outcome:
     return Outcome(
         subject=subject,
-        done=tuple(done),
+        steps=tuple(steps),
         waits=tuple(action for action in plan if isinstance(action, Wait)),
         refused=tuple(action for action in plan if isinstance(action, Refuse)),
         reports=tuple(action for action in plan if isinstance(action, Report)),
@@ -178,3 +187,7 @@ def _outcome(subject: str, done: list[str], plan: list[Action], error: Headwater
 
 def _silent(subject: str, sentence: str) -> None:
     """Nobody listens."""
+
+
+def _no_fence() -> None:
+    """Nobody else may be in charge."""
