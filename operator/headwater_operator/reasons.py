@@ -1,0 +1,353 @@
+"""The one catalogue of words that a status or an event may carry: condition types, and reasons with their meaning and advice.
+
+Tools may rely on these words. Everything that the planners say maps to one of them; the tables of the documentation are made from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["CONDITIONS", "REASONS", "ConditionType", "EventType", "Reason", "Standing", "reason_named"]
+
+EventType = Literal["Normal", "Warning"]
+Standing = Literal["True", "False", "Unknown"]
+"""The status of a condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionType:
+    """A statement about a resource.
+
+    kinds         which resources it is made about
+    good          the status that needs nobody's attention; None where neither is bad
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    good: Standing | None
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a condition is as it is, or what an event tells.
+
+    conditions    the condition types that it may stand in
+    event         the type of event that tells of it; None when it comes without one
+    action        what a person does about it; empty when there is nothing to do
+    """
+
+    name: str
+    conditions: tuple[str, ...]
+    event: EventType | None
+    meaning: str
+    action: str = ""
+
+
+_BOTH = ("Realm", "Catalog")
+
+CONDITIONS: tuple[ConditionType, ...] = (
+    ConditionType(
+        "Ready",
+        _BOTH,
+        "True",
+        "The store is as this resource declares. A Realm with `state: Inactive` is ready once its realm is INACTIVE. "
+        "Unknown while the store cannot be asked.",
+    ),
+    ConditionType(
+        "Accepted", _BOTH, "True", "The resource is valid, and the realm or catalog that it names is its own to manage."
+    ),
+    ConditionType("StoreReachable", _BOTH, "True", "The store answered when this resource was looked at last."),
+    ConditionType(
+        "RealmReady",
+        ("Catalog",),
+        "True",
+        "The realm of the catalog is there, ACTIVE, and managed by the Realm that the Catalog names.",
+    ),
+    ConditionType(
+        "MaintenanceHealthy",
+        ("Realm",),
+        "True",
+        "Garbage is collected on schedule and purges get on: no task of the realm's upkeep failed, or waits for a worker in vain. "
+        "Imports have a condition of their own on their Catalog.",
+    ),
+    ConditionType("ImportsHealthy", ("Catalog",), "True", "Every import has run, runs, or waits for its time."),
+    ConditionType("CredentialsAvailable", ("Realm",), "True", "The Secret with the credentials of the realm's root is there."),
+    ConditionType(
+        "Drifted", ("Realm",), "False", "Somebody changed the realm past its Realm, and `driftPolicy: Report` leaves it so."
+    ),
+    ConditionType(
+        "Purging",
+        ("Realm",),
+        None,
+        "Only while a Realm with `deletionPolicy: Purge` is deleted: whether its rows are being deleted yet.",
+    ),
+    ConditionType("Deleting", _BOTH, None, "Only while the resource is deleted: the reason says what its end waits for."),
+)
+
+_DELETION = ("Ready", "Deleting")
+_EVERY_ERROR = ("Ready", "Deleting", "Purging", "Accepted", "StoreReachable", "RealmReady")
+_HEALTH = ("MaintenanceHealthy", "ImportsHealthy")
+
+_ALL: tuple[Reason, ...] = (
+    # As it should be
+    Reason(
+        "AsDeclared",
+        ("Ready", "Drifted"),
+        "Normal",
+        "The store is as the resource declares. The event tells that this is so again.",
+    ),
+    Reason("Accepted", ("Accepted",), None, "The resource is valid and looked after."),
+    Reason("StoreAnswered", ("StoreReachable",), None, "The store answers."),
+    Reason("RealmActive", ("RealmReady",), None, "The realm is ACTIVE."),
+    Reason("AsScheduled", _HEALTH, None, "Every task has run, runs, or waits for its time."),
+    Reason(
+        "NothingScheduled", _HEALTH, None, "There is nothing to run: the realm is not ACTIVE, or the catalog has no imports."
+    ),
+    Reason(
+        "Suspended",
+        ("MaintenanceHealthy",),
+        "Normal",
+        "`spec.maintenance.suspend` is true: no garbage is collected.",
+        "Set it to false when the reason for it is gone; what was missed is made up for.",
+    ),
+    Reason("SecretPresent", ("CredentialsAvailable",), None, "The Secret is there; `status.credentialsSecret` names it."),
+    Reason("Progressing", _EVERY_ERROR, None, "A pass over the resource has not come to its end yet; it goes on by itself."),
+    # Not as asked: a person decides
+    Reason(
+        "SpecInvalid",
+        ("Ready", "Accepted", "Deleting", "Purging"),
+        "Warning",
+        "The resource breaks a rule that the API server could not check.",
+        "Correct the fields that the message names.",
+    ),
+    Reason(
+        "Refused",
+        ("Ready", "Accepted", "Deleting", "Purging"),
+        "Warning",
+        "What is asked for will never work as asked, for example a location that belongs to another catalog.",
+        "Change what the message names, or put right what it contradicts.",
+    ),
+    Reason(
+        "ManagedByAnother",
+        ("Ready", "Accepted", "Deleting"),
+        "Warning",
+        "The realm or catalog belongs to another resource, perhaps of another cluster or namespace, or of the command line.",
+        "Delete one of the two with `deletionPolicy: Retain`, or annotate a Realm `headwater.dev/adopt: <realm id>` to take "
+        "the realm over.",
+    ),
+    Reason(
+        "RealmManagedByAnother",
+        ("Ready", "Accepted", "RealmReady", "Deleting"),
+        "Warning",
+        "The catalog is in a realm that does not belong to the Realm which the Catalog names.",
+        "See which resource manages the realm; have the right Realm adopt it, or name the right one.",
+    ),
+    Reason(
+        "DeletionProtected",
+        _DELETION,
+        "Warning",
+        "It was deleted while `spec.deletionProtection` is true; nothing is deleted.",
+        "Set `deletionProtection: false` to let the deletion go on.",
+    ),
+    Reason(
+        "PurgeUnconfirmed",
+        ("Ready", "Purging", "Deleting"),
+        "Warning",
+        "It is deleted with `deletionPolicy: Purge`, and nobody confirmed that everything in it shall go. Nothing is deleted yet.",
+        "Annotate `headwater.dev/confirm-purge` as the message says, or set `deletionPolicy: Retain` to keep everything.",
+    ),
+    Reason(
+        "DriftReported",
+        ("Ready", "Drifted"),
+        "Warning",
+        "Somebody changed the realm past its Realm, and `driftPolicy: Report` leaves it so. "
+        "Ready is False only if the realm is in another state than declared.",
+        "Change the resource or the realm so that they agree, or set `driftPolicy: Correct`.",
+    ),
+    # Waiting: goes on by itself
+    Reason(
+        "PurgeHold",
+        ("Ready", "Purging", "Deleting"),
+        "Normal",
+        "The purge is confirmed and waits for the end of the hold; `status.purge.holdUntil` says when.",
+        "Nothing; set `deletionPolicy: Retain` before the hold ends to keep the realm after all.",
+    ),
+    Reason(
+        "Purging",
+        ("Ready", "Purging", "Deleting"),
+        "Normal",
+        "A worker deletes every row of the realm; this cannot be called off any more. `status.purge` counts.",
+    ),
+    Reason(
+        "Purged",
+        ("Ready", "Purging", "Deleting"),
+        "Normal",
+        "A scan found no row of the realm any more. Only its entry is left.",
+        "If the Realm is not being deleted, somebody purged the realm by hand: delete the Realm, and create it anew if it shall go on.",
+    ),
+    Reason("Loading", _DELETION, "Normal", "The realm is being loaded by an import of a whole realm."),
+    Reason(
+        "RealmMissing",
+        ("Ready", "RealmReady", "Deleting"),
+        "Normal",
+        "The realm of the catalog is not there yet.",
+        "Nothing if its Realm is about to come; otherwise see whether `spec.realm` names the right one.",
+    ),
+    Reason(
+        "RealmNotActive",
+        ("Ready", "RealmReady", "Deleting"),
+        "Normal",
+        "The realm of the catalog is not ACTIVE, and only an ACTIVE realm can be changed.",
+        "See the condition Ready of the Realm; set `state: Active` there if that was switched.",
+    ),
+    Reason(
+        "RealmDeleting",
+        ("Ready", "RealmReady", "Deleting"),
+        "Normal",
+        "The Realm of the catalog is being deleted.",
+        "Delete the Catalog too, or call the deletion off as the Realm's condition Deleting says.",
+    ),
+    # Faults: tried again by themselves
+    Reason(
+        "StoreUnavailable",
+        _EVERY_ERROR,
+        None,
+        "The store does not answer. Counts, state and tasks are those seen last. It is asked again with growing pauses; nothing is lost. "
+        "It comes without events: all resources would tell the same.",
+        "See whether the database runs and whether the operator reaches it; the metric `headwater_store_up` tells when it does.",
+    ),
+    Reason(
+        "Unavailable",
+        ("Ready", "Deleting", "Purging"),
+        "Warning",
+        "A step needed something that did not answer: the database under load, or the Kubernetes API. Nothing happened; it is tried again.",
+        "See the message if it lasts for minutes.",
+    ),
+    Reason(
+        "OutcomeUnknown",
+        _EVERY_ERROR,
+        "Warning",
+        "The answer to a change was lost: it may have happened. The next pass looks before it does anything.",
+        "Nothing, unless it comes back: then the connection to the database is bad.",
+    ),
+    Reason(
+        "Conflict",
+        ("Ready", "Deleting", "Purging"),
+        "Warning",
+        "Somebody else changed the same at the same time, or keeps what contradicts this. It is looked at again.",
+        "If it stays, see what the message names.",
+    ),
+    Reason(
+        "Unreadable",
+        _EVERY_ERROR,
+        "Warning",
+        "Something in the store or in a Secret is there and cannot be read. Nothing is guessed and nothing changed.",
+        "Run `headwater fsck` on the realm, and look at what the message names.",
+    ),
+    Reason(
+        "InternalError",
+        _EVERY_ERROR,
+        "Warning",
+        "A bug in Headwater. The resource is tried again with growing pauses; others are not affected.",
+        "Report it with the operator's log around that time: `kubectl headwater report` collects what is needed, without secrets.",
+    ),
+    # Tasks
+    Reason(
+        "TaskOverdue",
+        _HEALTH,
+        "Warning",
+        "A task has been due for more than five minutes, and no worker took it. It waits; nothing is lost.",
+        "See whether workers run, whether they reach the broker and the store, and whether they are all busy: `headwater task list`.",
+    ),
+    Reason(
+        "TaskRetrying",
+        _HEALTH,
+        "Warning",
+        "The last attempt of a task failed; it is tried again with growing pauses.",
+        "See the message; nothing, if the cause is known to pass.",
+    ),
+    Reason(
+        "TaskDeadLettered",
+        ("Ready", "Purging", "Deleting", *_HEALTH),
+        "Warning",
+        "A task failed as often as it may, and is not tried again by itself.",
+        "Remove the cause that the message names, then `headwater task retry <id>`.",
+    ),
+    Reason(
+        "TaskCancelled",
+        ("Ready", "Purging", "Deleting", *_HEALTH),
+        "Normal",
+        "A task was cancelled: by the operator because nothing asks for it any more, or by a person; then it is not asked for again.",
+        "If it shall run after all: `headwater task retry <id>`.",
+    ),
+    Reason(
+        "CollectionOverdue",
+        ("MaintenanceHealthy",),
+        "Warning",
+        "A collection of garbage was due more than a day ago, and has not ended yet.",
+        "Look at its progress in `status.tasks`; if that stands still, at the log of its worker.",
+    ),
+    Reason(
+        "TablesQuarantined",
+        ("ImportsHealthy",),
+        "Warning",
+        "Imports ran, and left tables alone that are broken. The condition stays True: the others are there.",
+        "`headwater task show <id>` of the import lists them, each with its reason.",
+    ),
+    # Credentials
+    Reason(
+        "SecretMissing",
+        ("CredentialsAvailable",),
+        "Warning",
+        "The Secret with the credentials of the realm's root is not there. The realm works; the store holds only a hash, so "
+        "what was in the Secret is lost with it.",
+        "Annotate the Realm `headwater.dev/rotate-credentials: <any word>` to have new ones made and written.",
+    ),
+    Reason("CredentialsRotated", (), "Normal", "The credentials of the realm's root are new ones; the Secret has them."),
+    # Steps
+    Reason("RealmCreated", (), "Normal", "The realm was created."),
+    Reason("RealmBootstrapped", (), "Normal", "The realm was filled with its root principal and the first grants."),
+    Reason("RealmMoved", (), "Normal", "The realm was switched to another state."),
+    Reason("RealmUpdated", (), "Normal", "The definition of the realm was changed as the resource declares."),
+    Reason("RealmAdopted", (), "Normal", "The realm was taken over from another manager, as an annotation asked for."),
+    Reason("RealmDetached", (), "Normal", "The resource is gone and the realm is kept, managed by nobody."),
+    Reason("RealmDeleted", (), "Normal", "The entry of the purged realm was deleted, and with it the Secret of its root."),
+    Reason("CatalogCreated", (), "Normal", "The catalog was created."),
+    Reason("CatalogUpdated", (), "Normal", "The definition of the catalog was changed as the resource declares."),
+    Reason("CatalogDeleted", (), "Normal", "The catalog was deleted; what only it held is garbage for the next collections."),
+    Reason("TaskRequested", (), "Normal", "A task was asked for: a collection, a purge or an import."),
+    Reason("TaskHurried", (), "Normal", "A task that waited for its time was let run now."),
+    Reason("ImportDone", (), "Normal", "An import has run to its end."),
+    Reason("CollectionDone", (), "Normal", "A collection of garbage has run to its end."),
+    Reason("Noted", (), None, "The operator noted in the store what it has acted on."),
+    Reason(
+        "DriftCorrected",
+        (),
+        "Warning",
+        "Somebody changed the realm or catalog past its resource, and it was changed back.",
+        "Change the resource instead; set `driftPolicy: Report` if changes by hand shall stay.",
+    ),
+    Reason(
+        "Detached", (), "Normal", "The resource is gone under `deletionPolicy: Retain`; what it declared stays in the store."
+    ),
+    Reason(
+        "ReleasedByHand",
+        (),
+        "Warning",
+        "The operator's finalizer was taken away by somebody else: the resource went without its deletion policy being followed.",
+        "The store is as it was; see what is left there with `headwater realm list`.",
+    ),
+)
+
+REASONS: Mapping[str, Reason] = {reason.name: reason for reason in _ALL}
+
+
+def reason_named(name: str) -> Reason:
+    """The entry of a reason.
+
+    raises        KeyError for a word that is not in the catalogue: whoever makes reasons adds theirs here
+    """
+    return REASONS[name]
