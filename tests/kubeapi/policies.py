@@ -24,11 +24,12 @@ _VALIDATION_KEYS = {"expression", "message", "messageExpression", "reason"}
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """An answer of no: what a Status of it says."""
+    """An answer of no: what a Status of it says, with ``cause`` as the message of its only cause."""
 
     code: int
     reason: str
     message: str
+    cause: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,15 @@ class _Validation:
     message: str
     message_expression: Expression | None
     reason: str
+
+    def told(self, known: Mapping[str, Any]) -> str:
+        message = self.message or f"failed expression: {self.expression.text}"
+        if self.message_expression is None:
+            return message
+        try:
+            return str(self.message_expression.evaluate(known)).strip() or message
+        except ExpressionError:
+            return message
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +79,10 @@ class _Policy:
                 known["variables"] = {**known["variables"], name: variable.evaluate(known)}
             if validation.expression.claims(known):
                 return None
-            told = validation.message_expression.evaluate(known) if validation.message_expression else validation.message
         except ExpressionError as error:
             said = f"expression '{validation.expression.text}' resulted in error: {error}"
             return ("Invalid", said) if self.does_fail else None
-        return validation.reason, told or f"failed expression: {validation.expression.text}"
+        return validation.reason, validation.told(known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +139,7 @@ class Policies:
 def _denial(policy: _Policy, binding: _Binding, resource: Mapping[str, str], reason: str, told: str) -> Denial:
     what = f"{resource['resource']}.{resource['group']}" if resource["group"] else resource["resource"]
     message = f"{POLICY} '{policy.name}' with binding '{binding.name}' denied request: {told}"
-    return Denial(CODES[reason], reason, f'{what} "{resource["name"]}" is forbidden: {message}')
+    return Denial(CODES[reason], reason, f'{what} "{resource["name"]}" is forbidden: {message}', message)
 
 
 def _request(operation: str, resource: Mapping[str, str]) -> dict[str, Any]:
