@@ -7,9 +7,19 @@ remember stands in the definitions of realms and catalogs.
 from headwater.reconcile.actions import REASONS, Notice, Refuse, Report, Step, Wait
 from headwater.reconcile.catalog_planning import plan_catalog
 from headwater.reconcile.credentials import CredentialsSink, FileCredentials, write_once
+from headwater.reconcile.describing import (
+    CatalogDescription,
+    ContentCounts,
+    ImportDescription,
+    RealmDescription,
+    TaskDescription,
+    describe_catalog,
+    describe_realm,
+)
 from headwater.reconcile.loading import KnownRealms, load_manifests, read_manifest
 from headwater.reconcile.manifests import CatalogManifest, Manifest, RealmManifest
 from headwater.reconcile.observing import known_realms
+from headwater.reconcile.previewing import Preview, plan_of_catalog, plan_of_realm
 from headwater.reconcile.reading import ManifestError
 from headwater.reconcile.realm_planning import plan_realm
 from headwater.reconcile.reconciling import Outcome, reconcile, reconcile_catalog, reconcile_realm
@@ -17,23 +27,33 @@ from headwater.reconcile.schedule import next_time, weekly_schedule
 
 __all__ = [
     "REASONS",
+    "CatalogDescription",
     "CatalogManifest",
+    "ContentCounts",
     "CredentialsSink",
     "FileCredentials",
+    "ImportDescription",
     "KnownRealms",
     "Manifest",
     "ManifestError",
     "Notice",
     "Outcome",
+    "Preview",
+    "RealmDescription",
     "RealmManifest",
     "Refuse",
     "Report",
     "Step",
+    "TaskDescription",
     "Wait",
+    "describe_catalog",
+    "describe_realm",
     "known_realms",
     "load_manifests",
     "next_time",
     "plan_catalog",
+    "plan_of_catalog",
+    "plan_of_realm",
     "plan_realm",
     "read_manifest",
     "reconcile",

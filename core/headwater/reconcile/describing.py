@@ -1,0 +1,252 @@
+"""How things stand with a realm or a catalog, for people and programs that watch over it: read from the store, and nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from headwater.catalogs import (
+    CONTENT,
+    Catalog,
+    CatalogDefinition,
+    Catalogs,
+    CatalogState,
+    ContentType,
+    ContentValue,
+    ImportSpec,
+)
+from headwater.clock import Micros
+from headwater.errors import MissingError
+from headwater.maintenance import COLLECT, IMPORT, PURGE
+from headwater.realms import Manager, Realm, Realms, RealmState, hold_until
+from headwater.reconcile.catalog_planning import import_subject
+from headwater.store import RealmKey, Store, Versioned, id_text
+from headwater.tasks import Task, Tasks, TaskState
+
+__all__ = [
+    "CatalogDescription",
+    "ContentCounts",
+    "ImportDescription",
+    "RealmDescription",
+    "TaskDescription",
+    "describe_catalog",
+    "describe_realm",
+]
+
+TABLES = (ContentType.ICEBERG_TABLE, ContentType.DELTA_LAKE_TABLE)
+_SERVED = (RealmState.ACTIVE, RealmState.INACTIVE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskDescription:
+    """One task.
+
+    started       when its last attempt began
+    done, total   how far that attempt is, in ``unit``; ``total`` is None while it is not known
+    outcome       what a finished one counted, as plain data
+    """
+
+    id: str
+    kind: str
+    subject: str
+    state: TaskState
+    attempt: int
+    failures: int
+    due: Micros
+    started: Micros | None
+    finished: Micros | None
+    done: int
+    total: int | None
+    unit: str
+    error: str
+    outcome: Mapping[str, Any]
+    is_stopping: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealmDescription:
+    """One realm.
+
+    catalogs, tables  on the default branches; None in a realm that has none to read
+    tasks             those that are active
+    last_collection   the one that ended last; ``last_success``: the end of the last one, if that succeeded
+    next_collection   when the waiting one is due
+    purge             the active one, or the last
+    """
+
+    id: str
+    key: int
+    state: RealmState
+    manager: Manager | None
+    catalogs: int | None
+    tables: int | None
+    tasks: tuple[TaskDescription, ...]
+    last_collection: TaskDescription | None
+    last_success: Micros | None
+    next_collection: Micros | None
+    is_suspended: bool
+    hold_until: Micros | None
+    purge: TaskDescription | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportDescription:
+    name: str
+    mode: str
+    active: TaskDescription | None
+    last: TaskDescription | None
+    next: Micros | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogDescription:
+    """One catalog; tables and namespaces are those of its default branch."""
+
+    id: str
+    name: str
+    state: CatalogState
+    tables: int
+    namespaces: int
+    imports: tuple[ImportDescription, ...]
+
+
+@dataclass(slots=True)
+class ContentCounts:
+    """Remembers how much there is of each type under a commit: as long as a branch stands still, it is not counted again."""
+
+    most: int = 20_000
+    _lock: Lock = field(default_factory=Lock)
+    _known: OrderedDict[tuple[RealmKey, int], Mapping[ContentType | int, int]] = field(default_factory=OrderedDict)
+
+    def of(self, catalog: Catalog, key: RealmKey) -> Mapping[ContentType | int, int]:
+        try:
+            head = catalog.resolve()
+        except MissingError:  # it is being made just now
+            head = None
+        if head is None:
+            return {}
+        place = (key, int(head.id))
+        with self._lock:
+            known = self._known.get(place)
+        if known is None:
+            known = Counter(ContentValue.decode(value).type for _, value in head.index(CONTENT).range())
+            with self._lock:
+                self._known[place] = known
+                while len(self._known) > self.most:
+                    self._known.popitem(last=False)
+        return known
+
+
+def describe_realm(store: Store, realm_id: str, *, counts: ContentCounts | None = None) -> RealmDescription | None:
+    """How things stand with a realm; None when there is none.
+
+    counts        keep one between calls: then only what changed is counted
+    """
+    realms = Realms(store)
+    realm = realms.find(realm_id)
+    if realm is None:
+        return None
+    tasks = _tasks(store, realm)
+    catalogs, tables = _content(realms, realm, counts or ContentCounts())
+    collection, purge = _last(tasks, COLLECT), _active(tasks, PURGE) or _last(tasks, PURGE)
+    waiting = _active(tasks, COLLECT)
+    return RealmDescription(
+        id=realm.id,
+        key=realm.key,
+        state=realm.state,
+        manager=realm.manager,
+        catalogs=catalogs,
+        tables=tables,
+        tasks=tuple(_described(task) for task in tasks if task.value.is_active),
+        last_collection=_described(collection) if collection else None,
+        last_success=collection.value.finished if collection and collection.value.state is TaskState.SUCCEEDED else None,
+        next_collection=waiting.value.due if waiting else None,
+        is_suspended=realm.maintenance.suspend,
+        hold_until=hold_until(realm, store.settings),
+        purge=_described(purge) if purge else None,
+    )
+
+
+def describe_catalog(
+    store: Store, realm_id: str, name: str, *, counts: ContentCounts | None = None
+) -> CatalogDescription | None:
+    """How things stand with a catalog; None when it, or its realm, is not there."""
+    realms = Realms(store)
+    realm = realms.find(realm_id)
+    if realm is None or realm.state not in _SERVED:
+        return None
+    rows = realms.open(realm.id)
+    definition = Catalogs(rows).find(name)
+    if definition is None:
+        return None
+    catalog = Catalog(rows, definition)
+    content = (counts or ContentCounts()).of(catalog, realm.key)
+    tasks = [task for task in _tasks(store, realm) if task.value.kind == IMPORT]
+    return CatalogDescription(
+        id=definition.id,
+        name=definition.name,
+        state=definition.state,
+        tables=sum(content.get(kind, 0) for kind in TABLES),
+        namespaces=content.get(ContentType.NAMESPACE, 0),
+        imports=tuple(_import(definition, spec, tasks) for spec in definition.imports),
+    )
+
+
+def _tasks(store: Store, realm: Realm) -> list[Versioned[Task]]:
+    """The realm's own, and not those of an earlier realm of the same id."""
+    return [task for task in Tasks(store).of_realm(realm.id) if task.value.realm_key in (0, realm.key)]
+
+
+def _active(tasks: list[Versioned[Task]], kind: str, subject: str = "") -> Versioned[Task] | None:
+    return next((one for one in tasks if one.value.is_active and (one.value.kind, one.value.subject) == (kind, subject)), None)
+
+
+def _last(tasks: list[Versioned[Task]], kind: str, subject: str = "") -> Versioned[Task] | None:
+    ended = (one for one in tasks if not one.value.is_active)
+    return next((one for one in ended if (one.value.kind, one.value.subject) == (kind, subject)), None)
+
+
+def _content(realms: Realms, realm: Realm, counts: ContentCounts) -> tuple[int, int] | tuple[None, None]:
+    if realm.state not in _SERVED:
+        return None, None
+    rows = realms.open(realm.id)
+    opened = [Catalog(rows, definition) for definition in Catalogs(rows).list()]
+    return len(opened), sum(counts.of(one, realm.key).get(kind, 0) for one in opened for kind in TABLES)
+
+
+def _import(definition: CatalogDefinition, spec: ImportSpec, tasks: list[Versioned[Task]]) -> ImportDescription:
+    subject = import_subject(definition.name, spec.name)
+    active, last = _active(tasks, IMPORT, subject), _last(tasks, IMPORT, subject)
+    return ImportDescription(
+        name=spec.name,
+        mode=spec.mode,
+        active=_described(active) if active else None,
+        last=_described(last) if last else None,
+        next=active.value.due if active and active.value.state is TaskState.WAITING else None,
+    )
+
+
+def _described(seen: Versioned[Task]) -> TaskDescription:
+    task = seen.value
+    progress = task.progress
+    attempt = task.attempts[-1] if task.attempts else None
+    return TaskDescription(
+        id=id_text(seen.id),
+        kind=task.kind,
+        subject=task.subject,
+        state=task.state,
+        attempt=task.attempt,
+        failures=task.failures,
+        due=task.due,
+        started=attempt.started if attempt else None,
+        finished=task.finished,
+        done=progress.done if progress else 0,
+        total=progress.total if progress else None,
+        unit=progress.unit if progress else "",
+        error=task.error,
+        outcome=task.outcome or {},
+        is_stopping=task.stop_requested,
+    )

@@ -1,0 +1,139 @@
+"""How things stand with realms and catalogs, and what would be done about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from headwater import Store
+from headwater.catalogs import Catalogs, ContentKey, IcebergTable, ImportSpec, Put
+from headwater.clock import FakeClock
+from headwater.realms import Manager, Realms, RealmState
+from headwater.reconcile import (
+    CatalogManifest,
+    ContentCounts,
+    Outcome,
+    RealmManifest,
+    describe_catalog,
+    describe_realm,
+    plan_of_catalog,
+    plan_of_realm,
+)
+from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE, RUN_NOW
+from headwater.tasks import Tasks, TaskState
+
+MakeRealm = Callable[..., RealmManifest]
+MakeCatalog = Callable[..., CatalogManifest]
+Apply = Callable[..., list[Outcome]]
+
+
+@pytest.fixture
+def lake(apply: Apply, make_realm: MakeRealm, make_catalog: MakeCatalog, initial_import: ImportSpec) -> None:
+    """Realm acme with catalog lake, whose import is asked for."""
+    apply(make_realm(), make_catalog(imports=(initial_import,)))
+
+
+def test_a_realm_that_is_not_there_has_no_description(store: Store) -> None:
+    assert describe_realm(store, "acme") is None
+    assert describe_catalog(store, "acme", "lake") is None
+
+
+@pytest.mark.usefixtures("lake")
+def test_a_realm_tells_its_state_its_content_and_its_next_collection(store: Store) -> None:
+    described = describe_realm(store, "acme")
+
+    assert described is not None
+    assert (described.state, described.catalogs, described.tables) == (RealmState.ACTIVE, 1, 0)
+    waiting = Tasks(store).active("gc", "acme")
+    assert waiting is not None
+    assert described.next_collection == waiting.due
+
+
+@pytest.mark.usefixtures("lake")
+def test_a_catalog_tells_of_its_imports(store: Store) -> None:
+    described = describe_catalog(store, "acme", "lake")
+
+    assert described is not None
+    (initial,) = described.imports
+    assert (initial.name, initial.mode, initial.last) == ("initial", "once", None)
+    assert initial.active is not None
+    assert initial.active.state is TaskState.WAITING
+
+
+@pytest.mark.usefixtures("lake")
+def test_a_collection_that_ended_is_the_last_one(store: Store, apply: Apply, make_realm: MakeRealm, clock: FakeClock) -> None:
+    apply(make_realm({RUN_NOW: "gc"}))
+    seen = Tasks(store).find_active("gc", "acme")
+    assert seen is not None
+    claim = Tasks(store).claim(seen.id, "worker")
+    assert claim is not None
+    clock.advance(5)
+    claim.finish({"deleted": 7})
+    described = describe_realm(store, "acme")
+
+    assert described is not None
+    assert described.last_collection is not None
+    assert described.last_collection.outcome == {"deleted": 7}
+    assert described.last_success == clock.now()
+
+
+def test_a_realm_that_is_purged_has_nothing_to_count(
+    store: Store, apply: Apply, make_realm: MakeRealm, clock: FakeClock
+) -> None:
+    apply(make_realm(deletion_policy="Purge"))
+    going = make_realm({DELETE: "true", CONFIRM_PURGE: "acme"}, deletion_policy="Purge")
+    apply(going)
+    held = describe_realm(store, "acme")
+    clock.advance(61)
+    apply(going)
+    described = describe_realm(store, "acme")
+
+    assert held is not None
+    assert held.hold_until is not None
+    assert described is not None
+    assert (described.state, described.catalogs, described.tables) == (RealmState.PURGING, None, None)
+    assert described.purge is not None
+
+
+def test_a_preview_of_a_new_realm_names_its_steps_and_takes_none(store: Store, make_realm: MakeRealm, manager: Manager) -> None:
+    preview = plan_of_realm(store, make_realm(), manager=manager)
+
+    assert preview.steps == ("create realm acme", "bootstrap realm acme, and keep the credentials of its root")
+    assert Realms(store).list() == []
+
+
+@pytest.mark.usefixtures("lake")
+def test_a_preview_of_what_is_as_declared_is_empty(
+    store: Store, make_realm: MakeRealm, make_catalog: MakeCatalog, initial_import: ImportSpec, manager: Manager
+) -> None:
+    catalog = make_catalog(imports=(initial_import,))
+
+    assert plan_of_realm(store, make_realm(), manager=manager).steps == ()
+    assert plan_of_catalog(store, catalog, manager=manager).steps == ()
+
+
+@pytest.mark.usefixtures("lake")
+def test_a_preview_tells_what_a_change_would_do(store: Store, make_realm: MakeRealm, manager: Manager) -> None:
+    changed = make_realm(state="Inactive", properties={"team": "a"})
+    preview = plan_of_realm(store, changed, manager=manager)
+
+    assert preview.steps[:2] == ("move realm acme to INACTIVE", "update realm acme: properties")
+
+
+@pytest.mark.usefixtures("lake")
+def test_a_preview_tells_what_is_waited_for(store: Store, make_realm: MakeRealm, manager: Manager) -> None:
+    preview = plan_of_realm(store, make_realm({DELETE: "true"}, deletion_policy="Purge"), manager=manager)
+
+    assert [wait.reason for wait in preview.waits] == ["PurgeUnconfirmed"]
+
+
+@pytest.mark.usefixtures("lake")
+def test_what_was_counted_before_is_counted_again_when_the_branch_moves(store: Store) -> None:
+    counts, catalog = ContentCounts(), Catalogs(Realms(store).open("acme")).open("lake")
+    found = []
+    for name in ("a", "b"):
+        catalog.commit("main", [Put(ContentKey.of(name), IcebergTable(metadata_location=f"s3://lake/{name}"))])
+        found += [describe_catalog(store, "acme", "lake", counts=counts) for _ in range(2)]
+
+    assert [one.tables for one in found if one is not None] == [1, 1, 2, 2]

@@ -1,0 +1,104 @@
+"""New credentials for a realm's root, asked for by an annotation: once for each token, and interrupted anywhere they end as one set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headwater import Store
+from headwater.errors import MissingError, RefusedError
+from headwater.realms import Credentials, Realms, find_root, hash_credentials, new_credentials, rotate_root, verify
+from headwater.reconcile import FileCredentials, Outcome, RealmManifest
+from headwater.reconcile.manifests import ROTATE_CREDENTIALS
+from headwater.store import RealmId
+
+MakeRealm = Callable[..., RealmManifest]
+Apply = Callable[..., list[Outcome]]
+ACME = RealmId("acme")
+
+
+@pytest.fixture
+def kept(sink: FileCredentials) -> Callable[[], Credentials]:
+    """The credentials that are in the file now."""
+
+    def read() -> Credentials:
+        content = json.loads(Path(sink.place(ACME)).read_text())
+        return Credentials(content["clientId"], content["clientSecret"])
+
+    return read
+
+
+def logs_in(store: Store, credentials: Credentials) -> bool:
+    root = find_root(Realms(store), "acme")
+    assert root is not None
+    return verify(root.credentials, credentials)
+
+
+def test_a_rotation_replaces_the_credentials_everywhere(
+    store: Store, apply: Apply, make_realm: MakeRealm, kept: Callable[[], Credentials]
+) -> None:
+    apply(make_realm())
+    before = kept()
+    [outcome] = apply(make_realm({ROTATE_CREDENTIALS: "one"}))
+
+    assert "CredentialsRotated" in [step.reason for step in outcome.steps]
+    assert logs_in(store, kept())
+    assert not logs_in(store, before)
+
+
+def test_one_token_rotates_once_and_another_one_again(
+    apply: Apply, make_realm: MakeRealm, kept: Callable[[], Credentials]
+) -> None:
+    seen = []
+    for token in ("one", "one", "two"):
+        apply(make_realm({ROTATE_CREDENTIALS: token}))
+        seen.append(kept())
+
+    assert seen[0] == seen[1] != seen[2]
+
+
+def test_no_secret_is_told(apply: Apply, make_realm: MakeRealm, kept: Callable[[], Credentials]) -> None:
+    apply(make_realm())
+    [outcome] = apply(make_realm({ROTATE_CREDENTIALS: "one"}))
+
+    assert kept().client_secret not in str(outcome)
+
+
+def test_a_rotation_that_broke_off_after_the_file_ends_with_what_the_file_holds(
+    store: Store, apply: Apply, make_realm: MakeRealm, sink: FileCredentials, kept: Callable[[], Credentials]
+) -> None:
+    apply(make_realm())
+    begun = sink.rotate(ACME, new_credentials(), "one")
+    apply(make_realm({ROTATE_CREDENTIALS: "one"}))
+
+    assert kept() == begun
+    assert logs_in(store, begun)
+
+
+def test_a_lost_file_is_replaced_by_a_rotation(
+    store: Store, apply: Apply, make_realm: MakeRealm, sink: FileCredentials, kept: Callable[[], Credentials]
+) -> None:
+    apply(make_realm())
+    sink.remove(ACME)
+    apply(make_realm({ROTATE_CREDENTIALS: "one"}))
+
+    assert logs_in(store, kept())
+
+
+def test_a_realm_that_is_not_active_says_that_its_rotation_waits(apply: Apply, make_realm: MakeRealm) -> None:
+    apply(make_realm(state="Inactive"))
+    [outcome] = apply(make_realm({ROTATE_CREDENTIALS: "one"}, state="Inactive"))
+
+    assert [report.reason for report in outcome.reports] == ["RotationWaits"]
+
+
+def test_only_an_active_realm_takes_other_credentials(store: Store, apply: Apply, make_realm: MakeRealm) -> None:
+    apply(make_realm(state="Inactive"))
+
+    with pytest.raises(RefusedError, match="INACTIVE"):
+        rotate_root(Realms(store), "acme", hash_credentials(new_credentials()))
+    with pytest.raises(MissingError):
+        rotate_root(Realms(store), "nobody", hash_credentials(new_credentials()))
