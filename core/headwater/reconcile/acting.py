@@ -10,6 +10,7 @@ from headwater.errors import BeatenError, ConflictError, MissingError, RefusedEr
 from headwater.maintenance import PURGE
 from headwater.realms import (
     Credentials,
+    CredentialsHash,
     Realm,
     RealmFields,
     Realms,
@@ -106,9 +107,10 @@ class RealmActor:
     def _bootstrap(self) -> str:
         """Credentials first, then their hash: whenever this is interrupted, the realm ends with the one set that is kept."""
         kept = self._credentials.write(self._id, new_credentials())
-        self._check_root(kept)
-        self._seen = bootstrap(self._realms, self._id, hash_credentials(kept))
-        self._check_root(kept)
+        hashed = hash_credentials(kept)
+        self._check_root(kept, hashed)
+        self._seen = bootstrap(self._realms, self._id, hashed)
+        self._check_root(kept, hashed)
         return f"bootstrapped realm {self._id}; the credentials of its root are in {self._credentials.place(self._id)}"
 
     def _rotate(self, token: str) -> str:
@@ -119,9 +121,9 @@ class RealmActor:
             rotate_root(self._realms, self._id, hash_credentials(kept))
         return f"rotated the credentials of the root of realm {self._id}; they are in {self._credentials.place(self._id)}"
 
-    def _check_root(self, kept: Credentials) -> None:
+    def _check_root(self, kept: Credentials, hashed: CredentialsHash) -> None:
         root = find_root(self._realms, self._id)
-        if root is not None and not verify(root.credentials, kept):
+        if root is not None and root.credentials != hashed and not verify(root.credentials, kept):
             raise ConflictError(
                 f"realm {self._id!r} was bootstrapped with other credentials than those in {self._credentials.place(self._id)}: "
                 "somebody else bootstraps it too, or the file was replaced"
