@@ -1,0 +1,268 @@
+"""What Kubernetes says about realms and catalogs: kopf lists and watches them, and what it brings goes into the cache and the queue.
+
+Its handlers only look (`on.event`): they write nothing, and keep nothing on the resources. kopf would take the operator's finalizer off
+where it finds it, because no handler of its kind asks for one, so it is told another name here, which nobody uses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import kopf
+from kopf._cogs.clients import errors, watching
+from kopf._cogs.structs import references
+
+from headwater.clock import Clock
+from headwater.errors import RefusedError, UnavailableError
+from headwater_operator.queueing import WorkQueue
+from headwater_operator.resources import Key, ResourceCache
+
+__all__ = ["Feed", "JitteredBackoffs", "feed_settings"]
+
+GROUP, VERSION = "headwater.dev", "v1alpha1"
+KINDS = {"realms": "Realm", "catalogs": "Catalog"}
+UNUSED_FINALIZER = "headwater.dev/not-put-on-by-anybody"
+
+
+class JitteredBackoffs(Iterable[float]):
+    """Waits between attempts of one request, without end: an API server that is away is asked until it is back.
+
+    It has no length: kopf counts what has one, and gives up, and with that the whole operator, at its end.
+    """
+
+    def __init__(self, *, longest_seconds: float = 15.0, chance: Callable[[], float] = random.random) -> None:
+        self._longest = longest_seconds
+        self._chance = chance
+
+    def __iter__(self) -> Iterator[float]:
+        wait = 0.5
+        while True:
+            yield wait * (0.5 + self._chance())
+            wait = min(wait * 2, self._longest)
+
+
+@dataclass
+class _FeedSettings(kopf.OperatorSettings):
+    """kopf's settings, which it hands to each of its streams, and by which a stream finds who listens to it."""
+
+    listener: Listener | None = None
+
+
+def feed_settings(*, label_selector: str = "", instance: str = "") -> kopf.OperatorSettings:
+    """What differs from kopf's defaults, and why.
+
+    instance      name of this process, shown where kopf names itself
+    """
+    settings = _FeedSettings()
+    settings.persistence.finalizer = UNUSED_FINALIZER
+    settings.posting.enabled = False
+    settings.posting.reporting_component = "headwater-operator"
+    settings.posting.reporting_instance = instance or "headwater-operator"
+    settings.scanning.disabled = True  # no watch of namespaces and definitions, and no right to them
+    settings.watching.server_timeout = 600.0  # an even rhythm of connections
+    settings.watching.client_timeout = 660.0
+    settings.watching.connect_timeout = 10.0
+    settings.watching.inactivity_timeout = 70.0  # a live one brings a bookmark each minute
+    settings.watching.chunk_size = 500
+    settings.watching.initial_streaming = False  # ends the operator where the API server lacks it
+    settings.networking.request_timeout = 30.0
+    settings.networking.connect_timeout = 5.0
+    settings.networking.error_backoffs = JitteredBackoffs()
+    settings.networking.enforce_retry_after = True
+    settings.process.ultimate_exiting_timeout = 25.0  # a pod gets 30 s to end
+    if label_selector:
+        for plural in KINDS:
+            settings.watching.label_selectors[GROUP, plural] = label_selector
+    return settings
+
+
+@dataclass
+class Listener:
+    """What is known of each stream: when it was heard last, and what a list that is complete did not hold.
+
+    vanished      told the kind, the namespace (None: all of them) and the names of all that a list has
+    """
+
+    clock: Clock
+    vanished: Callable[[str, str | None, set[Key]], None]
+    heard_at: dict[tuple[str, str | None], float] = field(default_factory=dict)
+    listed: set[tuple[str, str | None]] = field(default_factory=set)
+
+    async def follow(
+        self, stream: AsyncIterator[watching.Bookmark | Any], kind: str, namespace: str | None
+    ) -> AsyncIterator[Any]:
+        """The same stream. It begins with a list, and each time that it begins anew, what left in between is found out."""
+        where, names = (kind, namespace), set[Key]()
+        async for event in stream:
+            self.heard_at[where] = self.clock.monotonic()
+            if event is watching.Bookmark.LISTED:
+                self.vanished(kind, namespace, names)
+                names = set()
+                self.listed.add(where)
+            elif event["type"] is None:
+                metadata = event["object"]["metadata"]
+                names.add(Key(kind, metadata.get("namespace") or "", metadata["name"]))
+            yield event
+
+
+class Feed:
+    """The watches of both kinds, from the lists at their start to the end of the process.
+
+    namespaces        empty for all
+    login             gives the connection; by itself it is a pod's service account, or a kubeconfig
+    """
+
+    def __init__(
+        self,
+        cache: ResourceCache,
+        queue: WorkQueue[Key],
+        *,
+        clock: Clock,
+        namespaces: Iterable[str] = (),
+        label_selector: str = "",
+        identity: str = "",
+        login: Callable[[kopf.OperatorSettings], kopf.ConnectionInfo | None] | None = None,
+    ) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._clock = clock
+        self._namespaces = tuple(sorted(set(namespaces)))
+        self._identity = identity
+        self._login = login or _log_in
+        self._listener = Listener(clock, self._forget_vanished)
+        self._settings = cast(_FeedSettings, feed_settings(label_selector=label_selector, instance=identity))
+        self._settings.listener = self._listener
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopped: asyncio.Event | None = None
+        self._is_stopped = False
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether everything that there is has been seen once."""
+        return len(self._listener.listed) == len(KINDS) * max(len(self._namespaces), 1)
+
+    def ages(self) -> dict[str, float]:
+        """Seconds since each kind was heard of last, be it a bookmark; where there are several watches, of the most silent one."""
+        now, found = self._clock.monotonic(), dict[str, float]()
+        for (kind, _), heard in list(self._listener.heard_at.items()):
+            found[kind] = max(found.get(kind, 0.0), now - heard)
+        return found
+
+    def stop(self) -> None:
+        """Ask it to end; from any thread, and before it has begun."""
+        self._is_stopped = True
+        if self._loop is not None and self._stopped is not None:
+            with contextlib.suppress(RuntimeError):  # it has ended by itself
+                self._loop.call_soon_threadsafe(self._stopped.set)
+
+    async def run(self) -> None:
+        """Feed the cache and the queue until it is stopped. Needs a loop of its own: kopf ends with every task that was begun after it.
+
+        raises        RefusedError when the API server does not serve our kinds; UnavailableError when a watch ended for good: what was
+                      missed is not known then, and only a new start helps
+        """
+        self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
+        if self._is_stopped:
+            return
+        insights = references.Insights()
+        watchdog = asyncio.create_task(self._refuse_missing_kinds(insights), name="watchdog of the feed")
+        operator = asyncio.create_task(self._operator(insights), name="feed")
+        try:
+            await asyncio.wait({watchdog, operator}, return_when=asyncio.FIRST_COMPLETED)
+            if watchdog.done() and not operator.done():
+                self._stopped.set()
+            await operator
+        except (watching.WatchingError, errors.APIError, kopf.LoginError) as fault:
+            raise UnavailableError(f"the watch of realms and catalogs ended: {fault}") from fault
+        finally:
+            watchdog.cancel()
+            fault_of_watchdog = (await asyncio.gather(watchdog, return_exceptions=True))[0]
+        if isinstance(fault_of_watchdog, Exception):
+            raise fault_of_watchdog
+
+    async def _operator(self, insights: references.Insights) -> None:
+        where: dict[str, Any] = {"namespaces": self._namespaces} if self._namespaces else {"clusterwide": True}
+        await kopf.operator(
+            registry=self._registry(),
+            settings=self._settings,
+            insights=insights,
+            identity=cast(Any, self._identity or "headwater-operator"),
+            standalone=True,
+            stop_flag=self._stopped,
+            **where,
+        )
+
+    async def _refuse_missing_kinds(self, insights: references.Insights) -> None:
+        """kopf would watch nothing, and say nothing."""
+        await insights.ready_resources.wait()
+        missing = set(KINDS) - {resource.plural for resource in insights.watched_resources if resource.group == GROUP}
+        if missing:
+            names = " and ".join(f"{plural}.{GROUP}" for plural in sorted(missing))
+            raise RefusedError(f"the API server does not serve {names}: install the custom resource definitions first")
+        await asyncio.Event().wait()
+
+    def _registry(self) -> kopf.OperatorRegistry:
+        registry = kopf.OperatorRegistry()
+
+        def log_in(settings: kopf.OperatorSettings, **_: Any) -> kopf.ConnectionInfo | None:
+            return self._login(settings)
+
+        async def take_in(event: Any, **_: Any) -> None:
+            self._take_in(event["type"], event["object"])
+
+        kopf.on.login(registry=registry, id="login")(log_in)
+        for plural in KINDS:
+            kopf.on.event(GROUP, VERSION, plural, registry=registry, id=plural)(take_in)
+        return registry
+
+    def _take_in(self, event: str | None, body: dict[str, Any]) -> None:
+        if self._cache.update(event, body):
+            metadata = body["metadata"]
+            self._queue.add(Key(body["kind"], metadata.get("namespace") or "", metadata["name"]))
+
+    def _forget_vanished(self, kind: str, namespace: str | None, names: set[Key]) -> None:
+        """What left while no watch was on: a list does not say so, it only lacks it."""
+        for key in self._cache.keys(kind):
+            if namespace in (None, key.namespace) and key not in names:
+                self._cache.remove(key)
+                self._queue.add(key)
+
+
+def _log_in(settings: kopf.OperatorSettings) -> kopf.ConnectionInfo | None:
+    """As the pod's service account, unless KUBECONFIG names a file; outside of a cluster by the kubeconfig of whoever runs this."""
+    account = None if os.environ.get("KUBECONFIG") else kopf.login_with_service_account(settings=settings)
+    return account or kopf.login_with_kubeconfig(settings=settings)
+
+
+def _heard(
+    watch: Callable[..., AsyncIterator[watching.Bookmark | Any]],
+) -> Callable[..., AsyncIterator[watching.Bookmark | Any]]:
+    """kopf keeps bookmarks and the ends of lists to itself; this hears them in passing.
+
+    A list or watch that is refused because its version is too old (HTTP 410) begins anew, as it does when the stream itself says so.
+    """
+
+    async def continuous_watch(
+        *, settings: kopf.OperatorSettings, resource: references.Resource, namespace: str | None, **others: Any
+    ) -> AsyncIterator[watching.Bookmark | Any]:
+        stream = watch(settings=settings, resource=resource, namespace=namespace, **others)
+        listener = settings.listener if isinstance(settings, _FeedSettings) else None
+        if listener is not None and resource.group == GROUP:
+            stream = listener.follow(stream, KINDS[resource.plural], namespace)
+        try:
+            async for event in stream:
+                yield event
+        except errors.APIError as fault:
+            if fault.status != 410:
+                raise
+
+    return continuous_watch
+
+
+setattr(watching, "continuous_watch", _heard(watching.continuous_watch))  # noqa: B010 - a name of kopf's own, replaced once
