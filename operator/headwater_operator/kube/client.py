@@ -134,6 +134,16 @@ class KubeApi:
                 continue  # the state that was read from is gone: from the start
         return self._listed(path, chosen)
 
+    def text(self, path: str, params: Mapping[str, str] | None = None) -> str:
+        """What stands at ``path`` where that is no JSON, such as the log of a container.
+
+        raises        MissingError when nothing does
+        """
+        answer = self._answer(_Request("get", "GET", path, tuple((params or {}).items())))
+        if answer.code >= 400:
+            raise fault_of(answer)
+        return answer.body.decode("utf-8", "replace")
+
     def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Put a new resource into the collection at ``path``.
 
