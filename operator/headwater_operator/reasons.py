@@ -307,6 +307,13 @@ _ALL: tuple[Reason, ...] = (
         "Annotate the Realm `headwater.dev/rotate-credentials: <any word>` to have new ones made and written.",
     ),
     Reason("CredentialsRotated", (), "Normal", "The credentials of the realm's root are new ones; the Secret has them."),
+    Reason(
+        "RotationWaits",
+        ("CredentialsAvailable",),
+        "Normal",
+        "New credentials are asked for, and made once the realm is ACTIVE.",
+        "Set `state: Active` if they shall be made now.",
+    ),
     # Steps
     Reason("RealmCreated", (), "Normal", "The realm was created."),
     Reason("RealmBootstrapped", (), "Normal", "The realm was filled with its root principal and the first grants."),
@@ -345,9 +352,13 @@ _ALL: tuple[Reason, ...] = (
 REASONS: Mapping[str, Reason] = {reason.name: reason for reason in _ALL}
 
 
+SAID_OTHERWISE: Mapping[str, str] = {"Drifted": "DriftReported"}
+"""Words of the planners that would say nothing new beside the type of their condition."""
+
+
 def reason_named(name: str) -> Reason:
-    """The entry of a reason.
+    """The entry of a reason, also by the planners' word for it.
 
     raises        KeyError for a word that is not in the catalogue: whoever makes reasons adds theirs here
     """
-    return REASONS[name]
+    return REASONS[SAID_OTHERWISE.get(name, name)]
