@@ -1,0 +1,90 @@
+"""The store's figures for metrics, read now and then in a thread of their own."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from headwater.clock import Clock
+from headwater.errors import HeadwaterError
+from headwater.realms import Realms
+from headwater.store import Store
+from headwater.tasks import TaskFigures, Tasks
+
+__all__ = ["Figures", "FiguresReader"]
+
+log = structlog.get_logger(__name__)
+
+SHARE = 20
+"""Reading the figures of a large store takes at most this part of the time, one in so many."""
+PROBE = "store-probe"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """is_up     the store answered
+    realms       by state; tasks: see there. Both None where this process does not lead, or the store did not answer
+    """
+
+    is_up: bool
+    realms: Mapping[str, int] | None = None
+    tasks: TaskFigures | None = None
+    error: str = ""
+
+
+@dataclass
+class FiguresReader:
+    """Reads all figures while this process leads, and otherwise only whether the store answers.
+
+    Several operators would all export the same counts of one store, and whoever sums them up would count each realm twice.
+
+    tell          gets each reading
+    """
+
+    store: Store
+    clock: Clock
+    every_seconds: float
+    is_leading: Callable[[], bool]
+    tell: Callable[[Figures], None]
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._go_on, name="figures", daemon=True)
+        self._thread.start()
+
+    def stop(self, *, seconds: float = 1.0) -> None:
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def read(self) -> Figures:
+        """One reading. A store that does not answer is a figure, too."""
+        try:
+            if not self.is_leading():
+                Realms(self.store).find(PROBE)
+                return Figures(is_up=True)
+            realms = Counter(realm.state.value for realm in Realms(self.store).list())
+            return Figures(is_up=True, realms=realms, tasks=Tasks(self.store).figures())
+        except HeadwaterError as fault:
+            return Figures(is_up=False, error=str(fault))
+
+    def _go_on(self) -> None:
+        was_up = True
+        while not self._stopped.is_set():
+            began = self.clock.monotonic()
+            try:
+                figures = self.read()
+            except Exception as fault:
+                log.exception("the store's figures cannot be read")
+                figures = Figures(is_up=False, error=type(fault).__name__)
+            if figures.is_up is not was_up:
+                log.warning("store answers again" if figures.is_up else "store does not answer", error=figures.error)
+            was_up = figures.is_up
+            self.tell(figures)
+            took = self.clock.monotonic() - began
+            self._stopped.wait(max(self.every_seconds, took * SHARE))

@@ -1,0 +1,53 @@
+"""Logging of the operator: structlog on standard error, in colour for a person or as JSON for a collector of logs."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import structlog
+
+from headwater.settings import Settings
+
+__all__ = ["LEVELS", "configure_logs"]
+
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
+OURS = ("headwater", "headwater_operator")
+QUIET = ("urllib3", "aiohttp.access", "asyncio")
+
+
+def configure_logs(settings: Settings, *, level: int = logging.INFO) -> None:
+    """Set up this process. Lines carry what is bound by ``structlog.contextvars``: kind, namespace, name.
+
+    level         of our own lines; other libraries speak from WARNING on, and never of what they send
+    """
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_formatter(settings, shared))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    for ours in OURS:
+        logging.getLogger(ours).setLevel(level)
+    for other in QUIET:  # at their lowest level they tell headers
+        logging.getLogger(other).setLevel(logging.WARNING)
+    logging.getLogger("kopf").setLevel(logging.WARNING)
+    logging.captureWarnings(True)
+
+
+def _formatter(settings: Settings, shared: list[structlog.typing.Processor]) -> logging.Formatter:
+    last: list[structlog.typing.Processor]
+    if settings.log_format == "json":
+        last = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    else:
+        last = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last]
+    )
