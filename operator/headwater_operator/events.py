@@ -1,0 +1,259 @@
+"""Events: which of them a pass deserves, and how they are posted.
+
+An event tells of a transition, never of a pass: what was done, or a condition that changed its status or reason. The words
+are those of the catalogue.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import structlog
+
+from headwater.clock import Clock, as_text
+from headwater.errors import BeatenError, FencedError, HeadwaterError, MissingError
+from headwater.reconcile import Step
+from headwater_operator.conditions import MESSAGE_LIMIT, cut, find_condition
+from headwater_operator.kube import resource_path
+from headwater_operator.reasons import REASONS, EventType, reason_named
+from headwater_operator.resources import Resource
+
+__all__ = ["Event", "EventPoster", "events_for", "is_drift_corrected"]
+
+_RANK = (
+    "RealmDeleted",
+    "CatalogDeleted",
+    "RealmDetached",
+    "RealmCreated",
+    "CatalogCreated",
+    "RealmAdopted",
+    "CredentialsRotated",
+    "RealmMoved",
+    "RealmUpdated",
+    "CatalogUpdated",
+    "RealmBootstrapped",
+    "ImportDone",
+    "TaskHurried",
+    "TaskRequested",
+    "TaskCancelled",
+)
+"""Which of several steps names the event of their pass: the first of these."""
+_CORRECTIONS = ("RealmMoved", "RealmUpdated", "CatalogUpdated")
+
+BURST = 25
+REFILL_SECONDS = 300.0
+"""As many events of one object at once, then one each so often: as client-go has it."""
+OBJECTS_KNOWN = 4096
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """``type`` is Normal or Warning, ``reason`` a word of the catalogue."""
+
+    type: EventType
+    reason: str
+    message: str
+
+
+def events_for(resource: Resource, before: Mapping[str, Any], after: Mapping[str, Any], steps: Sequence[Step]) -> list[Event]:
+    """What to tell about one pass. Nothing happened: nothing is told.
+
+    before, after the status as it was, and as it is now
+    steps         all of a pass make one event, named after the most important of them
+    """
+    found = [*_of_steps(resource, before, steps), *_of_ended_work(before, after), *_of_conditions(before, after)]
+    has_steps = any(step.reason in _RANK for step in steps)
+    told = {event.reason: event for event in reversed(found) if not (has_steps and event.reason == "AsDeclared")}
+    return [event for event in found if told.get(event.reason) is event]
+
+
+def is_drift_corrected(resource: Resource, before: Mapping[str, Any], steps: Iterable[Step]) -> bool:
+    """Whether the steps undid what somebody did past the resource: it had been as declared, and nothing else was declared since."""
+    ready = find_condition(before.get("conditions") or (), "Ready")
+    was_ready = ready is not None and ready.get("status") == "True" and ready.get("reason") == "AsDeclared"
+    is_same = was_ready and ready is not None and ready.get("observedGeneration") == resource.generation
+    return is_same and not resource.is_deleted and any(step.reason in _CORRECTIONS for step in steps)
+
+
+def _of_steps(resource: Resource, before: Mapping[str, Any], steps: Sequence[Step]) -> Iterator[Event]:
+    told = [step for step in steps if step.reason in _RANK]
+    if not told:
+        return
+    named = min((step.reason for step in told), key=_RANK.index)
+    if is_drift_corrected(resource, before, steps):
+        named = "DriftCorrected"
+    elif resource.is_deleted and resource.kind == "Catalog" and named == "CatalogUpdated":
+        named = "Detached"
+    yield _event(named, "; ".join(step.message for step in told))
+
+
+def _of_ended_work(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
+    """Tasks that have succeeded since. Failures are told by the conditions."""
+    old, new = _mapping(before.get("maintenance")), _mapping(after.get("maintenance"))
+    if new.get("lastResult") == "Succeeded" and new.get("lastTask") != old.get("lastTask"):
+        counts = f"{new.get('objectsDeleted', 0)} rows deleted, {new.get('bytesReclaimed', 0)} bytes reclaimed"
+        yield _event("CollectionDone", f"collected garbage: {counts} (task {new.get('lastTask')})")
+    ended = {one.get("name"): one.get("lastTime") for one in _mappings(before.get("imports"))}
+    for one in _mappings(after.get("imports")):
+        if one.get("lastResult") == "Succeeded" and one.get("lastTime") != ended.get(one.get("name")):
+            counts = f"{one.get('imported', 0)} tables, {one.get('quarantined', 0)} left alone"
+            yield _event("ImportDone", f"import {one.get('name')} has run: {counts}")
+
+
+def _of_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
+    former = _mappings(before.get("conditions"))
+    for one in _mappings(after.get("conditions")):
+        old = find_condition(former, str(one["type"])) or {}
+        reason = reason_named(str(one["reason"]))
+        if reason.event is None or (old.get("status"), old.get("reason")) == (one["status"], one["reason"]):
+            continue
+        if reason.name != "AsDeclared":
+            yield _event(reason.name, str(one["message"]) or reason.meaning)
+        elif one["type"] == "Ready" and _was_told(old):
+            yield _event(reason.name, str(one["message"]) or "everything is as declared again")
+
+
+def _was_told(condition: Mapping[str, Any]) -> bool:
+    """Whether an event said that something stood in the way, so that another one says that it is gone."""
+    reason = REASONS.get(str(condition.get("reason")))
+    return reason is not None and reason.event is not None and reason.name != "AsDeclared"
+
+
+def _event(reason: str, message: str) -> Event:
+    entry = reason_named(reason)
+    return Event(entry.event or "Normal", entry.name, cut(message, MESSAGE_LIMIT))
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _mappings(value: object) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+class Api(Protocol):
+    """What posting needs of the Kubernetes API."""
+
+    def get(self, path: str) -> dict[str, Any]: ...
+    def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]: ...
+    def patch(self, path: str, body: Any, *, kind: Any) -> dict[str, Any]: ...
+
+
+class EventPoster:
+    """Posts events. One that cannot be posted is logged and left: no pass fails for it.
+
+    component     who reports, as a name
+    instance      which of its processes
+    observe       told the reason of each event that was posted
+
+    The same word about the same object has the same name, so that a repetition counts up instead of making another event.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        *,
+        component: str,
+        instance: str,
+        clock: Clock,
+        observe: Callable[[str], None] | None = None,
+    ) -> None:
+        self._api = api
+        self._component = component
+        self._instance = instance
+        self._clock = clock
+        self._observe = observe
+        self._bound = _Bound(clock)
+
+    def post(self, resource: Resource, events: Iterable[Event]) -> None:
+        """
+        raises        FencedError, and nothing else, when this process may not write any more
+        """
+        for event in events:
+            if not self._bound.takes(resource.uid):
+                _log.info(
+                    "too many events of one object: this one is only logged", resource=str(resource.key), reason=event.reason
+                )
+                continue
+            try:
+                self._post(resource, event)
+            except FencedError:
+                raise
+            except HeadwaterError as fault:
+                _log.warning("an event was not posted", resource=str(resource.key), reason=event.reason, fault=str(fault))
+            else:
+                if self._observe is not None:
+                    self._observe(event.reason)
+
+    def _post(self, resource: Resource, event: Event) -> None:
+        body = self._body(resource, event)
+        try:
+            self._api.create(resource_path("Event", resource.namespace, None), body)
+        except FencedError:
+            raise
+        except BeatenError:
+            self._count_up(resource, body)
+
+    def _count_up(self, resource: Resource, body: dict[str, Any]) -> None:
+        path = resource_path("Event", resource.namespace, body["metadata"]["name"])
+        try:
+            seen = self._api.get(path)
+            count = int(seen.get("count") or 1) + 1
+            self._api.patch(path, {"count": count, "lastTimestamp": body["lastTimestamp"]}, kind="merge")
+        except MissingError:  # it ran out of its time between the two
+            self._api.create(resource_path("Event", resource.namespace, None), body)
+
+    def _body(self, resource: Resource, event: Event) -> dict[str, Any]:
+        now = as_text(self._clock.now())
+        text = "\n".join((resource.uid, event.type, event.reason, event.message))
+        digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{resource.name[:200].rstrip('-.')}.{digest}", "namespace": resource.namespace},
+            "involvedObject": {
+                "apiVersion": resource.api_version,
+                "kind": resource.kind,
+                "namespace": resource.namespace,
+                "name": resource.name,
+                "uid": resource.uid,
+                "resourceVersion": resource.resource_version,
+            },
+            "type": event.type,
+            "reason": event.reason,
+            "message": event.message,
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+            "reportingInstance": self._instance,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+
+
+class _Bound:
+    """A bucket of events for each object; those that were not heard of for longest are forgotten."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def takes(self, uid: str) -> bool:
+        now = self._clock.monotonic()
+        with self._lock:
+            left, since = self._buckets.pop(uid, (float(BURST), now))
+            left = min(left + (now - since) / REFILL_SECONDS, BURST)
+            is_taken = left >= 1
+            self._buckets[uid] = (left - is_taken, now)
+            while len(self._buckets) > OBJECTS_KNOWN:
+                self._buckets.popitem(last=False)
+            return is_taken
