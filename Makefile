@@ -35,7 +35,7 @@ demo-kube: ## run the examples on the cluster of your kubeconfig; CONFIRM_CONTEX
 	$(RUN)/python examples/demo_kube.py $(if $(LOCAL),--local)
 
 bench: setup ## measure, on this machine: SUITE=name for one suite, QUICK=1 for a small run that shows that it works
-	$(RUN)/python benchmarks/run.py $(SUITE) $(if $(QUICK),--quick)
+	$(RUN)/python -m benchmarks.run $(SUITE) $(if $(QUICK),--quick)
 
 docs: setup ## write docs/cli.md and docs/settings.md anew from the code
 	$(RUN)/python docs/generate.py

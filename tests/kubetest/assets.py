@@ -41,6 +41,12 @@ class Assets:
             except subprocess.TimeoutExpired:
                 process.kill()
 
+    def pause(self) -> None:
+        self.apiserver.pause()
+
+    def resume(self) -> None:
+        self.apiserver.resume()
+
 
 def start_assets(assets: Path, folder: Path) -> Assets:
     missing = [name for name in PROGRAMS if not (assets / name).exists()]

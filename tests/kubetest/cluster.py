@@ -41,6 +41,10 @@ class Server(Protocol):
 
     def stop(self) -> None: ...
 
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
 
 @dataclass
 class Cluster:
@@ -89,6 +93,15 @@ class Cluster:
     def apply(self, *bodies: Body | str) -> Completed:
         """kubectl apply of plain values or of YAML."""
         return self.kubectl("apply", "-f", "-", text=as_yaml(bodies))
+
+    @contextmanager
+    def is_silent(self) -> Iterator[None]:
+        """The API server accepts connections and does not answer."""
+        self.server.pause()
+        try:
+            yield
+        finally:
+            self.server.resume()
 
     def make_namespace(self, stem: str = "test") -> Namespace:
         name = f"{stem}-{next(self.numbers)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import select
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -37,6 +38,12 @@ class Emulated:
             self.popen.wait()
         if self.popen.stdout is not None:
             self.popen.stdout.close()
+
+    def pause(self) -> None:
+        self.popen.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.popen.send_signal(signal.SIGCONT)
 
 
 def start_emulated(folder: Path, *arguments: str) -> Emulated:

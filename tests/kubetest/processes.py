@@ -94,19 +94,24 @@ class Operator(Process):
         except OSError as error:
             return 0, str(error)
 
-    def metrics(self) -> dict[str, float]:
-        """All samples, by name and labels as they are written: ``headwater_realms{state="ACTIVE"}``."""
+    def samples(self, name: str) -> list[tuple[dict[str, str], float]]:
+        """Of one metric, by labels."""
         status, text = self.get("/metrics")
         assert status == 200, f"/metrics answers {status}: {text}"
-        return {
-            _shown(sample.name, sample.labels): sample.value
-            for family in text_string_to_metric_families(text)
-            for sample in family.samples
-        }
+        families = text_string_to_metric_families(text)
+        return [(sample.labels, sample.value) for family in families for sample in family.samples if sample.name == name]
 
     def metric(self, name: str, **labels: str) -> float:
-        """One sample; 0 where there is none of these labels."""
-        return self.metrics().get(_shown(name, labels), 0.0)
+        """The sum of all samples with these labels, whatever others they have."""
+        return sum(value for found, value in self.samples(name) if labels.items() <= found.items())
+
+    def is_leader(self) -> bool:
+        """Whether it says so; nobody who does not answer leads."""
+        return bool(self.is_running and self.get("/metrics")[0] == 200 and self.metric("headwater_operator_leader"))
+
+    def passes(self) -> float:
+        """How often a resource was looked at."""
+        return self.metric("headwater_operator_reconcile_total")
 
     def wait_until_ready(self, *, seconds: float = 30) -> Operator:
         wait_for(
@@ -161,8 +166,3 @@ def free_port() -> int:
         listening.bind(("127.0.0.1", 0))
         port: int = listening.getsockname()[1]
         return port
-
-
-def _shown(name: str, labels: Mapping[str, str]) -> str:
-    written = ",".join(f'{label}="{value}"' for label, value in sorted(labels.items()))
-    return f"{name}{{{written}}}" if written else name

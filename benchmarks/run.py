@@ -1,0 +1,29 @@
+"""Run suites of benchmarks, one after the other: ``python -m benchmarks.run [SUITE] [--quick]``, or ``make bench``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+NO_SUITES = ("floor", "report", "run")
+
+
+def main(arguments: list[str]) -> int:
+    options = [argument for argument in arguments if argument.startswith("-")]
+    chosen = [argument for argument in arguments if argument not in options]
+    there = sorted(file.stem for file in FOLDER.glob("*.py") if file.stem not in NO_SUITES)
+    unknown = sorted(set(chosen) - set(there))
+    if unknown:
+        print(f"there is no suite {', '.join(unknown)}; there is: {', '.join(there)}", file=sys.stderr)
+        return 2
+    codes = [
+        subprocess.run([sys.executable, "-m", f"benchmarks.{suite}", *options], cwd=FOLDER.parent).returncode
+        for suite in chosen or there
+    ]
+    return max(codes, default=0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

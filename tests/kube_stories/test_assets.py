@@ -1,0 +1,85 @@
+"""The tests run on a real API server where KUBEBUILDER_ASSETS names one. Stand-ins with the same names show that they are started right."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubetest import Cluster, start_cluster
+from kubetest.cluster import program
+
+PROXY = Path(__file__).with_name("stand_in.py")
+STAND_INS = ("kube-apiserver", "etcd", "kubectl")
+
+
+@pytest.fixture(scope="module")
+def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as envtest's set-up leaves it; each program writes down how it was called."""
+    folder = tmp_path_factory.mktemp("assets")
+    for name in STAND_INS:
+        script = folder / name
+        script.write_text(
+            f'#!/bin/sh\nexec {sys.executable} {PROXY} {folder} {name} {program("kubectl")} "$@"\n', encoding="utf-8"
+        )
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cluster(assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("KUBEBUILDER_ASSETS", str(assets))
+        with start_cluster(tmp_path_factory.mktemp("cluster")) as started:
+            yield started
+
+
+def calls(assets: Path, name: str) -> list[list[str]]:
+    return [json.loads(line) for line in (assets / f"{name}.calls").read_text(encoding="utf-8").splitlines()]
+
+
+def test_the_api_server_is_reached_by_tls_and_a_token(cluster: Cluster) -> None:
+    cluster.make_namespace("assets")
+
+    config = yaml.safe_load(cluster.kubeconfig.read_text(encoding="utf-8"))
+    assert config["clusters"][0]["cluster"]["server"].startswith("https://127.0.0.1:")
+    assert len(config["users"][0]["user"]["token"]) == 32
+    assert cluster.api.get("/api/v1/namespaces/assets-1")["metadata"]["name"] == "assets-1"
+
+
+def test_the_api_server_keeps_its_data_in_the_etcd_that_was_started(cluster: Cluster, assets: Path) -> None:
+    (etcd,), (apiserver,) = calls(assets, "etcd"), calls(assets, "kube-apiserver")
+
+    listens = next(argument for argument in etcd if argument.startswith("--listen-client-urls="))
+    assert f"--etcd-servers={listens.partition('=')[2]}" in apiserver
+    assert {"--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount"} <= set(apiserver)
+
+
+def test_kubectl_is_the_one_of_that_folder(cluster: Cluster, assets: Path) -> None:
+    cluster.kubectl("get", "crd", "realms.headwater.dev")
+
+    assert ["get", "crd", "realms.headwater.dev"] in calls(assets, "kubectl")
+
+
+def test_the_resources_are_known_and_the_policy_is_in_force(cluster: Cluster) -> None:
+    known = cluster.kubectl("api-resources", "--api-group=headwater.dev", "-o", "name").stdout.split()
+    policies = cluster.kubectl("get", "validatingadmissionpolicies", "-o", "name").stdout.split()
+
+    assert sorted(known) == ["catalogs.headwater.dev", "realms.headwater.dev"]
+    assert len(policies) == 1
+
+
+def test_tests_that_need_a_server_that_can_be_told_to_fail_know_that_this_one_cannot(cluster: Cluster) -> None:
+    assert cluster.server.control is None
+
+
+def test_a_folder_without_the_programs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
+
+    with pytest.raises(AssertionError, match="has no kube-apiserver, etcd, kubectl"), start_cluster(tmp_path):
+        pass
