@@ -114,7 +114,7 @@ def test_a_leader_that_slept_too_long_ends_before_it_does_anything(own: Story, o
     standby = operator(wait=False)
     wait_for(standby.alive, why=standby.last_words)
     leader.pause()
-    wait_for(lambda: standby.is_leader(), why=standby.last_words)
+    wait_for(standby.is_leader, why=standby.last_words)
     own.apply_realm(properties={"owner": "sales"})
     own.wait("Realm", "Ready")
     leader.resume()
