@@ -61,13 +61,20 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 @concurrency_option
 @click.option("--broker-folder", type=FOLDER, help="Folder of the embedded broker; default: beside the SQLite file.")
 @click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True, help="What is logged.")
+@click.option(
+    "--alive-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File that is touched every few seconds while the worker is well, for a probe that looks at its age.",
+)
 @click.option("--parent", type=int, hidden=True, help="Stop when this process, which started the worker, is gone.")
 @click.pass_obj
-def worker(session: Session, concurrency: int, broker_folder: Path | None, log_level: str, parent: int | None) -> int:
+def worker(
+    session: Session, concurrency: int, broker_folder: Path | None, log_level: str, alive_file: Path | None, parent: int | None
+) -> int:
     """Do the tasks of the store until SIGTERM, which hands running ones back."""
     settings = session.settings
     broker = broker_of(settings, broker_folder)
-    return serve(settings, broker, concurrency=concurrency, log_level=log_level, parent=parent)
+    return serve(settings, broker, concurrency=concurrency, log_level=log_level, parent=parent, alive_file=alive_file)
 
 
 @click.command()

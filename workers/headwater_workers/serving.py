@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import cached_property, partial
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -25,6 +26,7 @@ from headwater.tasks import StoodStill
 from headwater_workers.app import LOOK, Broker, make_app, send_look
 from headwater_workers.dispatching import Dispatcher, DispatcherThread
 from headwater_workers.kinds import KINDS
+from headwater_workers.liveness import DISPATCHER, Pulse, beat_in_the_main_loop
 from headwater_workers.logs import configure_logs
 from headwater_workers.running import run_task
 
@@ -39,21 +41,31 @@ log = structlog.get_logger(__name__)
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 
 
-def serve(settings: Settings, broker: Broker, *, concurrency: int, log_level: str = "info", parent: int | None = None) -> int:
+def serve(
+    settings: Settings,
+    broker: Broker,
+    *,
+    concurrency: int,
+    log_level: str = "info",
+    parent: int | None = None,
+    alive_file: Path | None = None,
+) -> int:
     """Work until SIGTERM or SIGINT; running tasks are then handed back at their next check.
 
     concurrency   tasks done at the same time, each in a process of its own
     parent        a process whose end is this worker's end, too
+    alive_file    touched every few seconds as long as the worker is well
     returns       the exit code
     """
     configure_logs(settings, level=LEVELS[log_level])
     app = make_app(settings, broker)
     children = _Children(settings)
     app.task(name=LOOK)(children.look)
-    with open_store(settings.store, settings=settings) as store:
+    with Pulse(alive_file) as pulse, open_store(settings.store, settings=settings) as store:
+        beat_in_the_main_loop(app, pulse)
         dispatcher = Dispatcher(store, partial(send_look, app), kinds=KINDS)
-        thread = DispatcherThread(dispatcher, wait_seconds=settings.dispatch_seconds, also=_end_with(parent))
-        _connect(thread, children)
+        thread = DispatcherThread(dispatcher, wait_seconds=settings.dispatch_seconds, also=_before_a_step(pulse, parent))
+        _connect(thread, children, pulse)
         worker = _celery_worker(app, concurrency)
         log.info("worker started", concurrency=concurrency, store=store.url, pid=os.getpid())
         worker.start()
@@ -127,10 +139,11 @@ class _Children:
         self._is_told = True
 
 
-def _connect(thread: DispatcherThread, children: _Children) -> None:
+def _connect(thread: DispatcherThread, children: _Children, pulse: Pulse) -> None:
     def stop(**_: Any) -> None:
         children.stop()
         thread.stop()
+        pulse.forget(DISPATCHER)
 
     # Celery holds receivers weakly by default.
     signals.worker_ready.connect(lambda **_: thread.start(), weak=False)
@@ -152,10 +165,11 @@ def _celery_worker(app: Celery, concurrency: int) -> Any:
     )
 
 
-def _end_with(parent: int | None) -> Callable[[], None]:
-    """Ends this process as soon as it is no longer a child of ``parent``."""
+def _before_a_step(pulse: Pulse, parent: int | None) -> Callable[[], None]:
+    """Says that the dispatcher turns, and ends this process as soon as it is no longer a child of ``parent``."""
 
     def check() -> None:
+        pulse.beat(DISPATCHER)
         if parent is not None and os.getppid() != parent:
             log.warning("the process that started this worker is gone: the worker stops")
             os.kill(os.getpid(), signal.SIGTERM)

@@ -59,16 +59,15 @@ def tasks(store: Store) -> Tasks:
 
 @pytest.fixture
 def start_worker(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., Worker]]:
-    """``start_worker(BROKER=...)`` runs `headwater worker` with these settings changed; all end with the test."""
+    """``start_worker(BROKER=...)`` runs `headwater worker` with these settings changed, and arguments; all end with the test."""
     started: list[Worker] = []
 
-    def start(**changes: str) -> Worker:
+    def start(*arguments: str, **changes: str) -> Worker:
         log = tmp_path / f"worker-{len(started)}.log"
         changed = environment | {f"HEADWATER_{name}": value for name, value in changes.items()}
         with log.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "headwater", "worker"], env=changed, stderr=output, stdout=output, start_new_session=True
-            )
+            command = [sys.executable, "-m", "headwater", "worker", *arguments]
+            process = subprocess.Popen(command, env=changed, stderr=output, stdout=output, start_new_session=True)
         worker = Worker(process, log)
         started.append(worker)
         wait_for(lambda: "worker started" in worker.said, why=lambda: worker.said)
