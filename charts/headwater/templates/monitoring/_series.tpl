@@ -1,0 +1,4 @@
+{{/* Matchers of this release's series, as a ServiceMonitor labels them. */}}
+{{- define "headwater.series" -}}
+namespace="{{ .Release.Namespace }}",job="{{ include "headwater.metricsName" . }}"
+{{- end -}}
