@@ -1,6 +1,7 @@
 """The operator at scale: 1,000 Realms and 3,000 Catalogs on the API server of the tests, with a store on SQLite on disk.
 
-Operator, API server and this script are processes of their own on one machine, so each has a part of it only. Settings are the shipped ones.
+Operator, API server and this script are processes of their own on one machine, so each has a part of it only.
+Settings are the shipped ones.
 Run it with ``make bench SUITE=kubernetes``; ``--quick`` is small and shows that it works.
 """
 
@@ -129,13 +130,8 @@ def rest(bench: Bench, scale: Scale) -> Iterator[Row]:
 def latency(bench: Bench, scale: Scale) -> Iterator[Row]:
     say("one more realm among all the others")
     seconds = [bench.one_more(f"more-{number}") for number in range(scale.latencies)]
-    yield Row(
-        f"kubectl apply to Ready, one more realm, median of {len(seconds)}",
-        BACKEND,
-        statistics.median(seconds),
-        "s",
-        bench.apply_floor(),
-    )
+    title = f"kubectl apply to Ready, one more realm, median of {len(seconds)}"
+    yield Row(title, BACKEND, statistics.median(seconds), "s", bench.apply_floor())
     yield Row("the same, worst", BACKEND, max(seconds), "s")
 
 
