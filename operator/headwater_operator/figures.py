@@ -51,6 +51,7 @@ class FiguresReader:
     is_leading: Callable[[], bool]
     tell: Callable[[Figures], None]
     _stopped: threading.Event = field(default_factory=threading.Event)
+    _woken: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -59,8 +60,13 @@ class FiguresReader:
 
     def stop(self, *, seconds: float = 1.0) -> None:
         self._stopped.set()
+        self._woken.set()
         if self._thread is not None:
             self._thread.join(seconds)
+
+    def wake(self) -> None:
+        """Read now, not at the next time."""
+        self._woken.set()
 
     def read(self) -> Figures:
         """One reading. A store that does not answer is a figure, too."""
@@ -76,6 +82,7 @@ class FiguresReader:
     def _go_on(self) -> None:
         was_up = True
         while not self._stopped.is_set():
+            self._woken.clear()
             began = self.clock.monotonic()
             try:
                 figures = self.read()
@@ -87,4 +94,4 @@ class FiguresReader:
             was_up = figures.is_up
             self.tell(figures)
             took = self.clock.monotonic() - began
-            self._stopped.wait(max(self.every_seconds, took * SHARE))
+            self._woken.wait(max(self.every_seconds, took * SHARE))

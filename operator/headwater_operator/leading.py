@@ -63,6 +63,13 @@ class Lead(Protocol):
         """Wait for the lead. False when ``stop`` was set before."""
         ...
 
+    def check(self) -> None:
+        """Notice a renewal that is overdue, also when its request hangs.
+
+        raises        FencedError when the lead was lost
+        """
+        ...
+
     def release(self) -> None:
         """Give the lead up, so that another need not wait. Nothing may act any more when this is called."""
         ...
@@ -100,6 +107,9 @@ class UncontestedLead:
 
     def acquire(self, stop: threading.Event) -> bool:
         return not stop.is_set()
+
+    def check(self) -> None:
+        return
 
     def release(self) -> None:
         return
@@ -178,10 +188,6 @@ class Leadership:
         return False
 
     def check(self) -> None:
-        """Notice a renewal that is overdue, also when its request hangs.
-
-        raises        FencedError when the lead was lost
-        """
         if self._certain_until is not None:
             self.fence()
 

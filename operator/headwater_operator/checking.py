@@ -1,0 +1,96 @@
+"""The operator's look at its surroundings before, or beside, its work: what it needs, and what is missing. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from headwater.errors import HeadwaterError, MissingError, RefusedError
+from headwater.realms import Realms
+from headwater.store import Store
+from headwater_operator.kube import KINDS, KubeApi
+from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS, Permission
+from headwater_operator.settings import OperatorSettings
+
+__all__ = ["Finding", "check"]
+
+OURS = "headwater.dev"
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at: what was seen, or why it is not as it must be."""
+
+    subject: str
+    seen: str = ""
+    error: HeadwaterError | None = None
+
+    def __str__(self) -> str:
+        return f"{'FAILED' if self.error else 'ok':<7} {self.subject}: {self.error or self.seen}"
+
+
+def check(api: KubeApi, store: Store, settings: OperatorSettings) -> Iterator[Finding]:
+    """Look at everything, one after the other; what fails does not keep the rest from being looked at."""
+    yield _found("API server", partial(_version, api))
+    yield _found("custom resource definitions", partial(_kinds_served, api))
+    for namespace in settings.namespaces or ("",):
+        where = f"namespace {namespace}" if namespace else "all namespaces"
+        yield _found(f"rights in {where}", partial(_rights, api, PERMISSIONS, namespace))
+    if settings.leader_election:
+        subject = f"rights to the Lease in namespace {settings.namespace}"
+        yield _found(subject, partial(_rights, api, LEASE_PERMISSIONS, settings.namespace, settings.lease_name))
+    yield _found("store", partial(_store_answers, store))
+
+
+def _found(subject: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(subject, look())
+    except HeadwaterError as error:
+        return Finding(subject, error=error)
+
+
+def _version(api: KubeApi) -> str:
+    return f"{api.get('/version').get('gitVersion', 'unknown version')} at {api.connection.host}"
+
+
+def _kinds_served(api: KubeApi) -> str:
+    ours = {kind: path for kind, path in KINDS.items() if path.group == OURS}
+    root = next(iter(ours.values())).root
+    resources = (api.find(root) or {}).get("resources") or []
+    served = {str(resource.get("name")) for resource in resources}
+    missing = [path.plural for path in ours.values() if not {path.plural, f"{path.plural}/status"} <= served]
+    if missing:
+        names = ", ".join(f"{plural}.{OURS}" for plural in missing)
+        raise MissingError(f"the API server does not serve {names} with a status: apply the CRDs of the chart")
+    return ", ".join(f"{path.plural}.{OURS} ({path.group_version.partition('/')[2]})" for path in ours.values())
+
+
+def _rights(api: KubeApi, permissions: Iterable[Permission], namespace: str, name: str = "") -> str:
+    wanted = tuple(permissions)
+    missing = [permission for permission in wanted if not _may(api, permission, namespace, name)]
+    if missing:
+        raise RefusedError(f"this identity may not {', '.join(map(str, missing))}: give its service account a role that does")
+    return f"all {len(wanted)} of them"
+
+
+def _may(api: KubeApi, permission: Permission, namespace: str, name: str) -> bool:
+    resource, _, subresource = permission.resource.partition("/")
+    attributes: dict[str, Any] = {"group": permission.group, "resource": resource, "verb": permission.verb}
+    attributes |= {"subresource": subresource} if subresource else {}
+    attributes |= {"namespace": namespace} if namespace else {}
+    attributes |= {"name": name} if name and permission.verb != "create" else {}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    status = api.create(REVIEWS, review).get("status") or {}
+    return bool(status.get("allowed"))
+
+
+def _store_answers(store: Store) -> str:
+    count = len(Realms(store).list())
+    return f"{store.url} answers, with {count} realm{'s' if count != 1 else ''}"

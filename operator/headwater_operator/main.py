@@ -1,0 +1,139 @@
+"""The command `headwater-operator`: a door. It reads settings, starts the process or the self-check, and tells failures as exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn, cast
+
+import click
+
+from headwater.errors import (
+    BeatenError,
+    ConflictError,
+    HeadwaterError,
+    MissingError,
+    RefusedError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnreadableError,
+)
+from headwater.settings import Settings
+from headwater_operator.logs import LEVELS, configure_logs
+from headwater_operator.settings import OperatorSettings
+
+__all__ = ["EXIT_CODES", "main"]
+
+EXIT_CODES = {
+    0: "done: stopped as asked, or all is as it must be",
+    1: "a bug in Headwater: please report it",
+    2: "usage: the command line or a setting is wrong",
+    3: "not found: the custom resource definitions are not there",
+    4: "unavailable: the API server or the store gave no answer; a new start may help",
+    5: "refused: no cluster to talk to, a right is missing, or the store's URL is wrong",
+    6: "the lead was lost: another process acts now",
+    7: "the outcome is unknown: look before you do it again",
+    8: "the store holds something that cannot be read",
+    130: "interrupted",
+}
+_CODES: tuple[tuple[type[HeadwaterError], int], ...] = (
+    (UnknownOutcomeError, 7),
+    (MissingError, 3),
+    (UnavailableError, 4),
+    (BeatenError, 6),
+    (ConflictError, 6),
+    (RefusedError, 5),
+    (UnreadableError, 8),
+)
+
+
+class Application(click.Group):
+    """A group that ends with the documented exit codes. What a command returns is its code."""
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **options: Any) -> NoReturn:  # type: ignore[override]
+        try:
+            result = super().main(args, prog_name or "headwater-operator", **(options | {"standalone_mode": False}))
+            code = result if isinstance(result, int) else 0
+        except click.exceptions.NoArgsIsHelpError as missing:
+            missing.show()
+            code = missing.exit_code
+        except click.ClickException as wrong:
+            code = _say(wrong.format_message(), wrong.exit_code if isinstance(wrong, click.UsageError) else 2)
+        except (click.Abort, KeyboardInterrupt):
+            code = _say("interrupted", 130)
+        except HeadwaterError as error:
+            code = _say(str(error), _code_of(error))
+        except Exception as bug:  # noqa: BLE001 - the door: whatever comes out here is a bug, and is told as one
+            sys.excepthook(*cast(Any, sys.exc_info()))
+            code = _say(f"a bug: {type(bug).__name__}: {bug}", 1)
+        sys.exit(code)
+
+
+level_option = click.option(
+    "--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True, help="What is logged."
+)
+
+
+@click.group(cls=Application, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Keep realms and catalogs as their resources in Kubernetes declare them."""
+
+
+@main.command()
+@level_option
+def run(log_level: str) -> int:
+    """Run the operator until SIGTERM. Settings come from HEADWATER_* and HEADWATER_OPERATOR_*."""
+    settings, operator_settings = _settings()
+    configure_logs(settings, level=LEVELS[log_level])
+    from headwater_operator.serving import serve  # late: it takes a second to load, and wrong settings are told before
+
+    return serve(settings, operator_settings)
+
+
+@main.command()
+def check() -> int:
+    """Look whether everything is there that the operator needs; change nothing.
+
+    Prints a line each for the API server, the custom resources, the rights of this identity, and the store.
+    """
+    settings, operator_settings = _settings()
+    configure_logs(settings)
+    from headwater.store import open_store
+    from headwater_operator.checking import check as look
+    from headwater_operator.kube import KubeApi
+
+    errors = []
+    with open_store(settings.store, settings=settings) as store:
+        for finding in look(KubeApi.from_environment(), store, operator_settings):
+            click.echo(str(finding))
+            errors += [finding.error] if finding.error is not None else []
+    return _code_of(errors[0]) if errors else 0
+
+
+def _settings() -> tuple[Settings, OperatorSettings]:
+    """Both kinds of settings; all that is wrong in either is told at once.
+
+    raises        UsageError
+    """
+    faults: list[str] = []
+    settings, operator_settings = Settings(), OperatorSettings()
+    try:
+        settings = Settings.from_environment()
+    except RefusedError as wrong:
+        faults.append(str(wrong))
+    try:
+        operator_settings = OperatorSettings.from_environment()
+    except RefusedError as wrong:
+        faults.append(str(wrong))
+    if faults:
+        raise click.UsageError("; ".join(faults))
+    return settings, operator_settings
+
+
+def _code_of(error: HeadwaterError) -> int:
+    return next((code for kind, code in _CODES if isinstance(error, kind)), 1)
+
+
+def _say(text: str, code: int) -> int:
+    click.echo(f"headwater-operator: {' '.join(text.split())}", err=True)
+    return code

@@ -1,0 +1,38 @@
+"""What the operator asks of the Kubernetes API: every verb it uses, and no other. The chart's roles and the self-check say the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["LEASE_PERMISSIONS", "PERMISSIONS", "Permission"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Permission:
+    """As in a role: ``group`` is empty for the core group, ``resource`` may name a subresource."""
+
+    group: str
+    resource: str
+    verb: str
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}{'.' + self.group if self.group else ''}"
+
+
+def _permissions(group: str, resources: str, verbs: str) -> list[Permission]:
+    return [Permission(group, resource, verb) for resource in resources.split() for verb in verbs.split()]
+
+
+PERMISSIONS = tuple(
+    sorted(
+        [
+            *_permissions("", "events", "create get patch"),
+            *_permissions("", "secrets", "create delete get update"),
+            *_permissions("headwater.dev", "catalogs realms", "get list patch watch"),
+            *_permissions("headwater.dev", "catalogs/status realms/status", "patch"),
+        ]
+    )
+)
+"""In each namespace that is looked after."""
+LEASE_PERMISSIONS = tuple(sorted(_permissions("coordination.k8s.io", "leases", "create get update")))
+"""In the operator's own namespace, for the one Lease; ``create`` cannot be bound to a name."""
