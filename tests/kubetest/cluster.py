@@ -215,9 +215,11 @@ def install(cluster: Cluster) -> None:
 
 
 def chart_resources(kinds: Iterable[str]) -> list[Body]:
-    """What the chart renders of these kinds, with the values that it has by itself."""
+    """What the chart renders of these kinds, with the values that most start with."""
+    chart = ROOT / "charts" / "headwater"
+    values = str(chart / "ci" / "default-values.yaml")
     rendered = subprocess.run(
-        [program("helm"), "template", "headwater", str(ROOT / "charts/headwater"), "--namespace", "headwater"],
+        [program("helm"), "template", "headwater", str(chart), "--namespace", "headwater", "--values", values],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert rendered.returncode == 0, rendered.stderr
