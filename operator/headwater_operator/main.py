@@ -110,6 +110,17 @@ def check() -> int:
     return _code_of(errors[0]) if errors else 0
 
 
+@main.command()
+def leftovers() -> int:
+    """Refuse while there are Realms or Catalogs that could not be deleted without an operator; the chart asks before it goes."""
+    _, operator_settings = _settings()
+    from headwater_operator.kube import KubeApi
+    from headwater_operator.leftovers import check_leftovers
+
+    check_leftovers(KubeApi.from_environment(), operator_settings)
+    return 0
+
+
 def _settings() -> tuple[Settings, OperatorSettings]:
     """Both kinds of settings; all that is wrong in either is told at once.
 
