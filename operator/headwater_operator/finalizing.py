@@ -52,7 +52,7 @@ def remove_finalizer(api: KubeApi, resource: Resource) -> dict[str, Any] | None:
 
 
 def _swap(api: KubeApi, resource: Resource, change: Callable[[Mapping[str, Any]], _Operations | None]) -> dict[str, Any] | None:
-    """Patch what was seen; who was beaten reads again. ``change`` gives no operation where there is nothing to do, None where that is impossible."""
+    """Patch what was seen; who was beaten reads again. No operations: there is nothing to do. None: nothing can be done."""
     path = resource_path(resource.kind, resource.namespace, resource.name)
     metadata: Mapping[str, Any] = {
         "resourceVersion": resource.resource_version,

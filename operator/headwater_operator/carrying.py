@@ -1,0 +1,239 @@
+"""What a pass does in the store, and what it sees there afterwards: for a Realm, and for a Catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, cast
+
+import structlog
+
+from headwater.errors import FencedError, HeadwaterError
+from headwater.realms import Manager
+from headwater.reconcile import (
+    CatalogDescription,
+    CatalogManifest,
+    ContentCounts,
+    Outcome,
+    Preview,
+    RealmDescription,
+    RealmManifest,
+    TaskDescription,
+    describe_catalog,
+    describe_realm,
+    plan_of_catalog,
+    plan_of_realm,
+    read_manifest,
+    reconcile_catalog,
+    reconcile_realm,
+)
+from headwater.settings import Settings
+from headwater.store import RealmId, Store
+from headwater_operator.belonging import Belonging, find_realm, realm_id_of, wait_for_realm
+from headwater_operator.credentials import SecretCredentials, secret_name
+from headwater_operator.kube import KubeApi
+from headwater_operator.previewing import make_plan
+from headwater_operator.resources import Resource, ResourceCache
+from headwater_operator.statuses import (
+    UNSEEN,
+    SecretSeen,
+    Unseen,
+    catalog_status,
+    realm_status,
+)
+
+__all__ = ["Acted", "CatalogPass", "Pass", "RealmPass", "Sight"]
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """What a pass came to: an exception when it came to no outcome at all. ``belonging`` is that of a Catalog."""
+
+    outcome: Outcome | Exception
+    belonging: Belonging | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """How things stand afterwards.
+
+    tasks         those that are active
+    is_seen       whether the store was asked, and answered
+    realm         how things stand with a realm that is the resource's own
+    """
+
+    status: dict[str, Any]
+    tasks: tuple[TaskDescription, ...]
+    is_seen: bool
+    realm: RealmDescription | None = None
+
+
+class Pass(Protocol):
+    def act(self, resource: Resource) -> Acted:
+        """Bring the store to what the resource says, as far as that is possible now.
+
+        raises        FencedError, and nothing else
+        """
+        ...
+
+    def look(self, resource: Resource, acted: Acted) -> Sight:
+        """See how things stand, and put it into a status. Raises as ``act`` does."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RealmPass:
+    """``cluster`` is the name under which a realm remembers where its manager is."""
+
+    store: Store
+    settings: Settings
+    cluster: str
+    fence: Callable[[], None]
+    api: KubeApi
+    counts: ContentCounts
+
+    def act(self, resource: Resource) -> Acted:
+        def carry_out() -> Outcome:
+            manifest = self._read(resource.body())
+            return reconcile_realm(
+                self.store,
+                manifest,
+                credentials=self._credentials(resource),
+                manager=_manager(self.cluster, resource),
+                tell=_tell(resource),
+                fence=self.fence,
+            )
+
+        return Acted(_attempt(resource, carry_out))
+
+    def look(self, resource: Resource, acted: Acted) -> Sight:
+        realm_id = realm_id_of(resource)
+        seen = _seen(resource, lambda: describe_realm(self.store, realm_id, counts=self.counts))
+        is_own = isinstance(seen, RealmDescription) and not _is_foreign(acted.outcome)
+        secret: SecretSeen | Unseen = self._secret(resource, realm_id) if is_own else UNSEEN
+        plan = make_plan(resource, lambda body: self._preview(resource, body))
+        status = realm_status(resource, acted.outcome, seen, now=self.store.clock.now(), secret=secret, plan=plan)
+        if not isinstance(seen, RealmDescription) or not is_own:
+            return Sight(status, (), seen is not UNSEEN)
+        return Sight(status, seen.tasks, True, seen)
+
+    def _read(self, body: dict[str, Any]) -> RealmManifest:
+        return cast(RealmManifest, read_manifest(body, settings=self.settings))
+
+    def _preview(self, resource: Resource, body: dict[str, Any]) -> Preview:
+        return plan_of_realm(self.store, self._read(body), manager=_manager(self.cluster, resource))
+
+    def _credentials(self, resource: Resource) -> SecretCredentials:
+        return SecretCredentials(self.api, resource.namespace, resource.name)
+
+    def _secret(self, resource: Resource, realm_id: RealmId) -> SecretSeen | Unseen:
+        try:
+            return SecretSeen(secret_name(resource.name), self._credentials(resource).exists(realm_id))
+        except HeadwaterError as fault:
+            log.warning("the Secret could not be looked for", resource=str(resource.key), error=str(fault))
+            return UNSEEN
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogPass:
+    """``cluster`` is the name under which a catalog remembers where its manager is."""
+
+    store: Store
+    settings: Settings
+    cluster: str
+    fence: Callable[[], None]
+    cache: ResourceCache
+    counts: ContentCounts
+
+    def act(self, resource: Resource) -> Acted:
+        belonging = find_realm(resource, self.cache)
+
+        def carry_out() -> Outcome:
+            manifest = self._read(resource.body(), belonging)
+            if resource.is_deleted and belonging.realm_id is None:
+                return Outcome(subject=manifest.subject)  # it never had a realm to be in
+            wait = None if resource.is_deleted else wait_for_realm(resource, belonging)
+            if wait is not None:
+                return Outcome(subject=manifest.subject, waits=(wait,))
+            return reconcile_catalog(
+                self.store,
+                manifest,
+                manager=_manager(self.cluster, resource),
+                # a Realm that went under Retain has left its realm to nobody, and its Catalogs with it
+                may_be_unmanaged=belonging.realm is None,
+                tell=_tell(resource),
+                fence=self.fence,
+            )
+
+        return Acted(_attempt(resource, carry_out), belonging)
+
+    def look(self, resource: Resource, acted: Acted) -> Sight:
+        belonging = acted.belonging or find_realm(resource, self.cache)
+        name = str(resource.spec.get("name") or resource.name)
+        seen: CatalogDescription | Unseen | None = None
+        if (realm_id := belonging.realm_id) is not None:
+            seen = _seen(resource, lambda: describe_catalog(self.store, realm_id, name, counts=self.counts))
+        status = catalog_status(
+            resource,
+            acted.outcome,
+            seen,
+            now=self.store.clock.now(),
+            realm=belonging.realm,
+            realm_id=belonging.realm_id,
+            plan=make_plan(resource, lambda body: self._preview(resource, body, belonging)),
+        )
+        tasks: tuple[TaskDescription, ...] = ()
+        if isinstance(seen, CatalogDescription) and not _is_foreign(acted.outcome):
+            tasks = tuple(one.active for one in seen.imports if one.active is not None)
+        return Sight(status, tasks, seen is not UNSEEN)
+
+    def _read(self, body: dict[str, Any], belonging: Belonging) -> CatalogManifest:
+        return cast(CatalogManifest, read_manifest(body, settings=self.settings, realm_id=belonging.realm_id))
+
+    def _preview(self, resource: Resource, body: dict[str, Any], belonging: Belonging) -> Preview:
+        manifest = self._read(body, belonging)
+        wait = None if resource.is_deleted else wait_for_realm(resource, belonging)
+        if wait is not None:
+            return Preview(waits=(wait,))
+        manager = _manager(self.cluster, resource)
+        return plan_of_catalog(self.store, manifest, manager=manager, may_be_unmanaged=belonging.realm is None)
+
+
+def _manager(cluster: str, resource: Resource) -> Manager:
+    return Manager(cluster=cluster, namespace=resource.namespace, name=resource.name, uid=resource.uid)
+
+
+def _tell(resource: Resource) -> Callable[[str, str], None]:
+    """A line for each step when it is taken: whoever is killed after it has said so."""
+    return lambda subject, sentence: log.info("step taken", resource=str(resource.key), step=sentence)
+
+
+def _is_foreign(outcome: Outcome | Exception) -> bool:
+    reasons = () if isinstance(outcome, Exception) else (one.reason for one in outcome.refused)
+    return any(reason in ("ManagedByAnother", "RealmManagedByAnother") for reason in reasons)
+
+
+def _attempt(resource: Resource, carry_out: Callable[[], Outcome]) -> Outcome | Exception:
+    try:
+        return carry_out()
+    except FencedError:
+        raise
+    except HeadwaterError as fault:
+        return fault
+    except Exception as fault:  # the door: it is told in a condition, and tried again
+        log.exception("a pass ended in a bug", resource=str(resource.key))
+        return fault
+
+
+def _seen(resource: Resource, look: Callable[[], T]) -> T | Unseen:
+    try:
+        return look()
+    except FencedError:
+        raise
+    except HeadwaterError as fault:
+        log.warning("the store does not tell how things stand", resource=str(resource.key), error=str(fault))
+        return UNSEEN

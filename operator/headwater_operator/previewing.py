@@ -1,0 +1,60 @@
+"""Answers the annotation `headwater.dev/plan`: what would be done, for the spec as it is or for another one, once for each token."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import structlog
+
+from headwater.errors import FencedError, HeadwaterError, UnavailableError, UnknownOutcomeError
+from headwater.reconcile import ManifestError, Preview, Refuse
+from headwater.reconcile.manifests import PLAN
+from headwater_operator.resources import Resource
+from headwater_operator.statuses import PlanMade, asked_plan
+
+__all__ = ["make_plan"]
+
+log = structlog.get_logger(__name__)
+
+
+def make_plan(resource: Resource, preview: Callable[[dict[str, Any]], Preview]) -> PlanMade | None:
+    """The plan that is asked for and was not made yet; None when there is none to make, or the store does not answer.
+
+    preview       makes a plan of a body, and writes nothing
+    """
+    token = asked_plan(resource)
+    if token is None:
+        return None
+    body = _asked_body(resource)
+    made = Preview(refused=(body,)) if isinstance(body, Refuse) else _previewed(resource, body, preview)
+    return None if made is None else PlanMade(token, made)
+
+
+def _asked_body(resource: Resource) -> dict[str, Any] | Refuse:
+    try:
+        question = json.loads(resource.annotations[PLAN])
+    except ValueError:
+        question = None
+    spec = question.get("spec") if isinstance(question, Mapping) else None
+    if not isinstance(question, Mapping) or not isinstance(spec, Mapping | None):
+        return Refuse(
+            "SpecInvalid", f'the annotation {PLAN} must be JSON such as {{"token": "a1", "spec": {{}}}}, with or without spec'
+        )
+    return resource.body() if spec is None else {**resource.body(), "spec": dict(spec)}
+
+
+def _previewed(resource: Resource, body: dict[str, Any], preview: Callable[[dict[str, Any]], Preview]) -> Preview | None:
+    try:
+        return preview(body)
+    except (FencedError, UnavailableError, UnknownOutcomeError):
+        return None
+    except ManifestError as fault:
+        faults = (f"{one.path}: {one.message}" if one.path else one.message for one in fault.faults)
+        return Preview(refused=tuple(Refuse("SpecInvalid", told) for told in faults))
+    except HeadwaterError as fault:
+        return Preview(refused=(Refuse("Refused", str(fault)),))
+    except Exception as fault:
+        log.exception("a plan ended in a bug", resource=str(resource.key))
+        return Preview(refused=(Refuse("InternalError", f"{type(fault).__name__}: a bug in Headwater"),))

@@ -1,0 +1,269 @@
+"""One pass over one resource: look, act, look again, and write down what was seen. The same for everything that may have happened to it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import structlog
+
+from headwater.errors import BeatenError, FencedError, HeadwaterError, MissingError, RefusedError
+from headwater.reconcile import ContentCounts, RealmDescription, Step
+from headwater.settings import Settings
+from headwater.store import Store
+from headwater_operator.belonging import may_go, realm_id_of
+from headwater_operator.carrying import Acted, CatalogPass, Pass, RealmPass, Sight
+from headwater_operator.conditions import find_condition
+from headwater_operator.events import Event, EventPoster, events_for, is_drift_corrected
+from headwater_operator.finalizing import FINALIZER, add_finalizer, remove_finalizer
+from headwater_operator.knowing import Known
+from headwater_operator.kube import ApiUnavailableError, KubeApi
+from headwater_operator.pacing import Pace, seconds_until_next_look
+from headwater_operator.publishing import StatusWriter
+from headwater_operator.queueing import WorkQueue
+from headwater_operator.resources import Key, Resource, ResourceCache
+from headwater_operator.settings import OperatorSettings
+
+__all__ = ["Metrics", "Reconciler"]
+
+log = structlog.get_logger(__name__)
+
+
+class Metrics(Protocol):
+    """What a pass tells."""
+
+    def reconciled(self, kind: str, outcome: str, seconds: float) -> None: ...
+    def retried(self, kind: str) -> None: ...
+    def drifted(self, kind: str, action: str) -> None: ...
+    def event_posted(self, reason: str) -> None: ...
+    def note_realm(self, realm: RealmDescription) -> None: ...
+    def forget_realm(self, realm_id: str) -> None: ...
+
+
+class Reconciler:
+    """Keeps realms and catalogs as their resources declare. Safe for threads, as long as no two of them have the same key.
+
+    fence         called before each step; what it raises ends everything
+    chance        from 0 to 1, for the jitter of the resync
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        api: KubeApi,
+        cache: ResourceCache,
+        queue: WorkQueue[Key],
+        settings: Settings,
+        operator_settings: OperatorSettings,
+        metrics: Metrics,
+        fence: Callable[[], None],
+        *,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._clock = store.clock
+        self._api = api
+        self._cache = cache
+        self._queue = queue
+        self._resync_seconds = operator_settings.resync_seconds
+        self._metrics = metrics
+        self._fence = fence
+        self._chance = chance
+        self._statuses = StatusWriter(api, cache, store.clock)
+        self._events = EventPoster(
+            api,
+            component="headwater-operator",
+            instance=operator_settings.identity,
+            clock=store.clock,
+            observe=metrics.event_posted,
+        )
+        cluster, counts = operator_settings.cluster, ContentCounts()
+        self._passes: dict[str, Pass] = {
+            "Realm": RealmPass(store, settings, cluster, fence, api, counts),
+            "Catalog": CatalogPass(store, settings, cluster, fence, cache, counts),
+        }
+        self._known = Known()
+
+    def reconcile(self, key: Key) -> None:
+        """Look after one resource, and put into the queue when to do so again. Whatever goes wrong is written down and tried again.
+
+        raises        FencedError, and nothing else, when this process may not act any more
+        """
+        started = self._clock.monotonic()
+        try:
+            word = self._pass(key)
+        except FencedError:
+            raise
+        except Exception as fault:  # noqa: BLE001 - the door: one resource's trouble is not that of the others
+            word = "error"
+            self._put_off(key, fault)
+        self._metrics.reconciled(key.kind, word, self._clock.monotonic() - started)
+
+    def _pass(self, key: Key) -> str:
+        """Returns one word on how it went."""
+        self._fence()
+        resource = self._cache.get(key)
+        if resource is None:
+            return self._forget(key)
+        resource = self._held(resource)
+        if resource is None:
+            return "unchanged"
+        passing = self._passes[key.kind]
+        acted = passing.act(resource)
+        if resource.is_deleted and may_go(resource, acted.outcome, acted.belonging):
+            return self._let_go(resource, acted)
+        return self._write_down(resource, acted, passing.look(resource, acted))
+
+    def _held(self, resource: Resource) -> Resource | None:
+        """The resource with the operator's finalizer on it; None when there is nothing to do for it any more."""
+        if FINALIZER in resource.finalizers:
+            self._known.hold(resource)
+            return resource
+        self._known.let_go(resource.key)
+        if resource.is_deleted:
+            self._queue.forget(resource.key)
+            return None  # others hold it
+        body = add_finalizer(self._api, resource)
+        if body is None:
+            raise BeatenError(f"{resource.key} is gone, or going, since it was seen")
+        self._cache.learn(body)
+        held = self._cache.get(resource.key)
+        if held is not None:
+            self._known.hold(held)
+        return held
+
+    def _let_go(self, resource: Resource, acted: Acted) -> str:
+        """Nothing is left to do for it."""
+        self._fence()
+        self._known.let_go(resource.key)
+        body = remove_finalizer(self._api, resource)
+        _log_pass(resource, acted, "released")
+        self._events.post(resource, events_for(resource, resource.status, resource.status, _steps(acted)))
+        if body is not None:
+            self._cache.learn(body)
+        self._queue.forget(resource.key)
+        if resource.kind == "Realm":
+            self._wake_catalogs(resource.key)
+        return "released"
+
+    def _write_down(self, resource: Resource, acted: Acted, sight: Sight) -> str:
+        before, after = resource.status, sight.status
+        pause = self._statuses.pause(resource, after)
+        if pause:
+            log.warning("somebody else writes the status, too", resource=str(resource.key), pause_seconds=round(pause, 1))
+            self._queue.add_after(resource.key, pause)
+        elif self._statuses.write(resource, after):
+            self._queue.add(resource.key)  # something else came along
+        word = self._look_again(resource, acted, sight)
+        _log_pass(resource, acted, word)
+        self._events.post(resource, events_for(resource, before, after, _steps(acted)))
+        self._count(resource, before, acted, sight)
+        if resource.kind == "Realm" and self._known.has_news(resource, after):
+            self._wake_catalogs(resource.key)
+        return word
+
+    def _count(self, resource: Resource, before: Mapping[str, Any], acted: Acted, sight: Sight) -> None:
+        if sight.realm is not None:
+            self._metrics.note_realm(sight.realm)
+        if is_drift_corrected(resource, before, _steps(acted)):
+            self._metrics.drifted(resource.kind, "corrected")
+        elif _is_drifted(sight.status) and not _is_drifted(before):
+            self._metrics.drifted(resource.kind, "reported")
+
+    def _look_again(self, resource: Resource, acted: Acted, sight: Sight) -> str:
+        """Put it into the queue for its next look; returns one word on how this one went."""
+        outcome = acted.outcome
+        if isinstance(outcome, Exception):
+            return self._after_error(resource.key, outcome)
+        if outcome.error is not None:
+            return self._after_error(resource.key, outcome.error)
+        if not sight.is_seen:
+            self._retry(resource.key)
+            return "error"
+        self._queue.forget(resource.key)
+        pace = Pace(self._resync_seconds, crowd=sum(self._cache.counts().values()), chance=self._chance())
+        seconds = seconds_until_next_look(outcome, sight.tasks, now=self._clock.now(), pace=pace)
+        self._queue.add_after(resource.key, seconds)
+        if outcome.refused:
+            return "refused"
+        return "waiting" if outcome.waits else "changed" if outcome.steps else "unchanged"
+
+    def _after_error(self, key: Key, error: Exception) -> str:
+        if isinstance(
+            error, RefusedError
+        ):  # a person has to change something, which is seen when it happens, if it happens here
+            self._queue.forget(key)
+            self._queue.add_after(key, self._resync_seconds * (0.9 + 0.2 * self._chance()))
+            return "refused"
+        self._retry(key, error)
+        return "error"
+
+    def _put_off(self, key: Key, fault: Exception) -> None:
+        """The pass was not even written down."""
+        if isinstance(fault, MissingError):
+            self._cache.remove(key)  # it left, and the watch has not said so yet
+            self._queue.add(key)
+        elif isinstance(fault, HeadwaterError):
+            log.warning("put off", resource=str(key), error=str(fault))
+            self._retry(key, fault)
+        else:
+            log.error("put off because of a bug", resource=str(key), error=type(fault).__name__, exc_info=fault)
+            self._retry(key, fault)
+
+    def _retry(self, key: Key, error: Exception | None = None) -> None:
+        asked = error.retry_after if isinstance(error, ApiUnavailableError) else None
+        self._queue.retry(key, least_seconds=asked or 0.0)
+        self._metrics.retried(key.kind)
+
+    def _forget(self, key: Key) -> str:
+        """It is gone."""
+        self._queue.drop(key)
+        self._statuses.forget(key)
+        held = self._known.forget(key)
+        if held is not None:
+            log.warning("gone without its deletion policy: somebody took the finalizer away", resource=str(key))
+            self._events.post(held, [_RELEASED_BY_HAND])
+        if key.kind == "Realm":
+            if held is not None:
+                self._metrics.forget_realm(realm_id_of(held))
+            self._wake_catalogs(key)
+        return "gone"
+
+    def _wake_catalogs(self, realm: Key) -> None:
+        for catalog in self._cache.catalogs_of(realm.namespace, realm.name):
+            self._queue.add(catalog)
+
+
+_RELEASED_BY_HAND = Event(
+    "Warning",
+    "ReleasedByHand",
+    "the operator's finalizer was taken away by somebody else: the deletion policy was not followed",
+)
+
+
+def _is_drifted(status: Mapping[str, Any]) -> bool:
+    found = find_condition(status.get("conditions") or (), "Drifted")
+    return found is not None and found.get("status") == "True"
+
+
+def _steps(acted: Acted) -> tuple[Step, ...]:
+    return () if isinstance(acted.outcome, Exception) else acted.outcome.steps
+
+
+def _log_pass(resource: Resource, acted: Acted, word: str) -> None:
+    """One line: what was done, and what stands in the way. A pass over what is as it should be is not worth one to a reader."""
+    outcome = acted.outcome
+    if isinstance(outcome, Exception):
+        log.warning("reconciled", resource=str(resource.key), outcome=word, error=f"{type(outcome).__name__}: {outcome}")
+        return
+    notices = {
+        "steps": outcome.done,
+        "waits": [f"{one.reason}: {one.message}" for one in outcome.waits],
+        "refused": [f"{one.reason}: {one.message}" for one in outcome.refused],
+        "reports": [f"{one.reason}: {one.message}" for one in outcome.reports],
+    }
+    told: dict[str, Any] = {name: list(lines) for name, lines in notices.items() if lines}
+    if outcome.error is not None:
+        told["error"] = f"{type(outcome.error).__name__}: {outcome.error}"
+    tell = log.info if told or word == "released" else log.debug
+    tell("reconciled", resource=str(resource.key), outcome=word, **told)
