@@ -84,30 +84,35 @@ def feed_settings(*, label_selector: str = "", instance: str = "") -> kopf.Opera
 
 @dataclass
 class Listener:
-    """What is known of each stream: when it was heard last, and what a list that is complete did not hold.
+    """Hears each stream in passing: when it said something last, and what its lists hold.
 
-    vanished      told the kind, the namespace (None: all of them) and the names of all that a list has
+    listed        told each resource of a list
+    vanished      told the kind, the namespace (None: all of them) and all names of a list that is complete
     """
 
     clock: Clock
+    listed: Callable[[dict[str, Any]], None]
     vanished: Callable[[str, str | None, set[Key]], None]
     heard_at: dict[tuple[str, str | None], float] = field(default_factory=dict)
-    listed: set[tuple[str, str | None]] = field(default_factory=set)
+    complete: set[tuple[str, str | None]] = field(default_factory=set)
 
     async def follow(
         self, stream: AsyncIterator[watching.Bookmark | Any], kind: str, namespace: str | None
     ) -> AsyncIterator[Any]:
-        """The same stream. It begins with a list, and each time that it begins anew, what left in between is found out."""
+        """The same stream without the resources of its list, which are taken in here and now, so that it is known when all of them are.
+
+        A stream begins with a list, and so does one that had to begin anew: then what left in between is what the list lacks.
+        """
         where, names = (kind, namespace), set[Key]()
         async for event in stream:
             self.heard_at[where] = self.clock.monotonic()
             if event is watching.Bookmark.LISTED:
                 self.vanished(kind, namespace, names)
-                names = set()
-                self.listed.add(where)
+                self.complete.add(where)
             elif event["type"] is None:
-                metadata = event["object"]["metadata"]
-                names.add(Key(kind, metadata.get("namespace") or "", metadata["name"]))
+                names.add(_key_of(event["object"]))
+                self.listed(event["object"])
+                continue
             yield event
 
 
@@ -135,7 +140,7 @@ class Feed:
         self._namespaces = tuple(sorted(set(namespaces)))
         self._identity = identity
         self._login = login or _log_in
-        self._listener = Listener(clock, self._forget_vanished)
+        self._listener = Listener(clock, self._take_in_listed, self._forget_vanished)
         self._settings = cast(_FeedSettings, feed_settings(label_selector=label_selector, instance=identity))
         self._settings.listener = self._listener
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -145,7 +150,7 @@ class Feed:
     @property
     def is_listed(self) -> bool:
         """Whether everything that there is has been seen once."""
-        return len(self._listener.listed) == len(KINDS) * max(len(self._namespaces), 1)
+        return len(self._listener.complete) == len(KINDS) * max(len(self._namespaces), 1)
 
     def ages(self) -> dict[str, float]:
         """Seconds since each kind was heard of last, be it a bookmark; where there are several watches, of the most silent one."""
@@ -221,10 +226,12 @@ class Feed:
             kopf.on.event(GROUP, VERSION, plural, registry=registry, id=plural)(take_in)
         return registry
 
+    def _take_in_listed(self, body: dict[str, Any]) -> None:
+        self._take_in(None, body)
+
     def _take_in(self, event: str | None, body: dict[str, Any]) -> None:
         if self._cache.update(event, body):
-            metadata = body["metadata"]
-            self._queue.add(Key(body["kind"], metadata.get("namespace") or "", metadata["name"]))
+            self._queue.add(_key_of(body))
 
     def _forget_vanished(self, kind: str, namespace: str | None, names: set[Key]) -> None:
         """What left while no watch was on: a list does not say so, it only lacks it."""
@@ -232,6 +239,11 @@ class Feed:
             if namespace in (None, key.namespace) and key not in names:
                 self._cache.remove(key)
                 self._queue.add(key)
+
+
+def _key_of(body: dict[str, Any]) -> Key:
+    metadata = body["metadata"]
+    return Key(body["kind"], metadata.get("namespace") or "", metadata["name"])
 
 
 def _log_in(settings: kopf.OperatorSettings) -> kopf.ConnectionInfo | None:
@@ -243,7 +255,7 @@ def _log_in(settings: kopf.OperatorSettings) -> kopf.ConnectionInfo | None:
 def _heard(
     watch: Callable[..., AsyncIterator[watching.Bookmark | Any]],
 ) -> Callable[..., AsyncIterator[watching.Bookmark | Any]]:
-    """kopf keeps bookmarks and the ends of lists to itself; this hears them in passing.
+    """kopf keeps bookmarks and the ends of lists to itself, and does not notice what left between two lists; this does.
 
     A list or watch that is refused because its version is too old (HTTP 410) begins anew, as it does when the stream itself says so.
     """
