@@ -32,7 +32,7 @@ demo: ## set up, then run Headwater's main job on embedded parts; ends by itself
 
 demo-kube: ## run the examples on the cluster of your kubeconfig; CONFIRM_CONTEXT=name says that you mean it
 	@scripts/setup.sh kubectl
-	$(RUN)/python examples/demo_kube.py $(if $(LOCAL),--local)
+	CONFIRM_CONTEXT='$(CONFIRM_CONTEXT)' $(RUN)/python examples/demo_kube.py $(if $(LOCAL),--local) $(if $(APPLY),--apply) $(if $(VALUES),--values '$(VALUES)')
 
 bench: setup ## measure, on this machine: SUITE=name for one suite, QUICK=1 for a small run that shows that it works
 	$(RUN)/python -m benchmarks.run $(SUITE) $(if $(QUICK),--quick)
