@@ -99,7 +99,7 @@ def _with_type_meta(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _metadata_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
     metadata = schema.get("properties", {}).get("metadata", {})
     where = f"{path}.properties[metadata]"
-    if metadata.keys() - {"type", "properties", "description"} or metadata.get("properties", {}).keys() - set(_METADATA_NAMES):
+    if metadata.keys() - {"type", "properties"} or metadata.get("properties", {}).keys() - set(_METADATA_NAMES):
         yield Cause.forbidden(
             where, "must not specify anything other than name and generateName, but metadata is implicitly specified"
         )

@@ -13,6 +13,8 @@ __all__ = ["Denial", "Policies"]
 
 POLICY = "ValidatingAdmissionPolicy"
 BINDING = "ValidatingAdmissionPolicyBinding"
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+"""The label that every namespace has, with its name."""
 CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413, "Invalid": 422}
 _KNOWN = frozenset({"object", "oldObject", "request", "variables"})
 _POLICY_KEYS = {"failurePolicy", "matchConstraints", "matchConditions", "validations", "variables"}
@@ -160,7 +162,21 @@ def _matches(rules: Mapping[str, Any], operation: str, resource: Mapping[str, st
     def is_hit(name: str) -> bool:
         return any(_is_hit(rule, operation, resource) for rule in rules.get(name, ()))
 
+    if not all(_is_in(asked, resource["namespace"]) for asked in _asked_of_namespace(rules)):
+        return False
     return (is_hit("resourceRules") or not rules.get("resourceRules")) and not is_hit("excludeResourceRules")
+
+
+def _asked_of_namespace(rules: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The expressions of the selector of namespaces; labels to match are such expressions, too."""
+    selector = rules.get("namespaceSelector") or {}
+    labels = [{"key": key, "operator": "In", "values": [value]} for key, value in selector.get("matchLabels", {}).items()]
+    return [*selector.get("matchExpressions", ()), *labels]
+
+
+def _is_in(asked: Mapping[str, Any], namespace: str) -> bool:
+    """Whether a namespace of this name is meant. What has no namespace always is."""
+    return not namespace or (namespace in asked["values"]) == (asked["operator"] == "In")
 
 
 def _is_hit(rule: Mapping[str, Any], operation: str, resource: Mapping[str, str]) -> bool:
@@ -220,9 +236,12 @@ def _binding(obj: Mapping[str, Any], faults: list[Cause]) -> _Binding:
 
 def _match_faults(rules: Mapping[str, Any], path: str, faults: list[Cause]) -> None:
     _only(rules, _MATCH_KEYS, path, faults)
-    for name in ("namespaceSelector", "objectSelector"):
-        if rules.get(name):
-            faults.append(Cause.forbidden(f"{path}.{name}", "is not evaluated here"))
+    if rules.get("objectSelector"):
+        faults.append(Cause.forbidden(f"{path}.objectSelector", "is not evaluated here"))
+    for number, asked in enumerate(_asked_of_namespace(rules)):
+        if asked["key"] != NAMESPACE_LABEL or asked["operator"] not in ("In", "NotIn") or not asked.get("values"):
+            where = f"{path}.namespaceSelector.matchExpressions[{number}]"
+            faults.append(Cause.forbidden(where, f"only In and NotIn of the label {NAMESPACE_LABEL} are evaluated here"))
     for name in ("resourceRules", "excludeResourceRules"):
         for number, rule in _numbered(rules, name):
             where = f"{path}.{name}[{number}]"
