@@ -5,13 +5,21 @@ plain values. Knows neither realms nor the store: it takes paths, and gives back
 """
 
 from headwater_operator.kube.client import KubeApi, Timeouts
-from headwater_operator.kube.connecting import Connection, cluster_connection, connect, kubeconfig_connection, plain_connection
+from headwater_operator.kube.connecting import (
+    ClusterCredentials,
+    Connection,
+    cluster_connection,
+    connect,
+    kubeconfig_connection,
+    plain_connection,
+)
 from headwater_operator.kube.faults import ApiUnavailableError
 from headwater_operator.kube.paths import KINDS, KindPath, resource_path
 
 __all__ = [
     "KINDS",
     "ApiUnavailableError",
+    "ClusterCredentials",
     "Connection",
     "KindPath",
     "KubeApi",

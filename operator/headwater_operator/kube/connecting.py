@@ -6,6 +6,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,26 @@ from kubernetes.config.incluster_config import SERVICE_CERT_FILENAME, SERVICE_TO
 
 from headwater.errors import RefusedError
 
-__all__ = ["Connection", "cluster_connection", "connect", "kubeconfig_connection", "plain_connection"]
+__all__ = ["ClusterCredentials", "Connection", "cluster_connection", "connect", "kubeconfig_connection", "plain_connection"]
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
 POOL_SIZE = 16
 _InClusterConfigLoader: Any = InClusterConfigLoader  # the library has types only in parts
 _load_kube_config: Any = load_kube_config
 _QUOTED = re.compile(r"[\[{(].*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ClusterCredentials:
+    """What another client needs to connect as this one does. Files are paths; ``scheme`` and ``token`` make the header."""
+
+    server: str
+    scheme: str = ""
+    token: str = ""
+    authority_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    is_insecure: bool = False
 
 
 class Connection:
@@ -50,6 +64,20 @@ class Connection:
         with self._lock:  # the library's renewal is not made for threads
             credential = self._configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
         return {"Authorization": credential} if credential else {}
+
+    def credentials(self) -> ClusterCredentials:
+        """Those of this moment, for the client of the watches."""
+        scheme, _, token = self.headers().get("Authorization", "").partition(" ")
+        configuration = self._configuration
+        return ClusterCredentials(
+            server=self.host,
+            scheme=scheme.capitalize(),
+            token=token,
+            authority_file=configuration.ssl_ca_cert,
+            certificate_file=configuration.cert_file,
+            key_file=configuration.key_file,
+            is_insecure=not configuration.verify_ssl,
+        )
 
     def renew(self, refused: Mapping[str, str]) -> None:
         """Read the credentials anew after the server refused these ones; a thread that comes late finds it done."""
