@@ -1,0 +1,39 @@
+"""What tests of the operator share: a cluster with our resources, and an operator's insides to be led by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from desks import Desk
+
+from headwater.clock import FakeClock
+from headwater.settings import Settings
+from headwater.store import Store, open_store
+from kube_fixtures import cluster, controlled_cluster, namespace
+from kubetest import Namespace
+
+__all__ = ["cluster", "controlled_cluster", "namespace"]
+
+
+@pytest.fixture
+def memory_store(settings: Settings, clock: FakeClock) -> Iterator[Store]:
+    """An empty store in memory; what a store is kept in is other tests' business."""
+    with open_store("memory://", settings=settings, clock=clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def make_desk(namespace: Namespace, memory_store: Store) -> Callable[..., Desk]:
+    """``make_desk(fence=...)`` is another operator on the same store and namespace."""
+
+    def make(store: Store | None = None, **others: Any) -> Desk:
+        return Desk(namespace, store or memory_store, **others)
+
+    return make
+
+
+@pytest.fixture
+def desk(make_desk: Callable[..., Desk]) -> Desk:
+    return make_desk()

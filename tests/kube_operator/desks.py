@@ -1,0 +1,128 @@
+"""The insides of an operator without threads and watches: it sees and does what a test tells it to, on a clock that stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cutting import FaultyConnection
+
+from headwater.clock import FakeClock
+from headwater.store import Store
+from headwater_operator.kube import KubeApi, kubeconfig_connection
+from headwater_operator.metrics import Metrics
+from headwater_operator.queueing import WorkQueue
+from headwater_operator.reconciling import Reconciler
+from headwater_operator.resources import Key, ResourceCache
+from headwater_operator.settings import OperatorSettings
+from kubetest import Namespace
+
+__all__ = ["Desk", "Killed", "make_catalog", "make_realm"]
+
+API = "headwater.dev/v1alpha1"
+
+
+class Killed(BaseException):
+    """The process ended here: nothing catches this."""
+
+
+def make_realm(name: str = "acme", *, annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    metadata = {"name": name, **({"annotations": annotations} if annotations else {})}
+    return {"apiVersion": API, "kind": "Realm", "metadata": metadata, "spec": {"realmId": name, **spec}}
+
+
+def make_catalog(
+    name: str = "sales", realm: str = "acme", *, annotations: dict[str, str] | None = None, **spec: Any
+) -> dict[str, Any]:
+    metadata = {"name": name, **({"annotations": annotations} if annotations else {})}
+    storage = {"baseLocation": f"s3://lake/{realm}/{name}/"}
+    return {
+        "apiVersion": API,
+        "kind": "Catalog",
+        "metadata": metadata,
+        "spec": {"realm": realm, "name": name, "storage": storage, **spec},
+    }
+
+
+@dataclass
+class Desk:
+    """One operator on a store, for one namespace.
+
+    fence         called before each step and each write
+    """
+
+    namespace: Namespace
+    store: Store
+    fence: Callable[[], None] = lambda: None
+    resync_seconds: float = 300.0
+    metrics: Metrics = field(default_factory=Metrics)
+    worked: list[Key] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        assert isinstance(self.store.clock, FakeClock)
+        self.clock = self.store.clock
+        self.http = FaultyConnection(kubeconfig_connection(str(self.namespace.cluster.kubeconfig)))
+        self.api = KubeApi(self.http, fence=self.fence)  # type: ignore[arg-type]  # it does what a connection does
+        self.cache = ResourceCache()
+        self.queue = WorkQueue[Key](self.clock)
+        self.settings = OperatorSettings(resync_seconds=self.resync_seconds, cluster="tests")
+        self.reconciler = Reconciler(
+            self.store, self.api, self.cache, self.queue, self.store.settings, self.settings, self.metrics, self.fence
+        )
+
+    def look(self) -> None:
+        """See what there is now, as a watch would tell it."""
+        for kind in ("Realm", "Catalog"):
+            bodies = self.namespace.cluster.api.list(self.namespace.path(kind))
+            named = [{**body, "apiVersion": API, "kind": kind} for body in bodies]
+            for key in self.cache.replace_all(kind, named):
+                self.queue.add(key)
+
+    def work(self) -> int:
+        """Reconcile all that is ready, seeing after each one what came of it. Returns how many there were."""
+        self.look()
+        count = 0
+        while (key := self.queue.get(timeout=0)) is not None:
+            try:
+                self.reconciler.reconcile(key)
+            finally:
+                self.queue.done(key)
+            self.worked.append(key)
+            count += 1
+            assert count < 500, f"this never ends: {self.worked[-20:]}"
+            self.look()
+        return count
+
+    def go_on(self, seconds: float, *, until: Callable[[], object] = lambda: False, step: float = 1.0) -> None:
+        """Work, and let time pass, until the time is over, or something is so."""
+        end = self.clock.monotonic() + seconds
+        self.work()
+        while not until() and self.clock.monotonic() < end:
+            self.clock.advance(min(step, end - self.clock.monotonic()))
+            self.work()
+
+    def apply(self, *bodies: dict[str, Any]) -> None:
+        """As a person applies them: spec and annotations are as given, and nothing else changes."""
+        for body in bodies:
+            path = self.namespace.path(body["kind"], body["metadata"]["name"])
+            self.namespace.cluster.api.patch(path, body, kind="apply", manager="a-person")
+
+    def delete(self, kind: str, name: str) -> None:
+        self.namespace.cluster.api.delete(self.namespace.path(kind, name))
+
+    def annotate(self, kind: str, name: str, **annotations: str | None) -> None:
+        """``annotate("Realm", "acme", run_now="gc")``; None takes one away."""
+        named = {f"headwater.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
+        self.namespace.cluster.api.patch(self.namespace.path(kind, name), {"metadata": {"annotations": named}}, kind="merge")
+
+    def status(self, kind: str, name: str) -> dict[str, Any]:
+        return dict(self.namespace.read(kind, name).get("status") or {})
+
+    def reason(self, kind: str, name: str, condition: str = "Ready") -> tuple[str, str]:
+        """Status and reason of a condition; empty texts where it is not there."""
+        found = self.namespace.condition(kind, name, condition)
+        return str(found.get("status", "")), str(found.get("reason", ""))
+
+    def is_ready(self, kind: str, name: str) -> bool:
+        return self.reason(kind, name) == ("True", "AsDeclared")
