@@ -70,9 +70,27 @@ def _complete_policy(body: Body) -> None:
     body.setdefault("spec", {}).setdefault("failurePolicy", "Fail")
 
 
+def _complete_deployment(body: Body) -> None:
+    spec = body.setdefault("spec", {})
+    for name, value in (("replicas", 1), ("progressDeadlineSeconds", 600), ("revisionHistoryLimit", 10)):
+        spec.setdefault(name, value)
+    spec.setdefault("strategy", {}).setdefault("type", "RollingUpdate")
+
+
+def _complete_service(body: Body) -> None:
+    body.setdefault("spec", {}).setdefault("type", "ClusterIP")
+
+
+def _complete_pod(body: Body) -> None:
+    body.setdefault("status", {}).setdefault("phase", "Pending")
+
+
 _COMPLETING = {
     "CustomResourceDefinition": complete_definition,
+    "Deployment": _complete_deployment,
     "Namespace": _complete_namespace,
+    "Pod": _complete_pod,
+    "Service": _complete_service,
     "Secret": _complete_secret,
     "ValidatingAdmissionPolicy": _complete_policy,
 }

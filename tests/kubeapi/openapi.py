@@ -16,12 +16,8 @@ __all__ = ["document", "index"]
 Body = dict[str, Any]
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-_PATCHES = (
-    "application/apply-patch+yaml",
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-)
+_PATCHES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
+"""Strategic patches are taken, and not told of: kubectl would look for merge keys here, and knows them by itself."""
 _QUERY = [
     {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
     for name in ("dryRun", "fieldManager", "fieldValidation")
