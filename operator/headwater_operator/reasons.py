@@ -87,7 +87,7 @@ CONDITIONS: tuple[ConditionType, ...] = (
     ConditionType("Deleting", _BOTH, None, "Only while the resource is deleted: the reason says what its end waits for."),
 )
 
-_DELETION = ("Ready", "Deleting")
+_OF_BOTH = ("Ready", "Deleting", "Purging")
 _EVERY_ERROR = ("Ready", "Deleting", "Purging", "Accepted", "StoreReachable", "RealmReady")
 _HEALTH = ("MaintenanceHealthy", "ImportsHealthy")
 
@@ -118,14 +118,14 @@ _ALL: tuple[Reason, ...] = (
     # Not as asked: a person decides
     Reason(
         "SpecInvalid",
-        ("Ready", "Accepted", "Deleting", "Purging"),
+        ("Accepted", *_OF_BOTH),
         "Warning",
         "The resource breaks a rule that the API server could not check.",
         "Correct the fields that the message names.",
     ),
     Reason(
         "Refused",
-        ("Ready", "Accepted", "Deleting", "Purging"),
+        ("Accepted", *_OF_BOTH),
         "Warning",
         "What is asked for will never work as asked, for example a location that belongs to another catalog.",
         "Change what the message names, or put right what it contradicts.",
@@ -147,14 +147,14 @@ _ALL: tuple[Reason, ...] = (
     ),
     Reason(
         "DeletionProtected",
-        _DELETION,
+        _OF_BOTH,
         "Warning",
         "It was deleted while `spec.deletionProtection` is true; nothing is deleted.",
         "Set `deletionProtection: false` to let the deletion go on.",
     ),
     Reason(
         "PurgeUnconfirmed",
-        ("Ready", "Purging", "Deleting"),
+        _OF_BOTH,
         "Warning",
         "It is deleted with `deletionPolicy: Purge`, and nobody confirmed that everything in it shall go. Nothing is deleted yet.",
         "Annotate `headwater.dev/confirm-purge` as the message says, or set `deletionPolicy: Retain` to keep everything.",
@@ -170,25 +170,25 @@ _ALL: tuple[Reason, ...] = (
     # Waiting: goes on by itself
     Reason(
         "PurgeHold",
-        ("Ready", "Purging", "Deleting"),
+        _OF_BOTH,
         "Normal",
         "The purge is confirmed and waits for the end of the hold; `status.purge.holdUntil` says when.",
         "Nothing; set `deletionPolicy: Retain` before the hold ends to keep the realm after all.",
     ),
     Reason(
         "Purging",
-        ("Ready", "Purging", "Deleting"),
+        _OF_BOTH,
         "Normal",
         "A worker deletes every row of the realm; this cannot be called off any more. `status.purge` counts.",
     ),
     Reason(
         "Purged",
-        ("Ready", "Purging", "Deleting"),
+        _OF_BOTH,
         "Normal",
         "A scan found no row of the realm any more. Only its entry is left.",
         "If the Realm is not being deleted, somebody purged the realm by hand: delete the Realm, and create it anew if it shall go on.",
     ),
-    Reason("Loading", _DELETION, "Normal", "The realm is being loaded by an import of a whole realm."),
+    Reason("Loading", _OF_BOTH, "Normal", "The realm is being loaded by an import of a whole realm."),
     Reason(
         "RealmMissing",
         ("Ready", "RealmReady", "Deleting"),
@@ -221,7 +221,7 @@ _ALL: tuple[Reason, ...] = (
     ),
     Reason(
         "Unavailable",
-        ("Ready", "Deleting", "Purging"),
+        _OF_BOTH,
         "Warning",
         "A step needed something that did not answer: the database under load, or the Kubernetes API. Nothing happened; it is tried again.",
         "See the message if it lasts for minutes.",
@@ -235,7 +235,7 @@ _ALL: tuple[Reason, ...] = (
     ),
     Reason(
         "Conflict",
-        ("Ready", "Deleting", "Purging"),
+        _OF_BOTH,
         "Warning",
         "Somebody else changed the same at the same time, or keeps what contradicts this. It is looked at again.",
         "If it stays, see what the message names.",
@@ -271,14 +271,14 @@ _ALL: tuple[Reason, ...] = (
     ),
     Reason(
         "TaskDeadLettered",
-        ("Ready", "Purging", "Deleting", *_HEALTH),
+        (*_OF_BOTH, *_HEALTH),
         "Warning",
         "A task failed as often as it may, and is not tried again by itself.",
         "Remove the cause that the message names, then `headwater task retry <id>`.",
     ),
     Reason(
         "TaskCancelled",
-        ("Ready", "Purging", "Deleting", *_HEALTH),
+        (*_OF_BOTH, *_HEALTH),
         "Normal",
         "A task was cancelled: by the operator because nothing asks for it any more, or by a person; then it is not asked for again.",
         "If it shall run after all: `headwater task retry <id>`.",

@@ -49,7 +49,7 @@ IMPORTS_SHOWN = 20
 PLAN_LINES = 50
 SENTENCE = 256
 """Characters of what is meant to be read in one glance."""
-TOKEN_LIMIT = 63
+TOKEN_LIMIT = 253
 
 _RESULTS = {TaskState.SUCCEEDED: "Succeeded", TaskState.FAILED: "Failed", TaskState.CANCELLED: "Cancelled"}
 _SEEN_OF_REALM = ("state", "realmKey", "catalogs", "tables", "tasks", "maintenance", "purge", "credentialsSecret")
@@ -139,7 +139,7 @@ def catalog_status(
     if verdict.is_foreign:
         shown: dict[str, Any] = {"state": "PENDING"}
     elif isinstance(seen, Unseen):
-        shown = {"state": _catalog_state(resource, None), **_as_before(former, _SEEN_OF_CATALOG)}
+        shown = {"state": "PENDING", **_as_before(former, _SEEN_OF_CATALOG)}
     else:
         shown = _catalog(resource, seen, now)
     if found := realm_id or _realm_id(realm) or former.get("realmId"):
@@ -275,9 +275,9 @@ def _catalog(resource: Resource, seen: CatalogDescription | None, now: Micros) -
 
 
 def _catalog_state(resource: Resource, seen: CatalogDescription | None) -> str:
-    if seen is not None and seen.state is CatalogState.ACTIVE:
-        return "ACTIVE"
-    return "DELETING" if resource.is_deleted else "PENDING"
+    if resource.is_deleted:
+        return "DELETING"
+    return "ACTIVE" if seen is not None and seen.state is CatalogState.ACTIVE else "PENDING"
 
 
 def _import(one: ImportDescription, now: Micros) -> dict[str, Any]:

@@ -1,0 +1,246 @@
+"""The status of a Catalog: what it says in each situation, and that it says it once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bodies import NOW_TEXT, OK, catalog, catalog_seen, condition, ended, import_seen, later, realm, task
+
+from headwater.clock import as_text
+from headwater.errors import RefusedError, UnavailableError
+from headwater.reconcile import CatalogDescription, ImportDescription, Outcome, Preview, Refuse, Wait
+from headwater.tasks import TaskState
+from headwater_operator.resources import Resource
+from headwater_operator.statuses import UNSEEN, PlanMade, Unseen, catalog_status, is_written
+
+THERE = catalog_seen()
+REPORT = {
+    "imported": 3,
+    "updated": 1,
+    "unchanged": 5,
+    "quarantined": {"total": 2, "codes": {}, "shown": []},
+}
+
+
+def status(
+    resource: Resource | None = None,
+    outcome: Outcome | Exception = OK,
+    seen: CatalogDescription | Unseen | None = THERE,
+    **others: Any,
+) -> dict[str, Any]:
+    return catalog_status(resource or catalog(), outcome, seen, **{"now": later(0), "realm": realm()} | others)
+
+
+def wait(reason: str) -> Outcome:
+    return Outcome(subject="it", waits=(Wait(reason, "it waits"),))
+
+
+def with_import(**others: Any) -> CatalogDescription:
+    return catalog_seen(imports=(import_seen(**others),))
+
+
+def test_a_catalog_as_declared_is_ready_and_has_nothing_to_say() -> None:
+    shown = status()
+
+    assert [(one["type"], one["status"], one["reason"]) for one in shown["conditions"]] == [
+        ("Ready", "True", "AsDeclared"),
+        ("Accepted", "True", "Accepted"),
+        ("StoreReachable", "True", "StoreAnswered"),
+        ("RealmReady", "True", "RealmActive"),
+        ("ImportsHealthy", "True", "NothingScheduled"),
+    ]
+    assert {name: value for name, value in shown.items() if name != "conditions"} == {
+        "observedGeneration": 1,
+        "state": "ACTIVE",
+        "realmId": "acme",
+        "catalogId": "024850f600111abc",
+        "tables": 7,
+        "namespaces": 2,
+        "imports": [],
+        "message": "",
+    }
+
+
+def test_nothing_changes_when_nothing_happened() -> None:
+    first = status()
+
+    assert status(catalog(status=first), now=later(240)) == first
+    assert is_written(catalog(status=first), first)
+
+
+@pytest.mark.parametrize("reason", ["RealmMissing", "RealmNotActive", "RealmDeleting"])
+def test_a_catalog_waits_for_its_realm(reason: str) -> None:
+    shown = status(outcome=wait(reason), seen=None)
+
+    assert condition(shown, "Ready") == ("False", reason)
+    assert condition(shown, "RealmReady") == ("False", reason)
+    assert (shown["state"], shown["message"]) == ("PENDING", "it waits")
+
+
+def test_a_realm_that_was_not_looked_for_leaves_what_was_seen_last() -> None:
+    first = status()
+
+    shown = status(catalog(status=first), wait("RealmMissing"), UNSEEN, realm=None)
+
+    assert condition(shown, "Ready") == ("False", "RealmMissing")
+    assert condition(shown, "StoreReachable") == ("True", "StoreAnswered")
+    assert (shown["state"], shown["tables"], shown["realmId"]) == ("ACTIVE", 7, "acme")
+
+
+def test_a_catalog_in_a_realm_of_another_manager_is_not_shown() -> None:
+    foreign = Outcome(subject="it", refused=(Refuse("RealmManagedByAnother", "it is in a realm of another"),))
+
+    shown = status(catalog(status=status()), foreign)
+
+    for type_ in ("Ready", "Accepted", "RealmReady"):
+        assert condition(shown, type_) == ("False", "RealmManagedByAnother")
+    assert shown.keys() == {"observedGeneration", "state", "realmId", "message", "conditions"}
+
+
+def test_a_catalog_of_another_manager_is_in_a_realm_of_its_own() -> None:
+    shown = status(outcome=Outcome(subject="it", refused=(Refuse("ManagedByAnother", "it belongs to another"),)))
+
+    assert condition(shown, "Accepted") == ("False", "ManagedByAnother")
+    assert condition(shown, "RealmReady") == ("True", "RealmActive")
+
+
+def test_a_store_that_does_not_answer_leaves_what_was_seen_last() -> None:
+    first = status(seen=with_import(last=ended(outcome=REPORT)))
+
+    shown = status(catalog(status=first), UnavailableError("no route"), UNSEEN)
+
+    assert condition(shown, "Ready") == ("Unknown", "StoreUnavailable")
+    assert condition(shown, "RealmReady") == ("True", "RealmActive")
+    changed = {"conditions", "message"}
+    assert {name: value for name, value in shown.items() if name not in changed} == {
+        name: value for name, value in first.items() if name not in changed
+    }
+
+
+def test_a_catalog_that_was_never_seen_is_pending() -> None:
+    shown = status(outcome=UnavailableError("no route"), seen=UNSEEN)
+
+    assert shown["state"] == "PENDING"
+    assert condition(shown, "RealmReady") == ("Unknown", "StoreUnavailable")
+
+
+def test_a_location_that_belongs_to_another_is_not_accepted() -> None:
+    shown = status(outcome=Outcome(subject="it", error=RefusedError("s3://lake/ overlaps with catalog pond")), seen=None)
+
+    assert condition(shown, "Accepted") == ("False", "Refused")
+    assert condition(shown, "Ready") == ("False", "Refused")
+
+
+def test_a_deleted_catalog_says_what_its_end_waits_for() -> None:
+    shown = status(catalog(deletionTimestamp=NOW_TEXT), wait("PurgeUnconfirmed"))
+
+    assert condition(shown, "Deleting") == ("True", "PurgeUnconfirmed")
+    assert shown["state"] == "DELETING"
+
+
+# Imports
+
+
+def test_an_import_that_runs_counts() -> None:
+    active = task(
+        kind="import",
+        subject="lake/initial",
+        state=TaskState.RUNNING,
+        attempt=1,
+        due=later(-5),
+        done=40,
+        total=90,
+        unit="tables",
+    )
+
+    (shown,) = status(seen=with_import(active=active))["imports"]
+
+    assert shown == {
+        "name": "initial",
+        "mode": "once",
+        "state": "RUNNING",
+        "task": active.id,
+        "done": 40,
+        "total": 90,
+        "unit": "tables",
+    }
+
+
+def test_an_import_that_has_run_says_how_many_tables_are_there_and_how_many_are_broken() -> None:
+    shown = status(seen=with_import(last=ended(outcome=REPORT)))
+
+    assert shown["imports"] == [
+        {
+            "name": "initial",
+            "mode": "once",
+            "state": "SUCCEEDED",
+            "task": "024850f60011101e",
+            "lastTime": as_text(later(-60)),
+            "lastResult": "Succeeded",
+            "imported": 9,
+            "quarantined": 2,
+        }
+    ]
+    assert condition(shown, "ImportsHealthy") == ("True", "TablesQuarantined")
+    assert shown["message"] == ""
+
+
+def test_an_import_that_waits_says_when_it_is_due() -> None:
+    active = task(kind="import", subject="lake/initial")
+
+    (shown,) = status(seen=with_import(mode="sync", active=active, last=ended(), next=active.due))["imports"]
+
+    assert (shown["nextTime"], shown["lastResult"], shown["state"]) == (as_text(active.due), "Succeeded", "WAITING")
+
+
+@pytest.mark.parametrize(
+    ("one", "standing"),
+    [
+        (import_seen(), ("True", "AsScheduled")),
+        (import_seen(last=ended()), ("True", "AsScheduled")),
+        (import_seen(last=ended(TaskState.FAILED, failures=5)), ("False", "TaskDeadLettered")),
+        (import_seen(last=ended(TaskState.CANCELLED)), ("False", "TaskCancelled")),
+        (import_seen(active=task(), last=ended(TaskState.FAILED, failures=5)), ("True", "AsScheduled")),
+        (import_seen(active=task(due=later(-300))), ("False", "TaskOverdue")),
+        (import_seen(active=task(failures=1)), ("False", "TaskRetrying")),
+    ],
+)
+def test_imports_are_as_healthy_as_their_tasks(one: ImportDescription, standing: tuple[str, str]) -> None:
+    assert condition(status(seen=catalog_seen(imports=(one,))), "ImportsHealthy") == standing
+
+
+def test_the_worst_import_is_told_and_the_others_are_counted() -> None:
+    imports = (
+        import_seen(name="slow", active=task(id="1", failures=1, error="boom")),
+        import_seen(name="dead", last=ended(TaskState.FAILED, id="2", kind="import", failures=1, error="bad")),
+    )
+
+    assert status(seen=catalog_seen(imports=imports))["message"] == (
+        "task 2 (import) failed once and is not tried again: bad; once the cause is gone, run `headwater task retry 2`; and 1 more"
+    )
+
+
+def test_twenty_imports_are_shown() -> None:
+    imports = tuple(import_seen(name=f"n{number}") for number in range(30))
+
+    assert len(status(seen=catalog_seen(imports=imports))["imports"]) == 20
+
+
+# Maintenance of the realm
+
+
+def test_the_maintenance_of_its_realm_is_told() -> None:
+    times = {"lastTime": "2026-05-01T00:00:00Z", "nextTime": "2026-06-01T00:00:00Z", "suspended": False}
+
+    shown = status(realm=realm(status={"maintenance": times}))
+
+    assert (shown["lastMaintenanceTime"], shown["nextMaintenanceTime"]) == ("2026-05-01T00:00:00Z", "2026-06-01T00:00:00Z")
+    assert status(catalog(status=shown), realm=None)["lastMaintenanceTime"] == "2026-05-01T00:00:00Z"
+    assert "nextMaintenanceTime" not in status(catalog(status=shown), realm=realm(status={"maintenance": {}}))
+
+
+def test_a_plan_is_shown_to_who_asked() -> None:
+    asking = catalog(annotations={"headwater.dev/plan": '{"token": "t1"}'})
+
+    assert status(asking, plan=PlanMade("t1", Preview(steps=("create it",))))["plan"]["steps"] == ["create it"]
