@@ -37,6 +37,7 @@ __all__ = [
     "UpdateCatalog",
     "UpdateRealm",
     "Wait",
+    "step_of",
 ]
 
 
@@ -219,4 +220,10 @@ REASONS: Mapping[type[Effect], str] = {
     RecordImported: "ImportDone",
     DeleteCatalog: "CatalogDeleted",
 }
-"""The word of each step."""
+"""The word of each kind of step."""
+
+
+def step_of(effect: Effect, message: str) -> Step:
+    """What was done, once the effect is carried out. That nothing but the note of a spec was written is no update."""
+    is_note = isinstance(effect, UpdateRealm) and not effect.changes
+    return Step("Noted" if is_note else REASONS[type(effect)], message)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from headwater.clock import Micros
 from headwater.errors import BeatenError, FencedError, HeadwaterError, UnavailableError
 from headwater.realms import Manager
-from headwater.reconcile.actions import REASONS, Action, Effect, Refuse, Report, Step, Wait
+from headwater.reconcile.actions import Action, Effect, Refuse, Report, Step, Wait, step_of
 from headwater.reconcile.credentials import CredentialsSink
 from headwater.reconcile.looking import Actor, CatalogLook, Look, RealmLook
 from headwater.reconcile.manifests import CatalogManifest, Manifest, RealmManifest, ResourceName
@@ -169,7 +169,7 @@ class _Pass:
             except BeatenError:
                 return True  # somebody else was faster: what to do now is found out by looking again
             if sentence is not None:
-                steps.append(Step(REASONS[type(effect)], sentence))
+                steps.append(step_of(effect, sentence))
                 self.tell(subject, sentence)
         return len(steps) > before
 
