@@ -1,0 +1,131 @@
+"""For each bound in the schemas, a value that keeps it and one that does not, with what is said of that one."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Bound(NamedTuple):
+    """``kept`` and ``broken`` stand at ``path``; ``says`` is the beginning of what is told, without the path."""
+
+    kind: str
+    path: str
+    keyword: str
+    kept: Any
+    broken: Any
+    says: str
+
+
+def _short(text: str) -> str:
+    return f'Invalid value: "{text}": '
+
+
+_EMPTY = _short("")
+_ONE_CHARACTER = "in body should be at least 1 chars long"
+_LONGEST_DURATION = "00001d000001h00000001m0000000001s0000000000001ms"
+_LONGEST_CRON = "0 3 * *" + " " * 92 + "0"
+_PADDED_CRON = "0 3 * *" + " " * 93 + "0"
+
+
+def _text(kind: str, path: str, most: int, kept: str, broken: str) -> list[Bound]:
+    """A text that must not be empty, and has a longest form."""
+    return [
+        Bound(kind, path, "minLength", kept, "", _EMPTY),
+        Bound(kind, path, "maxLength", kept, broken, f"Too long: may not be more than {most} bytes"),
+    ]
+
+
+def _choice(kind: str, path: str, words: tuple[str, ...]) -> Bound:
+    shown = ", ".join(f'"{word}"' for word in words)
+    return Bound(kind, path, "enum", words[1], "Other", f'Unsupported value: "Other": supported values: {shown}')
+
+
+def _count(kind: str, path: str) -> list[Bound]:
+    return [
+        Bound(kind, path, "minimum", 1, 0, f"Invalid value: 0: spec.{path} in body should be greater than or equal to 1"),
+        Bound(
+            kind,
+            path,
+            "maximum",
+            1_000_000,
+            1_000_001,
+            f"Invalid value: 1000001: spec.{path} in body should be less than or equal to 1000000",
+        ),
+    ]
+
+
+def _properties(kind: str) -> list[Bound]:
+    many = {f"name{number}": "" for number in range(65)}
+    kept = dict(list(many.items())[:64])
+    return [
+        Bound(kind, "properties", "maxProperties", kept, many, "Too many: 65: must have at most 64 items"),
+        Bound(kind, "properties.*", "maxLength", "v" * 1024, "v" * 1025, "Too long: may not be more than 1024 bytes"),
+    ]
+
+
+def _patterns(path: str) -> list[Bound]:
+    return [
+        Bound("Catalog", path, "maxItems", ["a.*"] * 50, ["a.*"] * 51, "Too many: 51: must have at most 50 items"),
+        *_text("Catalog", f"{path}.[]", 500, "p" * 500, "p" * 501),
+    ]
+
+
+def _locations(path: str) -> list[Bound]:
+    return _text("Catalog", path, 500, "s3://lake/" + "x" * 490, "s3://lake/" + "x" * 491)
+
+
+_ONE = {"name": "one", "locations": ["s3://lake/"]}
+_NO_SUBDOMAIN = "spec.{} in body should match '{}'"
+
+BOUNDS: list[Bound] = [
+    *_text("Realm", "realmId", 128, "A" * 128, "A" * 129),
+    _choice("Realm", "state", ("Active", "Inactive")),
+    _choice("Realm", "deletionPolicy", ("Retain", "Purge")),
+    _choice("Realm", "driftPolicy", ("Correct", "Report")),
+    *_text("Realm", "purgeHold", 50, _LONGEST_DURATION, "0" * 50 + "s"),
+    *_text("Realm", "retention.content.age", 50, _LONGEST_DURATION, "0" * 50 + "s"),
+    *_count("Realm", "retention.content.commits"),
+    *_count("Realm", "retention.references.commits"),
+    *_text("Realm", "maintenance.schedule", 100, _LONGEST_CRON, _PADDED_CRON),
+    *_text("Realm", "maintenance.timeZone", 64, "Z" * 64, "Z" * 65),
+    *_properties("Realm"),
+    *_text("Catalog", "realm", 253, "r" * 253, "r" * 254),
+    Bound(
+        *("Catalog", "realm", "pattern", "acme.eu-1", "Acme"),
+        _short("Acme") + _NO_SUBDOMAIN.format("realm", "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"),
+    ),
+    *_text("Catalog", "name", 128, "N" * 128, "N" * 129),
+    *_locations("storage.baseLocation"),
+    Bound(
+        *("Catalog", "storage.allowedLocations", "maxItems", ["s3://lake/"] * 50, ["s3://lake/"] * 51),
+        "Too many: 51: must have at most 50 items",
+    ),
+    *_locations("storage.allowedLocations.[]"),
+    *_text("Catalog", "defaultBranch", 200, "b" * 200, "b" * 201),
+    Bound(
+        *("Catalog", "imports", "maxItems"),
+        [_ONE | {"name": f"n{number}"} for number in range(20)],
+        [_ONE | {"name": f"n{number}"} for number in range(21)],
+        "Too many: 21: must have at most 20 items",
+    ),
+    *_text("Catalog", "imports.[].name", 63, "n" * 63, "n" * 64),
+    Bound(
+        *("Catalog", "imports.[].name", "pattern", "first-1", "First"),
+        _short("First") + _NO_SUBDOMAIN.format("imports[0].name", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
+    ),
+    Bound(
+        *("Catalog", "imports.[].locations", "minItems", ["s3://lake/"], []),
+        "Invalid value: []: spec.imports[0].locations in body should have at least 1 items",
+    ),
+    Bound(
+        *("Catalog", "imports.[].locations", "maxItems", ["s3://lake/"] * 20, ["s3://lake/"] * 21),
+        "Too many: 21: must have at most 20 items",
+    ),
+    *_locations("imports.[].locations.[]"),
+    _choice("Catalog", "imports.[].mode", ("once", "sync")),
+    *_text("Catalog", "imports.[].schedule", 100, _LONGEST_CRON, _PADDED_CRON),
+    *_patterns("imports.[].include"),
+    *_patterns("imports.[].exclude"),
+    _choice("Catalog", "deletionPolicy", ("Retain", "Purge")),
+    *_properties("Catalog"),
+]

@@ -1,0 +1,265 @@
+"""For each rule in the schemas, specs that keep it, and specs that do not, with the line that a person is told of those."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from defined_kinds import placed
+
+
+class Sample(NamedTuple):
+    """One rule: the path at which it stands, and the line that is told of each broken spec, with ``...`` for the value."""
+
+    kind: str
+    path: str
+    says: str
+    kept: Sequence[Any]
+    broken: Sequence[Any]
+    name: str = "acme"
+    before: Any = None
+
+
+def _at(kind: str, path: str, says: str, kept: Sequence[Any], broken: Sequence[Any]) -> Sample:
+    """A rule about the value at the path, which is told."""
+    parts = tuple(path.split("."))
+    where = "spec." + path.replace(".[]", "[0]").replace(".*", "[x]")
+    specs = [[placed(kind, parts, value) for value in values] for values in (kept, broken)]
+    return Sample(kind, f"spec.{path}", f"{where}: {says}", *specs)
+
+
+def _durations(path: str) -> list[Sample]:
+    kept = ["30d", "24h", "1h30m", "90s", "75000ms", "2d3h4m5s6ms", "036500d"[-5:]]
+    shape = "must be a duration such as 30d, 24h, 1h30m or 90s: whole numbers, each unit at most once, the largest first"
+    wrong = ["soon", "30 days", "30", "d", "1.5h", "-1h", "30m1h", "1h1h", "30D", "1w", " 30d", "30d\n", "999999d"]
+    too_long = ["36501d", "36500d1ms", "99999d", "3153600001s"]
+    return [
+        _at("Realm", path, f"Invalid value: ...: {shape}", kept, wrong),
+        _at("Realm", path, "Invalid value: ...: must not be longer than a hundred years", [*kept, "36500d"], too_long),
+    ]
+
+
+def _schedules(kind: str, path: str) -> list[Sample]:
+    def sample(says: str, kept: Sequence[str], broken: Sequence[str]) -> Sample:
+        return _at(kind, path, f"Invalid value: ...: {says}", kept, broken)
+
+    def field(place: str, says: str, kept: str, broken: str) -> Sample:
+        """Words for one of the fields, where the others are stars."""
+        return sample(says, *([place.replace("_", word) for word in words.split()] for words in (kept, broken)))
+
+    numbers = "must be *, or numbers from {}, ranges and steps of them"
+    return [
+        sample(
+            'must have five fields: minute, hour, day of month, month and day of week, for example "0 3 * * 0"',
+            ["0 3 * * 0", "0  3 * * 0"],
+            ["weekly", "@daily", "0 3 * *", "0 3 * * 0 2026", " 0 3 * * 0", "0 3 * * 0 "],
+        ),
+        field(
+            "_ * * * *",
+            "the first field, the minute, " + numbers.format("0 to 59"),
+            "0 59 05 */15 0,30 5-10 5-50/10 5/15 *,3",
+            "60 */0 a -1 1- 1,,2 5-60 1.5 MON",
+        ),
+        field(
+            "* _ * * *",
+            "the second field, the hour, " + numbers.format("0 to 23"),
+            "0 23 */6 8-18 8,12,18 08",
+            "24 25 */0 8-24 1,25 L",
+        ),
+        field(
+            "* * _ * *",
+            "the third field, the day of month, " + numbers.format("1 to 31") + ", or L or LW",
+            "1 31 */2 1,15 1-15 L lw",
+            "0 32 1-32 W JAN",
+        ),
+        field(
+            "* * * _ *",
+            "the fourth field, the month, must be *, or numbers from 1 to 12 or names such as JAN, ranges and steps of them",
+            "1 12 */3 JAN jan-mar JAN,JUL 2-10/2",
+            "0 13 MON 1-13 January",
+        ),
+        field(
+            "* * * * _",
+            "the fifth field, the day of week, must be *, or numbers from 0 to 7 or names such as SUN, ranges and steps of them",
+            "0 7 mon-fri MON,WED 1-5/2 5L MON#2 */2",
+            "8 0-8 JAN Sunday MON#6 L",
+        ),
+    ]
+
+
+def _locations(path: str, field: str, *, is_list: bool) -> list[Sample]:
+    """Rules about texts that stand in their parents, so that what may be a password is not told."""
+    above = path.rpartition(".")[0]
+    where = f"spec.{path.replace('.[]', '[0]')}"
+
+    def sample(says: str, kept: Sequence[str], broken: Sequence[str]) -> Sample:
+        specs = [
+            [placed("Catalog", tuple(path.split(".")), ["s3://first/", one] if is_list else one) for one in ones]
+            for ones in (kept, broken)
+        ]
+        return Sample("Catalog", f"spec.{above}", f"{where}: {says}", *specs)
+
+    assert path.endswith(field)
+    return [
+        sample(
+            "Forbidden: must not carry a password: give the process that reads it credentials of its own",
+            ["s3://user@bucket/", "s3://bucket/a:b@c", "hdfs://host:8020/"],
+            ["s3://user:secret@bucket/", "s3://:secret@bucket/x", "abfs://a:b:c@d/"],
+        ),
+        sample(
+            "Invalid value: must be a URL such as s3://bucket/folder/ or file:///folder/, without spaces, variables, query and fragment; "
+            "./ works in files only",
+            [
+                "s3://b",
+                "s3://bucket/folder/",
+                "file:///folder/",
+                "gs://b//c",
+                "abfss://c@a.dfs.core.windows.net/x",
+                "s3://b/f%20r",
+            ],
+            [
+                *("./tables", "/tables", "tables", "s3:/b", "s3://", "s3:///b", "S3://b", "file://tables", "file:/tables"),
+                *("s3://b/a b", "s3://b/a\tb", "s3://b/\u00a0", "s3://b/\u2003", "s3://b/\x01", "s3://b/a?v=1", "s3://b/#a"),
+                *("s3://${BUCKET}/", "s3://b/$X", "s3://b/{x}"),
+            ],
+        ),
+        sample(
+            "Invalid value: must not have the segments . and ..: write where it leads",
+            ["s3://b/...", "s3://b/.a/b./c..d"],
+            ["s3://b/../c", "s3://b/./c", "s3://b/..", "s3://b/.", "file:///../etc"],
+        ),
+        sample("Invalid value: must not have more than 500 bytes", ["s3://b/" + "ä" * 246], ["s3://b/" + "ä" * 247]),
+    ]
+
+
+def _properties(kind: str) -> list[Sample]:
+    kept = [{"owner": "me"}, {"empty": ""}, {"n" * 253: "x"}, {"a/b.c": " x "}]
+    return [
+        _at(kind, "properties", "Invalid value: names must have 1 to 253 characters", kept, [{"": "x"}, {"n" * 254: "x"}]),
+        _at(kind, "properties.*", "Invalid value: ...: must not be made of spaces alone", ["", "x"], [" ", "\t\n", "\u00a0"]),
+    ]
+
+
+def _patterns(path: str) -> Sample:
+    return _at("Catalog", path, "Invalid value: ...: must not be made of spaces alone", ["a.*"], [" ", "\u2003"])
+
+
+_BRANCH = "use the characters A-Z a-z 0-9 . _ / -, with a letter, a digit or _ first, no . or / last, and no two of . and / side by side"
+_LAKE = placed("Catalog", ("name",), "lake")
+_NAMELESS = placed("Catalog", (), {})
+_CANNOT = "leave it as it was, and give the other"
+
+SAMPLES: list[Sample] = [
+    Sample(
+        *("Realm", ""),
+        "spec.realmId: Required value: the name of this resource is no realm id, which has 1 to 128 of the characters A-Z a-z 0-9 _ -: "
+        "write the id here",
+        [{"realmId": "acme_eu"}],
+        [{}, None],
+        name="acme.eu",
+    ),
+    Sample(
+        *("Realm", ""),
+        f"spec.realmId: Forbidden: the realm id cannot change: {_CANNOT} realm a resource of its own",
+        [{}, {"realmId": "acme"}, {"state": "Inactive"}],
+        [{"realmId": "other"}, {"realmId": "Acme"}],
+        before={},
+    ),
+    Sample(
+        *("Realm", ""),
+        f"spec.realmId: Forbidden: the realm id cannot change: {_CANNOT} realm a resource of its own",
+        [{"realmId": "Other"}],
+        [{}, {"realmId": "acme"}],
+        before={"realmId": "Other"},
+    ),
+    _at(
+        "Realm", "realmId", "Forbidden: ids with '::' belong to Headwater itself", ["system", "a-b_C9"], ["::system::", "a::b"]
+    ),
+    _at(
+        "Realm",
+        "realmId",
+        "Invalid value: ...: use the characters A-Z a-z 0-9 _ -",
+        ["acme"],
+        ["a b", "a.b", "a:b", "é", "a\n"],
+    ),
+    *_durations("purgeHold"),
+    _at(
+        *(
+            "Realm",
+            "purgeHold",
+            "Invalid value: ...: must be at least 75s: a realm handle's time to live plus a commit's time-out",
+        ),
+        ["75s", "1m15s", "1m15s1ms", "75000ms", "74s1000ms", "2m", "1h", "1d"],
+        ["74s", "1m14s", "74999ms", "74s999ms", "0d", "1m", "0d0h0m0s0ms"],
+    ),
+    *_durations("retention.content.age"),
+    *_schedules("Realm", "maintenance.schedule"),
+    _at(
+        *(
+            "Realm",
+            "maintenance.timeZone",
+            "Invalid value: ...: must be the name of a time zone, for example UTC or Europe/Berlin",
+        ),
+        ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+3", "GMT-0", "America/Port-au-Prince"],
+        ["+02:00", "Europe/ Berlin", "Europe/", "/UTC", "Europe\\Berlin", "a/b/c/d", "../UTC"],
+    ),
+    *_properties("Realm"),
+    Sample(
+        *("Catalog", ""),
+        "spec.name: Required value: the name of this resource is no catalog name, which has at most 128 characters: write the name here",
+        [_LAKE],
+        [_NAMELESS],
+        name="n" * 129,
+    ),
+    Sample(
+        *("Catalog", ""),
+        f"spec.name: Forbidden: the name of the catalog cannot change: {_CANNOT} catalog a resource of its own",
+        [_NAMELESS, {**_LAKE, "name": "acme"}],
+        [_LAKE],
+        before=_NAMELESS,
+    ),
+    Sample(
+        *("Catalog", ""),
+        f"spec.name: Forbidden: the name of the catalog cannot change: {_CANNOT} catalog a resource of its own",
+        [_LAKE],
+        [_NAMELESS],
+        before=_LAKE,
+    ),
+    Sample(
+        *("Catalog", "spec.realm", "spec.realm: Forbidden: a catalog cannot move to another realm"),
+        [{**_LAKE, "storage": {"baseLocation": "s3://other/"}}],
+        [{**_LAKE, "realm": "other"}],
+        before=_LAKE,
+    ),
+    _at(
+        *("Catalog", "name", "Invalid value: ...: use the characters A-Z a-z 0-9 _ . -, with a letter, a digit or _ first"),
+        ["lake", "Lake_1.2-x", "_x", "9"],
+        [".x", "-x", "a b", "a/b", "a::b", "é"],
+    ),
+    *_locations("storage.baseLocation", "baseLocation", is_list=False),
+    *_locations("storage.allowedLocations", "allowedLocations", is_list=True),
+    _at(
+        *("Catalog", "defaultBranch", f"Invalid value: ...: {_BRANCH}"),
+        ["main", "feature/x-1", "_a", "v1.2", "a-"],
+        [".a", "/a", "-a", "a/", "a.", "a//b", "a..b", "a/.b", "a b", "é"],
+    ),
+    _at(
+        *("Catalog", "defaultBranch", "Invalid value: ...: HEAD, DETACHED and 16 hex digits are no names of branches"),
+        ["heads", "0123456789abcde", "0123456789abcdeg"],
+        ["HEAD", "head", "Detached", "0123456789abcdef", "0123456789ABCDEF"],
+    ),
+    Sample(
+        *("Catalog", "spec.imports.[]"),
+        "spec.imports[0].schedule: Forbidden: an import of mode once has no schedule: write mode: sync, or take the schedule away",
+        [placed("Catalog", ("imports", "[]", "schedule"), "0 3 * * *")],
+        [
+            placed("Catalog", ("imports", "[]"), {"mode": "once", "schedule": "0 3 * * *"}),
+            {**_LAKE, "imports": [{"name": "one", "locations": ["s3://lake/"], "schedule": "0 3 * * *"}]},
+        ],
+    ),
+    *_locations("imports.[].locations", "locations", is_list=True),
+    *_schedules("Catalog", "imports.[].schedule"),
+    _patterns("imports.[].include.[]"),
+    _patterns("imports.[].exclude.[]"),
+    *_properties("Catalog"),
+]
