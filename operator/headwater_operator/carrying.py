@@ -61,11 +61,13 @@ class Acted:
 class Sight:
     """How things stand afterwards.
 
+    outcome       what the pass came to, this look included
     tasks         those that are active
     is_seen       whether the store was asked, and answered
     realm         how things stand with a realm that is the resource's own
     """
 
+    outcome: Outcome | Exception
     status: dict[str, Any]
     tasks: tuple[TaskDescription, ...]
     is_seen: bool
@@ -104,22 +106,22 @@ class RealmPass:
                 manifest,
                 credentials=self._credentials(resource),
                 manager=_manager(self.cluster, resource),
-                tell=_tell(resource),
+                tell=_tell,
                 fence=self.fence,
             )
 
-        return Acted(_attempt(resource, carry_out))
+        return Acted(_attempt(carry_out))
 
     def look(self, resource: Resource, acted: Acted) -> Sight:
         realm_id = realm_id_of(resource)
-        seen = _seen(resource, lambda: describe_realm(self.store, realm_id, counts=self.counts))
-        is_own = isinstance(seen, RealmDescription) and not _is_foreign(acted.outcome)
+        outcome, seen = _seen(acted, lambda: describe_realm(self.store, realm_id, counts=self.counts))
+        is_own = isinstance(seen, RealmDescription) and not _is_foreign(outcome)
         secret: SecretSeen | Unseen = self._secret(resource, realm_id) if is_own else UNSEEN
         plan = make_plan(resource, lambda body: self._preview(resource, body))
-        status = realm_status(resource, acted.outcome, seen, now=self.store.clock.now(), secret=secret, plan=plan)
+        status = realm_status(resource, outcome, seen, now=self.store.clock.now(), secret=secret, plan=plan)
         if not isinstance(seen, RealmDescription) or not is_own:
-            return Sight(status, (), seen is not UNSEEN)
-        return Sight(status, seen.tasks, True, seen)
+            return Sight(outcome, status, (), seen is not UNSEEN)
+        return Sight(outcome, status, seen.tasks, True, seen)
 
     def _read(self, body: dict[str, Any]) -> RealmManifest:
         return cast(RealmManifest, read_manifest(body, settings=self.settings))
@@ -134,7 +136,7 @@ class RealmPass:
         try:
             return SecretSeen(secret_name(resource.name), self._credentials(resource).exists(realm_id))
         except HeadwaterError as fault:
-            log.warning("the Secret could not be looked for", resource=str(resource.key), error=str(fault))
+            log.warning("the Secret could not be looked for", error=str(fault))
             return UNSEEN
 
 
@@ -165,21 +167,22 @@ class CatalogPass:
                 manager=_manager(self.cluster, resource),
                 # a Realm that went under Retain has left its realm to nobody, and its Catalogs with it
                 may_be_unmanaged=belonging.realm is None,
-                tell=_tell(resource),
+                tell=_tell,
                 fence=self.fence,
             )
 
-        return Acted(_attempt(resource, carry_out), belonging)
+        return Acted(_attempt(carry_out), belonging)
 
     def look(self, resource: Resource, acted: Acted) -> Sight:
         belonging = acted.belonging or find_realm(resource, self.cache)
         name = str(resource.spec.get("name") or resource.name)
-        seen: CatalogDescription | Unseen | None = None
-        if (realm_id := belonging.realm_id) is not None:
-            seen = _seen(resource, lambda: describe_catalog(self.store, realm_id, name, counts=self.counts))
+        realm_id = belonging.realm_id
+        outcome, seen = _seen(
+            acted, lambda: describe_catalog(self.store, realm_id, name, counts=self.counts) if realm_id is not None else None
+        )
         status = catalog_status(
             resource,
-            acted.outcome,
+            outcome,
             seen,
             now=self.store.clock.now(),
             realm=belonging.realm,
@@ -187,9 +190,9 @@ class CatalogPass:
             plan=make_plan(resource, lambda body: self._preview(resource, body, belonging)),
         )
         tasks: tuple[TaskDescription, ...] = ()
-        if isinstance(seen, CatalogDescription) and not _is_foreign(acted.outcome):
+        if isinstance(seen, CatalogDescription) and not _is_foreign(outcome):
             tasks = tuple(one.active for one in seen.imports if one.active is not None)
-        return Sight(status, tasks, seen is not UNSEEN)
+        return Sight(outcome, status, tasks, seen is not UNSEEN)
 
     def _read(self, body: dict[str, Any], belonging: Belonging) -> CatalogManifest:
         return cast(CatalogManifest, read_manifest(body, settings=self.settings, realm_id=belonging.realm_id))
@@ -207,9 +210,9 @@ def _manager(cluster: str, resource: Resource) -> Manager:
     return Manager(cluster=cluster, namespace=resource.namespace, name=resource.name, uid=resource.uid)
 
 
-def _tell(resource: Resource) -> Callable[[str, str], None]:
-    """A line for each step when it is taken: whoever is killed after it has said so."""
-    return lambda subject, sentence: log.info("step taken", resource=str(resource.key), step=sentence)
+def _tell(subject: str, sentence: str) -> None:
+    """A line for each step as soon as it is taken: the log of who is killed after it has it."""
+    log.info("step taken", step=sentence)
 
 
 def _is_foreign(outcome: Outcome | Exception) -> bool:
@@ -217,7 +220,7 @@ def _is_foreign(outcome: Outcome | Exception) -> bool:
     return any(reason in ("ManagedByAnother", "RealmManagedByAnother") for reason in reasons)
 
 
-def _attempt(resource: Resource, carry_out: Callable[[], Outcome]) -> Outcome | Exception:
+def _attempt(carry_out: Callable[[], Outcome]) -> Outcome | Exception:
     try:
         return carry_out()
     except FencedError:
@@ -225,15 +228,19 @@ def _attempt(resource: Resource, carry_out: Callable[[], Outcome]) -> Outcome | 
     except HeadwaterError as fault:
         return fault
     except Exception as fault:  # the door: it is told in a condition, and tried again
-        log.exception("a pass ended in a bug", resource=str(resource.key))
+        log.exception("a pass ended in a bug")
         return fault
 
 
-def _seen(resource: Resource, look: Callable[[], T]) -> T | Unseen:
+def _seen(acted: Acted, look: Callable[[], T]) -> tuple[Outcome | Exception, T | Unseen]:
+    """How things stand, and what the pass came to, which a bug in looking is part of."""
     try:
-        return look()
+        return acted.outcome, look()
     except FencedError:
         raise
     except HeadwaterError as fault:
-        log.warning("the store does not tell how things stand", resource=str(resource.key), error=str(fault))
-        return UNSEEN
+        log.warning("the store does not tell how things stand", error=str(fault))
+        return acted.outcome, UNSEEN
+    except Exception as fault:  # the same door
+        log.exception("a look at the store ended in a bug")
+        return (acted.outcome if isinstance(acted.outcome, Exception) else fault), UNSEEN

@@ -28,7 +28,7 @@ def make_plan(resource: Resource, preview: Callable[[dict[str, Any]], Preview]) 
     if token is None:
         return None
     body = _asked_body(resource)
-    made = Preview(refused=(body,)) if isinstance(body, Refuse) else _previewed(resource, body, preview)
+    made = Preview(refused=(body,)) if isinstance(body, Refuse) else _previewed(body, preview)
     return None if made is None else PlanMade(token, made)
 
 
@@ -45,7 +45,7 @@ def _asked_body(resource: Resource) -> dict[str, Any] | Refuse:
     return resource.body() if spec is None else {**resource.body(), "spec": dict(spec)}
 
 
-def _previewed(resource: Resource, body: dict[str, Any], preview: Callable[[dict[str, Any]], Preview]) -> Preview | None:
+def _previewed(body: dict[str, Any], preview: Callable[[dict[str, Any]], Preview]) -> Preview | None:
     try:
         return preview(body)
     except (FencedError, UnavailableError, UnknownOutcomeError):
@@ -56,5 +56,5 @@ def _previewed(resource: Resource, body: dict[str, Any], preview: Callable[[dict
     except HeadwaterError as fault:
         return Preview(refused=(Refuse("Refused", str(fault)),))
     except Exception as fault:
-        log.exception("a plan ended in a bug", resource=str(resource.key))
+        log.exception("a plan ended in a bug")
         return Preview(refused=(Refuse("InternalError", f"{type(fault).__name__}: a bug in Headwater"),))

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import structlog
 
 from headwater.errors import BeatenError, FencedError, HeadwaterError, MissingError, RefusedError
-from headwater.reconcile import ContentCounts, RealmDescription, Step
+from headwater.reconcile import ContentCounts, Outcome, RealmDescription, Step
 from headwater.settings import Settings
 from headwater.store import Store
 from headwater_operator.belonging import may_go, realm_id_of
@@ -28,6 +28,10 @@ from headwater_operator.settings import OperatorSettings
 __all__ = ["Metrics", "Reconciler"]
 
 log = structlog.get_logger(__name__)
+
+COUNTED = ("state", "catalogId", "tables")
+COUNT_SECONDS = 2.0
+"""A Realm counts its Catalogs again so long after one of them changed: many change at once."""
 
 
 class Metrics(Protocol):
@@ -90,13 +94,14 @@ class Reconciler:
         raises        FencedError, and nothing else, when this process may not act any more
         """
         started = self._clock.monotonic()
-        try:
-            word = self._pass(key)
-        except FencedError:
-            raise
-        except Exception as fault:  # noqa: BLE001 - the door: one resource's trouble is not that of the others
-            word = "error"
-            self._put_off(key, fault)
+        with structlog.contextvars.bound_contextvars(kind=key.kind, namespace=key.namespace, name=key.name):
+            try:
+                word = self._pass(key)
+            except FencedError:
+                raise
+            except Exception as fault:  # noqa: BLE001 - the door: one resource's trouble is not that of the others
+                word = "error"
+                self._put_off(key, fault)
         self._metrics.reconciled(key.kind, word, self._clock.monotonic() - started)
 
     def _pass(self, key: Key) -> str:
@@ -137,30 +142,38 @@ class Reconciler:
         self._fence()
         self._known.let_go(resource.key)
         body = remove_finalizer(self._api, resource)
-        _log_pass(resource, acted, "released")
+        _log_pass(acted.outcome, "released")
         self._events.post(resource, events_for(resource, resource.status, resource.status, _steps(acted)))
         if body is not None:
             self._cache.learn(body)
         self._queue.forget(resource.key)
-        if resource.kind == "Realm":
-            self._wake_catalogs(resource.key)
+        self._tell_the_others(resource, None)
         return "released"
 
     def _write_down(self, resource: Resource, acted: Acted, sight: Sight) -> str:
         before, after = resource.status, sight.status
         pause = self._statuses.pause(resource, after)
         if pause:
-            log.warning("somebody else writes the status, too", resource=str(resource.key), pause_seconds=round(pause, 1))
+            log.warning("somebody else writes the status, too", pause_seconds=round(pause, 1))
             self._queue.add_after(resource.key, pause)
         elif self._statuses.write(resource, after):
             self._queue.add(resource.key)  # something else came along
-        word = self._look_again(resource, acted, sight)
-        _log_pass(resource, acted, word)
+        word = self._look_again(resource, sight)
+        _log_pass(sight.outcome, word)
         self._events.post(resource, events_for(resource, before, after, _steps(acted)))
         self._count(resource, before, acted, sight)
-        if resource.kind == "Realm" and self._known.has_news(resource, after):
-            self._wake_catalogs(resource.key)
+        self._tell_the_others(resource, after)
         return word
+
+    def _tell_the_others(self, resource: Resource, status: Mapping[str, Any] | None) -> None:
+        """A Realm and its Catalogs show something of each other. ``status``: as it is now; None: it was let go."""
+        if resource.kind == "Realm":
+            if status is None or self._known.has_news(resource, status):
+                self._wake_catalogs(resource.key)
+        elif status is None or any(resource.status.get(name) != status.get(name) for name in COUNTED):
+            realm = Key("Realm", resource.namespace, resource.realm)
+            if self._cache.get(realm) is not None:
+                self._queue.add_after(realm, COUNT_SECONDS)
 
     def _count(self, resource: Resource, before: Mapping[str, Any], acted: Acted, sight: Sight) -> None:
         if sight.realm is not None:
@@ -170,9 +183,9 @@ class Reconciler:
         elif _is_drifted(sight.status) and not _is_drifted(before):
             self._metrics.drifted(resource.kind, "reported")
 
-    def _look_again(self, resource: Resource, acted: Acted, sight: Sight) -> str:
+    def _look_again(self, resource: Resource, sight: Sight) -> str:
         """Put it into the queue for its next look; returns one word on how this one went."""
-        outcome = acted.outcome
+        outcome = sight.outcome
         if isinstance(outcome, Exception):
             return self._after_error(resource.key, outcome)
         if outcome.error is not None:
@@ -204,10 +217,10 @@ class Reconciler:
             self._cache.remove(key)  # it left, and the watch has not said so yet
             self._queue.add(key)
         elif isinstance(fault, HeadwaterError):
-            log.warning("put off", resource=str(key), error=str(fault))
+            log.warning("put off", error=str(fault))
             self._retry(key, fault)
         else:
-            log.error("put off because of a bug", resource=str(key), error=type(fault).__name__, exc_info=fault)
+            log.error("put off because of a bug", error=type(fault).__name__, exc_info=fault)
             self._retry(key, fault)
 
     def _retry(self, key: Key, error: Exception | None = None) -> None:
@@ -221,7 +234,7 @@ class Reconciler:
         self._statuses.forget(key)
         held = self._known.forget(key)
         if held is not None:
-            log.warning("gone without its deletion policy: somebody took the finalizer away", resource=str(key))
+            log.warning("gone without its deletion policy: somebody took the finalizer away")
             self._events.post(held, [_RELEASED_BY_HAND])
         if key.kind == "Realm":
             if held is not None:
@@ -250,11 +263,10 @@ def _steps(acted: Acted) -> tuple[Step, ...]:
     return () if isinstance(acted.outcome, Exception) else acted.outcome.steps
 
 
-def _log_pass(resource: Resource, acted: Acted, word: str) -> None:
+def _log_pass(outcome: Outcome | Exception, word: str) -> None:
     """One line: what was done, and what stands in the way. A pass over what is as it should be is not worth one to a reader."""
-    outcome = acted.outcome
     if isinstance(outcome, Exception):
-        log.warning("reconciled", resource=str(resource.key), outcome=word, error=f"{type(outcome).__name__}: {outcome}")
+        log.warning("reconciled", outcome=word, error=f"{type(outcome).__name__}: {outcome}")
         return
     notices = {
         "steps": outcome.done,
@@ -266,4 +278,4 @@ def _log_pass(resource: Resource, acted: Acted, word: str) -> None:
     if outcome.error is not None:
         told["error"] = f"{type(outcome.error).__name__}: {outcome.error}"
     tell = log.info if told or word == "released" else log.debug
-    tell("reconciled", resource=str(resource.key), outcome=word, **told)
+    tell("reconciled", outcome=word, **told)

@@ -9,7 +9,9 @@ from typing import Any
 from cutting import FaultyConnection
 
 from headwater.clock import FakeClock
+from headwater.maintenance import COLLECT, PURGE, run_collection, run_purge
 from headwater.store import Store
+from headwater.tasks import Tasks
 from headwater_operator.kube import KubeApi, kubeconfig_connection
 from headwater_operator.metrics import Metrics
 from headwater_operator.queueing import WorkQueue
@@ -21,6 +23,7 @@ from kubetest import Namespace
 __all__ = ["Desk", "Killed", "make_catalog", "make_realm"]
 
 API = "headwater.dev/v1alpha1"
+WORK = {PURGE: run_purge, COLLECT: run_collection}
 
 
 class Killed(BaseException):
@@ -101,6 +104,16 @@ class Desk:
         while not until() and self.clock.monotonic() < end:
             self.clock.advance(min(step, end - self.clock.monotonic()))
             self.work()
+
+    def work_off(self) -> int:
+        """Do what a worker would: the purges and collections that are due. Returns how many there were."""
+        tasks, now = Tasks(self.store), self.clock.now()
+        due = [seen for seen in tasks.list() if seen.value.is_active and seen.value.due <= now]
+        for seen in due:
+            claim = tasks.claim(seen.id, "a worker")
+            assert claim is not None
+            claim.finish(WORK[seen.value.kind](self.store, claim))
+        return len(due)
 
     def apply(self, *bodies: dict[str, Any]) -> None:
         """As a person applies them: spec and annotations are as given, and nothing else changes."""
