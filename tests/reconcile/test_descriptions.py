@@ -78,6 +78,15 @@ def test_a_collection_that_ended_is_the_last_one(store: Store, apply: Apply, mak
     assert described.last_success == clock.now()
 
 
+def test_a_collection_that_was_taken_back_before_its_time_is_no_run(store: Store, apply: Apply, make_realm: MakeRealm) -> None:
+    apply(make_realm())
+    apply(make_realm(state="Inactive"))
+    described = describe_realm(store, "acme")
+
+    assert described is not None
+    assert (described.last_collection, described.next_collection) == (None, None)
+
+
 def test_a_realm_that_is_purged_has_nothing_to_count(
     store: Store, apply: Apply, make_realm: MakeRealm, clock: FakeClock
 ) -> None:

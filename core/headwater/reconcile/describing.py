@@ -72,7 +72,7 @@ class RealmDescription:
 
     catalogs, tables  on the default branches; None in a realm that has none to read
     tasks             those that are active
-    last_collection   the one that ended last; ``last_success``: the end of the last one, if that succeeded
+    last_collection   the one that ended last, unless that one was cancelled before it began; ``last_success``: its end, if it succeeded
     next_collection   when the waiting one is due
     purge             the active one, or the last
     """
@@ -151,7 +151,7 @@ def describe_realm(store: Store, realm_id: str, *, counts: ContentCounts | None 
         return None
     tasks = _tasks(store, realm)
     catalogs, tables = _content(realms, realm, counts or ContentCounts())
-    collection, purge = _last(tasks, COLLECT), _active(tasks, PURGE) or _last(tasks, PURGE)
+    collection, purge = _last_begun(tasks, COLLECT), _active(tasks, PURGE) or _last(tasks, PURGE)
     waiting = _active(tasks, COLLECT)
     return RealmDescription(
         id=realm.id,
@@ -207,6 +207,12 @@ def _active(tasks: list[Versioned[Task]], kind: str, subject: str = "") -> Versi
 def _last(tasks: list[Versioned[Task]], kind: str, subject: str = "") -> Versioned[Task] | None:
     ended = (one for one in tasks if not one.value.is_active)
     return next((one for one in ended if (one.value.kind, one.value.subject) == (kind, subject)), None)
+
+
+def _last_begun(tasks: list[Versioned[Task]], kind: str) -> Versioned[Task] | None:
+    """What was taken back before its time is no run."""
+    last = _last(tasks, kind)
+    return last if last is not None and last.value.attempt else None
 
 
 def _content(realms: Realms, realm: Realm, counts: ContentCounts) -> tuple[int, int] | tuple[None, None]:
