@@ -231,7 +231,7 @@ class Leadership:
         self._has_been_there = self._has_been_there or lease is not None
         if not self._has_been_there:
             return True  # nobody ever led; were it gone since we saw it, its holder might not have noticed yet
-        if _holder_of(lease) in (RELEASED, self.identity):  # ours: a write of ours arrived whose answer did not
+        if lease is not None and _holder_of(lease) in (RELEASED, self.identity):  # ours: a write of ours arrived whose answer did not
             return True
         return former is not None and former.record == record and looked_at - former.since >= duration
 
@@ -276,7 +276,7 @@ class Leadership:
         self._seen_at = self._monotonic()
         with self._lock:
             self._lease = lease
-            if not self._stopped.is_set():
+            if not self._stopped.is_set() and not self._is_lost:  # once it may have been lost, it is
                 self._certain_until = started + self._timing.renew_deadline
 
     def _say(self, what: str, **more: str) -> None:
