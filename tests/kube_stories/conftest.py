@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -36,6 +37,9 @@ def running_store(running: Installation) -> Iterator[Store]:
 
 
 @pytest.fixture
-def story(running: Installation, running_store: Store) -> Story:
+def story(running: Installation, running_store: Store) -> Iterator[Story]:
+    before = {process.log: len(process.said) for process in running.started}
     namespace = running.cluster.make_namespace("story")
-    return Story(namespace, running_store, namespace.name)
+    yield Story(namespace, running_store, namespace.name)
+    for process in running.started:  # shown where the test failed
+        sys.stdout.write(f"--- {process.name} said:\n{process.said[before[process.log] :]}")

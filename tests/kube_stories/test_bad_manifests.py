@@ -12,7 +12,7 @@ from kubetest import Namespace
 LOCATION = "must be a URL such as s3://bucket/folder/"
 REALMS: list[tuple[str, dict[str, Any], str]] = [
     ("a reserved id", {"realmId": "::mine::"}, "spec.realmId: Forbidden: ids with '::' belong to Headwater itself"),
-    ("an id with a blank", {"realmId": "my realm"}, 'spec.realmId: Invalid value: "string": use the characters A-Z a-z 0-9 _ -'),
+    ("an id with a blank", {"realmId": "my realm"}, 'spec.realmId: Invalid value: "my realm": use the characters A-Z a-z 0-9 _ -'),
     ("an unknown state", {"state": "Asleep"}, 'spec.state: Unsupported value: "Asleep": supported values: "Active", "Inactive"'),
     ("an unknown policy", {"deletionPolicy": "Delete"}, 'supported values: "Retain", "Purge"'),
     ("a flag in quotes", {"deletionProtection": "yes"}, "spec.deletionProtection in body must be of type boolean"),

@@ -63,7 +63,7 @@ class Process:
         self._signal(signal.SIGCONT)
 
     def last_words(self) -> str:
-        return "\n".join([f"--- {self.name} said:", *self.said.splitlines()[-LINES_SHOWN:]])
+        return "\n".join([f"--- {self.name} said:", *self.said.splitlines()[-LINES_SHOWN:], ""])
 
     def _signal(self, number: signal.Signals) -> None:
         try:
