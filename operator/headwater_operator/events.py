@@ -95,16 +95,17 @@ def _of_steps(resource: Resource, before: Mapping[str, Any], steps: Sequence[Ste
 
 
 def _of_ended_work(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
-    """Tasks that have succeeded since. Failures are told by the conditions."""
+    """Tasks that have succeeded since it was looked at before. Failures are told by the conditions."""
     old, new = _mapping(before.get("maintenance")), _mapping(after.get("maintenance"))
-    if new.get("lastResult") == "Succeeded" and new.get("lastTask") != old.get("lastTask"):
+    if old and new.get("lastResult") == "Succeeded" and new.get("lastTask") != old.get("lastTask"):
         counts = f"{new.get('objectsDeleted', 0)} rows deleted, {new.get('bytesReclaimed', 0)} bytes reclaimed"
         yield _event("CollectionDone", f"collected garbage: {counts} (task {new.get('lastTask')})")
     ended = {one.get("name"): one.get("lastTime") for one in _mappings(before.get("imports"))}
     for one in _mappings(after.get("imports")):
-        if one.get("lastResult") == "Succeeded" and one.get("lastTime") != ended.get(one.get("name")):
+        name = one.get("name")
+        if name in ended and one.get("lastResult") == "Succeeded" and one.get("lastTime") != ended[name]:
             counts = f"{one.get('imported', 0)} tables, {one.get('quarantined', 0)} left alone"
-            yield _event("ImportDone", f"import {one.get('name')} has run: {counts}")
+            yield _event("ImportDone", f"import {name} has run: {counts}")
 
 
 def _of_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:

@@ -1,0 +1,314 @@
+"""Events: one for each transition, none for a pass that changed nothing, and how they are posted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bodies import NOW_TEXT, OK, catalog, catalog_seen, ended, import_seen, later, realm, realm_seen
+
+from headwater.clock import FakeClock
+from headwater.errors import BeatenError, FencedError, MissingError, RefusedError, UnavailableError
+from headwater.realms import RealmState
+from headwater.reconcile import Outcome, Refuse, Report, Step, Wait
+from headwater_operator.events import BURST, REFILL_SECONDS, Event, EventPoster, events_for, is_drift_corrected
+from headwater_operator.resources import Resource
+from headwater_operator.statuses import UNSEEN, SecretSeen, catalog_status, realm_status
+
+SECRET = SecretSeen("acme-root-credentials", True)
+EVENTS = "/api/v1/namespaces/default/events"
+
+
+def status(outcome: Outcome | Exception = OK, before: dict[str, Any] | None = None, **others: Any) -> dict[str, Any]:
+    seen = others.pop("seen", realm_seen())
+    return realm_status(realm(status=before or {}), outcome, seen, **{"now": later(0), "secret": SECRET} | others)
+
+
+def waiting(reason: str) -> dict[str, Any]:
+    return status(Outcome(subject="it", waits=(Wait(reason, "it waits"),)))
+
+
+def words(events: list[Event]) -> list[str]:
+    return [event.reason for event in events]
+
+
+def step(reason: str) -> Step:
+    return Step(reason, f"did {reason}")
+
+
+# Which
+
+
+def test_a_creation_is_one_event_that_tells_all_of_it() -> None:
+    steps = [step("RealmCreated"), step("RealmBootstrapped"), step("Noted"), step("TaskRequested")]
+
+    assert events_for(realm(), {}, status(), steps) == [
+        Event("Normal", "RealmCreated", "did RealmCreated; did RealmBootstrapped; did TaskRequested")
+    ]
+
+
+def test_a_pass_that_changed_nothing_tells_nothing() -> None:
+    assert events_for(realm(), status(), status(now=later(60)), []) == []
+
+
+def test_what_the_operator_only_noted_is_no_event() -> None:
+    assert events_for(realm(), status(), status(), [step("Noted")]) == []
+
+
+@pytest.mark.parametrize(
+    ("steps", "named"),
+    [
+        (["RealmMoved", "TaskCancelled"], "RealmMoved"),
+        (["TaskCancelled", "TaskRequested"], "TaskRequested"),
+        (["TaskRequested", "RealmUpdated", "CredentialsRotated"], "CredentialsRotated"),
+        (["RealmDetached"], "RealmDetached"),
+        (["RealmDeleted"], "RealmDeleted"),
+        (["CatalogCreated", "TaskRequested"], "CatalogCreated"),
+    ],
+)
+def test_the_most_important_step_gives_the_event_its_name(steps: list[str], named: str) -> None:
+    assert words(events_for(realm(generation=2), status(), status(), [step(one) for one in steps])) == [named]
+
+
+def test_what_stands_in_the_way_is_told_once() -> None:
+    refused = status(Outcome(subject="it", refused=(Refuse("ManagedByAnother", "it is another's"),)))
+
+    assert events_for(realm(), {}, refused, []) == [Event("Warning", "ManagedByAnother", "it is another's")]
+    assert events_for(realm(), refused, refused, []) == []
+
+
+def test_one_wait_that_follows_another_is_told() -> None:
+    assert words(events_for(realm(), waiting("PurgeUnconfirmed"), waiting("PurgeHold"), [])) == ["PurgeHold"]
+
+
+def test_that_all_is_well_again_is_told_after_something_that_was_told() -> None:
+    assert words(events_for(realm(), waiting("Loading"), status(), [])) == ["AsDeclared"]
+    assert words(events_for(realm(), waiting("Loading"), status(), [step("RealmUpdated")])) == ["RealmUpdated"]
+
+
+def test_a_store_that_is_away_and_comes_back_is_told_by_conditions_alone() -> None:
+    away = status(UnavailableError("no route"), status(), seen=UNSEEN)
+
+    assert events_for(realm(), status(), away, []) == []
+    assert events_for(realm(), away, status(before=away), []) == []
+
+
+def test_a_secret_that_went_is_a_warning() -> None:
+    without = status(secret=SecretSeen("acme-root-credentials", False))
+
+    assert [(event.type, event.reason) for event in events_for(realm(), status(), without, [])] == [
+        ("Warning", "SecretMissing")
+    ]
+
+
+def test_drift_that_is_left_is_told_when_it_is_seen() -> None:
+    drifted = status(Outcome(subject="it", reports=(Report("Drifted", "state is INACTIVE"),)))
+
+    assert events_for(realm(), status(), drifted, []) == [Event("Warning", "DriftReported", "state is INACTIVE")]
+    assert words(events_for(realm(), drifted, status(), [])) == ["AsDeclared"]
+
+
+def test_drift_that_was_corrected_is_one_warning() -> None:
+    events = events_for(realm(), status(), status(), [step("RealmMoved"), step("RealmUpdated")])
+
+    assert events == [Event("Warning", "DriftCorrected", "did RealmMoved; did RealmUpdated")]
+
+
+@pytest.mark.parametrize(
+    ("resource", "before"),
+    [
+        (realm(generation=2), status()),
+        (realm(), waiting("Loading")),
+        (realm(), status(seen=realm_seen(state=RealmState.INACTIVE))),
+        (realm(), {}),
+        (realm(deletionTimestamp=NOW_TEXT), status()),
+    ],
+)
+def test_a_change_that_was_declared_is_no_drift(resource: Resource, before: dict[str, Any]) -> None:
+    assert not is_drift_corrected(resource, before, [step("RealmUpdated")])
+
+
+def test_a_collection_that_ended_is_told_with_its_counts() -> None:
+    last = ended(outcome={"deleted": 12, "deletedBytes": 3456})
+    after = status(seen=realm_seen(last_collection=last, last_success=last.finished))
+
+    events = events_for(realm(), status(), after, [step("TaskRequested")])
+
+    told = "collected garbage: 12 rows deleted, 3456 bytes reclaimed (task 024850f60011101e)"
+    assert Event("Normal", "CollectionDone", told) in events
+    assert events_for(realm(), after, after, []) == []
+
+
+def test_an_import_that_ended_is_told_once() -> None:
+    def shown(**others: Any) -> dict[str, Any]:
+        return catalog_status(catalog(), OK, catalog_seen(imports=(import_seen(**others),)), now=later(0))
+
+    after = shown(last=ended(outcome={"imported": 9}))
+
+    assert words(events_for(catalog(), shown(), after, [step("ImportDone")])) == ["ImportDone"]
+    assert events_for(catalog(), shown(), after, []) == [
+        Event("Normal", "ImportDone", "import initial has run: 9 tables, 0 left alone")
+    ]
+    assert events_for(catalog(), after, after, []) == []
+
+
+def test_work_that_ended_before_anybody_looked_is_not_told() -> None:
+    last = ended(outcome={"deleted": 12})
+    imported = catalog_seen(imports=(import_seen(last=last),))
+
+    assert events_for(realm(), {}, status(seen=realm_seen(last_collection=last, last_success=last.finished)), []) == []
+    assert events_for(catalog(), {}, catalog_status(catalog(), OK, imported, now=later(0)), []) == []
+
+
+def test_a_catalog_that_is_kept_is_told_as_detached() -> None:
+    gone = catalog(deletionTimestamp=NOW_TEXT)
+
+    assert words(events_for(gone, {}, {}, [step("CatalogUpdated")])) == ["Detached"]
+
+
+def test_a_message_of_an_event_is_bounded() -> None:
+    (event,) = events_for(realm(), {}, {}, [Step("RealmCreated", "x" * 5000)])
+
+    assert len(event.message) <= 1024
+
+
+# Posting
+
+
+class Events:
+    """The events of an API server, in memory: creating is refused where one of the name is."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, dict[str, Any]] = {}
+        self.faults: list[Exception] = []
+
+    def get(self, path: str) -> dict[str, Any]:
+        self._fail()
+        if path not in self.kept:
+            raise MissingError(f"GET {path}: not found")
+        return self.kept[path]
+
+    def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        self._fail()
+        name = f"{path}/{body['metadata']['name']}"
+        if name in self.kept:
+            raise BeatenError(f"POST {path}: there is one already")
+        self.kept[name] = body
+        return body
+
+    def patch(self, path: str, body: Any, *, kind: Any) -> dict[str, Any]:
+        self._fail()
+        assert kind == "merge"
+        self.kept[path] = {**self.kept[path], **body}
+        return self.kept[path]
+
+    def _fail(self) -> None:
+        if self.faults:
+            raise self.faults.pop(0)
+
+
+@pytest.fixture
+def api() -> Events:
+    return Events()
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def poster(api: Events, clock: FakeClock, told: list[str]) -> EventPoster:
+    return EventPoster(api, component="headwater-operator", instance="pod-1", clock=clock, observe=told.append)
+
+
+HELD = Event("Normal", "PurgeHold", "it is held")
+
+
+def test_an_event_is_posted_beside_its_resource(poster: EventPoster, api: Events) -> None:
+    poster.post(catalog(), [HELD])
+
+    ((path, posted),) = api.kept.items()
+    assert path == f"{EVENTS}/{posted['metadata']['name']}"
+    assert posted["involvedObject"] == {
+        "apiVersion": "headwater.dev/v1alpha1",
+        "kind": "Catalog",
+        "namespace": "default",
+        "name": "lake",
+        "uid": "uid-of-lake",
+        "resourceVersion": "1",
+    }
+    assert {name: posted[name] for name in ("type", "reason", "message", "count", "firstTimestamp", "lastTimestamp")} == {
+        "type": "Normal",
+        "reason": "PurgeHold",
+        "message": "it is held",
+        "count": 1,
+        "firstTimestamp": NOW_TEXT,
+        "lastTimestamp": NOW_TEXT,
+    }
+    assert (posted["reportingComponent"], posted["reportingInstance"]) == ("headwater-operator", "pod-1")
+
+
+def test_a_repetition_counts_up(poster: EventPoster, api: Events, clock: FakeClock, told: list[str]) -> None:
+    poster.post(realm(), [HELD])
+    clock.advance(60)
+    poster.post(realm(resourceVersion="9"), [HELD])
+
+    (posted,) = api.kept.values()
+    assert (posted["count"], posted["firstTimestamp"], posted["lastTimestamp"]) == (2, NOW_TEXT, "2026-05-28T20:27:40Z")
+    assert told == ["PurgeHold", "PurgeHold"]
+
+
+def test_other_words_and_other_objects_are_other_events(poster: EventPoster, api: Events) -> None:
+    poster.post(realm(), [HELD, Event("Normal", "PurgeHold", "it is held longer")])
+    poster.post(realm(uid="made-again"), [HELD])
+
+    assert len(api.kept) == 3
+
+
+def test_an_event_that_left_in_between_is_posted_anew(poster: EventPoster, api: Events) -> None:
+    api.faults = [BeatenError("there is one"), MissingError("there is none")]
+
+    poster.post(realm(), [HELD])
+
+    assert len(api.kept) == 1
+
+
+@pytest.mark.parametrize("fault", [UnavailableError("away"), RefusedError("forbidden")])
+def test_an_event_that_cannot_be_posted_is_left(poster: EventPoster, api: Events, told: list[str], fault: Exception) -> None:
+    api.faults = [fault]
+
+    poster.post(realm(), [HELD, Event("Normal", "Purging", "it goes on")])
+
+    assert told == ["Purging"]
+    assert len(api.kept) == 1
+
+
+def test_who_may_not_write_any_more_is_told_so(poster: EventPoster, api: Events) -> None:
+    api.faults = [FencedError("the lead is lost")]
+
+    with pytest.raises(FencedError):
+        poster.post(realm(), [HELD])
+
+    assert api.kept == {}
+
+
+def test_one_object_cannot_flood_the_others_out(poster: EventPoster, api: Events, clock: FakeClock) -> None:
+    flood = [Event("Warning", "Conflict", f"beaten {number}") for number in range(BURST + 5)]
+
+    poster.post(realm(), flood)
+    assert len(api.kept) == BURST
+
+    poster.post(catalog(), [HELD])
+    clock.advance(REFILL_SECONDS)
+    poster.post(realm(), flood[-2:])
+    assert len(api.kept) == BURST + 2
+
+
+def test_names_of_events_are_short_enough(poster: EventPoster, api: Events) -> None:
+    poster.post(realm(name="a" * 199 + "-" + "b" * 53), [HELD])
+
+    ((path, posted),) = api.kept.items()
+    assert len(posted["metadata"]["name"]) <= 253
+    assert posted["metadata"]["name"].startswith("a" * 199 + ".")
+    assert path.startswith(EVENTS)
