@@ -1,0 +1,108 @@
+"""Write what the chart has from elsewhere: ``python charts/generate.py`` copies the CRDs and makes the tables of its README."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+CHART = ROOT / "charts" / "headwater"
+README = CHART / "README.md"
+KEY = re.compile(r"(?P<indent> *)(?P<key>[A-Za-z0-9]+):(?: (?P<rest>.*))?")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A key that a user may set, with its default as YAML writes it."""
+
+    path: str
+    default: str
+    about: str
+
+
+def main() -> None:
+    for name, text in crds().items():
+        (CHART / "files" / "crds" / name).write_text(text, encoding="utf-8")
+    README.write_text(readme(), encoding="utf-8")
+
+
+def crds() -> dict[str, str]:
+    """The files of the definitions as the chart has them: by name, byte for byte those of the folder `crds`."""
+    return {file.name: file.read_text(encoding="utf-8") for file in sorted((ROOT / "crds").glob("*.yaml"))}
+
+
+def readme() -> str:
+    """The README, its tables anew."""
+    text = README.read_text(encoding="utf-8")
+    for name, table in {"values": values_table(), "alerts": alerts_table()}.items():
+        begin, end = f"<!-- {name}: made by charts/generate.py -->\n", f"<!-- end of {name} -->\n"
+        before, _, rest = text.partition(begin)
+        _, found, after = rest.partition(end)
+        assert found, f"{README} has lost the marks of its table of {name}"
+        text = before + begin + "\n" + table + "\n" + end + after
+    return text
+
+
+def values_table() -> str:
+    rows = (f"| `{value.path}` | `{value.default}` | {value.about} |\n" for value in documented_values())
+    return "| value | default | what it is |\n| --- | --- | --- |\n" + "".join(rows)
+
+
+def alerts_table() -> str:
+    """What each alert means and asks for."""
+    rows = (
+        f"| `{one['alert']}` | {one['severity']} | {_plain(one['summary'])} {_plain(one['description'])} | {one['action']} |\n"
+        for one in alerts()
+    )
+    return "| alert | severity | what it means | what to do |\n| --- | --- | --- | --- |\n" + "".join(rows)
+
+
+def alerts() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text(encoding="utf-8"))["alerts"]
+    return found
+
+
+def documented_values() -> Iterator[Value]:
+    """Each key of values.yaml that stands under a comment, with that comment; keys inside of its default are not told."""
+    values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    way: list[tuple[int, str]] = []
+    about: list[str] = []
+    for line in (CHART / "values.yaml").read_text(encoding="utf-8").splitlines():
+        found = KEY.fullmatch(line)
+        if line.lstrip().startswith("# "):
+            about.append(line.strip()[2:])
+        elif found is None:
+            about = []
+        else:
+            indent = len(found["indent"])
+            way = [(depth, key) for depth, key in way if depth < indent] + [(indent, found["key"])]
+            path = [key for _, key in way]
+            if about:
+                yield Value(".".join(path), _shown(_at(values, path)), " ".join(about))
+            about = []
+
+
+def _at(values: Any, path: list[str]) -> Any:
+    for key in path:
+        values = values[key]
+    return values
+
+
+def _shown(default: Any) -> str:
+    """In the one-line form of YAML."""
+    text = yaml.safe_dump(default, default_flow_style=True, width=10_000, sort_keys=False).removesuffix("...\n").strip()
+    return "''" if default == "" else text
+
+
+def _plain(text: str) -> str:
+    """Without what Prometheus fills in."""
+    return re.sub(r"\{\{ \$labels\.(\w+) \}\}", r"(\1)", re.sub(r"\{\{ \$value[^}]*\}\}", "N", text))
+
+
+if __name__ == "__main__":
+    main()

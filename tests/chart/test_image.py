@@ -1,0 +1,161 @@
+"""The Dockerfile: what it says, and what its build stages install when they are done by hand here."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dockerfile_parse import DockerfileParser
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = ROOT / "Dockerfile"
+USER = "10001:10001"
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+TARGETS = {"operator": "operator-build", "worker": "worker-build"}
+
+
+@pytest.fixture(scope="module")
+def stages() -> dict[str, list[dict[str, Any]]]:
+    """The instructions of each stage, in order."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    name = ""
+    for instruction in DockerfileParser(path=str(DOCKERFILE), cache_content=True).structure:
+        if instruction["instruction"] == "FROM":
+            name = instruction["value"].split(" AS ")[1]
+        if instruction["instruction"] != "COMMENT":
+            found.setdefault(name, []).append(instruction)
+    return found
+
+
+def said(stages: dict[str, list[dict[str, Any]]], stage: str, word: str) -> list[str]:
+    return [one["value"] for one in stages[stage] if one["instruction"] == word]
+
+
+def test_hadolint_finds_nothing() -> None:
+    linted = subprocess.run(
+        [str(Path(sys.executable).with_name("hadolint")), str(DOCKERFILE)], check=False, capture_output=True, text=True
+    )
+
+    assert (linted.returncode, linted.stdout) == (0, "")
+
+
+def test_the_base_is_pinned_to_a_version(stages: dict[str, list[dict[str, Any]]]) -> None:
+    bases = {image for stage in stages if stage for image in said(stages, stage, "FROM")}
+
+    assert said(stages, "", "ARG") == ["BASE=python:3.11.14-slim-bookworm"]
+    assert {base.split(" AS ")[0] for base in bases} == {"${BASE}", "build", "base"}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_image_runs_as_a_user_without_rights(stages: dict[str, list[dict[str, Any]]], target: str) -> None:
+    assert said(stages, target, "USER") == [USER]
+    assert stages[target][-1]["instruction"] in ("ENTRYPOINT", "CMD")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_image_takes_nothing_of_its_build_but_the_environment(stages: dict[str, list[dict[str, Any]]], target: str) -> None:
+    copied = [one for one in said(stages, target, "COPY") if one.startswith("--from")]
+
+    assert copied == [f"--from={TARGETS[target]} /opt/headwater /opt/headwater"]
+
+
+def test_the_version_is_that_of_the_package(stages: dict[str, list[dict[str, Any]]]) -> None:
+    assert f"VERSION={VERSION}" in said(stages, "base", "ARG")
+
+
+def test_java_is_in_the_workers_image_only(stages: dict[str, list[dict[str, Any]]]) -> None:
+    having = [
+        stage for stage in stages if stage and any("openjdk-17-jre-headless" in run for run in said(stages, stage, "RUN"))
+    ]
+
+    assert having == ["worker"]
+
+
+def test_the_builder_gets_what_it_copies_and_no_more(stages: dict[str, list[dict[str, Any]]]) -> None:
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    sent = {line[1:] for line in lines if line.startswith("!")}
+    copied = [
+        word for stage in stages for value in said(stages, stage, "COPY") if "--from" not in value for word in value.split()
+    ]
+    sources = {word for word in copied if (ROOT / word).exists() and word != "./"}
+
+    assert "*" in lines
+    assert sources == sent
+
+
+@dataclass(frozen=True)
+class Built:
+    """The environment that a build stage leaves."""
+
+    folder: Path
+
+    def run(self, *command: str) -> str:
+        environment = {"PATH": f"{self.folder}/bin:/usr/bin:/bin", "HOME": str(self.folder)}
+        done = subprocess.run([*command], check=False, capture_output=True, text=True, env=environment, cwd=self.folder)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    @property
+    def packages(self) -> dict[str, str]:
+        program = "import importlib.metadata as m; [print(d.name, d.version) for d in m.distributions()]"
+        pairs = [line.split() for line in self.run("python", "-c", program).splitlines()]
+        return {plain(name): version for name, version in pairs}
+
+
+def build(stages: dict[str, list[dict[str, Any]]], target: str, folder: Path) -> Built:
+    """Run the commands of the build stages of a target, on what the builder is sent, in a folder instead of the root."""
+    source = folder / "src"
+    source.mkdir()
+    for name in ("core", "operator", "workers"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "constraints.txt", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    variables = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"} | variables
+    for command in said(stages, "build", "RUN") + said(stages, TARGETS[target], "RUN"):
+        moved = command.replace("/wheels", f"{folder}/wheels").replace("/opt/headwater", f"{folder}/opt")
+        done = subprocess.run(["sh", "-ec", moved], cwd=source, env=environment, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return Built(folder / "opt")
+
+
+def constrained() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pairs = [line.split("==") for line in lines if "==" in line]
+    return {plain(name): version for name, version in pairs}
+
+
+def plain(name: str) -> str:
+    """A package's name in its one normal form."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_operators_image_has_what_its_extra_says(stages: dict[str, list[dict[str, Any]]], tmp_path: Path) -> None:
+    built = build(stages, "operator", tmp_path)
+
+    assert {"kopf", "kubernetes", "aiohttp", "prometheus-client"} <= set(built.packages)
+    assert {"celery", "pyspark", "redis", "pytest", "pip", "setuptools"} & set(built.packages) == set()
+    assert "headwater" in built.run("headwater", "version")
+    assert "check" in built.run("headwater-operator", "--help")
+    assert "release" in built.run("kubectl-headwater", "--help")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_workers_image_has_what_its_extras_say(stages: dict[str, list[dict[str, Any]]], tmp_path: Path) -> None:
+    built = build(stages, "worker", tmp_path)
+
+    assert {"celery", "redis", "pyspark"} <= set(built.packages)
+    assert {"kopf", "kubernetes", "aiohttp", "pytest", "pip", "setuptools"} & set(built.packages) == set()
+    assert built.packages.items() - constrained().items() == {("headwater", VERSION)}
+    assert "--alive-file" in built.run("headwater", "worker", "--help")
