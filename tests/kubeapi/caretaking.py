@@ -89,8 +89,9 @@ class Caretaking:
             return
         body, now = record.load(), stamp(self._clock())
         live = record.load()
-        live.setdefault("status", {"acceptedNames": {}, "conditions": []})
         body["status"] = established(body, now)
+        given_at_once = {"acceptedNames": {}, "conditions": [], "storedVersions": body["status"]["storedVersions"]}
+        live.setdefault("status", given_at_once)
         body["metadata"]["managedFields"] = after_update(live, body, CRDS, Writer("kube-apiserver", "status", now))
         self._store.put(shelf, key, body)
 

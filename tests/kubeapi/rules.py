@@ -41,13 +41,14 @@ class _Rule:
     def is_transition(self) -> bool:
         return "oldSelf" in self.expression.names
 
-    def check(self, variables: Mapping[str, Any], path: str, shown: Any) -> Iterator[Cause]:
+    def check(self, variables: Mapping[str, Any], path: str, shown: Any, kind: str) -> Iterator[Cause]:
+        """``kind`` is the schema's type, which is told where the rule itself fails; its own field path then says nothing."""
         where = (path + self.field_path).removeprefix(".") or "<nil>"
         try:
             if self.expression.claims(variables):
                 return
         except ExpressionError as error:
-            yield Cause.invalid(where, shown, f"{error} evaluating rule: {self.message or self.expression.text}")
+            yield Cause.invalid(path or "<nil>", kind, f"{error} evaluating rule: {self.message or self.expression.text}")
             return
         message = self._told(variables)
         match self.reason:
@@ -93,7 +94,7 @@ class RuleTree:
         shown = OMITTED if isinstance(new, dict | list) else new
         for rule in self.rules:
             if not (rule.is_transition and is_new):
-                yield from rule.check(variables, path, shown)
+                yield from rule.check(variables, path, shown, self.schema.get("type", ""))
         if isinstance(new, dict):
             was = old if isinstance(old, dict) else {}
             for name, value in new.items():
