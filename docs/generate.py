@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from headwater.settings import Settings, duration_text, variable_of
+from headwater_operator.documentation import conditions_table, events_table, reasons_table
+from headwater_operator.metrics import CATALOGUE
+from headwater_operator.settings import OperatorSettings
+from headwater_operator.settings import variable_of as operator_variable_of
 
 FOLDER = Path(__file__).parent
+ALERTS = FOLDER.parent / "charts" / "headwater" / "files" / "alerts.yaml"
+GENERATED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 SETTINGS_HEAD = """\
 # Settings
 
@@ -25,15 +34,28 @@ All values are checked together at the start, and every wrong one is named at on
 | setting | default | what it is |
 |---|---|---|
 """
+OPERATOR_SETTINGS_HEAD = """
+## The operator's own
+
+`headwater-operator` reads all of the above, and these.
+Their defaults stand in `headwater_operator.settings`.
+In a pod, the chart gives them.
+
+| setting | default | what it is |
+|---|---|---|
+"""
 
 
 def main() -> None:
     (FOLDER / "settings.md").write_text(settings_page(), encoding="utf-8")
     (FOLDER / "cli.md").write_text(cli_page(), encoding="utf-8")
+    operating = FOLDER / "operating.md"
+    operating.write_text(operating_page(operating.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def settings_page() -> str:
-    return SETTINGS_HEAD + "".join(f"{row}\n" for row in _settings_rows())
+    core, operator = _settings_rows(Settings, variable_of), _settings_rows(OperatorSettings, operator_variable_of)
+    return SETTINGS_HEAD + "".join(core) + OPERATOR_SETTINGS_HEAD + "".join(operator)
 
 
 def cli_page() -> str:
@@ -42,10 +64,52 @@ def cli_page() -> str:
     return subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
 
 
-def _settings_rows() -> Iterator[str]:
-    for field in dataclasses.fields(Settings):
-        default = _shown(field.default, field.metadata["unit"])
-        yield f"| `{variable_of(field.name)}` | {default} | {field.metadata['purpose']} |"
+def operating_page(page: str) -> str:
+    """The page for people on call, with the parts between its markers written anew from the operator's catalogues and the chart."""
+    parts = {
+        "conditions": conditions_table(),
+        "reasons": reasons_table(),
+        "events": events_table(),
+        "metrics": metrics_table(),
+        "alerts": alerts_chapter(),
+    }
+    return GENERATED.sub(lambda found: f"{found[1]}\n{parts[found[2]]}\n{found[3]}", page)
+
+
+def metrics_table() -> str:
+    rows = ["| metric | type | labels | what it says |\n", "|---|---|---|---|\n"]
+    for entry in CATALOGUE:
+        labels = ", ".join(f"`{label}`" for label in entry.labels)
+        rows.append(f"| `{entry.name}` | {entry.type} | {labels} | {entry.help} |\n")
+    return "".join(rows)
+
+
+def alerts_chapter() -> str:
+    """A section for each alert, so that `runbookUrl` of the chart leads to it."""
+    return "\n".join(map(_alert_section, yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["alerts"]))
+
+
+def _alert_section(alert: Mapping[str, str]) -> str:
+    expression = re.sub(r",?\s*SERIES|\{SERIES\}", "", alert["expr"]).replace("{}", "")
+    after = "at once" if alert["for"] in ("0m", "0s") else f"after {alert['for']}"
+    return (
+        f"### {alert['alert']}\n\n"
+        f"- Says: {_untemplated(alert['summary'])} {_untemplated(alert['description'])}\n"
+        f"- Do: {_untemplated(alert['action'])}\n"
+        f"- Severity: {alert['severity']}, {after}\n"
+        f"- Rule: `{expression}`\n"
+    )
+
+
+def _untemplated(text: str) -> str:
+    """What Prometheus puts in is a word in capitals here."""
+    return re.sub(r"\{\{ \$labels\.(\w+) \}\}|\{\{ \$value[^}]*\}\}", lambda found: f"*{(found[1] or 'n').upper()}*", text)
+
+
+def _settings_rows(settings: type[Any], variable: Callable[[str], str]) -> Iterator[str]:
+    for field in dataclasses.fields(settings):
+        default = field.metadata.get("shown") or _shown(field.default, field.metadata["unit"])
+        yield f"| `{variable(field.name)}` | {default} | {field.metadata['purpose']} |\n"
 
 
 def _shown(value: Any, unit: str) -> str:
@@ -54,7 +118,9 @@ def _shown(value: Any, unit: str) -> str:
     if unit == "bytes":
         return f"{value} ({value // 1024**2} MiB)"
     if unit == "text":
-        return f"`{value}`"
+        return f"`{value}`" if value else "(empty)"
+    if unit == "names":
+        return ", ".join(value) or "(empty)"
     return f"{str(value).lower()} {unit}".rstrip()
 
 
