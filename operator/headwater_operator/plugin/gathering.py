@@ -19,7 +19,6 @@ PART_OF = "app.kubernetes.io/part-of=headwater"
 CRDS = ("realms.headwater.dev", "catalogs.headwater.dev")
 _WORKLOADS = {
     "Deployment": "/apis/apps/v1",
-    "ReplicaSet": "/apis/apps/v1",
     "Pod": "/api/v1",
     "PodDisruptionBudget": "/apis/policy/v1",
 }
@@ -146,8 +145,9 @@ def _without_managers(resource: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_schemas(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Each schema as a digest, which tells whether it is the one of the release."""
+    """Each schema as a digest, which tells whether it is the one of the release; and without annotations, which may repeat it."""
     whole = _without_managers(definition)
+    whole["metadata"].pop("annotations", None)
     versions = [{**one, "schema": _digest(one.get("schema"))} for one in (whole.get("spec") or {}).get("versions") or ()]
     return {**whole, "spec": {**whole["spec"], "versions": versions}}
 
