@@ -231,7 +231,10 @@ class Leadership:
         self._has_been_there = self._has_been_there or lease is not None
         if not self._has_been_there:
             return True  # nobody ever led; were it gone since we saw it, its holder might not have noticed yet
-        if lease is not None and _holder_of(lease) in (RELEASED, self.identity):  # ours: a write of ours arrived whose answer did not
+        if lease is not None and _holder_of(lease) in (
+            RELEASED,
+            self.identity,
+        ):  # ours: a write of ours arrived whose answer did not
             return True
         return former is not None and former.record == record and looked_at - former.since >= duration
 
@@ -305,11 +308,9 @@ class Leadership:
         if holder not in (RELEASED, spec.get("holderIdentity")):
             spec["acquireTime"] = now
             spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + (former is not None)
-        spec |= {
-            "holderIdentity": holder,
-            "leaseDurationSeconds": max(1, round(self._timing.duration)),
-            "renewTime": now,
-        }
+        spec |= {"leaseDurationSeconds": max(1, round(self._timing.duration)), "renewTime": now, "holderIdentity": holder}
+        if holder == RELEASED:
+            del spec["holderIdentity"]  # an empty one may be refused
         if former is not None:
             return former | {"spec": spec}
         return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": self._metadata, "spec": spec}

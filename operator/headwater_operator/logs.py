@@ -9,10 +9,11 @@ import structlog
 
 from headwater.settings import Settings
 
-__all__ = ["LEVELS", "configure_logs"]
+__all__ = ["LEVELS", "configure_logs", "hush_watches"]
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 OURS = ("headwater", "headwater_operator")
+WATCHES = "kopf"
 QUIET = ("urllib3", "aiohttp.access", "asyncio")
 
 
@@ -38,8 +39,19 @@ def configure_logs(settings: Settings, *, level: int = logging.INFO) -> None:
         logging.getLogger(ours).setLevel(level)
     for other in QUIET:  # at their lowest level they tell headers
         logging.getLogger(other).setLevel(logging.WARNING)
-    logging.getLogger("kopf").setLevel(logging.WARNING)
+    logging.getLogger(WATCHES).setLevel(logging.WARNING)
+    logging.getLogger(f"{WATCHES}._core.reactor.running").addFilter(_is_news)
     logging.captureWarnings(True)
+
+
+def hush_watches() -> None:
+    """At the end: requests of watches that are cut off are no errors."""
+    logging.getLogger(WATCHES).setLevel(logging.CRITICAL)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """The watches run in a thread, and signals are taken care of elsewhere."""
+    return "signals are ignored" not in record.getMessage()
 
 
 def _formatter(settings: Settings, shared: list[structlog.typing.Processor]) -> logging.Formatter:

@@ -23,6 +23,7 @@ from headwater_operator.feeding import Feed
 from headwater_operator.figures import Figures, FiguresReader
 from headwater_operator.kube import Connection, KubeApi, Timeouts, connect
 from headwater_operator.leading import Lead, Leadership, LeaseTiming, UncontestedLead
+from headwater_operator.logs import hush_watches
 from headwater_operator.metrics import CONTENT_TYPE, Metrics
 from headwater_operator.probing import Health, ProbeServer
 from headwater_operator.queueing import WorkQueue
@@ -165,6 +166,7 @@ class _Process:
     def _end(self, feed: Feed, workers: Workers) -> None:
         self.vitals.is_stopping = True
         log.info("operator stopping", in_work=self.queue.in_work)
+        hush_watches()
         feed.stop()
         is_quiet = workers.stop(seconds=self.operator.shutdown_seconds)
         self.bucket.close()  # whatever goes on now ends at its next write
