@@ -1,0 +1,120 @@
+"""A feed in a thread of its own, on an API server that sends bookmarks quickly and can be told what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from headwater.clock import SystemClock
+from headwater_operator.feeding import Feed
+from headwater_operator.kube import KubeApi, plain_connection, resource_path
+from headwater_operator.queueing import WorkQueue
+from headwater_operator.resources import Key, ResourceCache
+from kubetest.emulated import Emulated, start_emulated
+from kubetest.waiting import wait_for
+
+__all__ = ["QuickServer", "RunningFeed", "quick_server"]
+
+CRDS = Path(__file__).parents[2] / "crds"
+
+
+@dataclass
+class QuickServer:
+    """An API server with our resources, and nothing else in it."""
+
+    emulated: Emulated
+    api: KubeApi
+
+    def control(self, method: str, what: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.emulated.url}/_control/{what}", data, method=method)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.loads(answer.read())
+
+    def requests(self, **wanted: str) -> list[dict[str, Any]]:
+        query = "&".join(f"{name}={value}" for name, value in wanted.items())
+        found: list[dict[str, Any]] = self.control("GET", f"requests?{query}")["requests"]
+        return found
+
+    def make(self, *bodies: dict[str, Any], namespace: str = "default") -> None:
+        for body in bodies:
+            metadata = {"namespace": namespace, **body["metadata"]}
+            self.api.create(resource_path(body["kind"], namespace, None), {**body, "metadata": metadata})
+
+    def remove(self, kind: str, name: str, namespace: str = "default") -> None:
+        self.api.delete(resource_path(kind, namespace, name))
+
+
+@contextmanager
+def quick_server(folder: Path) -> Iterator[QuickServer]:
+    emulated = start_emulated(folder, "--bookmark-seconds", "0.2")
+    connection = plain_connection(emulated.url)
+    try:
+        server = QuickServer(emulated, KubeApi(connection))
+        for file in sorted(CRDS.glob("*.yaml")):
+            crd = yaml.safe_load(file.read_text(encoding="utf-8"))
+            server.api.create(resource_path("CustomResourceDefinition", None, None), crd)
+        yield server
+    finally:
+        connection.close()
+        emulated.stop()
+
+
+@dataclass
+class RunningFeed:
+    """``fault`` is what ended it."""
+
+    feed: Feed
+    cache: ResourceCache
+    queue: WorkQueue[Key]
+    fault: BaseException | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    @classmethod
+    def make(cls, **options: Any) -> RunningFeed:
+        cache, queue = ResourceCache(), WorkQueue[Key](SystemClock())
+        return cls(Feed(cache, queue, clock=SystemClock(), **options), cache, queue)
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="feed of a test")
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.feed.stop()
+        self._thread.join(15)
+        assert not self._thread.is_alive()
+
+    def wait_until_listed(self) -> None:
+        wait_for(lambda: self.feed.is_listed or self.ended.is_set(), why=lambda: self.fault)
+        assert self.fault is None
+
+    def wait_for_names(self, kind: str, *names: str) -> None:
+        def seen() -> list[str]:
+            return [key.name for key in self.cache.keys(kind)]
+
+        wait_for(lambda: sorted(seen()) == sorted(names), why=seen)
+
+    def taken(self) -> set[str]:
+        """The names that are in the queue, which is empty afterwards."""
+        found = set()
+        while (key := self.queue.get(timeout=0)) is not None:
+            found.add(key.name)
+            self.queue.done(key)
+        return found
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self.feed.run())
+        except BaseException as fault:  # noqa: BLE001 - the test asks for it
+            self.fault = fault
+        finally:
+            self.ended.set()

@@ -1,0 +1,254 @@
+"""The watches: what they bring, what they never do, and what they survive."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from desks import make_catalog, make_realm
+from feeds import QuickServer, RunningFeed, quick_server
+
+from headwater.errors import RefusedError, UnavailableError
+from headwater_operator.feeding import JitteredBackoffs, feed_settings
+from headwater_operator.finalizing import FINALIZER
+from headwater_operator.kube import resource_path
+from headwater_operator.resources import Key
+from kubetest.waiting import wait_for
+
+WATCHES = ("realms", "catalogs")
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[QuickServer]:
+    with quick_server(tmp_path) as started:
+        monkeypatch.setenv("KUBECONFIG", str(started.emulated.kubeconfig))
+        yield started
+
+
+@pytest.fixture
+def feeds(server: QuickServer) -> Iterator[Callable[..., RunningFeed]]:
+    """``feeds(namespaces=["a"])`` is a feed that runs; it is stopped in the end."""
+    started: list[RunningFeed] = []
+
+    def start(**options: Any) -> RunningFeed:
+        feed = RunningFeed.make(**options)
+        started.append(feed)
+        feed.start()
+        return feed
+
+    yield start
+    for feed in started:
+        feed.stop()
+
+
+@pytest.fixture
+def feed(feeds: Callable[..., RunningFeed]) -> RunningFeed:
+    """One that has listed everything, which is nothing yet."""
+    running = feeds()
+    running.wait_until_listed()
+    return running
+
+
+# What they bring
+
+
+def test_what_is_there_is_in_the_cache_and_in_the_queue_when_everything_is_listed(
+    server: QuickServer, feeds: Callable[..., RunningFeed]
+) -> None:
+    server.make(make_realm(), make_catalog(), make_catalog("returns"))
+
+    feed = feeds()
+    feed.wait_until_listed()
+
+    assert feed.cache.counts() == {"Realm": 1, "Catalog": 2}
+    assert feed.taken() == {"acme", "sales", "returns"}
+
+
+def test_what_comes_changes_and_goes_is_seen(server: QuickServer, feed: RunningFeed) -> None:
+    server.make(make_realm())
+    feed.wait_for_names("Realm", "acme")
+    assert feed.taken() == {"acme"}
+
+    path = resource_path("Realm", "default", "acme")
+    server.api.patch(path, {"spec": {"state": "Inactive"}}, kind="merge")
+    wait_for(lambda: feed.taken() == {"acme"})
+    seen = feed.cache.get(Key("Realm", "default", "acme"))
+    assert seen is not None and seen.spec["state"] == "Inactive"
+
+    server.remove("Realm", "acme")
+    feed.wait_for_names("Realm")
+    assert feed.taken() == {"acme"}
+
+
+def test_only_the_namespaces_that_are_named_are_watched(server: QuickServer, feeds: Callable[..., RunningFeed]) -> None:
+    for name in ("ours", "other"):
+        server.api.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    server.make(make_realm("one"), namespace="ours")
+    server.make(make_realm("two"))
+
+    feed = feeds(namespaces=["ours", "default"])
+    feed.wait_until_listed()
+    server.make(make_realm("three"), namespace="other")
+    server.make(make_realm("four"), namespace="ours")
+    feed.wait_for_names("Realm", "four", "one", "two")
+
+    assert feed.cache.get(Key("Realm", "other", "three")) is None
+
+
+def test_a_label_selector_is_left_to_the_server(server: QuickServer, feeds: Callable[..., RunningFeed]) -> None:
+    labelled = make_realm("one")
+    labelled["metadata"]["labels"] = {"lake": "north"}
+    server.make(labelled, make_realm("two"))
+
+    feed = feeds(label_selector="lake=north")
+    feed.wait_until_listed()
+
+    assert [key.name for key in feed.cache.keys("Realm")] == ["one"]
+
+
+# What they never do
+
+
+def test_the_feed_writes_nothing_whatever_it_sees(server: QuickServer, feed: RunningFeed) -> None:
+    """kopf adds and removes the finalizer that it is told of as its handlers need it; ours is none of its business."""
+    held = make_realm()
+    held["metadata"]["finalizers"] = [FINALIZER]
+    server.make(held, make_catalog())
+    server.api.patch(resource_path("Realm", "default", "acme"), {"spec": {"state": "Inactive"}}, kind="merge")
+    server.remove("Realm", "acme")
+    feed.wait_for_names("Catalog", "sales")
+    wait_for(lambda: (seen := feed.cache.get(Key("Realm", "default", "acme"))) is not None and seen.is_deleted)
+    feed.stop()
+
+    assert {one["verb"] for one in server.requests(user_agent="kopf")} <= {"get", "list", "watch"}
+    body = server.api.get(resource_path("Realm", "default", "acme"))
+    assert body["metadata"]["finalizers"] == [FINALIZER]
+    assert "annotations" not in body["metadata"]
+
+
+def test_the_feed_asks_for_no_more_than_discovery_and_our_resources(server: QuickServer, feed: RunningFeed) -> None:
+    feed.stop()
+
+    asked = {one["path"] for one in server.requests(user_agent="kopf")}
+    resources = {path for path in asked if path.count("/") > 3}
+    assert resources == {f"/apis/headwater.dev/v1alpha1/{plural}" for plural in WATCHES}
+
+
+# What they survive
+
+
+def test_bookmarks_keep_a_silent_watch_young(feed: RunningFeed) -> None:
+    oldest = 0.0
+    for _ in range(10):
+        wait_for(lambda: max(feed.feed.ages().values()) < 0.1, every=0.01)
+        oldest = max(oldest, *feed.feed.ages().values())
+
+    assert set(feed.feed.ages()) == {"Realm", "Catalog"}
+    assert oldest < 5
+
+
+def test_a_watch_that_is_cut_goes_on_where_it_was(server: QuickServer, feed: RunningFeed) -> None:
+    server.make(make_realm("one"))
+    feed.wait_for_names("Realm", "one")
+    server.control("POST", "watches/cut")
+    server.make(make_realm("two"))
+
+    feed.wait_for_names("Realm", "one", "two")
+
+    assert len(server.requests(user_agent="kopf", verb="list", resource="realms")) == 1
+
+
+@pytest.mark.parametrize("says", ["in the stream", "as the answer"])
+def test_what_left_while_a_watch_was_away_too_long_is_forgotten(server: QuickServer, feed: RunningFeed, says: str) -> None:
+    server.make(make_realm("one"), make_realm("two"))
+    feed.wait_for_names("Realm", "one", "two")
+    feed.taken()
+    server.control("POST", "faults", [{"action": "503", "verb": "watch", "times": -1}])
+    server.control("POST", "watches/cut")
+    server.remove("Realm", "one")
+    server.make(make_realm("three"))
+    if says == "in the stream":
+        server.control("POST", "compact")
+    server.control("DELETE", "faults")
+    if says == "as the answer":
+        server.control("POST", "faults", [{"action": "410", "verb": "watch", "times": 1}])
+
+    feed.wait_for_names("Realm", "three", "two")
+
+    assert feed.taken() == {"one", "three"}
+
+
+def test_lists_that_fail_are_asked_for_again(server: QuickServer, feeds: Callable[..., RunningFeed]) -> None:
+    server.make(make_realm())
+    faults = [{"action": action, "verb": "list", "resource": "realms"} for action in ("500", "429", "drop", "503", "403")]
+    server.control("POST", "faults", faults)
+
+    feed = feeds()
+    feed.wait_until_listed()
+
+    assert feed.cache.counts() == {"Realm": 1}
+
+
+def test_a_server_that_is_silent_for_a_while_loses_nothing(server: QuickServer, feed: RunningFeed) -> None:
+    server.emulated.pause()
+    wait_for(lambda: max(feed.feed.ages().values()) > 0.6)
+    server.emulated.resume()
+    server.make(make_realm())
+
+    feed.wait_for_names("Realm", "acme")
+
+
+def test_a_kind_that_is_served_no_more_ends_the_feed(server: QuickServer, feed: RunningFeed) -> None:
+    server.api.delete(resource_path("CustomResourceDefinition", None, "realms.headwater.dev"))
+    server.control("POST", "watches/cut")
+
+    assert feed.ended.wait(20)
+
+    assert isinstance(feed.fault, UnavailableError)
+
+
+def test_kinds_that_were_never_there_are_refused_by_name(server: QuickServer, feeds: Callable[..., RunningFeed]) -> None:
+    server.api.delete(resource_path("CustomResourceDefinition", None, "catalogs.headwater.dev"))
+
+    feed = feeds()
+    assert feed.ended.wait(20)
+
+    assert isinstance(feed.fault, RefusedError)
+    assert "catalogs.headwater.dev" in str(feed.fault)
+
+
+def test_a_feed_that_was_stopped_before_it_began_ends_at_once(server: QuickServer) -> None:
+    feed = RunningFeed.make()
+    feed.feed.stop()
+    feed.start()
+
+    assert feed.ended.wait(5)
+    feed.stop()
+    assert server.requests(user_agent="kopf") == []
+
+
+# Settings
+
+
+def test_waits_between_attempts_are_jittered_grow_and_never_end() -> None:
+    waits = list(itertools.islice(JitteredBackoffs(longest_seconds=15), 200))
+
+    assert not hasattr(JitteredBackoffs(), "__len__")  # kopf would count the attempts
+    assert waits[0] <= 0.75
+    assert 7.5 <= min(waits[10:]) < 10 < 20 < max(waits[10:]) <= 22.5
+
+
+def test_kopf_is_set_up_for_production() -> None:
+    settings = feed_settings(instance="pod-1")
+
+    assert (settings.watching.server_timeout, settings.watching.client_timeout) == (600, 660)
+    assert (settings.watching.connect_timeout, settings.watching.inactivity_timeout) == (10, 70)
+    assert settings.watching.chunk_size == 500
+    assert settings.networking.request_timeout == 30
+    assert settings.networking.enforce_retry_after
+    assert settings.scanning.disabled
+    assert not settings.posting.enabled
+    assert settings.persistence.finalizer != FINALIZER
