@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 import structlog
@@ -44,9 +45,10 @@ class Workers:
     def stop(self, *, seconds: float) -> bool:
         """Close the queue and wait for what is being worked on; whether all of it has ended in time."""
         self._queue.close()
+        end = time.monotonic() + seconds
         for thread in self._threads:
             if thread.ident is not None:
-                thread.join(seconds)
+                thread.join(max(end - time.monotonic(), 0.0))
         return not any(thread.is_alive() for thread in self._threads)
 
     def _work(self) -> None:
