@@ -89,12 +89,8 @@ class RuleTree:
 
     def check(self, new: Any, old: Any = _ABSENT, path: str = "") -> Iterator[Cause]:
         """What breaks a rule. Rules that compare are left out where nothing old stands in the same place."""
-        is_new = old is _ABSENT or old is None
-        variables = {"self": _plain(new, self.schema), **({} if is_new else {"oldSelf": _plain(old, self.schema)})}
-        shown = OMITTED if isinstance(new, dict | list) else new
-        for rule in self.rules:
-            if not (rule.is_transition and is_new):
-                yield from rule.check(variables, path, shown, self.schema.get("type", ""))
+        if self.rules:
+            yield from self._check_here(new, old, path)
         if isinstance(new, dict):
             was = old if isinstance(old, dict) else {}
             for name, value in new.items():
@@ -106,6 +102,14 @@ class RuleTree:
         if isinstance(new, list) and self.items is not None:
             for number, item in enumerate(new):
                 yield from self.items.check(item, self._same(item, old), f"{path}[{number}]")
+
+    def _check_here(self, new: Any, old: Any, path: str) -> Iterator[Cause]:
+        is_new = old is _ABSENT or old is None
+        variables = {"self": _plain(new, self.schema), **({} if is_new else {"oldSelf": _plain(old, self.schema)})}
+        shown = OMITTED if isinstance(new, dict | list) else new
+        for rule in self.rules:
+            if not (rule.is_transition and is_new):
+                yield from rule.check(variables, path, shown, self.schema.get("type", ""))
 
     def _same(self, item: Any, old: Any) -> Any:
         """The old item with the same keys, in a list of type map."""
@@ -127,20 +131,22 @@ def compile_rules(schema: Schema, path: str, faults: list[Cause], *, is_correlat
         rules += [rule] if rule else []
     keeps_items = is_correlatable and schema.get("x-kubernetes-list-type") == "map"
     keeps_fields = is_correlatable and schema.get("x-kubernetes-map-type") != "atomic"
+    fields = {
+        name: compile_rules(inner, f"{path}.properties[{name}]", faults, is_correlatable=keeps_fields)
+        for name, inner in schema.get("properties", {}).items()
+    }
     return RuleTree(
         schema,
         tuple(rules),
-        {
-            name: compile_rules(inner, f"{path}.properties[{name}]", faults, is_correlatable=keeps_fields)
-            for name, inner in schema.get("properties", {}).items()
-        },
+        {name: tree for name, tree in fields.items() if not tree.is_empty},
         _compiled_inner(schema.get("additionalProperties"), f"{path}.additionalProperties", faults, keeps_fields),
         _compiled_inner(schema.get("items"), f"{path}.items", faults, keeps_items),
     )
 
 
 def _compiled_inner(schema: Schema | None, path: str, faults: list[Cause], is_correlatable: bool) -> RuleTree | None:
-    return None if schema is None else compile_rules(schema, path, faults, is_correlatable=is_correlatable)
+    tree = None if schema is None else compile_rules(schema, path, faults, is_correlatable=is_correlatable)
+    return None if tree is None or tree.is_empty else tree
 
 
 def _compile(told: Mapping[str, Any], schema: Schema, path: str, faults: list[Cause]) -> _Rule | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Change", "Key", "Record", "Shelf", "Store"]
+__all__ = ["Change", "Key", "Record", "Shelf", "Store", "copied"]
 
 Key = tuple[str, str]
 """Namespace ("" for what has none) and name."""
@@ -18,6 +18,12 @@ Body = dict[str, Any]
 
 _decode = msgspec.json.decode
 _encode = msgspec.json.encode
+
+
+def copied(body: Body) -> Body:
+    """A copy that shares nothing."""
+    copy: Body = _decode(_encode(body))
+    return copy
 
 
 @dataclass(frozen=True, slots=True)

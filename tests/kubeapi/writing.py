@@ -17,7 +17,7 @@ from kubeapi.failures import Failure
 from kubeapi.kinds import Kind, Kinds
 from kubeapi.managers import Writer, after_apply, after_update
 from kubeapi.patching import json_patched, merge_patched, strategically_patched
-from kubeapi.store import Record, Shelf, Store
+from kubeapi.store import Record, Shelf, Store, copied
 from kubeapi.times import stamp
 
 __all__ = ["Writing"]
@@ -191,7 +191,7 @@ class Writing:
         kind, shelf = asked.kind, self._shelf(asked.kind)
         if body["metadata"].get("deletionTimestamp") and not _holders(kind, body):
             if not asked.is_dry:
-                self._store.remove(shelf, record.key, to_stored(kind, json.loads(json.dumps(body))))
+                self._store.remove(shelf, record.key, to_stored(kind, copied(body)))
             return body
         if asked.is_dry:
             return body
@@ -227,7 +227,7 @@ class Writing:
             body["metadata"]["resourceVersion"] = version
         if record is None and version:
             raise Failure.stale(kind, asked.name)
-        body = json.loads(json.dumps(body))
+        body = copied(body)
         decoded(asked, body)
         complete(asked, body)
         if record is None:
