@@ -39,7 +39,7 @@ def add_finalizer(api: KubeApi, resource: Resource) -> dict[str, Any] | None:
 def remove_finalizer(api: KubeApi, resource: Resource) -> dict[str, Any] | None:
     """Let the resource go. One that is gone, or was made again under its name, is fine.
 
-    returns       its body as it is now: as long as others hold it, it is still there; None when it is not
+    returns       its body as it is now, as long as others hold it; None when it is gone, or was not the operator's to let go
     """
 
     def removal(metadata: Mapping[str, Any]) -> _Operations | None:
@@ -65,7 +65,7 @@ def _swap(api: KubeApi, resource: Resource, change: Callable[[Mapping[str, Any]]
         if operations is None:
             return None
         if not operations:
-            return body if body is not None else api.find(path)
+            return body
         seen = {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]}
         try:
             return api.patch(path, [seen, *operations], kind="json")
