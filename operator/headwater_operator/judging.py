@@ -182,8 +182,8 @@ def catalog_conditions(
 
 
 def is_overdue(task: TaskDescription, now: Micros) -> bool:
-    """Whether it is due for so long that a worker would have taken it."""
-    return task.state is TaskState.WAITING and now - task.due >= UNCLAIMED_SECONDS * 1_000_000
+    """Whether it has waited for so long, due all the time, that a worker would have taken it."""
+    return task.state is TaskState.WAITING and now - task.since >= UNCLAIMED_SECONDS * 1_000_000
 
 
 # Errors

@@ -70,7 +70,8 @@ def task(**others: Any) -> TaskDescription:
         "outcome": {},
         "is_stopping": False,
     }
-    return TaskDescription(**usual | others)
+    given = usual | others
+    return TaskDescription(**{"since": given["due"], **given})
 
 
 def ended(state: TaskState = TaskState.SUCCEEDED, **others: Any) -> TaskDescription:

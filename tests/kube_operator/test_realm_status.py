@@ -392,6 +392,7 @@ def test_a_collection_that_runs_is_not_the_next_one() -> None:
     [
         ((task(due=later(-299)),), "AsScheduled"),
         ((task(due=later(-300)),), "TaskOverdue"),
+        ((task(due=later(-3000), since=later(-9), attempt=1),), "AsScheduled"),
         ((task(kind="import", subject="lake/initial", due=later(-3000)),), "AsScheduled"),
         ((task(due=later(5), failures=2, error="boom\nmore"),), "TaskRetrying"),
         ((task(state=TaskState.RUNNING, due=later(-3000), attempt=1),), "AsScheduled"),

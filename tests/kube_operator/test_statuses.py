@@ -93,6 +93,7 @@ tasks = st.builds(
     attempt=st.integers(0, 5),
     failures=st.integers(0, 5),
     due=times,
+    since=times,
     started=st.none() | times,
     finished=times,
     done=counts,

@@ -56,6 +56,13 @@ def test_a_purge_deletes_everything_and_says_so(store: Store, purging: Realm) ->
     assert Realms(store).read("acme").state is RealmState.PURGED
 
 
+def test_a_purge_says_how_much_there_is_to_delete(store: Store, purging: Realm) -> None:
+    expected, told = rows_left(store, purging.key), []
+    purge(store, "acme", progress=lambda done, total, unit: told.append((done, total, unit)))
+
+    assert told[-1] == (expected, expected, "rows")
+
+
 def test_a_purge_deletes_in_batches(store: Store, purging: Realm, clock: FakeClock) -> None:
     backend = FaultyBackend(store.backend)
     asked = rows_left(store, purging.key)
@@ -94,7 +101,7 @@ def test_a_fenced_purge_deletes_nothing_more(store: Store, purging: Realm) -> No
 def test_a_late_write_during_a_purge_is_deleted_too(store: Store, purging: Realm, clock: FakeClock) -> None:
     backend = FaultyBackend(store.backend)
     backend.intervene("delete_realm", lambda: write_late(store, purging.key), at=2)
-    backend.intervene("scan_references", lambda: write_late(store, purging.key))
+    backend.intervene("scan_references", lambda: write_late(store, purging.key), at=3)
     done = purge(open_on(backend, store.settings, clock), "acme")
 
     assert (done.rounds, rows_left(store, purging.key)) == (1, 0)

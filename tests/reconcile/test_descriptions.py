@@ -87,6 +87,22 @@ def test_a_collection_that_was_taken_back_before_its_time_is_no_run(store: Store
     assert (described.last_collection, described.next_collection) == (None, None)
 
 
+@pytest.mark.usefixtures("lake")
+def test_a_task_that_was_handed_back_waits_since_then(store: Store, clock: FakeClock) -> None:
+    seen = Tasks(store).find_active("import", "acme", "lake/initial")
+    assert seen is not None
+    claim = Tasks(store).claim(seen.id, "worker")
+    assert claim is not None
+    clock.advance(5)
+    claim.hand_back("its worker stops")
+    described = describe_catalog(store, "acme", "lake")
+
+    assert described is not None
+    active = described.imports[0].active
+    assert active is not None
+    assert (active.due, active.since) == (seen.value.due, clock.now())
+
+
 def test_a_realm_that_is_purged_has_nothing_to_count(
     store: Store, apply: Apply, make_realm: MakeRealm, clock: FakeClock
 ) -> None:

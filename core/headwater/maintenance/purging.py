@@ -8,7 +8,7 @@ from typing import Any
 from headwater.errors import RefusedError, UnavailableError
 from headwater.maintenance.collecting import Fence, Progress
 from headwater.realms import Realm, Realms, RealmState
-from headwater.store import Store
+from headwater.store import RealmStore, Store
 
 __all__ = ["Purged", "purge"]
 
@@ -49,6 +49,7 @@ def purge(
     realm = _check_key(realms.read(realm_id), key)
     state = RealmState.PURGED if realm.state is RealmState.PURGED else RealmState.PURGING
     rows = realms.open_for(realm_id, state)  # looks at state and key before every batch
+    total = _count(rows, fence)
     while result.rounds < _ROUNDS:
         while True:
             fence()
@@ -56,7 +57,7 @@ def purge(
             if not deleted:
                 break
             result.rows_deleted += deleted
-            progress(result.rows_deleted, 0, "rows")
+            progress(result.rows_deleted, max(total, result.rows_deleted), "rows")
         if rows.is_empty():
             realms.move(_check_key(realms.read(realm_id), key), RealmState.PURGED, fence=fence)
             return result
@@ -64,6 +65,15 @@ def purge(
     raise UnavailableError(
         f"realm {realm_id!r} still gets new rows after {result.rows_deleted} were deleted: stop its writers; the purge goes on by itself"
     )
+
+
+def _count(rows: RealmStore, fence: Fence) -> int:
+    """How many rows are to go: their keys are scanned once, because no database is asked to count."""
+    total = sum(1 for _ in rows.scan_references())
+    for batch in rows.scan_objects():
+        fence()
+        total += len(batch)
+    return total
 
 
 def _is_gone(realms: Realms, realm_id: str, key: int) -> bool:

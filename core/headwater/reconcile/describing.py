@@ -44,6 +44,7 @@ _SERVED = (RealmState.ACTIVE, RealmState.INACTIVE)
 class TaskDescription:
     """One task.
 
+    since         since when it waits: its due time, or the end of the attempt before, if that was later
     started       when its last attempt began
     done, total   how far that attempt is, in ``unit``; ``total`` is None while it is not known
     outcome       what a finished one counted, as plain data
@@ -56,6 +57,7 @@ class TaskDescription:
     attempt: int
     failures: int
     due: Micros
+    since: Micros
     started: Micros | None
     finished: Micros | None
     done: int
@@ -247,6 +249,7 @@ def _described(seen: Versioned[Task]) -> TaskDescription:
         attempt=task.attempt,
         failures=task.failures,
         due=task.due,
+        since=max(task.due, (attempt.ended or task.due) if attempt else task.due),
         started=attempt.started if attempt else None,
         finished=task.finished,
         done=progress.done if progress else 0,
