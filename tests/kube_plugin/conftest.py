@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from plugin_calls import Lakes, Plugin
 
-from kube_fixtures import Installation, cluster, controlled_cluster, installation, operator, worker
+from kube_fixtures import Installation, cluster, controlled_cluster, installation, namespace, operator, worker
 from kubetest import Cluster
 
-__all__ = ["Installation", "cluster", "controlled_cluster", "installation", "operator", "worker"]
+__all__ = ["Installation", "cluster", "controlled_cluster", "installation", "namespace", "operator", "worker"]
 
 
 @pytest.fixture

@@ -111,5 +111,18 @@ def test_what_no_operator_holds_is_left(plugin: Plugin, lakes: Lakes) -> None:
     assert lakes.read() == before
 
 
+def test_without_a_lease_an_operator_that_runs_is_known_by_its_pod(plugin: Plugin, lakes: Lakes) -> None:
+    lakes.make_realm(held=True)
+    labels = {"app.kubernetes.io/part-of": "headwater", "app.kubernetes.io/component": "operator"}
+    container = {"name": "operator", "image": "headwater-operator:0.1.0"}
+    pod = {"metadata": {"name": "operator-1", "labels": labels}, "spec": {"containers": [container]}}
+    api, path = lakes.namespace.cluster.api, lakes.namespace.path("Pod")
+    api.create(path, {"apiVersion": "v1", "kind": "Pod", **pod})
+    api.patch(f"{path}/operator-1/status", {"status": {"phase": "Running"}}, kind="merge")
+
+    assert "the pod operator-1" in plugin.refused(5, "release", "acme", "--yes", "--operator-namespace", lakes.name)
+    assert finalizers(lakes) == [FINALIZER]
+
+
 def test_one_resource_or_all_has_to_be_said(plugin: Plugin) -> None:
     assert "name one resource, or say --all" in plugin.refused(2, "release")

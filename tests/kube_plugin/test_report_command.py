@@ -212,6 +212,6 @@ def test_secrets_are_never_asked_for(plugin: Plugin, tmp_path: Path) -> None:
             return call
 
     api: Any = Listening(plugin.namespace.cluster.api)
-    gather(api, namespace=None, log_lines=10)
+    gather(api, namespace=None, home="default", log_lines=10)
 
     assert asked and not any("/secrets" in path for path in asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -100,6 +101,19 @@ def test_kubectl_finds_the_plugin(lakes: Lakes) -> None:
 
     done = subprocess.run(command, env=cluster.environment | {"PATH": path}, capture_output=True, text=True, check=True)
     assert done.stdout.startswith(f"Realm {lakes.name}/acme: ACTIVE\n")
+
+
+def test_a_reader_that_has_gone_is_no_failure(lakes: Lakes) -> None:
+    lakes.make_realm()
+    program = str(Path(sys.executable).with_name("kubectl-headwater"))
+    ours, theirs = os.pipe()
+    os.close(ours)
+    environment = lakes.namespace.cluster.environment | {"PYTHONUNBUFFERED": "1"}
+    command = [program, "status", "acme", "-n", lakes.name]
+    done = subprocess.run(command, env=environment, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(theirs)
+
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_plugin_starts_without_what_only_the_operator_needs() -> None:

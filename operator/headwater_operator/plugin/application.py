@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn, cast
@@ -56,6 +57,14 @@ _CODES: tuple[tuple[type[HeadwaterError], int], ...] = (
 class Application(click.Group):
     """A group that ends with the documented exit codes. What a command returns is its code."""
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # whoever read the output has gone, as `head` does; what is left of it goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **options: Any) -> NoReturn:  # type: ignore[override]
         session = Session()
         options |= {"standalone_mode": False, "obj": session}
@@ -69,9 +78,6 @@ class Application(click.Group):
             code = _say_usage(wrong)
         except (click.Abort, KeyboardInterrupt):
             code = _say("interrupted", 130)
-        except BrokenPipeError:
-            sys.stdout = None  # whoever read the output has gone, as `head` does  # type: ignore[assignment]
-            code = 0
         except HeadwaterError as error:
             code = _say(str(error), next((code for kind, code in _CODES if isinstance(error, kind)), 1), session)
         except Exception as bug:  # noqa: BLE001 - the door: whatever comes out here is a bug, and is told as one

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
-from headwater.errors import HeadwaterError, MissingError
+from headwater.errors import HeadwaterError, MissingError, RefusedError
 from headwater_operator.kube import KubeApi, resource_path
 from headwater_operator.plugin.naming import LEASE
 
@@ -39,20 +39,26 @@ class Gathered:
     events: list[dict[str, Any]] = field(default_factory=list)
 
 
-def gather(api: KubeApi, *, namespace: str | None, log_lines: int) -> Gathered:
-    """Everything about Headwater in a namespace, or in all of them (None), and the operator's and workers' parts wherever they are."""
-    return _Gathering(api, namespace, log_lines).everything()
+def gather(api: KubeApi, *, namespace: str | None, home: str, log_lines: int) -> Gathered:
+    """Everything about Headwater in a namespace, or in all of them (None), and the operator's and workers' parts wherever they are.
+
+    home          the namespace to make do with, for whoever may not look into all of them
+    """
+    return _Gathering(api, namespace, home, log_lines).everything()
 
 
 @dataclass(slots=True)
 class _Gathering:
     api: KubeApi
     namespace: str | None
+    home: str
     log_lines: int
     found: Gathered = field(default_factory=Gathered)
 
     def everything(self) -> Gathered:
         self.found.files["versions.yaml"] = {"plugin": version("headwater"), "server": self.tried("versions", self._server, {})}
+        if self.namespace is None and not self._sees_everything():
+            self.namespace = self.home
         self.found.realms = self._resources("Realm")
         self.found.catalogs = self._resources("Catalog")
         pods = self._workloads()
@@ -62,6 +68,16 @@ class _Gathering:
         for pod in pods:
             self._logs(pod)
         return self.found
+
+    def _sees_everything(self) -> bool:
+        try:
+            self.api.list(resource_path("Realm", None, None))
+        except RefusedError as refused:
+            self.found.missing["other namespaces"] = str(refused)
+            return False
+        except HeadwaterError:
+            return True  # it is tried once more, and told then
+        return True
 
     def tried(self, what: str, read: Callable[[], Any], otherwise: Any) -> Any:
         try:

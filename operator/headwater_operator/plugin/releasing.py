@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from headwater.errors import BeatenError, RefusedError
+from headwater.errors import BeatenError, MissingError, RefusedError
 from headwater_operator.kube import resource_path
 from headwater_operator.plugin.naming import FIELD_MANAGER, FINALIZER, LEASE, TARGET, Target, realm_id_of
 from headwater_operator.plugin.options import cluster_options
@@ -20,6 +20,7 @@ __all__ = ["release"]
 _PAUSE_SECONDS = 0.5
 _DEFAULT_LEASE_SECONDS = 15
 _CONFIRMATION = "release"
+_OPERATORS = "app.kubernetes.io/part-of=headwater,app.kubernetes.io/component=operator"
 
 Resource = dict[str, Any]
 
@@ -81,6 +82,8 @@ def _check_operator(session: Session, namespace: str | None) -> None:
     raises        RefusedError naming the holder
     """
     leases = session.api.list(resource_path("Lease", namespace, None), field_selector=f"metadata.name={LEASE}")
+    if not leases:
+        _check_pods(session, namespace)  # it may run without electing a leader
     held = [lease for lease in leases if (lease.get("spec") or {}).get("holderIdentity")]
     if not held:
         return
@@ -93,6 +96,21 @@ def _check_operator(session: Session, namespace: str | None) -> None:
         if time.monotonic() >= end:
             return
         time.sleep(_PAUSE_SECONDS)
+
+
+def _check_pods(session: Session, namespace: str | None) -> None:
+    """That no pod of an operator runs, where pods may be listed."""
+    try:
+        pods = session.api.list(resource_path("Pod", namespace, None), label_selector=_OPERATORS)
+    except (MissingError, RefusedError):
+        return
+    for pod in pods:
+        if (pod.get("status") or {}).get("phase") == "Running":
+            metadata = pod["metadata"]
+            raise RefusedError(
+                f"nothing was released: the pod {metadata['name']} in namespace {metadata['namespace']} is an operator that runs; "
+                "delete the resource and let it do its work, or uninstall it first"
+            )
 
 
 def _check_still(session: Session, lease: Resource) -> None:

@@ -30,7 +30,8 @@ def report(session: Session, file: Path | None, only_namespace: bool, log_lines:
     now = session.now()
     name = f"headwater-report-{now:%Y%m%dT%H%M%SZ}"
     target = file or Path(f"{name}.tar.gz")
-    files = files_of(gather(session.api, namespace=session.namespace if only_namespace else None, log_lines=log_lines), now)
+    namespace = session.namespace if only_namespace else None
+    files = files_of(gather(session.api, namespace=namespace, home=session.namespace, log_lines=log_lines), now)
     _write(target, archive(files, name, now))
     session.say(f"{target}: {count_text(len(files), 'file')}; begin with index.md, and look through it before you send it on")
 
