@@ -94,7 +94,8 @@ def _alert_section(alert: Mapping[str, str]) -> str:
     after = "at once" if alert["for"] in ("0m", "0s") else f"after {alert['for']}"
     return (
         f"### {alert['alert']}\n\n"
-        f"- Says: {_untemplated(alert['summary'])} {_untemplated(alert['description'])}\n"
+        f"{_untemplated(alert['summary'])}\n\n"
+        f"- Seen: {_untemplated(alert['description'])}\n"
         f"- Do: {_untemplated(alert['action'])}\n"
         f"- Severity: {alert['severity']}, {after}\n"
         f"- Rule: `{expression}`\n"
