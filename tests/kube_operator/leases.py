@@ -33,7 +33,7 @@ class LeaseServer:
 
     @property
     def holder(self) -> str:
-        return str((self.lease or {}).get("spec", {}).get("holderIdentity", ""))
+        return str((self.lease or {}).get("spec", {}).get("holderIdentity") or "")
 
     def write(self, **spec: Any) -> None:
         """Write it past everybody, as a person does who edits it."""
