@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -75,6 +76,13 @@ class Cluster:
     @cached_property
     def api(self) -> KubeApi:
         return KubeApi(kubeconfig_connection(str(self.kubeconfig)))
+
+    def writes(self) -> dict[str, int]:
+        """What the API server was asked to write and did, by verb and resource: ``patch realms/status``. Not known of a real one."""
+        assert self.server.control is not None, "a real API server does not count"
+        with urllib.request.urlopen(f"{self.server.control}/_control/counts", timeout=30) as answer:
+            counted: dict[str, int] = json.load(answer)["writes"]
+        return counted
 
     def kubectl(self, *arguments: object, check: bool = True, text: str | None = None, seconds: float = 60) -> Completed:
         """Run kubectl; ``text`` is its standard input. With ``check``, anything but exit code 0 fails the test with what it said."""
