@@ -37,7 +37,7 @@ demo-kube: ## run the examples on the cluster of your kubeconfig; CONFIRM_CONTEX
 bench: setup ## measure, on this machine: SUITE=name for one suite, QUICK=1 for a small run that shows that it works
 	$(RUN)/python -m benchmarks.run $(SUITE) $(if $(QUICK),--quick)
 
-docs: setup ## write docs/cli.md and docs/settings.md anew from the code
+docs: setup ## write the generated pages and tables of docs/ anew from the code
 	$(RUN)/python docs/generate.py
 
 format: setup ## let ruff format the code and mend what it can
