@@ -44,7 +44,7 @@ class Caretaking:
         self._clock = clock
         self._ending: set[tuple[str, Key]] = set()
         self._belongings: dict[str, set[tuple[str, Key]]] = {}
-        self._is_due = False
+        self._next: asyncio.TimerHandle | None = None
         store.listen(self.notice)
 
     def notice(self, shelf: Shelf, change: Change) -> None:
@@ -60,9 +60,8 @@ class Caretaking:
             self._belongings.setdefault(owner, set()).add((shelf.name, change.key))
         if record is None and change.before is not None and change.before.uid in self._belongings:
             asyncio.get_running_loop().call_soon(self._collect, change.before.uid)
-        if self._ending and not self._is_due:
-            self._is_due = True
-            asyncio.get_running_loop().call_soon(self._end)
+        if self._ending:
+            self._end_in(0)
 
     def _define(self, change: Change) -> None:
         record = change.after
@@ -106,15 +105,19 @@ class Caretaking:
 
     def _end(self) -> None:
         """Empty what is terminating; what is empty goes. What is held up is tried again."""
-        self._is_due = False
+        self._next = None
         for name, key in sorted(self._ending):
             if name == CRDS.resource:
                 self._end_definition(key)
             else:
                 self._end_namespace(key)
-        if self._ending and not self._is_due:
-            self._is_due = True
-            asyncio.get_running_loop().call_later(SECONDS_BETWEEN_TRIES, self._end)
+        if self._ending and self._next is None:
+            self._end_in(SECONDS_BETWEEN_TRIES)
+
+    def _end_in(self, seconds: float) -> None:
+        if self._next is not None:
+            self._next.cancel()
+        self._next = asyncio.get_running_loop().call_later(seconds, self._end)
 
     def _end_definition(self, key: Key) -> None:
         shelf = self._store.shelf(CRDS.shelf)

@@ -7,6 +7,7 @@ structured merges: maps and keyed lists are owned member by member, all other li
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -273,22 +274,26 @@ def _walk_below(value: Any, schema: Schema, path: Path, found: Paths) -> None:
 
 
 def _merged_lists(live: list[Any], applied: list[Any], schema: Schema) -> list[Any]:
-    """Members in the order in which they were applied; those that were there before stay where they were between them."""
+    """Members in the order in which they were applied; what only the live list has stays between them where it was."""
     items = schema.get("items", OPEN)
     before = {_element(item, schema): item for item in live}
     wanted = {_element(item, schema): item for item in applied}
-    waiting = list(before)
+    left, coming = deque(before), deque(wanted)
+    shared = deque(element for element in wanted if element in before)
+    taken: set[str] = set()
     result = []
-    for element, item in wanted.items():
-        if element in before:
-            while waiting and waiting[0] != element:
-                first = waiting.pop(0)
-                if first in wanted:
-                    continue
-                result.append(before[first])
-            waiting = [one for one in waiting if one != element]
-        result.append(merged(before.get(element, ABSENT), item, items))
-    return [*result, *(before[element] for element in waiting if element not in wanted)]
+    while left or coming:
+        if left and (left[0] in taken or (left[0] in wanted and shared and shared[0] != left[0])):
+            left.popleft()
+        elif left and left[0] not in wanted:
+            result.append(before[left.popleft()])
+        else:
+            element = coming.popleft()
+            if shared and shared[0] == element:
+                shared.popleft()
+            taken.add(element)
+            result.append(merged(before.get(element, ABSENT), wanted[element], items))
+    return result
 
 
 def _same(one: Any, other: Any) -> bool:

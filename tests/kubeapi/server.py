@@ -109,7 +109,7 @@ class Server:
         try:
             asked = self._read(request, seen)
             fault = self.faults.take(seen)
-            if fault is not None and not fault.is_after:
+            if fault is not None and (not fault.is_after or seen["verb"] == "watch"):
                 await self._befall(fault, request, seen)
             if asked is not None and asked.verb == "watch":
                 return await self._watch(request, asked, seen)
@@ -166,7 +166,7 @@ class Server:
         if asked.verb == "list":
             records, metadata = self.reading.list(asked)
             return Answer(200, view.list(records, metadata))
-        raw = await request.read()
+        raw = await request.content.read()
         if len(raw) > MOST_BODY_BYTES:
             raise Failure(413, "RequestEntityTooLarge", f"Request entity too large: limit is {MOST_BODY_BYTES}")
         media = request.headers.get("Content-Type", "application/json").partition(";")[0].strip()

@@ -58,3 +58,22 @@ def client(widgets: str) -> Iterator[Client]:
     """Talks to the server, in a namespace of its own."""
     with Client(widgets) as made:
         yield made
+
+
+@pytest.fixture
+def quick_bookmarks() -> Iterator[Client]:
+    """Of a server that bookmarks its watches many times a second."""
+    yield from client_of("--bookmark-seconds", "0.1")
+
+
+@pytest.fixture
+def small_memory() -> Iterator[Client]:
+    """Of a server that remembers little."""
+    yield from client_of("--kept-changes", "5", "--kept-requests", "10")
+
+
+def client_of(*options: str) -> Iterator[Client]:
+    process, url = start(*options)
+    with Client(url) as made:
+        yield made
+    stop(process)
