@@ -1,0 +1,246 @@
+"""The command `headwater-operator`: settings told wrong at once, the self-check, and the life of the process."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from answering import Answering, Asked, answering, status
+
+from headwater_operator.main import EXIT_CODES, main
+from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS
+from kube_fixtures import Installation, installation
+from kubetest import Namespace, Operator, start_operator, wait_for
+from kubetest.emulated import Emulated, start_emulated, write_kubeconfig
+
+__all__ = ["installation"]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """``run("check")`` is the command line in this process: its exit code, and what it printed and complained about."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        printed = capsys.readouterr()
+        return int(str(ended.value.code)), printed.out, printed.err
+
+    return call
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def environment(cluster_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for name, value in cluster_environment.items():
+        monkeypatch.setenv(name, value)
+    return monkeypatch
+
+
+@pytest.fixture
+def cluster_environment(namespace: Namespace, tmp_path: Path) -> dict[str, str]:
+    return {
+        "KUBECONFIG": str(namespace.cluster.kubeconfig),
+        "HEADWATER_STORE": f"sqlite:///{tmp_path}/store.db",
+        "HEADWATER_OPERATOR_NAMESPACE": namespace.name,
+        "HEADWATER_OPERATOR_NAMESPACES": namespace.name,
+    }
+
+
+def test_what_is_wrong_in_both_kinds_of_settings_is_told_at_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADWATER_RUNS_KEPT", "many")
+    monkeypatch.setenv("HEADWATER_OPERATOR_PORT", "high")
+    code, _, complaint = run("run")
+
+    assert code == 2
+    assert "HEADWATER_RUNS_KEPT" in complaint and "HEADWATER_OPERATOR_PORT" in complaint
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_no_cluster_to_talk_to_is_told_in_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nothing"))
+    monkeypatch.setenv("HEADWATER_STORE", "memory://")
+    code, _, complaint = run(command)
+
+    assert code == 5
+    assert re.fullmatch(r"headwater-operator: no cluster to talk to: [^\n]+\n", complaint)
+
+
+def test_an_unknown_word_is_told_as_usage(run: Run) -> None:
+    code, _, complaint = run("walk")
+
+    assert (code, "walk" in complaint) == (2, True)
+
+
+def test_each_exit_code_is_documented_once() -> None:
+    assert list(EXIT_CODES) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 130]
+
+
+def test_the_check_finds_all_in_order(run: Run, environment: pytest.MonkeyPatch) -> None:
+    code, printed, _ = run("check")
+
+    assert code == 0, printed
+    assert [line.split()[0] for line in printed.splitlines()] == ["ok"] * 5
+
+
+def test_the_check_changes_nothing(run: Run, environment: pytest.MonkeyPatch, namespace: Namespace) -> None:
+    run("check")
+
+    assert namespace.find("Lease", "headwater-operator") is None
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Answering]:
+    """An API server that lacks what the test wants it to lack."""
+    with answering() as started:
+        monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "kubeconfig", started.url)))
+        monkeypatch.setenv("HEADWATER_STORE", "memory://")
+        yield started
+
+
+def permissive(asked: Asked, *, refused: tuple[str, str] = ("", "")) -> tuple[int, object]:
+    """Answers of a server that has everything and allows everything, but for one verb on one resource."""
+    if asked.path == "/version":
+        return 200, {"gitVersion": "v1.36.0"}
+    if asked.path.endswith("selfsubjectaccessreviews"):
+        wanted = asked.body["spec"]["resourceAttributes"]
+        return 201, {"status": {"allowed": (wanted["verb"], wanted["resource"]) != refused}}
+    names = ["realms", "realms/status", "catalogs", "catalogs/status"]
+    return 200, {"kind": "APIResourceList", "resources": [{"name": name} for name in names]}
+
+
+def test_the_check_asks_for_every_right_that_the_operator_uses(run: Run, server: Answering) -> None:
+    server.answer = permissive
+    run("check")
+    asked = {
+        (one["group"], "/".join(filter(None, [one["resource"], one.get("subresource")])), one["verb"])
+        for one in (asked.body["spec"]["resourceAttributes"] for asked in server.asked if asked.body)
+    }
+
+    assert asked == {(one.group, one.resource, one.verb) for one in (*PERMISSIONS, *LEASE_PERMISSIONS)}
+
+
+def test_a_missing_right_is_named_and_the_rest_is_looked_at(run: Run, server: Answering) -> None:
+    server.answer = lambda asked: permissive(asked, refused=("create", "secrets"))
+    code, printed, _ = run("check")
+
+    assert code == 5
+    assert "may not create secrets:" in printed
+    assert [line.split()[0] for line in printed.splitlines()] == ["ok", "ok", "FAILED", "ok", "ok"]
+
+
+def test_missing_resource_definitions_are_named(run: Run, server: Answering) -> None:
+    server.answer = lambda asked: (
+        status(404, "NotFound", "not found") if asked.path.startswith("/apis/headwater.dev") else permissive(asked)
+    )
+    code, printed, _ = run("check")
+
+    assert code == 3
+    assert "does not serve realms.headwater.dev, catalogs.headwater.dev" in printed
+
+
+def test_an_api_server_that_is_away_is_unavailable(run: Run, server: Answering) -> None:
+    server.answer = lambda asked: None
+    code, printed, _ = run("check")
+
+    assert code == 4
+    assert printed.splitlines()[-1].startswith("ok      store")
+
+
+def test_a_store_that_is_refused_ends_the_process_before_it_leads(
+    run: Run, server: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADWATER_STORE", "oracle://u:secret-word@db/x")
+    code, _, complaint = run("run")
+
+    assert (code, "secret-word" in complaint, server.asked) == (5, False, [])
+
+
+def test_the_process_ends_well_when_it_is_asked_to(installation: Installation) -> None:
+    operator = installation.start_operator()
+
+    assert operator.stop() == 0
+    assert [word for word in ("operator started", "leader elected", "operator stopped") if word not in operator.said] == []
+
+
+def test_who_stands_by_ends_well_too(installation: Installation) -> None:
+    installation.start_operator()
+
+    assert installation.start_operator().stop() == 0
+
+
+def test_without_election_there_is_no_lease(installation: Installation, namespace: Namespace) -> None:
+    operator = installation.start_operator(OPERATOR_LEADER_ELECTION="false")
+
+    assert operator.metric("headwater_operator_leader") == 1
+    assert namespace.find("Lease", "headwater-operator") is None
+    assert operator.stop() == 0
+
+
+def test_logs_are_lines_of_json_for_a_machine(installation: Installation) -> None:
+    operator = installation.start_operator(LOG_FORMAT="json")
+    operator.stop()
+    lines = [json.loads(line) for line in operator.said.splitlines()]
+
+    assert {"event", "level", "timestamp"} <= set(lines[0])
+    assert "leader elected" in [line["event"] for line in lines]
+
+
+def test_credentials_are_never_logged(installation: Installation, namespace: Namespace) -> None:
+    operator = installation.start_operator()
+    namespace.apply({"apiVersion": "headwater.dev/v1alpha1", "kind": "Realm", "metadata": {"name": "acme"}, "spec": {}})
+    namespace.wait_for_condition("Realm", "acme", "Ready")
+    secret = namespace.read("Secret", "acme-root-credentials")["data"]
+    operator.stop()
+
+    assert [
+        text for text in (secret["clientSecret"], b64decode(secret["clientSecret"]).decode()) if text in operator.said
+    ] == []
+
+
+@pytest.fixture
+def bare_server(tmp_path: Path) -> Iterator[Emulated]:
+    """An API server that does not know our resources."""
+    server = start_emulated(tmp_path)
+    yield server
+    server.stop()
+
+
+def test_without_our_resources_the_process_ends_and_says_what_to_do(bare_server: Emulated, tmp_path: Path) -> None:
+    environment = {"KUBECONFIG": str(bare_server.kubeconfig), "HEADWATER_STORE": "memory://", "PATH": "/usr/bin:/bin"}
+    operator = start_operator(environment, tmp_path / "log")
+    try:
+        code = operator.popen.wait(30)
+    finally:
+        operator.kill()
+
+    assert code == 5
+    assert "install the custom resource definitions first" in operator.said
+    assert "lease released" in operator.said
+
+
+def test_a_second_signal_ends_a_process_that_takes_its_time(installation: Installation) -> None:
+    operator: Operator = installation.start_operator()
+    operator.pause()
+    operator.popen.terminate()
+    operator.popen.send_signal(2)
+    operator.resume()
+
+    assert operator.popen.wait(20) in (0, 128 + 2, 128 + 15)
+
+
+def test_a_port_that_is_taken_ends_the_process_with_a_reason(installation: Installation) -> None:
+    first = installation.start_operator()
+    second = installation.start_operator(wait=False, OPERATOR_PORT=str(first.port))
+    wait_for(lambda: not second.is_running)
+
+    assert second.popen.returncode == 4
+    assert f"port {first.port}" in second.said
