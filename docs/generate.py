@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -49,6 +50,7 @@ In a pod, the chart gives them.
 def main() -> None:
     (FOLDER / "settings.md").write_text(settings_page(), encoding="utf-8")
     (FOLDER / "cli.md").write_text(cli_page(), encoding="utf-8")
+    (FOLDER / "resources.md").write_text(resources_page(), encoding="utf-8")
     operating = FOLDER / "operating.md"
     operating.write_text(operating_page(operating.read_text(encoding="utf-8")), encoding="utf-8")
 
@@ -62,6 +64,11 @@ def cli_page() -> str:
     """The page of the command line, as its own package writes it."""
     command = [sys.executable, "-m", "headwater.cli.documentation"]
     return subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
+
+
+def resources_page() -> str:
+    """The page of Realm and Catalog, as its own module writes it from their definitions."""
+    return str(runpy.run_path(str(FOLDER / "resources.py"))["page"]())
 
 
 def operating_page(page: str) -> str:
