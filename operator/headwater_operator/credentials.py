@@ -80,13 +80,16 @@ class SecretCredentials:
 
     def remove(self, realm_id: RealmId) -> None:
         """Delete the Secret of this realm. None, or one that belongs to something else, is left alone."""
-        seen = self._api.find(self._path)
-        if seen is None or not self._is_owned(seen, realm_id):
+        for _ in range(_TRIES):
+            seen = self._api.find(self._path)
+            if seen is None or not self._is_owned(seen, realm_id):
+                return
+            try:
+                self._api.delete(self._path, uid=seen["metadata"].get("uid"))
+            except BeatenError:
+                continue  # it is another one by now: look whose
             return
-        try:
-            self._api.delete(self._path, uid=seen["metadata"].get("uid"))
-        except BeatenError:
-            return  # another one has taken its place
+        raise UnavailableError(f"{self.place(realm_id)} changes all the time: somebody else writes it too, trying again later")
 
     def exists(self, realm_id: RealmId) -> bool:
         """Whether the Secret of this realm is there, with an id and a secret in it."""

@@ -22,9 +22,10 @@ class Known:
         self._told: dict[Key, tuple[Any, ...]] = {}
 
     def hold(self, resource: Resource) -> None:
-        """It has the operator's finalizer."""
+        """It has the operator's finalizer, and is looked after from now on."""
         with self._lock:
             self._held[resource.key] = replace(resource, packed_status=b"{}", standing=())
+            self._told.setdefault(resource.key, _facts(resource, resource.status))
 
     def let_go(self, key: Key) -> None:
         """It has it no more, and that is as it should be."""
@@ -37,17 +38,21 @@ class Known:
             self._told.pop(key, None)
             return self._held.pop(key, None)
 
-    def has_news(self, realm: Resource, status: Mapping[str, Any]) -> bool:
-        """Whether anything of a Realm that its Catalogs show, or wait for, is other than it was told last."""
-        facts = _facts(realm, status)
+    def has_news(self, resource: Resource, status: Mapping[str, Any]) -> bool:
+        """Whether anything that others show of it, or wait for, is not as they were told last, or as it was seen first."""
+        facts = _facts(resource, status)
         with self._lock:
-            former = self._told.get(realm.key) or _facts(realm, realm.status)
-            self._told[realm.key] = facts
+            former = self._told.get(resource.key)
+            self._told[resource.key] = facts
         return former != facts
 
 
-def _facts(realm: Resource, status: Mapping[str, Any]) -> tuple[Any, ...]:
+def _facts(resource: Resource, status: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Of a Realm, what its Catalogs are told; of a Catalog, what its Realm counts."""
+    if resource.kind == "Catalog":
+        return (resource.uid, *(status.get(name) for name in ("state", "catalogId", "tables")))
     ready = find_condition(status.get("conditions") or (), "Ready") or {}
     maintenance = status.get("maintenance")
     times = (maintenance.get("lastTime"), maintenance.get("nextTime")) if isinstance(maintenance, Mapping) else ()
-    return (realm.uid, realm.is_deleted, status.get("realmId"), status.get("state"), ready.get("status"), *times)
+    named = (status.get(name) for name in ("realmId", "state"))
+    return (resource.uid, resource.is_deleted, *named, ready.get("status"), *times)

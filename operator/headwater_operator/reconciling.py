@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from headwater.errors import BeatenError, FencedError, HeadwaterError, MissingError, RefusedError
+from headwater.errors import BeatenError, FencedError, HeadwaterError, MissingError, RefusedError, UnavailableError
 from headwater.reconcile import ContentCounts, Outcome, RealmDescription, Step
 from headwater.settings import Settings
 from headwater.store import Store
@@ -29,7 +29,6 @@ __all__ = ["Metrics", "Reconciler"]
 
 log = structlog.get_logger(__name__)
 
-COUNTED = ("state", "catalogId", "tables")
 COUNT_SECONDS = 2.0
 """A Realm counts its Catalogs again so long after one of them changed: many change at once."""
 
@@ -152,12 +151,12 @@ class Reconciler:
 
     def _write_down(self, resource: Resource, acted: Acted, sight: Sight) -> str:
         before, after = resource.status, sight.status
-        pause = self._statuses.pause(resource, after)
-        if pause:
-            log.warning("somebody else writes the status, too", pause_seconds=round(pause, 1))
-            self._queue.add_after(resource.key, pause)
-        elif self._statuses.write(resource, after):
-            self._queue.add(resource.key)  # something else came along
+        try:
+            self._publish(resource, after)
+        except UnavailableError:
+            # what was done is told now, because the next pass will not know of it
+            self._events.post(resource, events_for(resource, before, before, _steps(acted)))
+            raise
         word = self._look_again(resource, sight)
         _log_pass(sight.outcome, word)
         self._events.post(resource, events_for(resource, before, after, _steps(acted)))
@@ -165,15 +164,24 @@ class Reconciler:
         self._tell_the_others(resource, after)
         return word
 
+    def _publish(self, resource: Resource, status: Mapping[str, Any]) -> None:
+        pause = self._statuses.pause(resource, status)
+        if pause:
+            log.warning("somebody else writes the status, too", pause_seconds=round(pause, 1))
+            self._queue.add_after(resource.key, pause)
+        elif self._statuses.write(resource, status):
+            self._queue.add(resource.key)  # something else came along
+
     def _tell_the_others(self, resource: Resource, status: Mapping[str, Any] | None) -> None:
         """A Realm and its Catalogs show something of each other. ``status``: as it is now; None: it was let go."""
+        if status is not None and not self._known.has_news(resource, status):
+            return
         if resource.kind == "Realm":
-            if status is None or self._known.has_news(resource, status):
-                self._wake_catalogs(resource.key)
-        elif status is None or any(resource.status.get(name) != status.get(name) for name in COUNTED):
-            realm = Key("Realm", resource.namespace, resource.realm)
-            if self._cache.get(realm) is not None:
-                self._queue.add_after(realm, COUNT_SECONDS)
+            self._wake_catalogs(resource.key)
+            return
+        realm = Key("Realm", resource.namespace, resource.realm)
+        if self._cache.get(realm) is not None:
+            self._queue.add_after(realm, COUNT_SECONDS)
 
     def _count(self, resource: Resource, before: Mapping[str, Any], acted: Acted, sight: Sight) -> None:
         if sight.realm is not None:
