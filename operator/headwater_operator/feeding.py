@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from kopf._cogs.structs import references
 
 from headwater.clock import Clock
 from headwater.errors import RefusedError, UnavailableError
+from headwater_operator.kube import Connection, connect
 from headwater_operator.queueing import WorkQueue
 from headwater_operator.resources import Key, ResourceCache
 
@@ -120,7 +120,7 @@ class Feed:
     """The watches of both kinds, from the lists at their start to the end of the process.
 
     namespaces        empty for all
-    login             gives the connection; by itself it is a pod's service account, or a kubeconfig
+    connection        whose address and credentials the watches use, too; by itself as a pod, or as a kubeconfig says
     """
 
     def __init__(
@@ -132,14 +132,14 @@ class Feed:
         namespaces: Iterable[str] = (),
         label_selector: str = "",
         identity: str = "",
-        login: Callable[[kopf.OperatorSettings], kopf.ConnectionInfo | None] | None = None,
+        connection: Connection | None = None,
     ) -> None:
         self._cache = cache
         self._queue = queue
         self._clock = clock
         self._namespaces = tuple(sorted(set(namespaces)))
         self._identity = identity
-        self._login = login or _log_in
+        self._login = _Login(connection or connect())
         self._listener = Listener(clock, self._take_in_listed, self._forget_vanished)
         self._settings = cast(_FeedSettings, feed_settings(label_selector=label_selector, instance=identity))
         self._settings.listener = self._listener
@@ -246,10 +246,29 @@ def _key_of(body: dict[str, Any]) -> Key:
     return Key(body["kind"], metadata.get("namespace") or "", metadata["name"])
 
 
-def _log_in(settings: kopf.OperatorSettings) -> kopf.ConnectionInfo | None:
-    """As the pod's service account, unless KUBECONFIG names a file; outside of a cluster by the kubeconfig of whoever runs this."""
-    account = None if os.environ.get("KUBECONFIG") else kopf.login_with_service_account(settings=settings)
-    return account or kopf.login_with_kubeconfig(settings=settings)
+class _Login:
+    """The credentials of a connection, for kopf: those of now at first, and fresh ones when it asks again because they were refused."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._is_again = False
+
+    def __call__(self, settings: kopf.OperatorSettings) -> kopf.ConnectionInfo:
+        if self._is_again:
+            self._connection.renew(self._connection.headers())
+        self._is_again = True
+        found = self._connection.credentials()
+        return kopf.ConnectionInfo(
+            server=found.server,
+            ca_path=found.authority_file,
+            insecure=found.is_insecure,
+            scheme=found.scheme or None,
+            token=found.token or None,
+            certificate_path=found.certificate_file,
+            private_key_path=found.key_file,
+            proxy_url=found.proxy,
+            trust_env=settings.networking.trust_env,
+        )
 
 
 def _heard(

@@ -139,6 +139,7 @@ class _Process:
             namespaces=operator.namespaces,
             label_selector=operator.label_selector,
             identity=operator.identity,
+            connection=self.connection,
         )
         reconciler = Reconciler(
             self.store, self.api, self.cache, self.queue, self.settings, operator, self.metrics, self.lead.fence

@@ -58,7 +58,11 @@ class _Handler(BaseHTTPRequestHandler):
         code, body, *headers = answer
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(code)
-        for name, value in {"Content-Length": str(len(data)), **(headers[0] if headers else {})}.items():
+        for name, value in {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(data)),
+            **(headers[0] if headers else {}),
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)

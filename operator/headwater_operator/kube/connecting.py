@@ -37,6 +37,7 @@ class ClusterCredentials:
     authority_file: str | None = None
     certificate_file: str | None = None
     key_file: str | None = None
+    proxy: str | None = None
     is_insecure: bool = False
 
 
@@ -68,7 +69,7 @@ class Connection:
     def credentials(self) -> ClusterCredentials:
         """Those of this moment, for the client of the watches."""
         scheme, _, token = self.headers().get("Authorization", "").partition(" ")
-        configuration = self._configuration
+        configuration, pool = self._configuration, self.pool()
         return ClusterCredentials(
             server=self.host,
             scheme=scheme.capitalize(),
@@ -76,6 +77,7 @@ class Connection:
             authority_file=configuration.ssl_ca_cert,
             certificate_file=configuration.cert_file,
             key_file=configuration.key_file,
+            proxy=pool.proxy.url if isinstance(pool, urllib3.ProxyManager) and pool.proxy is not None else None,
             is_insecure=not configuration.verify_ssl,
         )
 

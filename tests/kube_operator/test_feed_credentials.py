@@ -1,0 +1,59 @@
+"""The watches log in as the operator's other requests do, also by an exec plugin whose tokens run out."""
+
+from __future__ import annotations
+
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from answering import Answering, answering, status
+from feeds import RunningFeed
+
+from headwater_operator.kube import kubeconfig_connection
+from kubetest import wait_for
+
+PLUGIN = """\
+#!{python}
+import json, pathlib
+calls = pathlib.Path({calls!r})
+calls.write_text(calls.read_text() + "x" if calls.exists() else "")
+token = "t%d" % len(calls.read_text())
+print(json.dumps({{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {{"token": token}}}}))
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[Answering]:
+    """An API server that is busy for everybody, and refuses the first token."""
+    with answering() as started:
+        started.answer = lambda asked: (
+            status(401, "Unauthorized", "Unauthorized")
+            if asked.headers.get("Authorization") == "Bearer t0"
+            else status(503, "ServiceUnavailable", "busy")
+        )
+        yield started
+
+
+def test_a_token_that_is_refused_is_replaced_by_one_that_the_plugin_gives(server: Answering, tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin"
+    plugin.write_text(PLUGIN.format(python=sys.executable, calls=str(tmp_path / "calls")))
+    plugin.chmod(plugin.stat().st_mode | stat.S_IEXEC)
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin), "interactiveMode": "Never"}}
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": server.url}}],
+        "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    running = RunningFeed.make(connection=kubeconfig_connection(str(file)))
+    running.start()
+    tokens = wait_for(lambda: [one for one in server.asked if one.headers.get("Authorization") == "Bearer t1"])
+    running.stop()
+
+    assert tokens
+    assert server.asked[0].headers["Authorization"] == "Bearer t0"
