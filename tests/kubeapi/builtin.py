@@ -157,7 +157,12 @@ BUILT_IN_KINDS: tuple[Kind, ...] = (
         ),
         ("ServiceAccount", "", {"short_names": ("sa",)}),
     ),
-    *_kinds("apps", "v1", ("Deployment", "", {"short_names": ("deploy",), "categories": ("all",), **_RUNS})),
+    *_kinds(
+        "apps",
+        "v1",
+        ("Deployment", "", {"short_names": ("deploy",), "categories": ("all",), **_RUNS}),
+        ("ReplicaSet", "", {"short_names": ("rs",), "categories": ("all",), **_RUNS}),  # helm looks for those of a Deployment
+    ),
     _kind(
         "events.k8s.io",
         "v1",
