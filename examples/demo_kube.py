@@ -28,8 +28,8 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".demo" / "kubernetes"
-CHART = ROOT / "charts" / "headwater"
-EXAMPLES = ROOT / "examples" / "kubernetes"
+CHART = Path("charts/headwater")
+EXAMPLES = Path("examples/kubernetes")
 NAMESPACE = "headwater-demo"
 MARK = {"headwater.dev/demo": "true"}
 CRDS = ("realms.headwater.dev", "catalogs.headwater.dev")
@@ -60,7 +60,7 @@ def run(cluster: Cluster, options: argparse.Namespace, cleaning: ExitStack) -> N
     cluster.say("2. Headwater" + (", as processes on this machine" if options.local else ""))
     if options.local:
         cleaning.enter_context(admission(cluster))
-        cleaning.enter_context(local_processes(cluster))
+        cleaning.enter_context(local_processes(cluster, options.folder))
     else:
         cleaning.enter_context(installation(cluster, values=options.values, by_kubectl=options.apply))
     cleaning.callback(delete_resources, cluster)
@@ -78,6 +78,7 @@ def run(cluster: Cluster, options: argparse.Namespace, cleaning: ExitStack) -> N
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Run Headwater's examples on the cluster of your kubeconfig.")
     parser.add_argument("--local", action="store_true", help="run operator and worker on this machine")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where --local keeps its store and logs")
     parser.add_argument("--apply", action="store_true", help="apply what the chart renders by kubectl")
     parser.add_argument("--values", type=Path, help="further values for the chart")
     return parser.parse_args()
@@ -123,7 +124,7 @@ def definitions(cluster: Cluster) -> Iterator[None]:
         print("Custom resource definitions are there already: they are used as they are, and stay.")
     try:
         for name in made:
-            cluster.kubectl("apply", "-f", next((ROOT / "crds").glob(f"*_{name.partition('.')[0]}.yaml")))
+            cluster.kubectl("apply", "-f", f"crds/headwater.dev_{name.partition('.')[0]}.yaml")
         cluster.kubectl("wait", "--for=condition=Established", *(f"crd/{name}" for name in CRDS), "--timeout=60s")
         yield
     finally:
@@ -143,13 +144,13 @@ def admission(cluster: Cluster) -> Iterator[None]:
 
 
 @contextmanager
-def local_processes(cluster: Cluster) -> Iterator[None]:
-    """Operator and worker as processes on this machine, with a store in `.demo`."""
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir(parents=True)
+def local_processes(cluster: Cluster, folder: Path) -> Iterator[None]:
+    """Operator and worker as processes on this machine, with their store and logs in a folder that is made anew."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     environment = os.environ | {
-        "KUBECONFIG": str(cluster.own_kubeconfig(FOLDER / "kubeconfig")),
-        "HEADWATER_STORE": f"sqlite:///{FOLDER}/headwater.db",
+        "KUBECONFIG": str(cluster.own_kubeconfig(folder / "kubeconfig")),
+        "HEADWATER_STORE": f"sqlite:///{folder}/headwater.db",
         "HEADWATER_OPERATOR_NAMESPACES": NAMESPACE,
         "HEADWATER_OPERATOR_NAMESPACE": NAMESPACE,
         "HEADWATER_OPERATOR_PORT": "0",
@@ -158,7 +159,7 @@ def local_processes(cluster: Cluster) -> Iterator[None]:
     commands = {"operator": [beside("headwater-operator"), "run"], "worker": [beside("headwater"), "worker"]}
     with ExitStack() as running:
         for name, command in commands.items():
-            log = running.enter_context((FOLDER / f"{name}.log").open("w"))
+            log = running.enter_context((folder / f"{name}.log").open("w"))
             process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=ROOT, start_new_session=True)
             running.callback(end, process)
             print(f"$ {Path(command[0]).name} {command[1]} &    # its log is {log.name}", flush=True)
@@ -196,10 +197,11 @@ def is_hook(body: dict[str, Any]) -> bool:
 
 
 def delete_resources(cluster: Cluster) -> None:
-    """First catalogs, then realms. If nobody lets them go within a minute, the finalizer is taken away: the store goes, too."""
+    """First catalogs, then realms; nothing is purged, since the store goes, too. What nobody lets go within a minute is let go by hand."""
     for kind in ("catalogs", "realms"):
         for resource in cluster.quiet("get", kind, "-o", "name").split():
-            cluster.kubectl("patch", resource, "--type=merge", "-p", '{"spec": {"deletionProtection": false}}', check=False)
+            letting_go = {"spec": {"deletionPolicy": "Retain", "deletionProtection": False}}
+            cluster.kubectl("patch", resource, "--type=merge", "-p", json.dumps(letting_go), check=False)
         cluster.kubectl("delete", kind, "--all", "--timeout=60s", check=False)
         for resource in cluster.quiet("get", kind, "-o", "name").split():
             cluster.kubectl("patch", resource, "--type=merge", "-p", '{"metadata": {"finalizers": null}}', check=False)
@@ -265,7 +267,7 @@ class Cluster:
 
     def rendered(self, further: Sequence[str]) -> list[dict[str, Any]]:
         command = [program("helm"), "template", NAMESPACE, str(CHART), "--namespace", NAMESPACE, *self.chart_values(further)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
         if done.returncode != 0:
             raise Failed(done.stderr.strip())
         return [body for body in yaml.safe_load_all(done.stdout) if body]
@@ -285,7 +287,7 @@ class Cluster:
     ) -> None:
         words = " ".join(str(argument) for argument in arguments)
         print(f"\n$ {shown} {words}", flush=True)
-        done = subprocess.run(command, input=text, text=True, check=False)
+        done = subprocess.run(command, input=text, text=True, check=False, cwd=ROOT)
         if check and done.returncode != 0:
             raise Failed(f"`{shown} {words}` ended with exit code {done.returncode}")
 

@@ -58,12 +58,12 @@ def test_an_operator_that_is_killed_at_any_time_is_replaced_and_nothing_is_half_
     dice = random.Random(dice_seed := random.randrange(10_000))
     names = [f"realm-{number}" for number in range(8)]
     own.namespace.apply(*map(realm_body, names), *(catalog_body(f"lake-{name}", name) for name in names))
-    for _ in range(3):
-        started = operator(wait=False)
+    for _ in range(4):
+        started = operator(wait=False, OPERATOR_LEADER_ELECTION="false")  # no Lease to be waited for
         wait_for(lambda started=started: started.is_leader(), why=started.last_words)
         time.sleep(dice.random() * 0.8)  # wherever it is by then
         started.kill()
-    operator()
+    operator(OPERATOR_LEADER_ELECTION="false")
     for name in names:
         own.wait("Catalog", "Ready", name=f"lake-{name}")
 
@@ -147,14 +147,14 @@ def test_a_protected_realm_cannot_be_deleted_while_no_operator_runs(own: Story) 
 def test_a_purge_outlives_its_operator_and_its_worker(
     own: Story, operator: Callable[..., Operator], worker: Callable[..., Worker]
 ) -> None:
-    first = operator()
+    first = operator(OPERATOR_LEADER_ELECTION="false")
     own.make_realm({"headwater.dev/confirm-purge": own.name}, deletionPolicy="Purge")
     own.kubectl("delete", "realm", own.name, "--wait=false")
     own.namespace.wait_until("Realm", own.name, lambda body: body["status"]["state"] == "PURGING")
     first.kill()
     worker()
     wait_for(lambda: own.realm().state is RealmState.PURGED)
-    operator()
+    operator(OPERATOR_LEADER_ELECTION="false")
 
     own.namespace.wait_until_gone("Realm", own.name)
     assert own.find_realm() is None

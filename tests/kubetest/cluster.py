@@ -198,8 +198,8 @@ class Namespace:
 
 
 @contextmanager
-def start_cluster(folder: Path) -> Iterator[Cluster]:
-    """An API server of one's own, with the CRDs and the admission policy of the chart in force.
+def start_cluster(folder: Path, *, is_bare: bool = False) -> Iterator[Cluster]:
+    """An API server of one's own, with the CRDs and the admission policy of the chart in force, or a bare one.
 
     With KUBEBUILDER_ASSETS it is the real kube-apiserver of that folder, on an etcd; else the small one beside these tests.
     """
@@ -207,7 +207,8 @@ def start_cluster(folder: Path) -> Iterator[Cluster]:
     server: Server = start_assets(Path(assets), folder) if assets else start_emulated(folder)
     try:
         cluster = Cluster(server, folder, str(Path(assets) / "kubectl") if assets else program("kubectl"))
-        install(cluster)
+        if not is_bare:
+            install(cluster)
         yield cluster
         if "api" in vars(cluster):
             cluster.api.connection.close()
