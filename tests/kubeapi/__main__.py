@@ -44,7 +44,9 @@ async def _serve(options: argparse.Namespace) -> None:
                 server.put(body)
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
-    runner = web.ServerRunner(web.Server(server.handle, handler_cancellation=True, access_log=None), shutdown_timeout=0.5)
+    runner = web.ServerRunner(
+        web.Server(server.handle, handler_cancellation=True, access_log=None, keepalive_timeout=3600), shutdown_timeout=0.5
+    )
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", options.port)
     await site.start()

@@ -7,16 +7,17 @@ import json
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import yaml
 from aiohttp import web
 
-from kubeapi import discovery, openapi, protobuf, reviews
+from kubeapi import reviews
+from kubeapi.about import About, Answer
 from kubeapi.admission import Policies
 from kubeapi.asking import Asked, read_request
+from kubeapi.bodies import parsed, parsed_patch
 from kubeapi.builtin import BUILT_IN_KINDS, NAMESPACES
 from kubeapi.caretaking import Caretaking
 from kubeapi.control import Audit, Fault, Faults
@@ -44,14 +45,6 @@ class Tuning:
     bookmark_seconds: float = 60.0
 
 
-@dataclass(slots=True)
-class Answer:
-    code: int
-    body: bytes
-    media: str = "application/json"
-    headers: dict[str, str] = field(default_factory=dict)
-
-
 class Server:
     """Everything there is, and the handler that is given to aiohttp."""
 
@@ -67,7 +60,7 @@ class Server:
         self.caretaking = Caretaking(self.store, self.kinds, self.policies, self.writing, self.watches, clock)
         self.faults = Faults()
         self.audit = Audit(self.tuning.kept_requests)
-        self._documents: dict[tuple[int, str], bytes] = {}
+        self._about = About(self.kinds)
 
     def prepare(self) -> None:
         """What a fresh cluster holds."""
@@ -94,13 +87,16 @@ class Server:
             "path": request.path,
             "query": request.query_string,
             "time": self._clock(),
+            "status": 0,
+            "wrote": False,
         }
         seen |= {"user_agent": request.headers.get("User-Agent", ""), "token": request.headers.get("Authorization", "")[7:]}
-        response = await self._watched_over(request, seen)
-        seen["milliseconds"] = round((time.perf_counter() - started) * 1000, 3)
-        if "number" not in seen:
-            self.audit.add(seen)
-        return response
+        try:
+            return await self._watched_over(request, seen)
+        finally:
+            seen["milliseconds"] = round((time.perf_counter() - started) * 1000, 3)
+            if "number" not in seen:
+                self.audit.add(seen)
 
     async def _watched_over(self, request: web.BaseRequest, seen: Body) -> web.StreamResponse:
         """Answer, unless a fault was asked for; what goes wrong is told as a Status."""
@@ -113,9 +109,7 @@ class Server:
                 await self._befall(fault, request, seen)
             if asked is not None and asked.verb == "watch":
                 return await self._watch(request, asked, seen)
-            version = self.store.version
             answer = await self._answer(request, asked, seen)
-            seen["wrote"] = self.store.version != version
             if fault is not None and fault.is_after:
                 await self._befall(fault, request, seen)
         except NotServed:
@@ -159,7 +153,7 @@ class Server:
 
     async def _answer(self, request: web.BaseRequest, asked: Asked | None, seen: Body) -> Answer:
         if asked is None:
-            return self._about(request)
+            return self._about.answer(request.method, request.path, request.headers.get("Accept", ""), request.host)
         view = View(asked.kind, request.headers.get("Accept", ""), request.query.get("includeObject", ""), self._clock)
         if asked.verb == "get":
             return Answer(200, view.one(self.reading.get(asked)))
@@ -170,19 +164,22 @@ class Server:
         if len(raw) > MOST_BODY_BYTES:
             raise Failure(413, "RequestEntityTooLarge", f"Request entity too large: limit is {MOST_BODY_BYTES}")
         media = request.headers.get("Content-Type", "application/json").partition(";")[0].strip()
-        return self._write(asked, raw, media, view)
+        version = self.store.version
+        answer = self._write(asked, raw, media, view)
+        seen["wrote"] = self.store.version != version
+        return answer
 
     def _write(self, asked: Asked, raw: bytes, media: str, view: View) -> Answer:
         if asked.verb in ("delete", "deletecollection"):
-            return self._delete(asked, _parsed(asked, raw, media)[0] if raw else {}, view)
+            return self._delete(asked, parsed(asked, raw, media)[0] if raw else {}, view)
         if asked.verb == "patch":
-            body, is_new = self.writing.patch(asked, media, _parsed_patch(raw, media))
+            body, is_new = self.writing.patch(asked, media, parsed_patch(raw, media))
         else:
-            parsed, doubles = _parsed(asked, raw, media)
+            wanted, doubles = parsed(asked, raw, media)
             if asked.verb == "create":
-                body, is_new = self.writing.create(asked, parsed, doubles=doubles), True
+                body, is_new = self.writing.create(asked, wanted, doubles=doubles), True
             else:
-                body, is_new = self.writing.update(asked, parsed, doubles=doubles)
+                body, is_new = self.writing.update(asked, wanted, doubles=doubles)
         if not asked.kind.is_kept:
             body = reviews.answer(body, asked.user)
         return Answer(201 if is_new else 200, view.body(body))
@@ -231,46 +228,6 @@ class Server:
             self.watches.remove(watch)
         return response
 
-    def _about(self, request: web.BaseRequest) -> Answer:
-        """Everything that is no resource."""
-        path, parts = request.path.rstrip("/"), request.path.strip("/").split("/")
-        if request.method not in ("GET", "HEAD"):
-            raise Failure.not_allowed()
-        if path in ("/readyz", "/healthz", "/livez") or parts[0] in ("readyz", "healthz", "livez"):
-            return Answer(200, b"ok", "text/plain; charset=utf-8")
-        if path == "/version":
-            return Answer(200, _encode(discovery.VERSION))
-        if parts[0] == "openapi":
-            return self._openapi(parts[1:])
-        is_aggregated = "as=APIGroupDiscoveryList" in request.headers.get("Accept", "")
-        if path in ("/api", "/apis") and is_aggregated and "v=v2;" in request.headers["Accept"] + ";":
-            return Answer(200, _encode(discovery.aggregated(self.kinds, core=path == "/api")), discovery.AGGREGATED)
-        if path == "/api":
-            addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": request.host}]
-            versions = {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
-            return Answer(200, _encode(versions))
-        if path == "/apis":
-            return Answer(200, _encode(discovery.groups(self.kinds)))
-        if parts[0] == "api" and len(parts) == 2:
-            return Answer(200, _encode(discovery.resources(self.kinds, "", parts[1])))
-        if parts[0] == "apis" and len(parts) == 2:
-            return Answer(200, _encode(discovery.group(self.kinds, parts[1])))
-        if parts[0] == "apis" and len(parts) == 3:
-            return Answer(200, _encode(discovery.resources(self.kinds, parts[1], parts[2])))
-        raise NotServed(path)
-
-    def _openapi(self, parts: list[str]) -> Answer:
-        if parts == ["v2"]:
-            return Answer(200, protobuf.OPENAPI, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
-        where = "/".join(parts[1:])
-        if parts[:1] != ["v3"]:
-            raise NotServed(where)
-        key = (self.kinds.generation, where)
-        if key not in self._documents:
-            self._documents = {kept: raw for kept, raw in self._documents.items() if kept[0] == self.kinds.generation}
-            self._documents[key] = _encode(openapi.document(self.kinds, where) if where else openapi.index(self.kinds))
-        return Answer(200, self._documents[key], "application/json" if where else "text/plain; charset=utf-8")
-
     async def _control(self, request: web.BaseRequest) -> Answer:
         what = (request.method, request.path.removeprefix("/_control/"))
         if what == ("GET", "requests"):
@@ -303,55 +260,3 @@ class Server:
 def _reply(answer: Answer) -> web.Response:
     headers = {"Content-Type": answer.media, "Cache-Control": "no-cache, private", **answer.headers}
     return web.Response(status=answer.code, body=answer.body, headers=headers)
-
-
-def _parsed(asked: Asked, raw: bytes, media: str) -> tuple[Any, list[str]]:
-    """The body of a request, and the fields that stand twice in it."""
-    if media == protobuf.MEDIA_TYPE:
-        return protobuf.decode(raw), []
-    if media == "application/yaml":
-        return _yaml(raw), []
-    if media not in ("application/json", "", "*/*"):
-        raise Failure.unsupported_media(["application/json", "application/yaml", protobuf.MEDIA_TYPE])
-    doubles: list[str] = []
-
-    def unique(pairs: list[tuple[str, Any]]) -> Body:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            doubles.extend(dict.fromkeys(name for name in names if names.count(name) > 1))
-        return found
-
-    try:
-        return json.loads(raw, object_pairs_hook=unique), doubles
-    except (ValueError, RecursionError):
-        text = raw.decode(errors="replace")
-        raise Failure.bad_request(
-            f"the object provided is unrecognized (must be of type {asked.kind.kind}): couldn't get version/kind; json parse error: "
-            f"invalid character {_first_wrong(text)!r} looking for beginning of object key string ({text})"
-        ) from None
-
-
-def _parsed_patch(raw: bytes, media: str) -> Any:
-    if media.endswith("+yaml"):
-        return _yaml(raw)
-    try:
-        return json.loads(raw)
-    except ValueError as error:
-        raise Failure.bad_request(f"error decoding patch: {error}") from None
-
-
-def _yaml(raw: bytes) -> Any:
-    if raw.lstrip().startswith(b"{"):
-        try:
-            return json.loads(raw)
-        except ValueError:
-            pass
-    try:
-        return yaml.safe_load(raw)
-    except yaml.YAMLError as error:
-        raise Failure.bad_request(f"error decoding YAML: {error}") from None
-
-
-def _first_wrong(text: str) -> str:
-    return next((sign for sign in text[1:].lstrip() if sign), "")

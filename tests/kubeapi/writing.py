@@ -13,6 +13,7 @@ from kubeapi.admitting import complete, decoded, judge, validate
 from kubeapi.asking import Asked
 from kubeapi.causes import Cause
 from kubeapi.converting import from_stored, to_stored
+from kubeapi.doors import check_preconditions, content, holders, through_door, timeless
 from kubeapi.failures import Failure
 from kubeapi.kinds import Kind, Kinds
 from kubeapi.managers import Writer, after_apply, after_update
@@ -107,12 +108,12 @@ class Writing:
         """Returns the object as it was or is, and whether it is gone."""
         kind, record = asked.kind, record or self._read(asked)
         name = record.key[1]
-        _check_preconditions(kind, record, options.get("preconditions") or {})
+        check_preconditions(kind, record, options.get("preconditions") or {})
         body = record.load()
         judge(self._policies, "DELETE", asked, name, None, from_stored(kind, body))
         shelf, metadata = self._shelf(kind), body["metadata"]
-        holders = _holders(kind, body)
-        if not holders:
+        held_by = holders(kind, body)
+        if not held_by:
             if not asked.is_dry:
                 self._store.remove(shelf, record.key)
             return from_stored(kind, body), True
@@ -125,7 +126,7 @@ class Writing:
         if kind.resource == "namespaces":
             body.setdefault("status", {})["phase"] = "Terminating"
         elif kind.kind == "CustomResourceDefinition":
-            metadata["finalizers"] = holders
+            metadata["finalizers"] = held_by
         if not asked.is_dry:
             self._store.put(shelf, record.key, body)
         return from_stored(kind, body), False
@@ -169,7 +170,7 @@ class Writing:
         if metadata.get("resourceVersion") not in (None, "", before["resourceVersion"]):
             raise Failure.stale(kind, record.key[1])
         self._place(asked, metadata)
-        body = _through_door(asked, body, old, is_applied=is_applied)
+        body = through_door(asked, body, old, is_applied=is_applied)
         metadata = body["metadata"]
         given = {name: metadata.pop(name, None) for name in _KEPT}
         metadata |= {name: before[name] for name in _KEPT if name in before}
@@ -178,18 +179,18 @@ class Writing:
             metadata["managedFields"] = after_update(old, body, kind, self._writer(asked))
         if not metadata["managedFields"]:
             del metadata["managedFields"]
-        if kind.has_generation and _content(kind, body) != _content(kind, old):
+        if kind.has_generation and content(kind, body) != content(kind, old):
             metadata["generation"] = before.get("generation", 0) + 1
         checked = body | {"metadata": metadata | {name: given[name] for name in ("uid", "deletionTimestamp") if given[name]}}
         validate(asked, checked, old)
         judge(self._policies, "UPDATE", asked, record.key[1], body, old)
-        if _timeless(body) == _timeless(old):
+        if timeless(body) == timeless(old):
             return old
         return self._keep(asked, record, body)
 
     def _keep(self, asked: Asked, record: Record, body: Body) -> Body:
         kind, shelf = asked.kind, self._shelf(asked.kind)
-        if body["metadata"].get("deletionTimestamp") and not _holders(kind, body):
+        if body["metadata"].get("deletionTimestamp") and not holders(kind, body):
             if not asked.is_dry:
                 self._store.remove(shelf, record.key, to_stored(kind, copied(body)))
             return body
@@ -300,58 +301,3 @@ def _tell_unknown_in_patch(asked: Asked, patched: Body, told: list[str]) -> None
         raise Failure.of_causes(' "" is invalid', {}, [cause])
     if asked.strictness == "Warn":
         asked.warnings.extend(told)
-
-
-def _check_preconditions(kind: Kind, record: Record, wanted: Body) -> None:
-    uid, version = wanted.get("uid"), wanted.get("resourceVersion")
-    if uid is not None and uid != record.uid:
-        why = (
-            f"the UID in the precondition ({uid}) does not match the UID in record ({record.uid}). "
-            "The object might have been deleted and then recreated"
-        )
-        raise Failure.precondition(kind, record.key[1], why)
-    if version is not None and version != str(record.version):
-        why = (
-            f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record "
-            f"({record.version}). The object might have been modified"
-        )
-        raise Failure.precondition(kind, record.key[1], why)
-
-
-def _holders(kind: Kind, body: Body) -> list[str]:
-    """What keeps an object that is deleted: finalizers, and for two kinds all that is in them."""
-    finalizers = list(body["metadata"].get("finalizers") or ())
-    if kind.resource == "namespaces":
-        return finalizers + list(body.get("spec", {}).get("finalizers") or ())
-    if kind.kind == "CustomResourceDefinition" and not body["metadata"].get("deletionTimestamp"):
-        return list(dict.fromkeys([*finalizers, "customresourcecleanup.apiextensions.k8s.io"]))
-    return finalizers
-
-
-def _through_door(asked: Asked, body: Body, old: Body, *, is_applied: bool) -> Body:
-    """What of the new object counts: the status through its own door and nothing else, all but the status through the main one."""
-    kind = asked.kind
-    if asked.subresource == "status":
-        metadata = dict(old["metadata"])
-        if is_applied:
-            metadata["managedFields"] = body["metadata"].get("managedFields", [])
-        kept = {name: value for name, value in old.items() if name not in ("status", "metadata")}
-        return {**kept, "metadata": metadata, **({"status": body["status"]} if "status" in body else {})}
-    if asked.subresource == "finalize":
-        return {**old, "metadata": dict(old["metadata"]), "spec": body.get("spec", {})}
-    if not kind.has_status:
-        return body
-    kept = {name: value for name, value in body.items() if name != "status"}
-    return {**kept, **({"status": old["status"]} if "status" in old else {})}
-
-
-def _content(kind: Kind, body: Body) -> Body:
-    """What the generation counts changes of."""
-    return {name: value for name, value in body.items() if name != "metadata" and (name != "status" or not kind.has_status)}
-
-
-def _timeless(body: Body) -> Body:
-    """The object without the times at which its managers wrote."""
-    metadata = body["metadata"]
-    fields = [{name: value for name, value in entry.items() if name != "time"} for entry in metadata.get("managedFields") or ()]
-    return body | {"metadata": metadata | {"managedFields": fields}}

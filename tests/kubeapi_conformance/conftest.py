@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import yaml
-from probing import Client
+from probing import Client, start, stop
 from transcripts import DATA, Player
-
-
-def start(*options: str) -> tuple[subprocess.Popen[str], str]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kubeapi", "--port", "0", *options],
-        env={"PYTHONPATH": str(Path(__file__).parents[1]), "PATH": "/usr/bin:/bin"},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    return process, json.loads(process.stdout.readline())["url"]
-
-
-def stop(process: subprocess.Popen[str]) -> None:
-    process.terminate()
-    process.wait(10)
-    assert process.stdout is not None
-    process.stdout.close()
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,15 @@ import http.client
 import itertools
 import json
 import os
+import subprocess
+import sys
 import urllib.parse
 from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Client", "Reply", "Stream"]
+__all__ = ["Client", "Reply", "Stream", "definition", "start", "stop"]
 
 MERGE = "application/merge-patch+json"
 JSON = "application/json-patch+json"
@@ -128,3 +131,31 @@ class Client:
     def fail(self, **fault: Any) -> None:
         added = self.post("/_control/faults", [{"namespace": self.namespace, **fault}])
         assert added.status == 200, added.body
+
+
+def definition(plural: str, kind: str) -> dict[str, Any]:
+    """A definition in the group probes.dev, with one field: spec.size."""
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": plural, "kind": kind}
+    spec = {"group": "probes.dev", "scope": "Namespaced", "names": names, "versions": [version]}
+    return {"metadata": {"name": f"{plural}.probes.dev"}, "spec": spec}
+
+
+def start(*options: str) -> tuple[subprocess.Popen[str], str]:
+    """A server of one's own, and its URL. Stop it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kubeapi", "--port", "0", *options],
+        env={"PYTHONPATH": str(Path(__file__).parents[1]), "PATH": "/usr/bin:/bin"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    return process, json.loads(process.stdout.readline())["url"]
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    process.terminate()
+    process.wait(10)
+    assert process.stdout is not None
+    process.stdout.close()

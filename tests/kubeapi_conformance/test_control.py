@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from probing import Client
+from probing import Client, start
 
 
 def requests(client: Client, query: str = "") -> list[dict[str, object]]:
@@ -174,8 +174,6 @@ def is_alive(pid: int) -> bool:
 
 
 def test_a_server_ends_at_sigterm(tmp_path: Path) -> None:
-    from conftest import start
-
     process, _url = start()
     process.send_signal(signal.SIGTERM)
 

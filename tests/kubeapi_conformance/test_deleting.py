@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 
-from probing import Client, Reply
+from probing import Client, Reply, definition
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -116,8 +116,6 @@ def test_a_namespace_waits_for_what_is_held_in_it_and_takes_nothing_new(client: 
 
 
 def test_a_definition_takes_along_all_objects_of_its_kind(client: Client) -> None:
-    from test_lists_and_selectors import definition
-
     client.post(CRDS, definition("shorts", "Short"))
     path = f"/apis/probes.dev/v1/namespaces/{client.namespace}/shorts"
     client.post(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from probing import GROUP, Client
+from probing import GROUP, Client, definition
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
@@ -140,11 +140,3 @@ def test_metadata_can_be_had_alone(three: Client) -> None:
 
 def test_what_cannot_be_given_is_refused(three: Client) -> None:
     assert three.get(three.widgets, accept="text/html").status == 406
-
-
-def definition(plural: str, kind: str) -> dict[str, object]:
-    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"plural": plural, "kind": kind}
-    spec = {"group": "probes.dev", "scope": "Namespaced", "names": names, "versions": [version]}
-    return {"metadata": {"name": f"{plural}.probes.dev"}, "spec": spec}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from probing import Client
+from probing import Client, definition
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
@@ -11,8 +11,6 @@ BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindi
 
 
 def test_a_defined_kind_is_established_and_served_at_once(client: Client) -> None:
-    from test_lists_and_selectors import definition
-
     made = client.post(CRDS, definition("news", "News"))
     served = client.get(f"/apis/probes.dev/v1/namespaces/{client.namespace}/news")
     conditions = client.get(CRDS + "/news.probes.dev").body["status"]["conditions"]
@@ -25,8 +23,6 @@ def test_a_defined_kind_is_established_and_served_at_once(client: Client) -> Non
 
 
 def test_a_changed_definition_holds_at_once(client: Client) -> None:
-    from test_lists_and_selectors import definition
-
     crd = definition("olds", "Old")
     client.post(CRDS, crd)
     client.patch(
@@ -48,8 +44,6 @@ def test_a_changed_definition_holds_at_once(client: Client) -> None:
     ],
 )
 def test_a_wrong_definition_is_refused(client: Client, change: dict[str, object], field: str) -> None:
-    from test_lists_and_selectors import definition
-
     crd = definition("wrongs", "Wrong")
     for path, value in change.items():
         *above, last = path.split(".")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from probing import Client
+from probing import Client, definition
 
 
 def now(client: Client) -> str:
@@ -119,8 +119,6 @@ def test_a_watch_of_a_table_shows_a_row_for_each_event(client: Client) -> None:
 
 
 def test_a_watch_ends_when_its_kind_is_served_no_more(client: Client) -> None:
-    from test_lists_and_selectors import definition
-
     crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     client.post(crds, definition("watcheds", "Watched"))
     watch = client.watch(f"/apis/probes.dev/v1/namespaces/{client.namespace}/watcheds", timeoutSeconds=60)
