@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-NO_SUITES = ("floor", "report", "run")
+NO_SUITES = ("floor", "pages", "report", "run")
 
 
 def main(arguments: list[str]) -> int:
