@@ -143,7 +143,8 @@ class Namespace:
         return f"{group}/namespaces/{self.name}/{kind.lower()}s" + (f"/{name}" if name else "")
 
     def find(self, kind: str, name: str) -> Body | None:
-        return self.cluster.api.find(self.path(kind, name))
+        found: Body | None = self.cluster.api.find(self.path(kind, name))
+        return found
 
     def read(self, kind: str, name: str) -> Body:
         found = self.find(kind, name)
