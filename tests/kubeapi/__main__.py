@@ -36,6 +36,7 @@ def _options() -> argparse.Namespace:
 
 
 async def _serve(options: argparse.Namespace) -> None:
+    parent = os.getppid()
     server = Server(Tuning(options.kept_changes, options.kept_requests, options.bookmark_seconds))
     server.prepare()
     for file in options.policy:
@@ -53,13 +54,12 @@ async def _serve(options: argparse.Namespace) -> None:
     host, port = runner.addresses[0][:2]
     sys.stdout.write(json.dumps({"url": f"http://{host}:{port}"}) + "\n")
     sys.stdout.flush()
-    await _until_alone(stopped)
+    await _until_alone(stopped, parent)
     server.watches.cut()
     await runner.cleanup()
 
 
-async def _until_alone(stopped: asyncio.Event) -> None:
-    parent = os.getppid()
+async def _until_alone(stopped: asyncio.Event, parent: int) -> None:
     while not stopped.is_set() and os.getppid() == parent:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SECONDS_BETWEEN_LOOKS):
