@@ -53,10 +53,12 @@ class Desk:
     """One operator on a store, for one namespace.
 
     fence         called before each step and each write
+    worker_store  the same store as a worker has opened it, where that must not be the operator's
     """
 
     namespace: Namespace
     store: Store
+    worker_store: Store | None = None
     fence: Callable[[], None] = lambda: None
     resync_seconds: float = 300.0
     metrics: Metrics = field(default_factory=Metrics)
@@ -107,12 +109,13 @@ class Desk:
 
     def work_off(self) -> int:
         """Do what a worker would: the purges and collections that are due. Returns how many there were."""
-        tasks, now = Tasks(self.store), self.clock.now()
+        store = self.worker_store or self.store
+        tasks, now = Tasks(store), self.clock.now()
         due = [seen for seen in tasks.list() if seen.value.is_active and seen.value.due <= now]
         for seen in due:
             claim = tasks.claim(seen.id, "a worker")
             assert claim is not None
-            claim.finish(WORK[seen.value.kind](self.store, claim))
+            claim.finish(WORK[seen.value.kind](store, claim))
         return len(due)
 
     def apply(self, *bodies: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from headwater.catalogs import Catalogs
 from headwater.clock import FakeClock
 from headwater.realms import Credentials, Realms, find_root, verify
 from headwater.settings import Settings
-from headwater.store import Backend, FaultyBackend, RealmId, Store, open_store
+from headwater.store import FaultyBackend, RealmId, Store, open_store
 from headwater.tasks import Tasks
 from kubetest import Cluster, Namespace
 
@@ -31,19 +31,20 @@ class Stage:
     cluster: Cluster
     settings: Settings
     opened: list[Store] = field(default_factory=list)
+    faults: FaultyBackend = field(init=False)
 
-    def reset(self, backend: Backend | None = None) -> None:
+    def reset(self) -> None:
         name = f"fire-{secrets.token_hex(6)}"
         self.cluster.api.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         self.namespace = Namespace(self.cluster, name)
         self.clock = FakeClock()
-        self.faults = FaultyBackend(backend or open_store("memory://").backend)
+        self.heal()
+        self.faults = FaultyBackend(open_store("memory://").backend)
+        self.worker_store = self._open(self.faults.backend)
 
     def operator(self, **others: Any) -> Desk:
         """A new process: nothing is left of an earlier one but what it wrote."""
-        store = Store(self.faults, url="memory://", settings=self.settings, clock=self.clock)  # type: ignore[arg-type]
-        self.opened.append(store)
-        return Desk(self.namespace, store, **others)
+        return Desk(self.namespace, self._open(self.faults), worker_store=self.worker_store, **others)
 
     def declare(self, **spec: Any) -> None:
         desk = self.operator()
@@ -55,13 +56,24 @@ class Stage:
         desk.delete("Catalog", "sales")
         desk.delete("Realm", "acme")
 
+    def heal(self) -> None:
+        """Nothing fails any more."""
+        if hasattr(self, "faults"):
+            self.faults.heal()
+
     def end(self) -> None:
+        self.heal()
         for store in self.opened:
             store.close()
 
+    def _open(self, backend: Any) -> Store:
+        store = Store(backend, url="memory://", settings=self.settings, clock=self.clock)
+        self.opened.append(store)
+        return store
+
 
 def come_to_rest(desk: Desk, *, until: Callable[[], bool]) -> None:
-    desk.go_on(PATIENCE_SECONDS, until=until, step=2)
+    desk.go_on(PATIENCE_SECONDS, until=until, step=5)
 
 
 def is_ready(desk: Desk) -> bool:
