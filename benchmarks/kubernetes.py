@@ -7,6 +7,7 @@ Run it with ``make bench SUITE=kubernetes``; ``--quick`` is small and shows that
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import statistics
@@ -61,13 +62,13 @@ QUICK = Scale(realms=20, rest_seconds=10, latencies=3, terms=2, kills=1)
 
 def main(arguments: list[str]) -> int:
     is_quick = "--quick" in arguments
-    scale = QUICK if is_quick else FULL
+    scale, load = (QUICK if is_quick else FULL), os.getloadavg()[0]
     with working_folder() as folder:
         floor = core_alone(scale, folder)
         with start_cluster(folder) as cluster:
             rows = list(measure(Bench(cluster, cluster.make_namespace("bench"), scale, folder), floor))
     print(show(rows))
-    settings = {"realms": scale.realms, "catalogs": scale.catalogs, "rest_seconds": scale.rest_seconds}
+    settings = {"realms": scale.realms, "catalogs": scale.catalogs, "rest_seconds": scale.rest_seconds, "load_before": load}
     print(f"\nwritten to {write_results(SUITE, rows, settings=settings, is_quick=is_quick)}")
     return 0
 
