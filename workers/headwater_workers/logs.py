@@ -43,7 +43,9 @@ def _formatter(settings: Settings, shared: list[structlog.typing.Processor]) -> 
     if settings.log_format == "json":
         last = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     else:
-        last = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        # a traceback that shows the values of variables would show secrets; it is the default where `rich` is installed
+        plain = structlog.dev.plain_traceback
+        last = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last]
     )
