@@ -33,7 +33,7 @@ ANNOTATIONS = (
     (
         RUN_NOW,
         "Realm",
-        "`gc`, or `gc:<any word>` to ask again",
+        "`gc`, or `gc:<any word of at most 63 characters>` to ask again",
         "Collects garbage now. Each value acts once.",
     ),
     (

@@ -45,7 +45,7 @@ MOST_COMMITS = 1_000_000
 
 _RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_RUN_NOW = re.compile(r"gc(:.+)?")
+_RUN_NOW = re.compile(r"gc(:.{1,63})?")
 _TOKEN = re.compile(r"[A-Za-z0-9._-]{1,63}")
 
 
@@ -299,7 +299,7 @@ def _check_annotation(key: str, value: Value, kind: str) -> None:
     elif key == DELETE and value.node.value not in ("true", "false"):
         value.fault('must be "true" or "false", in quotes')
     elif key == RUN_NOW and not _RUN_NOW.fullmatch(str(value.node.value)):
-        value.fault("must be gc, or gc:<any word> to ask again")
+        value.fault("must be gc, or gc:<any word of at most 63 characters> to ask again")
     elif key == ROTATE_CREDENTIALS and not _TOKEN.fullmatch(str(value.node.value)):
         value.fault("must be a word of your own, at most 63 letters, digits, - _ and ., another one for each rotation")
 

@@ -122,7 +122,7 @@ class Value:
             return math.inf
         try:
             seconds = parse_duration(word)
-        except RefusedError:
+        except (RefusedError, ValueError, OverflowError):  # the latter two: more digits than any number has
             self.fault(f"{self._shown()} is not a duration; write for example {_likely_duration(word)}")
             return math.inf
         if seconds > LONGEST_SECONDS:
