@@ -113,12 +113,18 @@ class RealmActor:
         self._check_root(kept, hashed)
         return f"bootstrapped realm {self._id}; the credentials of its root are in {self._credentials.place(self._id)}"
 
-    def _rotate(self, token: str) -> str:
-        """The new ones are kept first, under the token: whenever this is interrupted, it ends with the one set that is kept."""
-        kept = self._credentials.rotate(self._id, new_credentials(), token)
+    def _rotate(self, token: str) -> str | None:
+        """The new ones are kept first, under the token: whenever this is interrupted, it ends with the one set that is kept.
+
+        A token that was used before makes no new ones, and nobody is told that there are any.
+        """
+        made = new_credentials()
+        kept = self._credentials.rotate(self._id, made, token)
         root = find_root(self._realms, self._id)
         if root is None or not verify(root.credentials, kept):
             rotate_root(self._realms, self._id, hash_credentials(kept))
+        elif kept != made:
+            return None
         return f"rotated the credentials of the root of realm {self._id}; they are in {self._credentials.place(self._id)}"
 
     def _check_root(self, kept: Credentials, hashed: CredentialsHash) -> None:
