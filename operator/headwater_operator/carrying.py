@@ -115,7 +115,10 @@ class RealmPass:
     def look(self, resource: Resource, acted: Acted) -> Sight:
         realm_id = realm_id_of(resource)
         outcome, seen = _seen(acted, lambda: describe_realm(self.store, realm_id, counts=self.counts))
-        is_own = isinstance(seen, RealmDescription) and not _is_foreign(outcome)
+        is_foreign = _is_foreign(outcome)
+        if isinstance(seen, RealmDescription) and not is_foreign and seen.manager != _manager(self.cluster, resource):
+            seen = None  # the pass did not get as far as to find out: another's realm is nobody else's business
+        is_own = isinstance(seen, RealmDescription) and not is_foreign
         secret: SecretSeen | Unseen = self._secret(resource, realm_id) if is_own else UNSEEN
         plan = make_plan(resource, lambda body: self._preview(resource, body))
         status = realm_status(resource, outcome, seen, now=self.store.clock.now(), secret=secret, plan=plan)
@@ -180,6 +183,9 @@ class CatalogPass:
         outcome, seen = _seen(
             acted, lambda: describe_catalog(self.store, realm_id, name, counts=self.counts) if realm_id is not None else None
         )
+        is_foreign = _is_foreign(outcome)
+        if isinstance(seen, CatalogDescription) and not is_foreign and not self._is_own(resource, seen):
+            seen = None  # as with realms
         status = catalog_status(
             resource,
             outcome,
@@ -190,9 +196,18 @@ class CatalogPass:
             plan=make_plan(resource, lambda body: self._preview(resource, body, belonging)),
         )
         tasks: tuple[TaskDescription, ...] = ()
-        if isinstance(seen, CatalogDescription) and not _is_foreign(outcome):
+        if isinstance(seen, CatalogDescription) and not is_foreign:
             tasks = tuple(one.active for one in seen.imports if one.active is not None)
         return Sight(outcome, status, tasks, seen is not UNSEEN)
+
+    def _is_own(self, resource: Resource, seen: CatalogDescription) -> bool:
+        """A new uid is the same resource made again."""
+        found = seen.manager
+        return found is not None and (found.cluster, found.namespace, found.name) == (
+            self.cluster,
+            resource.namespace,
+            resource.name,
+        )
 
     def _read(self, body: dict[str, Any], belonging: Belonging) -> CatalogManifest:
         return cast(CatalogManifest, read_manifest(body, settings=self.settings, realm_id=belonging.realm_id))
@@ -210,14 +225,14 @@ def _manager(cluster: str, resource: Resource) -> Manager:
     return Manager(cluster=cluster, namespace=resource.namespace, name=resource.name, uid=resource.uid)
 
 
-def _tell(subject: str, sentence: str) -> None:
-    """A line for each step as soon as it is taken: the log of who is killed after it has it."""
-    log.info("step taken", step=sentence)
-
-
 def _is_foreign(outcome: Outcome | Exception) -> bool:
     reasons = () if isinstance(outcome, Exception) else (one.reason for one in outcome.refused)
     return any(reason in ("ManagedByAnother", "RealmManagedByAnother") for reason in reasons)
+
+
+def _tell(subject: str, sentence: str) -> None:
+    """A line for each step as soon as it is taken: the log of who is killed after it has it."""
+    log.info("step taken", step=sentence)
 
 
 def _attempt(carry_out: Callable[[], Outcome]) -> Outcome | Exception:

@@ -66,8 +66,11 @@ def kept(former: Iterable[Mapping[str, Any]], type_: str) -> Condition | None:
 
 
 def cut(text: str, limit: int) -> str:
-    """At most so many characters, ending with a sentence where one ends late enough; without the white space at its ends."""
-    text = text.strip()
+    """At most so many characters, ending with a sentence where one ends late enough; without the white space at its ends.
+
+    Half a character, as JSON can write one, becomes a question mark: no API takes it.
+    """
+    text = text.encode(errors="replace").decode().strip()
     if len(text) <= limit:
         return text
     head = text[: limit - len(_CUT)]

@@ -6,6 +6,7 @@ The Secret has no owner: it stays when its Realm resource goes under Retain. Val
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,13 +23,19 @@ REALM_ID = "headwater.dev/realm-id"
 ROTATION = "headwater.dev/rotation"
 OPERATOR = "headwater-operator"
 
+_ENDING = "-root-credentials"
+_NAME_LIMIT = 253
 _LABEL_LIMIT = 63
 _TRIES = 5
 
 
 def secret_name(realm: str) -> str:
-    """The Secret of a Realm resource, in the same namespace."""
-    return f"{realm}-root-credentials"
+    """The Secret of a Realm resource, in the same namespace. Of a name that leaves no room for the ending, a digest stands for its end."""
+    name = f"{realm}{_ENDING}"
+    if len(name) <= _NAME_LIMIT:
+        return name
+    digest = hashlib.blake2b(realm.encode(), digest_size=8).hexdigest()
+    return f"{realm[: _NAME_LIMIT - len(_ENDING) - len(digest) - 1].rstrip('-.')}-{digest}{_ENDING}"
 
 
 class SecretCredentials:

@@ -112,8 +112,9 @@ def _of_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Itera
     former = _mappings(before.get("conditions"))
     for one in _mappings(after.get("conditions")):
         old = find_condition(former, str(one["type"])) or {}
-        reason = reason_named(str(one["reason"]))
-        if reason.event is None or (old.get("status"), old.get("reason")) == (one["status"], one["reason"]):
+        reason = REASONS.get(str(one["reason"]))  # those of others, and of another release, are not in the catalogue
+        is_same = (old.get("status"), old.get("reason")) == (one["status"], one["reason"])
+        if is_same or reason is None or reason.event is None:
             continue
         if reason.name != "AsDeclared":
             yield _event(reason.name, str(one["message"]) or reason.meaning)

@@ -20,6 +20,8 @@ class Known:
         self._lock = threading.Lock()
         self._held: dict[Key, Resource] = {}
         self._told: dict[Key, tuple[Any, ...]] = {}
+        self._realms: dict[Key, str] = {}
+        self._keepers: dict[str, Key] = {}
 
     def hold(self, resource: Resource) -> None:
         """It has the operator's finalizer, and is looked after from now on."""
@@ -37,6 +39,21 @@ class Known:
         with self._lock:
             self._told.pop(key, None)
             return self._held.pop(key, None)
+
+    def keeps(self, key: Key, realm_id: str) -> None:
+        """The realm is this Realm's own, and is told of."""
+        with self._lock:
+            self._realms[key] = realm_id
+            self._keepers[realm_id] = key
+
+    def keeps_none(self, key: Key) -> str | None:
+        """This Realm has none any more. Returns the id of the realm that nobody tells of now, if there is one."""
+        with self._lock:
+            realm_id = self._realms.pop(key, None)
+            if realm_id is None or self._keepers.get(realm_id) != key:
+                return None  # another Realm has taken it over
+            del self._keepers[realm_id]
+            return realm_id
 
     def has_news(self, resource: Resource, status: Mapping[str, Any]) -> bool:
         """Whether anything that others show of it, or wait for, is not as they were told last, or as it was seen first."""

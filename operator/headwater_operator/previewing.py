@@ -35,7 +35,7 @@ def make_plan(resource: Resource, preview: Callable[[dict[str, Any]], Preview]) 
 def _asked_body(resource: Resource) -> dict[str, Any] | Refuse:
     try:
         question = json.loads(resource.annotations[PLAN])
-    except ValueError:
+    except (ValueError, RecursionError):
         question = None
     spec = question.get("spec") if isinstance(question, Mapping) else None
     if not isinstance(question, Mapping) or not isinstance(spec, Mapping | None):
@@ -55,6 +55,8 @@ def _previewed(body: dict[str, Any], preview: Callable[[dict[str, Any]], Preview
         return Preview(refused=tuple(Refuse("SpecInvalid", told) for told in faults))
     except HeadwaterError as fault:
         return Preview(refused=(Refuse("Refused", str(fault)),))
+    except RecursionError:
+        return Preview(refused=(Refuse("SpecInvalid", "the spec of the plan is nested too deeply"),))
     except Exception as fault:
         log.exception("a plan ended in a bug")
         return Preview(refused=(Refuse("InternalError", f"{type(fault).__name__}: a bug in Headwater"),))

@@ -12,13 +12,13 @@ from headwater.errors import BeatenError, FencedError, HeadwaterError, MissingEr
 from headwater.reconcile import ContentCounts, Outcome, RealmDescription, Step
 from headwater.settings import Settings
 from headwater.store import Store
-from headwater_operator.belonging import may_go, realm_id_of
+from headwater_operator.belonging import may_go
 from headwater_operator.carrying import Acted, CatalogPass, Pass, RealmPass, Sight
 from headwater_operator.conditions import find_condition
 from headwater_operator.events import Event, EventPoster, events_for, is_drift_corrected
 from headwater_operator.finalizing import FINALIZER, add_finalizer, remove_finalizer
 from headwater_operator.knowing import Known
-from headwater_operator.kube import ApiUnavailableError, KubeApi
+from headwater_operator.kube import ApiUnavailableError, KubeApi, resource_path
 from headwater_operator.pacing import Pace, seconds_until_next_look
 from headwater_operator.publishing import StatusWriter
 from headwater_operator.queueing import WorkQueue
@@ -146,6 +146,7 @@ class Reconciler:
         if body is not None:
             self._cache.learn(body)
         self._queue.forget(resource.key)
+        self._tell_no_more(resource.key)
         self._tell_the_others(resource, None)
         return "released"
 
@@ -185,7 +186,10 @@ class Reconciler:
 
     def _count(self, resource: Resource, before: Mapping[str, Any], acted: Acted, sight: Sight) -> None:
         if sight.realm is not None:
+            self._known.keeps(resource.key, sight.realm.id)
             self._metrics.note_realm(sight.realm)
+        elif sight.is_seen:
+            self._tell_no_more(resource.key)
         if is_drift_corrected(resource, before, _steps(acted)):
             self._metrics.drifted(resource.kind, "corrected")
         elif _is_drifted(sight.status) and not _is_drifted(before):
@@ -221,8 +225,7 @@ class Reconciler:
 
     def _put_off(self, key: Key, fault: Exception) -> None:
         """The pass was not even written down."""
-        if isinstance(fault, MissingError):
-            self._cache.remove(key)  # it left, and the watch has not said so yet
+        if isinstance(fault, MissingError) and self._has_left(key):
             self._queue.add(key)
         elif isinstance(fault, HeadwaterError):
             log.warning("put off", error=str(fault))
@@ -230,6 +233,19 @@ class Reconciler:
         else:
             log.error("put off because of a bug", error=type(fault).__name__, exc_info=fault)
             self._retry(key, fault)
+
+    def _has_left(self, key: Key) -> bool:
+        """Whether it left and the watch has not said so yet. The server may also not have found its path, or it was made again since."""
+        seen = self._cache.get(key)
+        try:
+            if self._api.find(resource_path(key.kind, key.namespace, key.name)) is not None:
+                return False
+        except HeadwaterError as fault:
+            log.warning("it is not known whether it is still there", error=str(fault))
+            return False
+        if seen is not None:
+            self._cache.remove(key, uid=seen.uid)
+        return True
 
     def _retry(self, key: Key, error: Exception | None = None) -> None:
         asked = error.retry_after if isinstance(error, ApiUnavailableError) else None
@@ -239,16 +255,23 @@ class Reconciler:
     def _forget(self, key: Key) -> str:
         """It is gone."""
         self._queue.drop(key)
+        if self._cache.get(key) is not None:
+            self._queue.add(key)  # it was made again just now, and what was dropped is word of that
         self._statuses.forget(key)
+        self._tell_no_more(key)
         held = self._known.forget(key)
         if held is not None:
             log.warning("gone without its deletion policy: somebody took the finalizer away")
             self._events.post(held, [_RELEASED_BY_HAND])
         if key.kind == "Realm":
-            if held is not None:
-                self._metrics.forget_realm(realm_id_of(held))
             self._wake_catalogs(key)
         return "gone"
+
+    def _tell_no_more(self, key: Key) -> None:
+        """Metrics of a realm that no resource looks after would stand still, and look like trouble."""
+        realm_id = self._known.keeps_none(key)
+        if realm_id is not None:
+            self._metrics.forget_realm(realm_id)
 
     def _wake_catalogs(self, realm: Key) -> None:
         for catalog in self._cache.catalogs_of(realm.namespace, realm.name):

@@ -225,10 +225,11 @@ class ResourceCache:
                 changes[key] = self._without_own(resource, resource.change_since(former))
         return {key: change for key, change in changes.items() if change}
 
-    def remove(self, key: Key) -> None:
-        """Forget a resource that turned out to be gone."""
+    def remove(self, key: Key, *, uid: str | None = None) -> None:
+        """Forget a resource that turned out to be gone; with ``uid`` only this very one, and not what was made in its place."""
         with self._lock:
-            if held := self._resources.get(key):
+            held = self._resources.get(key)
+            if held is not None and uid in (None, held.uid):
                 self._leave(held, held)
 
     def get(self, key: Key) -> Resource | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,6 +51,7 @@ PLAN_LINES = 50
 SENTENCE = 256
 """Characters of what is meant to be read in one glance."""
 TOKEN_LIMIT = 253
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 _RESULTS = {TaskState.SUCCEEDED: "Succeeded", TaskState.FAILED: "Failed", TaskState.CANCELLED: "Cancelled"}
 _SEEN_OF_REALM = ("state", "realmKey", "catalogs", "tables", "tasks", "maintenance", "purge", "credentialsSecret")
@@ -368,10 +370,10 @@ def _token(resource: Resource) -> str | None:
         return None
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter: nested more deeply than anybody means it
         found = None
     token = found.get("token") if isinstance(found, dict) else None
-    if isinstance(token, str) and 0 < len(token) <= TOKEN_LIMIT:
+    if isinstance(token, str) and 0 < len(token) <= TOKEN_LIMIT and not _HALF_CHARACTER.search(token):
         return token
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 

@@ -12,6 +12,7 @@ from headwater.catalogs import (
     CONTENT,
     Catalog,
     CatalogDefinition,
+    CatalogManager,
     Catalogs,
     CatalogState,
     ContentType,
@@ -113,6 +114,7 @@ class CatalogDescription:
     tables: int
     namespaces: int
     imports: tuple[ImportDescription, ...]
+    manager: CatalogManager | None = None
 
 
 @dataclass(slots=True)
@@ -194,6 +196,7 @@ def describe_catalog(
         tables=sum(content.get(kind, 0) for kind in TABLES),
         namespaces=content.get(ContentType.NAMESPACE, 0),
         imports=tuple(_import(definition, spec, tasks) for spec in definition.imports),
+        manager=definition.manager,
     )
 
 
