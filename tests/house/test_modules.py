@@ -45,3 +45,10 @@ def test_no_package_defines_anything_in_its_face() -> None:
     definitions = (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)
 
     assert [shown(path) for path in PACKAGES if any(isinstance(node, definitions) for node in read(path).body)] == []
+
+
+def test_test_modules_have_names_of_their_own() -> None:
+    """One run imports all of them, by their names alone."""
+    names = [path.stem for path in (FOLDER / "tests").rglob("test_*.py")]
+
+    assert sorted(name for name in set(names) if names.count(name) > 1) == []
