@@ -18,7 +18,7 @@ from kopf._cogs.clients import errors, watching
 from kopf._cogs.structs import references
 
 from headwater.clock import Clock
-from headwater.errors import RefusedError, UnavailableError
+from headwater.errors import MissingError, UnavailableError
 from headwater_operator.kube import Connection, connect
 from headwater_operator.queueing import WorkQueue
 from headwater_operator.resources import Key, ResourceCache
@@ -169,7 +169,7 @@ class Feed:
     async def run(self) -> None:
         """Feed the cache and the queue until it is stopped. Needs a loop of its own: kopf ends with every task that was begun after it.
 
-        raises        RefusedError when the API server does not serve our kinds; UnavailableError when a watch ended for good: what was
+        raises        MissingError when the API server does not serve our kinds; UnavailableError when a watch ended for good: what was
                       missed is not known then, and only a new start helps
         """
         self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
@@ -209,7 +209,7 @@ class Feed:
         missing = set(KINDS) - {resource.plural for resource in insights.watched_resources if resource.group == GROUP}
         if missing:
             names = " and ".join(f"{plural}.{GROUP}" for plural in sorted(missing))
-            raise RefusedError(f"the API server does not serve {names}: install the custom resource definitions first")
+            raise MissingError(f"the API server does not serve {names}: install the custom resource definitions first")
         await asyncio.Event().wait()
 
     def _registry(self) -> kopf.OperatorRegistry:

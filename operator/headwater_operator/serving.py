@@ -50,7 +50,7 @@ def serve(settings: Settings, operator_settings: OperatorSettings) -> int:
     """Run until SIGTERM or SIGINT; a second one ends the process at once.
 
     returns       the exit code
-    raises        RefusedError when there is no cluster, no store of that kind, or the custom resources are not served;
+    raises        RefusedError when there is no cluster or no store of that kind; MissingError when the custom resources are not served;
                   UnavailableError when a watch ended for good
     """
     clock = SystemClock()

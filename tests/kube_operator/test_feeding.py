@@ -11,7 +11,7 @@ import pytest
 from desks import make_catalog, make_realm
 from feeds import QuickServer, RunningFeed, quick_server
 
-from headwater.errors import RefusedError, UnavailableError
+from headwater.errors import MissingError, UnavailableError
 from headwater_operator.feeding import JitteredBackoffs, feed_settings
 from headwater_operator.finalizing import FINALIZER
 from headwater_operator.kube import resource_path
@@ -216,7 +216,7 @@ def test_kinds_that_were_never_there_are_refused_by_name(server: QuickServer, fe
     feed = feeds()
     assert feed.ended.wait(20)
 
-    assert isinstance(feed.fault, RefusedError)
+    assert isinstance(feed.fault, MissingError)
     assert "catalogs.headwater.dev" in str(feed.fault)
 
 

@@ -222,7 +222,7 @@ def test_without_our_resources_the_process_ends_and_says_what_to_do(bare_server:
     finally:
         operator.kill()
 
-    assert code == 5
+    assert code == 3
     assert "install the custom resource definitions first" in operator.said
     assert "lease released" in operator.said
 
