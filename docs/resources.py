@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, PLAN, ROTATE_CREDENTIALS, RUN_NOW
+from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, PLAN, RELEASE_TO, ROTATE_CREDENTIALS, RUN_NOW
 
 CRDS = Path(__file__).parent.parent / "crds"
 FILES = ("headwater.dev_realms.yaml", "headwater.dev_catalogs.yaml")
@@ -40,7 +40,14 @@ ANNOTATIONS = (
         ADOPT,
         "Realm",
         "the realm's id",
-        "Takes over a realm that nobody manages, or another resource does. Each value acts once.",
+        "Takes over a realm that nobody manages, or another resource of the same namespace does; one of another namespace "
+        "only if that has agreed. Each value acts once.",
+    ),
+    (
+        RELEASE_TO,
+        "Realm",
+        "`<namespace>/<name>` of another Realm",
+        "Agrees that the other Realm may adopt this one's realm, for as long as it stands here.",
     ),
     (
         ROTATE_CREDENTIALS,

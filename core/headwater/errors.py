@@ -26,7 +26,7 @@ class BeatenError(HeadwaterError):
 
 
 class FencedError(BeatenError):
-    """The task that this work belongs to was taken over by a later attempt: stop, and touch nothing more."""
+    """Somebody else is in charge by now, of the task that this work belongs to or of everything: stop, and touch nothing more."""
 
 
 class ConflictError(HeadwaterError):

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import structlog
 
 from headwater.errors import BeatenError, FencedError, HeadwaterError, MissingError, RefusedError, UnavailableError
-from headwater.reconcile import ContentCounts, Outcome, RealmDescription, Step
+from headwater.reconcile import ContentCounts, Outcome, RealmDescription, Refuse, Step
 from headwater.settings import Settings
 from headwater.store import Store
 from headwater_operator.belonging import may_go
@@ -143,6 +143,7 @@ class Reconciler:
         body = remove_finalizer(self._api, resource)
         _log_pass(acted.outcome, "released")
         self._events.post(resource, events_for(resource, resource.status, resource.status, _steps(acted)))
+        self._events.post(resource, [Event("Warning", one.reason, one.message) for one in _refused(acted)])
         if body is not None:
             self._cache.learn(body)
         self._queue.forget(resource.key)
@@ -288,6 +289,10 @@ _RELEASED_BY_HAND = Event(
 def _is_drifted(status: Mapping[str, Any]) -> bool:
     found = find_condition(status.get("conditions") or (), "Drifted")
     return found is not None and found.get("status") == "True"
+
+
+def _refused(acted: Acted) -> tuple[Refuse, ...]:
+    return () if isinstance(acted.outcome, Exception) else acted.outcome.refused
 
 
 def _steps(acted: Acted) -> tuple[Step, ...]:

@@ -11,7 +11,7 @@ from commandline import CommandLine
 
 from headwater import Store
 from headwater.clock import Micros
-from headwater.realms import Credentials, Realms, RealmState, find_root, verify
+from headwater.realms import Credentials, Manager, Realms, RealmState, find_root, verify
 from headwater.tasks import Tasks
 
 
@@ -95,6 +95,13 @@ def test_realms_are_listed_with_their_states(headwater: CommandLine, make_realm:
 def test_a_realm_goes_inactive_and_back(headwater: CommandLine, realm: str) -> None:
     assert headwater.data("realm", "deactivate", realm)["state"] == "INACTIVE"
     assert headwater.data("realm", "activate", realm)["state"] == "ACTIVE"
+
+
+def test_a_released_realm_is_managed_by_nobody(headwater: CommandLine, store: Store, realm: str) -> None:
+    Realms(store).update(Realms(store).read(realm), manager=Manager(cluster="c", namespace="team", name="acme"))
+
+    assert headwater.data("realm", "show", realm)["manager"]["namespace"] == "team"
+    assert headwater.data("realm", "release", realm)["manager"] is None
 
 
 def test_a_realm_that_was_never_bootstrapped_is_not_activated(headwater: CommandLine, store: Store) -> None:

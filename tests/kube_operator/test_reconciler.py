@@ -393,6 +393,19 @@ def test_a_refused_resource_can_be_deleted_and_leaves_the_realm_to_the_other(rea
     assert realm is not None and realm.manager is not None and realm.manager.name == "acme"
 
 
+def test_a_refused_resource_goes_whatever_its_policy_and_says_that_nothing_was_deleted(ready: Desk) -> None:
+    ready.apply(
+        make_realm("rival", realmId="acme", deletionPolicy="Purge", annotations={"headwater.dev/confirm-purge": "acme"})
+    )
+    ready.work()
+    ready.delete("Realm", "rival")
+    ready.work()
+
+    assert ready.namespace.find("Realm", "rival") is None
+    assert ready.is_ready("Realm", "acme")
+    assert [reason for reason, _ in ready.namespace.events("rival")][-1] == "ManagedByAnother"
+
+
 def test_a_realm_is_adopted_once_when_asked_for(ready: Desk) -> None:
     ready.apply(make_realm("rival", annotations={"headwater.dev/adopt": "acme"}, realmId="acme"))
 

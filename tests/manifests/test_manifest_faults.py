@@ -202,10 +202,17 @@ REALM = "apiVersion: headwater.dev/v1alpha1\nkind: {kind}\nmetadata:\n  name: ac
         (
             'headwater.dev/delet: "true"',
             "headwater.dev/delet: unknown annotation; a Realm may have: headwater.dev/adopt, headwater.dev/confirm-purge, "
-            "headwater.dev/delete, headwater.dev/rotate-credentials, headwater.dev/run-now",
+            "headwater.dev/delete, headwater.dev/release-to, headwater.dev/rotate-credentials, headwater.dev/run-now",
         ),
         ('headwater.dev/delete: "yes"', 'headwater.dev/delete: must be "true" or "false", in quotes'),
-        ("headwater.dev/run-now: purge", "headwater.dev/run-now: must be gc, or gc:<any word of at most 63 characters> to ask again"),
+        (
+            "headwater.dev/run-now: purge",
+            "headwater.dev/run-now: must be gc, or gc:<any word of at most 63 characters> to ask again",
+        ),
+        (
+            "headwater.dev/release-to: acme",
+            "headwater.dev/release-to: must be <namespace>/<name> of the Realm that may take the realm over",
+        ),
         (
             "headwater.dev/rotate-credentials: a b",
             "headwater.dev/rotate-credentials: must be a word of your own, at most 63 letters, digits, - _ and ., "

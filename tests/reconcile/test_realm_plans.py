@@ -28,7 +28,8 @@ from headwater.reconcile.actions import (
 )
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RUN_NOW
 from headwater.reconcile.observed import ObservedRealm, SeenTask, TaskHistory
-from headwater.reconcile.realm_planning import APPLIED, adopt_record
+from headwater.reconcile.owning import adopt_record
+from headwater.reconcile.realm_planning import APPLIED
 from headwater.store import ObjectId, RealmId, RealmKey, id_text
 from headwater.tasks import TaskState
 

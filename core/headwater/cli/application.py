@@ -93,7 +93,10 @@ for _command in (apply, catalog, fsck, gc, import_, realm, task, version):
 def _log_to_stderr() -> None:
     """Warnings of the floors below are for a person; standard output belongs to results. A worker sets its own logs up later."""
     structlog.configure(
-        processors=[structlog.processors.add_log_level, structlog.dev.ConsoleRenderer(colors=False)],
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+        ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )

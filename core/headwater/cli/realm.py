@@ -16,6 +16,7 @@ from headwater.cli.views import PURGE_PLAN, REALM, TASK, PurgePlan, RealmRow
 from headwater.errors import BeatenError, RefusedError
 from headwater.maintenance import PURGE, run_purge
 from headwater.realms import Credentials, Realm, Realms, RealmState, bootstrap, find_root, hash_credentials, hold_until, verify
+from headwater.reconcile import release_realm
 from headwater.store import Store
 from headwater.tasks import Tasks
 
@@ -97,6 +98,16 @@ def activate(session: Session, realm_id: str) -> None:
 def deactivate(session: Session, realm_id: str) -> None:
     """Stop an ACTIVE realm from serving users; nothing in it is lost."""
     _switch(session, realm_id, RealmState.ACTIVE, to=RealmState.INACTIVE)
+
+
+@realm.command()
+@click.argument("realm_id", metavar="REALM")
+@prints(REALM)
+@click.pass_obj
+def release(session: Session, realm_id: str) -> None:
+    """Let go of whoever manages a realm, so that any resource may adopt it. Nothing in it changes."""
+    with session.open_store() as store:
+        session.show(REALM, _row(store, release_realm(store, realm_id)))
 
 
 @realm.command()

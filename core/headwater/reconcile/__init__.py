@@ -19,6 +19,7 @@ from headwater.reconcile.describing import (
 from headwater.reconcile.loading import KnownRealms, load_manifests, read_manifest
 from headwater.reconcile.manifests import CatalogManifest, Manifest, RealmManifest
 from headwater.reconcile.observing import known_realms
+from headwater.reconcile.owning import release_realm
 from headwater.reconcile.previewing import Preview, plan_of_catalog, plan_of_realm
 from headwater.reconcile.reading import ManifestError
 from headwater.reconcile.realm_planning import plan_realm
@@ -59,6 +60,7 @@ __all__ = [
     "reconcile",
     "reconcile_catalog",
     "reconcile_realm",
+    "release_realm",
     "weekly_schedule",
     "write_once",
 ]

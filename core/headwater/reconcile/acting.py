@@ -44,7 +44,8 @@ from headwater.reconcile.actions import (
 )
 from headwater.reconcile.credentials import CredentialsSink
 from headwater.reconcile.observed import ObservedCatalog, ObservedRealm
-from headwater.reconcile.realm_planning import APPLIED, manager_text
+from headwater.reconcile.owning import adopted, detached, manager_text
+from headwater.reconcile.realm_planning import APPLIED
 from headwater.reconcile.wording import names_in_manifest
 from headwater.store import ObjectId, RealmId, Store, id_text
 from headwater.tasks import Task, Tasks
@@ -87,10 +88,10 @@ class RealmActor:
                 )
             case AdoptRealm(manager, annotation, value):
                 former = manager_text(self._realm.manager)
-                self._update(RealmFields(manager=manager, acted={**self._realm.acted, annotation: value}))
+                self._update(adopted(self._realm, manager, record=annotation, value=value))
                 return f"adopted realm {self._id}, which was managed by {former}"
             case DetachRealm():
-                self._update(RealmFields(manager=None))
+                self._update(detached(self._realm))
                 return f"detached realm {self._id}, which stays {self._realm.state}"
             case RecordActed(annotation, value):
                 return self._record(annotation, value)

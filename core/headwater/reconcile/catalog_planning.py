@@ -22,7 +22,7 @@ from headwater.reconcile.actions import (
 )
 from headwater.reconcile.manifests import CONFIRM_PURGE, CatalogManifest
 from headwater.reconcile.observed import ObservedCatalog, SeenTask
-from headwater.reconcile.realm_planning import manager_text
+from headwater.reconcile.owning import manager_text
 from headwater.reconcile.schedule import daily_schedule
 from headwater.reconcile.scheduling import ScheduledWork, cancel, dead_letter, keep_scheduled
 from headwater.reconcile.wording import unconfirmed_purge

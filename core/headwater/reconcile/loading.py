@@ -18,6 +18,7 @@ from headwater.reconcile.manifests import (
     CONFIRM_PURGE,
     DELETE,
     PLAN,
+    RELEASE_TO,
     ROTATE_CREDENTIALS,
     RUN_NOW,
     CatalogManifest,
@@ -40,12 +41,16 @@ KnownRealms = Mapping[RealmId, ResourceName | None]
 
 SUFFIXES = (".yaml", ".yml", ".json")
 PREFIX = "headwater.dev/"
-ANNOTATIONS = {"Realm": (ADOPT, CONFIRM_PURGE, DELETE, ROTATE_CREDENTIALS, RUN_NOW), "Catalog": (CONFIRM_PURGE, DELETE)}
+ANNOTATIONS = {
+    "Realm": (ADOPT, CONFIRM_PURGE, DELETE, RELEASE_TO, ROTATE_CREDENTIALS, RUN_NOW),
+    "Catalog": (CONFIRM_PURGE, DELETE),
+}
 MOST_COMMITS = 1_000_000
 
 _RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _RUN_NOW = re.compile(r"gc(:.{1,63})?")
+_TAKER = re.compile(rf"{_LABEL.pattern}/{_RESOURCE.pattern}")
 _TOKEN = re.compile(r"[A-Za-z0-9._-]{1,63}")
 
 
@@ -300,6 +305,8 @@ def _check_annotation(key: str, value: Value, kind: str) -> None:
         value.fault('must be "true" or "false", in quotes')
     elif key == RUN_NOW and not _RUN_NOW.fullmatch(str(value.node.value)):
         value.fault("must be gc, or gc:<any word of at most 63 characters> to ask again")
+    elif key == RELEASE_TO and not _TAKER.fullmatch(str(value.node.value)):
+        value.fault("must be <namespace>/<name> of the Realm that may take the realm over")
     elif key == ROTATE_CREDENTIALS and not _TOKEN.fullmatch(str(value.node.value)):
         value.fault("must be a word of your own, at most 63 letters, digits, - _ and ., another one for each rotation")
 

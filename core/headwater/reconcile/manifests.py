@@ -20,6 +20,7 @@ __all__ = [
     "CONFIRM_PURGE",
     "DELETE",
     "PLAN",
+    "RELEASE_TO",
     "ROTATE_CREDENTIALS",
     "RUN_NOW",
     "CatalogManifest",
@@ -38,6 +39,7 @@ DELETE = "headwater.dev/delete"
 CONFIRM_PURGE = "headwater.dev/confirm-purge"
 RUN_NOW = "headwater.dev/run-now"
 ADOPT = "headwater.dev/adopt"
+RELEASE_TO = "headwater.dev/release-to"
 ROTATE_CREDENTIALS = "headwater.dev/rotate-credentials"
 PLAN = "headwater.dev/plan"
 

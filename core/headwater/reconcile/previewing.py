@@ -34,7 +34,7 @@ from headwater.reconcile.actions import (
 from headwater.reconcile.looking import CatalogLook, RealmLook
 from headwater.reconcile.manifests import CatalogManifest, RealmManifest
 from headwater.reconcile.observing import Observer
-from headwater.reconcile.realm_planning import manager_text
+from headwater.reconcile.owning import manager_text
 from headwater.reconcile.wording import names_in_manifest
 from headwater.store import RealmId, Store, id_text
 

@@ -26,14 +26,15 @@ from headwater.reconcile.actions import (
     UpdateRealm,
     Wait,
 )
-from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, ROTATE_CREDENTIALS, RUN_NOW, RealmManifest
+from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RELEASE_TO, ROTATE_CREDENTIALS, RUN_NOW, RealmManifest
 from headwater.reconcile.observed import ObservedRealm
+from headwater.reconcile.owning import HOME, adopt_record, manager_text, may_adopt, taker_text
 from headwater.reconcile.schedule import weekly_schedule
 from headwater.reconcile.scheduling import ScheduledWork, cancel, dead_letter, keep_scheduled
 from headwater.reconcile.wording import name_in_manifest, unconfirmed_purge, value_in_manifest
 from headwater.tasks import TaskState
 
-__all__ = ["APPLIED", "adopt_record", "manager_text", "plan_realm"]
+__all__ = ["APPLIED", "plan_realm"]
 
 APPLIED = "headwater.dev/applied"
 """Where a realm keeps the digest of the spec that was applied last."""
@@ -58,18 +59,6 @@ def plan_realm(manifest: RealmManifest, observed: ObservedRealm, now: Micros) ->
     return _plan_life(manifest, realm, observed, now)
 
 
-def adopt_record(me: Manager) -> str:
-    """Where a realm keeps that this resource has adopted it: one record each, or two of them would take it from each other for ever."""
-    return f"{ADOPT} {manager_text(me)}"
-
-
-def manager_text(manager: Manager | None) -> str:
-    if manager is None:
-        return "nobody"
-    parts = (manager.cluster, manager.namespace, manager.name, manager.uid)
-    return "/".join(part for part in parts if part)
-
-
 def _first_fields(manifest: RealmManifest, me: Manager) -> RealmFields:
     return RealmFields(**manifest.spec.fields(), manager=me)
 
@@ -88,6 +77,13 @@ def _plan_foreign(manifest: RealmManifest, realm: Realm, me: Manager) -> list[Ac
         return [*forget, Refuse("ManagedByAnother", f"realm {realm.id} is managed by {owner}; {advice}")]
     if asked != realm.id:
         return [Refuse("ManagedByAnother", f"realm {realm.id} is managed by {owner}; {ADOPT} says {asked}, and not {realm.id}")]
+    if not may_adopt(realm, me):
+        home = f"namespace {realm.manager.namespace if realm.manager else realm.acted[HOME]}"
+        advice = (
+            f"which has not given it away: annotate the Realm there {RELEASE_TO}: {taker_text(me)}, "
+            f"or have somebody with access to the store run `headwater realm release {realm.id}`"
+        )
+        return [Refuse("ManagedByAnother", f"realm {realm.id} is managed by {owner} and belongs to {home}, {advice}")]
     if realm.acted.get(record) == asked:
         again = f"take {ADOPT} away, apply, and set it again"
         return [Refuse("ManagedByAnother", f"realm {realm.id} was adopted once, and {owner} took it over since; {again}")]
@@ -108,14 +104,16 @@ def _plan_life(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, n
             Wait("Purging", f"realm {realm.id} is being purged, which cannot be called off any more"),
         ]
     if realm.state is RealmState.PURGED:
-        advice = f'annotate {DELETE}: "true" to delete its entry; without that annotation it is then created anew'
+        advice = f'delete its resource, or in a file annotate {DELETE}: "true", to delete its entry; applied again it is created anew'
         return [Wait("Purged", f"realm {realm.id} is purged; {advice}")]
     wished = _wished_state(manifest)
     changes = _changes(manifest, realm)
     is_new = realm.acted.get(APPLIED) != manifest.spec.digest()
+    agreed = _agree(manifest, realm)
     if not is_new and manifest.spec.drift_policy == "Report":
         return [
             *_report_drift(manifest, realm, changes),
+            *agreed,
             *_rotate(manifest, realm),
             *_maintain(manifest, realm, realm.maintenance, observed, now),
         ]
@@ -125,7 +123,18 @@ def _plan_life(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, n
     if changes or is_new:
         steps.append(UpdateRealm(changes, manifest.spec.digest()))
     after = msgspec.structs.replace(realm, state=wished)
-    return [*steps, *_rotate(manifest, after), *_maintain(manifest, after, manifest.spec.maintenance, observed, now)]
+    return [
+        *steps,
+        *agreed,
+        *_rotate(manifest, after),
+        *_maintain(manifest, after, manifest.spec.maintenance, observed, now),
+    ]
+
+
+def _agree(manifest: RealmManifest, realm: Realm) -> list[Action]:
+    """Keep to whom the realm may go, for as long as its resource says so."""
+    taker = manifest.metadata.annotations.get(RELEASE_TO)
+    return [] if realm.acted.get(RELEASE_TO) == taker else [RecordActed(RELEASE_TO, taker)]
 
 
 def _wished_state(manifest: RealmManifest) -> RealmState:

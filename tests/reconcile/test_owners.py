@@ -1,0 +1,100 @@
+"""Who may take a realm over: its own namespace, whom it was released to, and anybody once nobody has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from headwater import Store
+from headwater.errors import MissingError
+from headwater.realms import Manager, Realms
+from headwater.reconcile import FileCredentials, Outcome, RealmManifest, reconcile_realm, release_realm
+from headwater.reconcile.manifests import ADOPT, DELETE, RELEASE_TO, Metadata, RealmSpec
+from headwater.store import RealmId
+
+Apply = Callable[..., Outcome]
+ADOPTING = {ADOPT: "acme"}
+
+
+@pytest.fixture
+def apply_from(store: Store, sink: FileCredentials) -> Apply:
+    """Reconcile a Realm of the id acme, in a namespace, under a name."""
+
+    def run(namespace: str, annotations: dict[str, str] | None = None, *, name: str = "acme", uid: str = "1") -> Outcome:
+        metadata = Metadata(name=name, namespace=namespace, annotations=annotations or {})
+        manifest = RealmManifest(metadata=metadata, spec=RealmSpec(realm_id=RealmId("acme")))
+        return reconcile_realm(store, manifest, credentials=sink, manager=Manager(cluster="here", uid=uid))
+
+    return run
+
+
+def owner(store: Store) -> str:
+    manager = Realms(store).read("acme").manager
+    return f"{manager.namespace}/{manager.name}" if manager else "nobody"
+
+
+def test_another_namespace_does_not_get_a_realm_by_wishing_for_it(store: Store, apply_from: Apply) -> None:
+    apply_from("ours")
+    outcome = apply_from("theirs", ADOPTING)
+
+    assert [one.reason for one in outcome.refused] == ["ManagedByAnother"]
+    assert "annotate the Realm there headwater.dev/release-to: theirs/acme" in outcome.refused[0].message
+    assert owner(store) == "ours/acme"
+
+
+def test_a_realm_goes_to_whom_its_resource_releases_it(store: Store, apply_from: Apply) -> None:
+    apply_from("ours", {RELEASE_TO: "theirs/acme"})
+    apply_from("theirs", ADOPTING)
+
+    assert owner(store) == "theirs/acme"
+
+
+def test_an_agreement_is_for_one_resource_and_once(store: Store, apply_from: Apply) -> None:
+    apply_from("ours", {RELEASE_TO: "theirs/acme"})
+    strangers = apply_from("strangers", ADOPTING)
+    apply_from("theirs", ADOPTING)
+    again = apply_from("ours", ADOPTING)
+
+    assert strangers.refused
+    assert again.refused
+    assert owner(store) == "theirs/acme"
+
+
+def test_an_agreement_can_be_taken_back(store: Store, apply_from: Apply) -> None:
+    apply_from("ours", {RELEASE_TO: "theirs/acme"})
+    apply_from("ours")
+
+    assert apply_from("theirs", ADOPTING).refused
+    assert owner(store) == "ours/acme"
+
+
+@pytest.mark.parametrize("other", [{"uid": "2"}, {"name": "acme-2"}])
+def test_within_a_namespace_the_wish_is_enough(store: Store, apply_from: Apply, other: dict[str, str]) -> None:
+    apply_from("ours")
+    outcome = apply_from("ours", ADOPTING, **other)
+
+    assert not outcome.refused
+    assert "RealmAdopted" in [step.reason for step in outcome.steps]
+
+
+def test_a_realm_that_was_left_to_nobody_stays_with_its_namespace(store: Store, apply_from: Apply) -> None:
+    apply_from("ours")
+    apply_from("ours", {DELETE: "true"})
+
+    assert owner(store) == "nobody"
+    assert apply_from("theirs", ADOPTING).refused
+    assert not apply_from("ours", ADOPTING, uid="2").refused
+
+
+def test_somebody_with_the_store_may_release_a_realm_to_anybody(store: Store, apply_from: Apply) -> None:
+    apply_from("ours")
+    release_realm(store, "acme")
+
+    assert owner(store) == "nobody"
+    assert not apply_from("theirs", ADOPTING).refused
+
+
+def test_a_realm_that_is_not_there_cannot_be_released(store: Store) -> None:
+    with pytest.raises(MissingError):
+        release_realm(store, "acme")
