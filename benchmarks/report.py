@@ -134,10 +134,10 @@ def show(rows: Iterable[Row]) -> str:
 
 def markdown(results: dict[str, Any]) -> str:
     """The table and the machine, for a page of the documentation."""
-    machine = results["machine"]
+    machine, load = results["machine"], results["settings"].get("load_before", 0)
     lines = [
         f"Measured on {results['date']}: {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, "
-        f"{machine['system']}, {machine['filesystem']}, Python {machine['python']}, SQLite {machine['sqlite']}.",
+        f"{machine['system']}, {machine['filesystem']}, Python {machine['python']}, SQLite {machine['sqlite']}. Load before the run: {load:.2g}.",
         "",
         "| " + " | ".join(HEADS) + " |",
         "|" + "|".join("---" for _ in HEADS) + "|",
