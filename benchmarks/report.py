@@ -86,7 +86,7 @@ class Machine:
             processor=_processor(),
             cores=os.cpu_count() or 0,
             memory_gib=round(psutil.virtual_memory().total / 1024**3, 1),
-            system=f"{platform.system()} {platform.release()} {platform.machine()}",
+            system=f"{platform.system()} {platform.machine()}",
             filesystem=_filesystem(ROOT),
             python=platform.python_version(),
             sqlite=sqlite3.sqlite_version,
@@ -137,7 +137,8 @@ def markdown(results: dict[str, Any]) -> str:
     machine, load = results["machine"], results["settings"].get("load_before", 0)
     lines = [
         f"Measured on {results['date']}: {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, "
-        f"{machine['system']}, {machine['filesystem']}, Python {machine['python']}, SQLite {machine['sqlite']}. Load before the run: {load:.2g}.",
+        f"{machine['system']}, {machine['filesystem']}, Python {machine['python']}, SQLite {machine['sqlite']}. "
+        f"Load before the run: {load:.2g}.",
         "",
         "| " + " | ".join(HEADS) + " |",
         "|" + "|".join("---" for _ in HEADS) + "|",
