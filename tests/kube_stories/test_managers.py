@@ -25,9 +25,19 @@ def test_a_second_resource_for_the_same_realm_is_refused(story: Story, other: Na
     assert story.realm().properties == {"owner": "finance"}
 
 
-def test_a_second_resource_adopts_the_realm_and_the_first_is_told(story: Story, other: Namespace) -> None:
+def test_a_second_resource_cannot_adopt_what_another_namespace_has_not_given_away(story: Story, other: Namespace) -> None:
     story.make_realm()
     other.apply(realm_body(story.name, {"headwater.dev/adopt": story.name}))
+
+    refused = other.wait_for_condition("Realm", story.name, "Ready", "False", reason="ManagedByAnother")
+    assert f"headwater.dev/release-to: {other.name}/{story.name}" in refused["message"]
+    assert story.realm().manager.namespace == story.namespace.name  # type: ignore[union-attr]
+
+
+def test_a_second_resource_adopts_a_realm_that_was_given_away_and_the_first_is_told(story: Story, other: Namespace) -> None:
+    story.make_realm()
+    other.apply(realm_body(story.name, {"headwater.dev/adopt": story.name}))
+    story.kubectl("annotate", "realm", story.name, f"headwater.dev/release-to={other.name}/{story.name}")
     other.wait_for_condition("Realm", story.name, "Ready")
     story.wait("Realm", "Ready", "False", reason="ManagedByAnother")
 
