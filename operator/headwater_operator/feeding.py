@@ -28,6 +28,8 @@ __all__ = ["Feed", "JitteredBackoffs", "feed_settings"]
 GROUP, VERSION = "headwater.dev", "v1alpha1"
 KINDS = {"realms": "Realm", "catalogs": "Catalog"}
 UNUSED_FINALIZER = "headwater.dev/not-put-on-by-anybody"
+SETTLED_SECONDS = 0.005
+"""Between two resources of a list that look as they should be."""
 
 
 class JitteredBackoffs(Iterable[float]):
@@ -146,6 +148,7 @@ class Feed:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped: asyncio.Event | None = None
         self._is_stopped = False
+        self._settled_until = 0.0
 
     @property
     def is_listed(self) -> bool:
@@ -227,7 +230,15 @@ class Feed:
         return registry
 
     def _take_in_listed(self, body: dict[str, Any]) -> None:
-        self._take_in(None, body)
+        """Of a list, what looks as it should be is looked at little by little, so that whatever else comes along need not wait for it."""
+        if not self._cache.update(None, body):
+            return
+        key, now = _key_of(body), self._clock.monotonic()
+        if not _looks_settled(body):
+            self._queue.add(key)
+            return
+        self._settled_until = max(self._settled_until, now) + SETTLED_SECONDS
+        self._queue.add_after(key, self._settled_until - now)
 
     def _take_in(self, event: str | None, body: dict[str, Any]) -> None:
         if self._cache.update(event, body):
@@ -239,6 +250,14 @@ class Feed:
             if namespace in (None, key.namespace) and key not in names:
                 self._cache.remove(key)
                 self._queue.add(key)
+
+
+def _looks_settled(body: dict[str, Any]) -> bool:
+    """Whether its last status says that it is as this generation of it declares."""
+    metadata, status = body["metadata"], body.get("status") or {}
+    conditions = {one.get("type"): one.get("status") for one in status.get("conditions") or ()}
+    is_seen = status.get("observedGeneration") == metadata.get("generation") and not metadata.get("deletionTimestamp")
+    return bool(is_seen and conditions.get("Ready") == "True")
 
 
 def _key_of(body: dict[str, Any]) -> Key:

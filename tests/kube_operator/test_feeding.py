@@ -67,6 +67,33 @@ def test_what_is_there_is_in_the_cache_and_in_the_queue_when_everything_is_liste
     assert feed.taken() == {"acme", "sales", "returns"}
 
 
+def test_of_a_list_what_is_not_as_declared_comes_before_the_others(
+    server: QuickServer, feeds: Callable[..., RunningFeed]
+) -> None:
+    server.make(*(make_catalog(f"settled-{number}") for number in range(20)), make_catalog("zealous"))
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "AsDeclared",
+        "message": "",
+        "lastTransitionTime": "2026-11-22T00:00:00Z",
+    }
+    status = {"observedGeneration": 1, "conditions": [ready]}
+    for number in range(20):
+        path = resource_path("Catalog", "default", f"settled-{number}", "status")
+        server.api.patch(path, {"status": status}, kind="merge")
+
+    feed = feeds()
+    feed.wait_until_listed()
+    order = []
+    while (key := feed.queue.get(timeout=2)) is not None and len(order) < 20:
+        order.append(key.name)
+        feed.queue.done(key)
+
+    assert order[0] == "zealous"
+    assert len(set(order)) == 20
+
+
 def test_what_comes_changes_and_goes_is_seen(server: QuickServer, feed: RunningFeed) -> None:
     server.make(make_realm())
     feed.wait_for_names("Realm", "acme")

@@ -333,15 +333,12 @@ def test_a_purge_is_called_off_by_retain(purgeable: Desk) -> None:
     assert state_of(purgeable) is RealmState.ACTIVE
 
 
-def test_a_deleted_resource_that_is_wrong_says_what_to_do_and_goes_once_it_is_right(ready: Desk) -> None:
+def test_a_resource_that_is_wrong_can_be_deleted(ready: Desk) -> None:
     ready.annotate("Realm", "acme", delete="true")
-    ready.delete("Realm", "acme")
     ready.work()
     assert ready.reason("Realm", "acme", "Accepted") == ("False", "SpecInvalid")
-    assert ready.reason("Realm", "acme", "Deleting") == ("True", "SpecInvalid")
-    assert "kubectl delete" in ready.status("Realm", "acme")["message"]
 
-    ready.annotate("Realm", "acme", delete=None)
+    ready.delete("Realm", "acme")
     ready.work()
 
     assert ready.namespace.find("Realm", "acme") is None

@@ -80,3 +80,37 @@ def test_a_fault_names_its_field_and_what_would_be_right(
     kind: str, spec: Any, annotations: dict[str, str], wanted: str
 ) -> None:
     assert wanted in faults(body(kind, spec, annotations=annotations))
+
+
+GONE = {"deletionTimestamp": "2026-11-22T10:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "annotations"),
+    [
+        ("Realm", {"maintenance": {"timeZone": "Europe/Berln"}}, {}),
+        ("Realm", {"nonsense": 1, "purgeHold": "1s"}, {}),
+        ("Realm", {}, {"headwater.dev/delete": "true", "headwater.dev/adpt": "x"}),
+        ("Catalog", {"realm": "acme", "storage": {"baseLocation": "./x"}, "imports": [{}]}, {"headwater.dev/nonsense": "x"}),
+    ],
+)
+def test_whatever_else_is_wrong_a_resource_can_be_deleted(kind: str, spec: dict[str, Any], annotations: dict[str, str]) -> None:
+    manifest = read_manifest(body(kind, spec, annotations=annotations, **GONE), settings=Settings())
+
+    assert manifest.metadata.is_deletion
+    assert manifest.spec.deletion_policy == "Retain"
+
+
+def test_what_a_deletion_follows_is_read_from_a_resource_that_is_wrong() -> None:
+    spec = {"deletionPolicy": "Purge", "deletionProtection": True, "purgeHold": "2d", "nonsense": 1}
+    given = {"headwater.dev/confirm-purge": "x", "headwater.dev/run-now": "gc"}
+    manifest = read_manifest(body("Realm", spec, annotations=given, **GONE), settings=Settings())
+
+    assert isinstance(manifest, RealmManifest)
+    assert (manifest.spec.deletion_policy, manifest.spec.deletion_protection) == ("Purge", True)
+    assert manifest.spec.purge_hold_seconds == 172800.0
+    assert manifest.metadata.annotations == {"headwater.dev/delete": "true", "headwater.dev/confirm-purge": "x"}
+
+
+def test_a_purge_whose_hold_cannot_be_read_is_no_manifest() -> None:
+    assert "spec.purgeHold" in faults(body("Realm", {"deletionPolicy": "Purge", "purgeHold": "soon"}, **GONE))

@@ -45,6 +45,13 @@ ANNOTATIONS = {
     "Realm": (ADOPT, CONFIRM_PURGE, DELETE, RELEASE_TO, ROTATE_CREDENTIALS, RUN_NOW),
     "Catalog": (CONFIRM_PURGE, DELETE),
 }
+DELETED = {
+    "Realm": ("realmId", "state", "deletionPolicy", "deletionProtection", "driftPolicy", "purgeHold"),
+    "Catalog": ("realm", "name", "deletionPolicy", "deletionProtection"),
+}
+"""The fields of a spec that a deletion follows."""
+DELETING = {"Realm": (ADOPT, CONFIRM_PURGE), "Catalog": (CONFIRM_PURGE,)}
+"""The annotations that a deletion follows."""
 MOST_COMMITS = 1_000_000
 
 _RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -73,12 +80,21 @@ def load_manifests(
 
 
 def read_manifest(body: Mapping[str, Any], *, settings: Settings, realm_id: RealmId | None = None) -> Manifest:
-    """The manifest that a resource in Kubernetes is. One that is being deleted is a deletion.
+    """The manifest that a resource in Kubernetes is. One that is being deleted is a deletion, whatever is wrong with the rest of it.
 
     body          plain values; of the metadata only name, namespace, deletionTimestamp and our annotations count
     realm_id      the id of the realm that a Catalog names; default: the same as its name
     raises        ManifestError with every fault
     """
+    try:
+        return _read(body, settings, realm_id)
+    except ManifestError:
+        if not body.get("metadata", {}).get("deletionTimestamp"):
+            raise
+    return _read(_deletion_of(body), settings, realm_id)
+
+
+def _read(body: Mapping[str, Any], settings: Settings, realm_id: RealmId | None) -> Manifest:
     source = Source("")
     metadata = body.get("metadata", {})
     given = {name: value for name, value in (metadata.get("annotations") or {}).items() if name.startswith(PREFIX)}
@@ -92,6 +108,20 @@ def read_manifest(body: Mapping[str, Any], *, settings: Settings, realm_id: Real
     loading = _Loading(settings, _known(body, realm_id), [source])
     loading.sort(plain_value({**plain, "metadata": {**named, "annotations": annotations}}, source), None)
     return loading.finish()[0]
+
+
+def _deletion_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The resource with no more in it than its deletion needs; under Retain, how long a purge would be held does not matter either."""
+    kind, metadata, spec = str(body.get("kind")), body.get("metadata", {}), body.get("spec")
+    given = spec if isinstance(spec, Mapping) else {}
+    kept = {name: given[name] for name in DELETED.get(kind, ()) if name in given}
+    if kept.get("deletionPolicy", "Retain") == "Retain":
+        kept.pop("purgeHold", None)
+    if kind == "Catalog":
+        kept["storage"] = {"baseLocation": "file:///not/looked/at/"}
+    annotations = metadata.get("annotations") or {}
+    meant = {name: annotations[name] for name in DELETING.get(kind, ()) if name in annotations}
+    return {**body, "spec": kept, "metadata": {**metadata, "annotations": meant}}
 
 
 def _known(body: Mapping[str, Any], realm_id: RealmId | None) -> KnownRealms:
@@ -300,7 +330,8 @@ def _metadata(fields: Block, kind: str) -> Metadata:
 def _check_annotation(key: str, value: Value, kind: str) -> None:
     known = ANNOTATIONS[kind]
     if key not in known:
-        value.fault(f"unknown annotation; a {kind} may have: {', '.join(known)}")
+        here = (name for name in known if name != DELETE or value.source.file)  # a resource is not deleted by an annotation
+        value.fault(f"unknown annotation; a {kind} may have: {', '.join(here)}")
     elif key == DELETE and value.node.value not in ("true", "false"):
         value.fault('must be "true" or "false", in quotes')
     elif key == RUN_NOW and not _RUN_NOW.fullmatch(str(value.node.value)):

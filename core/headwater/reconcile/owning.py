@@ -19,7 +19,7 @@ HOME = "headwater.dev/home"
 def may_adopt(realm: Realm, me: Manager) -> bool:
     """Whether this resource may take the realm over: its namespace has or had it, nobody ever had it, or it was released to this one."""
     home = realm.manager.namespace if realm.manager else realm.acted.get(HOME)
-    return home in (None, me.namespace) or realm.acted.get(RELEASE_TO) == taker_text(me)
+    return home in (None, "", me.namespace) or realm.acted.get(RELEASE_TO) == taker_text(me)
 
 
 def taker_text(me: Manager | Metadata) -> str:
