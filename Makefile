@@ -4,6 +4,7 @@ SHELL := /bin/bash
 VENV := .venv
 RUN := $(VENV)/bin
 KUBE_TESTS := $(addprefix tests/,kubeapi_conformance crds kube_operator kube_stories kube_plugin chart)
+PARALLEL := -n 4 --dist loadfile
 
 export PYSPARK_PYTHON := $(CURDIR)/$(VENV)/bin/python
 
@@ -21,10 +22,10 @@ test: setup ## check style, types and layers, and run every test
 	$(RUN)/ruff format --check
 	$(RUN)/mypy
 	$(RUN)/lint-imports
-	$(RUN)/pytest
+	$(RUN)/pytest $(PARALLEL)
 
 test-kube: setup ## run the tests of Kubernetes alone; KUBEBUILDER_ASSETS=folder runs them on a real API server
-	$(RUN)/pytest $(KUBE_TESTS)
+	$(RUN)/pytest $(PARALLEL) $(KUBE_TESTS)
 
 demo: ## set up, then run Headwater's main job on embedded parts; ends by itself
 	@scripts/setup.sh java
@@ -40,6 +41,7 @@ bench: setup ## measure, on this machine: SUITE=name for one suite, QUICK=1 for 
 docs: setup ## write the generated pages and tables of docs/ anew from the code
 	$(RUN)/python docs/generate.py
 	$(RUN)/python charts/generate.py
+	$(RUN)/python -m benchmarks.pages
 
 format: setup ## let ruff format the code and mend what it can
 	$(RUN)/ruff format
