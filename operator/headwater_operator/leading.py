@@ -260,11 +260,13 @@ class Leadership:
         started = self._monotonic()
         assert self._lease is not None
         try:
-            self._hold(self._api.replace(self._path, self._body(self.identity, self._lease)), started)
+            renewed = self._api.replace(self._path, self._body(self.identity, self._lease))
         except BeatenError:
             self._look_again()  # another's write, or one of ours that arrived although its answer did not
         except MissingError:
             raise self._lost("somebody deleted it") from None
+        else:
+            self._hold_on(renewed, started)
 
     def _look_again(self) -> None:
         lease = self._api.find(self._path)
@@ -273,7 +275,12 @@ class Leadership:
         with self._lock:
             self._lease = lease
         started = self._monotonic()
-        self._hold(self._api.replace(self._path, self._body(self.identity, lease)), started)
+        self._hold_on(self._api.replace(self._path, self._body(self.identity, lease)), started)
+
+    def _hold_on(self, lease: dict[str, Any], started: float) -> None:
+        """An answer that comes after the deadline comes too late: what was not certain for a moment does not become so again."""
+        self.fence()
+        self._hold(lease, started)
 
     def _hold(self, lease: dict[str, Any], started: float) -> None:
         self._seen_at = self._monotonic()

@@ -95,6 +95,9 @@ def test_a_catalog_goes_when_nothing_is_left_to_do(
     assert may_go(deleted, outcome, belonging) is goes
 
 
-@pytest.mark.parametrize(("outcome", "goes"), [(OK, True), (waits("PurgeHold"), False), (refused("ManagedByAnother"), False)])
+@pytest.mark.parametrize(
+    ("outcome", "goes"),
+    [(OK, True), (waits("PurgeHold"), False), (refused("ManagedByAnother"), True), (refused("DeletionProtected"), False)],
+)
 def test_a_realm_goes_when_nothing_is_left_to_do(outcome: Outcome, goes: bool) -> None:
     assert may_go(realm(deletionTimestamp="2026-05-28T20:26:40Z"), outcome) is goes
