@@ -8,18 +8,11 @@ from typing import Any, NoReturn, cast
 
 import click
 
-from headwater.errors import (
-    BeatenError,
-    ConflictError,
-    HeadwaterError,
-    MissingError,
-    RefusedError,
-    UnavailableError,
-    UnknownOutcomeError,
-    UnreadableError,
-)
+from headwater.errors import HeadwaterError, RefusedError
+from headwater.exits import exit_code
+from headwater.logs import LEVELS
 from headwater.settings import Settings
-from headwater_operator.logs import LEVELS, configure_logs
+from headwater_operator.logs import configure_logs
 from headwater_operator.settings import OperatorSettings
 
 __all__ = ["EXIT_CODES", "main"]
@@ -36,15 +29,6 @@ EXIT_CODES = {
     8: "the store holds something that cannot be read",
     130: "interrupted",
 }
-_CODES: tuple[tuple[type[HeadwaterError], int], ...] = (
-    (UnknownOutcomeError, 7),
-    (MissingError, 3),
-    (UnavailableError, 4),
-    (BeatenError, 6),
-    (ConflictError, 6),
-    (RefusedError, 5),
-    (UnreadableError, 8),
-)
 
 
 class Application(click.Group):
@@ -62,7 +46,7 @@ class Application(click.Group):
         except (click.Abort, KeyboardInterrupt):
             code = _say("interrupted", 130)
         except HeadwaterError as error:
-            code = _say(str(error), _code_of(error))
+            code = _say(str(error), exit_code(error))
         except Exception as bug:  # noqa: BLE001 - the door: whatever comes out here is a bug, and is told as one
             sys.excepthook(*cast(Any, sys.exc_info()))
             code = _say(f"a bug: {type(bug).__name__}: {bug}", 1)
@@ -107,7 +91,7 @@ def check() -> int:
         for finding in look(KubeApi.from_environment(), store, operator_settings):
             click.echo(str(finding))
             errors += [finding.error] if finding.error is not None else []
-    return _code_of(errors[0]) if errors else 0
+    return exit_code(errors[0]) if errors else 0
 
 
 @main.command()
@@ -139,10 +123,6 @@ def _settings() -> tuple[Settings, OperatorSettings]:
     if faults:
         raise click.UsageError("; ".join(faults))
     return settings, operator_settings
-
-
-def _code_of(error: HeadwaterError) -> int:
-    return next((code for kind, code in _CODES if isinstance(error, kind)), 1)
 
 
 def _say(text: str, code: int) -> int:

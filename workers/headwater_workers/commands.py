@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Protocol
 import click
 
 from headwater.errors import RefusedError
+from headwater.logs import LEVELS
 from headwater.reconcile import FileCredentials, Outcome, known_realms
 from headwater.settings import Settings, parse_duration
 from headwater.store import Store
@@ -20,7 +21,7 @@ from headwater_workers.app import broker_of
 from headwater_workers.children import WorkerProcess
 from headwater_workers.converging import Convergence, remarks
 from headwater_workers.manifests import ManifestFolder
-from headwater_workers.serving import LEVELS, serve
+from headwater_workers.serving import serve
 from headwater_workers.summaries import PRINTED, summary, summary_text
 
 __all__ = ["up", "worker"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import multiprocessing
 import os
 import signal
@@ -20,6 +19,7 @@ import structlog
 from billiard.util import set_pdeathsig
 from celery import Celery, signals
 
+from headwater.logs import LEVELS
 from headwater.settings import Settings
 from headwater.store import Store, id_of, open_store
 from headwater.tasks import StoodStill
@@ -30,15 +30,12 @@ from headwater_workers.liveness import DISPATCHER, Pulse, beat_in_the_main_loop
 from headwater_workers.logs import configure_logs
 from headwater_workers.running import run_task
 
-__all__ = ["LEVELS", "serve"]
+__all__ = ["serve"]
 
 JOIN_SECONDS = 5.0
 MIND_SECONDS, LINGER_SECONDS = 0.5, 3.0
 
 log = structlog.get_logger(__name__)
-
-
-LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 
 
 def serve(

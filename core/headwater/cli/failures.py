@@ -1,21 +1,11 @@
-"""What a failure means to whoever called the command: one table from the error tree to exit codes."""
+"""What a failure means to whoever called the command."""
 
 from __future__ import annotations
 
-from headwater.errors import (
-    BeatenError,
-    ConflictError,
-    HeadwaterError,
-    MissingError,
-    RefusedError,
-    UnavailableError,
-    UnknownOutcomeError,
-    UnreadableError,
-)
+from headwater.errors import ConflictError, HeadwaterError
+from headwater.exits import FINDINGS, exit_code
 
 __all__ = ["EXIT_CODES", "FINDINGS", "exit_code", "lines_of"]
-
-FINDINGS = 8
 
 EXIT_CODES = {
     0: "done",
@@ -29,21 +19,6 @@ EXIT_CODES = {
     8: "findings: something stored is damaged, or tables were quarantined",
     130: "interrupted",
 }
-
-_CODES: tuple[tuple[type[HeadwaterError], int], ...] = (
-    (UnknownOutcomeError, 7),
-    (MissingError, 3),
-    (UnavailableError, 4),
-    (BeatenError, 6),
-    (ConflictError, 6),
-    (RefusedError, 5),
-    (UnreadableError, FINDINGS),
-)
-
-
-def exit_code(error: HeadwaterError) -> int:
-    """The exit code of an error; 1 for a kind that has none."""
-    return next((code for kind, code in _CODES if isinstance(error, kind)), 1)
 
 
 def lines_of(error: HeadwaterError) -> list[str]:

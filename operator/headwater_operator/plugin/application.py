@@ -9,16 +9,8 @@ from typing import Any, NoReturn, cast
 
 import click
 
-from headwater.errors import (
-    BeatenError,
-    ConflictError,
-    HeadwaterError,
-    MissingError,
-    RefusedError,
-    UnavailableError,
-    UnknownOutcomeError,
-    UnreadableError,
-)
+from headwater.errors import HeadwaterError
+from headwater.exits import exit_code
 from headwater_operator.plugin.collecting import gc
 from headwater_operator.plugin.options import cluster_options
 from headwater_operator.plugin.planning import plan
@@ -42,16 +34,6 @@ EXIT_CODES = {
     8: "findings: a condition is bad, a plan is refused, or work has failed",
     130: "interrupted",
 }
-
-_CODES: tuple[tuple[type[HeadwaterError], int], ...] = (
-    (UnknownOutcomeError, 7),
-    (MissingError, 3),
-    (UnavailableError, 4),
-    (BeatenError, 6),
-    (ConflictError, 6),
-    (RefusedError, 5),
-    (UnreadableError, 8),
-)
 
 
 class Application(click.Group):
@@ -79,7 +61,7 @@ class Application(click.Group):
         except (click.Abort, KeyboardInterrupt):
             code = _say("interrupted", 130)
         except HeadwaterError as error:
-            code = _say(str(error), next((code for kind, code in _CODES if isinstance(error, kind)), 1), session)
+            code = _say(str(error), exit_code(error), session)
         except Exception as bug:  # noqa: BLE001 - the door: whatever comes out here is a bug, and is told as one
             code = _say(f"a bug: {type(bug).__name__}: {bug}; run again with --debug for the traceback", 1, session)
         sys.exit(code)
