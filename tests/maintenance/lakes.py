@@ -14,7 +14,7 @@ from headwater.errors import HeadwaterError
 from headwater.maintenance import Collected, collect
 from headwater.realms import REALM_REFERENCES, Realm, Realms, RealmState, Retention
 from headwater.settings import Settings
-from headwater.store import Backend, FaultyBackend, ObjectId, RealmStore, Store
+from headwater.store import Backend, FaultyBackend, ObjectId, RealmStore, Split, Store
 from headwater.store.backends.memory import MemoryBackend
 
 REALM = "acme"
@@ -64,9 +64,9 @@ def put(catalog: Catalog, version: int, *, branch: str = "main", table: str = "o
 def copied(backend: Backend) -> MemoryBackend:
     """The same rows in a memory of their own."""
     copy = MemoryBackend()
-    for row in backend.scan_references(None, None, 100_000):
-        copy.create_reference(row)
-    for key in backend.scan_objects(None, None, 100_000):
+    for reference in backend.scan_references(Split(), None, 100_000):
+        copy.create_references([row for row in backend.read_references(reference.realm, [reference.name]) if row is not None])
+    for key in backend.scan_objects(Split(), None, 100_000):
         copy.write_objects([row for row in backend.read_objects(key.realm, [(key.id, key.part)]) if row is not None])
     return copy
 

@@ -67,8 +67,8 @@ def test_a_name_stays_when_the_collector_dies_between_tombstone_and_list(
 def test_a_listed_name_without_a_row_is_buried_and_then_given_up(
     store: Store, realm_rows: RealmStore, lake: Catalog, deleted_branch: str, clock: FakeClock
 ) -> None:
-    [row] = [row for row in realm_rows.scan_references() if row.name.endswith(deleted_branch)]
-    realm_rows.remove_tombstone(row)
+    [name] = row_names(realm_rows, deleted_branch)
+    realm_rows.remove_tombstone(realm_rows.find_row(name))
     clock.advance(HOUR)
     collect(store, "acme")
     assert len(row_names(realm_rows, deleted_branch)) == 1

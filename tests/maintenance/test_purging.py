@@ -15,7 +15,7 @@ from headwater.errors import FencedError, HeadwaterError, RefusedError, Unavaila
 from headwater.maintenance import collect, purge
 from headwater.realms import Realm, Realms, RealmState
 from headwater.settings import DAY
-from headwater.store import SYSTEM_REALM, FaultyBackend, RealmKey, RealmStore, Store, StoredObject, object_type
+from headwater.store import SYSTEM_REALM, FaultyBackend, RealmKey, RealmStore, Split, Store, StoredObject, object_type
 
 
 @object_type("test-late-note")
@@ -38,8 +38,8 @@ def to_purging(store: Store, clock: FakeClock) -> Realm:
 
 
 def rows_left(store: Store, key: RealmKey) -> int:
-    objects = store.backend.scan_objects(key, None, 10_000)
-    return len(objects) + len(store.backend.scan_references(key, None, 10_000))
+    objects = store.backend.scan_objects(Split(key), None, 10_000)
+    return len(objects) + len(store.backend.scan_references(Split(key), None, 10_000))
 
 
 def write_late(store: Store, key: RealmKey) -> None:

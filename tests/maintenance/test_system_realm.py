@@ -11,7 +11,7 @@ from headwater.clock import FakeClock, Micros
 from headwater.maintenance import Run, collect, list_runs, record_run
 from headwater.realms import Realms
 from headwater.settings import Settings
-from headwater.store import SYSTEM_REALM, NodeLease, Store
+from headwater.store import SYSTEM_REALM, NodeLease, Split, Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import Tasks
 
@@ -91,10 +91,10 @@ def test_node_leases_stay_however_old(store: Store, clock: FakeClock) -> None:
 def test_collecting_the_system_realm_touches_no_other(store: Store, clock: FakeClock) -> None:
     realm = make_realm(store)
     clock.advance(HOUR)
-    before = store.backend.scan_objects(realm.key, None, 1000)
+    before = store.backend.scan_objects(Split(realm.key), None, 1000)
     collect(store, SYSTEM_REALM)
 
-    assert store.backend.scan_objects(realm.key, None, 1000) == before
+    assert store.backend.scan_objects(Split(realm.key), None, 1000) == before
 
 
 def test_a_collection_of_an_empty_store_does_nothing(store: Store) -> None:

@@ -11,7 +11,18 @@ import pytest
 
 from headwater.clock import Micros
 from headwater.errors import BeatenError
-from headwater.store import Backend, FaultyBackend, Move, ObjectId, ObjectKey, ObjectRow, RealmKey, ReferenceRow
+from headwater.store import (
+    Backend,
+    FaultyBackend,
+    Move,
+    ObjectId,
+    ObjectKey,
+    ObjectRow,
+    RealmKey,
+    ReferenceKey,
+    ReferenceRow,
+    Split,
+)
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.backends.sqlite import SqliteBackend
 
@@ -37,15 +48,19 @@ def reference(name: str = "main", *, realm: RealmKey = REALM, pointer: int | Non
 
 
 def row(
-    object_id: int, part: int = 0, *, realm: RealmKey = REALM, value: bytes = b"value", token: str | None = None
+    object_id: int, part: int = 0, *, realm: RealmKey = REALM, value: bytes = b"value", token: str | None = None, parts: int = 1
 ) -> ObjectRow:
     return ObjectRow(
-        realm=realm, id=ObjectId(object_id), part=part, type="note", value=value, created=Micros(50), token=token, parts=1
+        realm=realm, id=ObjectId(object_id), part=part, type="note", value=value, created=Micros(50), token=token, parts=parts
     )
 
 
 def key(of: ObjectRow) -> ObjectKey:
-    return ObjectKey(of.realm, of.id, of.part, of.type, of.created, of.token, len(of.value))
+    return ObjectKey(of.realm, of.id, of.part, of.type, of.created, of.token, of.parts, len(of.value))
+
+
+def reference_key(of: ReferenceRow) -> ReferenceKey:
+    return ReferenceKey(of.realm, of.name, of.pointer, of.version, of.created, of.deleted)
 
 
 def read(backend: Backend, name: str = "main", realm: RealmKey = REALM) -> ReferenceRow | None:
@@ -54,7 +69,7 @@ def read(backend: Backend, name: str = "main", realm: RealmKey = REALM) -> Refer
 
 def scan_all(backend: Backend, realm: RealmKey | None, limit: int) -> list[ObjectKey]:
     found: list[ObjectKey] = []
-    while batch := backend.scan_objects(realm, found[-1] if found else None, limit):
+    while batch := backend.scan_objects(Split(realm), found[-1].position if found else None, limit):
         found += batch
     return found
 
@@ -124,7 +139,7 @@ class TestReferences:
         backend.swap_reference(reference(), buried)
 
         assert read(backend) == buried
-        assert backend.scan_references(REALM, None, 10) == [buried]
+        assert backend.scan_references(Split(REALM), None, 10) == [reference_key(buried)]
 
     def test_removal_takes_the_row_away(self, backend: Backend) -> None:
         backend.create_reference(reference())
@@ -162,7 +177,7 @@ class TestReferences:
 
 class TestObjects:
     def test_bulk_writes_are_read_back_in_the_order_asked_with_holes(self, backend: Backend) -> None:
-        rows = [row(1), row(2, 0, value=b"first"), row(2, 1, value=b""), row((1 << 63) - 1)]
+        rows = [row(1), row(2, 0, value=b"first", parts=2), row(2, 1, value=b"", parts=2), row((1 << 63) - 1)]
         backend.write_objects(rows)
         asked = [(ObjectId(2), 1), (ObjectId(9), 0), (ObjectId((1 << 63) - 1), 0), (ObjectId(2), 0), (ObjectId(1), 0)]
 
@@ -220,7 +235,7 @@ class TestObjects:
         ]
 
         assert backend.delete_objects(keys) == 2
-        assert [found.id for found in backend.scan_objects(REALM, None, 10)] == [3, 4]
+        assert [found.id for found in backend.scan_objects(Split(REALM), None, 10)] == [3, 4]
 
     def test_deletion_of_an_immutable_row_spares_one_with_a_token(self, backend: Backend) -> None:
         backend.write_objects([row(1, token="a")])
@@ -234,8 +249,8 @@ class TestScans:
         """Rows of two realms in key order, written in another one."""
         rows = [
             row(1),
-            row(2, 0, value=b"x" * 300, token="t"),
-            row(2, 1),
+            row(2, 0, value=b"x" * 300, token="t", parts=2),
+            row(2, 1, parts=2),
             row(1 << 40),
             row(1, realm=OTHER, value=b""),
             row(3, realm=OTHER),
@@ -244,10 +259,10 @@ class TestScans:
         return rows
 
     def test_a_scan_tells_everything_but_the_value(self, backend: Backend, rows: list[ObjectRow]) -> None:
-        assert backend.scan_objects(None, None, 100) == [key(found) for found in rows]
+        assert backend.scan_objects(Split(), None, 100) == [key(found) for found in rows]
 
     def test_a_scan_of_one_realm_sees_no_other(self, backend: Backend, rows: list[ObjectRow]) -> None:
-        assert backend.scan_objects(OTHER, None, 100) == [key(found) for found in rows[4:]]
+        assert backend.scan_objects(Split(OTHER), None, 100) == [key(found) for found in rows[4:]]
 
     @pytest.mark.parametrize("limit", [1, 2, 5])
     def test_a_scan_goes_on_after_any_key(self, backend: Backend, rows: list[ObjectRow], limit: int) -> None:
@@ -256,16 +271,17 @@ class TestScans:
     def test_a_scan_goes_on_after_a_key_that_was_deleted(self, backend: Backend, rows: list[ObjectRow]) -> None:
         backend.delete_objects([key(rows[1])])
 
-        assert backend.scan_objects(REALM, key(rows[1]), 100) == [key(found) for found in rows[2:4]]
+        assert backend.scan_objects(Split(REALM), key(rows[1]).position, 100) == [key(found) for found in rows[2:4]]
 
     def test_references_are_scanned_by_realm_and_name(self, backend: Backend) -> None:
         rows = [reference("a"), reference("b/1"), reference("é"), reference("a", realm=OTHER)]
         for made in rows[::-1]:
             backend.create_reference(made)
 
-        assert backend.scan_references(None, None, 100) == rows
-        assert backend.scan_references(REALM, None, 2) == rows[:2]
-        assert backend.scan_references(REALM, (REALM, "b/1"), 100) == rows[2:3]
+        keys = [reference_key(made) for made in rows]
+        assert backend.scan_references(Split(), None, 100) == keys
+        assert backend.scan_references(Split(REALM), None, 2) == keys[:2]
+        assert backend.scan_references(Split(REALM), (REALM, "b/1"), 100) == keys[2:3]
 
     def test_a_realm_is_deleted_in_bounded_batches(self, backend: Backend, rows: list[ObjectRow]) -> None:
         backend.create_reference(reference())
@@ -273,5 +289,5 @@ class TestScans:
         assert backend.capabilities.bulk_realm_deletion
 
         assert [backend.delete_realm(REALM, 3) for _ in range(3)] == [3, 2, 0]
-        assert backend.scan_references(None, None, 9) == [reference(realm=OTHER)]
-        assert [found.realm for found in backend.scan_objects(None, None, 9)] == [OTHER, OTHER]
+        assert backend.scan_references(Split(), None, 9) == [reference_key(reference(realm=OTHER))]
+        assert [found.realm for found in backend.scan_objects(Split(), None, 9)] == [OTHER, OTHER]

@@ -38,7 +38,8 @@ def test_two_memory_stores_share_nothing() -> None:
         ("sqlite://store.db", "sqlite:///file.db"),
         ("sqlite:///", "sqlite:///file.db"),
         ("sqlite:///store.db?mode=ro", "takes no options"),
-        ("memory://#x", "takes no options"),
+        ("memory://#x", "has a # in it"),
+        ("memory://here", "has no name"),
     ],
 )
 def test_a_url_that_names_no_store_is_refused_with_the_reason(url: str, reason: str) -> None:

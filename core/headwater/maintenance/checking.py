@@ -13,7 +13,7 @@ from headwater.maintenance.collecting import marker_for
 from headwater.maintenance.listing import Listed, Scope, scope_of
 from headwater.maintenance.marking import check_time
 from headwater.realms import REALMS, Realms, RealmState
-from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmKey, Store, id_text
+from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmKey, Split, Store, id_text
 
 __all__ = ["Finding", "check_store"]
 
@@ -190,13 +190,13 @@ def _keys_in_use(store: Store) -> set[RealmKey]:
     """The realm keys that some row carries."""
     found: set[RealmKey] = set()
     after = None
-    while batch := store.backend.scan_objects(None, after, 1000):
+    while batch := store.backend.scan_objects(Split(), after, 1000):
         found.update(key.realm for key in batch)
-        after = batch[-1]
+        after = batch[-1].position
     name = None
-    while rows := store.backend.scan_references(None, name, 1000):
+    while rows := store.backend.scan_references(Split(), name, 1000):
         found.update(row.realm for row in rows)
-        name = (rows[-1].realm, rows[-1].name)
+        name = rows[-1].position
     return found
 
 

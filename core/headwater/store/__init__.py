@@ -3,7 +3,20 @@
 Knows nothing of commits, indexes, catalogs or what a realm's state means.
 """
 
-from headwater.store.backend import ROW_BYTES, Backend, Capabilities, Move, ObjectKey, ObjectRow, ReferenceRow
+from headwater.store.backend import (
+    BULK_BYTES,
+    ROW_BYTES,
+    Backend,
+    Capabilities,
+    Move,
+    ObjectKey,
+    ObjectPosition,
+    ObjectRow,
+    ReferenceKey,
+    ReferencePosition,
+    ReferenceRow,
+    Split,
+)
 from headwater.store.faults import FaultyBackend
 from headwater.store.identity import (
     SYSTEM_KEY,
@@ -21,13 +34,16 @@ from headwater.store.ids import NodeLease, node_lease_id
 from headwater.store.objects import StoredObject, UnknownObject, Versioned, object_type, registered_type
 from headwater.store.realm_rows import Gate, RealmStore
 from headwater.store.references import Reference
-from headwater.store.stores import Store, open_store
+from headwater.store.stores import Store, open_backend, open_store
+from headwater.store.urls import BackendKind, Option, StoreUrl
 
 __all__ = [
+    "BULK_BYTES",
     "ROW_BYTES",
     "SYSTEM_KEY",
     "SYSTEM_REALM",
     "Backend",
+    "BackendKind",
     "Capabilities",
     "FaultyBackend",
     "Gate",
@@ -35,13 +51,19 @@ __all__ = [
     "NodeLease",
     "ObjectId",
     "ObjectKey",
+    "ObjectPosition",
     "ObjectRow",
+    "Option",
     "RealmId",
     "RealmKey",
     "RealmStore",
     "Reference",
+    "ReferenceKey",
+    "ReferencePosition",
     "ReferenceRow",
+    "Split",
     "Store",
+    "StoreUrl",
     "StoredObject",
     "UnknownObject",
     "Versioned",
@@ -52,6 +74,7 @@ __all__ = [
     "is_fixed",
     "node_lease_id",
     "object_type",
+    "open_backend",
     "open_store",
     "registered_type",
 ]

@@ -1,18 +1,39 @@
-"""What a database must be able to do: rows as plain values, and about a dozen dumb methods over them."""
+"""What a database must be able to do: rows as plain values, and about twenty dumb methods over them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from headwater.clock import Micros
 from headwater.store.identity import ObjectId, RealmKey
 
-__all__ = ["ROW_BYTES", "Backend", "Capabilities", "Move", "ObjectKey", "ObjectRow", "ReferenceRow"]
+__all__ = [
+    "BULK_BYTES",
+    "ROW_BYTES",
+    "Backend",
+    "Capabilities",
+    "Move",
+    "ObjectKey",
+    "ObjectPosition",
+    "ObjectRow",
+    "ReferenceKey",
+    "ReferencePosition",
+    "ReferenceRow",
+    "Split",
+]
 
 ROW_BYTES = 350 * 1024
 """The most that one row's value may hold, on every backend."""
+BULK_BYTES = 8 * 1024 * 1024
+"""A bulk call with more bytes of values than this may take several round trips."""
+
+ReferencePosition = tuple[RealmKey, str]
+"""Where a scan of references stands: realm and name."""
+ObjectPosition = tuple[RealmKey, ObjectId, int]
+"""Where a scan of objects stands: realm, id and part."""
+P = TypeVar("P", bound=tuple[Any, ...])
 
 
 class Move(NamedTuple):
@@ -50,6 +71,21 @@ class ObjectRow:
     parts: int
 
 
+class ReferenceKey(NamedTuple):
+    """What a scan says of a reference: everything but its lists of former pointers."""
+
+    realm: RealmKey
+    name: str
+    pointer: ObjectId | None
+    version: int
+    created: Micros
+    deleted: Micros | None
+
+    @property
+    def position(self) -> ReferencePosition:
+        return (self.realm, self.name)
+
+
 class ObjectKey(NamedTuple):
     """What a scan says of a row: everything but its value. ``bytes`` is the value's size."""
 
@@ -59,23 +95,43 @@ class ObjectKey(NamedTuple):
     type: str
     created: Micros
     token: str | None
+    parts: int
     bytes: int
+
+    @property
+    def position(self) -> ObjectPosition:
+        return (self.realm, self.id, self.part)
+
+
+class Split(NamedTuple, Generic[P]):
+    """A stretch of a scan, in the order in which the database scans: of one realm, or of all (None).
+
+    It begins behind ``after`` and ends with ``until``; None leaves that end open. Plain values, to be sent to other processes.
+    """
+
+    realm: RealmKey | None = None
+    after: P | None = None
+    until: P | None = None
 
 
 class Capabilities(NamedTuple):
     """What a database does beyond the minimum; declared, never guessed."""
 
     ordered_keys: bool
-    """Scans yield one realm's rows without reading the others', in the order of their keys."""
+    """Scans are in the order of (realm, name) and (realm, id, part), and read one realm's rows without the others'.
+
+    Without it, the order is the database's own, the same each time, and only a split of all realms can be scanned.
+    """
     bulk_realm_deletion: bool
-    """A realm's rows can be deleted in bounded batches without being read."""
+    """``delete_realm`` works: a realm's rows can be deleted in bounded batches without being read here."""
 
 
 class Backend(Protocol):
     """Two row spaces of one database. Thread-safe; usable on both sides of a fork between ``before_fork`` and ``after_fork``.
 
-    Every method may raise UnavailableError (it had no effect) and, where it writes, UnknownOutcomeError (it may have had).
-    Bulk calls are one round trip.
+    Every method may raise UnavailableError (it had no effect) and, where it writes, UnknownOutcomeError (it may have had some, or
+    all); RefusedError for what this database will never do, and UnreadableError for rows that cannot be ours. None waits for ever.
+    Bulk calls are one round trip up to BULK_BYTES of values. Every key is named at most once in a bulk call that writes or deletes.
     """
 
     @property
@@ -83,6 +139,10 @@ class Backend(Protocol):
 
     def create_reference(self, row: ReferenceRow) -> None:
         """Insert; BeatenError when a row of that name is there."""
+        ...
+
+    def create_references(self, rows: Sequence[ReferenceRow]) -> list[bool]:
+        """Insert each whose name is free, on its own, in one round trip; says in their order which were inserted."""
         ...
 
     def read_references(self, realm: RealmKey, names: Sequence[str]) -> list[ReferenceRow | None]:
@@ -102,7 +162,11 @@ class Backend(Protocol):
         ...
 
     def write_objects(self, rows: Sequence[ObjectRow]) -> None:
-        """Insert or replace, unconditionally. May be repeated."""
+        """Insert or replace, unconditionally. May be repeated.
+
+        The parts of an object come together in one call, and afterwards it has no others: what it had more before is deleted.
+        Replacing may take a second round trip, inserting does not.
+        """
         ...
 
     def insert_object(self, row: ObjectRow) -> None:
@@ -117,16 +181,33 @@ class Backend(Protocol):
         """Delete those rows whose creation time and token are still as in their key; returns how many went."""
         ...
 
-    def scan_references(self, realm: RealmKey | None, after: tuple[RealmKey, str] | None, limit: int) -> list[ReferenceRow]:
-        """Up to ``limit`` references in key order, of one realm or of all; an empty list is the end."""
+    def scan_references(
+        self, split: Split[ReferencePosition], after: ReferencePosition | None, limit: int
+    ) -> list[ReferenceKey]:
+        """Up to ``limit`` references of a split, those behind ``after``, which need not exist any more; an empty list is the end."""
         ...
 
-    def scan_objects(self, realm: RealmKey | None, after: ObjectKey | None, limit: int) -> list[ObjectKey]:
-        """Up to ``limit`` object rows in key order without their values; an empty list is the end."""
+    def scan_objects(self, split: Split[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
+        """The same for object rows; their values are not read."""
+        ...
+
+    def split_references(self, realm: RealmKey | None, count: int) -> list[Split[ReferencePosition]]:
+        """Cut the scan of a realm, or of all, into 1 to ``count`` splits of about as many rows each.
+
+        Together they are the whole scan, each row in just one of them, also rows that are written later; the first has no ``after``,
+        the last no ``until``.
+        """
+        ...
+
+    def split_objects(self, realm: RealmKey | None, count: int) -> list[Split[ObjectPosition]]:
+        """The same for object rows."""
         ...
 
     def delete_realm(self, realm: RealmKey, limit: int) -> int:
-        """Delete up to ``limit`` rows of a realm, whatever they are; returns how many went, 0 when none is left."""
+        """Delete up to ``limit`` rows of a realm, whatever they are; returns how many went, 0 when none is left.
+
+        RefusedError where ``capabilities`` do not declare it.
+        """
         ...
 
     def before_fork(self) -> None:

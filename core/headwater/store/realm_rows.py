@@ -9,7 +9,17 @@ from typing import Protocol, TypeVar
 from headwater.clock import Clock, Micros
 from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError, UnknownOutcomeError, UnreadableError
 from headwater.settings import Settings
-from headwater.store.backend import ROW_BYTES, Backend, ObjectKey, ObjectRow, ReferenceRow
+from headwater.store.backend import (
+    ROW_BYTES,
+    Backend,
+    ObjectKey,
+    ObjectPosition,
+    ObjectRow,
+    ReferenceKey,
+    ReferencePosition,
+    ReferenceRow,
+    Split,
+)
 from headwater.store.cache import Cache
 from headwater.store.codec import decode, encode, parts_of
 from headwater.store.identity import ObjectId, RealmId, RealmKey, id_text
@@ -152,7 +162,9 @@ class RealmStore:
         self._backend.write_objects(rows)
         for entry in immutable:
             self.store.cache.put(self.key, *entry)
-        return [ObjectKey(row.realm, row.id, row.part, row.type, row.created, row.token, len(row.value)) for row in rows]
+        return [
+            ObjectKey(row.realm, row.id, row.part, row.type, row.created, row.token, row.parts, len(row.value)) for row in rows
+        ]
 
     def insert(self, object_id: ObjectId, value: T) -> Versioned[T]:
         """Create an updateable object; BeatenError when the id is there."""
@@ -170,7 +182,7 @@ class RealmStore:
 
     def delete(self, seen: Versioned[T]) -> None:
         """Delete what was seen; BeatenError when another was faster."""
-        key = ObjectKey(self.key, seen.id, 0, seen.value.type_name, seen.created, seen.token, 0)
+        key = ObjectKey(self.key, seen.id, 0, seen.value.type_name, seen.created, seen.token, 1, 0)
         if not self.delete_unchanged([key]):
             raise BeatenError(f"object {id_text(seen.id)} of realm {self.realm!r} was changed by another")
 
@@ -271,23 +283,25 @@ class RealmStore:
 
     # maintenance
 
-    def scan_objects(self) -> Iterable[list[ObjectKey]]:
-        """All object rows' keys, in batches, in constant memory."""
-        after: ObjectKey | None = None
-        while batch := self._backend.scan_objects(self.key, after, _SCAN_ROWS):
+    def scan_objects(self, split: Split[ObjectPosition] | None = None) -> Iterable[list[ObjectKey]]:
+        """All object rows' keys, or those of one split of this realm, in batches, in constant memory."""
+        within, after = split or Split(self.key), None
+        while batch := self._backend.scan_objects(within, after, _SCAN_ROWS):
             yield batch
-            after = batch[-1]
+            after = batch[-1].position
 
-    def scan_references(self) -> Iterable[Reference]:
-        """All reference rows, tombstones included."""
-        after: tuple[RealmKey, str] | None = None
-        while batch := self._backend.scan_references(self.key, after, _SCAN_ROWS):
+    def scan_references(self, split: Split[ReferencePosition] | None = None) -> Iterable[ReferenceKey]:
+        """All reference rows' keys, tombstones included, or those of one split of this realm."""
+        within, after = split or Split(self.key), None
+        while batch := self._backend.scan_references(within, after, _SCAN_ROWS):
             yield from batch
-            after = (batch[-1].realm, batch[-1].name)
+            after = batch[-1].position
 
     def is_empty(self) -> bool:
         """Whether the database holds no row of this realm."""
-        return not self._backend.scan_references(self.key, None, 1) and not self._backend.scan_objects(self.key, None, 1)
+        return not (
+            self._backend.scan_references(Split(self.key), None, 1) or self._backend.scan_objects(Split(self.key), None, 1)
+        )
 
     def delete_rows(self, limit: int) -> int:
         """Delete up to ``limit`` rows, whatever they are; returns how many went. For purging."""

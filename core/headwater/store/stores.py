@@ -5,25 +5,21 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from functools import partial
-from pathlib import Path
+from functools import cache, partial
+from importlib.metadata import EntryPoint, entry_points
 from types import TracebackType
-from urllib.parse import urlsplit, urlunsplit
 
 from headwater.clock import Clock, SystemClock
 from headwater.errors import RefusedError
 from headwater.settings import Settings
 from headwater.store.backend import Backend
-from headwater.store.backends.memory import MemoryBackend
-from headwater.store.backends.sqlite import SqliteBackend
 from headwater.store.cache import Cache
 from headwater.store.identity import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmId, RealmKey
 from headwater.store.ids import IdGenerator
 from headwater.store.realm_rows import Gate, RealmStore
+from headwater.store.urls import BackendKind, StoreUrl, parse_url
 
-__all__ = ["Store", "open_store"]
-
-SCHEMES = ("memory", "sqlite")
+__all__ = ["Store", "open_backend", "open_store"]
 
 
 class Store:
@@ -71,42 +67,46 @@ class Store:
 
 
 def open_store(url: str, *, settings: Settings | None = None, clock: Clock | None = None) -> Store:
-    """Open the store at a URL: ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``memory://``.
+    """Open the store at a URL, for example ``sqlite:///relative.db``, ``memory://`` or ``postgresql://user@host/database``.
 
-    raises        RefusedError for a URL that names no known kind of store, whose password is never shown, or for wrong settings
+    The scheme is the name of an entry point in the group ``headwater.backends``, which names a ``BackendKind``. What the database
+    needs is set up where it is missing.
+
+    raises        RefusedError for a URL that names no known kind of store or unknown options, for a database that a newer release
+                  set up, and for wrong settings; UnavailableError when the database cannot be reached. None shows a password.
     """
     settings = settings or Settings()
     if faults := settings.faults():
         raise RefusedError("settings: " + "; ".join(faults))
-    shown = _without_password(url)
-    parts = urlsplit(url)
-    if parts.scheme not in SCHEMES:
-        raise RefusedError(
-            f"store {shown!r}: unknown scheme {parts.scheme!r}; there are {', '.join(f'{s}://' for s in SCHEMES)}"
-        )
-    if parts.query or parts.fragment:
-        raise RefusedError(f"store {shown!r}: {parts.scheme}:// takes no options")
-    backend: Backend
-    if parts.scheme == "sqlite":
-        if parts.netloc or not parts.path.strip("/"):
-            raise RefusedError(f"store {shown!r}: write sqlite:///file.db, or sqlite:////folder/file.db for an absolute path")
-        backend = SqliteBackend(Path(parts.path[1:]).absolute())
-    else:
-        backend = MemoryBackend()
-    return Store(backend, url=shown, settings=settings, clock=clock or SystemClock())
+    parsed = parse_url(url)
+    backend = open_backend(parsed)
+    return Store(backend, url=parsed.shown, settings=settings, clock=clock or SystemClock())
 
 
-def _without_password(url: str) -> str:
+def open_backend(url: StoreUrl) -> Backend:
+    """The backend alone, without a store around it. Raises as ``open_store`` does."""
+    kind = _kind_of(url)
+    return kind.open(url, kind.options_of(url))
+
+
+def _kind_of(url: StoreUrl) -> BackendKind:
+    found = _schemes().get(url.scheme)
+    if found is None:
+        there = ", ".join(f"{scheme}://" for scheme in sorted(_schemes()))
+        raise RefusedError(f"store {url.shown!r}: unknown scheme {url.scheme!r}; there are {there}")
     try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "(not a URL)"
-    place = parts.netloc
-    if "@" in place:
-        user, _, host = place.rpartition("@")
-        place = f"{user.partition(':')[0]}:***@{host}"
-    is_plain = place == parts.netloc and not parts.query
-    return url if is_plain else urlunsplit(parts._replace(netloc=place, query="***" if parts.query else ""))
+        kind = found.load()
+    except ModuleNotFoundError as fault:
+        extra = f": pip install 'headwater[{url.scheme}]'" if found.module.startswith("headwater.") else ""
+        raise RefusedError(f"store {url.shown!r}: the Python package {fault.name!r} is not installed{extra}") from fault
+    if not isinstance(kind, BackendKind):
+        raise RefusedError(f"store {url.shown!r}: the entry point {found.value!r} is no BackendKind")
+    return kind
+
+
+@cache
+def _schemes() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group="headwater.backends")}
 
 
 _open_stores: weakref.WeakSet[Store] = weakref.WeakSet()

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
+from typing import Any, TypeVar
 
-from headwater.errors import BeatenError
-from headwater.store.backend import Capabilities, ObjectKey, ObjectRow, ReferenceRow
+from headwater.errors import BeatenError, RefusedError
+from headwater.store.backend import (
+    Capabilities,
+    ObjectKey,
+    ObjectPosition,
+    ObjectRow,
+    ReferenceKey,
+    ReferencePosition,
+    ReferenceRow,
+    Split,
+)
 from headwater.store.identity import ObjectId, RealmKey
+from headwater.store.urls import BackendKind, StoreUrl
 
-__all__ = ["MemoryBackend"]
+__all__ = ["KIND", "MemoryBackend"]
+
+P = TypeVar("P", bound=tuple[Any, ...])
 
 
 class MemoryBackend:
@@ -29,6 +42,10 @@ class MemoryBackend:
             if (row.realm, row.name) in self._references:
                 raise BeatenError(f"reference {row.name!r} of realm key {row.realm} is there already")
             self._references[row.realm, row.name] = row
+
+    def create_references(self, rows: Sequence[ReferenceRow]) -> list[bool]:
+        with self._lock:
+            return [self._references.setdefault((row.realm, row.name), row) is row for row in rows]
 
     def read_references(self, realm: RealmKey, names: Sequence[str]) -> list[ReferenceRow | None]:
         with self._lock:
@@ -57,6 +74,12 @@ class MemoryBackend:
         with self._lock:
             for row in rows:
                 self._objects[row.realm, row.id, row.part] = row
+                if row.part == 0:
+                    self._delete_parts_from(row.realm, row.id, row.parts)
+
+    def _delete_parts_from(self, realm: RealmKey, object_id: ObjectId, part: int) -> None:
+        while self._objects.pop((realm, object_id, part), None) is not None:
+            part += 1
 
     def insert_object(self, row: ObjectRow) -> None:
         with self._lock:
@@ -80,18 +103,25 @@ class MemoryBackend:
                     deleted += 1
         return deleted
 
-    def scan_references(self, realm: RealmKey | None, after: tuple[RealmKey, str] | None, limit: int) -> list[ReferenceRow]:
+    def scan_references(
+        self, split: Split[ReferencePosition], after: ReferencePosition | None, limit: int
+    ) -> list[ReferenceKey]:
         with self._lock:
-            keys = sorted(key for key in self._references if realm is None or key[0] == realm)
-            start = 0 if after is None else bisect_right(keys, after)
-            return [self._references[key] for key in islice(keys, start, start + limit)]
+            rows = [self._references[position] for position in _page(self._references, split, after, limit)]
+        return [ReferenceKey(r.realm, r.name, r.pointer, r.version, r.created, r.deleted) for r in rows]
 
-    def scan_objects(self, realm: RealmKey | None, after: ObjectKey | None, limit: int) -> list[ObjectKey]:
+    def scan_objects(self, split: Split[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
         with self._lock:
-            keys = sorted(key for key in self._objects if realm is None or key[0] == realm)
-            start = 0 if after is None else bisect_right(keys, (after.realm, after.id, after.part))
-            rows = [self._objects[key] for key in islice(keys, start, start + limit)]
-        return [ObjectKey(r.realm, r.id, r.part, r.type, r.created, r.token, len(r.value)) for r in rows]
+            rows = [self._objects[position] for position in _page(self._objects, split, after, limit)]
+        return [ObjectKey(r.realm, r.id, r.part, r.type, r.created, r.token, r.parts, len(r.value)) for r in rows]
+
+    def split_references(self, realm: RealmKey | None, count: int) -> list[Split[ReferencePosition]]:
+        with self._lock:
+            return _cut(realm, _sorted(self._references, realm), count)
+
+    def split_objects(self, realm: RealmKey | None, count: int) -> list[Split[ObjectPosition]]:
+        with self._lock:
+            return _cut(realm, _sorted(self._objects, realm), count)
 
     def delete_realm(self, realm: RealmKey, limit: int) -> int:
         with self._lock:
@@ -112,3 +142,30 @@ class MemoryBackend:
 
     def close(self) -> None:
         """Nothing to close; the rows go with the process."""
+
+
+def _sorted(positions: Iterable[P], realm: RealmKey | None) -> list[P]:
+    return sorted(position for position in positions if realm is None or position[0] == realm)
+
+
+def _page(positions: Iterable[P], split: Split[P], after: P | None, limit: int) -> list[P]:
+    there = _sorted(positions, split.realm)
+    starts = [bisect_right(there, start) for start in (split.after, after) if start is not None]
+    end = len(there) if split.until is None else bisect_right(there, split.until)
+    return there[max(starts, default=0) : end][:limit]
+
+
+def _cut(realm: RealmKey | None, positions: list[P], count: int) -> list[Split[P]]:
+    size = max(1, -(-len(positions) // count))
+    ends = positions[size - 1 : -1 : size]
+    starts: list[P | None] = [None, *ends]
+    return [Split(realm, after, until) for after, until in zip(starts, [*ends, None], strict=True)]
+
+
+def _open(url: StoreUrl, options: Mapping[str, Any]) -> MemoryBackend:
+    if url.place or url.path:
+        raise RefusedError(f"store {url.shown!r}: write memory://, for a store in memory has no name")
+    return MemoryBackend()
+
+
+KIND = BackendKind(example="memory://", open=_open)

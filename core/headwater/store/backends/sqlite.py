@@ -6,18 +6,29 @@ import sqlite3
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from headwater.clock import Micros
 from headwater.errors import BeatenError, RefusedError, UnavailableError, UnknownOutcomeError, UnreadableError
-from headwater.store.backend import Capabilities, Move, ObjectKey, ObjectRow, ReferenceRow
+from headwater.store.backend import (
+    Capabilities,
+    Move,
+    ObjectKey,
+    ObjectPosition,
+    ObjectRow,
+    ReferenceKey,
+    ReferencePosition,
+    ReferenceRow,
+    Split,
+)
 from headwater.store.identity import ObjectId, RealmKey
 from headwater.store.turnstile import Turnstile
+from headwater.store.urls import BackendKind, StoreUrl
 
-__all__ = ["SqliteBackend"]
+__all__ = ["KIND", "SqliteBackend"]
 
 SCHEMA_VERSION = 1
 _SCHEMA = """
@@ -31,7 +42,8 @@ CREATE TABLE IF NOT EXISTS objs (
 _BUSY_SECONDS = 10.0
 _FIND_OBJECT = "SELECT type, value, created, token, parts FROM objs WHERE realm = ? AND id = ? AND part = ?"
 _REFERENCE = "SELECT realm, name, pointer, version, created, recent, moves, deleted FROM refs"
-_KEY = "SELECT realm, id, part, type, created, token, length(value) FROM objs"
+_REFERENCE_KEY = "SELECT realm, name, pointer, version, created, deleted FROM refs"
+_OBJECT_KEY = "SELECT realm, id, part, type, created, token, parts, length(value) FROM objs"
 
 
 class SqliteBackend:
@@ -136,6 +148,11 @@ class SqliteBackend:
         if not self._write("create a reference", statement, _reference_values(row)):
             raise BeatenError(f"reference {row.name!r} of realm key {row.realm} is there already")
 
+    def create_references(self, rows: Sequence[ReferenceRow]) -> list[bool]:
+        statement = "INSERT INTO refs VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        with self._faults("create references"), self._transaction() as connection:
+            return [connection.execute(statement, _reference_values(row)).rowcount == 1 for row in rows]
+
     def read_references(self, realm: RealmKey, names: Sequence[str]) -> list[ReferenceRow | None]:
         with self._faults("read references"):
             connection = self._connection()
@@ -169,6 +186,10 @@ class SqliteBackend:
         )
         with self._faults("write objects"), self._transaction() as connection:
             connection.executemany(statement, [_object_values(row) for row in rows])
+            connection.executemany(
+                "DELETE FROM objs WHERE realm = ? AND id = ? AND part >= ?",
+                [(row.realm, row.id, row.parts) for row in rows if row.part == 0],
+            )
 
     def insert_object(self, row: ObjectRow) -> None:
         statement = (
@@ -192,22 +213,38 @@ class SqliteBackend:
         with self._faults("delete objects"), self._transaction() as connection:
             return connection.executemany(statement, [(k.realm, k.id, k.part, k.created, k.token) for k in keys]).rowcount
 
-    def scan_references(self, realm: RealmKey | None, after: tuple[RealmKey, str] | None, limit: int) -> list[ReferenceRow]:
-        condition, values = _scan_condition(realm, after, "(realm, name) > (?, ?)")
+    def scan_references(
+        self, split: Split[ReferencePosition], after: ReferencePosition | None, limit: int
+    ) -> list[ReferenceKey]:
+        condition, values = _scan_condition(split, after, "(realm, name)", "(?, ?)")
         with self._faults("scan references"):
-            found = (
-                self._connection().execute(f"{_REFERENCE}{condition} ORDER BY realm, name LIMIT ?", (*values, limit)).fetchall()
-            )
-        return [_reference_row(row) for row in found]
+            found = self._connection().execute(f"{_REFERENCE_KEY}{condition} ORDER BY realm, name LIMIT ?", (*values, limit))
+            return [ReferenceKey._make(row) for row in found]
 
-    def scan_objects(self, realm: RealmKey | None, after: ObjectKey | None, limit: int) -> list[ObjectKey]:
-        start = None if after is None else (after.realm, after.id, after.part)
-        condition, values = _scan_condition(realm, start, "(realm, id, part) > (?, ?, ?)")
+    def scan_objects(self, split: Split[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
+        condition, values = _scan_condition(split, after, "(realm, id, part)", "(?, ?, ?)")
         with self._faults("scan objects"):
-            found = (
-                self._connection().execute(f"{_KEY}{condition} ORDER BY realm, id, part LIMIT ?", (*values, limit)).fetchall()
-            )
-        return [ObjectKey._make(row) for row in found]
+            found = self._connection().execute(f"{_OBJECT_KEY}{condition} ORDER BY realm, id, part LIMIT ?", (*values, limit))
+            return [ObjectKey._make(row) for row in found]
+
+    def split_references(self, realm: RealmKey | None, count: int) -> list[Split[ReferencePosition]]:
+        return [Split(realm, after, until) for after, until in self._cut("refs", "realm, name", realm, count)]
+
+    def split_objects(self, realm: RealmKey | None, count: int) -> list[Split[ObjectPosition]]:
+        return [Split(realm, after, until) for after, until in self._cut("objs", "realm, id, part", realm, count)]
+
+    def _cut(self, table: str, key: str, realm: RealmKey | None, count: int) -> list[tuple[Any, Any]]:
+        """The ends of splits: every so many-th key, all of which SQLite counts along the index."""
+        condition, values = ("", ()) if realm is None else (" WHERE realm = ?", (realm,))
+        with self._faults("split a scan"):
+            connection = self._connection()
+            rows = connection.execute(f"SELECT count(*) FROM {table}{condition}", values).fetchone()[0]
+            size = max(1, -(-rows // count))
+            numbered = f"SELECT {key}, row_number() OVER (ORDER BY {key}) AS number FROM {table}{condition}"
+            ends = connection.execute(
+                f"SELECT {key} FROM ({numbered}) WHERE number % ? = 0 AND number < ? ORDER BY number", (*values, size, rows)
+            ).fetchall()
+        return list(zip([None, *ends], [*ends, None], strict=True))
 
     def delete_realm(self, realm: RealmKey, limit: int) -> int:
         deleted = 0
@@ -255,10 +292,15 @@ def _beaten(seen: ReferenceRow) -> BeatenError:
     return BeatenError(f"reference {seen.name!r} of realm key {seen.realm} is not at version {seen.version} any more")
 
 
-def _scan_condition(realm: RealmKey | None, after: tuple[Any, ...] | None, beyond: str) -> tuple[str, tuple[Any, ...]]:
-    parts = [part for part, is_asked in (("realm = ?", realm is not None), (beyond, after is not None)) if is_asked]
-    values = (() if realm is None else (realm,)) + (after or ())
-    return (" WHERE " + " AND ".join(parts) if parts else ""), values
+def _scan_condition(split: Split[Any], after: tuple[Any, ...] | None, key: str, place: str) -> tuple[str, tuple[Any, ...]]:
+    parts: list[tuple[str, tuple[Any, ...]]] = []
+    if split.realm is not None:
+        parts.append(("realm = ?", (split.realm,)))
+    parts += [(f"{key} > {place}", start) for start in (split.after, after) if start is not None]
+    if split.until is not None:
+        parts.append((f"{key} <= {place}", split.until))
+    condition = " WHERE " + " AND ".join(text for text, _ in parts) if parts else ""
+    return condition, tuple(value for _, values in parts for value in values)
 
 
 def _reference_values(row: ReferenceRow) -> tuple[Any, ...]:
@@ -293,3 +335,12 @@ def _object_row(connection: sqlite3.Connection, realm: RealmKey, object_id: Obje
     return ObjectRow(
         realm=realm, id=object_id, part=part, type=type_name, value=value, created=created, token=token, parts=parts
     )
+
+
+def _open(url: StoreUrl, options: Mapping[str, Any]) -> SqliteBackend:
+    if url.place or not url.path.strip("/"):
+        raise RefusedError(f"store {url.shown!r}: write sqlite:///file.db, or sqlite:////folder/file.db for an absolute path")
+    return SqliteBackend(Path(url.path).absolute())
+
+
+KIND = BackendKind(example="sqlite:///file.db", open=_open)

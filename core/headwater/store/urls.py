@@ -1,0 +1,144 @@
+"""URLs of stores: what they say, which options they may carry, and how they are shown without their secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+
+from headwater.errors import RefusedError
+from headwater.settings import parse_duration
+from headwater.store.backend import Backend
+
+__all__ = ["BackendKind", "Option", "StoreUrl", "as_count", "as_seconds", "one_of", "parse_url"]
+
+
+_UNSHOWN = "the store's URL (not shown, for it may hold a password)"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreUrl:
+    """A URL taken apart. ``whole`` and ``password`` are for the driver alone, and in no repr."""
+
+    scheme: str
+    place: str
+    """Host and port, or several with commas between them, without user and password."""
+    path: str
+    """Without its first slash, percent signs decoded."""
+    user: str | None
+    password: str | None = field(repr=False)
+    query: tuple[tuple[str, str], ...] = field(repr=False)
+    whole: str = field(repr=False)
+
+    @property
+    def shown(self) -> str:
+        """The URL for people: the password and the values of all options are stars."""
+        parts = urlsplit(self.whole)
+        user = "" if self.user is None else parts.netloc.rpartition("@")[0].partition(":")[0]
+        secret = "" if self.password is None else ":***"
+        place = self.place if self.user is None and self.password is None else f"{user}{secret}@{self.place}"
+        query = "&".join(f"{name}=***" for name, _ in self.query)
+        is_plain = self.password is None and not self.query
+        return self.whole if is_plain else urlunsplit((self.scheme, place, parts.path, query, ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What may stand in the query of a store's URL. Not for secrets: a store's URL shows its options once it is open."""
+
+    name: str
+    purpose: str
+    default: str | None = None
+    parse: Callable[[str], Any] = str
+    """Raises ValueError or RefusedError with a sentence that says what would be right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendKind:
+    """One kind of store: what an entry point of the group ``headwater.backends`` has to name. Its name is the scheme.
+
+    open          makes the backend of a URL and its options: by name, parsed, defaults filled in. It sets the database up
+                  where nothing is there yet, and raises RefusedError for a schema version that it does not know
+    """
+
+    example: str
+    open: Callable[[StoreUrl, Mapping[str, Any]], Backend]
+    options: tuple[Option, ...] = ()
+
+    def options_of(self, url: StoreUrl) -> dict[str, Any]:
+        """The options of a URL, parsed, with defaults for the others.
+
+        raises        RefusedError that names every unknown, repeated or malformed one, and what there is
+        """
+        known = {option.name: option for option in self.options}
+        values = {option.name: None if option.default is None else option.parse(option.default) for option in self.options}
+        faults: list[str] = []
+        seen: set[str] = set()
+        for name, text in url.query:
+            if name not in known:
+                faults.append(f"there is no option {name!r}")
+            elif name in seen:
+                faults.append(f"the option {name!r} stands there twice")
+            else:
+                try:
+                    values[name] = known[name].parse(text)
+                except (ValueError, RefusedError) as fault:
+                    faults.append(f"the option {name!r}: {fault}")
+            seen.add(name)
+        if faults:
+            names = ", ".join(known)
+            there = f"the options of {url.scheme}:// are {names}" if known else f"{url.scheme}:// takes no options"
+            raise RefusedError(f"store {url.shown!r}: {'; '.join(faults)}; {there}")
+        return values
+
+
+def parse_url(text: str) -> StoreUrl:
+    """Take a URL apart.
+
+    raises        RefusedError when the text is no URL; it is not repeated, because it may hold a password
+    """
+    try:
+        parts = urlsplit(text)
+        query = tuple(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
+    except ValueError:
+        raise RefusedError(
+            "the store's URL (not shown, for it may hold a password) is no URL: write scheme://place/name"
+        ) from None
+    login, has_login, place = parts.netloc.rpartition("@")
+    user, has_password, password = login.partition(":")
+    return StoreUrl(
+        scheme=parts.scheme,
+        place=place,
+        path=unquote(parts.path.removeprefix("/")),
+        user=unquote(user) if has_login else None,
+        password=unquote(password) if has_password else None,
+        query=query,
+        whole=text,
+    )
+
+
+def as_count(text: str) -> int:
+    """A whole number from 1."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ValueError(f"{text!r} is no whole number from 1")
+    return int(text)
+
+
+def as_seconds(text: str) -> float:
+    """A duration such as ``500ms``, ``10s`` or ``2m``, above 0."""
+    seconds = parse_duration(text)
+    if seconds <= 0:
+        raise ValueError("it must be above 0")
+    return seconds
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """One of some words, as they are."""
+
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"{text!r} is none of {', '.join(words)}")
+        return text
+
+    return parse
