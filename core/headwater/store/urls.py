@@ -102,9 +102,13 @@ def parse_url(text: str) -> StoreUrl:
         parts = urlsplit(text)
         query = tuple(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
     except ValueError:
+        raise RefusedError(f"{_UNSHOWN} is no URL: write scheme://place/name") from None
+    if "#" in text:
+        raise RefusedError(f"{_UNSHOWN} has a # in it: write %23 where it belongs to a name or a password")
+    if parts.netloc and "@" in parts.path + parts.query:
         raise RefusedError(
-            "the store's URL (not shown, for it may hold a password) is no URL: write scheme://place/name"
-        ) from None
+            f"{_UNSHOWN} has an @ behind its host: write %2F for / and %3F for ? in a password, and %40 for other @"
+        )
     login, has_login, place = parts.netloc.rpartition("@")
     user, has_password, password = login.partition(":")
     return StoreUrl(
