@@ -1,0 +1,149 @@
+"""A server that speaks MongoDB's wire protocol: a process of its own from secantusdb, or the one that HEADWATER_TEST_MONGODB names."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from pymongo import MongoClient
+from pymongo.errors import PyMongoError
+
+__all__ = ["GIVEN", "MongodbServer"]
+
+GIVEN = os.environ.get("HEADWATER_TEST_MONGODB") or None
+"""The URL of a server to test with, without a database. It is never stopped, killed or paused."""
+
+_RUN = """
+import os, sys, threading, time
+from secantus.cli import main
+parent = os.getppid()
+def follow():
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+threading.Thread(target=follow, daemon=True).start()
+sys.exit(main())
+"""
+"""The server's command line, as a process that does not outlive the tests."""
+_START_SECONDS = 30.0
+
+
+class MongodbServer:
+    """One server on one port of loopback, with its data in one folder; a restart keeps both.
+
+    given         the URL of a server that runs already: then ``is_ours`` is False, and only ``url`` and ``drop`` work
+    options       more of the server's command line, for example ``--auth``
+    """
+
+    def __init__(self, folder: Path, *options: str, given: str | None = GIVEN) -> None:
+        self.is_ours = given is None
+        self._folder = folder
+        self._given = given or ""
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = _free_port() if self.is_ours else 0
+
+    def url(self, database: str, **options: str) -> str:
+        """The URL of a database; it comes to be when something is written to it."""
+        parts = urlsplit(self._given or f"mongodb://127.0.0.1:{self.port}")
+        query = "&".join(text for text in (parts.query, urlencode(options)) if text)
+        return urlunsplit((parts.scheme, parts.netloc, f"/{database}", query, ""))
+
+    def drop(self, database: str) -> None:
+        """Forget a database."""
+        with self.client() as client:
+            client.drop_database(database)
+
+    def client(self, **options: object) -> MongoClient[dict[str, object]]:
+        """A client of its own for a test that looks behind our back; to be closed."""
+        return MongoClient(self.url("test"), timeoutMS=10_000, **options)  # type: ignore[arg-type]  # whatever the driver takes
+
+    def start(self) -> MongodbServer:
+        """Start, and wait until it answers."""
+        if self.is_ours:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._process = self._launch()
+            self._wait()
+        return self
+
+    def stop(self) -> None:
+        """End it in order."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        """Start it again on the same port and data, whether it runs, is stopped or was killed."""
+        self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """Let it hang: it takes connections, and answers nothing."""
+        self._running().send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._running().send_signal(signal.SIGCONT)
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None, "the server does not run, or it is not ours"
+        return self._process
+
+    def _launch(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", _RUN, "--host", "127.0.0.1", "--port", str(self.port)]
+        command += [
+            "--storage-path",
+            str(self._folder / "data"),
+            "--enable-test-commands",
+            "--cache-size",
+            "64M",
+            *self._options,
+        ]
+        with (self._folder / "server.log").open("ab") as log:
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder)
+
+    def _wait(self) -> None:
+        until = time.monotonic() + _START_SECONDS
+        while not self._answers():
+            ended = self._running().poll() is not None
+            if ended or time.monotonic() > until:
+                self.kill()
+                log = (self._folder / "server.log").read_text(errors="replace")
+                raise RuntimeError(f"secantusd-py {'ended' if ended else 'does not answer'} on port {self.port}: {log[-2000:]}")
+            time.sleep(0.05)
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                pass
+            with self.client(serverSelectionTimeoutMS=1000, directConnection=True) as client:
+                client.admin.command("ping")
+        except (OSError, PyMongoError):
+            return False
+        return True
+
+    def _end(self, how: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(how)
+        process.send_signal(signal.SIGCONT)  # one that is paused ends, too
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
