@@ -15,7 +15,7 @@ help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: ## make .venv with everything in it; safe to repeat, quick when nothing changed
-	@scripts/setup.sh java redis kubectl
+	@scripts/setup.sh java redis postgresql kubectl
 
 test: setup ## check style, types and layers, and run every test
 	$(RUN)/ruff check

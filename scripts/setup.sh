@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Make .venv, and see that the named programs are there: scripts/setup.sh [java] [redis] [kubectl]
+# Make .venv, and see that the named programs are there: scripts/setup.sh [java] [redis] [postgresql] [kubectl]
 # Safe to repeat. What is missing is installed by apt where that is possible (as root); otherwise one sentence says what to do.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -120,6 +120,20 @@ need_redis() {
 }
 
 has_redis() { command -v redis-server >/dev/null 2>&1; }
+
+# The server's programs alone: tests make clusters of their own. Debian's package would make one, and start it.
+need_postgresql() {
+    local no_cluster=/etc/postgresql-common/createcluster.conf
+    has_postgresql && return
+    install_by_apt postgresql-common && [ -w "$no_cluster" ] &&
+        sed -i 's/^#\?create_main_cluster = .*/create_main_cluster = false/' "$no_cluster"
+    install_by_apt postgresql && has_postgresql && return
+    stop "initdb and postgres are missing, and tests need them: install a PostgreSQL server, for example the Debian package postgresql"
+}
+
+has_postgresql() {
+    command -v initdb >/dev/null 2>&1 || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null
+}
 
 # kubectl and helm, of one version for everybody: tests hold what they print against what is expected.
 need_kubectl() {
