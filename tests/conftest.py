@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import structlog
 
+from backend_fixtures import (
+    STORES,
+    backend,
+    make_backend,
+    mongodb_server,
+    mongodb_url,
+    postgresql_server,
+    postgresql_url,
+)
 from headwater import Settings, Store, open_store
 from headwater.clock import FakeClock
 from headwater.store import RealmId, RealmKey, RealmStore
+
+__all__ = ["backend", "make_backend", "mongodb_server", "mongodb_url", "postgresql_server", "postgresql_url"]
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +42,9 @@ def settings() -> Settings:
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/store.db"
+def store_url(request: pytest.FixtureRequest) -> str:
+    """An empty store on two of the databases. Folders whose tests ask more of a database take the fixture of all four instead."""
+    return STORES[request.param](request)
 
 
 @pytest.fixture

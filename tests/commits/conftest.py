@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from backend_fixtures import store_url
 from headwater.clock import FakeClock
 from headwater.commits import Committed, Transaction, commit, ensure_reference, head
 from headwater.index import Value
 from headwater.settings import Settings
 from headwater.store import FaultyBackend, RealmId, RealmKey, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
+
+__all__ = ["store_url"]
 
 
 @pytest.fixture

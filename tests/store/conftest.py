@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from backend_fixtures import store_url
 from headwater.clock import FakeClock
 from headwater.settings import Settings
 from headwater.store import FaultyBackend, ObjectId, RealmId, RealmKey, RealmStore, Reference, Store
 from headwater.store.backends.memory import MemoryBackend
+
+__all__ = ["store_url"]
 
 
 @pytest.fixture

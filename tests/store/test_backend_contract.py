@@ -1,11 +1,9 @@
-"""What every backend promises. A new one adds a line to BACKENDS."""
+"""What every backend promises. A new one adds a line to ``backend_fixtures``."""
 
 from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +11,6 @@ from headwater.clock import Micros
 from headwater.errors import BeatenError
 from headwater.store import (
     Backend,
-    FaultyBackend,
     Move,
     ObjectId,
     ObjectKey,
@@ -23,22 +20,8 @@ from headwater.store import (
     ReferenceRow,
     Split,
 )
-from headwater.store.backends.memory import MemoryBackend
-from headwater.store.backends.sqlite import SqliteBackend
 
-BACKENDS: dict[str, Callable[[Path], Backend]] = {
-    "memory": lambda folder: MemoryBackend(),
-    "sqlite": lambda folder: SqliteBackend(folder / "store.db"),
-    "wrapped": lambda folder: FaultyBackend(MemoryBackend()),
-}
 REALM, OTHER = RealmKey(10), RealmKey(1 << 60)
-
-
-@pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
-    made = BACKENDS[request.param](tmp_path)
-    yield made
-    made.close()
 
 
 def reference(name: str = "main", *, realm: RealmKey = REALM, pointer: int | None = 7, version: int = 5) -> ReferenceRow:
