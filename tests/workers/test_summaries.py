@@ -31,13 +31,15 @@ def test_tasks_are_shown_with_attempts_and_what_they_did(store: Store, tasks: Ta
     claim = tasks.claim(waiting, "worker-1")
     assert claim is not None
     kept = {"head": 30, "retention": 9}
-    claim.finish({"scanned": 42, "kept": kept, "deleted": 3, "deletedBytes": 900, "types": {"commit": {"garbage": 3}}})
+    types = {"commit": {"garbage": 3}}
+    claim.finish({"scanned": 42, "kept": kept, "deleted": 3, "deletedBytes": 900, "types": types, "leftoverParts": 1})
 
     text = summary_text(summary(store, [tasks.read(waiting)], [])).splitlines()
 
     assert "  gc acme   SUCCEEDED   1 attempt, 0.0 s" in text
     assert "    scanned 42 rows, kept 39: 30 head, 9 retention" in text
     assert "    deleted 3 rows (900 bytes), reached from nothing that is kept: 3 commit" in text
+    assert "    of the garbage, 1 part an interrupted rewriting had left" in text
 
 
 def test_quarantined_tables_are_shown_with_their_reasons(store: Store, tasks: Tasks) -> None:

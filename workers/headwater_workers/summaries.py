@@ -224,6 +224,8 @@ def _collection_lines(outcome: Mapping[str, Any]) -> list[str]:
         f"deleted {_count(deleted, 'row')} ({outcome.get('deletedBytes', 0)} bytes), reached from nothing that is kept"
         + (f": {', '.join(gone)}" if gone else "")
     )
+    if left := outcome.get("leftoverParts"):
+        lines.append(f"of the garbage, {_count(left, 'part')} an interrupted rewriting had left")
     others = {"tombstonesRemoved": "tombstone", "claimsReleased": "claim", "lateRowsDeleted": "late row of a purged realm"}
     return lines + [f"removed {_count(outcome[name], what)}" for name, what in others.items() if outcome.get(name)]
 

@@ -28,6 +28,7 @@ COLLECTION: View[Mapping[str, Any]] = View(
         Field("kept", "rows, by reason: head, grace, retention, record, young, fixed", _of("kept")),
         Field("garbage", "rows that nothing keeps", _of("garbage")),
         Field("garbageBytes", "their bytes", _of("garbageBytes")),
+        Field("leftoverParts", "of the garbage: parts that an interrupted rewriting left of an object", _of("leftoverParts")),
         Field("deleted", "rows that the database confirmed gone", _of("deleted")),
         Field("deletedBytes", "at least so many bytes", _of("deletedBytes")),
         Field("types", "rows by object type and reason", _of("types")),

@@ -12,6 +12,7 @@ from headwater.errors import HeadwaterError, MissingError, UnreadableError
 from headwater.maintenance.collecting import marker_for
 from headwater.maintenance.listing import Listed, Scope, scope_of
 from headwater.maintenance.marking import check_time
+from headwater.maintenance.parts import LeftOvers
 from headwater.realms import REALMS, Realms, RealmState
 from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmKey, Split, Store, id_text
 
@@ -61,7 +62,7 @@ def _check_realm(store: Store, realm_id: str) -> Iterator[Finding]:
         yield from _check_reference(scope, entry)
     yield from _check_unlisted(scope, {entry.name for entry in listed})
     yield from _check_reachable(scope, listed)
-    yield from _check_times(scope)
+    yield from _check_rows(scope)
     if not scope.is_system:
         yield from _check_catalogs(scope)
 
@@ -139,15 +140,27 @@ def _check_reachable(scope: Scope, listed: list[Listed]) -> Iterator[Finding]:
             )
 
 
-def _check_times(scope: Scope) -> Iterator[Finding]:
-    now = marker_for(scope).now
+def _check_rows(scope: Scope) -> Iterator[Finding]:
+    """What a scan of the object rows tells: times that lie ahead, of which the first stands for all, and left-over parts."""
+    marker, left_overs, is_ahead = marker_for(scope), LeftOvers(scope.rows), False
     for batch in scope.rows.scan_objects():
-        for key in batch:
+        for key in () if is_ahead else batch:
             try:
-                check_time(key.created, now, scope, f"object {id_text(key.id)} of type {key.type!r}")
+                check_time(key.created, marker.now, scope, f"object {id_text(key.id)} of type {key.type!r}")
             except HeadwaterError as fault:
                 yield _finding(scope, "TIME_AHEAD", id_text(key.id), str(fault), "set the clocks right, or wait")
-                return
+                is_ahead = True
+                break
+        left = left_overs.among(batch, [key for key in batch if key.created <= marker.writer_cutoff])
+        for key in sorted(left, key=lambda key: key.position):
+            yield _finding(
+                scope,
+                "PART_LEFT_OVER",
+                id_text(key.id),
+                f"has a part {key.part} of type {key.type!r} ({key.bytes} bytes) beyond the parts that it has now: a rewriting of it"
+                " was interrupted",
+                "the next collection deletes it; nobody reads it",
+            )
 
 
 def _check_catalogs(scope: Scope) -> Iterator[Finding]:

@@ -3,7 +3,8 @@
 1. The cut-offs are fixed: no row younger than the writer's grace is touched, and what was HEAD within the reader's grace stays.
 2. Mark from every listed reference; plan, by a scan that deletes nothing.
 3. Publish "sweeping". Raise the version of every listed reference, and mark what is new: whoever looked before is beaten now.
-4. Sweep: delete the rows that are unmarked and unchanged since they were scanned. Withdraw the flag.
+4. Sweep: delete the rows that are unmarked, or left-over parts of what is marked, and unchanged since they were scanned.
+   Withdraw the flag.
 
 A run that crashed leaves the flag on, which harms nobody but those who want to point at an old commit. The next run marks anew.
 """
@@ -22,6 +23,7 @@ from headwater.commits import COLLECTION_ID, Collection, Cuts, read_collection
 from headwater.errors import BeatenError, FencedError, HeadwaterError, UnavailableError
 from headwater.maintenance.listing import Listed, Scope, scope_of
 from headwater.maintenance.marking import Marker, check_time
+from headwater.maintenance.parts import LeftOvers
 from headwater.maintenance.retention import Why
 from headwater.realms import Realms
 from headwater.settings import duration_text
@@ -43,6 +45,7 @@ class Collected:
     """What a collection saw and did, counted in rows (an object may have several).
 
     kept          by reason; ``types`` the same by object type
+    leftover_parts  of the garbage: parts that an interrupted rewriting left of an object that itself may stay
     deleted       rows that the database confirmed gone; in a dry run 0, and ``garbage`` says what would go
     deleted_bytes at least so many
     """
@@ -55,6 +58,7 @@ class Collected:
     scanned: int = 0
     garbage: int = 0
     garbage_bytes: int = 0
+    leftover_parts: int = 0
     deleted: int = 0
     deleted_bytes: int = 0
     kept: dict[str, int] = field(default_factory=dict)
@@ -76,6 +80,7 @@ class Collected:
             "kept": self.kept,
             "garbage": self.garbage,
             "garbageBytes": self.garbage_bytes,
+            "leftoverParts": self.leftover_parts,
             "deleted": self.deleted,
             "deletedBytes": self.deleted_bytes,
             "types": self.types,
@@ -160,11 +165,10 @@ class _Collection:
     def _plan(self) -> None:
         """Count what stays and why, and what would go; and see that no row's time makes its age meaningless."""
         result = self.result
-        for batch in self._rows.scan_objects():
+        for judged in self._judged():
             self._fence()
-            for key in batch:
+            for key, why in judged:
                 check_time(key.created, self._marker.now, self._scope, f"a row of type {key.type!r}")
-                why = self._why(key)
                 result.scanned += 1
                 by_type = result.types.setdefault(key.type, {})
                 name = "garbage" if why is None else why.value
@@ -172,12 +176,22 @@ class _Collection:
                 if why is None:
                     result.garbage += 1
                     result.garbage_bytes += key.bytes
+                    result.leftover_parts += self._why(key) is not None
                 else:
                     result.kept[why.value] = result.kept.get(why.value, 0) + 1
             self._progress(0, result.garbage, "rows")
 
+    def _judged(self) -> Iterator[list[tuple[ObjectKey, Why | None]]]:
+        """Every row of the realm, in batches, with why it stays; None: it is garbage, by its object or as a left-over part."""
+        left_overs = LeftOvers(self._rows)
+        for batch in self._rows.scan_objects():
+            judged = [(key, self._why(key)) for key in batch]
+            old = [key for key, why in judged if why is not None and key.created <= self._marker.writer_cutoff]
+            left = left_overs.among(batch, old)
+            yield [(key, None if key in left else why) for key, why in judged]
+
     def _why(self, key: ObjectKey) -> Why | None:
-        """Why a row stays; None when it is garbage."""
+        """Why a row's object stays; None when it is garbage."""
         if is_fixed(key.id):
             return Why.FIXED
         marked = self._marker.marks.get(key.id)
@@ -274,8 +288,8 @@ class _Collection:
             self._progress(done, max(self.result.garbage, done), "rows")
 
     def _garbage(self) -> Iterator[ObjectKey]:
-        for batch in self._rows.scan_objects():
-            yield from (key for key in batch if self._why(key) is None)
+        for judged in self._judged():
+            yield from (key for key, why in judged if why is None)
 
     def _bury(self, raised: list[tuple[Listed, Reference]]) -> None:
         """Remove tombstones that nobody can read from any more, then their names."""

@@ -43,8 +43,8 @@ def explain(store: Store, realm_id: str, object_id: ObjectId) -> Explanation:
     raises        MissingError when the object is not there; RefusedError and UnreadableError as a collection would
     """
     scope = scope_of(store, realm_id)
-    key = next((key for batch in scope.rows.scan_objects() for key in batch if key.id == object_id), None)
-    if key is None:
+    [row] = store.backend.read_objects(scope.rows.key, [(object_id, 0)])
+    if row is None:
         raise MissingError(f"object {id_text(object_id)} is not in realm {realm_id!r}: it was collected, or never was")
     marker = marker_for(scope, trace=True)
     marker.mark(scope.found())
@@ -62,8 +62,8 @@ def explain(store: Store, realm_id: str, object_id: ObjectId) -> Explanation:
         is_kept, chain = True, tuple(_shown(scope.rows.find(step, StoredObject), step) for step in reversed(steps))
     else:
         grace = round(scope.rows.settings.writer_grace_seconds * 1_000_000)
-        is_young = key.created > marker.writer_cutoff
-        after = as_text(Micros(key.created + grace))
+        is_young = row.created > marker.writer_cutoff
+        after = as_text(Micros(row.created + grace))
         is_kept = is_young
         sentence = (
             f"nothing keeps it; it is too young, and goes with the first collection after {after}"
@@ -71,7 +71,7 @@ def explain(store: Store, realm_id: str, object_id: ObjectId) -> Explanation:
             else "nothing keeps it: it goes with the next collection"
         )
     return Explanation(
-        realm=realm_id, object_id=id_text(object_id), type=key.type, is_kept=is_kept, sentence=sentence, chain=chain
+        realm=realm_id, object_id=id_text(object_id), type=row.type, is_kept=is_kept, sentence=sentence, chain=chain
     )
 
 
