@@ -76,6 +76,31 @@ def test_stores_that_share_a_redis_have_queues_of_their_own() -> None:
     assert len(queues) == 2
 
 
+@pytest.mark.parametrize(
+    "other",
+    ["postgresql://a/other", "postgresql://b/lake", "postgresql://a:1,b:2/lake", "postgresql://a/lake?schema=other"],
+)
+def test_databases_that_share_a_redis_have_queues_of_their_own(other: str) -> None:
+    redis = "redis://localhost/0"
+    queues = {broker_of(Settings(store=url, broker=redis)).queue for url in ("postgresql://a/lake", other)}
+
+    assert len(queues) == 2
+
+
+def test_who_looks_at_a_database_changes_nothing_about_its_queue() -> None:
+    urls = ("postgresql://worker:secret@a/lake", "postgresql://operator@a/lake")
+    queues = {broker_of(Settings(store=url, broker="redis://localhost/0")).queue for url in urls}
+
+    assert len(queues) == 1
+
+
+def test_a_broker_that_cannot_be_is_refused_without_its_password() -> None:
+    with pytest.raises(RefusedError, match="amqp") as refused:
+        broker_of(Settings(broker="amqp://user:geheim@localhost"))
+
+    assert "geheim" not in str(refused.value)
+
+
 def test_a_message_stays_hidden_for_longer_than_a_task_may_run() -> None:
     settings = Settings(broker="redis://localhost/0")
     configured = make_app(settings, broker_of(settings)).conf

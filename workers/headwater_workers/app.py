@@ -12,10 +12,11 @@ from celery import Celery
 
 from headwater.errors import RefusedError
 from headwater.settings import Settings
-from headwater.store import ObjectId, id_text
+from headwater.store import ObjectId, StoreUrl, id_text
+from headwater.store.urls import parse_url
 from headwater_workers import embedded
 
-__all__ = ["LOOK", "Broker", "broker_of", "make_app", "send_look"]
+__all__ = ["EMBEDDED", "LOOK", "Broker", "broker_of", "has_folder", "make_app", "send_look"]
 
 LOOK = "headwater.look"
 EMBEDDED = "embedded"
@@ -41,25 +42,43 @@ def broker_of(settings: Settings, folder: Path | None = None) -> Broker:
 
     raises        RefusedError when there is no such broker, or no worker can reach the store
     """
-    store = urlsplit(settings.store)
+    store = parse_url(settings.store)
     if store.scheme == "memory":
         raise RefusedError(
             "store memory:// lives in one process, and a worker is another one: use for example sqlite:///headwater.db"
         )
-    file = Path(store.path[1:]).absolute() if store.scheme == "sqlite" else None
-    place = str(file) if file else f"{store.hostname}:{store.port}{store.path}"
-    queue = "headwater-" + hashlib.blake2b(place.encode(), digest_size=6).hexdigest()
+    queue = "headwater-" + hashlib.blake2b(_place_of(store).encode(), digest_size=6).hexdigest()
     if settings.broker != EMBEDDED:
         if urlsplit(settings.broker).scheme not in ("redis", "rediss"):
             raise RefusedError(
-                f"broker {settings.broker!r}: write `embedded`, or the URL of a Redis such as redis://localhost:6379/0"
+                f"broker {_shown(settings.broker)}: write `embedded`, or the URL of a Redis such as redis://localhost:6379/0"
             )
         return Broker(settings.broker, queue)
-    if folder is None and file is None:
+    if folder is None and not has_folder(settings):
         raise RefusedError(
             "the embedded broker needs a folder that all workers share: give --broker-folder, or the URL of a Redis as broker"
         )
-    return Broker(f"{embedded.SCHEME}://localhost/", queue, folder or Path(f"{file}-broker"))
+    return Broker(f"{embedded.SCHEME}://localhost/", queue, folder or Path(f"{_file_of(store)}-broker"))
+
+
+def has_folder(settings: Settings) -> bool:
+    """Whether the embedded broker has a place of its own: beside the file of a SQLite store."""
+    return _file_of(parse_url(settings.store)) is not None
+
+
+def _file_of(store: StoreUrl) -> Path | None:
+    return Path(store.path).absolute() if store.scheme == "sqlite" else None
+
+
+def _place_of(store: StoreUrl) -> str:
+    """What tells a store from others: its file, or where its database is and how it is looked at. Not who looks."""
+    options = "&".join(sorted(f"{name}={value}" for name, value in store.query))
+    return str(_file_of(store) or f"{store.place}/{store.path}?{options}")
+
+
+def _shown(broker: str) -> str:
+    """A broker that is none, without what may be a password."""
+    return f"with the scheme {urlsplit(broker).scheme!r}" if "@" in broker else repr(broker)
 
 
 def make_app(settings: Settings, broker: Broker) -> Celery:

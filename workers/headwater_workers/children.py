@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import TracebackType
 
 from headwater.errors import UnavailableError
@@ -23,15 +24,25 @@ class WorkerProcess:
     """`headwater worker` on the same store. A context manager: on the way out the worker has ended.
 
     store_url     as this process would open it; handed on in the environment, because it may hold a password
+    broker_folder of the embedded broker, where it has none beside the store
     stop_seconds  how long it may take to hand its tasks back before it is killed
     """
 
-    def __init__(self, store_url: str, *, concurrency: int, log_level: str = "info", stop_seconds: float = 30.0) -> None:
+    def __init__(
+        self,
+        store_url: str,
+        *,
+        concurrency: int,
+        log_level: str = "info",
+        stop_seconds: float = 30.0,
+        broker_folder: Path | None = None,
+    ) -> None:
         self._stop_seconds = stop_seconds
         self._restarts = 0
         self._environment = {**os.environ, "HEADWATER_STORE": store_url}
         self._command = [sys.executable, "-m", "headwater", "worker", "--concurrency", str(concurrency)]
         self._command += ["--log-level", log_level, "--parent", str(os.getpid())]
+        self._command += [] if broker_folder is None else ["--broker-folder", str(broker_folder)]
         self._process = self._start()
 
     @property

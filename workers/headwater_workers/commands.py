@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any, NoReturn, Protocol
 
@@ -17,7 +18,7 @@ from headwater.reconcile import FileCredentials, Outcome, known_realms
 from headwater.settings import Settings, parse_duration
 from headwater.store import Store
 from headwater.tasks import TaskState
-from headwater_workers.app import broker_of
+from headwater_workers.app import EMBEDDED, broker_of, has_folder
 from headwater_workers.children import WorkerProcess
 from headwater_workers.converging import Convergence, remarks
 from headwater_workers.manifests import ManifestFolder
@@ -105,12 +106,13 @@ def up(session: Session, folder: Path, once: bool, wait_seconds: float, credenti
     With --once a summary is printed at the end; exit code 8 if a task was given up. Without, what is done is told as it happens.
     """
     settings = session.settings
-    broker_of(settings)
-    with _sigterm_as_ctrl_c(), session.open_store() as store:
+    with _sigterm_as_ctrl_c(), _broker_folder(settings) as broker_folder, session.open_store() as store:
         manifests = ManifestFolder(folder, settings, lambda: known_realms(store))
         manifests.load()
         _warn_of_unsafe_settings(session, settings)
-        with WorkerProcess(settings.store, concurrency=concurrency, log_level="warning") as process:
+        with WorkerProcess(
+            settings.store, concurrency=concurrency, log_level="warning", broker_folder=broker_folder
+        ) as process:
             convergence = Convergence(store, manifests, FileCredentials(credentials), process, session.say)
             if not once:
                 convergence.stay()
@@ -122,6 +124,21 @@ def up(session: Session, folder: Path, once: bool, wait_seconds: float, credenti
     else:
         session.print_data(data)
     return _exit_code(convergence.outcomes, [seen.value.state for seen in tasks.values()])
+
+
+@contextmanager
+def _broker_folder(settings: Settings) -> Iterator[Path | None]:
+    """Where the embedded broker of this process' own worker is: beside the SQLite file (None), or in a folder that goes with it.
+
+    No other worker has to share it: each finds what is due in the store.
+    """
+    if settings.broker != EMBEDDED or has_folder(settings):
+        broker_of(settings)
+        yield None
+        return
+    with TemporaryDirectory(prefix="headwater-broker-", ignore_cleanup_errors=True) as folder:
+        broker_of(settings, Path(folder))
+        yield Path(folder)
 
 
 def _exit_code(outcomes: Sequence[Outcome], states: Sequence[TaskState]) -> int:
