@@ -15,14 +15,14 @@ RUN pip wheel --no-deps --wheel-dir /wheels -c constraints.txt .
 FROM build AS operator-build
 RUN python -m venv /opt/headwater \
     && /opt/headwater/bin/pip install --only-binary :all: -c constraints.txt \
-        "headwater[operator] @ file://$(find /wheels -name 'headwater-*.whl')" \
+        "headwater[operator,postgresql,mongodb] @ file://$(find /wheels -name 'headwater-*.whl')" \
     && /opt/headwater/bin/pip uninstall --yes pip setuptools
 
 FROM build AS worker-build
 # pyspark comes as source only: its jars, packed.
 RUN python -m venv /opt/headwater \
     && /opt/headwater/bin/pip install --only-binary :all: --no-binary pyspark -c constraints.txt \
-        "headwater[workers,spark] @ file://$(find /wheels -name 'headwater-*.whl')" \
+        "headwater[workers,spark,postgresql,mongodb] @ file://$(find /wheels -name 'headwater-*.whl')" \
     && /opt/headwater/bin/pip uninstall --yes pip setuptools
 
 FROM ${BASE} AS base

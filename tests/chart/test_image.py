@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "Dockerfile"
 USER = "10001:10001"
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+DRIVERS = {"psycopg", "psycopg-binary", "psycopg-pool", "pymongo"}
+"""What the stores need whose databases are servers."""
 TARGETS = {"operator": "operator-build", "worker": "worker-build"}
 
 
@@ -77,6 +79,13 @@ def test_java_is_in_the_workers_image_only(stages: dict[str, list[dict[str, Any]
     ]
 
     assert having == ["worker"]
+
+
+@pytest.mark.parametrize("stage", TARGETS.values())
+def test_every_image_can_open_every_store(stages: dict[str, list[dict[str, Any]]], stage: str) -> None:
+    [installed] = re.findall(r"headwater\[([a-z,]+)\]", " ".join(said(stages, stage, "RUN")))
+
+    assert {"postgresql", "mongodb"} <= set(installed.split(","))
 
 
 def test_the_builder_gets_what_it_copies_and_no_more(stages: dict[str, list[dict[str, Any]]]) -> None:
@@ -143,7 +152,7 @@ def plain(name: str) -> str:
 def test_the_operators_image_has_what_its_extra_says(stages: dict[str, list[dict[str, Any]]], tmp_path: Path) -> None:
     built = build(stages, "operator", tmp_path)
 
-    assert {"kopf", "kubernetes", "aiohttp", "prometheus-client"} <= set(built.packages)
+    assert {"kopf", "kubernetes", "aiohttp", "prometheus-client"} | DRIVERS <= set(built.packages)
     assert {"celery", "pyspark", "redis", "pytest", "pip", "setuptools"} & set(built.packages) == set()
     assert "headwater" in built.run("headwater", "version")
     assert "check" in built.run("headwater-operator", "--help")
@@ -155,7 +164,7 @@ def test_the_operators_image_has_what_its_extra_says(stages: dict[str, list[dict
 def test_the_workers_image_has_what_its_extras_say(stages: dict[str, list[dict[str, Any]]], tmp_path: Path) -> None:
     built = build(stages, "worker", tmp_path)
 
-    assert {"celery", "redis", "pyspark"} <= set(built.packages)
+    assert {"celery", "redis", "pyspark"} | DRIVERS <= set(built.packages)
     assert {"kopf", "kubernetes", "aiohttp", "pytest", "pip", "setuptools"} & set(built.packages) == set()
     assert built.packages.items() - constrained().items() == {("headwater", VERSION)}
     assert "--alive-file" in built.run("headwater", "worker", "--help")
