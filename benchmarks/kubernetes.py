@@ -8,7 +8,6 @@ Run it with ``make bench SUITE=kubernetes``; ``--quick`` is small and shows that
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import statistics
 import sys
@@ -16,13 +15,13 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
-from benchmarks.report import ROOT, Row, at_most, show, write_results
+from benchmarks.disk import ROOT, working_folder
+from benchmarks.report import Row, at_most, say, show, write_results
 
 from headwater.realms import Manager
 from headwater.reconcile import FileCredentials, read_manifest, reconcile_catalog, reconcile_realm
@@ -33,7 +32,6 @@ sys.path.append(str(ROOT / "tests"))
 from kubetest import Cluster, Namespace, Operator, start_cluster, start_operator, wait_for
 
 SUITE = "kubernetes"
-WORK = ROOT / ".cache" / "benchmarks"
 BACKEND = "sqlite"
 CATALOGS_OF_A_REALM = 3
 LONG = 3600.0
@@ -404,21 +402,6 @@ def catalog_body(word: str, realm: str) -> dict[str, Any]:
         "metadata": {"name": f"{realm}-{word}"},
         "spec": {"realm": realm, "name": word, "storage": {"baseLocation": f"s3://lake/{realm}/{word}"}},
     }
-
-
-@contextmanager
-def working_folder() -> Iterator[Path]:
-    """On the disk of the project: a folder in memory would measure something else."""
-    folder = WORK / f"work-{time.time_ns()}"
-    folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import os
 import platform
 import sqlite3
 import subprocess
+import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -14,27 +15,44 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from benchmarks.disk import ROOT, WORK, file_system, fsync_seconds
 
-__all__ = ["Row", "Target", "at_least", "at_most", "markdown", "read_results", "show", "write_results"]
+__all__ = [
+    "ROOT",
+    "Row",
+    "Target",
+    "at_least",
+    "at_least_of_floor",
+    "at_most",
+    "markdown",
+    "read_results",
+    "say",
+    "show",
+    "write_results",
+]
 
-ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-QUICK_RESULTS = ROOT / ".cache" / "benchmarks"
+QUICK_RESULTS = WORK
 HEADS = ("case", "backend", "value", "unit", "floor", "ratio", "target", "met")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """``<= 60`` or ``>= 100``, in the unit of the row."""
+    """``<= 60`` or ``>= 100`` in the unit of the row, or ``>= 0.7 of floor`` for its ratio."""
 
     is_upper: bool
     bound: float
+    is_of_floor: bool = False
 
-    def is_met_by(self, value: float) -> bool:
+    def is_met_by(self, value: float, floor: float | None) -> bool:
+        if self.is_of_floor:
+            if not floor:
+                raise ValueError(f"the target is {self}, but the row has no floor")
+            value /= floor
         return value <= self.bound if self.is_upper else value >= self.bound
 
     def __str__(self) -> str:
-        return f"{'<=' if self.is_upper else '>='} {self.bound:g}"
+        return f"{'<=' if self.is_upper else '>='} {self.bound:g}{' of floor' if self.is_of_floor else ''}"
 
 
 def at_most(bound: float) -> Target:
@@ -45,9 +63,18 @@ def at_least(bound: float) -> Target:
     return Target(False, bound)
 
 
+def at_least_of_floor(share: float) -> Target:
+    """For rates, such as rows/s: a share of what the floor does."""
+    return Target(False, share, is_of_floor=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure. ``floor`` is what the same costs at least, in the same unit."""
+    """One figure. ``floor`` is what the same costs at least, in the same unit, and the ratio is the value divided by it.
+
+    For a rate, such as rows/s, the ratio is the share of the floor's speed that is reached: the floor's time by ours, 1 at best.
+    For seconds or bytes it says how many times as much we take.
+    """
 
     case: str
     backend: str
@@ -66,7 +93,7 @@ class Row:
             "floor": None if self.floor is None else _rounded(self.floor),
             "ratio": _rounded(self.value / self.floor) if self.floor else None,
             "target": None if self.target is None else str(self.target),
-            "met": None if self.target is None else self.target.is_met_by(self.value),
+            "met": None if self.target is None else self.target.is_met_by(self.value, self.floor),
         }
 
 
@@ -79,21 +106,35 @@ class Machine:
     filesystem: str
     python: str
     sqlite: str
+    fsync_ms: float
+    """To append 8 KiB to a file and wait for the disk."""
+    versions: dict[str, str]
+    """Of servers and drivers that took part."""
 
     @classmethod
-    def here(cls) -> Machine:
+    def here(cls, versions: dict[str, str]) -> Machine:
+        WORK.mkdir(parents=True, exist_ok=True)
         return cls(
             processor=_processor(),
             cores=os.cpu_count() or 0,
             memory_gib=round(psutil.virtual_memory().total / 1024**3, 1),
             system=f"{platform.system()} {platform.machine()}",
-            filesystem=_filesystem(ROOT),
+            filesystem=file_system(ROOT),
             python=platform.python_version(),
             sqlite=sqlite3.sqlite_version,
+            fsync_ms=_rounded(fsync_seconds(WORK) * 1000),
+            versions=versions,
         )
 
 
-def write_results(suite: str, rows: Iterable[Row], *, settings: dict[str, Any], is_quick: bool) -> Path:
+def write_results(
+    suite: str,
+    rows: Iterable[Row],
+    *,
+    settings: dict[str, Any],
+    is_quick: bool,
+    versions: dict[str, str] | None = None,
+) -> Path:
     """Keep the figures. A quick run never takes the place of a full one."""
     folder = QUICK_RESULTS if is_quick else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +143,7 @@ def write_results(suite: str, rows: Iterable[Row], *, settings: dict[str, Any], 
         "date": datetime.now(UTC).date().isoformat(),
         "commit": _commit(),
         "quick": is_quick,
-        "machine": asdict(Machine.here()),
+        "machine": asdict(Machine.here(versions or {})),
         "settings": settings,
         "rows": [row.plain(suite) for row in rows],
     }
@@ -135,9 +176,11 @@ def show(rows: Iterable[Row]) -> str:
 def markdown(results: dict[str, Any]) -> str:
     """The table and the machine, for a page of the documentation."""
     machine, load = results["machine"], results["settings"].get("load_before", 0)
+    fsync = f" (one fsync: {machine['fsync_ms']:g} ms)" if "fsync_ms" in machine else ""
+    versions = "".join(f", {name} {version}" for name, version in machine.get("versions", {}).items())
     lines = [
         f"Measured on {results['date']}: {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, "
-        f"{machine['system']}, {machine['filesystem']}, Python {machine['python']}, SQLite {machine['sqlite']}. "
+        f"{machine['system']}, {machine['filesystem']}{fsync}, Python {machine['python']}, SQLite {machine['sqlite']}{versions}. "
         f"Load before the run: {load:.2g}.",
         "",
         "| " + " | ".join(HEADS) + " |",
@@ -145,6 +188,11 @@ def markdown(results: dict[str, Any]) -> str:
         *("| " + " | ".join(_shown(row[head]) for head in HEADS) + " |" for row in results["rows"]),
     ]
     return "\n".join(lines) + "\n"
+
+
+def say(text: str) -> None:
+    """What is going on, with the time."""
+    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
 def _shown(value: Any) -> str:
@@ -166,11 +214,6 @@ def _processor() -> str:
     except OSError:
         return platform.processor()
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
-
-
-def _filesystem(path: Path) -> str:
-    places = [part for part in psutil.disk_partitions(all=True) if path.is_relative_to(part.mountpoint)]
-    return max(places, key=lambda part: len(part.mountpoint)).fstype if places else "unknown file system"
 
 
 def _commit() -> str:

@@ -1,0 +1,32 @@
+"""Contenders that run by turns, so that whatever else the machine does meets all of them alike."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["Round", "race", "timed"]
+
+Round = Callable[[], float]
+"""Does its work once, and returns the seconds that count: without what it took to prepare."""
+
+
+def race(contenders: Mapping[str, Round], rounds: int) -> dict[str, float]:
+    """The median seconds of a round of each. One round of each goes before and counts for nothing; the order turns each time."""
+    for run in contenders.values():
+        run()
+    taken: dict[str, list[float]] = {name: [] for name in contenders}
+    for number in range(rounds):
+        order = list(contenders.items())
+        for name, run in order if number % 2 else reversed(order):
+            taken[name].append(run())
+    return {name: statistics.median(seconds) for name, seconds in taken.items()}
+
+
+def timed(action: Callable[..., Any], *arguments: Any) -> float:
+    """How long one call takes, in seconds."""
+    started = time.perf_counter()
+    action(*arguments)
+    return time.perf_counter() - started
