@@ -9,7 +9,9 @@ from headwater.clock import Micros
 from headwater.errors import RefusedError
 
 __all__ = [
+    "END_MILLIS",
     "EPOCH_MILLIS",
+    "FIRST_MILLIS",
     "NODES",
     "SEQUENCES",
     "SYSTEM_KEY",
@@ -39,7 +41,10 @@ EPOCH_MILLIS = 1_740_787_200_000
 """2025-03-01T00:00Z."""
 NODES = 1 << 10
 SEQUENCES = 1 << 12
-_FIXED_MILLIS = 1000
+FIRST_MILLIS = 1000
+"""Before this, ids are fixed."""
+END_MILLIS = 1 << 41
+"""Milliseconds that ids can tell: to the year 2094."""
 _HEX = re.compile(r"[0-7][0-9a-f]{15}")
 
 
@@ -54,7 +59,7 @@ def fixed_id(kind: int, number: int = 0) -> ObjectId:
 
 
 def is_fixed(object_id: ObjectId) -> bool:
-    return object_id >> 22 < _FIXED_MILLIS
+    return object_id >> 22 < FIRST_MILLIS
 
 
 def id_time(object_id: ObjectId) -> Micros:

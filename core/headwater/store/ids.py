@@ -1,126 +1,225 @@
-"""Ids made here, unique everywhere: a node number leased by compare-and-swap, the time, and a sequence within the millisecond.
+"""Ids made here, unique everywhere: a leased node number, the time, and a sequence within the millisecond.
 
-A lease is a window of id time. The next owner's window begins where the last one ended, so that ids of two owners differ
-even when their clocks do; and a process that slept across the end of its lease finds the window closed when it reads the time.
+A lease is a window of id time. Whether an id is inside is judged by the time that goes into it, so that a process that slept
+across the end of its lease finds the window closed when it reads the clock.
 """
 
 from __future__ import annotations
 
-import os
-import random
-import socket
+import itertools
+import sys
 import threading
+from collections.abc import Iterator
+from typing import cast
 
 from headwater.clock import Clock
-from headwater.errors import BeatenError, HeadwaterError, UnavailableError, UnknownOutcomeError
-from headwater.store.identity import EPOCH_MILLIS, NODES, SEQUENCES, ObjectId, compose_id, fixed_id
-from headwater.store.objects import StoredObject, Versioned, object_type
+from headwater.errors import RefusedError, UnavailableError, UnknownOutcomeError
+from headwater.store.identity import EPOCH_MILLIS, SEQUENCES, ObjectId
+from headwater.store.nodes import HeldLease, NodeLease, Nodes, check_clock, node_lease_id, node_of, time_text
 from headwater.store.realm_rows import RealmStore
 
-__all__ = ["IdGenerator", "NodeLease", "node_lease_id"]
+__all__ = ["AHEAD_SECONDS", "MOST_IDS", "IdGenerator", "NodeLease", "node_lease_id"]
 
-_LEASES = 0
-_BATCH = 64
+AHEAD_SECONDS = 10
+"""How far ids may run ahead of the clock: little beside the difference of two clocks that a store allows for."""
+MOST_IDS = AHEAD_SECONDS * 1000 * SEQUENCES
+"""The most ids that one call may ask for: as many as fit into that time."""
 
-
-def node_lease_id(node: int) -> ObjectId:
-    return fixed_id(_LEASES, node)
-
-
-@object_type("node", updateable=True)
-class NodeLease(StoredObject, frozen=True, kw_only=True):
-    """Who may make ids with one node number, from ``start`` (inclusive) to ``end`` (exclusive), in milliseconds of id time."""
-
-    start: int
-    end: int
-    owner: str
+_AHEAD = MOST_IDS
+_BITS = SEQUENCES.bit_length() - 1
+_TRIES = 16
+_LONGEST_NAP_SECONDS = 0.25
+_IS_LOCKED = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether one step of an iterator is one step for all threads, as Python's global lock makes it. Without it, there are no runs."""
 
 
 class IdGenerator:
-    """Makes ids; leases a node at the first one. Thread-safe; after a fork the child leases anew."""
+    """Makes ids; leases a node at the first one. Thread-safe; after a fork the child leases anew.
+
+    It counts ticks: milliseconds of id time, ``<< 12``, and the sequence within. The next tick is the clock's or, where the clock
+    has not moved on since, the one after the last. Ids are set aside for one millisecond at a time, and taken one by one from
+    that run without a lock, until the clock leaves the millisecond.
+
+    ``_lock`` guards what is known here and is not held during a call of the database; ``_leasing`` is held by the one thread that
+    makes such calls.
+    """
+
+    _lease: HeldLease | None
+    _renew_from: int
+    """The millisecond from which on the lease is to be renewed."""
+    _current: tuple[int, Iterator[ObjectId]]
+    """The run: the time (microseconds since 1970) at which the clock leaves its millisecond, and its ids that are left."""
 
     def __init__(self, rows: RealmStore, *, clock: Clock, lease_seconds: float, renew_seconds: float) -> None:
-        self._rows = rows
         self._clock = clock
         self._lease_millis = round(lease_seconds * 1000)
         self._renew_millis = round(renew_seconds * 1000)
-        self._node = 0
-        self._last = 0
-        self._sequence = 0
+        self._nodes = Nodes(rows, lease_millis=self._lease_millis)
+        self._is_closed = False
+        self._last = -1
+        """The last tick that was set aside."""
+        self._highest = 0
+        """The highest tick that the clock ever said."""
         self.forget()
 
     def forget(self) -> None:
         """Drop the lease without giving it back: it is the parent's."""
         self._lock = threading.Lock()
-        self._lease: Versioned[NodeLease] | None = None
+        self._leasing = threading.Lock()
+        self._failed: UnavailableError | None = None
+        """How the last attempt to lease a node failed; never raised itself."""
+        self._drop()
 
     def next(self) -> ObjectId:
-        """A new id, greater than the ones before.
+        """A new id, greater than all whose making was over before.
 
-        raises        UnavailableError when no node can be leased
+        raises        UnavailableError when no node can be leased, or ids are too far ahead of a clock that does not move on;
+                      RefusedError when the store is closed, or the clock says what no id can tell
         """
-        with self._lock:
-            millis = self._reading()
-            self._sequence = self._sequence + 1 if millis == self._last else 0
-            self._last = millis
-            return compose_id(millis, self._node, self._sequence)
+        until, run = self._current  # in one step: a run and its end belong together
+        if self._clock.wall() < until:
+            for made in run:  # one step of a built-in iterator: no two threads get the same
+                return made
+        return self._run(1)[0]
 
-    def release(self) -> None:
-        """Give the node back: its next owner starts after the last millisecond used here. Best effort."""
+    def next_many(self, n: int) -> list[ObjectId]:
+        """``n`` new ids, each greater than the one before and than all made earlier; there may be gaps between them.
+
+        A million take 244 ms of id time. Who asks for more than fit into AHEAD_SECONDS before the clock moves on, waits for it.
+
+        n             0 to MOST_IDS
+        raises        RefusedError for another number, and what ``next`` raises
+        """
+        if n < 0:
+            raise RefusedError(f"{n} ids cannot be made: ask for 0 or more")
+        if n > MOST_IDS:
+            raise RefusedError(f"{n} ids cannot be made at once: ask for up to {MOST_IDS}, and again when they are used")
+        until, run = self._current
+        ids = list(itertools.islice(run, n)) if self._clock.wall() < until else []
+        while len(ids) < n:
+            ids += self._run(n - len(ids))
+        return ids
+
+    def close(self) -> None:
+        """Make no more ids, and give the node back: its next owner starts after the last millisecond used here. Best effort."""
         with self._lock:
-            lease, self._lease = self._lease, None
-            if lease is None:
-                return
-            ended = NodeLease(start=lease.value.start, end=max(self._last + 1, lease.value.start), owner="")
+            self._is_closed = True
+        with self._leasing:  # whoever leases or renews at this moment knows by now what became of it
+            with self._lock:
+                lease = self._lease
+                self._drop()
+            if lease is not None:
+                self._nodes.give_back(lease, (self._last >> _BITS) + 1)
+
+    # runs of ids
+
+    def _run(self, n: int) -> list[ObjectId]:
+        """1 to ``n`` ids of one window."""
+        for _ in range(_TRIES):
+            self._tend(n)
+            with self._lock:
+                first, limit = self._next_tick(), self._limit()
+                if first < limit:
+                    end, node_bits = min(first + n, limit), self._node_bits
+                    self._set_aside(end, limit)
+                    break
+        else:
+            raise UnavailableError(self._why_none())
+        return _ids(first, end, node_bits)
+
+    def _next_tick(self) -> int:
+        """The tick of the next id, from one reading of the clock: what it is, and whether it is inside the window."""
+        self._highest = max(self._highest, self._clock.wall() // 1000 - EPOCH_MILLIS << _BITS)
+        return max(self._highest, self._last + 1)
+
+    def _limit(self) -> int:
+        """The tick before which ids may be made."""
+        return 0 if self._lease is None else min(self._lease.value.end << _BITS, self._highest + _AHEAD)
+
+    def _set_aside(self, end: int, limit: int) -> None:
+        """Let the run go on from the tick ``end`` to the end of the millisecond of the one before."""
+        after = (end - 1 | SEQUENCES - 1) + 1
+        self._last = min(after, limit) - 1
+        if _IS_LOCKED:
+            self._current = ((after >> _BITS) + EPOCH_MILLIS) * 1000, iter(_ids(end, self._last + 1, self._node_bits))
+
+    def _why_none(self) -> str:
+        if self._last + 1 >= self._highest + _AHEAD:
+            return (
+                f"ids are {AHEAD_SECONDS} seconds ahead of the clock, whose highest reading is"
+                f" {time_text(self._highest >> _BITS)}: try again when it has moved on"
+            )
+        return f"leases of {self._lease_millis} ms end before they can be used: raise HEADWATER_NODE_LEASE"
+
+    # tending the lease
+
+    def _tend(self, n: int) -> None:
+        """See to it that ``n`` ids, or some of them, can be made."""
+        with self._lock:
+            if self._is_closed:
+                raise RefusedError("this store is closed and makes no more ids: open it again")
+            tick, lease, failed = self._next_tick(), self._lease, self._failed
+            millis, is_far_ahead = tick >> _BITS, tick >= self._highest + _AHEAD
+        if lease is None or millis >= lease.value.end:
+            self._take_in_turn(lease, failed)
+        elif millis >= self._renew_from and self._leasing.acquire(blocking=False):
             try:
-                self._rows.update(lease, ended)
-            except HeadwaterError:
-                return  # the lease ends by itself
+                self._renew(lease, millis)  # the other threads go on meanwhile, up to the window's end
+            finally:
+                self._leasing.release()
+        if is_far_ahead:
+            self._clock.sleep(min(max(n // SEQUENCES, 1) / 1000, _LONGEST_NAP_SECONDS))
 
-    def _reading(self) -> int:
-        """The time of the next id, inside the lease: validity and time come from this one reading.
+    def _take_in_turn(self, over: HeldLease | None, failed: UnavailableError | None) -> None:
+        """Lease a node, one thread at a time; those that waited for one that failed fail as well, instead of each as long again."""
+        with self._leasing:
+            with self._lock:
+                if self._lease is not over or self._is_closed:
+                    return
+                reading = self._clock.wall() // 1000 - EPOCH_MILLIS
+                start = max(reading, (self._last >> _BITS) + 1)  # beyond all before: the new node's number may be smaller
+            if self._failed is not None and self._failed is not failed:
+                raise UnavailableError(*self._failed.args)
+            check_clock(reading)
+            try:
+                lease = self._nodes.take(start)
+            except UnavailableError as fault:
+                self._failed = UnavailableError(*fault.args)
+                raise
+            self._hold(lease, renew_from=lease.value.end - self._renew_millis)
 
-        Where the clock stands still for longer than the sequence lasts, ids run ahead of it; they never wait for it.
-        """
-        now = self._clock.now() // 1000 - EPOCH_MILLIS
-        is_used_up = self._sequence == SEQUENCES - 1
-        millis = max(now, self._last + is_used_up)
-        if self._lease is None or millis >= self._lease.value.end:
-            return self._take(millis)
-        if millis >= self._lease.value.end - self._renew_millis and not self._renew(millis):
-            return self._take(millis)
-        return millis
-
-    def _renew(self, now: int) -> bool:
-        """Make the lease longer. Returns whether it is still ours."""
-        assert self._lease is not None
-        longer = NodeLease(start=self._lease.value.start, end=now + self._lease_millis, owner=self._lease.value.owner)
+    def _renew(self, lease: HeldLease, millis: int) -> None:
+        if self._lease is not lease:
+            return  # just done by another
+        retry = millis + max(self._renew_millis // 60, 1)
         try:
-            self._lease = self._rows.update(self._lease, longer)
-        except BeatenError:
-            return False
+            longer = self._nodes.renew(lease, millis)
         except (UnavailableError, UnknownOutcomeError):
-            return True  # up to the old end; tried again with the next id
-        return True
+            longer = lease  # it holds to its end; tried again after a while, as each try may take as long as a call may
+        if longer is None:
+            with self._lock:
+                self._drop()
+        else:
+            self._hold(longer, renew_from=max(longer.value.end - self._renew_millis, retry))
 
-    def _take(self, now: int) -> int:
-        """Lease a node. Returns the first millisecond to use, beyond all that went before: the new node's number may be smaller."""
-        now = max(now, self._last + 1)
-        first = random.randrange(NODES)
-        for start in range(0, NODES, _BATCH):
-            nodes = [(first + start + offset) % NODES for offset in range(_BATCH)]
-            leases = self._rows.read_many_versioned([node_lease_id(node) for node in nodes], NodeLease)
-            for node, seen in zip(nodes, leases, strict=True):
-                if (seen is None or seen.value.end <= now) and self._try_to_take(node, seen, now):
-                    return now
-        raise UnavailableError(f"all {NODES} nodes are leased: stop processes that make ids, or wait until a lease ends")
+    def _hold(self, lease: HeldLease, *, renew_from: int) -> None:
+        with self._lock:
+            self._lease = lease
+            self._node_bits = node_of(lease.id) << _BITS
+            self._renew_from = renew_from
+            self._last = max(self._last, (lease.value.start << _BITS) - 1)
 
-    def _try_to_take(self, node: int, seen: Versioned[NodeLease] | None, now: int) -> bool:
-        owner = f"{socket.gethostname()}:{os.getpid()}"
-        lease = NodeLease(start=now, end=now + self._lease_millis, owner=owner)
-        try:
-            self._lease = self._rows.insert(node_lease_id(node), lease) if seen is None else self._rows.update(seen, lease)
-        except (BeatenError, UnknownOutcomeError):
-            return False  # an unclear answer burns this node until the lease ends
-        self._node = node
-        return True
+    def _drop(self) -> None:
+        self._lease, self._renew_from, self._node_bits = None, 0, 0
+        self._current = 0, iter(())
+
+
+def _ids(first: int, end: int, node_bits: int) -> list[ObjectId]:
+    """The ids of the ticks from ``first`` to before ``end``."""
+    ids: list[int] = []
+    while first < end:
+        stop = min((first | SEQUENCES - 1) + 1, end)  # the end of the millisecond
+        base = (first >> 12 << 22) | node_bits | (first & 0xFFF)
+        ids.extend(range(base, base + stop - first))
+        first = stop
+    return cast(list[ObjectId], ids)

@@ -41,12 +41,16 @@ class Store:
         """A new id; the first one leases a node."""
         return self._ids.next()
 
+    def new_ids(self, n: int) -> list[ObjectId]:
+        """``n`` new ids at once, each greater than the one before; as ``IdGenerator.next_many``."""
+        return self._ids.next_many(n)
+
     def rows(self, realm: RealmId, key: RealmKey, gate: Gate | None = None) -> RealmStore:
         """A handle on the rows under one realm key; ``gate`` decides whether it may write."""
         return RealmStore(self, realm, key, gate)
 
     def close(self) -> None:
-        self._ids.release()
+        self._ids.close()
         self.backend.close()
         _open_stores.discard(self)
 

@@ -1,0 +1,161 @@
+"""Node numbers, each leased by compare-and-swap for a window of id time.
+
+The next owner's window begins where the last one ended, so that ids of two owners differ even when their clocks do.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from headwater.clock import Micros, as_text
+from headwater.errors import (
+    BeatenError,
+    HeadwaterError,
+    RefusedError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnreadableError,
+)
+from headwater.store.identity import END_MILLIS, EPOCH_MILLIS, FIRST_MILLIS, NODES, ObjectId, fixed_id
+from headwater.store.objects import StoredObject, Versioned, object_type
+from headwater.store.realm_rows import RealmStore
+
+__all__ = ["HeldLease", "NodeLease", "Nodes", "node_lease_id", "node_of", "time_text"]
+
+_LEASES = 0
+_BATCH = 64
+"""How many leases are looked at first; all others follow in one more round trip."""
+
+
+def node_lease_id(node: int) -> ObjectId:
+    return fixed_id(_LEASES, node)
+
+
+def node_of(object_id: ObjectId) -> int:
+    return object_id >> 12 & NODES - 1
+
+
+def time_text(millis: int) -> str:
+    """A moment of id time as people write it."""
+    return as_text(Micros((millis + EPOCH_MILLIS) * 1000))
+
+
+@object_type("node", updateable=True)
+class NodeLease(StoredObject, frozen=True, kw_only=True):
+    """Who may make ids with one node number, from ``start`` (inclusive) to ``end`` (exclusive), in milliseconds of id time.
+
+    ``owner`` names host and process for people and differs from lease to lease; it is empty when the node was given back.
+    """
+
+    start: int
+    end: int
+    owner: str
+
+
+HeldLease: TypeAlias = Versioned[NodeLease]
+
+
+class Nodes:
+    """Takes, renews and gives back leases. Knows nothing of who holds one; thread-safe."""
+
+    def __init__(self, rows: RealmStore, *, lease_millis: int) -> None:
+        self._rows = rows
+        self._lease_millis = lease_millis
+
+    def take(self, now: int) -> HeldLease:
+        """Lease a node from ``now`` on: one that nobody ever had, or whose last window ended by then.
+
+        raises        UnavailableError when all are leased, or it is not known whether one was: then nobody uses it until the window
+                      ends; RefusedError when no id can tell that time
+        """
+        if now >= END_MILLIS:
+            raise RefusedError(
+                f"ids end at {time_text(END_MILLIS)}, and the next one would be of {time_text(now)}: set this machine's clock right"
+            )
+        first, ends = secrets.randbelow(NODES), []
+        ring = [(first + offset) % NODES for offset in range(NODES)]
+        for batch in (ring[:_BATCH], ring[_BATCH:]):
+            for node, seen in self._read(batch):
+                if seen is not None and seen.value.end > now:
+                    ends.append(seen.value.end)
+                elif taken := self._try_to_take(node, seen, now):
+                    return taken
+        free = f": the next one ends at {time_text(min(ends))}" if ends else ""
+        raise UnavailableError(
+            f"all {NODES} nodes are leased{free}; stop processes that make ids in this store, or try again after that"
+        )
+
+    def renew(self, held: HeldLease, now: int) -> HeldLease | None:
+        """The lease with an end as far from ``now`` as that of a new one; None when the node is another's.
+
+        raises        UnavailableError or UnknownOutcomeError: the lease holds to its old end
+        """
+        longer = NodeLease(start=held.value.start, end=self._end(now), owner=held.value.owner)
+        try:
+            return self._rows.update(held, longer)
+        except (BeatenError, UnknownOutcomeError):  # beaten perhaps by ourselves: the answer to an earlier renewal was lost
+            return self._look_again(held.id, held.value)
+
+    def give_back(self, held: HeldLease, end: int) -> None:
+        """Let the window end at ``end``. Best effort: it ends by itself."""
+        ended = NodeLease(start=held.value.start, end=end, owner="")
+        try:
+            try:
+                self._rows.update(held, ended)
+            except BeatenError:
+                found = self._look_again(held.id, held.value)
+                if found is not None:
+                    self._rows.update(found, ended)
+        except HeadwaterError:
+            return
+
+    def _read(self, nodes: Sequence[int]) -> list[tuple[int, HeldLease | None]]:
+        """The leases of those nodes, without those that cannot be read: whoever had them, they are not ours to take."""
+        try:
+            leases = self._rows.read_many_versioned([node_lease_id(node) for node in nodes], NodeLease)
+        except UnreadableError:
+            if len(nodes) == 1:
+                return []
+            half = len(nodes) // 2
+            return self._read(nodes[:half]) + self._read(nodes[half:])
+        return list(zip(nodes, leases, strict=True))
+
+    def _try_to_take(self, node: int, seen: HeldLease | None, now: int) -> HeldLease | None:
+        lease, lease_id = NodeLease(start=now, end=self._end(now), owner=_owner()), node_lease_id(node)
+        try:
+            return self._rows.insert(lease_id, lease) if seen is None else self._rows.update(seen, lease)
+        except BeatenError:
+            return None
+        except UnknownOutcomeError as unclear:
+            try:
+                found = self._look_again(lease_id, lease)
+            except HeadwaterError as fault:
+                raise UnavailableError(f"no node could be leased: {fault}") from unclear
+            if found is None:  # not to be tried on and on: each try may take as long as a call may
+                raise UnavailableError(f"no node could be leased: {unclear}") from unclear
+            return found
+
+    def _look_again(self, lease_id: ObjectId, ours: NodeLease) -> HeldLease | None:
+        found = self._rows.find_versioned(lease_id, NodeLease)
+        return found if found is not None and found.value.owner == ours.owner else None
+
+    def _end(self, now: int) -> int:
+        return min(now + self._lease_millis, END_MILLIS)
+
+
+def check_clock(millis: int) -> None:
+    """Raise RefusedError for a reading that no id can tell."""
+    if not FIRST_MILLIS <= millis < END_MILLIS:
+        raise RefusedError(
+            f"this machine's clock says {time_text(millis)}, and ids can tell the time from {time_text(FIRST_MILLIS)}"
+            f" to {time_text(END_MILLIS)}: set the clock right"
+        )
+
+
+def _owner() -> str:
+    """The process number alone does not tell two containers of one name apart, nor two leases of one process."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(8)}"
