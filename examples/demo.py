@@ -2,6 +2,8 @@
 
 A SQLite store, a broker that is a folder, real worker processes and Spark on this machine. Everything lies in ``.demo`` and in
 ``examples/quickstart/warehouse``; both are made anew each time. What is printed after ``$`` is what a user would type.
+
+``HEADWATER_DEMO_STORE`` names another store to run on, which has to be empty: an empty schema or database of its own.
 """
 
 from __future__ import annotations
@@ -14,13 +16,15 @@ import sys
 import time
 from pathlib import Path
 
+from headwater.store.urls import parse_url
+
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".demo"
 QUICKSTART = Path("examples/quickstart")
 WAREHOUSE = QUICKSTART / "warehouse"
 GRACE_SECONDS = 3
 SETTINGS = {
-    "HEADWATER_STORE": "sqlite:///.demo/headwater.db",
+    "HEADWATER_STORE": os.environ.get("HEADWATER_DEMO_STORE") or "sqlite:///.demo/headwater.db",
     "HEADWATER_UNSAFE_SHORT_GRACES": "true",
     "HEADWATER_WRITER_GRACE": f"{GRACE_SECONDS}s",
     "HEADWATER_READER_GRACE": f"{GRACE_SECONDS}s",
@@ -38,7 +42,8 @@ def main() -> int:
         "The demo shortens graces and holds by the setting named UNSAFE, so that nobody has to wait hours; never do that in earnest:"
     )
     for name, value in SETTINGS.items():
-        print(f"    export {name}={value}")
+        shown = parse_url(value).shown if name == "HEADWATER_STORE" else value
+        print(f"    export {name}={shown}")
 
     say("1. A lake that exists already: Iceberg tables in a folder")
     python("examples/warehouse.py", WAREHOUSE)

@@ -19,6 +19,7 @@ import structlog
 from billiard.util import set_pdeathsig
 from celery import Celery, signals
 
+from headwater.errors import HeadwaterError
 from headwater.logs import LEVELS
 from headwater.settings import Settings
 from headwater.store import Store, id_of, open_store
@@ -97,6 +98,8 @@ class _Children:
         self._is_busy = True
         try:
             run_task(self._store, id_of(task_id), StoodStill(token), owner=owner, is_stopping=self.is_stopping)
+        except HeadwaterError as fault:  # only what opens the store raises: the dispatcher finds the task again
+            log.warning("the store could not be opened: the task is looked at later", task=task_id, error=str(fault))
         finally:
             self._is_busy = False
             signal.signal(signal.SIGTERM, idle)
