@@ -25,6 +25,7 @@ __all__ = ["KEYS", "Entry", "Key", "Work", "anomalies", "changes", "histories", 
 REALM = RealmKey(77)
 _GIVE_UP_SECONDS = 60.0
 _PAUSE_SECONDS = 0.02
+_LINGER_SECONDS = 0.0005
 
 
 class Key(NamedTuple):
@@ -69,7 +70,9 @@ def run_client(backend: Backend, client: int, work: Work, note: Callable[[Entry]
         call = _choose(chance, key, seen.get(key), client * 1_000_000 + number)
         note(Entry("call", client, number, time.monotonic_ns(), key, call))
         try:
+            _linger(chance)
             answer = _ask(backend, key, call, chance)
+            _linger(chance)
         except UnavailableError:
             note(Entry("never", client, number, time.monotonic_ns(), key, None))
             time.sleep(_PAUSE_SECONDS)
@@ -152,6 +155,12 @@ def meetings(journal: Iterable[Entry]) -> int:
         moments = sorted(moment for one in history for moment in (one.called, one.returned) if moment is not None)
         count += sum(bisect_left(moments, one.returned or 0) - bisect_right(moments, one.called) > 0 for one in history)
     return count
+
+
+def _linger(chance: random.Random) -> None:
+    """What a network does to some calls and answers; without it, quick backends are never asked two things at once."""
+    if chance.random() < 0.2:
+        time.sleep(chance.random() * _LINGER_SECONDS)
 
 
 def _choose(chance: random.Random, key: Key, seen: Row | None, unique: int) -> Call:

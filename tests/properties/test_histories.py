@@ -81,7 +81,7 @@ def assert_linearizable(journal: list[Entry], *, least: int) -> None:
 @pytest.mark.parametrize("name", STORES)
 def test_changes_by_threads_are_linearizable(name: str, open_on: Callable[[str], Backend], seed: int, switching: None) -> None:
     backend = open_on(name)
-    journal = run_threads(8, backend, Work(seed, (600 if name == "memory" else 60) * LENGTH))
+    journal = run_threads(8, backend, Work(seed, 100 * LENGTH))
 
     assert_linearizable(journal + look(backend), least=50)
 
@@ -96,7 +96,7 @@ def test_changes_whose_answers_were_lost_are_linearizable(
     for method in WRITES:
         for at in chance.sample(range(1, 30 * LENGTH), 4 * LENGTH):
             faults.fail(method, at=at, **chance.choice(FAULTS)())
-    journal = run_threads(8, faults, Work(seed, (600 if name == "memory" else 60) * LENGTH))
+    journal = run_threads(8, faults, Work(seed, 100 * LENGTH))
 
     assert_linearizable(journal + look(backend), least=30)
 
@@ -113,7 +113,7 @@ def test_changes_by_processes_are_linearizable(
     name: str, open_on: Callable[[str], Backend], request: pytest.FixtureRequest, tmp_path: Path, seed: int
 ) -> None:
     url = STORES[name](request)
-    journal = run_processes(url, tmp_path, Work(seed, 60 * LENGTH), killed=0)
+    journal = run_processes(url, tmp_path, Work(seed, 100 * LENGTH), killed=0)
 
     assert_linearizable(journal, least=30)
 
@@ -123,7 +123,7 @@ def test_changes_by_processes_of_which_some_are_killed_are_linearizable(
     name: str, request: pytest.FixtureRequest, tmp_path: Path, seed: int
 ) -> None:
     url = STORES[name](request)
-    journal = run_processes(url, tmp_path, Work(seed, 60 * LENGTH), killed=2)
+    journal = run_processes(url, tmp_path, Work(seed, 100 * LENGTH), killed=2)
 
     assert_linearizable(journal, least=20)
 
@@ -168,7 +168,7 @@ def kill_at(process: subprocess.Popen[bytes], journal: Path, entries: float) -> 
 def test_changes_by_forked_children_and_their_parent_are_linearizable(
     name: str, request: pytest.FixtureRequest, seed: int
 ) -> None:
-    work = Work(seed, 60 * LENGTH)
+    work = Work(seed, 100 * LENGTH)
     with open_store(STORES[name](request)) as store:
         begin = time.monotonic() + 0.2
         before = run_threads(2, store.backend, Work(seed, 10))  # connections that children must not use
