@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Mapping
+from statistics import median
 from typing import Any
 
-__all__ = ["Round", "race", "timed"]
+__all__ = ["Round", "median", "race", "timed"]
 
 Round = Callable[[], float]
 """Does its work once, and returns the seconds that count: without what it took to prepare."""
@@ -22,7 +22,7 @@ def race(contenders: Mapping[str, Round], rounds: int) -> dict[str, float]:
         order = list(contenders.items())
         for name, run in order if number % 2 else reversed(order):
             taken[name].append(run())
-    return {name: statistics.median(seconds) for name, seconds in taken.items()}
+    return {name: median(seconds) for name, seconds in taken.items()}
 
 
 def timed(action: Callable[..., Any], *arguments: Any) -> float:

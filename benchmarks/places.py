@@ -1,0 +1,139 @@
+"""Where the databases of a run lie: new ones of each kind for the floor, for a store, and for both."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from benchmarks.disk import ROOT
+from benchmarks.floor import Floor, MemoryFloor, PostgresqlFloor, SqliteFloor, drop_schema
+from benchmarks.report import say
+
+__all__ = ["KINDS", "Place", "open_places"]
+
+KINDS = ("memory", "sqlite", "postgresql", "mongodb")
+
+
+class Place(Protocol):
+    """Where databases of one kind are made, by name."""
+
+    name: str
+    is_shared: bool
+    """Whether another process, or the floor, can open a store's database."""
+
+    def floor(self, name: str) -> Floor:
+        """The bare driver on a database, which is made if need be."""
+        ...
+
+    def url(self, name: str) -> str:
+        """For a store on it."""
+        ...
+
+    def versions(self) -> dict[str, str]: ...
+
+
+class MemoryPlace:
+    name = "memory"
+    is_shared = False
+
+    def floor(self, name: str) -> Floor:
+        return MemoryFloor()
+
+    def url(self, name: str) -> str:
+        return "memory://"
+
+    def versions(self) -> dict[str, str]:
+        return {}
+
+
+@dataclass
+class SqlitePlace:
+    folder: Path
+    name: str = "sqlite"
+    is_shared: bool = True
+
+    def floor(self, name: str) -> Floor:
+        return SqliteFloor(self.folder / f"{name}.db")
+
+    def url(self, name: str) -> str:
+        return f"sqlite:///{self.folder / name}.db"
+
+    def versions(self) -> dict[str, str]:
+        assert sqlite3.sqlite_version  # every machine's description has it
+        return {}
+
+
+@dataclass
+class PostgresqlPlace:
+    server: str
+    name: str = "postgresql"
+    is_shared: bool = True
+    made: set[str] = field(default_factory=set)
+
+    def floor(self, name: str) -> Floor:
+        return PostgresqlFloor(self.server, self._schema(name))
+
+    def url(self, name: str) -> str:
+        return f"{self.server}{'&' if '?' in self.server else '?'}schema={self._schema(name)}"
+
+    def versions(self) -> dict[str, str]:
+        import psycopg
+
+        with psycopg.connect(self.server) as connection:
+            server = connection.info.parameter_status("server_version") or ""
+        return {"PostgreSQL": server.partition(" ")[0], "psycopg": psycopg.__version__}
+
+    def _schema(self, name: str) -> str:
+        """A new one at the first call, whatever an earlier run left."""
+        schema = f"headwater_bench_{name}"
+        if schema not in self.made:
+            drop_schema(self.server, schema)
+            self.made.add(schema)
+        return schema
+
+    def forget(self) -> None:
+        for schema in self.made:
+            drop_schema(self.server, schema)
+
+
+@contextmanager
+def open_places(folder: Path, wanted: Collection[str]) -> Iterator[list[Place]]:
+    """A place of each kind that is wanted. What cannot be measured here is said, never left out in silence."""
+    with ExitStack() as stack:
+        places: list[Place] = []
+        if "memory" in wanted:
+            places.append(MemoryPlace())
+        if "sqlite" in wanted:
+            places.append(SqlitePlace(folder))
+        if "postgresql" in wanted:
+            postgresql = PostgresqlPlace(_postgresql_server(folder, stack))
+            stack.callback(postgresql.forget)
+            places.append(postgresql)
+        if "mongodb" in wanted:
+            places += _mongodb(stack)
+        yield places
+
+
+def _postgresql_server(folder: Path, stack: ExitStack) -> str:
+    """The URL of the server to measure: the one that is given, or one of our own with its settings as shipped, fsync on."""
+    if given := os.environ.get("HEADWATER_BENCH_POSTGRESQL"):
+        return given
+    sys.path.append(str(ROOT / "tests"))
+    from servers.postgresql import PostgresqlServer
+
+    say("starting a PostgreSQL server with fsync")
+    return stack.enter_context(PostgresqlServer(folder=folder, is_synced=True)).url()
+
+
+def _mongodb(stack: ExitStack) -> list[Place]:
+    given = os.environ.get("HEADWATER_BENCH_MONGODB")
+    if not given:
+        say("mongodb is left out: figures count only from a real mongod, and HEADWATER_BENCH_MONGODB holds no URL of one")
+        return []
+    raise NotImplementedError
