@@ -12,7 +12,7 @@ from notes import Counter, Note
 
 from forking import run_forked
 from headwater.clock import SystemClock
-from headwater.errors import BeatenError, RefusedError, UnavailableError, UnreadableError
+from headwater.errors import BeatenError, RefusedError, UnreadableError
 from headwater.settings import Settings
 from headwater.store import FaultyBackend, ObjectId, RealmId, RealmKey, RealmStore, Store, open_store
 from headwater.store.backends.sqlite import SqliteBackend
@@ -32,7 +32,7 @@ def url(path: Path) -> str:
 
 def pragma(store: Store, name: str) -> object:
     assert isinstance(store.backend, SqliteBackend)
-    return store.backend._connection().execute(f"PRAGMA {name}").fetchone()[0]
+    return store.backend._file.read("look", lambda connection: connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
 def count_up(rows: RealmStore, times: int) -> None:
@@ -81,21 +81,6 @@ def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
         open_store(f"sqlite:///{tmp_path}/absent/store.db")
 
 
-def test_a_database_locked_by_another_is_unavailable_and_nothing_happened(
-    url: str, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("headwater.store.backends.sqlite._BUSY_SECONDS", 0.05)
-    with open_store(url) as store:
-        blocker = sqlite3.connect(path, isolation_level=None)
-        blocker.execute("BEGIN IMMEDIATE")
-        with pytest.raises(UnavailableError, match="locked"):
-            store.rows(*ACME).write([(ObjectId(1), Note())])
-        blocker.close()
-
-        assert store.rows(*ACME).is_empty()
-        store.rows(*ACME).write([(ObjectId(1), Note())])
-
-
 def test_connections_of_ended_threads_are_closed(url: str) -> None:
     with open_store(url) as store:
         for _ in range(20):
@@ -104,7 +89,7 @@ def test_connections_of_ended_threads_are_closed(url: str) -> None:
             thread.join()
 
         assert isinstance(store.backend, SqliteBackend)
-        assert len(store.backend._open) <= 2
+        assert len(store.backend._file._open) <= 2
 
 
 def test_ten_processes_set_the_same_file_up_at_once(url: str) -> None:
@@ -132,7 +117,7 @@ def test_a_forked_child_inherits_no_connection_and_its_parent_goes_on(url: str) 
     with open_store(url) as store:
         assert isinstance(store.backend, SqliteBackend)
         store.system.is_empty()
-        inherited = run_forked(1, lambda _: len(store.backend._open))
+        inherited = run_forked(1, lambda _: len(store.backend._file._open))
 
         assert inherited == [0]
         assert store.system.is_empty()

@@ -17,13 +17,15 @@ class Turnstile:
 
     def __enter__(self) -> None:
         with self._condition:
-            self._condition.wait_for(lambda: not self._is_shut)
+            while self._is_shut:
+                self._condition.wait()
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self._condition:
             self._inside -= 1
-            self._condition.notify_all()
+            if self._is_shut:
+                self._condition.notify_all()
 
     def shut(self) -> None:
         """Let nobody in any more, and wait until all are out."""

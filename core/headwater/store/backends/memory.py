@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
-from typing import Any, TypeVar
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
 
 from headwater.errors import BeatenError, RefusedError
 from headwater.store.backend import (
@@ -25,6 +25,9 @@ from headwater.store.urls import BackendKind, StoreUrl
 __all__ = ["KIND", "MemoryBackend"]
 
 P = TypeVar("P", bound=tuple[Any, ...])
+R = TypeVar("R")
+_FEW = 32
+"""So many new and deleted keys are put into the order one by one; more are sorted into it at once."""
 
 
 class MemoryBackend:
@@ -34,132 +37,209 @@ class MemoryBackend:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._references: dict[tuple[RealmKey, str], ReferenceRow] = {}
-        self._objects: dict[tuple[RealmKey, ObjectId, int], ObjectRow] = {}
+        self._is_closed = False
+        self._is_forking = False
+        self._references: _Rows[ReferencePosition, ReferenceRow] = _Rows()
+        self._objects: _Rows[ObjectPosition, ObjectRow] = _Rows()
+
+    @contextmanager
+    def _references_alone(self) -> Iterator[_Rows[ReferencePosition, ReferenceRow]]:
+        with self._lock:
+            self._require_open()
+            yield self._references
+
+    @contextmanager
+    def _objects_alone(self) -> Iterator[_Rows[ObjectPosition, ObjectRow]]:
+        with self._lock:
+            self._require_open()
+            yield self._objects
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise RefusedError("memory://: this store is closed, and its rows are gone: open another one")
 
     def create_reference(self, row: ReferenceRow) -> None:
-        with self._lock:
-            if (row.realm, row.name) in self._references:
-                raise BeatenError(f"reference {row.name!r} of realm key {row.realm} is there already")
-            self._references[row.realm, row.name] = row
+        if not self.create_references([row])[0]:
+            raise BeatenError(f"reference {row.name!r} of realm key {row.realm} is there already")
 
     def create_references(self, rows: Sequence[ReferenceRow]) -> list[bool]:
-        with self._lock:
-            return [self._references.setdefault((row.realm, row.name), row) is row for row in rows]
+        with self._references_alone() as references:
+            return [references.add((row.realm, row.name), row) for row in rows]
 
     def read_references(self, realm: RealmKey, names: Sequence[str]) -> list[ReferenceRow | None]:
-        with self._lock:
-            return [self._references.get((realm, name)) for name in names]
+        with self._references_alone() as references:
+            return [references.rows.get((realm, name)) for name in names]
 
     def swap_reference(self, seen: ReferenceRow, new: ReferenceRow) -> None:
-        with self._lock:
-            self._require(seen)
-            self._references[seen.realm, seen.name] = new
+        with self._references_alone() as references:
+            _require(references.rows.get((seen.realm, seen.name)), seen)
+            references.put((seen.realm, seen.name), new)
 
     def remove_reference(self, seen: ReferenceRow) -> None:
-        with self._lock:
-            self._require(seen)
-            del self._references[seen.realm, seen.name]
-
-    def _require(self, seen: ReferenceRow) -> None:
-        stored = self._references.get((seen.realm, seen.name))
-        if stored is None or (stored.pointer, stored.version) != (seen.pointer, seen.version):
-            raise BeatenError(f"reference {seen.name!r} of realm key {seen.realm} is not at version {seen.version} any more")
+        with self._references_alone() as references:
+            _require(references.rows.get((seen.realm, seen.name)), seen)
+            references.delete((seen.realm, seen.name))
 
     def read_objects(self, realm: RealmKey, keys: Sequence[tuple[ObjectId, int]]) -> list[ObjectRow | None]:
-        with self._lock:
-            return [self._objects.get((realm, object_id, part)) for object_id, part in keys]
+        with self._objects_alone() as objects:
+            return [objects.rows.get((realm, object_id, part)) for object_id, part in keys]
 
     def write_objects(self, rows: Sequence[ObjectRow]) -> None:
-        with self._lock:
+        with self._objects_alone() as objects:
             for row in rows:
-                self._objects[row.realm, row.id, row.part] = row
+                objects.put((row.realm, row.id, row.part), row)
+            for row in rows:
                 if row.part == 0:
-                    self._delete_parts_from(row.realm, row.id, row.parts)
-
-    def _delete_parts_from(self, realm: RealmKey, object_id: ObjectId, part: int) -> None:
-        while self._objects.pop((realm, object_id, part), None) is not None:
-            part += 1
+                    _delete_parts_from(objects, row.realm, row.id, row.parts)
 
     def insert_object(self, row: ObjectRow) -> None:
-        with self._lock:
-            if self._objects.setdefault((row.realm, row.id, row.part), row) is not row:
+        with self._objects_alone() as objects:
+            if not objects.add((row.realm, row.id, row.part), row):
                 raise BeatenError(f"object {row.id:016x} of realm key {row.realm} is there already")
 
     def update_object(self, row: ObjectRow, seen_token: str) -> None:
-        with self._lock:
-            stored = self._objects.get((row.realm, row.id, row.part))
+        with self._objects_alone() as objects:
+            stored = objects.rows.get((row.realm, row.id, row.part))
             if stored is None or stored.token != seen_token:
                 raise BeatenError(f"object {row.id:016x} of realm key {row.realm} was changed by another")
-            self._objects[row.realm, row.id, row.part] = row
+            objects.put((row.realm, row.id, row.part), row)
 
     def delete_objects(self, keys: Sequence[ObjectKey]) -> int:
         deleted = 0
-        with self._lock:
+        with self._objects_alone() as objects:
             for key in keys:
-                stored = self._objects.get((key.realm, key.id, key.part))
+                stored = objects.rows.get(key.position)
                 if stored is not None and (stored.created, stored.token) == (key.created, key.token):
-                    del self._objects[key.realm, key.id, key.part]
+                    objects.delete(key.position)
                     deleted += 1
         return deleted
 
     def scan_references(
         self, split: Split[ReferencePosition], after: ReferencePosition | None, limit: int
     ) -> list[ReferenceKey]:
-        with self._lock:
-            rows = [self._references[position] for position in _page(self._references, split, after, limit)]
+        with self._references_alone() as references:
+            rows = references.page(split, after, limit)
         return [ReferenceKey(r.realm, r.name, r.pointer, r.version, r.created, r.deleted) for r in rows]
 
     def scan_objects(self, split: Split[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
-        with self._lock:
-            rows = [self._objects[position] for position in _page(self._objects, split, after, limit)]
+        with self._objects_alone() as objects:
+            rows = objects.page(split, after, limit)
         return [ObjectKey(r.realm, r.id, r.part, r.type, r.created, r.token, r.parts, len(r.value)) for r in rows]
 
     def split_references(self, realm: RealmKey | None, count: int) -> list[Split[ReferencePosition]]:
-        with self._lock:
-            return _cut(realm, _sorted(self._references, realm), count)
+        with self._references_alone() as references:
+            return references.cut(realm, count)
 
     def split_objects(self, realm: RealmKey | None, count: int) -> list[Split[ObjectPosition]]:
-        with self._lock:
-            return _cut(realm, _sorted(self._objects, realm), count)
+        with self._objects_alone() as objects:
+            return objects.cut(realm, count)
 
     def delete_realm(self, realm: RealmKey, limit: int) -> int:
-        with self._lock:
-            references = list(islice((key for key in self._references if key[0] == realm), limit))
-            objects = list(islice((key for key in self._objects if key[0] == realm), limit - len(references)))
-            for reference in references:
-                del self._references[reference]
-            for key in objects:
-                del self._objects[key]
-        return len(references) + len(objects)
+        with self._references_alone() as references:
+            deleted = references.delete_first(realm, limit)
+            return deleted + self._objects.delete_first(realm, limit - deleted)
 
     def before_fork(self) -> None:
-        """Nothing to let go."""
+        """Wait for calls under way and hold new ones up, so that a child's copy is whole."""
+        if not self._is_forking:
+            self._lock.acquire()
+            self._is_forking = True
 
     def after_fork(self, *, is_child: bool) -> None:
-        if is_child:
-            self._lock = threading.Lock()  # another thread of the parent may have held it
+        if self._is_forking:
+            self._is_forking = False
+            self._lock.release()
 
     def close(self) -> None:
-        """Nothing to close; the rows go with the process."""
+        with self._lock:
+            self._is_closed = True
+            self._references, self._objects = _Rows(), _Rows()
 
 
-def _sorted(positions: Iterable[P], realm: RealmKey | None) -> list[P]:
-    return sorted(position for position in positions if realm is None or position[0] == realm)
+class _Rows(Generic[P, R]):
+    """Rows by key, and their keys in order, brought up to date by whoever scans: those who write pay next to nothing for it."""
+
+    def __init__(self) -> None:
+        self.rows: dict[P, R] = {}
+        self._keys: list[P] = []
+        self._new: list[P] = []
+        self._gone: set[P] = set()
+
+    def put(self, key: P, row: R) -> None:
+        if key not in self.rows:
+            if key in self._gone:
+                self._gone.remove(key)  # it still stands among the keys or the new ones
+            else:
+                self._new.append(key)
+        self.rows[key] = row
+
+    def add(self, key: P, row: R) -> bool:
+        is_free = key not in self.rows
+        if is_free:
+            self.put(key, row)
+        return is_free
+
+    def delete(self, key: P) -> None:
+        del self.rows[key]
+        self._gone.add(key)
+
+    def page(self, split: Split[P], after: P | None, limit: int) -> list[R]:
+        keys = self._in_order()
+        first, end = _stretch(keys, split.realm)
+        first = max([first, *(bisect_right(keys, start) for start in (split.after, after) if start is not None)])
+        if split.until is not None:
+            end = min(end, bisect_right(keys, split.until))
+        return [self.rows[key] for key in keys[first : min(end, first + limit)]]
+
+    def cut(self, realm: RealmKey | None, count: int) -> list[Split[P]]:
+        keys = self._in_order()
+        first, end = _stretch(keys, realm)
+        size = max(1, -(-(end - first) // count))
+        ends = keys[first + size - 1 : max(first, end - 1) : size]
+        starts: list[P | None] = [None, *ends]
+        return [Split(realm, after, until) for after, until in zip(starts, [*ends, None], strict=True)]
+
+    def delete_first(self, realm: RealmKey, limit: int) -> int:
+        keys = self._in_order()
+        first, end = _stretch(keys, realm)
+        end = min(end, first + limit)
+        for key in keys[first:end]:
+            del self.rows[key]
+        del keys[first:end]
+        return end - first
+
+    def _in_order(self) -> list[P]:
+        if len(self._new) + len(self._gone) <= _FEW:
+            for key in self._new:
+                insort(self._keys, key)
+            for key in self._gone:
+                del self._keys[bisect_left(self._keys, key)]
+        else:
+            self._keys += self._new
+            if self._gone:
+                self._keys = [key for key in self._keys if key in self.rows]
+            self._keys.sort()
+        self._new.clear()
+        self._gone.clear()
+        return self._keys
 
 
-def _page(positions: Iterable[P], split: Split[P], after: P | None, limit: int) -> list[P]:
-    there = _sorted(positions, split.realm)
-    starts = [bisect_right(there, start) for start in (split.after, after) if start is not None]
-    end = len(there) if split.until is None else bisect_right(there, split.until)
-    return there[max(starts, default=0) : end][:limit]
+def _require(stored: ReferenceRow | None, seen: ReferenceRow) -> None:
+    if stored is None or (stored.pointer, stored.version) != (seen.pointer, seen.version):
+        raise BeatenError(f"reference {seen.name!r} of realm key {seen.realm} is not at version {seen.version} any more")
 
 
-def _cut(realm: RealmKey | None, positions: list[P], count: int) -> list[Split[P]]:
-    size = max(1, -(-len(positions) // count))
-    ends = positions[size - 1 : -1 : size]
-    starts: list[P | None] = [None, *ends]
-    return [Split(realm, after, until) for after, until in zip(starts, [*ends, None], strict=True)]
+def _delete_parts_from(objects: _Rows[ObjectPosition, ObjectRow], realm: RealmKey, object_id: ObjectId, part: int) -> None:
+    while (realm, object_id, part) in objects.rows:
+        objects.delete((realm, object_id, part))
+        part += 1
+
+
+def _stretch(keys: list[P], realm: RealmKey | None) -> tuple[int, int]:
+    """Where a realm's keys begin and end; those of all realms for None."""
+    if realm is None:
+        return 0, len(keys)
+    return bisect_left(keys, (realm,)), bisect_left(keys, (realm + 1,))
 
 
 def _open(url: StoreUrl, options: Mapping[str, Any]) -> MemoryBackend:

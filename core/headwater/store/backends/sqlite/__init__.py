@@ -1,0 +1,8 @@
+"""A store in one SQLite file: WAL, synchronous FULL, one connection per thread, several processes on one machine.
+
+``file`` knows connections, transactions and what SQLite's errors mean, ``rows`` the tables.
+"""
+
+from headwater.store.backends.sqlite.rows import KIND, SqliteBackend
+
+__all__ = ["KIND", "SqliteBackend"]

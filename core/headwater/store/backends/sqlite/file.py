@@ -1,0 +1,228 @@
+"""One SQLite file: connections for threads, transactions, forks, and what a fault of SQLite means for the caller."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError, UnreadableError
+from headwater.store.turnstile import Turnstile
+
+__all__ = ["SqliteFile"]
+
+T = TypeVar("T")
+_PASSING = {
+    sqlite3.SQLITE_ABORT,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PROTOCOL,
+}
+"""What may be better at the next try."""
+_LASTING = {
+    sqlite3.SQLITE_AUTH: "it does not allow this",
+    sqlite3.SQLITE_NOLFS: "its file system takes no files of that size",
+    sqlite3.SQLITE_PERM: "this process may not use it: change the owner or the mode of the file and its folder",
+    sqlite3.SQLITE_READONLY: "it cannot be written: change the owner or the mode of the file and its folder, or where they are mounted",
+    sqlite3.SQLITE_TOOBIG: "a value is larger than this SQLite takes",
+}
+"""What a person has to change."""
+_HARMLESS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_INTERRUPT}
+"""After these a connection is as good as before."""
+
+
+class SqliteFile:
+    """A file that threads read and write, each through a connection of its own.
+
+    timeout_seconds  how long a call waits for a lock that another thread or process holds
+    """
+
+    def __init__(self, path: Path, *, timeout_seconds: float) -> None:
+        self.path = path
+        self._timeout = timeout_seconds
+        self._is_closed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._local = threading.local()
+        self._turnstile = Turnstile()
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._open: list[tuple[threading.Thread, sqlite3.Connection]] = []
+
+    def read(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What ``work`` returned, whose statements each see the file as it is when they begin."""
+        with self._turnstile:
+            try:
+                return work(self._connection())
+            except sqlite3.Error as fault:
+                raise self._meaning(what, fault) from fault
+
+    def write(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
+        """The same in one transaction, which is rolled back when ``work`` raises.
+
+        raises        UnknownOutcomeError when a COMMIT fails for another reason than a busy file: what it had written to the log
+                      may be found there after a crash
+        """
+        with self._turnstile:
+            # Threads queue here, for SQLite would let them sleep and try again, longer each time.
+            if not self._writing.acquire(timeout=self._timeout):
+                raise UnavailableError(f"{self.path}: {what}: other threads were writing for {self._timeout:g} seconds")
+            try:
+                return self._transact(what, work)
+            except sqlite3.Error as fault:
+                raise self._meaning(what, fault) from fault
+            finally:
+                self._writing.release()
+
+    def _transact(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
+        connection = self._connection()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            answer = work(connection)
+            try:
+                connection.execute("COMMIT")
+            except sqlite3.Error as fault:
+                if connection.in_transaction:  # a busy file: nothing was written
+                    raise
+                self._discard()
+                raise UnknownOutcomeError(f"{self.path}: {what}: commit: {fault}") from fault
+            return answer
+        finally:
+            if connection.in_transaction:  # some faults roll back by themselves
+                self._roll_back(connection)
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        try:
+            connection.execute("ROLLBACK")
+        except sqlite3.Error:  # whoever lets go of a connection rolls back as well; the first fault tells more
+            self._discard()
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            if self._is_closed:
+                raise RefusedError(f"{self.path}: this store is closed: open it again")
+            connection = self._connect()
+            self._local.connection = connection
+            with self._lock:
+                self._close_those_of(lambda thread: not thread.is_alive())
+                self._open.append((threading.current_thread(), connection))
+        return connection
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=self._timeout, isolation_level=None, check_same_thread=False)
+        try:
+            self._use_write_ahead_log(connection)
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _use_write_ahead_log(self, connection: sqlite3.Connection) -> None:
+        """Switch a new file over. SQLite does not wait for a busy file here, so processes that create one have to be patient."""
+        until = time.monotonic() + self._timeout
+        while True:
+            try:
+                mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            except sqlite3.OperationalError as fault:
+                if _code(fault) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(0.02)
+                continue
+            if mode != "wal":
+                raise RefusedError(
+                    f"{self.path}: its file system does not do what a write-ahead log needs: put the store elsewhere"
+                )
+            return
+
+    def _discard(self) -> None:
+        """Let go of this thread's connection; the next call makes another one."""
+        connection = getattr(self._local, "connection", None)
+        with self._lock:
+            self._open = [(thread, kept) for thread, kept in self._open if kept is not connection]
+        self._local.connection = None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
+    def _close_those_of(self, is_meant: Callable[[threading.Thread], bool]) -> None:
+        kept = []
+        for thread, connection in self._open:
+            if is_meant(thread):
+                connection.close()
+            else:
+                kept.append((thread, connection))
+        self._open = kept
+
+    def _close_all(self) -> None:
+        with self._lock:
+            self._close_those_of(lambda _: True)
+            self._local = threading.local()
+
+    def _meaning(self, what: str, fault: sqlite3.Error) -> HeadwaterError:
+        """The error to raise for a fault after which nothing was written."""
+        code = _code(fault)
+        if code not in _HARMLESS:
+            self._discard()
+        said = f"{self.path}: {what}: {fault}"
+        if code == sqlite3.SQLITE_CANTOPEN:
+            if reason := _reason_not_to_open(self.path):
+                return RefusedError(f"{said}: {reason}")
+            return UnavailableError(f"{said}: perhaps this process has too many files open")
+        if code in _PASSING:
+            return UnavailableError(said)
+        if code in _LASTING:
+            return RefusedError(f"{said}: {_LASTING[code]}")
+        return UnreadableError(said)
+
+    def before_fork(self) -> None:
+        """Close every connection, when no call is under way.
+
+        SQLite keeps for each file what locks its process holds, and a forked child inherits the note without the locks: it would
+        write into a log that the parent, who sees no other process there, deletes when it closes its last connection.
+        """
+        self._turnstile.shut()
+        self._close_all()
+
+    def after_fork(self, *, is_child: bool) -> None:
+        if is_child:
+            self._begin()
+        else:
+            self._turnstile.open()
+
+    def close(self) -> None:
+        """Wait for calls under way, and refuse all that come later."""
+        self._turnstile.shut()
+        self._is_closed = True
+        self._close_all()
+        self._turnstile.open()
+
+
+def _code(fault: sqlite3.Error) -> int | None:
+    """The primary result code; None for faults of Python's module, for example text that is no UTF-8."""
+    code: int | None = getattr(fault, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _reason_not_to_open(path: Path) -> str | None:
+    """Why this process cannot open a file; None when it should. It is not tried: closing a file drops SQLite's locks on it."""
+    if path.is_dir():
+        return "it is a folder: name a file in it"
+    if not path.parent.is_dir():
+        return "its folder does not exist: create it, or name another file in the store's URL"
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        return "this process may not write to its folder, where the log stands beside the file: change its owner or mode"
+    if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+        return "this process may not read and write it: change its owner or mode"
+    return None

@@ -1,0 +1,358 @@
+"""The two row spaces as two tables of one SQLite file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, NoReturn
+
+from headwater.clock import Micros
+from headwater.errors import BeatenError, RefusedError, UnreadableError
+from headwater.store.backend import (
+    Capabilities,
+    Move,
+    ObjectKey,
+    ObjectPosition,
+    ObjectRow,
+    ReferenceKey,
+    ReferencePosition,
+    ReferenceRow,
+    Split,
+)
+from headwater.store.backends.sqlite.file import SqliteFile
+from headwater.store.identity import ObjectId, RealmKey
+from headwater.store.urls import BackendKind, Option, StoreUrl, as_seconds
+
+__all__ = ["KIND", "SCHEMA_VERSION", "SqliteBackend"]
+
+SCHEMA_VERSION = 1
+_TABLES = {
+    "refs": """
+        realm INTEGER NOT NULL, name TEXT NOT NULL, pointer INTEGER, version INTEGER NOT NULL, created INTEGER NOT NULL,
+        recent BLOB NOT NULL, moves BLOB NOT NULL, deleted INTEGER, PRIMARY KEY (realm, name)) WITHOUT ROWID""",
+    "objs": """
+        realm INTEGER NOT NULL, id INTEGER NOT NULL, part INTEGER NOT NULL, type TEXT NOT NULL, created INTEGER NOT NULL,
+        token TEXT, parts INTEGER NOT NULL, value BLOB NOT NULL, PRIMARY KEY (realm, id, part))""",
+}
+_REFERENCE = "SELECT realm, name, pointer, version, created, recent, moves, deleted FROM refs"
+_REFERENCE_KEY = "SELECT realm, name, pointer, version, created, deleted FROM refs"
+_OBJECT = "SELECT id, type, value, created, token, parts FROM objs"
+_OBJECT_KEY = "SELECT realm, id, part, type, created, token, parts, length(value) FROM objs"
+_INSERT_REFERENCE = "INSERT INTO refs VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_INSERT_OBJECTS = "INSERT INTO objs (realm, id, part, type, created, token, parts, value) VALUES "
+_OBJECT_PLACE = "(?, ?, ?, ?, ?, ?, ?, ?)"
+_REPLACE = (
+    " ON CONFLICT (realm, id, part) DO UPDATE SET type = excluded.type, created = excluded.created, token = excluded.token,"
+    " parts = excluded.parts, value = excluded.value"
+)
+_ROWS_AT_ONCE = 100
+"""Rows of one INSERT statement: twice as fast as a statement for each; no faster with more."""
+_NUMBER: set[type] = {int}
+_TEXT: set[type] = {str}
+_BYTES: set[type] = {bytes}
+_NUMBER_OR_NONE: set[type] = {int, type(None)}
+_TEXT_OR_NONE: set[type] = {str, type(None)}
+_REFERENCE_KEY_TYPES = (_NUMBER, _TEXT, _NUMBER_OR_NONE, _NUMBER, _NUMBER, _NUMBER_OR_NONE)
+_REFERENCE_TYPES = (*_REFERENCE_KEY_TYPES[:5], _BYTES, _BYTES, _NUMBER_OR_NONE)
+_OBJECT_KEY_TYPES = (_NUMBER, _NUMBER, _NUMBER, _TEXT, _NUMBER, _TEXT_OR_NONE, _NUMBER, _NUMBER)
+
+
+class SqliteBackend:
+    """The two row spaces as two tables."""
+
+    capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True)
+
+    def __init__(self, path: Path, *, timeout_seconds: float = 10.0) -> None:
+        if not path.parent.is_dir():
+            raise RefusedError(f"the folder of {path} does not exist: create it, or name another file in the store's URL")
+        self._path = path
+        self._file = SqliteFile(path, timeout_seconds=timeout_seconds)
+        try:
+            if not self._file.read("open", self._is_set_up):
+                self._file.write("set up", self._set_up)
+        except BaseException:
+            self.close()
+            raise
+
+    def _is_set_up(self, connection: sqlite3.Connection) -> bool:
+        found = connection.execute("PRAGMA user_version").fetchone()[0]
+        if found > SCHEMA_VERSION:
+            raise RefusedError(
+                f"{self._path} was written by a newer Headwater (schema {found}, this one knows {SCHEMA_VERSION}): upgrade this one"
+            )
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        is_ours = tables >= _TABLES.keys() if found else not tables
+        if not is_ours:
+            names = ", ".join(sorted(tables)) or "none"
+            raise RefusedError(f"{self._path} is the database of another program (its tables: {names}): name another file")
+        return bool(found)
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        if not self._is_set_up(connection):  # by another process meanwhile
+            for name, columns in _TABLES.items():
+                connection.execute(f"CREATE TABLE {name} ({columns}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def _change(self, what: str, statement: str, values: Sequence[Any]) -> int:
+        return self._file.write(what, lambda connection: connection.execute(statement, values).rowcount)
+
+    def create_reference(self, row: ReferenceRow) -> None:
+        if not self._change("create a reference", _INSERT_REFERENCE, _reference_values(row)):
+            raise BeatenError(f"reference {row.name!r} of realm key {row.realm} is there already")
+
+    def create_references(self, rows: Sequence[ReferenceRow]) -> list[bool]:
+        def create(connection: sqlite3.Connection) -> list[bool]:
+            return [connection.execute(_INSERT_REFERENCE, _reference_values(row)).rowcount == 1 for row in rows]
+
+        return self._file.write("create references", create) if rows else []
+
+    def read_references(self, realm: RealmKey, names: Sequence[str]) -> list[ReferenceRow | None]:
+        statement = f"{_REFERENCE} WHERE realm = ? AND name = ?"
+
+        def read(connection: sqlite3.Connection) -> list[Any]:
+            return [connection.execute(statement, (realm, name)).fetchone() for name in names]
+
+        return [None if row is None else self._reference(row) for row in self._file.read("read references", read)]
+
+    def swap_reference(self, seen: ReferenceRow, new: ReferenceRow) -> None:
+        statement = (
+            "UPDATE refs SET pointer = ?, version = ?, created = ?, recent = ?, moves = ?, deleted = ?"
+            " WHERE realm = ? AND name = ? AND version = ? AND pointer IS ?"
+        )
+        values = (*_reference_values(new)[2:], seen.realm, seen.name, seen.version, seen.pointer)
+        if not self._change("swap a reference", statement, values):
+            raise _beaten(seen)
+
+    def remove_reference(self, seen: ReferenceRow) -> None:
+        statement = "DELETE FROM refs WHERE realm = ? AND name = ? AND version = ? AND pointer IS ?"
+        if not self._change("remove a reference", statement, (seen.realm, seen.name, seen.version, seen.pointer)):
+            raise _beaten(seen)
+
+    def read_objects(self, realm: RealmKey, keys: Sequence[tuple[ObjectId, int]]) -> list[ObjectRow | None]:
+        if len(keys) == 1:
+            statement, [(object_id, part)] = f"{_OBJECT} WHERE realm = ? AND id = ? AND part = ?", keys
+            found = self._file.read("read an object", lambda c: c.execute(statement, (realm, object_id, part)).fetchone())
+            return [None if found is None else self._object(realm, part, found)]
+        ids: dict[int, list[ObjectId]] = {}
+        for object_id, part in keys:
+            ids.setdefault(part, []).append(object_id)
+        statement = f"{_OBJECT} WHERE realm = ? AND part = ? AND id IN (SELECT value FROM json_each(?))"
+
+        def read(connection: sqlite3.Connection) -> dict[tuple[ObjectId, int], ObjectRow]:
+            return {
+                (row[0], part): self._object(realm, part, row)
+                for part, of in ids.items()
+                for row in connection.execute(statement, (realm, part, json.dumps(of)))
+            }
+
+        return list(map(self._file.read("read objects", read).get, keys))
+
+    def write_objects(self, rows: Sequence[ObjectRow]) -> None:
+        """Rows that are all new cost nothing but their insertion: an object of which no part was there has none to be deleted."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            if not _insert_new(connection, rows):
+                for batch in _batches(rows):
+                    connection.execute(_insertion(len(batch)) + _REPLACE, _values(batch))
+                connection.executemany(
+                    "DELETE FROM objs WHERE realm = ? AND id = ? AND part >= ?",
+                    [(row.realm, row.id, row.parts) for row in rows if row.part == 0],
+                )
+
+        if rows:
+            self._file.write("write objects", write)
+
+    def insert_object(self, row: ObjectRow) -> None:
+        if not self._change("insert an object", f"{_insertion(1)} ON CONFLICT DO NOTHING", _object_values(row)):
+            raise BeatenError(f"object {row.id:016x} of realm key {row.realm} is there already")
+
+    def update_object(self, row: ObjectRow, seen_token: str) -> None:
+        statement = (
+            "UPDATE objs SET type = ?, created = ?, token = ?, parts = ?, value = ?"
+            " WHERE realm = ? AND id = ? AND part = ? AND token = ?"
+        )
+        values = (*_object_values(row)[3:], row.realm, row.id, row.part, seen_token)
+        if not self._change("update an object", statement, values):
+            raise BeatenError(f"object {row.id:016x} of realm key {row.realm} was changed by another")
+
+    def delete_objects(self, keys: Sequence[ObjectKey]) -> int:
+        statement = "DELETE FROM objs WHERE realm = ? AND id = ? AND part = ? AND created = ? AND token IS ?"
+        values = [(k.realm, k.id, k.part, k.created, k.token) for k in keys]
+        return self._file.write("delete objects", lambda c: c.executemany(statement, values).rowcount) if keys else 0
+
+    def scan_references(
+        self, split: Split[ReferencePosition], after: ReferencePosition | None, limit: int
+    ) -> list[ReferenceKey]:
+        found = self._scan(_REFERENCE_KEY, ("realm", "name"), split, after, limit)
+        self._check("refs", found, _REFERENCE_KEY_TYPES)
+        return list(map(ReferenceKey._make, found))
+
+    def scan_objects(self, split: Split[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
+        found = self._scan(_OBJECT_KEY, ("realm", "id", "part"), split, after, limit)
+        self._check("objs", found, _OBJECT_KEY_TYPES)
+        return list(map(ObjectKey._make, found))
+
+    def _scan(
+        self, select: str, key: tuple[str, ...], split: Split[Any], after: tuple[Any, ...] | None, limit: int
+    ) -> list[tuple[Any, ...]]:
+        starts = [start for start in (split.after, after) if start is not None]
+        condition, values = _condition(key, split.realm, max(starts, default=None), split.until)
+        statement = f"{select}{condition} ORDER BY {', '.join(key)} LIMIT ?"
+        return self._file.read("scan", lambda connection: connection.execute(statement, (*values, limit)).fetchall())
+
+    def split_references(self, realm: RealmKey | None, count: int) -> list[Split[ReferencePosition]]:
+        return self._split("refs", ("realm", "name"), realm, count)
+
+    def split_objects(self, realm: RealmKey | None, count: int) -> list[Split[ObjectPosition]]:
+        return self._split("objs", ("realm", "id", "part"), realm, count)
+
+    def _split(self, table: str, key: tuple[str, ...], realm: RealmKey | None, count: int) -> list[Split[Any]]:
+        """Every so many-th key is an end; SQLite finds them by counting along the index."""
+
+        def find_ends(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+            condition, values = _condition(key, realm, None, None)
+            rows = connection.execute(f"SELECT count(*) FROM {table}{condition}", values).fetchone()[0]
+            size = -(-rows // count)
+            ends: list[tuple[Any, ...]] = []
+            for _ in range(1, -(-rows // size) if rows else 1):
+                condition, values = _condition(key, realm, ends[-1] if ends else None, None)
+                statement = f"SELECT {', '.join(key)} FROM {table}{condition} ORDER BY {', '.join(key)} LIMIT 1 OFFSET ?"
+                ends += connection.execute(statement, (*values, size - 1)).fetchall()
+            return ends
+
+        ends = self._file.read("split a scan", find_ends)
+        return [Split(realm, after, until) for after, until in zip([None, *ends], [*ends, None], strict=True)]
+
+    def delete_realm(self, realm: RealmKey, limit: int) -> int:
+        references = "DELETE FROM refs WHERE realm = ? AND name IN (SELECT name FROM refs WHERE realm = ? LIMIT ?)"
+        objects = "DELETE FROM objs WHERE rowid IN (SELECT rowid FROM objs WHERE realm = ? LIMIT ?)"
+
+        def delete(connection: sqlite3.Connection) -> int:
+            deleted = connection.execute(references, (realm, realm, limit)).rowcount
+            return deleted + connection.execute(objects, (realm, limit - deleted)).rowcount
+
+        return self._file.write("delete a realm's rows", delete)
+
+    def before_fork(self) -> None:
+        self._file.before_fork()
+
+    def after_fork(self, *, is_child: bool) -> None:
+        self._file.after_fork(is_child=is_child)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _check(self, table: str, rows: list[tuple[Any, ...]], types: tuple[set[type], ...]) -> None:
+        """SQLite lets any value into any column. To look at whole columns costs least."""
+        if all(set(map(type, column)) <= expected for column, expected in zip(zip(*rows, strict=True), types, strict=False)):
+            return
+        for row in rows:
+            if not all(type(value) in expected for value, expected in zip(row, types, strict=True)):
+                self._refuse_foreign(table, row)
+
+    def _refuse_foreign(self, table: str, row: tuple[Any, ...]) -> NoReturn:
+        raise UnreadableError(
+            f"{self._path}: table {table}: the row of realm key {row[0]!r}, {row[1]!r} was not written by Headwater"
+        )
+
+    def _reference(self, row: tuple[Any, ...]) -> ReferenceRow:
+        realm, name, pointer, version, created, recent, moves, deleted = row
+        self._check("refs", [row], _REFERENCE_TYPES)
+        if len(recent) % 8 or len(moves) % 16:
+            self._refuse_foreign("refs", row)
+        return ReferenceRow(
+            realm=realm,
+            name=name,
+            pointer=pointer,
+            version=version,
+            created=created,
+            recent=tuple(ObjectId(i) for i in struct.unpack(f">{len(recent) // 8}q", recent)),
+            moves=tuple(Move(ObjectId(pointer), Micros(time)) for pointer, time in struct.iter_unpack(">qq", moves)),
+            deleted=deleted,
+        )
+
+    def _object(self, realm: RealmKey, part: int, row: tuple[Any, ...]) -> ObjectRow:
+        object_id, name, value, created, token, parts = row
+        is_ours = type(name) is str and type(value) is bytes and type(created) is int and type(parts) is int
+        if not is_ours or (token is not None and type(token) is not str):
+            self._refuse_foreign("objs", (realm, object_id))
+        return ObjectRow(
+            realm=realm, id=object_id, part=part, type=name, value=value, created=created, token=token, parts=parts
+        )
+
+
+def _beaten(seen: ReferenceRow) -> BeatenError:
+    return BeatenError(f"reference {seen.name!r} of realm key {seen.realm} is not at version {seen.version} any more")
+
+
+def _condition(
+    key: tuple[str, ...], realm: RealmKey | None, after: tuple[Any, ...] | None, until: tuple[Any, ...] | None
+) -> tuple[str, tuple[Any, ...]]:
+    """Behind ``after`` and up to ``until``.
+
+    Within a realm the key is compared without it: given both, SQLite takes ``realm = ?`` for the whole range of the index and looks
+    at every row of the realm before the page.
+    """
+    terms: list[tuple[str, tuple[Any, ...]]] = []
+    if realm is not None:
+        terms.append(("realm = ?", (realm,)))
+        if after is not None and after[0] != realm:
+            terms.append(("FALSE", ()) if after[0] > realm else ("TRUE", ()))
+            after = None
+        if until is not None and until[0] != realm:
+            terms.append(("FALSE", ()) if until[0] < realm else ("TRUE", ()))
+            until = None
+        key = key[1:]
+    names, places = ", ".join(key), ", ".join("?" * len(key))
+    for sign, end in ((">", after), ("<=", until)):
+        if end is not None:
+            terms.append((f"({names}) {sign} ({places})", end[-len(key) :]))
+    condition = " WHERE " + " AND ".join(text for text, _ in terms) if terms else ""
+    return condition, tuple(value for _, values in terms for value in values)
+
+
+def _insertion(rows: int) -> str:
+    return _INSERT_OBJECTS + ", ".join([_OBJECT_PLACE] * rows)
+
+
+def _batches(rows: Sequence[ObjectRow]) -> Iterable[Sequence[ObjectRow]]:
+    return (rows[start : start + _ROWS_AT_ONCE] for start in range(0, len(rows), _ROWS_AT_ONCE))
+
+
+def _values(rows: Sequence[ObjectRow]) -> tuple[Any, ...]:
+    return tuple(chain.from_iterable(map(_object_values, rows)))
+
+
+def _insert_new(connection: sqlite3.Connection, rows: Sequence[ObjectRow]) -> bool:
+    """Insert rows as long as none of them is there; False at the first batch with one that is."""
+    for batch in _batches(rows):
+        if connection.execute(f"{_insertion(len(batch))} ON CONFLICT DO NOTHING", _values(batch)).rowcount < len(batch):
+            return False
+    return True
+
+
+def _reference_values(row: ReferenceRow) -> tuple[Any, ...]:
+    recent = struct.pack(f">{len(row.recent)}q", *row.recent)
+    moves = b"".join(struct.pack(">qq", *move) for move in row.moves)
+    return (row.realm, row.name, row.pointer, row.version, row.created, recent, moves, row.deleted)
+
+
+def _object_values(row: ObjectRow) -> tuple[Any, ...]:
+    return (row.realm, row.id, row.part, row.type, row.created, row.token, row.parts, row.value)
+
+
+def _open(url: StoreUrl, options: Mapping[str, Any]) -> SqliteBackend:
+    if url.place or not url.path.strip("/"):
+        raise RefusedError(f"store {url.shown!r}: write sqlite:///file.db, or sqlite:////folder/file.db for an absolute path")
+    return SqliteBackend(Path(url.path).absolute(), timeout_seconds=options["timeout"])
+
+
+KIND = BackendKind(
+    example="sqlite:///file.db",
+    open=_open,
+    options=(Option("timeout", "how long a call waits for what other threads and processes write", "10s", as_seconds),),
+)
