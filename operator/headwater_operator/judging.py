@@ -203,8 +203,8 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
 
 def _failure(error: Exception, *, is_seen: bool) -> Cause:
     reason = next((reason for kind, reason in _KINDS if isinstance(error, kind)), "InternalError")
-    if reason == "Unavailable" and not is_seen:
-        reason = "StoreUnavailable"
+    if reason in ("Unavailable", "Refused") and not is_seen:
+        reason = "StoreUnavailable"  # also where it refuses everybody, such as after its password was changed
     if isinstance(error, ManifestError):
         return Cause(reason, "; ".join(f"{one.path}: {one.message}" if one.path else one.message for one in error.faults))
     if isinstance(error, HeadwaterError):  # their messages hold no secrets; of others nobody knows

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import structlog
 
 from headwater.errors import BeatenError, FencedError, HeadwaterError, MissingError, RefusedError, UnavailableError
-from headwater.reconcile import ContentCounts, Outcome, RealmDescription, Refuse, Step
+from headwater.reconcile import ContentCounts, ManifestError, Outcome, RealmDescription, Refuse, Step
 from headwater.settings import Settings
 from headwater.store import Store
 from headwater_operator.belonging import may_go
@@ -199,11 +199,16 @@ class Reconciler:
     def _look_again(self, resource: Resource, sight: Sight) -> str:
         """Put it into the queue for its next look; returns one word on how this one went."""
         outcome = sight.outcome
-        if isinstance(outcome, Exception):
-            return self._after_error(resource.key, outcome)
-        if outcome.error is not None:
-            return self._after_error(resource.key, outcome.error)
-        if not sight.is_seen:
+        error = outcome if isinstance(outcome, Exception) else outcome.error
+        if isinstance(error, RefusedError) and (sight.is_seen or isinstance(error, ManifestError)):
+            # a person has to change something, which is seen when it happens, if it happens here
+            self._queue.forget(resource.key)
+            self._queue.add_after(resource.key, self._resync_seconds * (0.9 + 0.2 * self._chance()))
+            return "refused"
+        if error is not None:
+            self._retry(resource.key, error)
+            return "error"
+        if isinstance(outcome, Exception) or not sight.is_seen:
             self._retry(resource.key)
             return "error"
         self._queue.forget(resource.key)
@@ -213,16 +218,6 @@ class Reconciler:
         if outcome.refused:
             return "refused"
         return "waiting" if outcome.waits else "changed" if outcome.steps else "unchanged"
-
-    def _after_error(self, key: Key, error: Exception) -> str:
-        if isinstance(
-            error, RefusedError
-        ):  # a person has to change something, which is seen when it happens, if it happens here
-            self._queue.forget(key)
-            self._queue.add_after(key, self._resync_seconds * (0.9 + 0.2 * self._chance()))
-            return "refused"
-        self._retry(key, error)
-        return "error"
 
     def _put_off(self, key: Key, fault: Exception) -> None:
         """The pass was not even written down."""

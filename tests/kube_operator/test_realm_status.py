@@ -197,6 +197,14 @@ def test_a_store_that_never_answered_leaves_acceptance_open() -> None:
     assert {one["type"] for one in shown["conditions"]} == {"Ready", "Accepted", "StoreReachable"}
 
 
+def test_a_store_that_refuses_everybody_is_no_fault_of_the_resource() -> None:
+    shown = status(outcome=RefusedError("the password is wrong"), seen=UNSEEN, secret=UNSEEN)
+
+    assert condition(shown, "StoreReachable") == ("False", "StoreUnavailable")
+    assert condition(shown, "Accepted") == ("Unknown", "StoreUnavailable")
+    assert "the password is wrong" in shown["message"]
+
+
 def test_a_new_spec_is_not_accepted_as_long_as_the_store_does_not_answer() -> None:
     shown = status(after(status(), generation=2), UnavailableError("no route"), UNSEEN)
 

@@ -10,7 +10,7 @@ import pytest
 from desks import Desk, make_catalog, make_realm
 
 from headwater.catalogs import CatalogDefinition, Catalogs
-from headwater.errors import FencedError
+from headwater.errors import FencedError, RefusedError
 from headwater.realms import Realm, Realms, RealmState
 from headwater.store import FaultyBackend, RealmId, Store
 from headwater.tasks import Tasks
@@ -555,6 +555,19 @@ def test_a_store_that_does_not_answer_is_told_and_asked_again(faulty_desk: Desk,
     assert faulty_desk.reason("Realm", "acme") == ("Unknown", "StoreUnavailable")
     assert faulty_desk.reason("Realm", "acme", "StoreReachable") == ("False", "StoreUnavailable")
     assert faulty_desk.status("Realm", "acme")["state"] == "ACTIVE"
+
+    faults.heal()
+    faulty_desk.go_on(70)
+
+    assert faulty_desk.is_ready("Realm", "acme")
+
+
+def test_a_store_that_refuses_everybody_is_asked_again_as_one_that_is_away(faulty_desk: Desk, faults: FaultyBackend) -> None:
+    faulty_desk.apply(make_realm())
+    faulty_desk.work()
+    faults.fail(times=10_000, fault=RefusedError("the password is wrong"))
+    faulty_desk.go_on(400, step=20)
+    assert faulty_desk.reason("Realm", "acme", "StoreReachable") == ("False", "StoreUnavailable")
 
     faults.heal()
     faulty_desk.go_on(70)
