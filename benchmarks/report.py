@@ -134,9 +134,10 @@ def write_results(
     settings: dict[str, Any],
     is_quick: bool,
     versions: dict[str, str] | None = None,
+    folder: Path | None = None,
 ) -> Path:
-    """Keep the figures. A quick run never takes the place of a full one."""
-    folder = QUICK_RESULTS if is_quick else RESULTS
+    """Keep the figures, in another folder than the usual one if need be. A quick run never takes the place of a full one."""
+    folder = folder or (QUICK_RESULTS if is_quick else RESULTS)
     folder.mkdir(parents=True, exist_ok=True)
     kept = {
         "suite": suite,

@@ -1,7 +1,8 @@
 """The store against the bare drivers: rows of bytes at the Backend, and objects at the RealmStore, on each database.
 
 Floor, Backend and RealmStore run by turns in short rounds, each in a database of its own on the same disk and server.
-Run it with ``make bench SUITE=store``; ``--quick`` is small and shows that it works, ``--backends=memory,sqlite`` measures some only.
+Run it with ``make bench SUITE=store``; ``--quick`` is small and shows that it works, ``--backends=memory,sqlite`` measures some only,
+``--into=FOLDER`` keeps the figures there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import secrets
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import msgspec
 from benchmarks.disk import working_folder
@@ -122,7 +124,7 @@ def work(attempt: int) -> Work:
 def main(arguments: list[str]) -> int:
     is_quick = "--quick" in arguments
     scale, load = (QUICK if is_quick else FULL), os.getloadavg()[0]
-    wanted = next((one.partition("=")[2].split(",") for one in arguments if one.startswith("--backends=")), list(KINDS))
+    wanted = option(arguments, "--backends=", ",".join(KINDS)).split(",")
     if unknown := sorted(set(wanted) - set(KINDS)):
         print(f"there is no backend {', '.join(unknown)}; there is: {', '.join(KINDS)}", file=sys.stderr)
         return 2
@@ -134,10 +136,18 @@ def main(arguments: list[str]) -> int:
             rows += measure(place, scale)
     rows += without_database(scale)
     print(show(rows))
+    is_part = is_quick or len(wanted) < len(KINDS)
+    into = option(arguments, "--into=", "")
     settings = {"bulk": scale.bulk, "keys": scale.keys, "rounds": scale.rounds, "load_before": load}
-    kept = write_results(SUITE, rows, settings=settings, is_quick=is_quick or len(wanted) < len(KINDS), versions=versions)
+    kept = write_results(
+        SUITE, rows, settings=settings, is_quick=is_part, versions=versions, folder=Path(into) if into else None
+    )
     print(f"\nwritten to {kept}")
     return 0
+
+
+def option(arguments: list[str], name: str, default: str) -> str:
+    return next((one.removeprefix(name) for one in arguments if one.startswith(name)), default)
 
 
 def measure(place: Place, scale: Scale) -> Iterator[Row]:

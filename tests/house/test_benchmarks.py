@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -31,6 +32,32 @@ def test_a_row_says_how_far_it_is_from_its_floor_and_its_target(report: ModuleTy
     row = report.Row("start", "sqlite", 90.0, "s", floor=30.0, target=report.at_most(60)).plain("kubernetes")
 
     assert (row["ratio"], row["target"], row["met"]) == (3.0, "<= 60", False)
+
+
+@pytest.mark.parametrize(("rate", "is_met"), [(69.9, False), (70.0, True)])
+def test_a_target_may_be_a_share_of_the_floors_speed(report: ModuleType, rate: float, is_met: bool) -> None:
+    row = report.Row("read", "sqlite", rate, "rows/s", floor=100.0, target=report.at_least_of_floor(0.7)).plain("store")
+
+    assert (row["target"], row["met"]) == (">= 0.7 of floor", is_met)
+
+
+def test_a_share_of_a_floor_that_is_not_there_is_a_mistake(report: ModuleType) -> None:
+    row = report.Row("read", "sqlite", 1.0, "rows/s", target=report.at_least_of_floor(0.7))
+
+    with pytest.raises(ValueError, match=r"the target is >= 0.7 of floor, but the row has no floor"):
+        row.plain("store")
+
+
+def test_the_table_of_a_page_tells_what_the_figures_depend_on(
+    report: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    rows = [report.Row("read", "postgresql", 50.0, "rows/s", floor=100.0, target=report.at_least_of_floor(0.7))]
+    report.write_results("suite", rows, settings={"load_before": 0.25}, is_quick=False, versions={"PostgreSQL": "15.18"})
+    about, _, *table = report.markdown(report.read_results("suite")).splitlines()
+
+    assert re.search(r"\(one fsync: [\d.]+ ms\), Python .*, PostgreSQL 15\.18\. Load before the run: 0\.25\.", about)
+    assert table[-1] == "| read | postgresql | 50 | rows/s | 100 | 0.5 | >= 0.7 of floor | NO |"
 
 
 def test_a_quick_run_leaves_the_results_of_a_full_one_alone(
