@@ -1,20 +1,18 @@
-"""Ids: unique everywhere, and never made outside the lease of their node."""
+"""Ids: what they are made of, and that they only grow, one at a time and millions at once."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import random
 import threading
 from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from id_parts import StuckClock, lease_of, leased_nodes, millis_now, millis_of, node_of
 
-from forking import run_forked
-from headwater.clock import FakeClock
-from headwater.errors import BeatenError, RefusedError, UnavailableError
+from headwater.clock import FakeClock, SystemClock
+from headwater.errors import RefusedError, UnavailableError
 from headwater.settings import Settings
 from headwater.store import (
     FaultyBackend,
@@ -25,55 +23,21 @@ from headwater.store import (
     id_of,
     id_text,
     id_time,
+    ids,
     is_fixed,
-    node_lease_id,
     open_store,
 )
 from headwater.store.backends.memory import MemoryBackend
-from headwater.store.identity import EPOCH_MILLIS, NODES, compose_id
+from headwater.store.identity import EPOCH_MILLIS, compose_id
+from headwater.store.ids import AHEAD_SECONDS, MOST_IDS
 
-HOUR = 3600.0
-
-
-def node_of(object_id: ObjectId) -> int:
-    return object_id >> 12 & 0x3FF
-
-
-def millis_of(object_id: ObjectId) -> int:
-    return object_id >> 22
-
-
-def lease_of(store: Store, object_id: ObjectId) -> NodeLease:
-    return store.system.read_versioned(node_lease_id(node_of(object_id)), NodeLease).value
-
-
-def leased_nodes(store: Store) -> int:
-    found = store.system.read_many_versioned([node_lease_id(node) for node in range(NODES)], NodeLease)
-    return sum(lease is not None for lease in found)
+SECOND_OF_IDS = 1000 * 4096
 
 
 @pytest.fixture
-def backend() -> FaultyBackend:
-    return FaultyBackend(MemoryBackend())
-
-
-@pytest.fixture
-def process(backend: FaultyBackend, clock: FakeClock) -> Callable[..., Store]:
-    """Another process on the same database: a store of its own, with its own clock if need be."""
-
-    def start(own_clock: FakeClock = clock) -> Store:
-        return Store(backend, url="memory://", settings=Settings(), clock=own_clock)
-
-    return start
-
-
-@pytest.fixture
-def full(process: Callable[..., Store], clock: FakeClock) -> Store:
-    """A store whose nodes are all leased for a second but number 77, which nobody ever had."""
-    store, now = process(), clock.now() // 1000 - EPOCH_MILLIS
-    other = NodeLease(start=now - 1, end=now + 1000, owner="other")
-    store.system.write([(node_lease_id(node), other) for node in range(NODES) if node != 77])
-    return store
+def hasty() -> Settings:
+    """Leases of a second, renewed after half of it."""
+    return Settings(node_lease_seconds=1.0, node_renew_seconds=0.5)
 
 
 def test_an_id_is_time_node_and_sequence(store: Store) -> None:
@@ -114,230 +78,239 @@ def test_reading_leases_no_node(store: Store) -> None:
 
 def test_ids_only_grow_while_the_clock_stands_still(store: Store) -> None:
     before = store.clock.now()
-    ids = [store.new_id() for _ in range(10_000)]
+    made = [store.new_id() for _ in range(10_000)]
 
-    assert ids == sorted(set(ids))
+    assert made == sorted(set(made))
     assert store.clock.now() == before
 
 
-@settings(max_examples=20)
-@given(st.lists(st.sampled_from([-7200.0, -50.0, -0.001, 0.0, 0.001, 60.0, 2400.0, 3599.0, 3600.0, 9000.0]), max_size=25))
-def test_ids_only_grow_and_stay_in_their_lease_however_the_clock_jumps(steps: list[float]) -> None:
-    clock = FakeClock()
-    with open_store("memory://", clock=clock) as store:
-        ids = []
-        for step in steps:
-            clock.advance(step)
-            for _ in range(3):
-                ids.append(store.new_id())
-                lease = lease_of(store, ids[-1])
-                assert lease.start <= millis_of(ids[-1]) < lease.end
+def test_no_sequence_number_is_left_out_while_the_clock_stands_still(store: Store) -> None:
+    made = [store.new_id() for _ in range(5000)]
 
-    assert ids == sorted(set(ids))
+    assert made[4095] == made[0] + 4095
+    assert (millis_of(made[4096]), made[4096] & 0xFFF) == (millis_of(made[0]) + 1, 0)
 
 
-def test_a_lease_is_renewed_before_its_end_on_the_same_node(store: Store, clock: FakeClock) -> None:
-    first = store.new_id()
-    clock.advance(HOUR - 900)
-    second = store.new_id()
-
-    assert node_of(first) == node_of(second)
-    assert lease_of(store, second).end == millis_of(second) + 3_600_000
-    assert leased_nodes(store) == 1
+# many at once
 
 
-def test_a_clock_that_jumps_beyond_the_end_leases_anew(store: Store, clock: FakeClock) -> None:
-    old = lease_of(store, store.new_id())
-    clock.advance(HOUR)
-    late = store.new_id()
+def test_a_million_ids_at_once_only_grow(store: Store) -> None:
+    before, made, after = store.new_id(), store.new_ids(1_000_000), store.new_id()
 
-    assert millis_of(late) == old.end
-    assert lease_of(store, late).end == old.end + 3_600_000
-
-
-def test_a_process_that_slept_across_its_lease_makes_no_id_in_it(process: Callable[..., Store], clock: FakeClock) -> None:
-    sleeper, others = process(), process()
-    old = sleeper.new_id()
-    clock.advance(2 * HOUR)
-    taken = steal(others, node_of(old))
-
-    assert millis_of(sleeper.new_id()) >= taken.start >= lease_end(old)
+    assert len(made) == 1_000_000
+    assert all(one < two for one, two in itertools.pairwise([before, *made, after]))
+    assert {node_of(one) for one in made} == {node_of(before)}
 
 
-def lease_end(first: ObjectId) -> int:
-    return millis_of(first) + 3_600_000
-
-
-def steal(store: Store, node: int) -> NodeLease:
-    """What another process does that finds this node's lease ended."""
-    now = store.clock.now() // 1000 - EPOCH_MILLIS
-    seen = store.system.read_versioned(node_lease_id(node), NodeLease)
-    return store.system.update(seen, NodeLease(start=now, end=now + 3_600_000, owner="thief")).value
-
-
-def test_a_renewal_that_finds_the_node_taken_goes_to_another(store: Store, clock: FakeClock) -> None:
-    first = store.new_id()
-    clock.advance(HOUR - 1)
-    steal(store, node_of(first))
-    second = store.new_id()
-
-    assert node_of(second) != node_of(first)
-    assert second > first
-
-
-def test_a_renewal_without_an_answer_keeps_the_lease_to_its_end(
-    process: Callable[..., Store], backend: FaultyBackend, clock: FakeClock
-) -> None:
-    store = process()
-    first = store.new_id()
-    clock.advance(HOUR - 1)
-    backend.fail("update_object")
-
-    assert node_of(store.new_id()) == node_of(first)
-
-
-def test_a_node_change_in_the_same_millisecond_still_grows(process: Callable[..., Store], clock: FakeClock) -> None:
-    store, ids = process(), []
-    for _ in range(40):
-        ids.append(store.new_id())
-        lease = store.system.read_versioned(node_lease_id(node_of(ids[-1])), NodeLease)
-        store.system.update(lease, NodeLease(start=lease.value.start, end=lease.value.end, owner="thief"))
-        clock.advance(HOUR - 1)
-        ids.append(store.new_id())
-
-    assert ids == sorted(set(ids))
-    assert len({node_of(made) for made in ids}) > 1
-
-
-def test_a_taken_node_whose_answer_was_lost_is_used(process: Callable[..., Store], backend: FaultyBackend) -> None:
-    store = process()
-    backend.fail("insert_object", before=False)
-    made = store.new_id()
-
-    assert leased_nodes(store) == 1
-    assert lease_of(store, made).start == millis_of(made)
-
-
-def test_a_database_that_is_away_makes_no_id(process: Callable[..., Store], backend: FaultyBackend) -> None:
-    store = process()
-    backend.fail("read_objects")
-    with pytest.raises(UnavailableError, match="injected"):
-        store.new_id()
-
-    assert store.new_id() > 0
-
-
-def test_when_all_nodes_are_leased_no_id_is_made(full: Store) -> None:
-    full.system.insert(node_lease_id(77), NodeLease(start=0, end=1 << 40, owner="other"))
-    with pytest.raises(UnavailableError, match="all 1024 nodes are leased"):
-        full.new_id()
-
-
-def test_the_one_free_node_is_found(full: Store) -> None:
-    assert node_of(full.new_id()) == 77
-
-
-def test_a_node_is_taken_over_when_its_lease_has_ended(full: Store, clock: FakeClock) -> None:
-    full.system.insert(node_lease_id(77), NodeLease(start=0, end=1 << 40, owner="other"))
-    clock.advance(0.999)
-    with pytest.raises(UnavailableError):
-        full.new_id()
-    clock.advance(0.001)
-
-    assert node_of(full.new_id()) != 77
-
-
-def test_a_released_node_is_free_after_the_millisecond_of_its_last_id(
-    full: Store, process: Callable[..., Store], clock: FakeClock
-) -> None:
-    with process() as first:
-        last = first.new_id()
-    with pytest.raises(UnavailableError):
-        full.new_id()
-    clock.advance(0.001)
-    again = full.new_id()
-
-    assert (node_of(again), millis_of(again)) == (77, millis_of(last) + 1)
-
-
-def test_a_release_that_fails_is_no_error(process: Callable[..., Store], backend: FaultyBackend) -> None:
-    store = process()
+@pytest.mark.parametrize("n", [1, 2, 4094, 4095, 4096, 4097, 8192, 10_000])
+def test_ids_at_once_are_as_many_as_asked_for_wherever_the_millisecond_ends(store: Store, n: int) -> None:
     store.new_id()
-    backend.fail("update_object")
+    made = [*store.new_ids(n), store.new_id(), *store.new_ids(n)]
 
-    store.close()
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_windows_of_two_owners_never_overlap_under_clocks_that_differ(process: Callable[..., Store], seed: int) -> None:
-    """A model: processes whose clocks differ by up to an hour make ids on three nodes, and release them or vanish."""
-    chance, made = random.Random(seed), []
-    taken = NodeLease(start=0, end=1 << 40, owner="other")
-    process().system.write([(node_lease_id(node), taken) for node in range(3, NODES)])
-    for owner in range(60):
-        clock = FakeClock(FakeClock().now() + (owner * 700 + chance.randrange(-3600, 3600)) * 1_000_000)
-        store = process(clock)
-        with contextlib.suppress(UnavailableError):
-            for _ in range(chance.randrange(1, 4)):
-                made.append((store.new_id(), owner))
-                clock.advance(chance.choice([0.0, 0.5, 3000.0]))
-        if chance.random() < 0.5:
-            store.close()
-
-    assert len({object_id for object_id, _ in made}) == len(made) > 20, f"seed {seed}"
-    assert not overlapping([(node_of(object_id), owner, millis_of(object_id)) for object_id, owner in made]), f"seed {seed}"
+    assert len(made) == 2 * n + 1
+    assert made == sorted(set(made))
+    assert millis_of(made[-1]) - millis_of(made[0]) <= 2 * n // 4096 + 1
 
 
-def overlapping(uses: list[tuple[int, int, int]]) -> list[int]:
-    """The nodes on which one owner's (node, owner, millisecond) lie between another's."""
-    spans: dict[tuple[int, int], list[int]] = {}
-    for node, owner, millis in uses:
-        spans.setdefault((node, owner), []).append(millis)
-    ordered = sorted((node, min(times), max(times)) for (node, _), times in spans.items())
-    return [one[0] for one, two in itertools.pairwise(ordered) if one[0] == two[0] and one[2] >= two[1]]
+def test_no_ids_at_once_lease_no_node(store: Store) -> None:
+    assert store.new_ids(0) == []
+    assert store.system.is_empty()
 
 
-def test_threads_make_different_ids(store: Store) -> None:
+@pytest.mark.parametrize("n", [-1, MOST_IDS + 1, 1_000_000_000])
+def test_a_number_of_ids_that_makes_no_sense_is_refused(store: Store, n: int) -> None:
+    with pytest.raises(RefusedError, match=f"{n} ids cannot be made"):
+        store.new_ids(n)
+    assert store.system.is_empty()
+
+
+def test_ids_at_once_beyond_the_end_of_a_lease_are_all_inside_of_one(hasty: Settings, clock: FakeClock) -> None:
+    with open_store("memory://", settings=hasty, clock=clock) as store:
+        first = store.new_id()
+        ended = lease_of(store, first)
+        made = store.new_ids(SECOND_OF_IDS + 5000)
+        lease = lease_of(store, made[-1])
+
+    assert all(one < two for one, two in itertools.pairwise([first, *made]))
+    assert len(made) == SECOND_OF_IDS + 5000
+    for one in made:
+        window = ended if node_of(one) == node_of(first) else lease
+        assert window.start <= millis_of(one) < window.end
+    assert ended.end <= lease.start
+
+
+def test_ids_at_once_are_none_when_no_lease_follows(hasty: Settings, clock: FakeClock) -> None:
+    backend = FaultyBackend(MemoryBackend())
+    with Store(backend, url="memory://", settings=hasty, clock=clock) as store:
+        last = store.new_id()
+        backend.fail("read_objects")
+        with pytest.raises(UnavailableError, match="injected"):
+            store.new_ids(SECOND_OF_IDS + 5000)
+
+        assert store.new_id() > last
+
+
+def test_threads_that_ask_for_many_and_for_one_get_different_ids_that_grow(store: Store) -> None:
     made: list[list[ObjectId]] = [[] for _ in range(8)]
 
-    def work(own: list[ObjectId]) -> None:
-        own += [store.new_id() for _ in range(1000)]
+    def work(number: int) -> None:
+        for round_ in range(300):
+            made[number] += store.new_ids(round_ * 7) if number % 2 else [store.new_id() for _ in range(200)]
 
-    threads = [threading.Thread(target=work, args=(own,)) for own in made]
+    run_threads(8, work)
+
+    assert len({one for own in made for one in own}) == sum(map(len, made)) > 1_000_000
+    assert all(own == sorted(own) for own in made)
+
+
+@pytest.mark.parametrize("is_locked", [True, False])
+def test_threads_make_hundreds_of_thousands_of_different_ids(monkeypatch: pytest.MonkeyPatch, is_locked: bool) -> None:
+    monkeypatch.setattr(ids, "_IS_LOCKED", is_locked)  # as in a Python without its global lock
+    made: list[list[ObjectId]] = [[] for _ in range(4)]
+    with open_store("memory://") as store:
+        run_threads(4, lambda number: made[number].extend(store.new_id() for _ in range(100_000)))
+
+    assert len({one for own in made for one in own}) == 400_000
+    assert all(own == sorted(own) for own in made)
+
+
+def test_an_id_is_greater_than_all_that_were_there_when_it_was_asked_for() -> None:
+    highest, late = [ObjectId(0)], []
+    with open_store("memory://") as store:
+
+        def work(_: int) -> None:
+            for _ in range(30_000):
+                before = highest[0]
+                made = store.new_id()
+                if made <= before:
+                    late.append((before, made))
+                highest[0] = made  # perhaps less than another thread's: then less is asked of the next
+
+        run_threads(4, work)
+
+    assert not late
+
+
+def run_threads(count: int, work: Callable[[int], None]) -> None:
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
-    assert len({object_id for own in made for object_id in own}) == 8000
-    assert all(own == sorted(own) for own in made)
+
+# clocks
 
 
-def test_forked_children_make_different_ids_than_each_other_and_their_parent(tmp_path: object) -> None:
-    with open_store(f"sqlite:///{tmp_path}/store.db") as store:
-        before = [store.new_id() for _ in range(100)]
-        children = run_forked(4, lambda _: [store.new_id() for _ in range(100)])
-        after = [store.new_id() for _ in range(100)]
+@settings(max_examples=30)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([-7200.0, -50.0, -0.001, 0.0, 0.001, 60.0, 2400.0, 3599.0, 3600.0, 9000.0]),
+            st.sampled_from([1, 3, 4095, 5000]),
+        ),
+        max_size=25,
+    )
+)
+def test_ids_only_grow_and_stay_in_their_lease_however_the_clock_jumps(steps: list[tuple[float, int]]) -> None:
+    clock, made = FakeClock(), []
+    with open_store("memory://", clock=clock) as store:
+        for step, count in steps:
+            clock.advance(step)
+            for batch in ([store.new_id() for _ in range(3)], store.new_ids(count)):
+                made += batch
+                lease = lease_of(store, batch[-1])
+                assert lease.start <= millis_of(batch[-1]) < lease.end
 
-    made = [before, after, *children]
-    assert len({object_id for own in made for object_id in own}) == 600
-    assert all(min(child) > max(before) for child in children)
-    assert len({node_of(child[0]) for child in children} | {node_of(before[0])}) == 5
+    assert made == sorted(set(made))
 
 
-def test_separate_processes_make_different_ids(tmp_path: object) -> None:
-    def work(_: int) -> list[ObjectId]:
-        with open_store(f"sqlite:///{tmp_path}/store.db") as store:
-            return [store.new_id() for _ in range(200)]
+def test_after_a_jump_ahead_and_back_ids_go_on_where_they_were(store: Store, clock: FakeClock) -> None:
+    clock.advance(3600)
+    ahead = store.new_id()
+    clock.advance(-3600)
 
-    made = run_forked(6, work)
+    assert store.new_id() == ahead + 1
+    assert leased_nodes(store) == 1
 
-    assert len({object_id for own in made for object_id in own}) == 1200
+
+def test_ids_run_ahead_of_a_clock_that_is_stuck_so_far_and_no_farther(settings: Settings) -> None:
+    clock = StuckClock()
+    with open_store("memory://", settings=settings, clock=clock) as store:
+        made = [store.new_ids(MOST_IDS // 40)[at] for at in [0, *[-1] * 39]]
+        with pytest.raises(
+            UnavailableError, match="ids are 10 seconds ahead of the clock, whose highest reading is 2026-05-28T"
+        ):
+            store.new_id()
+        clock.advance(0.001)
+
+        assert store.new_id() > made[-1]
+    assert millis_of(made[-1]) - millis_of(made[0]) == AHEAD_SECONDS * 1000 - 1
+    assert 0 < sum(clock.naps) < 1
 
 
-def test_a_beaten_candidate_is_passed_over(process: Callable[..., Store], backend: FaultyBackend) -> None:
-    store = process()
-    backend.fail("insert_object", fault=BeatenError("another was faster"), times=3)
+def test_who_asks_for_more_ids_than_fit_waits_for_the_clock(store: Store, clock: FakeClock) -> None:
+    before = clock.now()
+    for _ in range(44):
+        made = store.new_ids(MOST_IDS // 40)
 
-    assert leased_nodes(store) == 0
-    assert lease_of(store, store.new_id()).owner != ""
+    assert clock.now() - before >= 1_000_000
+    assert millis_of(made[-1]) - millis_now(store) <= AHEAD_SECONDS * 1000
+
+
+@pytest.mark.parametrize(
+    ("millis", "told"),
+    [(-1, "2025-02-28T23:59:59Z"), (999, "2025-03-01T00:00:00Z"), (-EPOCH_MILLIS, "1970-01-01"), (1 << 41, "2094-11-05")],
+)
+def test_a_clock_outside_the_time_of_ids_is_told_in_a_sentence(settings: Settings, millis: int, told: str) -> None:
+    clock = FakeClock((EPOCH_MILLIS + millis) * 1000)
+    with open_store("memory://", settings=settings, clock=clock) as store:
+        with pytest.raises(RefusedError, match=f"this machine's clock says {told}.*set the clock right"):
+            store.new_id()
+
+        assert store.system.is_empty()
+
+
+def test_the_last_lease_of_all_ends_with_the_time_of_ids(settings: Settings) -> None:
+    clock = FakeClock((EPOCH_MILLIS + (1 << 41) - 1) * 1000)
+    with open_store("memory://", settings=settings, clock=clock) as store:
+        made = store.new_ids(4096)
+
+        assert made[-1] >> 12 == (1 << 51) - 1024 + node_of(made[0])
+        assert lease_of(store, made[0]).end == 1 << 41
+        with pytest.raises(RefusedError, match="ids end at 2094-11-05"):
+            store.new_id()
+
+
+def test_a_lease_survives_a_clock_that_falls_to_before_all_ids(store: Store, clock: FakeClock) -> None:
+    first = store.new_id()
+    clock.advance(-10 * 365 * 86400)
+
+    assert store.new_id() == first + 1
+
+
+def test_the_systems_clock_steps_back_for_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    walls = itertools.cycle([5_000_000, 9_000_000, 7_000_000, 1_000, 8_000_000])
+    steps = itertools.count(0, 1000)
+    monkeypatch.setattr("headwater.clock.time.time_ns", lambda: next(walls) + next(steps))
+    clock, highest, late = SystemClock(), [0], []
+
+    def work(_: int) -> None:
+        for _ in range(20_000):
+            before = highest[0]
+            now = clock.now()
+            if now < before:
+                late.append((before, now))
+            highest[0] = now
+
+    run_threads(4, work)
+
+    assert not late
+
+
+def test_the_wall_time_of_the_systems_clock_may_step_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    walls = iter([9_000_000, 9_000_000, 5_000_000, 5_000_000])
+    monkeypatch.setattr("headwater.clock.time.time_ns", lambda: next(walls))
+    clock = SystemClock()
+
+    assert [clock.now(), clock.wall(), clock.now(), clock.wall()] == [9000, 9000, 9000, 5000]

@@ -94,8 +94,7 @@ class IdGenerator:
             raise RefusedError(f"{n} ids cannot be made: ask for 0 or more")
         if n > MOST_IDS:
             raise RefusedError(f"{n} ids cannot be made at once: ask for up to {MOST_IDS}, and again when they are used")
-        until, run = self._current
-        ids = list(itertools.islice(run, n)) if self._clock.wall() < until else []
+        ids: list[ObjectId] = []
         while len(ids) < n:
             ids += self._run(n - len(ids))
         return ids
@@ -104,6 +103,7 @@ class IdGenerator:
         """Make no more ids, and give the node back: its next owner starts after the last millisecond used here. Best effort."""
         with self._lock:
             self._is_closed = True
+            self._current = 0, iter(())
         with self._leasing:  # whoever leases or renews at this moment knows by now what became of it
             with self._lock:
                 lease = self._lease
@@ -118,6 +118,8 @@ class IdGenerator:
         for _ in range(_TRIES):
             self._tend(n)
             with self._lock:
+                if rest := self._rest(n):  # perhaps of a run that another thread has just set aside
+                    return rest
                 first, limit = self._next_tick(), self._limit()
                 if first < limit:
                     end, node_bits = min(first + n, limit), self._node_bits
@@ -127,6 +129,10 @@ class IdGenerator:
             raise UnavailableError(self._why_none())
         return _ids(first, end, node_bits)
 
+    def _rest(self, n: int) -> list[ObjectId]:
+        until, run = self._current
+        return list(itertools.islice(run, n)) if self._clock.wall() < until else []
+
     def _next_tick(self) -> int:
         """The tick of the next id, from one reading of the clock: what it is, and whether it is inside the window."""
         self._highest = max(self._highest, self._clock.wall() // 1000 - EPOCH_MILLIS << _BITS)
@@ -134,14 +140,13 @@ class IdGenerator:
 
     def _limit(self) -> int:
         """The tick before which ids may be made."""
-        return 0 if self._lease is None else min(self._lease.value.end << _BITS, self._highest + _AHEAD)
+        return 0 if self._lease is None or self._is_closed else min(self._lease.value.end << _BITS, self._highest + _AHEAD)
 
     def _set_aside(self, end: int, limit: int) -> None:
         """Let the run go on from the tick ``end`` to the end of the millisecond of the one before."""
         after = (end - 1 | SEQUENCES - 1) + 1
-        self._last = min(after, limit) - 1
-        if _IS_LOCKED:
-            self._current = ((after >> _BITS) + EPOCH_MILLIS) * 1000, iter(_ids(end, self._last + 1, self._node_bits))
+        self._last = (min(after, limit) if _IS_LOCKED else end) - 1
+        self._current = ((after >> _BITS) + EPOCH_MILLIS) * 1000, iter(_ids(end, self._last + 1, self._node_bits))
 
     def _why_none(self) -> str:
         if self._last + 1 >= self._highest + _AHEAD:
