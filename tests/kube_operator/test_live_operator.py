@@ -18,7 +18,6 @@ from headwater.errors import FencedError
 from headwater.realms import Realms, credentials
 from headwater.settings import Settings
 from headwater.store import RealmId, Store, open_store
-from headwater.store.backends import sqlite
 from headwater_operator.kube import KubeApi, plain_connection, resource_path
 from headwater_operator.metrics import Metrics
 from headwater_operator.reconciling import Reconciler
@@ -44,11 +43,10 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[QuickSer
 
 
 @pytest.fixture
-def live_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+def live_store(tmp_path: Path) -> Iterator[Store]:
     """In a file, which does not wait long for another process."""
-    monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 0.1)
     settings = Settings(unsafe_short_graces=True, commit_timeout_seconds=0.5, purge_hold_seconds=1)
-    with open_store(f"sqlite:///{tmp_path}/live.db", settings=settings) as opened:
+    with open_store(f"sqlite:///{tmp_path}/live.db?timeout=100ms", settings=settings) as opened:
         yield opened
 
 
