@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-NO_SUITES = ("disk", "floor", "pages", "places", "report", "run", "scanning", "timing")
+NO_SUITES = ("contenders", "disk", "floor", "pages", "places", "report", "run", "scanning", "timing")
 
 
 def main(arguments: list[str]) -> int:
