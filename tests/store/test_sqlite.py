@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import threading
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from notes import Counter, Note
 
 from forking import run_forked
 from headwater.clock import SystemClock
-from headwater.errors import BeatenError, RefusedError, UnreadableError
+from headwater.errors import BeatenError, RefusedError
 from headwater.settings import Settings
 from headwater.store import FaultyBackend, ObjectId, RealmId, RealmKey, RealmStore, Store, open_store
 from headwater.store.backends.sqlite import SqliteBackend
@@ -57,23 +56,6 @@ def test_a_store_survives_being_closed(url: str) -> None:
 def test_writes_are_synced_and_go_through_a_log(url: str) -> None:
     with open_store(url) as store:
         assert (pragma(store, "journal_mode"), pragma(store, "synchronous")) == ("wal", 2)
-
-
-def test_a_schema_from_the_future_is_refused_and_left_alone(url: str, path: Path) -> None:
-    with open_store(url):
-        pass
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
-
-    with pytest.raises(RefusedError, match="schema 99"):
-        open_store(url)
-
-
-def test_a_file_that_is_no_database_is_unreadable(url: str, path: Path) -> None:
-    path.write_bytes(b"These are not the bytes of a database. " * 100)
-    with pytest.raises(UnreadableError, match=r"store\.db"):
-        open_store(url)
 
 
 def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:

@@ -94,12 +94,15 @@ class SqliteFile:
             except sqlite3.Error as fault:
                 if connection.in_transaction:  # a busy file: nothing was written
                     raise
-                self._discard()
                 raise UnknownOutcomeError(f"{self.path}: {what}: commit: {fault}") from fault
             return answer
-        finally:
+        except UnknownOutcomeError:
+            self._discard()
+            raise
+        except BaseException:
             if connection.in_transaction:  # some faults roll back by themselves
                 self._roll_back(connection)
+            raise
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
         try:
@@ -183,7 +186,7 @@ class SqliteFile:
         if code in _PASSING:
             return UnavailableError(said)
         if code in _LASTING:
-            return RefusedError(f"{said}: {_LASTING[code]}")
+            return RefusedError(f"{said}: {_reason_not_to_open(self.path) or _LASTING[code]}")
         return UnreadableError(said)
 
     def before_fork(self) -> None:

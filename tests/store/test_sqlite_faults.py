@@ -1,0 +1,420 @@
+"""What becomes of SQLite's faults: what a caller may try again, what a person must change, what nobody knows, what cannot be ours."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from specimens import REALM, in_parts, read, read_back, read_object, reference, row, scan, scan_names
+
+from forking import run_forked
+from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError, UnreadableError
+from headwater.store import Split, open_store
+from headwater.store.backends.sqlite import SqliteBackend
+
+LARGE = [row(number, value=os.urandom(1000)) for number in range(100, 300)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def backend(path: Path) -> Iterator[SqliteBackend]:
+    """One that waits for a tenth of a second."""
+    made = SqliteBackend(path, timeout_seconds=0.1)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that other users can reach; those of pytest are for its own user alone."""
+    folder = Path(tempfile.mkdtemp(prefix="headwater-"))
+    folder.chmod(0o777)
+    yield folder
+    folder.chmod(0o777)
+    shutil.rmtree(folder)
+
+
+def told(work: Callable[[], Any]) -> tuple[str, str]:
+    """The kind and the words of the error that it raises, for a child to tell its parent."""
+    try:
+        work()
+    except HeadwaterError as fault:
+        return type(fault).__name__, str(fault)
+    return "", ""
+
+
+def execute(path: Path, *statements: str) -> None:
+    """What another program does to the file."""
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+class TestBusy:
+    def test_a_file_that_another_process_locks_is_unavailable_and_nothing_happened(
+        self, backend: SqliteBackend, path: Path
+    ) -> None:
+        blocker = sqlite3.connect(path, isolation_level=None)
+        blocker.execute("BEGIN IMMEDIATE")
+        with pytest.raises(UnavailableError, match="locked"):
+            backend.write_objects([row(1)])
+        blocker.close()
+
+        assert scan(backend) == []
+        backend.write_objects([row(1)])
+
+    def test_readers_are_not_held_up_by_a_writer(self, backend: SqliteBackend, path: Path) -> None:
+        backend.write_objects([row(1)])
+        blocker = sqlite3.connect(path, isolation_level=None)
+        blocker.execute("BEGIN IMMEDIATE")
+        found = read_object(backend, 1)
+        blocker.close()
+
+        assert found == row(1)
+
+    def test_a_thread_that_waits_too_long_for_the_others_is_told(self, backend: SqliteBackend) -> None:
+        inside, leave = threading.Event(), threading.Event()
+
+        def write_slowly(connection: sqlite3.Connection) -> None:
+            inside.set()
+            leave.wait(10)
+
+        thread = threading.Thread(target=backend._file.write, args=("wait", write_slowly))
+        thread.start()
+        inside.wait(10)
+        with pytest.raises(UnavailableError, match=r"other threads were writing for 0\.1 seconds"):
+            backend.write_objects([row(1)])
+        leave.set()
+        thread.join()
+
+        backend.write_objects([row(1)])
+
+    @pytest.mark.parametrize("text", ["never", "0s", "-1s", ""])
+    def test_a_time_that_is_none_is_refused(self, path: Path, text: str) -> None:
+        with pytest.raises(RefusedError, match="'timeout'"):
+            open_store(f"sqlite:///{path}?timeout={text}")
+
+    def test_the_url_says_how_long_to_wait(self, path: Path) -> None:
+        with open_store(f"sqlite:///{path}?timeout=50ms") as store:
+            blocker = sqlite3.connect(path, isolation_level=None)
+            blocker.execute("BEGIN IMMEDIATE")
+            began = time.monotonic()
+            with pytest.raises(UnavailableError):
+                store.backend.write_objects([row(1)])
+            blocker.close()
+
+            assert time.monotonic() - began < 5
+
+
+class TestFull:
+    def test_a_full_database_is_unavailable_and_nothing_happened(self, backend: SqliteBackend) -> None:
+        backend.write_objects([row(1)])
+        backend._file.read("limit", lambda connection: connection.execute("PRAGMA max_page_count = 10").fetchall())
+        with pytest.raises(UnavailableError, match="full"):
+            backend.write_objects(LARGE)
+
+        assert [found.id for found in scan(backend)] == [1]
+        backend.write_objects(LARGE)  # by a new connection, which knows of no limit
+        assert read_back(backend, LARGE) == LARGE
+
+    @pytest.mark.parametrize("spare", [0, 5_000, 100_000])
+    def test_a_commit_that_fails_is_an_unknown_outcome_and_whole_or_not_at_all(self, path: Path, spare: int) -> None:
+        first = SqliteBackend(path)
+        first.write_objects([row(1)])
+
+        def write(_: int) -> tuple[str, str]:
+            backend = SqliteBackend(path)
+            size = path.with_name("store.db-wal").stat().st_size
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + spare, size + spare))
+            return told(lambda: backend.write_objects(LARGE))
+
+        first.close()
+        [(kind, text)] = run_forked(1, write)
+        again = SqliteBackend(path)
+        there = [found for found in read_back(again, LARGE) if found is not None]
+
+        assert (kind, there in ([], LARGE)) == ("UnknownOutcomeError", True)
+        assert "store.db: write objects: commit" in text
+        again.write_objects(LARGE)
+        again.close()
+
+    def test_a_log_that_cannot_grow_before_the_commit_is_unavailable(self, path: Path) -> None:
+        def write(_: int) -> tuple[str, str]:
+            backend = SqliteBackend(path)
+            backend.write_objects([row(1)])
+            backend._file.read("spill", lambda connection: connection.execute("PRAGMA cache_size = 10").fetchall())
+            size = path.with_name("store.db-wal").stat().st_size + 5_000
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+            return told(lambda: backend.write_objects(LARGE))
+
+        assert run_forked(1, write)[0][0] == "UnavailableError"
+        again = SqliteBackend(path)
+        assert [found.id for found in scan(again)] == [1]
+        again.close()
+
+    def test_too_many_open_files_may_pass(self, path: Path) -> None:
+        SqliteBackend(path).close()
+
+        def work(_: int) -> tuple[str, str]:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+            return told(lambda: SqliteBackend(path))
+
+        [(kind, text)] = run_forked(1, work)
+        assert (kind, "too many files open" in text) == ("UnavailableError", True)
+
+
+class TestRights:
+    """Root may do everything, so a child becomes somebody else."""
+
+    def as_nobody(self, work: Callable[[], Any]) -> tuple[str, str]:
+        def child(_: int) -> tuple[str, str]:
+            if os.getuid() == 0:
+                os.setgid(65534)
+                os.setuid(65534)
+            return told(work)
+
+        [answer] = run_forked(1, child)
+        return answer
+
+    def open_and_write(self, path: Path) -> None:
+        backend = SqliteBackend(path, timeout_seconds=0.2)
+        backend.write_objects([row(2)])
+
+    @pytest.mark.parametrize(
+        ("file_mode", "folder_mode", "reason"),
+        [
+            (0o444, 0o777, "may not read and write it"),
+            (0o000, 0o777, "may not read and write it"),
+            (0o666, 0o555, "may not write to its folder, where the log stands beside the file"),
+        ],
+    )
+    def test_a_file_without_the_rights_is_refused_with_what_to_change(
+        self, open_folder: Path, file_mode: int, folder_mode: int, reason: str
+    ) -> None:
+        path = open_folder / "store.db"
+        made = SqliteBackend(path)
+        made.write_objects([row(1)])
+        made.close()
+        path.chmod(file_mode)
+        open_folder.chmod(folder_mode)
+        kind, text = self.as_nobody(lambda: self.open_and_write(path))
+
+        assert kind == "RefusedError"
+        assert f"{reason}: change its owner or mode" in text
+
+    def test_a_folder_that_takes_no_new_file_is_refused(self, open_folder: Path) -> None:
+        open_folder.chmod(0o555)
+        kind, text = self.as_nobody(lambda: self.open_and_write(open_folder / "store.db"))
+
+        assert (kind, "may not write to its folder" in text) == ("RefusedError", True)
+
+    def test_a_folder_in_place_of_the_file_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(RefusedError, match="it is a folder"):
+            SqliteBackend(tmp_path)
+
+
+class TestForeignFiles:
+    def test_a_file_that_is_no_database_is_unreadable_and_left_alone(self, path: Path) -> None:
+        path.write_bytes(b"These are not the bytes of a database. " * 100)
+        with pytest.raises(UnreadableError, match=r"store\.db"):
+            SqliteBackend(path)
+
+        assert path.read_bytes().startswith(b"These are not")
+
+    def test_another_programs_database_is_refused_and_left_alone(self, path: Path) -> None:
+        execute(path, "CREATE TABLE refs (a)", "CREATE TABLE songs (b)")
+        with pytest.raises(RefusedError, match="tables: refs, songs"):
+            SqliteBackend(path)
+
+        connection = sqlite3.connect(path)
+        assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (0,)
+        connection.close()
+
+    def test_a_database_that_only_has_our_version_number_is_refused(self, path: Path) -> None:
+        execute(path, "CREATE TABLE songs (b)", "PRAGMA user_version = 1")
+        with pytest.raises(RefusedError, match="another program"):
+            SqliteBackend(path)
+
+    def test_tables_with_other_columns_are_unreadable(self, path: Path) -> None:
+        execute(path, "CREATE TABLE refs (a)", "CREATE TABLE objs (b)", "PRAGMA user_version = 1")
+        backend = SqliteBackend(path)
+        with pytest.raises(UnreadableError, match="no such column"):
+            read(backend)
+        backend.close()
+
+    def test_a_schema_from_the_future_is_refused_and_left_alone(self, path: Path) -> None:
+        SqliteBackend(path).close()
+        execute(path, "PRAGMA user_version = 99")
+        before = path.read_bytes()
+        with pytest.raises(RefusedError, match=r"schema 99, this one knows 1\): upgrade"):
+            SqliteBackend(path)
+
+        assert path.read_bytes() == before
+
+    def test_a_damaged_file_is_unreadable(self, path: Path) -> None:
+        made = SqliteBackend(path)
+        made.write_objects(LARGE)
+        made.close()
+        content = path.read_bytes()
+        path.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+        backend = SqliteBackend(path)
+        for call in (lambda: scan(backend), lambda: read_back(backend, LARGE), lambda: backend.write_objects([row(1)])):
+            with pytest.raises(UnreadableError, match=r"store\.db"):
+                call()
+        backend.close()
+
+    def test_a_file_that_was_cut_off_is_unreadable(self, path: Path) -> None:
+        made = SqliteBackend(path)
+        made.write_objects(LARGE)
+        made.close()
+        os.truncate(path, 20_480)
+        with pytest.raises(UnreadableError, match=r"store\.db"):
+            SqliteBackend(path)
+
+
+class TestForeignRows:
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "recent = x'000102'",
+            "moves = x'0001020304050607'",
+            "recent = 'words'",
+            "pointer = 'words'",
+            "pointer = 1.5",
+            "version = x'01'",
+            "created = 'now'",
+            "deleted = 'never'",
+        ],
+    )
+    def test_a_reference_with_foreign_values_is_unreadable(self, backend: SqliteBackend, path: Path, change: str) -> None:
+        backend.create_references([reference("a"), reference("main")])
+        execute(path, f"UPDATE refs SET {change} WHERE name = 'main'")
+        with pytest.raises(UnreadableError, match=r"store\.db: table refs: the row of realm key 10, 'main' was not written"):
+            read(backend)
+
+        assert read(backend, "a") == reference("a")
+
+    @pytest.mark.parametrize("change", ["pointer = 'words'", "version = 2.5", "created = x'00'", "name = x'6d61'"])
+    def test_a_scan_of_references_tells_foreign_values(self, backend: SqliteBackend, path: Path, change: str) -> None:
+        backend.create_references([reference("a"), reference("main"), reference("z")])
+        execute(path, f"UPDATE refs SET {change} WHERE name = 'main'")
+        with pytest.raises(UnreadableError, match="table refs: the row of realm key 10"):
+            scan_names(backend)
+
+    @pytest.mark.parametrize("change", ["value = 'text'", "type = x'00'", "created = 'now'", "token = x'00'", "parts = 'many'"])
+    def test_an_object_with_foreign_values_is_unreadable(self, backend: SqliteBackend, path: Path, change: str) -> None:
+        backend.write_objects([row(1), row(2), row(3)])
+        execute(path, f"UPDATE objs SET {change} WHERE id = 2")
+        for call in (lambda: read_object(backend, 2), lambda: read_back(backend, [row(1), row(2)])):
+            with pytest.raises(UnreadableError, match="table objs: the row of realm key 10, 2 was not written"):
+                call()
+
+        assert read_back(backend, [row(1), row(3)]) == [row(1), row(3)]
+
+    @pytest.mark.parametrize("change", ["type = x'00'", "created = 'now'", "token = x'00'", "parts = 'many'", "part = 'first'"])
+    def test_a_scan_of_objects_tells_foreign_values(self, backend: SqliteBackend, path: Path, change: str) -> None:
+        backend.write_objects([row(1), row(2), row(3)])
+        execute(path, f"UPDATE objs SET {change} WHERE id = 2")
+        with pytest.raises(UnreadableError, match="table objs: the row of realm key 10, 2"):
+            scan(backend)
+
+    def test_text_that_is_no_utf_8_is_unreadable(self, backend: SqliteBackend, path: Path) -> None:
+        backend.write_objects([row(1)])
+        execute(path, "UPDATE objs SET type = CAST(x'ff' AS TEXT)")
+        with pytest.raises(UnreadableError):
+            read_object(backend, 1)
+
+
+def test_a_killed_writer_leaves_whole_calls(path: Path) -> None:
+    SqliteBackend(path).close()
+    started = threading.Event()
+
+    def write(_: int) -> None:
+        backend = SqliteBackend(path)
+        for number in range(1_000_000):
+            backend.write_objects(in_parts(number, *[b"x" * 900] * 20))
+
+    child = os.fork()
+    if not child:
+        try:
+            write(0)
+        finally:
+            os._exit(0)
+    while not started.wait(0.05):
+        backend = SqliteBackend(path)
+        if len(backend.scan_objects(Split(REALM), None, 200)) == 200:
+            started.set()
+        backend.close()
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    backend = SqliteBackend(path)
+
+    assert len(scan(backend)) % 20 == 0
+    backend.write_objects([row(1 << 40)])
+    backend.close()
+
+
+class TestCost:
+    def test_a_page_costs_as_much_at_the_end_of_a_realm_as_at_its_beginning(self, backend: SqliteBackend) -> None:
+        for realm in (REALM - 1, REALM, REALM + 1):
+            backend.write_objects([row(number, realm=realm, value=b"") for number in range(5000)])
+        steps = 0
+
+        def count() -> None:
+            nonlocal steps
+            steps += 1
+
+        def cost(split: Split[Any], after: Any) -> int:
+            nonlocal steps
+            steps = 0
+            assert len(backend.scan_objects(split, after, 10)) == 10
+            return steps
+
+        backend._file.read("watch", lambda connection: connection.set_progress_handler(count, 10))
+        for split in (Split(REALM), Split(REALM, (REALM, 10, 0), (REALM, 4990, 0)), Split()):
+            assert cost(split, (REALM, 4900, 0)) < 2 * cost(split, (REALM, 20, 0)) + 5
+
+    def test_new_rows_do_not_pay_for_a_search_of_what_they_replace(self, backend: SqliteBackend) -> None:
+        statements: list[str] = []
+        backend._file.read("watch", lambda connection: connection.set_trace_callback(statements.append))
+        backend.write_objects([row(number) for number in range(100)])
+        fresh = [statement.split()[0] for statement in statements]
+        statements.clear()
+        backend.write_objects([row(number) for number in range(100)])
+
+        assert fresh == ["BEGIN", "INSERT", "COMMIT"]
+        assert {statement.split()[0] for statement in statements} == {"BEGIN", "INSERT", "DELETE", "COMMIT"}
+
+
+def test_an_unknown_outcome_is_settled_by_looking(path: Path) -> None:
+    """A COMMIT that fails in this process: the next call has a connection that works."""
+    backend = SqliteBackend(path)
+    backend.write_objects([row(1)])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.with_name("store.db-wal").stat().st_size + 1000, hard))
+    try:
+        with pytest.raises(UnknownOutcomeError):
+            backend.write_objects(LARGE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert [found.id for found in scan(backend)] in ([1], [1, *(made.id for made in LARGE)])
+    backend.write_objects(LARGE)
+    backend.close()
