@@ -14,7 +14,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-__all__ = ["TYPE", "Floor", "MemoryFloor", "ObjectValues", "PostgresqlFloor", "SqliteFloor", "drop_schema", "object_values"]
+__all__ = [
+    "TYPE",
+    "Floor",
+    "MemoryFloor",
+    "MongodbFloor",
+    "ObjectValues",
+    "PostgresqlFloor",
+    "SqliteFloor",
+    "drop_database",
+    "drop_schema",
+    "object_values",
+]
 
 ObjectValues = tuple[int, int, int, str, int, str | None, int, bytes]
 """Realm, id, part, type, created, token, parts, value."""
@@ -297,6 +308,95 @@ class PostgresqlFloor:
         self._connection.close()
 
 
+class MongodbFloor:
+    """Two collections; writes are acknowledged by a majority and its journals, reads are what a majority has."""
+
+    def __init__(self, url: str, database: str) -> None:
+        from bson.binary import Binary
+        from pymongo import MongoClient
+
+        self._binary = Binary
+        self._client: Any = MongoClient(url, w="majority", readConcernLevel="majority", readPreference="primary")
+        self._database = self._client[database]
+        self._objects, self._references = self._database["objs"], self._database["refs"]
+
+    def write(self, rows: Sequence[ObjectValues]) -> None:
+        """Not tried against ``bulk_write`` of inserts, which the driver sends as the same command."""
+        self._objects.insert_many([self._document(row) for row in rows], ordered=False)
+
+    def read(self, realm: int, numbers: Sequence[int]) -> Sequence[Any]:
+        return list(
+            self._objects.find({"_id": {"$in": [self._key(realm, number) for number in numbers]}}, batch_size=len(numbers))
+        )
+
+    def read_one(self, realm: int, number: int) -> Any:
+        found = self._objects.find_one({"_id": self._key(realm, number)})
+        return tuple(found.values())
+
+    def insert(self, row: ObjectValues) -> None:
+        self._objects.insert_one(self._document(row))
+
+    def update(self, row: ObjectValues, seen_token: str) -> None:
+        document = self._document(row)
+        done = self._objects.replace_one({"_id": document["_id"], "token": seen_token}, document)
+        assert done.matched_count == 1
+
+    def create_reference(self, realm: int, name: str, pointer: Pointer) -> None:
+        pointed = {
+            "pointer": pointer[0],
+            "version": pointer[1],
+            "created": CREATED,
+            "recent": RECENT,
+            "moves": b"",
+            "deleted": None,
+        }
+        self._references.insert_one({"_id": self._name(realm, name), **pointed})
+
+    def swap(self, realm: int, name: str, seen: Pointer, new: Pointer) -> None:
+        condition = {"_id": self._name(realm, name), "pointer": seen[0], "version": seen[1]}
+        change = {"$set": {"pointer": new[0], "version": new[1], "recent": RECENT}}
+        assert self._references.update_one(condition, change).matched_count == 1
+
+    def delete(self, keys: Sequence[DeletionKey]) -> int:
+        from pymongo import DeleteOne
+
+        deletions = [
+            DeleteOne({"_id": self._key(realm, number, part), "created": created, "token": token})
+            for realm, number, part, created, token in keys
+        ]
+        return int(self._objects.bulk_write(deletions, ordered=False).deleted_count)
+
+    def delete_realm(self, realm: int) -> int:
+        within = {"$gte": self._key(realm, 0), "$lt": self._key(realm + 1, 0)}
+        return int(self._objects.delete_many({"_id": within}).deleted_count)
+
+    def scan(self) -> int:
+        columns = {"type": 1, "created": 1, "token": 1, "parts": 1, "bytes": {"$binarySize": "$value"}}
+        return sum(1 for _ in self._objects.find({}, columns, batch_size=1000).sort("_id", 1))
+
+    def settle(self) -> None:
+        """Nothing that can be asked for."""
+
+    def bytes_used(self) -> int:
+        told = self._database.command("collStats", "objs")
+        return int(told["storageSize"]) + int(told["totalIndexSize"])
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _key(self, realm: int, number: int, part: int = 0) -> Any:
+        """Binary keys of one length are ordered by their bytes."""
+        return self._binary(struct.pack(">qqi", realm, number, part))
+
+    def _name(self, realm: int, name: str) -> Any:
+        return self._binary(struct.pack(">q", realm) + name.encode())
+
+    def _document(self, row: ObjectValues) -> dict[str, Any]:
+        realm, number, part, type_name, created, token, parts, value = row
+        key = self._key(realm, number, part)
+        return {"_id": key, "type": type_name, "created": created, "token": token, "parts": parts, "value": value}
+
+
 SQLITE_TABLES = """
 CREATE TABLE IF NOT EXISTS refs (
     realm INTEGER NOT NULL, name TEXT NOT NULL, pointer INTEGER, version INTEGER NOT NULL, created INTEGER NOT NULL,
@@ -323,3 +423,12 @@ def drop_schema(url: str, schema: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("SET client_min_messages = warning")
         connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE'.encode())
+
+
+def drop_database(url: str, database: str) -> None:
+    """Forget a database of MongoDB."""
+    from pymongo import MongoClient
+
+    client: Any = MongoClient(url)
+    client.drop_database(database)
+    client.close()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit, urlunsplit
 
 from benchmarks.disk import ROOT
-from benchmarks.floor import Floor, MemoryFloor, PostgresqlFloor, SqliteFloor, drop_schema
+from benchmarks.floor import Floor, MemoryFloor, MongodbFloor, PostgresqlFloor, SqliteFloor, drop_database, drop_schema
 from benchmarks.report import say
 
 __all__ = ["KINDS", "Place", "open_places"]
@@ -65,8 +65,7 @@ class SqlitePlace:
         return f"sqlite:///{self.folder / name}.db"
 
     def versions(self) -> dict[str, str]:
-        assert sqlite3.sqlite_version  # every machine's description has it
-        return {}
+        return {}  # every machine's description has it
 
 
 @dataclass
@@ -100,6 +99,41 @@ class PostgresqlPlace:
     def forget(self) -> None:
         for schema in self.made:
             drop_schema(self.server, schema)
+
+
+@dataclass
+class MongodbPlace:
+    server: str
+    name: str = "mongodb"
+    is_shared: bool = True
+    made: set[str] = field(default_factory=set)
+
+    def floor(self, name: str) -> Floor:
+        return MongodbFloor(self.server, self._database(name))
+
+    def url(self, name: str) -> str:
+        parts = urlsplit(self.server)
+        return urlunsplit((parts.scheme, parts.netloc, f"/{self._database(name)}", parts.query, ""))
+
+    def versions(self) -> dict[str, str]:
+        import pymongo
+
+        client: pymongo.MongoClient[dict[str, object]] = pymongo.MongoClient(self.server)
+        server = str(client.server_info()["version"])
+        client.close()
+        return {"MongoDB": server, "pymongo": pymongo.version}
+
+    def _database(self, name: str) -> str:
+        """A new one at the first call, whatever an earlier run left."""
+        database = f"headwater_bench_{name}"
+        if database not in self.made:
+            drop_database(self.server, database)
+            self.made.add(database)
+        return database
+
+    def forget(self) -> None:
+        for database in self.made:
+            drop_database(self.server, database)
 
 
 @contextmanager
@@ -136,4 +170,6 @@ def _mongodb(stack: ExitStack) -> list[Place]:
     if not given:
         say("mongodb is left out: figures count only from a real mongod, and HEADWATER_BENCH_MONGODB holds no URL of one")
         return []
-    raise NotImplementedError
+    mongodb = MongodbPlace(given)
+    stack.callback(mongodb.forget)
+    return [mongodb]

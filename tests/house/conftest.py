@@ -1,5 +1,5 @@
-"""A database server for what is measured on one."""
+"""Database servers for what is measured on them."""
 
-from backend_fixtures import postgresql_server
+from backend_fixtures import mongodb_server, postgresql_server
 
-__all__ = ["postgresql_server"]
+__all__ = ["mongodb_server", "postgresql_server"]

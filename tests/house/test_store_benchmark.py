@@ -35,12 +35,16 @@ def places(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return places
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+@pytest.fixture(params=["memory", "sqlite", "postgresql", "mongodb"])
 def floor(request: pytest.FixtureRequest, floors: ModuleType, tmp_path: Path) -> Iterator[Any]:
     if request.param == "memory":
         made = floors.MemoryFloor()
     elif request.param == "sqlite":
         made = floors.SqliteFloor(tmp_path / "floor.db")
+    elif request.param == "mongodb":
+        url = request.getfixturevalue("mongodb_server").url("admin")
+        made = floors.MongodbFloor(url, "headwater_test_floor")
+        request.addfinalizer(lambda: floors.drop_database(url, "headwater_test_floor"))
     else:
         url = request.getfixturevalue("postgresql_server").url()
         made = floors.PostgresqlFloor(url, "headwater_test_floor")
