@@ -133,7 +133,7 @@ def test_a_cached_reference_whose_head_was_collected_is_looked_up_again(rows: Re
     new = put(rows).commit_id
     rows.store.cache.clear()
     rows.delete_unchanged([key for batch in rows.scan_objects() for key in batch if key.id == old.pointer])
-    rows.store.cache.put_reference(old)
+    rows.store.cache.put_reference(old, rows.store.cache.ticket())
 
     assert head(rows, "main").id == new
 

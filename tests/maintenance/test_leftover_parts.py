@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 
+import msgspec
 import pytest
 from lakes import HOUR, put
 
@@ -22,8 +22,8 @@ def cut_in_two(rows: RealmStore, object_id: ObjectId) -> None:
     """Store an object in two parts, as a large one is."""
     row = row_of(rows, object_id)
     assert row is not None
-    first = dataclasses.replace(row, value=row.value[:20], parts=2)
-    rows.store.backend.write_objects([first, dataclasses.replace(first, value=row.value[20:], part=1)])
+    first = msgspec.structs.replace(row, value=row.value[:20], parts=2)
+    rows.store.backend.write_objects([first, msgspec.structs.replace(first, value=row.value[20:], part=1)])
 
 
 def leave_part(rows: RealmStore, object_id: ObjectId, part: int, *, created: int = 0) -> None:
@@ -31,7 +31,7 @@ def leave_part(rows: RealmStore, object_id: ObjectId, part: int, *, created: int
     row = row_of(rows, object_id)
     assert row is not None
     late = {} if not created else {"created": created}
-    rows.store.backend.insert_object(dataclasses.replace(row, part=part, parts=part + 1, value=b"x" * 1000, **late))  # type: ignore[arg-type]
+    rows.store.backend.insert_object(msgspec.structs.replace(row, part=part, parts=part + 1, value=b"x" * 1000, **late))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_a_part_that_is_written_anew_before_it_is_deleted_stays(
 def _replace(store: Store, left: ObjectRow, clock: FakeClock) -> None:
     """Another writer stores the object in three parts, just now."""
     rows = store.backend.read_objects(left.realm, [(left.id, 0), (left.id, 1)])
-    store.backend.write_objects([dataclasses.replace(row, parts=3, created=clock.now()) for row in (*rows, left) if row])
+    store.backend.write_objects([msgspec.structs.replace(row, parts=3, created=clock.now()) for row in (*rows, left) if row])
 
 
 def test_parts_of_an_object_that_nothing_keeps_are_no_left_overs(

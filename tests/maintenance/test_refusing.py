@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import msgspec
 import pytest
 from lakes import HOUR, lake, make_lake, make_realm, open_on, put, rows_of
 
@@ -39,7 +40,7 @@ def keys_in(rows: RealmStore) -> list[ObjectKey]:
 def rewrite(rows: RealmStore, object_id: ObjectId, **changes: object) -> None:
     [row] = rows.store.backend.read_objects(rows.key, [(object_id, 0)])
     assert isinstance(row, ObjectRow)
-    rows.store.backend.write_objects([dataclasses.replace(row, **changes)])  # type: ignore[arg-type]
+    rows.store.backend.write_objects([msgspec.structs.replace(row, **changes)])  # type: ignore[arg-type]
 
 
 def lose(rows: RealmStore, object_id: ObjectId) -> None:

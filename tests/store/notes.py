@@ -19,3 +19,18 @@ class Note(StoredObject, frozen=True, kw_only=True):
 class Counter(StoredObject, frozen=True, kw_only=True):
     count: int = 0
     data: bytes = b""
+
+
+@object_type("test-fleeting", cached_seconds=10)
+class Fleeting(StoredObject, frozen=True, kw_only=True):
+    """Remembered for ten seconds."""
+
+
+@object_type("test-uncached", cached_seconds=0)
+class Uncached(StoredObject, frozen=True, kw_only=True):
+    """Never remembered."""
+
+
+@object_type("test-sought", absent_seconds=10)
+class Sought(StoredObject, frozen=True, kw_only=True):
+    """Its absence is remembered for ten seconds."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 
+import msgspec
 import pytest
 from specimens import LARGEST, OTHER, REALM, in_parts, key, race, read_back, read_object, row, scan
 
@@ -33,7 +33,7 @@ class TestBulkWrites:
 
     def test_a_write_replaces_everything_and_may_be_repeated(self, backend: Backend) -> None:
         backend.write_objects([row(1, value=b"old", token="a")])
-        new = dataclasses.replace(row(1, value=b"new"), type="other", created=Micros(51))
+        new = msgspec.structs.replace(row(1, value=b"new"), type="other", created=Micros(51))
         for _ in range(2):
             backend.write_objects([new])
 
@@ -72,7 +72,7 @@ class TestBulkWrites:
         assert sorted(found.bytes for found in scan(backend)) == [len(value)] * 2
 
     def test_the_moment_zero_is_kept(self, backend: Backend) -> None:
-        made = dataclasses.replace(row(0, realm=0), created=Micros(0))
+        made = msgspec.structs.replace(row(0, realm=0), created=Micros(0))
         backend.write_objects([made])
 
         assert read_object(backend, 0, realm=0) == made
@@ -90,7 +90,7 @@ class TestBulkWrites:
         backend.write_objects(rows)
         assert read_back(backend, rows) == rows
 
-        again = [dataclasses.replace(made, value=made.value * 2) for made in rows]
+        again = [msgspec.structs.replace(made, value=made.value * 2) for made in rows]
         backend.write_objects(again[::-1])
         assert read_back(backend, again) == again
         assert backend.delete_objects([key(made) for made in again]) == 2000
@@ -183,7 +183,7 @@ class TestConditions:
 
     def test_an_update_needs_the_token_that_was_seen(self, backend: Backend) -> None:
         backend.insert_object(row(1, token="a"))
-        new = dataclasses.replace(row(1, token="b", value=b"new"), created=Micros(60), type="other")
+        new = msgspec.structs.replace(row(1, token="b", value=b"new"), created=Micros(60), type="other")
         backend.update_object(new, "a")
         with pytest.raises(BeatenError):
             backend.update_object(row(1, token="c", value=b"late"), "a")

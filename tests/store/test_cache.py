@@ -1,25 +1,50 @@
-"""What a process remembers of a store, and how it never remembers wrongly."""
+"""What a process remembers of a store, how much memory that takes, and how it never remembers wrongly."""
 
 from __future__ import annotations
 
 import dataclasses
+import gc
 import threading
-from collections.abc import Callable
+import timeit
+import tracemalloc
+from collections.abc import Callable, Iterator
 
 import pytest
-from notes import Note
+from notes import Counter, Fleeting, Note, Sought, Uncached
 
-from headwater.clock import FakeClock
-from headwater.store import FaultyBackend, ObjectId, RealmKey, RealmStore
+from headwater.clock import FakeClock, Micros
+from headwater.errors import UnavailableError
+from headwater.settings import Settings
+from headwater.store import (
+    FaultyBackend,
+    Move,
+    ObjectId,
+    ObjectRow,
+    RealmId,
+    RealmKey,
+    RealmStore,
+    Reference,
+    Store,
+    StoredObject,
+)
+from headwater.store.backends.memory import MemoryBackend
 from headwater.store.cache import Cache
+from headwater.store.codec import decode, encode
 
 REALM = RealmKey(1)
+MIB = 1 << 20
+
+
+def make_cache(clock: FakeClock, budget_bytes: int) -> Cache:
+    return Cache(clock=clock, budget_bytes=budget_bytes, reference_ttl_seconds=60)
 
 
 @pytest.fixture
 def cache(clock: FakeClock) -> Cache:
-    """Room for ten objects of 488 stored bytes, which weigh 1000 each."""
-    return Cache(clock=clock, budget_bytes=10_000, reference_ttl_seconds=60)
+    """Room for ten notes, if they have a number and nothing else."""
+    probe = make_cache(clock, MIB)
+    fill(probe, range(1000, 1001))
+    return make_cache(clock, 10 * probe.statistics().weight)
 
 
 @pytest.fixture
@@ -29,7 +54,7 @@ def remembered(cache: Cache) -> Callable[[], list[int]]:
 
 def fill(cache: Cache, numbers: range) -> None:
     for number in numbers:
-        cache.put(REALM, ObjectId(number), Note(number=number), 488)
+        cache.put(REALM, [(ObjectId(number), Note(number=number + 1000))], cache.ticket())
 
 
 def test_the_cache_holds_no_more_than_its_budget(cache: Cache, remembered: Callable[[], list[int]]) -> None:
@@ -46,9 +71,17 @@ def test_what_was_used_last_stays_longest(cache: Cache, remembered: Callable[[],
     assert remembered() == [0, 3, 4, 5, 6, 7, 8, 9, 10, 11]
 
 
+def test_where_everything_was_used_the_oldest_goes(cache: Cache, remembered: Callable[[], list[int]]) -> None:
+    fill(cache, range(10))
+    remembered()
+    fill(cache, range(10, 12))
+
+    assert remembered() == list(range(2, 12))
+
+
 def test_an_object_larger_than_the_budget_pushes_nothing_out(cache: Cache, remembered: Callable[[], list[int]]) -> None:
     fill(cache, range(10))
-    cache.put(REALM, ObjectId(50), Note(), 20_000)
+    cache.put(REALM, [(ObjectId(50), Note(data=b"x" * 20_000))], cache.ticket())
 
     assert remembered() == list(range(10))
 
@@ -62,8 +95,7 @@ def test_an_object_put_again_weighs_once(cache: Cache, remembered: Callable[[], 
 
 def test_forgotten_objects_make_room(cache: Cache, remembered: Callable[[], list[int]]) -> None:
     fill(cache, range(10))
-    for number in range(5):
-        cache.forget(REALM, ObjectId(number))
+    cache.forget(REALM, [ObjectId(number) for number in range(5)])
     fill(cache, range(20, 25))
 
     assert remembered() == [*range(5, 10), *range(20, 25)]
@@ -75,22 +107,202 @@ def test_realms_do_not_share_objects(cache: Cache) -> None:
     assert cache.find(RealmKey(2), ObjectId(0)) is None
 
 
-def test_clearing_while_others_fill_keeps_the_books_right(cache: Cache, remembered: Callable[[], list[int]]) -> None:
+def test_statistics_count_what_happened(cache: Cache) -> None:
+    fill(cache, range(12))
+    cache.put(REALM, [(ObjectId(50), Note(data=b"x" * 20_000))], cache.ticket())
+    for number in (0, 11, 11):
+        cache.find(REALM, ObjectId(number))
+
+    for _ in range(2):
+        told = cache.statistics()
+        assert (told.hits, told.misses, told.puts, told.evictions, told.refused) == (2, 1, 12, 2, 1)
+        assert (told.entries, told.weight) == (10, told.budget)
+
+
+def test_threads_that_read_fill_and_forget_leave_the_books_right(cache: Cache, remembered: Callable[[], list[int]]) -> None:
     stop = threading.Event()
 
-    def keep_clearing() -> None:
-        while not stop.is_set():
-            cache.clear()
+    def until_stopped(act: Callable[[], object]) -> Callable[[], None]:
+        def run() -> None:
+            while not stop.is_set():
+                act()
 
-    thread = threading.Thread(target=keep_clearing)
-    thread.start()
-    for _ in range(200):
+        return run
+
+    acts = (cache.clear, remembered, lambda: fill(cache, range(40)), lambda: cache.forget(REALM, [ObjectId(3), ObjectId(20)]))
+    threads = [threading.Thread(target=until_stopped(act)) for act in acts]
+    for thread in threads:
+        thread.start()
+    for _ in range(100):
         fill(cache, range(20))
     stop.set()
-    thread.join()
-    fill(cache, range(30))
+    for thread in threads:
+        thread.join()
+    for number in range(40):
+        cache.forget(REALM, [ObjectId(number)])
 
+    assert (cache.statistics().weight, cache.statistics().entries) == (0, 0)
+    fill(cache, range(30))
     assert remembered() == list(range(20, 30))
+
+
+def test_hits_of_many_threads_are_all_counted(cache: Cache) -> None:
+    fill(cache, range(1))
+    threads = [threading.Thread(target=lambda: [cache.find(REALM, ObjectId(0)) for _ in range(5000)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert cache.statistics().hits == 20_000
+
+
+def test_a_hit_takes_less_than_two_microseconds(rows: RealmStore) -> None:
+    rows.write([(ObjectId(5), Note(text="hello"))])
+    seconds = min(timeit.repeat(lambda: rows.read(ObjectId(5), Note), number=1000, repeat=30)) / 1000
+
+    assert seconds < 2e-6
+
+
+SHAPES: dict[str, Callable[[int], StoredObject]] = {
+    "a number": lambda n: Note(number=n),
+    "a large field of bytes": lambda n: Note(data=bytes([n % 256]) * 100_000),
+    "text beyond Latin": lambda n: Note(text=f"h\xe9llo \U0001f600 {n}" * 300),
+    "many small values": lambda n: Note(more={f"key {i} of {n}": i + 1000 for i in range(1000)}),
+    "few small values": lambda n: Note(more={f"key {i}": i for i in range(20)}),
+    "dictionaries and lists": lambda n: Note(
+        more={f"{i}": {"a": i, "b": [n, i * 1.5, "x" * 10], "c": None} for i in range(99)}
+    ),
+}
+
+
+def filled_with(cache: Cache, make: Callable[[int], StoredObject]) -> None:
+    for number in range(1000, 1_000_000):
+        made = make(number)
+        name, envelope = encode(ObjectId(number), made)
+        read = decode(ObjectId(number), name, envelope, type(made), realm="acme")
+        cache.put(REALM, [(ObjectId(number), read)], cache.ticket())
+        if cache.statistics().evictions:
+            return
+
+
+@pytest.fixture
+def traced() -> Iterator[Callable[[], int]]:
+    """What was allocated since the test began and is still there."""
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    yield lambda: (gc.collect(), tracemalloc.get_traced_memory()[0] - before)[1]
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
+def test_a_full_cache_takes_between_a_quarter_of_its_budget_and_a_tenth_more(
+    clock: FakeClock, traced: Callable[[], int], make: Callable[[int], StoredObject]
+) -> None:
+    full = make_cache(clock, 16 * MIB)
+    filled_with(full, make)
+
+    assert 0.25 < traced() / full.statistics().budget < 1.1
+
+
+@pytest.mark.parametrize("moves", [0, 100])
+def test_a_cache_full_of_references_takes_no_more_than_its_budget_either(
+    clock: FakeClock, traced: Callable[[], int], moves: int
+) -> None:
+    full = make_cache(clock, 4 * MIB)
+    number = 1000
+    while not full.statistics().evictions:
+        number += 1
+        left = tuple(Move(ObjectId((number << 22) + i), Micros((number << 30) + i)) for i in range(moves))
+        pointer, version, created = ObjectId(number << 20), number << 21, Micros(number << 22)
+        row = Reference(realm=REALM, name=f"{number}", pointer=pointer, version=version, created=created, moves=left)
+        full.put_reference(row, full.ticket())
+
+    assert 0.7 < traced() / full.statistics().budget < 1.1
+
+
+def test_an_object_is_asked_for_anew_once_its_type_no_longer_lets_it_be_remembered(
+    faulty: RealmStore, faults: FaultyBackend, clock: FakeClock
+) -> None:
+    faulty.write([(ObjectId(5), Fleeting())])
+    faults.calls.clear()
+    clock.advance(10)
+    faulty.read(ObjectId(5), Fleeting)
+    assert faults.calls == []
+    clock.advance(0.1)
+    for _ in range(3):
+        faulty.read(ObjectId(5), Fleeting)
+
+    assert faults.calls == ["read_objects"]
+
+
+def test_an_object_of_a_type_that_is_never_remembered_is_asked_for_each_time(faulty: RealmStore, faults: FaultyBackend) -> None:
+    faulty.write([(ObjectId(5), Uncached())])
+    faults.calls.clear()
+    for _ in range(3):
+        faulty.read(ObjectId(5), Uncached)
+
+    assert faults.calls == ["read_objects"] * 3
+
+
+def test_absence_is_not_remembered_unless_the_type_says_so(faulty: RealmStore, faults: FaultyBackend) -> None:
+    faults.calls.clear()
+    for _ in range(3):
+        faulty.find(ObjectId(5), Note)
+
+    assert faults.calls == ["read_objects"] * 3
+
+
+def test_absence_is_remembered_for_as_long_as_the_type_that_is_looked_for_says(
+    faulty: RealmStore, faults: FaultyBackend, clock: FakeClock
+) -> None:
+    faults.calls.clear()
+    for _ in range(3):
+        assert faulty.find(ObjectId(5), Sought) is None
+        assert faulty.read_many([ObjectId(5)], Sought) == [None]
+    assert faults.calls == ["read_objects"]
+
+    faulty.find(ObjectId(5), Note)
+    assert faults.calls == ["read_objects"] * 2
+    clock.advance(10.1)
+    faulty.find(ObjectId(5), Sought)
+    assert faults.calls == ["read_objects"] * 3
+
+
+@pytest.mark.parametrize("value", [Sought(), Uncached()], ids=["remembered", "not remembered"])
+def test_a_write_is_seen_in_spite_of_a_remembered_absence(rows: RealmStore, value: StoredObject) -> None:
+    rows.find(ObjectId(5), Sought)
+    rows.write([(ObjectId(5), value)])
+
+    assert rows.store.cache.is_absent(rows.key, ObjectId(5), within_seconds=10) is False
+
+
+def test_an_insert_is_seen_in_spite_of_a_remembered_absence(rows: RealmStore) -> None:
+    rows.find(ObjectId(5), Sought)
+    rows.insert(ObjectId(5), Counter())
+
+    assert rows.store.cache.is_absent(rows.key, ObjectId(5), within_seconds=10) is False
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["not applied", "applied"])
+def test_a_write_of_unclear_outcome_drops_a_remembered_absence(faulty: RealmStore, faults: FaultyBackend, before: bool) -> None:
+    faulty.find(ObjectId(5), Sought)
+    faults.fail("write_objects", before=before)
+    with pytest.raises(Exception, match="injected"):
+        faulty.write([(ObjectId(5), Sought())])
+
+    assert (faulty.find(ObjectId(5), Sought) is None) is before
+
+
+def test_a_handle_without_the_cache_does_not_believe_a_remembered_absence(faulty: RealmStore, faults: FaultyBackend) -> None:
+    faults.calls.clear()
+    faulty.find(ObjectId(5), Sought)
+    judge = faulty.without_cache(budget_bytes=MIB)
+    for _ in range(2):
+        judge.find(ObjectId(5), Sought)
+
+    assert faults.calls == ["read_objects"] * 3
 
 
 def test_a_reference_is_asked_for_once_within_its_time_to_live(
@@ -115,28 +327,185 @@ def test_a_fresh_read_goes_past_the_cache(faulty: RealmStore, faults: FaultyBack
     assert faults.calls == ["read_references"]
 
 
+def test_the_absence_of_a_reference_is_never_remembered(faulty: RealmStore, faults: FaultyBackend) -> None:
+    faults.calls.clear()
+    for _ in range(2):
+        faulty.find_reference("branch")
+
+    assert faults.calls == ["read_references"] * 2
+
+
 def test_an_older_version_never_replaces_a_newer_one(rows: RealmStore) -> None:
     old = rows.create_reference("branch", ObjectId(1))
     new = rows.advance_reference(old, ObjectId(2))
-    rows.store.cache.put_reference(old)
+    rows.store.cache.put_reference(old, rows.store.cache.ticket())
 
     assert rows.find_reference("branch") == new
 
 
-def test_a_reader_who_comes_late_does_not_hide_a_later_swap(faulty: RealmStore, faults: FaultyBackend) -> None:
-    old = faulty.create_reference("branch", ObjectId(1))
-    stale = dataclasses.replace(old)
-    new = faulty.advance_reference(old, ObjectId(2))
-    faults.intervene("read_references", lambda: faulty.store.cache.put_reference(stale))
-    faulty.find_reference("branch", fresh=True)
+class LateBackend(MemoryBackend):
+    """What others do between the moment that the database answers a read and the moment that the answer arrives."""
 
-    assert faulty.find_reference("branch") == new
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: Callable[[], object] | None = None
+
+    def _arrive(self) -> None:
+        act, self.meanwhile = self.meanwhile, None
+        if act is not None:
+            act()
+
+    def read_references(self, realm: RealmKey, names: object) -> list[Reference | None]:
+        rows = super().read_references(realm, names)  # type: ignore[arg-type]
+        self._arrive()
+        return rows
+
+    def read_objects(self, realm: RealmKey, keys: object) -> list[ObjectRow | None]:
+        rows = super().read_objects(realm, keys)  # type: ignore[arg-type]
+        self._arrive()
+        return rows
 
 
-def test_references_are_bounded_too(rows: RealmStore, cache: Cache) -> None:
-    made = rows.create_reference("branch")
-    for number in range(10_001):
-        cache.put_reference(dataclasses.replace(made, name=str(number)))
+@pytest.fixture
+def late() -> LateBackend:
+    return LateBackend()
 
-    assert cache.find_reference(made.realm, "0") is None
-    assert cache.find_reference(made.realm, "10000") is not None
+
+@pytest.fixture
+def late_faults(late: LateBackend) -> FaultyBackend:
+    return FaultyBackend(late)
+
+
+@pytest.fixture
+def late_rows(late_faults: FaultyBackend, settings: Settings, clock: FakeClock) -> Iterator[RealmStore]:
+    """A realm with a reference that nobody remembers, read by somebody whose answer takes its time."""
+    with Store(late_faults, url="memory://", settings=settings, clock=clock) as store:  # type: ignore[arg-type]
+        rows = store.rows(RealmId("acme"), RealmKey(store.new_id()))
+        rows.create_reference("branch", ObjectId(1))
+        store.cache.clear()
+        yield rows
+
+
+def evict_all(cache: Cache) -> None:
+    before = cache.statistics()
+    for number in range(1, 100):
+        cache.put(RealmKey(99), [(ObjectId(number), Note(data=b"x" * (before.budget // 4)))], cache.ticket())
+    assert cache.statistics().evictions >= before.entries
+
+
+def advance(rows: RealmStore) -> Reference:
+    seen = rows.store.backend.read_references(rows.key, ["branch"])[0]
+    assert seen is not None
+    return rows.advance_reference(seen, ObjectId(2))
+
+
+def test_a_reader_who_comes_late_does_not_hide_a_later_swap(late_rows: RealmStore, late: LateBackend) -> None:
+    late.meanwhile = lambda: advance(late_rows)
+    late_rows.find_reference("branch")
+
+    assert late_rows.find_reference("branch").pointer == 2  # type: ignore[union-attr]
+
+
+def test_a_reader_who_comes_after_the_swap_was_evicted_brings_no_old_value_back(
+    late_rows: RealmStore, late: LateBackend
+) -> None:
+    late.meanwhile = lambda: (advance(late_rows), evict_all(late_rows.store.cache))
+    late_rows.find_reference("branch")
+
+    assert late_rows.find_reference("branch").pointer == 2  # type: ignore[union-attr]
+
+
+def test_a_reader_who_comes_after_what_another_process_swapped_was_read_and_evicted_brings_no_old_value_back(
+    late_rows: RealmStore, late: LateBackend, settings: Settings, clock: FakeClock
+) -> None:
+    other = Store(late, url="memory://", settings=settings, clock=clock).rows(late_rows.realm, late_rows.key)
+    late.meanwhile = lambda: (advance(other), late_rows.find_row("branch"), evict_all(late_rows.store.cache))
+    late_rows.find_reference("branch")
+
+    assert late_rows.find_reference("branch").pointer == 2  # type: ignore[union-attr]
+
+
+def test_a_reader_who_comes_after_a_swap_of_unclear_outcome_brings_no_old_value_back(
+    late_rows: RealmStore, late: LateBackend, late_faults: FaultyBackend
+) -> None:
+    def swap_unclearly() -> None:
+        late_faults.fail("swap_reference", before=False)
+        with pytest.raises(Exception, match="injected"):
+            advance(late_rows)
+
+    late.meanwhile = swap_unclearly
+    late_rows.find_reference("branch")
+
+    assert late_rows.find_reference("branch").pointer == 2  # type: ignore[union-attr]
+
+
+def test_what_a_reader_brings_while_a_swap_fails_is_dropped(late_rows: RealmStore, late_faults: FaultyBackend) -> None:
+    seen = late_rows.find_row("branch")
+    assert seen is not None
+    late_faults.fail("swap_reference")
+    late_faults.intervene("swap_reference", lambda: late_rows.find_row("branch"))
+    with pytest.raises(UnavailableError):
+        late_rows.advance_reference(seen, ObjectId(2))
+
+    assert late_rows.store.cache.find_reference(late_rows.key, "branch") is None
+
+
+def test_a_swap_that_is_late_itself_brings_no_old_value_back(late_rows: RealmStore) -> None:
+    cache = late_rows.store.cache
+    seen = late_rows.find_row("branch")
+    assert seen is not None
+    ticket = cache.ticket()
+    newer = late_rows.advance_reference(late_rows.advance_reference(seen, ObjectId(2)), ObjectId(3))
+    evict_all(cache)
+    cache.put_reference(dataclasses.replace(seen, version=seen.version + 1, pointer=ObjectId(2)), ticket, is_written=True)
+
+    assert late_rows.find_reference("branch") == newer
+
+
+def test_the_time_to_live_of_a_reference_begins_with_the_question(
+    late_rows: RealmStore, late: LateBackend, late_faults: FaultyBackend, clock: FakeClock
+) -> None:
+    ttl = late_rows.settings.reference_ttl_seconds
+    late.meanwhile = lambda: clock.advance(ttl / 2)
+    late_rows.find_reference("branch")
+    late_faults.calls.clear()
+    clock.advance(ttl / 2 + 1)
+    late_rows.find_reference("branch")
+
+    assert late_faults.calls == ["read_references"]
+
+
+def test_a_reader_who_comes_after_an_object_was_deleted_does_not_bring_it_back(
+    late_rows: RealmStore, late: LateBackend
+) -> None:
+    keys = late_rows.write([(ObjectId(5), Note())])
+    late_rows.store.cache.clear()
+    late.meanwhile = lambda: late_rows.delete_unchanged(keys)
+    late_rows.find(ObjectId(5), Note)
+
+    assert late_rows.find(ObjectId(5), Note) is None
+
+
+@pytest.mark.parametrize("value", [Sought(), Uncached()], ids=["remembered", "not remembered"])
+def test_an_absence_that_was_read_before_a_write_is_not_remembered_after_it(
+    late_rows: RealmStore, late: LateBackend, value: StoredObject
+) -> None:
+    late.meanwhile = lambda: late_rows.write([(ObjectId(5), value)])
+    late_rows.find(ObjectId(5), Sought)
+
+    assert late_rows.find(ObjectId(5), StoredObject) == value
+    assert late_rows.store.cache.is_absent(late_rows.key, ObjectId(5), within_seconds=10) is False
+
+
+def test_an_absence_that_was_read_before_an_insert_is_not_remembered_after_it(late_rows: RealmStore, late: LateBackend) -> None:
+    late.meanwhile = lambda: late_rows.insert(ObjectId(5), Counter())
+    late_rows.find(ObjectId(5), Sought)
+
+    assert late_rows.store.cache.is_absent(late_rows.key, ObjectId(5), within_seconds=10) is False
+
+
+def test_what_was_read_before_the_cache_was_cleared_is_not_remembered(late_rows: RealmStore, late: LateBackend) -> None:
+    late.meanwhile = late_rows.store.cache.clear
+    late_rows.find_reference("branch")
+
+    assert late_rows.store.cache.statistics().entries == 0

@@ -144,7 +144,7 @@ def test_a_type_name_belongs_to_one_class() -> None:
     class Other(StoredObject, frozen=True, kw_only=True):
         pass
 
-    with pytest.raises(ValueError, match="taken by Note"):
+    with pytest.raises(ValueError, match="taken by notes:Note"):
         object_type("test-note")(Other)
     with pytest.raises(ValueError, match="2 to 32"):
         object_type("x")(Other)

@@ -322,7 +322,7 @@ class _Collection:
         oldest = self._marker.now - self._rows.settings.purged_keys_kept_seconds * 1_000_000
         purged = realms.purged_keys()
         for key in purged:
-            rows = self._store.rows(RealmId("(purged)"), key)
+            rows = self._store.rows(RealmId("purged"), key)
             while not rows.is_empty():
                 self._fence()
                 self.result.late_rows_deleted += rows.delete_rows(self._rows.settings.delete_batch)

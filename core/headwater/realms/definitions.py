@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal, TypedDict
 
 import msgspec
 
 from headwater.clock import Micros
-from headwater.errors import RefusedError
 from headwater.realms.states import RealmState
 from headwater.settings import Settings
 from headwater.store import RealmId, RealmKey, StoredObject, object_type
+from headwater.store.identity import checked_realm_id
 
 __all__ = [
     "DeletionPolicy",
@@ -27,8 +26,6 @@ __all__ = [
 
 DeletionPolicy = Literal["Retain", "Purge"]
 DriftPolicy = Literal["Correct", "Report"]
-
-_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -94,18 +91,6 @@ class Realm(StoredObject, frozen=True, kw_only=True):
     drift_policy: DriftPolicy = "Correct"
     manager: Manager | None = None
     acted: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-def checked_realm_id(text: str) -> RealmId:
-    """The text as a realm's id.
-
-    raises        RefusedError when it is reserved or not well formed
-    """
-    if "::" in text:
-        raise RefusedError(f"realm id {text!r} is reserved: ids with '::' belong to Headwater itself")
-    if not _ID.fullmatch(text):
-        raise RefusedError(f"{text!r} is not a realm id: use 1 to 128 of the characters A-Z a-z 0-9 _ -")
-    return RealmId(text)
 
 
 def hold_until(realm: Realm, settings: Settings) -> Micros | None:

@@ -1,26 +1,81 @@
-"""What a process remembers: decoded immutable objects, bounded by their stored bytes, and references with a time to live."""
+"""What a process remembers: decoded immutable objects, absences and references, bounded by the memory that they take.
+
+A reader takes a ticket, asks the database, and puts what it got under that ticket. So an answer that was overtaken on its
+way is not remembered::
+
+    a late reader                     others
+    ticket 7
+    reads version 1
+                                      swap to version 2: dropped at 8, put, evicted: dropped at 9
+    puts version 1 under ticket 7:
+    refused, for something was dropped at 9
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import count
+from typing import NamedTuple
+
+import msgspec
 
 from headwater.clock import Clock
 from headwater.store.backend import ReferenceRow
 from headwater.store.identity import ObjectId, RealmKey
-from headwater.store.objects import StoredObject
+from headwater.store.objects import StoredObject, UnknownObject
+from headwater.store.weighing import weigh
 
-__all__ = ["Cache"]
+__all__ = ["Cache", "CacheStatistics", "Ticket"]
 
-_OVERHEAD = 512
-"""Bytes that an entry weighs beside its stored ones: keys, links and the decoded shape."""
-_REFERENCES = 10_000
+_ENTRY = 320
+"""Bytes that an entry takes beside its value: key, id, links, the entry itself and its share of the tables. Measured."""
+_REFERENCE, _RECENT, _MOVE = 240, 44, 144
+"""Bytes of a row, of one of its recent pointers and of one of its moves. Measured."""
+_STRIPES = 4096
+_Key = tuple[RealmKey, ObjectId | str]
+_CHANCES = 1000
+
+
+class Ticket(NamedTuple):
+    """When somebody set out to ask the database: after which drop, and at which monotonic second."""
+
+    drop: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheStatistics:
+    """Since the process started, or forked. ``refused``: too large, or overtaken; ``weight`` and ``budget`` in bytes."""
+
+    hits: int
+    misses: int
+    puts: int
+    evictions: int
+    refused: int
+    entries: int
+    weight: int
+    budget: int
+
+
+class _Entry(msgspec.Struct, gc=False):
+    """A remembered value; None: an absence. ``until`` is a monotonic second, None: for ever."""
+
+    value: StoredObject | ReferenceRow | None
+    weight: int
+    asked: float
+    until: float | None
+    used: bool = False
 
 
 class Cache:
-    """Objects by realm and id, least recently used first out; up to 10 000 references by realm and name.
+    """Objects by realm and id, references by realm and name. What was used since it was last looked at stays longest.
 
-    An older version of a reference never replaces a newer one, however late a reader comes with it.
+    Hits take no lock: with a lock they cost twice as much, and threads that only read would wait for each other. A hit is one
+    ``get`` of a dictionary whose keys are numbers and text, which no other thread interrupts, and an entry never changes but
+    for its mark ``used``, of which a lost one does no harm. Everything that changes the books is done under the lock.
     """
 
     def __init__(self, *, clock: Clock, budget_bytes: int, reference_ttl_seconds: float) -> None:
@@ -32,6 +87,10 @@ class Cache:
     def after_fork(self) -> None:
         """Start empty in a forked child, whatever a thread of the parent was doing."""
         self._lock = threading.Lock()
+        self._drop = 0
+        self._puts = self._evictions = self._refused = self._looks = 0
+        # counters that threads need no lock for; each look at one counts too, and is taken off again
+        self._hits, self._misses = count(), count()
         self._empty()
 
     def clear(self) -> None:
@@ -39,55 +98,163 @@ class Cache:
             self._empty()
 
     def _empty(self) -> None:
+        self._drop += 1
+        self._dropped = [self._drop] * _STRIPES
         self._weight = 0
-        self._objects: OrderedDict[tuple[RealmKey, ObjectId], tuple[StoredObject, int]] = OrderedDict()
-        self._references: OrderedDict[tuple[RealmKey, str], tuple[ReferenceRow, float]] = OrderedDict()
+        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
+
+    def ticket(self) -> Ticket:
+        """To be taken before the database is asked."""
+        return Ticket(self._drop, self._clock.monotonic())
+
+    # objects
 
     def find(self, realm: RealmKey, object_id: ObjectId) -> StoredObject | None:
-        with self._lock:
-            entry = self._objects.get((realm, object_id))
-            if entry is None:
-                return None
-            self._objects.move_to_end((realm, object_id))
-            return entry[0]
+        entry = self._entries.get((realm, object_id))
+        if entry is None or entry.value is None or (entry.until is not None and self._clock.monotonic() > entry.until):
+            next(self._misses)
+            return None
+        entry.used = True
+        next(self._hits)
+        return entry.value  # type: ignore[return-value]  # under a number there are only objects
 
-    def put(self, realm: RealmKey, object_id: ObjectId, value: StoredObject, stored_bytes: int) -> None:
-        weight = stored_bytes + _OVERHEAD
-        with self._lock:
-            self._drop(realm, object_id)
-            if weight > self._budget:
-                return  # rather than everything else
-            self._weight += weight
-            self._objects[realm, object_id] = (value, weight)
-            while self._weight > self._budget:
-                _, (_, freed) = self._objects.popitem(last=False)
-                self._weight -= freed
+    def is_absent(self, realm: RealmKey, object_id: ObjectId, *, within_seconds: float) -> bool:
+        """Whether the database said, not longer than so many seconds ago, that it has no such object."""
+        if within_seconds <= 0:
+            return False
+        entry = self._entries.get((realm, object_id))
+        if entry is None or entry.value is not None or self._clock.monotonic() - entry.asked > within_seconds:
+            return False
+        entry.used = True
+        next(self._hits)
+        return True
 
-    def forget(self, realm: RealmKey, object_id: ObjectId) -> None:
-        with self._lock:
-            self._drop(realm, object_id)
+    def put(
+        self, realm: RealmKey, objects: Iterable[tuple[ObjectId, StoredObject]], ticket: Ticket, *, is_written: bool = False
+    ) -> None:
+        """Remember immutable objects for as long as their types allow.
 
-    def _drop(self, realm: RealmKey, object_id: ObjectId) -> None:
-        entry = self._objects.pop((realm, object_id), None)
-        if entry is not None:
-            self._weight -= entry[1]
+        is_written    they were just written under this ticket: who read before that one is absent comes too late
+        """
+        entries: list[tuple[_Key, _Entry]] = []
+        kept_out: list[ObjectId] = []
+        for object_id, value in objects:
+            seconds = value.cached_seconds
+            if not self._budget or seconds == 0 or isinstance(value, UnknownObject):
+                kept_out.append(object_id)  # an unknown type may be known a moment later, once its module was imported
+            else:
+                until = None if seconds is None else ticket.seconds + seconds
+                entries.append(((realm, object_id), _Entry(value, _ENTRY + weigh(value), ticket.seconds, until)))
+        self._put(entries, ticket, is_written)
+        if is_written and kept_out:
+            self.forget(realm, kept_out)
+
+    def put_absence(self, realm: RealmKey, object_id: ObjectId, ticket: Ticket, *, seconds: float) -> None:
+        """Remember that there is no such object. An object that is remembered meanwhile stays."""
+        if seconds > 0:
+            self._put([((realm, object_id), _Entry(None, _ENTRY, ticket.seconds, ticket.seconds + seconds))], ticket, False)
+
+    def forget(self, realm: RealmKey, object_ids: list[ObjectId]) -> None:
+        """Drop objects and absences, also those that readers are about to bring."""
+        with self._lock:
+            for object_id in object_ids:
+                self._forget((realm, object_id))
+
+    # references
 
     def find_reference(self, realm: RealmKey, name: str) -> ReferenceRow | None:
-        with self._lock:
-            entry = self._references.get((realm, name))
-        if entry is None or self._clock.monotonic() - entry[1] > self._ttl:
+        entry = self._entries.get((realm, name))
+        if entry is None or self._clock.monotonic() - entry.asked > self._ttl:
+            next(self._misses)
             return None
-        return entry[0]
+        entry.used = True
+        next(self._hits)
+        return entry.value  # type: ignore[return-value]  # under a name there are only references
 
-    def put_reference(self, row: ReferenceRow) -> None:
-        with self._lock:
-            entry = self._references.get((row.realm, row.name))
-            if entry is None or entry[0].version <= row.version:
-                self._references[row.realm, row.name] = (row, self._clock.monotonic())
-                self._references.move_to_end((row.realm, row.name))
-                if len(self._references) > _REFERENCES:
-                    self._references.popitem(last=False)
+    def put_reference(self, row: ReferenceRow, ticket: Ticket, *, is_written: bool = False) -> None:
+        """Remember a reference as it was read; its time to live began with the ticket.
+
+        is_written    it was just written under this ticket: who read the row before comes too late
+        """
+        weight = _ENTRY + _REFERENCE + len(row.name) + _RECENT * len(row.recent) + _MOVE * len(row.moves)
+        self._put([((row.realm, row.name), _Entry(row, weight, ticket.seconds, None))], ticket, is_written)
 
     def forget_reference(self, realm: RealmKey, name: str) -> None:
+        """Drop a reference, also one that a reader is about to bring."""
         with self._lock:
-            self._references.pop((realm, name), None)
+            self._forget((realm, name))
+
+    def statistics(self) -> CacheStatistics:
+        with self._lock:
+            self._looks += 1
+            return CacheStatistics(
+                hits=next(self._hits) - self._looks + 1,
+                misses=next(self._misses) - self._looks + 1,
+                puts=self._puts,
+                evictions=self._evictions,
+                refused=self._refused,
+                entries=len(self._entries),
+                weight=self._weight,
+                budget=self._budget,
+            )
+
+    # inside
+
+    def _put(self, entries: list[tuple[_Key, _Entry]], ticket: Ticket, is_written: bool) -> None:
+        with self._lock:
+            for key, entry in entries:
+                is_late = self._dropped[hash(key) % _STRIPES] > ticket.drop
+                if is_written:
+                    self._mark(key)
+                before = self._entries.get(key)
+                is_outdone = before is not None and _is_newer(before, entry)
+                if is_late or is_outdone or entry.weight > self._budget:
+                    self._refused += 1
+                    if is_written and not is_outdone:
+                        self._remove(key)
+                    continue
+                if before is not None:
+                    self._remove(key)
+                if self._weight + entry.weight > self._budget:
+                    self._make_room(entry.weight)
+                self._entries[key] = entry
+                self._weight += entry.weight
+                self._puts += 1
+
+    def _make_room(self, weight: int) -> None:
+        """Second chance: the oldest goes, unless it was used since it was last looked at; then it counts as new.
+
+        No put looks at more than a thousand: otherwise one of them would pay for all hits since the last.
+        """
+        chances = _CHANCES
+        while self._weight + weight > self._budget:
+            key, entry = next(iter(self._entries.items()))
+            if entry.used and chances:
+                chances -= 1
+                entry.used = False
+                self._entries.move_to_end(key)
+                continue
+            self._remove(key)
+            self._evictions += 1
+            if isinstance(entry.value, ReferenceRow):  # an older version must not come back; objects have only one
+                self._mark(key)
+
+    def _forget(self, key: _Key) -> None:
+        self._mark(key)
+        self._remove(key)
+
+    def _mark(self, key: _Key) -> None:
+        self._drop += 1
+        self._dropped[hash(key) % _STRIPES] = self._drop
+
+    def _remove(self, key: _Key) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._weight -= entry.weight
+
+
+def _is_newer(there: _Entry, entry: _Entry) -> bool:
+    """Whether what is there must stay: a higher version of a reference, and an object that is there after all."""
+    if isinstance(there.value, ReferenceRow) and isinstance(entry.value, ReferenceRow):
+        return (there.value.version, there.asked) > (entry.value.version, entry.asked)
+    return there.value is not None and entry.value is None

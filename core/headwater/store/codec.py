@@ -16,13 +16,17 @@ import msgspec
 from headwater.errors import RefusedError, UnreadableError
 from headwater.store.backend import ROW_BYTES
 from headwater.store.identity import ObjectId, id_text
-from headwater.store.objects import StoredObject, UnknownObject, registered_type
+from headwater.store.objects import StoredObject, UnknownObject, is_type_name, registered_type
 
-__all__ = ["decode", "encode", "parts_of"]
+__all__ = ["MOST_PARTS", "OBJECT_BYTES", "decode", "encode", "parts_of"]
 
+OBJECT_BYTES = 256 * 1024 * 1024
+"""The most that one object's body may have, before it is compressed: readers hold it in memory as a whole."""
+MOST_PARTS = -(-(OBJECT_BYTES + 6) // ROW_BYTES)
 FORMAT = 1
 _COMPRESSED = 1
 _COMPRESS_FROM = 512
+"""Measured with zlib 1 on commits: below, a try costs more than half of what it takes to store the row, and saves 50 bytes."""
 _HEADER = struct.Struct(">BBI")
 _BIG_INTEGER = 1
 _LEAST, _GREATEST = -(1 << 63), (1 << 64) - 1
@@ -32,58 +36,100 @@ T = TypeVar("T", bound=StoredObject)
 
 
 def encode(object_id: ObjectId, value: StoredObject) -> tuple[str, bytes]:
-    """The type's name and the envelope of an object."""
+    """The type's name and the envelope of an object.
+
+    raises        RefusedError for a class without a name, for values that MessagePack cannot hold, and beyond OBJECT_BYTES
+    """
     if isinstance(value, UnknownObject):
-        name, body = value.name, value.body
-    else:
-        name, body = value.type_name, _packed(value)
+        return value.name, _sealed(object_id, value.name, value.packed or value.body, _COMPRESSED if value.packed else 0)
+    name = value.type_name
     if not name:
         raise RefusedError(f"{type(value).__qualname__} is no registered object type: give it a name with @object_type")
-    packed = zlib.compress(body, 1) if len(body) >= _COMPRESS_FROM else body
-    pays = len(packed) < len(body) * 0.9
-    stored = packed if pays else body
-    flags = _COMPRESSED if pays else 0
-    return name, _HEADER.pack(FORMAT, flags, _checksum(object_id, name, flags, stored)) + stored
+    body = _packed(object_id, value)
+    if len(body) >= _COMPRESS_FROM:
+        if len(body) > OBJECT_BYTES:
+            raise RefusedError(
+                f"object {id_text(object_id)} of type {name!r} has {len(body)} bytes; an object may have {OBJECT_BYTES}: divide it"
+            )
+        smaller = zlib.compress(body, 1)
+        if len(smaller) < len(body) * 0.9:
+            return name, _sealed(object_id, name, smaller, _COMPRESSED)
+    return name, _sealed(object_id, name, body, 0)
 
 
-def decode(object_id: ObjectId, name: str, envelope: bytes, cls: type[T], *, realm: str) -> T:
+def decode(object_id: ObjectId, name: str, envelope: bytes, cls: type[T], *, realm: str, token: str | None = None) -> T:
     """The object in an envelope; an UnknownObject where the type is not known and ``cls`` admits any.
 
+    token         the row's, if it has one
     raises        UnreadableError that names realm, id and type: foreign, truncated or altered bytes, or another type than asked
     """
-    where = f"object {id_text(object_id)} of type {name!r} in realm {realm!r}"
-    if len(envelope) < _HEADER.size:
-        raise UnreadableError(f"{where}: truncated to {len(envelope)} bytes")
-    version, flags, checksum = _HEADER.unpack_from(envelope)
-    stored = envelope[_HEADER.size :]
-    if version != FORMAT:
-        raise UnreadableError(f"{where}: envelope format {version}; this release reads {FORMAT}")
-    if checksum != _checksum(object_id, name, flags, stored):
-        raise UnreadableError(f"{where}: checksum does not fit, the bytes were altered")
     try:
-        body = zlib.decompress(stored) if flags & _COMPRESSED else stored
-        known = registered_type(name)
-        value: StoredObject = UnknownObject(name=name, body=body) if known is None else _unpacked(body, known)
-    except (zlib.error, msgspec.MsgspecError) as fault:
-        raise UnreadableError(f"{where}: {fault}") from fault
-    if not isinstance(value, cls):
-        raise UnreadableError(f"{where}: read as {cls.__name__}, but it is a {type(value).__name__}")
-    return value
+        value = _opened(object_id, name, envelope, token)
+        if isinstance(value, cls):
+            return value
+        fault: Exception = UnreadableError(f"read as {cls.__name__}, but it is a {type(value).__name__}")
+    except (zlib.error, msgspec.MsgspecError, UnreadableError, RecursionError, UnicodeError) as raised:
+        fault = raised
+    raise UnreadableError(f"object {id_text(object_id)} of type {name!r} in realm {realm!r}: {fault}") from fault
 
 
 def parts_of(envelope: bytes) -> Sequence[bytes]:
+    if len(envelope) <= ROW_BYTES:
+        return (envelope,)
     return [envelope[start : start + ROW_BYTES] for start in range(0, len(envelope), ROW_BYTES)]
 
 
+def _sealed(object_id: ObjectId, name: str, stored: bytes, flags: int) -> bytes:
+    return _HEADER.pack(FORMAT, flags, _checksum(object_id, name, flags, stored)) + stored
+
+
+def _opened(object_id: ObjectId, name: str, envelope: bytes, token: str | None) -> StoredObject:
+    if len(envelope) < 6:
+        raise UnreadableError(f"truncated to {len(envelope)} bytes")
+    version, flags, checksum = _HEADER.unpack_from(envelope)
+    if version != FORMAT:
+        raise UnreadableError(f"envelope format {version}; this release reads {FORMAT}")
+    stored = envelope[6:]
+    if checksum != _checksum(object_id, name, flags, stored):
+        raise UnreadableError("checksum does not fit, the bytes were altered")
+    if flags & ~_COMPRESSED:
+        raise UnreadableError(f"envelope flags {flags}; this release knows {_COMPRESSED}")
+    body = _inflated(stored) if flags else stored
+    known = registered_type(name)
+    if known is not None:
+        return _unpacked(body, known)
+    if not is_type_name(name):
+        raise UnreadableError("that is no type's name, the row is not ours")
+    return UnknownObject(name=name, body=body, packed=stored if flags else b"", is_updateable=token is not None)
+
+
+def _inflated(stored: bytes) -> bytes:
+    """Never more than an object may have: a thousandth of that many bytes can be made to swell beyond all memory."""
+    inflater = zlib.decompressobj()
+    body = inflater.decompress(stored, OBJECT_BYTES)
+    if inflater.eof and not inflater.unused_data:
+        return body
+    if inflater.eof:
+        raise UnreadableError(f"{len(inflater.unused_data)} bytes stand behind its compressed ones")
+    raise UnreadableError(
+        f"it has more than {OBJECT_BYTES} bytes, which is the most that an object may have"
+        if len(body) == OBJECT_BYTES
+        else "its compressed bytes end too early"
+    )
+
+
 def _checksum(object_id: ObjectId, name: str, flags: int, stored: bytes) -> int:
-    return zlib.crc32(stored, zlib.crc32(object_id.to_bytes(8, "big") + name.encode() + bytes([flags])))
+    return zlib.crc32(stored, zlib.crc32(object_id.to_bytes(8, "big") + name.encode() + flags.to_bytes(1, "big")))
 
 
-def _packed(value: StoredObject) -> bytes:
+def _packed(object_id: ObjectId, value: StoredObject) -> bytes:
     try:
-        return _encoder.encode(value)
-    except OverflowError:
-        return _encoder.encode(_with_big_integers(msgspec.to_builtins(value, builtin_types=_BYTES)))
+        try:
+            return _encoder.encode(value)
+        except OverflowError:
+            return _encoder.encode(_with_big_integers(msgspec.to_builtins(value, builtin_types=_BYTES)))
+    except (TypeError, ValueError, RecursionError) as fault:  # UnicodeEncodeError is a ValueError
+        raise RefusedError(f"object {id_text(object_id)} of type {value.type_name!r} cannot be stored: {fault}") from fault
 
 
 def _unpacked(body: bytes, cls: type[StoredObject]) -> StoredObject:

@@ -19,6 +19,7 @@ __all__ = [
     "ObjectId",
     "RealmId",
     "RealmKey",
+    "checked_realm_id",
     "compose_id",
     "fixed_id",
     "id_of",
@@ -46,6 +47,20 @@ FIRST_MILLIS = 1000
 END_MILLIS = 1 << 41
 """Milliseconds that ids can tell: to the year 2094."""
 _HEX = re.compile(r"[0-7][0-9a-f]{15}")
+_REALM = re.compile(r"[A-Za-z0-9_-]{1,128}")
+
+
+def checked_realm_id(text: str) -> RealmId:
+    """The text as a realm's id.
+
+    raises        RefusedError when it is reserved or not well formed
+    """
+    shown = repr(text) if len(text) <= 200 else f"{text[:200]!r}..."
+    if "::" in text:
+        raise RefusedError(f"realm id {shown} is reserved: ids with '::' belong to Headwater itself")
+    if not _REALM.fullmatch(text):
+        raise RefusedError(f"{shown} is not a realm id: use 1 to 128 of the characters A-Z a-z 0-9 _ -")
+    return RealmId(text)
 
 
 def compose_id(millis: int, node: int, sequence: int) -> ObjectId:

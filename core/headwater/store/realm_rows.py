@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from headwater.clock import Clock, Micros
@@ -20,16 +20,19 @@ from headwater.store.backend import (
     ReferenceRow,
     Split,
 )
-from headwater.store.cache import Cache
+from headwater.store.bounds import Bounds
+from headwater.store.cache import Cache, Ticket
 from headwater.store.codec import decode, encode, parts_of
 from headwater.store.identity import ObjectId, RealmId, RealmKey, id_text
-from headwater.store.objects import StoredObject, Versioned
+from headwater.store.object_rows import Loaded, load
+from headwater.store.objects import StoredObject, UnknownObject, Versioned
 from headwater.store.references import Reference, advanced, buried, moved, raised, recreated, with_move
+from headwater.store.scanning import Scans
 
 __all__ = ["Gate", "RealmStore", "Whole"]
 
 T = TypeVar("T", bound=StoredObject)
-_SCAN_ROWS = 1000
+_TRIES = 10
 
 
 class Gate(Protocol):
@@ -63,7 +66,10 @@ class RealmStore:
         self.key = key
         self._gate = gate
         self._backend = store.backend
+        self._shared = store.cache
         self._cache = store.cache if cache is None else cache
+        self._bounds = Bounds(realm, key)
+        self._scans = Scans(store.backend, realm, key)
 
     @property
     def settings(self) -> Settings:
@@ -94,7 +100,10 @@ class RealmStore:
     # objects
 
     def find(self, object_id: ObjectId, cls: type[T]) -> T | None:
-        return self.read_many([object_id], cls)[0]
+        value = self._cache.find(self.key, object_id)
+        if isinstance(value, cls):
+            return value
+        return self._read_cold([object_id], cls, {} if value is None else {object_id: value})[0]
 
     def read(self, object_id: ObjectId, cls: type[T]) -> T:
         value = self.find(object_id, cls)
@@ -103,28 +112,23 @@ class RealmStore:
         return value
 
     def read_many(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T | None]:
-        """Immutable objects in the order of their ids, None where there is none; one round trip for what is not cached."""
-        found: dict[ObjectId, StoredObject] = {}
+        """Immutable objects in the order of their ids, None where there is none; one round trip for what is not cached.
+
+        How long absence is remembered, if at all, is for ``cls`` to say (see ``object_type``).
+        """
+        found = {}
         for object_id in object_ids:
             value = self._cache.find(self.key, object_id)
             if value is not None:
                 found[object_id] = value
-        absent = [object_id for object_id in dict.fromkeys(object_ids) if object_id not in found]
-        for object_id, row, envelope in self._load(absent):
-            value = decode(object_id, row.type, envelope, StoredObject, realm=self.realm)
-            if row.token is None:
-                self._cache.put(self.key, object_id, value, len(envelope))
-            found[object_id] = value
-        return [self._as(object_id, found.get(object_id), cls) for object_id in object_ids]
+        return self._read_cold(object_ids, cls, found)
 
     def read_many_versioned(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[Versioned[T] | None]:
         """Updateable objects as they are now, never from the cache."""
-        found = {
-            object_id: Versioned(
-                object_id, decode(object_id, row.type, envelope, cls, realm=self.realm), self._token(row), row.created
-            )
-            for object_id, row, envelope in self._load(list(dict.fromkeys(object_ids)))
-        }
+        found = {}
+        for row, envelope in self._load(list(dict.fromkeys(object_ids))):
+            value = decode(row.id, row.type, envelope, cls, realm=self.realm, token=row.token)
+            found[row.id] = Versioned(row.id, value, self._token(row), row.created)
         return [found.get(object_id) for object_id in object_ids]
 
     def find_versioned(self, object_id: ObjectId, cls: type[T]) -> Versioned[T] | None:
@@ -140,28 +144,25 @@ class RealmStore:
         """Write unconditionally, in one round trip, in as many parts as it takes. Returns the keys of the rows written.
 
         A repeated write is the same write. An UnknownOutcomeError means that some of them may be there.
+
+        raises        RefusedError, before anything is written, for an id that stands there twice, for an updateable object beyond
+                      one row and for any object beyond 256 MiB
         """
         self.check_write()
+        written = list(objects)
+        self._bounds.check_once([object_id for object_id, _ in written])
         now = self.clock.now()
         rows: list[ObjectRow] = []
-        immutable: list[tuple[ObjectId, StoredObject, int]] = []
-        for object_id, value in objects:
-            name, envelope = encode(object_id, value)
-            parts = parts_of(envelope)
-            if value.updateable and len(parts) > 1:
-                raise self._too_large(object_id, name, len(envelope))
-            token = _new_token() if value.updateable else None
-            rows += [
-                ObjectRow(
-                    realm=self.key, id=object_id, part=part, type=name, value=body, created=now, token=token, parts=len(parts)
-                )
-                for part, body in enumerate(parts)
-            ]
-            if token is None:
-                immutable.append((object_id, value, len(envelope)))
-        self._backend.write_objects(rows)
-        for entry in immutable:
-            self.store.cache.put(self.key, *entry)
+        for object_id, value in written:
+            rows += self._rows_of(object_id, value, now)
+        ticket = self._shared.ticket()
+        try:
+            if rows:
+                self._backend.write_objects(rows)
+        except HeadwaterError:
+            self._forget([object_id for object_id, _ in written])
+            raise
+        self._remember(written, ticket)
         return [
             ObjectKey(row.realm, row.id, row.part, row.type, row.created, row.token, row.parts, len(row.value)) for row in rows
         ]
@@ -170,7 +171,10 @@ class RealmStore:
         """Create an updateable object; BeatenError when the id is there."""
         self.check_write()
         row = self._single_row(object_id, value)
-        self._backend.insert_object(row)
+        try:
+            self._backend.insert_object(row)
+        finally:
+            self._forget([object_id])
         return Versioned(object_id, value, self._token(row), row.created)
 
     def update(self, seen: Versioned[T], new: T) -> Versioned[T]:
@@ -182,19 +186,20 @@ class RealmStore:
 
     def delete(self, seen: Versioned[T]) -> None:
         """Delete what was seen; BeatenError when another was faster."""
-        key = ObjectKey(self.key, seen.id, 0, seen.value.type_name, seen.created, seen.token, 1, 0)
+        key = ObjectKey(self.key, seen.id, 0, _type_of(seen.value), seen.created, seen.token, 1, 0)
         if not self.delete_unchanged([key]):
             raise BeatenError(f"object {id_text(seen.id)} of realm {self.realm!r} was changed by another")
 
     def delete_unchanged(self, keys: Sequence[ObjectKey]) -> int:
         """Delete those rows that are still as they were scanned or written; returns how many went."""
         self.check_write()
-        if any(key.realm != self.key for key in keys):
-            raise RefusedError(f"the handle on realm {self.realm!r} deletes no other realm's rows")
-        for key in keys:
-            self._cache.forget(self.key, key.id)
-            self.store.cache.forget(self.key, key.id)
-        return self._backend.delete_objects(keys) if keys else 0
+        self._bounds.check_keys(keys)
+        if not keys:
+            return 0
+        try:
+            return self._backend.delete_objects(keys)
+        finally:
+            self._forget([key.id for key in keys])
 
     # references
 
@@ -217,12 +222,14 @@ class RealmStore:
 
     def find_rows(self, names: Sequence[str]) -> list[Reference | None]:
         """The same for many in one round trip, in the order of their names, None where there is none."""
+        self._bounds.check_names(names)
+        ticket = self._cache.ticket()
         rows = self._backend.read_references(self.key, names) if names else []
         for name, row in zip(names, rows, strict=True):
             if row is None:
                 self._cache.forget_reference(self.key, name)
             else:
-                self._cache.put_reference(row)
+                self._cache.put_reference(row, ticket)
         return rows
 
     def create_reference(self, name: str, pointer: ObjectId | None = None) -> Reference:
@@ -233,10 +240,41 @@ class RealmStore:
         """
         return self.create_reference_as_seen(name, self.find_row(name), pointer)
 
-    def create_reference_as_seen(self, name: str, seen: Reference | None, pointer: ObjectId | None) -> Reference:
+    def create_references(self, names: Sequence[str]) -> list[Reference]:
+        """See that all of these references are there, and return them in the order of their names.
+
+        One round trip when none was there. One that is alive is left alone, and one that was deleted is created again. The names
+        must stand in their index before.
+
+        raises        RefusedError for a name that stands there twice; UnknownOutcomeError when the database went away after an
+                      unclear answer: some of them may be there, and creating them once more does no harm
+        """
+        self._bounds.check_names_once(names)
+        found: dict[str, Reference] = {}
+        unclear: UnknownOutcomeError | None = None
+        for _ in range(_TRIES):
+            rest = [name for name in names if name not in found]
+            if not rest:
+                return [found[name] for name in names]
+            self.check_write()
+            try:
+                found.update(self._create_absent(rest))
+            except UnknownOutcomeError as fault:
+                unclear = fault
+            except HeadwaterError as fault:
+                if unclear is None:
+                    raise
+                raise unclear from fault
+        if unclear is not None:
+            raise unclear
+        raise BeatenError(f"references {rest!r} of realm {self.realm!r} are created and deleted by others all the time")
+
+    def create_reference_as_seen(self, name: str, seen: Reference | None, pointer: ObjectId | None = None) -> Reference:
         """Create what was seen to be absent (None) or a tombstone; BeatenError when it is not so any more."""
         if seen is None:
             return self._insert_reference(name, pointer)
+        if seen.name != name:
+            raise RefusedError(f"reference {name!r} of realm {self.realm!r} is not made of {seen.name!r}")
         if seen.deleted is None:
             raise BeatenError(f"reference {name!r} of realm {self.realm!r} is there already")
         return self._settle(seen, recreated(seen, pointer, since=self._moves_since()))
@@ -269,63 +307,112 @@ class RealmStore:
         """Remove the row; BeatenError when it changed, for example because the reference was created again."""
         if seen.deleted is None:
             raise RefusedError(f"reference {seen.name!r} of realm {self.realm!r} is alive: delete it first")
+        self._bounds.check_row(seen)
         self.check_write()
-        self.store.cache.forget_reference(self.key, seen.name)
-        self._backend.remove_reference(seen)
+        try:
+            self._backend.remove_reference(seen)
+        finally:
+            self._forget_reference(seen.name)
 
     def swap(self, seen: Reference, new: Reference) -> Reference:
         """One compare-and-swap of a whole row. BeatenError when it was not as seen; UnknownOutcomeError is passed on."""
+        self._bounds.check_swap(seen, new)
         self.check_write()
-        self.store.cache.forget_reference(self.key, seen.name)
-        self._backend.swap_reference(seen, new)
-        self.store.cache.put_reference(new)
+        self._forget_reference(seen.name)
+        ticket = self._shared.ticket()
+        try:
+            self._backend.swap_reference(seen, new)
+        except BaseException:
+            self._forget_reference(seen.name)  # again: a reader may have brought it back meanwhile, and it may be outdated now
+            raise
+        self._shared.put_reference(new, ticket, is_written=True)
         return new
 
     # maintenance
 
-    def scan_objects(self, split: Split[ObjectPosition] | None = None) -> Iterable[list[ObjectKey]]:
-        """All object rows' keys, or those of one split of this realm, in batches, in constant memory."""
-        within, after = split or Split(self.key), None
-        while batch := self._backend.scan_objects(within, after, _SCAN_ROWS):
-            yield batch
-            after = batch[-1].position
+    def scan_objects(self, split: Split[ObjectPosition] | None = None) -> Iterator[list[ObjectKey]]:
+        """All object rows' keys, or those of one split of this realm, in batches, in constant memory.
 
-    def scan_references(self, split: Split[ReferencePosition] | None = None) -> Iterable[ReferenceKey]:
+        To go on from a key later: ``scan_objects(split._replace(after=key.position))``.
+        """
+        return self._scans.objects(split)
+
+    def scan_references(self, split: Split[ReferencePosition] | None = None) -> Iterator[ReferenceKey]:
         """All reference rows' keys, tombstones included, or those of one split of this realm."""
-        within, after = split or Split(self.key), None
-        while batch := self._backend.scan_references(within, after, _SCAN_ROWS):
-            yield from batch
-            after = batch[-1].position
+        return (key for batch in self._scans.references(split) for key in batch)
+
+    def split_objects(self, count: int) -> list[Split[ObjectPosition]]:
+        """Up to ``count`` splits that together are the scan of this realm's objects: plain values, to be scanned in parallel.
+
+        Where keys are not ordered, together they read all realms' keys, and this realm's come out.
+        """
+        return self._scans.split_objects(count)
+
+    def split_references(self, count: int) -> list[Split[ReferencePosition]]:
+        """The same for references."""
+        return self._scans.split_references(count)
 
     def is_empty(self) -> bool:
         """Whether the database holds no row of this realm."""
-        return not (
-            self._backend.scan_references(Split(self.key), None, 1) or self._backend.scan_objects(Split(self.key), None, 1)
-        )
+        return self._scans.is_empty()
 
     def delete_rows(self, limit: int) -> int:
-        """Delete up to ``limit`` rows, whatever they are; returns how many went. For purging."""
+        """Delete up to ``limit`` rows, whatever they are; returns how many went, 0 when none is left. For purging."""
+        if limit < 1:
+            raise RefusedError(f"realm {self.realm!r}: {limit} rows cannot be deleted, only 1 or more at a time")
         self.check_write()
-        self.store.cache.clear()
-        return self._backend.delete_realm(self.key, limit)
+        try:
+            if self._backend.capabilities.bulk_realm_deletion:
+                return self._backend.delete_realm(self.key, limit)
+            return self._scans.delete(limit)
+        finally:
+            self._shared.clear()
+            self._cache.clear()
 
     # inside
 
-    def _load(self, object_ids: Sequence[ObjectId]) -> list[tuple[ObjectId, ObjectRow, bytes]]:
-        if not object_ids:
-            return []
-        first = [row for row in self._backend.read_objects(self.key, [(i, 0) for i in object_ids]) if row is not None]
-        more = [(row.id, part) for row in first for part in range(1, row.parts)]
-        rest = dict(zip(more, self._backend.read_objects(self.key, more) if more else [], strict=True))
-        loaded = []
-        for row in first:
-            pieces = [row, *(rest[row.id, part] for part in range(1, row.parts))]
-            if any(piece is None for piece in pieces):
-                raise UnreadableError(
-                    f"object {id_text(row.id)} of type {row.type!r} in realm {self.realm!r}: one of its {row.parts} parts is missing"
-                )
-            loaded.append((row.id, row, b"".join(piece.value for piece in pieces if piece is not None)))
-        return loaded
+    def _read_cold(self, object_ids: Sequence[ObjectId], cls: type[T], found: dict[ObjectId, StoredObject]) -> list[T | None]:
+        within = cls.absent_seconds if self._cache is self._shared else 0.0
+        absent = [
+            object_id
+            for object_id in dict.fromkeys(object_ids)
+            if object_id not in found and not (within and self._shared.is_absent(self.key, object_id, within_seconds=within))
+        ]
+        if absent:
+            ticket = self._cache.ticket()
+            immutable: list[tuple[ObjectId, StoredObject]] = []
+            for row, envelope in self._load(absent):
+                value = found[row.id] = decode(row.id, row.type, envelope, StoredObject, realm=self.realm, token=row.token)
+                if row.token is None and not value.updateable:
+                    immutable.append((row.id, value))
+            self._cache.put(self.key, immutable, ticket)
+            if within:
+                for object_id in absent:
+                    if object_id not in found:
+                        self._shared.put_absence(self.key, object_id, ticket, seconds=within)
+        return [self._as(object_id, found.get(object_id), cls) for object_id in object_ids]
+
+    def _load(self, object_ids: Sequence[ObjectId]) -> list[Loaded]:
+        self._bounds.check_ids(object_ids)
+        return load(self._backend, self.realm, self.key, object_ids) if object_ids else []
+
+    def _remember(self, written: list[tuple[ObjectId, StoredObject]], ticket: Ticket) -> None:
+        immutable = [entry for entry in written if not _is_updateable(entry[1])]
+        self._shared.put(self.key, immutable, ticket, is_written=True)
+        if len(immutable) < len(written):
+            self._shared.forget(self.key, [object_id for object_id, value in written if _is_updateable(value)])
+        if self._cache is not self._shared:
+            self._cache.forget(self.key, [object_id for object_id, _ in written])
+
+    def _forget(self, object_ids: list[ObjectId]) -> None:
+        self._shared.forget(self.key, object_ids)
+        if self._cache is not self._shared:
+            self._cache.forget(self.key, object_ids)
+
+    def _forget_reference(self, name: str) -> None:
+        self._shared.forget_reference(self.key, name)
+        if self._cache is not self._shared:
+            self._cache.forget_reference(self.key, name)
 
     def _as(self, object_id: ObjectId, value: StoredObject | None, cls: type[T]) -> T | None:
         if value is None or isinstance(value, cls):
@@ -339,22 +426,26 @@ class RealmStore:
             raise UnreadableError(f"object {id_text(row.id)} of type {row.type!r} in realm {self.realm!r} has no version token")
         return row.token
 
-    def _single_row(self, object_id: ObjectId, value: StoredObject) -> ObjectRow:
+    def _rows_of(self, object_id: ObjectId, value: StoredObject, now: Micros) -> list[ObjectRow]:
         name, envelope = encode(object_id, value)
-        if not value.updateable:
-            raise RefusedError(f"objects of type {name!r} are immutable: write them, do not insert or update them")
-        if len(envelope) > ROW_BYTES:
+        token = _new_token() if _is_updateable(value) else None
+        parts = parts_of(envelope)
+        if token is not None and len(parts) > 1:
             raise self._too_large(object_id, name, len(envelope))
-        return ObjectRow(
-            realm=self.key,
-            id=object_id,
-            part=0,
-            type=name,
-            value=envelope,
-            created=self.clock.now(),
-            token=_new_token(),
-            parts=1,
-        )
+        count = len(parts)
+        return [
+            ObjectRow(realm=self.key, id=object_id, part=part, type=name, value=body, created=now, token=token, parts=count)
+            for part, body in enumerate(parts)
+        ]
+
+    def _single_row(self, object_id: ObjectId, value: StoredObject) -> ObjectRow:
+        self._bounds.check_ids((object_id,))
+        if not _is_updateable(value):
+            raise RefusedError(
+                f"objects of type {_type_of(value)!r} are immutable: write them, do not insert or update them"
+                f" (object {id_text(object_id)} of realm {self.realm!r})"
+            )
+        return self._rows_of(object_id, value, self.clock.now())[0]
 
     def _too_large(self, object_id: ObjectId, name: str, size: int) -> RefusedError:
         return RefusedError(
@@ -364,15 +455,39 @@ class RealmStore:
 
     def _insert_reference(self, name: str, pointer: ObjectId | None, deleted: Micros | None = None) -> Reference:
         self.check_write()
-        row = ReferenceRow(
-            realm=self.key, name=name, pointer=pointer, version=self.new_id(), created=self.clock.now(), deleted=deleted
-        )
+        row = self._new_row(name, pointer, deleted)
+        ticket = self._shared.ticket()
         try:
             self._backend.create_reference(row)
         except UnknownOutcomeError as unclear:
             self._create_again(row, unclear)
-        self.store.cache.put_reference(row)
+        self._shared.put_reference(row, ticket, is_written=True)
         return row
+
+    def _new_row(self, name: str, pointer: ObjectId | None = None, deleted: Micros | None = None) -> ReferenceRow:
+        self._bounds.check_names((name,))
+        if pointer is not None:
+            self._bounds.check_ids((pointer,))
+        return ReferenceRow(
+            realm=self.key, name=name, pointer=pointer, version=self.new_id(), created=self.clock.now(), deleted=deleted
+        )
+
+    def _create_absent(self, names: Sequence[str]) -> dict[str, Reference]:
+        """Those that are there after one try. Whose they are is all the same, so an unclear answer asks only for another try."""
+        rows = [self._new_row(name) for name in names]
+        ticket = self._shared.ticket()
+        made = self._backend.create_references(rows)
+        found = {row.name: row for row, is_made in zip(rows, made, strict=True) if is_made}
+        for row in found.values():
+            self._shared.put_reference(row, ticket, is_written=True)
+        rest = [name for name in names if name not in found]
+        for stored in self.find_rows(rest):
+            if stored is not None:
+                try:
+                    found[stored.name] = self.create_reference_as_seen(stored.name, stored) if stored.deleted else stored
+                except BeatenError:
+                    continue  # another created it again: it is found by the next try
+        return found
 
     def _create_again(self, row: ReferenceRow, unclear: UnknownOutcomeError) -> None:
         """After an unclear answer: the version is an id of ours, so a row that carries it is ours."""
@@ -434,3 +549,11 @@ class RealmStore:
 
 def _new_token() -> str:
     return secrets.token_hex(8)
+
+
+def _is_updateable(value: StoredObject) -> bool:
+    return value.is_updateable if isinstance(value, UnknownObject) else value.updateable
+
+
+def _type_of(value: StoredObject) -> str:
+    return value.name if isinstance(value, UnknownObject) else value.type_name

@@ -14,7 +14,7 @@ from headwater.errors import RefusedError
 from headwater.settings import Settings
 from headwater.store.backend import Backend
 from headwater.store.cache import Cache
-from headwater.store.identity import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmId, RealmKey
+from headwater.store.identity import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmId, RealmKey, checked_realm_id
 from headwater.store.ids import IdGenerator
 from headwater.store.realm_rows import Gate, RealmStore
 from headwater.store.urls import BackendKind, StoreUrl, parse_url
@@ -46,8 +46,17 @@ class Store:
         return self._ids.next_many(n)
 
     def rows(self, realm: RealmId, key: RealmKey, gate: Gate | None = None) -> RealmStore:
-        """A handle on the rows under one realm key; ``gate`` decides whether it may write."""
-        return RealmStore(self, realm, key, gate)
+        """A handle on the rows under one realm key; ``gate`` decides whether it may write.
+
+        raises        RefusedError for a malformed or reserved id, and for a key that is not its own
+        """
+        if (realm == SYSTEM_REALM) != (key == SYSTEM_KEY):
+            raise RefusedError(
+                f"realm {realm!r} cannot have the key {key}: {SYSTEM_KEY} is that of {SYSTEM_REALM}, and no other's"
+            )
+        if not 1 <= key < 1 << 63:
+            raise RefusedError(f"realm {realm!r} cannot have the key {key}: a key is a number from 1 to 2^63-1")
+        return RealmStore(self, realm if realm == SYSTEM_REALM else checked_realm_id(realm), key, gate)
 
     def close(self) -> None:
         self._ids.close()
@@ -84,7 +93,11 @@ def open_store(url: str, *, settings: Settings | None = None, clock: Clock | Non
         raise RefusedError("settings: " + "; ".join(faults))
     parsed = parse_url(url)
     backend = open_backend(parsed)
-    return Store(backend, url=parsed.shown, settings=settings, clock=clock or SystemClock())
+    try:
+        return Store(backend, url=parsed.shown_open, settings=settings, clock=clock or SystemClock())
+    except BaseException:
+        backend.close()
+        raise
 
 
 def open_backend(url: StoreUrl) -> Backend:

@@ -34,13 +34,22 @@ class StoreUrl:
     @property
     def shown(self) -> str:
         """The URL for people: the password and the values of all options are stars."""
+        return self._shown(is_open=False)
+
+    @property
+    def shown_open(self) -> str:
+        """The same for a store that is open: then its options are known ones, which hold no secrets."""
+        return self._shown(is_open=True)
+
+    def _shown(self, *, is_open: bool) -> str:
+        if self.password is None and (is_open or not self.query):
+            return self.whole
         parts = urlsplit(self.whole)
         user = "" if self.user is None else parts.netloc.rpartition("@")[0].partition(":")[0]
         secret = "" if self.password is None else ":***"
         place = self.place if self.user is None and self.password is None else f"{user}{secret}@{self.place}"
-        query = "&".join(f"{name}=***" for name, _ in self.query)
-        is_plain = self.password is None and not self.query
-        return self.whole if is_plain else urlunsplit((self.scheme, place, parts.path, query, ""))
+        query = parts.query if is_open else "&".join(f"{name}=***" for name, _ in self.query)
+        return urlunsplit((self.scheme, place, parts.path, query, ""))
 
 
 @dataclass(frozen=True, slots=True)
