@@ -29,7 +29,7 @@ _GUARD = 'read _; kill -KILL "$0" $(cat "/proc/$0/task/$0/children" 2>/dev/null)
 class PostgresqlServer:
     """``with PostgresqlServer() as server:`` and open ``server.url("schema")``. Stays on one port from its first start to its end.
 
-    folder        where its own folder is made; None: where temporary files go
+    folder        where its own folder is made, if the server's user can reach it; None: where temporary files go
     is_synced     whether it waits for the disk; without, it is quicker, and a kill of the server still loses nothing
     settings      further settings of the server, by name
     """
@@ -39,10 +39,11 @@ class PostgresqlServer:
     password = "A pass:word/with@signs%and?more&"
     database = "postgres"
 
-    def __init__(self, *, folder: Path | None = None, is_synced: bool = False, settings: dict[str, str] | None = None) -> None:
+    def __init__(self, folder: Path | None = None, *, is_synced: bool = False, settings: dict[str, str] | None = None) -> None:
         self._programs = find_programs()
         self._user = _unprivileged_user()
-        self.folder = Path(tempfile.mkdtemp(prefix="headwater-pg-", dir=folder))
+        is_reached = folder is not None and (self._user is None or _is_open_to_all(folder))
+        self.folder = Path(tempfile.mkdtemp(prefix="headwater-pg-", dir=folder if is_reached else None))
         self._data = self.folder / "data"
         self._settings = _settings(is_synced) | (settings or {})
         self.port = 0
@@ -252,6 +253,11 @@ def _unprivileged_user() -> pwd.struct_passwd | None:
         with contextlib.suppress(KeyError):
             return pwd.getpwnam(name)
     raise RuntimeError("this is root, whom PostgreSQL refuses, and there is neither a user postgres nor nobody")
+
+
+def _is_open_to_all(folder: Path) -> bool:
+    """Whether others may pass all folders on the way; pytest's temporary ones are closed to them."""
+    return all(path.stat().st_mode & 0o001 for path in (folder, *folder.absolute().parents))
 
 
 def _settings(is_synced: bool) -> dict[str, str]:

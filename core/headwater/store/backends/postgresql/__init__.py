@@ -1,0 +1,9 @@
+"""A store in PostgreSQL: two tables in a schema of their own, over a pool of connections that commit each statement.
+
+Knows nothing of what the rows mean, nor of any other backend.
+"""
+
+from headwater.store.backends.postgresql.backend import PostgresqlBackend
+from headwater.store.backends.postgresql.opening import KIND
+
+__all__ = ["KIND", "PostgresqlBackend"]

@@ -1,0 +1,357 @@
+"""The two row spaces as two tables, each call one statement that commits by itself."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from operator import attrgetter
+from typing import Any, TypeVar
+
+import psycopg
+
+from headwater.clock import Micros
+from headwater.errors import BeatenError, UnavailableError, UnknownOutcomeError, UnreadableError
+from headwater.store.backend import (
+    BULK_BYTES,
+    Capabilities,
+    Move,
+    ObjectKey,
+    ObjectPosition,
+    ObjectRow,
+    ReferenceKey,
+    ReferencePosition,
+    ReferenceRow,
+    Split,
+)
+from headwater.store.backends.postgresql.arrays import BigintArray, ByteaArray, IntArray, NullableBigintArray, TextArray
+from headwater.store.backends.postgresql.connections import Connection, NoAnswerError, Pool
+from headwater.store.backends.postgresql.errors import is_lost, is_to_be_replaced, statement_error
+from headwater.store.backends.postgresql.splitting import cut
+from headwater.store.backends.postgresql.statements import scan, statements_of
+from headwater.store.identity import ObjectId, RealmKey
+
+__all__ = ["PostgresqlBackend"]
+
+_ROW_BYTES = 64
+"""What a row costs on the way beside its value, about."""
+T = TypeVar("T")
+_position = attrgetter("realm", "id", "part")
+_reference_position = attrgetter("realm", "name")
+
+
+class PostgresqlBackend:
+    """Two tables over a pool of connections."""
+
+    capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True)
+
+    def __init__(self, pool: Pool, *, place: str, schema: str) -> None:
+        self._pool = pool
+        self._place = place
+        self._sql = statements_of(schema)
+
+    def create_reference(self, row: ReferenceRow) -> None:
+        if not self.create_references([row])[0]:
+            raise BeatenError(f"reference {row.name!r} of realm key {row.realm} is there already")
+
+    def create_references(self, rows: Sequence[ReferenceRow]) -> list[bool]:
+        made: set[tuple[RealmKey, str]] = set()
+
+        def create(chunk: Sequence[ReferenceRow]) -> None:
+            made.update(self._change("create references", self._sql.create_references, _reference_arrays(chunk)).fetchall())
+
+        # in one order everywhere: two bulk calls for the same names wait for each other, and never both
+        self._in_chunks(create, sorted(rows, key=_reference_position), _reference_bytes)
+        return [_reference_position(row) in made for row in rows]
+
+    def read_references(self, realm: RealmKey, names: Sequence[str]) -> list[ReferenceRow | None]:
+        if not names:
+            return []
+        values = {"realm": realm, "names": TextArray(names)}
+        found = self._read("read references", lambda c: _fetch(c, self._sql.read_references, values))
+        rows = {row[1]: self._reference_row(row) for row in found}
+        return [rows.get(name) for name in names]
+
+    def swap_reference(self, seen: ReferenceRow, new: ReferenceRow) -> None:
+        values = _reference_values(new) | {"seen_version": seen.version, "seen_pointer": seen.pointer}
+        values |= {"realm": seen.realm, "name": seen.name}
+        if not self._change("swap a reference", self._sql.swap_reference, values).rowcount:
+            raise _beaten(seen)
+
+    def remove_reference(self, seen: ReferenceRow) -> None:
+        values = {"realm": seen.realm, "name": seen.name, "seen_version": seen.version, "seen_pointer": seen.pointer}
+        if not self._change("remove a reference", self._sql.remove_reference, values).rowcount:
+            raise _beaten(seen)
+
+    def read_objects(self, realm: RealmKey, keys: Sequence[tuple[ObjectId, int]]) -> list[ObjectRow | None]:
+        if not keys:
+            return []
+        ids, part = zip(*keys, strict=True)
+        values = {"realm": realm, "ids": BigintArray(ids), "part": IntArray(part)}
+        found = self._read("read objects", lambda c: _fetch(c, self._sql.read_objects, values))
+        return [
+            None
+            if id is None
+            else ObjectRow(realm=realm, id=id, part=part, type=type, value=value, created=created, token=token, parts=parts)
+            for id, part, type, value, created, token, parts in found  # noqa: A001  the columns' names
+        ]
+
+    def write_objects(self, rows: Sequence[ObjectRow]) -> None:
+        # in one order everywhere, as above; the parts of an object stay together
+        self._in_chunks(self._write_objects, sorted(rows, key=_position), _object_bytes, lambda row: (row.realm, row.id))
+
+    def _write_objects(self, rows: Sequence[ObjectRow]) -> None:
+        realm = rows[0].realm
+        values = _object_arrays(rows)
+        if all(row.parts == 1 and row.part == 0 and row.realm == realm for row in rows):
+            self._change("write objects", self._sql.write_small_objects, values | {"realm": realm})
+        else:
+            self._change("write objects", self._sql.write_objects, values)
+
+    def insert_object(self, row: ObjectRow) -> None:
+        if not self._change("insert an object", self._sql.insert_object, _object_values(row)).rowcount:
+            raise BeatenError(f"object {row.id:016x} of realm key {row.realm} is there already")
+
+    def update_object(self, row: ObjectRow, seen_token: str) -> None:
+        values = _object_values(row) | {"seen_token": seen_token}
+        if not self._change("update an object", self._sql.update_object, values).rowcount:
+            raise BeatenError(f"object {row.id:016x} of realm key {row.realm} was changed by another")
+
+    def delete_objects(self, keys: Sequence[ObjectKey]) -> int:
+        deleted = 0
+
+        def delete(chunk: Sequence[ObjectKey]) -> None:
+            nonlocal deleted
+            deleted += self._change("delete objects", self._sql.delete_objects, _key_arrays(chunk)).rowcount
+
+        self._in_chunks(delete, sorted(keys, key=_position), lambda _: _ROW_BYTES)
+        return deleted
+
+    def scan_references(
+        self, split: Split[ReferencePosition], after: ReferencePosition | None, limit: int
+    ) -> list[ReferenceKey]:
+        text, values = scan(self._sql.refs, split, after)
+        values["limit"] = limit
+        return self._read("scan references", lambda c: _fetch(c, text, values, _reference_key))
+
+    def scan_objects(self, split: Split[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
+        text, values = scan(self._sql.objs, split, after)
+        values["limit"] = limit
+        return self._read("scan objects", lambda c: _fetch(c, text, values, _object_key))
+
+    def split_references(self, realm: RealmKey | None, count: int) -> list[Split[ReferencePosition]]:
+        return self._read("split a scan of references", lambda c: cut(c, self._sql.refs, realm, count))
+
+    def split_objects(self, realm: RealmKey | None, count: int) -> list[Split[ObjectPosition]]:
+        return self._read("split a scan of objects", lambda c: cut(c, self._sql.objs, realm, count))
+
+    def delete_realm(self, realm: RealmKey, limit: int) -> int:
+        deleted = self._change("delete a realm's rows", self._sql.delete_realm, {"realm": realm, "limit": limit})
+        return sum(row[0] for row in deleted)
+
+    def before_fork(self) -> None:
+        self._pool.shut()
+
+    def after_fork(self, *, is_child: bool) -> None:
+        if is_child:
+            self._pool = self._pool.anew()
+        else:
+            self._pool.open()
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _read(self, what: str, read: Callable[[Connection], T]) -> T:
+        """Read, and read again on a new connection when the one at hand turned out to be broken: that shows only when it is used."""
+        try:
+            return self._call(what, read, writes=False)
+        except _LostError:
+            self._pool.close_idle()
+        try:
+            return self._call(what, read, writes=False)
+        except _LostError as fault:
+            raise fault.error from fault
+
+    def _change(self, what: str, statement: str, values: dict[str, Any]) -> psycopg.Cursor[Any]:
+        return self._call(what, lambda connection: _execute(connection, statement, values), writes=True)
+
+    def _call(self, what: str, act: Callable[[Connection], T], *, writes: bool) -> T:
+        """Let a connection act.
+
+        raises        one of the error tree; _LostError for a read whose connection was lost at once
+        """
+        pool = self._pool
+        connection = pool.take()
+        try:
+            result = act(connection)
+        except psycopg.Error as fault:
+            if is_to_be_replaced(fault):
+                pool.throw_away(connection)
+            else:
+                pool.give_back(connection)
+            error = statement_error(fault, place=self._place, what=what, writes=writes)
+            if not writes and is_lost(fault) and not isinstance(fault, NoAnswerError):
+                raise _LostError(error) from fault
+            raise error from fault
+        except BaseException:
+            pool.throw_away(connection)
+            raise
+        pool.give_back(connection)
+        return result
+
+    def _in_chunks(
+        self,
+        act: Callable[[Sequence[T]], object],
+        rows: Sequence[T],
+        size: Callable[[T], int],
+        group: Callable[[T], object] = id,
+    ) -> None:
+        """Act on up to BULK_BYTES of rows at a time. Once something has happened, no fault of the rest is a certain one."""
+        has_happened = False
+        for chunk in _chunks(rows, size, group):
+            try:
+                act(chunk)
+            except UnavailableError as fault:
+                if has_happened:
+                    raise UnknownOutcomeError(f"{fault}; an earlier part of the same call happened") from fault
+                raise
+            has_happened = True
+
+    def _reference_row(self, values: tuple[Any, ...]) -> ReferenceRow:
+        realm, name, pointer, version, created, recent, moves, deleted = values
+        try:
+            return ReferenceRow(
+                realm=realm,
+                name=name,
+                pointer=pointer,
+                version=version,
+                created=created,
+                recent=struct.unpack(f">{len(recent) // 8}q", recent),
+                moves=tuple(Move(ObjectId(pointer), Micros(time)) for pointer, time in struct.iter_unpack(">qq", moves)),
+                deleted=deleted,
+            )
+        except struct.error as fault:
+            raise UnreadableError(
+                f"{self._place}: reference {name!r} of realm key {realm}: its recent pointers or moves are cut off"
+            ) from fault
+
+
+class _LostError(Exception):
+    """A read's connection broke; ``error`` is what to raise if that does not help."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _execute(
+    connection: Connection, statement: str, values: dict[str, Any], row_factory: Any = psycopg.rows.tuple_row
+) -> psycopg.Cursor[Any]:
+    cursor = psycopg.Cursor(connection, row_factory=row_factory)
+    return cursor.execute(statement, values, prepare=True, binary=True)
+
+
+def _fetch(
+    connection: Connection, statement: str, values: dict[str, Any], row_factory: Any = psycopg.rows.tuple_row
+) -> list[Any]:
+    return _execute(connection, statement, values, row_factory).fetchall()
+
+
+def _object_key(cursor: object) -> Callable[[Sequence[Any]], ObjectKey]:
+    return partial(tuple.__new__, ObjectKey)
+
+
+def _reference_key(cursor: object) -> Callable[[Sequence[Any]], ReferenceKey]:
+    return partial(tuple.__new__, ReferenceKey)
+
+
+def _chunks(rows: Sequence[T], size: Callable[[T], int], group: Callable[[T], object]) -> Iterator[Sequence[T]]:
+    """Cut rows where BULK_BYTES are full, but never within a group."""
+    start = total = 0
+    for end, row in enumerate(rows):
+        total += size(row)
+        if total > BULK_BYTES and end > start and group(row) != group(rows[end - 1]):
+            yield rows[start:end]
+            start, total = end, size(row)
+    if rows:
+        yield rows[start:]
+
+
+def _beaten(seen: ReferenceRow) -> BeatenError:
+    return BeatenError(f"reference {seen.name!r} of realm key {seen.realm} is not at version {seen.version} any more")
+
+
+def _recent(row: ReferenceRow) -> bytes:
+    return struct.pack(f">{len(row.recent)}q", *row.recent)
+
+
+def _moves(row: ReferenceRow) -> bytes:
+    return b"".join(struct.pack(">qq", *move) for move in row.moves)
+
+
+def _reference_values(row: ReferenceRow) -> dict[str, Any]:
+    return {
+        "pointer": row.pointer,
+        "version": row.version,
+        "created": row.created,
+        "recent": _recent(row),
+        "moves": _moves(row),
+        "deleted": row.deleted,
+    }
+
+
+def _reference_bytes(row: ReferenceRow) -> int:
+    return _ROW_BYTES + len(row.name) + 8 * len(row.recent) + 16 * len(row.moves)
+
+
+def _reference_arrays(rows: Sequence[ReferenceRow]) -> dict[str, Any]:
+    return {
+        "realms": BigintArray([row.realm for row in rows]),
+        "names": TextArray([row.name for row in rows]),
+        "pointers": NullableBigintArray([row.pointer for row in rows]),
+        "versions": BigintArray([row.version for row in rows]),
+        "created": BigintArray([row.created for row in rows]),
+        "recent": ByteaArray([_recent(row) for row in rows]),
+        "moves": ByteaArray([_moves(row) for row in rows]),
+        "deleted": NullableBigintArray([row.deleted for row in rows]),
+    }
+
+
+def _object_values(row: ObjectRow) -> dict[str, Any]:
+    return {
+        "realm": row.realm,
+        "id": row.id,
+        "created": row.created,
+        "part": row.part,
+        "parts": row.parts,
+        "type": row.type,
+        "token": row.token,
+        "value": row.value,
+    }
+
+
+def _object_bytes(row: ObjectRow) -> int:
+    return _ROW_BYTES + len(row.value)
+
+
+def _object_arrays(rows: Sequence[ObjectRow]) -> dict[str, Any]:
+    return {
+        "realms": BigintArray([row.realm for row in rows]),
+        "ids": BigintArray([row.id for row in rows]),
+        "created": BigintArray([row.created for row in rows]),
+        "part": IntArray([row.part for row in rows]),
+        "parts": IntArray([row.parts for row in rows]),
+        "types": TextArray([row.type for row in rows]),
+        "tokens": TextArray([row.token for row in rows]),
+        "values": ByteaArray([row.value for row in rows]),
+    }
+
+
+def _key_arrays(keys: Sequence[ObjectKey]) -> dict[str, Any]:
+    return {
+        "realms": BigintArray([key.realm for key in keys]),
+        "ids": BigintArray([key.id for key in keys]),
+        "part": IntArray([key.part for key in keys]),
+        "created": BigintArray([key.created for key in keys]),
+        "tokens": TextArray([key.token for key in keys]),
+    }

@@ -1,0 +1,101 @@
+"""What PostgreSQL and its driver say when something fails, in the words of the error tree."""
+
+from __future__ import annotations
+
+import psycopg
+
+from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError, UnreadableError
+
+__all__ = ["connecting_error", "is_lost", "is_to_be_replaced", "statement_error"]
+
+_REFUSED_CLASSES = frozenset({"0A", "22", "23", "26", "28", "3D", "3F", "42", "54"})
+"""Not supported, data, constraint, statement name, authorisation, catalog, schema, syntax or right, program limit."""
+_UNREADABLE = frozenset({"XX001", "XX002"})
+_NEVER_BEGUN = frozenset({"57P03", "57P05", "53300", "28000", "28P01", "3D000"})
+"""Ends of a connection that come before a statement is looked at: starting up, idle for too long, too many, not let in."""
+_HINTS = {
+    "25006": "the server or this role takes no writes now",
+    "3F000": "the schema is gone: open the store again to set it up",
+    "42501": "grant the right to this role",
+    "42P01": "the tables are gone: open the store again to set them up",
+    "42P05": "is there a pooler between? it has to be in session mode",
+    "26000": "is there a pooler between? it has to be in session mode",
+}
+_NOT_LET_IN = (
+    "password authentication failed",
+    "no password supplied",
+    "authentication failed for user",
+    "no pg_hba.conf entry",
+    "is not permitted to log in",
+    "permission denied for database",
+    "requires a valid client certificate",
+    "certificate verify failed",
+    "root certificate file",
+    "certificate file",
+    "private key file",
+    "does not match host name",
+    "server does not support SSL",
+    "server does not support SCRAM",
+    "channel binding required",
+    "invalid connection option",
+    "definition of service",
+    "service file",
+    "is not currently accepting connections",
+    "unsupported frontend protocol",
+)
+"""What libpq's messages contain when trying again is of no use. The server's SQLSTATE is not handed on for connections."""
+_NOT_THERE = ("database", "role", "user")
+
+
+def is_lost(fault: psycopg.Error) -> bool:
+    """Whether the connection, and not the statement, failed."""
+    return fault.sqlstate is None or fault.diag.severity_nonlocalized != "ERROR"
+
+
+def is_to_be_replaced(fault: psycopg.Error) -> bool:
+    """Whether a connection that is still good should not be used again: its server takes no writes, or lost its plans."""
+    return is_lost(fault) or fault.sqlstate in ("25006", "0A000", "26000", "42P05")
+
+
+def statement_error(fault: psycopg.Error, *, place: str, what: str, writes: bool) -> HeadwaterError:
+    """The error to raise for a statement that failed.
+
+    A statement that commits by itself and was answered by an ERROR did not happen. A write without an answer may have happened,
+    also one whose connection was ended by an administrator: that can come just after its commit.
+    """
+    state = fault.sqlstate or ""
+    text = f"{place}: {what}: {_sentence(fault)}"
+    if hint := _HINTS.get(state):
+        text += f" ({hint})"
+    if writes and _is_open(fault):
+        return UnknownOutcomeError(f"{text}; whether it happened is not known")
+    if state in _UNREADABLE:
+        return UnreadableError(text)
+    if state[:2] in _REFUSED_CLASSES:
+        return RefusedError(text)
+    return UnavailableError(text)
+
+
+def connecting_error(fault: psycopg.Error, *, place: str) -> HeadwaterError:
+    """The error to raise when there is no connection to be had.
+
+    A server that speaks another language than English is taken to be unavailable whatever it says.
+    """
+    text = " ".join(str(fault).split())
+    is_missing = "does not exist" in text and any(f'{word} "' in text for word in _NOT_THERE)
+    if is_missing or any(words in text for words in _NOT_LET_IN):
+        return RefusedError(f"{place}: {text}")
+    return UnavailableError(f"{place}: {text}")
+
+
+def _is_open(fault: psycopg.Error) -> bool:
+    state = fault.sqlstate or ""
+    if state in _NEVER_BEGUN:
+        return False
+    return is_lost(fault) or state == "40003" or state.startswith("08")
+
+
+def _sentence(fault: psycopg.Error) -> str:
+    """The first thing that the server or the driver said, on one line."""
+    text = fault.diag.message_primary or str(fault) or type(fault).__name__
+    return " ".join(text.split())

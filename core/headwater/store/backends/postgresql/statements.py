@@ -1,0 +1,180 @@
+"""The SQL for the two tables of one schema. Values stand as %(name)b, which the driver sends in binary form."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from headwater.store.backend import Split
+
+__all__ = ["SCHEMA_VERSION", "Statements", "Table", "scan", "set_up", "statements_of"]
+
+SCHEMA_VERSION = 1
+_REFERENCE = "realm, name, pointer, version, created, recent, moves, deleted"
+_OBJECT = "realm, id, created, part, parts, type, token, value"
+_REFERENCES = (
+    "unnest(%(realms)b::bigint[], %(names)b::text[], %(pointers)b::bigint[], %(versions)b::bigint[], %(created)b::bigint[],"
+    f" %(recent)b::bytea[], %(moves)b::bytea[], %(deleted)b::bigint[]) AS w ({_REFERENCE})"
+)
+_OBJECTS = (
+    "unnest(%(realms)b::bigint[], %(ids)b::bigint[], %(created)b::bigint[], %(part)b::int[], %(parts)b::int[],"
+    f" %(types)b::text[], %(tokens)b::text[], %(values)b::bytea[]) AS w ({_OBJECT})"
+)
+_REPLACE = (
+    "ON CONFLICT (realm, id, part) DO UPDATE SET created = excluded.created, parts = excluded.parts, type = excluded.type,"
+    " token = excluded.token, value = excluded.value"
+)
+
+
+class Table(NamedTuple):
+    """One of the two tables: its quoted name, that of its index, its key's columns with their types, and what a scan selects."""
+
+    name: str
+    primary_key: str
+    key: tuple[tuple[str, str], ...]
+    shown: str
+
+    @property
+    def columns(self) -> str:
+        return ", ".join(name for name, _ in self.key)
+
+    def place(self, prefix: str) -> str:
+        """A whole key, its values named by a prefix and their column."""
+        return "(" + ", ".join(f"%({prefix}{name})b::{kind}" for name, kind in self.key) + ")"
+
+    def values(self, prefix: str, position: tuple[Any, ...]) -> dict[str, Any]:
+        return {prefix + name: value for (name, _), value in zip(self.key, position, strict=True)}
+
+
+class Statements(NamedTuple):
+    """Those that are always the same, called like the methods that need them."""
+
+    refs: Table
+    objs: Table
+    create_references: str
+    read_references: str
+    swap_reference: str
+    remove_reference: str
+    read_objects: str
+    write_objects: str
+    write_small_objects: str
+    insert_object: str
+    update_object: str
+    delete_objects: str
+    delete_realm: str
+
+
+def statements_of(schema: str) -> Statements:
+    """The statements for the tables of a schema."""
+    refs, objs = f'"{schema}".refs', f'"{schema}".objs'
+    return Statements(
+        refs=Table(
+            refs,
+            f'"{schema}".refs_pkey',
+            (("realm", "bigint"), ("name", "text")),
+            "realm, name, pointer, version, created, deleted",
+        ),
+        objs=Table(
+            objs,
+            f'"{schema}".objs_pkey',
+            (("realm", "bigint"), ("id", "bigint"), ("part", "int")),
+            "realm, id, part, type, created, token, parts, octet_length(value)",
+        ),
+        create_references=(
+            f"INSERT INTO {refs} ({_REFERENCE}) SELECT {_REFERENCE} FROM {_REFERENCES} ON CONFLICT DO NOTHING RETURNING realm, name"
+        ),
+        read_references=f"SELECT {_REFERENCE} FROM {refs} WHERE realm = %(realm)b AND name = ANY(%(names)b::text[])",
+        swap_reference=(
+            f"UPDATE {refs} SET pointer = %(pointer)b::bigint, version = %(version)b, created = %(created)b, recent = %(recent)b,"
+            " moves = %(moves)b, deleted = %(deleted)b::bigint WHERE realm = %(realm)b AND name = %(name)b"
+            " AND version = %(seen_version)b AND pointer IS NOT DISTINCT FROM %(seen_pointer)b::bigint"
+        ),
+        remove_reference=(
+            f"DELETE FROM {refs} WHERE realm = %(realm)b AND name = %(name)b"
+            " AND version = %(seen_version)b AND pointer IS NOT DISTINCT FROM %(seen_pointer)b::bigint"
+        ),
+        read_objects=(
+            "SELECT o.id, o.part, o.type, o.value, o.created, o.token, o.parts"
+            " FROM unnest(%(ids)b::bigint[], %(part)b::int[]) WITH ORDINALITY AS w (id, part, place)"
+            f" LEFT JOIN {objs} AS o ON o.realm = %(realm)b::bigint AND o.id = w.id AND o.part = w.part ORDER BY w.place"
+        ),
+        write_objects=(
+            f"WITH w AS MATERIALIZED (SELECT * FROM {_OBJECTS}),"
+            f" gone AS (DELETE FROM {objs} AS o USING w"
+            " WHERE w.part = 0 AND o.realm = w.realm AND o.id = w.id AND o.part >= w.parts)"
+            f" INSERT INTO {objs} ({_OBJECT}) SELECT {_OBJECT} FROM w {_REPLACE}"
+        ),
+        # What nearly every write is: objects of one realm in one part each. The index is searched for further parts with all ids
+        # at once, which takes half the time of a join.
+        write_small_objects=(
+            f"WITH gone AS (DELETE FROM {objs} WHERE realm = %(realm)b AND id = ANY(%(ids)b::bigint[]) AND part >= 1)"
+            f" INSERT INTO {objs} ({_OBJECT}) SELECT {_OBJECT} FROM {_OBJECTS} {_REPLACE}"
+        ),
+        insert_object=(
+            f"INSERT INTO {objs} ({_OBJECT}) VALUES (%(realm)b, %(id)b, %(created)b, %(part)b, %(parts)b, %(type)b, %(token)b,"
+            " %(value)b) ON CONFLICT DO NOTHING"
+        ),
+        update_object=(
+            f"UPDATE {objs} SET created = %(created)b, parts = %(parts)b, type = %(type)b, token = %(token)b, value = %(value)b"
+            " WHERE realm = %(realm)b AND id = %(id)b AND part = %(part)b AND token = %(seen_token)b"
+        ),
+        delete_objects=(
+            f"DELETE FROM {objs} AS o USING unnest(%(realms)b::bigint[], %(ids)b::bigint[], %(part)b::int[], %(created)b::bigint[],"
+            " %(tokens)b::text[]) AS w (realm, id, part, created, token) WHERE o.realm = w.realm AND o.id = w.id"
+            " AND o.part = w.part AND o.created = w.created AND o.token IS NOT DISTINCT FROM w.token"
+        ),
+        delete_realm=(
+            f"WITH r AS (DELETE FROM {refs} WHERE realm = %(realm)b AND name IN"
+            f" (SELECT name FROM {refs} WHERE realm = %(realm)b ORDER BY name LIMIT %(limit)b) RETURNING 1),"
+            f" o AS (DELETE FROM {objs} AS o USING (SELECT id, part FROM {objs} WHERE realm = %(realm)b ORDER BY id, part"
+            " LIMIT greatest(0, %(limit)b - (SELECT count(*) FROM r))) AS d"
+            " WHERE o.realm = %(realm)b AND o.id = d.id AND o.part = d.part RETURNING 1)"
+            " SELECT (SELECT count(*) FROM r) + (SELECT count(*) FROM o)"
+        ),
+    )
+
+
+def scan(table: Table, split: Split[Any], after: tuple[Any, ...] | None) -> tuple[str, dict[str, Any]]:
+    """A page of a scan and its values but for ``limit``: one walk along the primary key, from the first row to the last.
+
+    The start has to be one comparison of whole keys: beside ``realm = ...`` PostgreSQL would begin with the realm's first row.
+    Ends in other realms count for nothing.
+    """
+    conditions: list[str] = []
+    values: dict[str, Any] = {}
+    realm = split.realm
+    starts = [start for start in (split.after, after) if start is not None and (realm is None or start[0] >= realm)]
+    if starts:
+        conditions.append(f"({table.columns}) > {table.place('after_')}")
+        values |= table.values("after_", max(starts))
+    elif realm is not None:
+        conditions.append("realm >= %(realm)b")
+        values["realm"] = realm
+    if split.until is not None and (realm is None or split.until[0] <= realm):
+        conditions.append(f"({table.columns}) <= {table.place('until_')}")
+        values |= table.values("until_", split.until)
+    elif realm is not None:
+        conditions.append("realm <= %(realm)b")
+        values["realm"] = realm
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"SELECT {table.shown} FROM {table.name}{where} ORDER BY {table.columns} LIMIT %(limit)b", values
+
+
+def set_up(schema: str) -> tuple[str, ...]:
+    """What makes the tables and then the mark that they are there; for one transaction.
+
+    Names are in the order of their bytes. Values are compressed already: they go into the row, or aside, as they are. Pages of
+    references keep room for the next version of a row, so that a swap need not touch the index.
+    """
+    schema = f'"{schema}"'
+    return (
+        f"CREATE TABLE {schema}.refs (realm bigint NOT NULL, pointer bigint, version bigint NOT NULL, created bigint NOT NULL,"
+        ' deleted bigint, name text COLLATE "C" NOT NULL, recent bytea NOT NULL, moves bytea NOT NULL,'
+        " PRIMARY KEY (realm, name)) WITH (fillfactor = 50)",
+        f"ALTER TABLE {schema}.refs ALTER recent SET STORAGE EXTERNAL, ALTER moves SET STORAGE EXTERNAL",
+        f"CREATE TABLE {schema}.objs (realm bigint NOT NULL, id bigint NOT NULL, created bigint NOT NULL, part int NOT NULL,"
+        ' parts int NOT NULL, type text COLLATE "C" NOT NULL, token text COLLATE "C", value bytea NOT NULL,'
+        " PRIMARY KEY (realm, id, part))",
+        f"ALTER TABLE {schema}.objs ALTER value SET STORAGE EXTERNAL",
+        f"CREATE TABLE {schema}.version (number int NOT NULL)",
+        f"INSERT INTO {schema}.version VALUES ({SCHEMA_VERSION})",
+    )
