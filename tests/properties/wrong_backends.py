@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from headwater.errors import BeatenError
 from headwater.store import (
     Backend,
@@ -66,13 +68,13 @@ class OrdersLikeUtf16(MemoryBackend):
 class LosesPrecision(MemoryBackend):
     def read_objects(self, realm: RealmKey, keys: Sequence[tuple[ObjectId, int]]) -> list[ObjectRow | None]:
         found = super().read_objects(realm, keys)
-        return [row and dataclasses.replace(row, created=type(row.created)(float(row.created))) for row in found]
+        return [row and msgspec.structs.replace(row, created=type(row.created)(float(row.created))) for row in found]
 
 
 class LeavesParts(MemoryBackend):
     def write_objects(self, rows: Sequence[ObjectRow]) -> None:
         for row in rows:
-            super().write_objects([dataclasses.replace(row, part=row.part + 1, parts=1)])
+            super().write_objects([msgspec.structs.replace(row, part=row.part + 1, parts=1)])
             held = super().read_objects(row.realm, [(row.id, row.part + 1)])[0]
             assert held is not None
             super().delete_objects([_key(held)])
