@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from id_parts import FOREVER, HOUR, SharedBackend, fill, lease_of, lease_on, leased_nodes, millis_now, millis_of, node_of, steal
 
-from headwater.clock import FakeClock
+from headwater.clock import FakeClock, Micros
 from headwater.errors import UnavailableError
 from headwater.settings import Settings
-from headwater.store import Backend, NodeLease, ObjectRow, Store, node_lease_id, open_store
+from headwater.store import Backend, NodeLease, ObjectId, ObjectRow, Store, node_lease_id, open_store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.identity import NODES
 
@@ -174,6 +174,40 @@ def test_a_process_that_slept_across_its_lease_makes_no_id_in_it(
     taken = steal(store, node_of(old))
 
     assert millis_of(sleeper.new_id()) >= taken.start >= millis_of(old) + 3_600_000
+
+
+class SleepyClock(FakeClock):
+    """Two hours pass just before one of its readings, and what others do in that time."""
+
+    def __init__(self, at: int, meanwhile: Callable[[], None]) -> None:
+        super().__init__()
+        self._left = at
+        self._meanwhile = meanwhile
+
+    def wall(self) -> Micros:
+        self._left -= 1
+        if self._left == 0:
+            self.advance(2 * HOUR)
+            self._meanwhile()
+        return super().wall()
+
+
+@pytest.mark.parametrize("at", range(1, 20))
+def test_a_process_that_sleeps_before_any_reading_makes_no_id_outside_its_lease(settings: Settings, at: int) -> None:
+    backend, taken = SharedBackend(), list[ObjectId]()
+    later = FakeClock()
+    later.advance(2 * HOUR)
+    other = Store(backend, url="memory://", settings=settings, clock=later)
+    sleeper = Store(backend, url="memory://", settings=settings, clock=SleepyClock(at, lambda: taken.append(other.new_id())))
+    fill(other, but=[77])
+    made: list[ObjectId] = []
+    with contextlib.suppress(UnavailableError):
+        while not taken:
+            made += [sleeper.new_id(), *sleeper.new_ids(4095)]
+        made.append(sleeper.new_id())
+
+    assert {node_of(one) for one in made + taken} == {77}
+    assert all(one < taken[0] for one in made)
 
 
 # all taken
