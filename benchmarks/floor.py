@@ -263,8 +263,9 @@ class PostgresqlFloor:
         assert self._cursor.execute(statement, values).rowcount == 1
 
     def create_reference(self, realm: int, name: str, pointer: Pointer) -> None:
+        columns = b"realm, name, pointer, version, created, recent, moves"
         values = (realm, name, *pointer, CREATED, RECENT, b"")
-        self._cursor.execute(b"INSERT INTO refs VALUES (%b, %b, %b, %b, %b, %b, %b)", values)
+        self._cursor.execute(b"INSERT INTO refs (" + columns + b") VALUES (%b, %b, %b, %b, %b, %b, %b)", values)
 
     def swap(self, realm: int, name: str, seen: Pointer, new: Pointer) -> None:
         statement = (
@@ -408,11 +409,13 @@ CREATE TABLE IF NOT EXISTS objs (
 
 POSTGRESQL_TABLES = """
 CREATE TABLE IF NOT EXISTS refs (
-    realm bigint NOT NULL, name text COLLATE "C" NOT NULL, pointer bigint, version bigint NOT NULL, created bigint NOT NULL,
-    recent bytea NOT NULL, moves bytea NOT NULL, deleted bigint, PRIMARY KEY (realm, name));
+    realm bigint NOT NULL, pointer bigint, version bigint NOT NULL, created bigint NOT NULL, deleted bigint,
+    name text COLLATE "C" NOT NULL, recent bytea NOT NULL, moves bytea NOT NULL, PRIMARY KEY (realm, name)) WITH (fillfactor = 50);
 CREATE TABLE IF NOT EXISTS objs (
-    realm bigint NOT NULL, id bigint NOT NULL, part integer NOT NULL, type text NOT NULL, created bigint NOT NULL,
-    token text, parts integer NOT NULL, value bytea NOT NULL, PRIMARY KEY (realm, id, part));
+    realm bigint NOT NULL, id bigint NOT NULL, created bigint NOT NULL, part int NOT NULL, parts int NOT NULL,
+    type text COLLATE "C" NOT NULL, token text COLLATE "C", value bytea NOT NULL, PRIMARY KEY (realm, id, part));
+ALTER TABLE refs ALTER recent SET STORAGE EXTERNAL, ALTER moves SET STORAGE EXTERNAL;
+ALTER TABLE objs ALTER value SET STORAGE EXTERNAL;
 """
 
 

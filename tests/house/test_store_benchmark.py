@@ -57,7 +57,7 @@ def test_a_floor_writes_reads_and_deletes_rows(floors: ModuleType, floor: Any) -
     rows = [floors.object_values(7, number) for number in range(1000)]
     floor.write(rows)
 
-    assert floor.scan() == len(floor.read(7, range(1000))) == 1000
+    assert floor.scan() == len(floor.read(7, list(range(1000)))) == 1000
     assert rows[3][-1] in floor.read_one(7, 3)
     assert floor.delete([(7, number, 0, floors.CREATED, None) for number in range(400)]) == 400
     assert floor.delete_realm(7) == 600
