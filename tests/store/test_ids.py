@@ -18,6 +18,7 @@ from headwater.store import (
     FaultyBackend,
     NodeLease,
     ObjectId,
+    RealmStore,
     Store,
     fixed_id,
     id_of,
@@ -110,6 +111,12 @@ def test_ids_at_once_are_as_many_as_asked_for_wherever_the_millisecond_ends(stor
     assert len(made) == 2 * n + 1
     assert made == sorted(set(made))
     assert millis_of(made[-1]) - millis_of(made[0]) <= 2 * n // 4096 + 1
+
+
+def test_a_realms_ids_come_from_its_store(store: Store, rows: RealmStore) -> None:
+    first, more, last = store.new_id(), rows.new_ids(3), rows.new_id()
+
+    assert [first, *more, last] == list(range(first, first + 5))
 
 
 def test_no_ids_at_once_lease_no_node(store: Store) -> None:

@@ -153,6 +153,18 @@ def test_a_node_that_was_perhaps_taken_is_used_by_nobody(
     assert node_of(process().new_id()) == node
 
 
+def test_a_database_slower_than_a_lease_makes_no_id_and_says_so(
+    faulty: Store, backend: FaultyBackend, clock: FakeClock
+) -> None:
+    for attempt in range(1, 20):
+        backend.intervene("insert_object", lambda: clock.advance(2 * HOUR), at=attempt)
+    with pytest.raises(UnavailableError, match="leases of 3600000 ms end before they can be used: raise HEADWATER_NODE_LEASE"):
+        faulty.new_id()
+    backend.heal()
+
+    assert faulty.new_id() > 0
+
+
 def test_threads_that_wait_for_a_node_fail_with_the_one_that_asked(
     faulty: Store, backend: FaultyBackend, hanging: Hanging
 ) -> None:

@@ -55,6 +55,7 @@ class Whole(Protocol):
     @property
     def clock(self) -> Clock: ...
     def new_id(self) -> ObjectId: ...
+    def new_ids(self, n: int) -> list[ObjectId]: ...
 
 
 class RealmStore:
@@ -91,6 +92,10 @@ class RealmStore:
 
     def new_id(self) -> ObjectId:
         return self.store.new_id()
+
+    def new_ids(self, n: int) -> list[ObjectId]:
+        """As ``Store.new_ids``."""
+        return self.store.new_ids(n)
 
     def check_write(self) -> None:
         """Raise RefusedError when this handle may not write now."""
