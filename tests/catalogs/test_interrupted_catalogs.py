@@ -113,3 +113,21 @@ def test_a_deletion_is_finished_wherever_it_was_interrupted(faulty_store: Store,
         assert rows.find_reference(content_reference(made.id, NameKind.BRANCH, "main"), fresh=True) is None
         if done:
             break
+
+
+def test_a_catalogs_own_references_are_made_in_one_round_trip(faults: FaultyBackend, faulty_store: Store) -> None:
+    rows = fresh_realm(faulty_store)
+    before = len(faults.calls)
+    Catalogs(rows).create("lake", base_location="s3://lake/")
+
+    made = faults.calls[before:]
+    assert (made.count("create_references"), made.count("create_reference")) == (1, 1)  # the latter is its default branch
+
+
+def test_a_catalog_that_is_whole_is_completed_without_a_write(faults: FaultyBackend, faulty_store: Store) -> None:
+    catalogs = Catalogs(fresh_realm(faulty_store))
+    definition = catalogs.create("lake", base_location="s3://lake/")
+    before = len(faults.calls)
+    catalogs.complete(definition)
+
+    assert {"create_references", "create_reference", "swap_reference"}.isdisjoint(faults.calls[before:])

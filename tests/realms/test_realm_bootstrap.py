@@ -151,3 +151,14 @@ def test_of_two_bootstraps_at_once_both_end_in_the_same_realm(realms: Realms) ->
 
     assert [realm.state for realm in ended] == [RealmState.ACTIVE] * 3
     assert len(roots(realms)) == 1
+
+
+def test_the_references_of_a_realm_are_made_in_one_round_trip(make_store: MakeStore, credentials_hash: CredentialsHash) -> None:
+    faults = FaultyBackend(MemoryBackend())
+    realms = Realms(make_store(faults))
+    realms.create("acme")
+    before = len(faults.calls)
+    bootstrap(realms, "acme", credentials_hash)
+
+    made = faults.calls[before:]
+    assert (made.count("create_references"), made.count("create_reference")) == (1, 0)

@@ -26,7 +26,7 @@ from headwater.catalogs.definitions import (
 )
 from headwater.catalogs.listing import BY_ID, BY_NAME, all_definitions, definition_in, find_definition
 from headwater.catalogs.names import CATALOGS, NAMES, NameKind, OwnPart, checked_name, listed_names, own_reference
-from headwater.commits import Transaction, commit, ensure_reference, head
+from headwater.commits import Transaction, commit, ensure_references, head
 from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError, UnavailableError
 from headwater.index import Value
 from headwater.store import RealmStore, StoredObject, id_text
@@ -72,8 +72,7 @@ class Catalogs:
         """Make what is missing of a catalog whose making was interrupted: its own references, admin role, default branch."""
         if self._reread(definition).state is not CatalogState.ACTIVE:
             raise RefusedError(f"catalog {definition.name!r} of realm {self._rows.realm!r} was deleted and cannot be completed")
-        for part in OwnPart:
-            ensure_reference(self._rows, own_reference(definition.id, part))
+        ensure_references(self._rows, [own_reference(definition.id, part) for part in OwnPart])
         self._ensure_role(definition)
         Branches(self._rows, definition).ensure(definition.default_branch)
 

@@ -15,7 +15,7 @@ from headwater.commits.collection import (
     read_cuts,
 )
 from headwater.commits.committer import Committed, commit, descends, load_head
-from headwater.commits.history import changes, ensure_reference, head, log, read_commit
+from headwater.commits.history import changes, ensure_reference, ensure_references, head, log, read_commit
 from headwater.commits.moving import assign, create_at
 from headwater.commits.objects import Commit, Head, IndexContainer, Operation
 from headwater.commits.reachability import reach
@@ -40,6 +40,7 @@ __all__ = [
     "cut_time",
     "descends",
     "ensure_reference",
+    "ensure_references",
     "head",
     "load_head",
     "log",

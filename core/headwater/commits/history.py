@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from headwater.commits.committer import load_head
@@ -10,7 +10,7 @@ from headwater.commits.objects import Commit, Head, Operation
 from headwater.errors import BeatenError, ExpiredError, UnreadableError
 from headwater.store import ObjectId, RealmStore, Reference, id_text
 
-__all__ = ["changes", "ensure_reference", "head", "log", "read_commit"]
+__all__ = ["changes", "ensure_reference", "ensure_references", "head", "log", "read_commit"]
 
 _BLOCK = 20
 
@@ -90,6 +90,17 @@ def ensure_reference(rows: RealmStore, name: str) -> Reference:
         return rows.create_reference(name)
     except BeatenError:
         return rows.read_reference(name, fresh=True)
+
+
+def ensure_references(rows: RealmStore, names: Sequence[str]) -> None:
+    """See that all of these are there; those that are absent are created without a commit, together.
+
+    raises        as ``create_references`` does; doing it again goes on from there
+    """
+    found = rows.find_rows(names)
+    absent = [name for name, row in zip(names, found, strict=True) if row is None or row.deleted is not None]
+    if absent:
+        rows.create_references(absent)
 
 
 def _newest_first(rows: RealmStore, first: Head) -> Iterator[Head]:

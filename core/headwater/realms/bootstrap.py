@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from headwater.commits import Transaction, commit, ensure_reference, head
+from headwater.commits import Transaction, commit, ensure_references, head
 from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
 from headwater.index import Index, Value
 from headwater.realms.credentials import CredentialsHash
@@ -97,8 +97,7 @@ def rotate_root(realms: Realms, realm_id: str, credentials: CredentialsHash) -> 
 
 
 def _fill(rows: RealmStore, credentials: CredentialsHash) -> None:
-    for name in REALM_REFERENCES:
-        ensure_reference(rows, name)
+    ensure_references(rows, REALM_REFERENCES)
     container = _ensure_named(rows, "root", ROOT_CONTAINER, Container, _make_container)
     principal = _ensure_named(rows, "principals", ROOT_PRINCIPAL, Principal, lambda tx: _make_principal(tx, credentials))
     role = _ensure_named(rows, "principal-roles", SERVICE_ADMIN, PrincipalRole, _make_role)
