@@ -50,6 +50,10 @@ class PostgresqlServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def url(self, schema: str | None = None, **options: str | int | None) -> str:
         """A store's URL. ``user``, ``password`` (None: none), ``host``, ``port`` and ``database`` replace what is the server's own;
         the others go in the query."""

@@ -180,7 +180,7 @@ def _set_up(connection: Connection, place: str, schema: str) -> None:
             connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"headwater set-up {schema}",))
             found = _version(connection, schema)
             if found is None:
-                if connection.only_row("SELECT to_regnamespace(%s)", (f'"{schema}"',)) == (None,):
+                if connection.only_row("SELECT count(*) FROM pg_namespace WHERE nspname = %s", (schema,)) == (0,):
                     connection.execute(f'CREATE SCHEMA "{schema}"'.encode())
                 for statement in set_up(schema):
                     connection.execute(statement.encode())
@@ -195,10 +195,13 @@ def _set_up(connection: Connection, place: str, schema: str) -> None:
 
 
 def _version(connection: Connection, schema: str) -> int | None:
-    table = f'"{schema}".version'
-    if connection.only_row("SELECT to_regclass(%s)", (table,)) == (None,):
+    """None: it is not set up. Asks the catalog's tables, for ``to_regclass`` may answer from before the lock was waited for."""
+    there = (
+        "SELECT count(*) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE nspname = %s AND relname = %s"
+    )
+    if connection.only_row(there, (schema, "version")) == (0,):
         return None
-    return connection.only_row(f"SELECT max(number) FROM {table}")[0] or 0
+    return connection.only_row(f'SELECT max(number) FROM "{schema}".version')[0] or 0
 
 
 def _opening_error(fault: psycopg.Error, place: str) -> HeadwaterError:

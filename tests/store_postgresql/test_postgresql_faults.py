@@ -1,0 +1,296 @@
+"""What becomes of calls when the way to the server, or the server itself, fails."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from pg_rows import find, find_reference, key, reference, row
+
+from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
+from headwater.store import Backend, Split
+from headwater.store.backends.postgresql import PostgresqlBackend
+from servers.postgresql import PostgresqlServer
+from servers.proxy import Proxy
+
+WRITES: dict[str, Callable[[Backend], object]] = {
+    "create_reference": lambda backend: backend.create_reference(reference("new")),
+    "create_references": lambda backend: backend.create_references([reference("new")]),
+    "swap_reference": lambda backend: backend.swap_reference(reference(), reference(version=6)),
+    "remove_reference": lambda backend: backend.remove_reference(reference()),
+    "write_objects": lambda backend: backend.write_objects([row(2)]),
+    "insert_object": lambda backend: backend.insert_object(row(2, token="a")),
+    "update_object": lambda backend: backend.update_object(row(1, token="b"), "a"),
+    "delete_objects": lambda backend: backend.delete_objects([key(row(1, token="a"))]),
+    "delete_realm": lambda backend: backend.delete_realm(row(1).realm, 10),
+}
+READS: dict[str, Callable[[Backend], object]] = {
+    "read_references": lambda backend: backend.read_references(row(1).realm, ["main"]),
+    "read_objects": lambda backend: find(backend, 1),
+    "scan_references": lambda backend: backend.scan_references(Split(), None, 5),
+    "scan_objects": lambda backend: backend.scan_objects(Split(), None, 5),
+    "split_references": lambda backend: backend.split_references(None, 2),
+    "split_objects": lambda backend: backend.split_objects(None, 2),
+}
+writes = pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+reads = pytest.mark.parametrize("read", READS.values(), ids=READS)
+
+
+@pytest.fixture(autouse=True)
+def stored(direct: PostgresqlBackend, spoiled: PostgresqlBackend) -> None:
+    """One reference and one object; every statement of the spoiled store is known to its server."""
+    direct.create_reference(reference())
+    direct.write_objects([row(1, token="a")])
+    for read in READS.values():
+        read(spoiled)
+
+
+def state(backend: Backend) -> object:
+    return backend.scan_references(Split(), None, 99), backend.scan_objects(Split(), None, 99), find(backend, 1)
+
+
+def in_thread(work: Callable[[], object]) -> tuple[threading.Thread, list[object]]:
+    """Start it; the list gets what it returned or raised."""
+    said: list[object] = []
+
+    def run() -> None:
+        try:
+            said.append(work())
+        except HeadwaterError as fault:
+            said.append(fault)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread, said
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not come so"
+        time.sleep(0.01)
+
+
+@writes
+def test_a_write_whose_answer_is_lost_has_an_unknown_outcome_and_happened(
+    spoiled: PostgresqlBackend, direct: PostgresqlBackend, proxy: Proxy, write: Callable[[Backend], object]
+) -> None:
+    before = state(direct)
+    warm(spoiled)
+    proxy.drop_answers()
+    with pytest.raises(UnknownOutcomeError):
+        write(spoiled)
+
+    assert state(direct) != before
+
+
+@writes
+def test_a_write_that_is_lost_on_its_way_has_an_unknown_outcome_and_did_not_happen(
+    spoiled: PostgresqlBackend, direct: PostgresqlBackend, proxy: Proxy, write: Callable[[Backend], object]
+) -> None:
+    before = state(direct)
+    proxy.drop_requests()
+    with pytest.raises(UnknownOutcomeError):
+        write(spoiled)
+
+    assert state(direct) == before
+
+
+def warm(backend: Backend) -> None:
+    """Let the server know the statements of all writes, so that the next is a single round trip; nothing is changed."""
+    missing = row(99, token="z")
+    with pytest.raises(BeatenError):
+        backend.create_reference(reference())
+    with pytest.raises(BeatenError):
+        backend.swap_reference(reference(version=99), reference(version=100))
+    with pytest.raises(BeatenError):
+        backend.remove_reference(reference(version=99))
+    with pytest.raises(BeatenError):
+        backend.insert_object(row(1, token="a"))
+    with pytest.raises(BeatenError):
+        backend.update_object(missing, "y")
+    backend.write_objects([row(1, token="a")])
+    backend.delete_objects([key(missing)])
+    backend.delete_realm(row(1).realm, 0)
+
+
+@reads
+def test_a_read_goes_through_when_its_connection_is_cut_once(
+    spoiled: PostgresqlBackend, direct: PostgresqlBackend, proxy: Proxy, read: Callable[[Backend], object]
+) -> None:
+    proxy.drop_answers(times=1)
+
+    assert read(spoiled) == read(direct)
+
+
+@reads
+def test_a_read_is_unavailable_when_every_connection_is_cut(
+    spoiled: PostgresqlBackend, proxy: Proxy, read: Callable[[Backend], object]
+) -> None:
+    proxy.drop_requests()
+    with pytest.raises(UnavailableError):
+        read(spoiled)
+
+
+@pytest.mark.parametrize("swallow", [Proxy.hang, Proxy.hang_answers])
+def test_calls_over_a_hanging_connection_end_in_time(
+    spoiled: PostgresqlBackend, proxy: Proxy, swallow: Callable[[Proxy], None]
+) -> None:
+    swallow(proxy)
+    start = time.monotonic()
+    with pytest.raises(UnknownOutcomeError, match="no answer"):
+        spoiled.write_objects([row(2)])
+    proxy.pass_on()
+    spoiled.write_objects([row(2)])
+    swallow(proxy)
+    with pytest.raises(UnavailableError, match="no answer"):
+        find(spoiled, 1)
+
+    assert time.monotonic() - start < 4
+
+
+def test_a_server_that_stands_still_is_given_up_in_time(server: PostgresqlServer, spoiled: PostgresqlBackend) -> None:
+    server.pause()
+    start = time.monotonic()
+    with pytest.raises(UnknownOutcomeError):
+        spoiled.write_objects([row(2)])
+    with pytest.raises(UnavailableError):  # there is no connection any more, and none to be had
+        find(spoiled, 1)
+
+    assert time.monotonic() - start < 6
+    server.resume()
+    assert find(spoiled, 1) == row(1, token="a")
+
+
+def test_writes_go_on_after_a_restart(server: PostgresqlServer, direct: PostgresqlBackend) -> None:
+    server.restart()
+    direct.write_objects([row(2)])
+
+    assert find(direct, 2) == row(2)
+
+
+def test_rows_survive_a_kill_of_the_server(server: PostgresqlServer, direct: PostgresqlBackend) -> None:
+    direct.write_objects([row(2)])
+    server.kill()
+    with pytest.raises(UnavailableError):
+        find(direct, 2)
+    with pytest.raises(UnavailableError):
+        direct.write_objects([row(3)])
+    server.start()
+
+    assert (find(direct, 2), find(direct, 3)) == (row(2), None)
+
+
+def test_connections_that_were_ended_while_idle_disturb_neither_reads_nor_writes(
+    server: PostgresqlServer, direct: PostgresqlBackend
+) -> None:
+    for call in (lambda: direct.write_objects([row(2)]), lambda: find(direct, 2)):
+        server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'headwater'")
+        wait_until(lambda: server.execute("SELECT 1 FROM pg_stat_activity WHERE application_name = 'headwater'") == [])
+        call()
+
+    assert find(direct, 2) == row(2)
+
+
+def test_a_write_that_is_ended_by_the_administrator_has_an_unknown_outcome(
+    server: PostgresqlServer, schema: str, direct: PostgresqlBackend
+) -> None:
+    waiting = "SELECT pid FROM pg_stat_activity WHERE application_name = 'headwater' AND wait_event_type = 'Lock'"
+    with server.connect() as blocker, blocker.transaction():
+        blocker.execute(f"LOCK TABLE {schema}.refs")
+        thread, said = in_thread(lambda: direct.swap_reference(reference(), reference(version=6)))
+        wait_until(lambda: len(server.execute(waiting)) == 1)
+        server.execute(f"SELECT pg_terminate_backend(pid) FROM ({waiting}) AS w")
+        thread.join(10)
+
+    assert [type(fault) for fault in said] == [UnknownOutcomeError]
+    assert find_reference(direct) == reference()
+
+
+def test_a_write_that_waits_too_long_for_another_is_unavailable_and_does_not_happen(
+    server: PostgresqlServer, schema: str, spoiled: PostgresqlBackend, direct: PostgresqlBackend
+) -> None:
+    with server.connect() as blocker, blocker.transaction():
+        blocker.execute(f"UPDATE {schema}.refs SET version = version")
+        with pytest.raises(UnavailableError, match="statement timeout"):
+            spoiled.swap_reference(reference(), reference(version=6))
+
+    assert find_reference(direct) == reference()
+
+
+def test_a_read_that_waits_too_long_is_unavailable(server: PostgresqlServer, schema: str, spoiled: PostgresqlBackend) -> None:
+    with server.connect() as blocker, blocker.transaction():
+        blocker.execute(f"LOCK TABLE {schema}.objs")
+        with pytest.raises(UnavailableError, match="statement timeout"):
+            find(spoiled, 1)
+
+    assert find(spoiled, 1) == row(1, token="a")
+
+
+def test_a_call_for_which_no_connection_becomes_free_is_unavailable(
+    server: PostgresqlServer, schema: str, open_at: Callable[[str], PostgresqlBackend]
+) -> None:
+    small = open_at(server.url(schema, pool=2, timeout="400ms"))
+    with server.connect() as blocker, blocker.transaction():
+        blocker.execute(f"LOCK TABLE {schema}.objs")
+        threads = [in_thread(lambda: find(small, 1)) for _ in range(6)]
+        for thread, _ in threads:
+            thread.join(10)
+    said = [str(faults[0]) for _, faults in threads]
+
+    assert all("statement timeout" in text or "none of 2 connections became free" in text for text in said)
+    assert any("none of 2 connections" in text for text in said)
+    assert find(small, 1) == row(1, token="a")
+
+
+def test_many_threads_share_few_connections(
+    server: PostgresqlServer, schema: str, open_at: Callable[[str], PostgresqlBackend]
+) -> None:
+    small = open_at(server.url(schema, pool=2, application_name="few"))
+    threads = [in_thread(lambda: [find(small, 1) for _ in range(50)]) for _ in range(8)]
+    counts = [server.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'few'")[0][0] for _ in range(5)]
+    for thread, said in threads:
+        thread.join(30)
+        assert said == [[row(1, token="a")] * 50]
+
+    assert max(counts) <= 2
+
+
+def test_a_server_that_takes_no_writes_is_read_and_says_why(
+    server: PostgresqlServer, schema: str, direct: PostgresqlBackend
+) -> None:
+    server.execute(f"ALTER ROLE {server.user} SET default_transaction_read_only = on")
+    server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'headwater'")
+    try:
+        wait_until(lambda: server.execute("SELECT 1 FROM pg_stat_activity WHERE application_name = 'headwater'") == [])
+        assert find(direct, 1) == row(1, token="a")
+        with pytest.raises(UnavailableError, match="read-only"):
+            direct.write_objects([row(2)])
+    finally:
+        with server.connect() as connection:
+            connection.execute("SET default_transaction_read_only = off")
+            connection.execute(f"ALTER ROLE {server.user} RESET default_transaction_read_only".encode())
+
+    direct.write_objects([row(2)])
+
+
+def test_tables_that_are_gone_are_told_with_what_to_do(
+    server: PostgresqlServer, schema: str, direct: PostgresqlBackend
+) -> None:
+    server.drop(schema)
+    with pytest.raises(RefusedError, match="open the store again to set them up"):
+        find(direct, 1)
+
+
+def test_no_fault_shows_the_password(server: PostgresqlServer, spoiled: PostgresqlBackend, proxy: Proxy) -> None:
+    proxy.drop_requests()
+    for call in (lambda: find(spoiled, 1), lambda: spoiled.write_objects([row(2)])):
+        with pytest.raises(HeadwaterError) as caught:
+            call()
+        fault: BaseException | None = caught.value
+        while fault is not None:
+            assert server.password not in str(fault)
+            assert "A%20pass" not in str(fault)
+            fault = fault.__cause__ or fault.__context__
