@@ -152,6 +152,17 @@ class TestParts:
 
         assert sorted(scan(backend)) == [key(made) for made in new]
 
+    @pytest.mark.parametrize("gone", [[0], [1], [2], [0, 1], [1, 2], [0, 1, 2]])
+    @pytest.mark.parametrize("after", [1, 2])
+    def test_parts_behind_a_hole_that_a_deletion_left_go_too(self, backend: Backend, gone: list[int], after: int) -> None:
+        old = in_parts(7, *[b"old"] * 5)
+        backend.write_objects([*old, *in_parts(6, b"a", b"b"), *in_parts(8, b"a", b"b")])
+        backend.delete_objects([key(old[part]) for part in gone])
+        new = in_parts(7, *[b"new"] * after)
+        backend.write_objects(new)
+
+        assert sorted(scan(backend)) == [key(made) for made in [*in_parts(6, b"a", b"b"), *new, *in_parts(8, b"a", b"b")]]
+
     def test_large_parts_are_replaced_by_fewer(self, backend: Backend) -> None:
         backend.write_objects(in_parts(7, *[LARGE] * 30))
         new = in_parts(7, LARGE, b"end")

@@ -41,6 +41,8 @@ class MemoryBackend:
         self._is_forking = False
         self._references: _Rows[ReferencePosition, ReferenceRow] = _Rows()
         self._objects: _Rows[ObjectPosition, ObjectRow] = _Rows()
+        self._last_parts: dict[tuple[RealmKey, ObjectId], int] = {}
+        """The highest part that an object ever had, where it had several."""
 
     @contextmanager
     def _references_alone(self) -> Iterator[_Rows[ReferencePosition, ReferenceRow]]:
@@ -88,9 +90,12 @@ class MemoryBackend:
         with self._objects_alone() as objects:
             for row in rows:
                 objects.put((row.realm, row.id, row.part), row)
-            for row in rows:
-                if row.part == 0:
-                    _delete_parts_from(objects, row.realm, row.id, row.parts)
+                if row.part and row.part > self._last_parts.get((row.realm, row.id), 0):
+                    self._last_parts[row.realm, row.id] = row.part
+            for row in rows if self._last_parts else ():
+                for part in range(row.parts, self._last_parts.get((row.realm, row.id), 0) + 1):
+                    if (row.realm, row.id, part) in objects.rows:
+                        objects.delete((row.realm, row.id, part))
 
     def insert_object(self, row: ObjectRow) -> None:
         with self._objects_alone() as objects:
@@ -227,12 +232,6 @@ class _Rows(Generic[P, R]):
 def _require(stored: ReferenceRow | None, seen: ReferenceRow) -> None:
     if stored is None or (stored.pointer, stored.version) != (seen.pointer, seen.version):
         raise BeatenError(f"reference {seen.name!r} of realm key {seen.realm} is not at version {seen.version} any more")
-
-
-def _delete_parts_from(objects: _Rows[ObjectPosition, ObjectRow], realm: RealmKey, object_id: ObjectId, part: int) -> None:
-    while (realm, object_id, part) in objects.rows:
-        objects.delete((realm, object_id, part))
-        part += 1
 
 
 def _stretch(keys: list[P], realm: RealmKey | None) -> tuple[int, int]:
