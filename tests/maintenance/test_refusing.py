@@ -28,7 +28,7 @@ from headwater.store import (
 from headwater.store.backends.memory import MemoryBackend
 
 
-@object_type("test-kept-note")
+@object_type("test-refused-note")
 class Note(StoredObject, frozen=True, kw_only=True):
     text: str = ""
 

@@ -23,7 +23,7 @@ from headwater.store.backends.memory import MemoryBackend
 ORDERS = ContentKey.of("orders")
 
 
-@object_type("test-kept-note")
+@object_type("test-superseded-note")
 class Note(StoredObject, frozen=True, kw_only=True):
     text: str = ""
 

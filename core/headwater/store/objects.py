@@ -87,7 +87,7 @@ def object_type(
 
     def register(cls: type[T]) -> type[T]:
         taken = _types.get(name)
-        if taken is not None and taken.__qualname__ != cls.__qualname__:
+        if taken is not None and (taken.__module__, taken.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(f"object type {name!r} is taken by {taken.__module__}:{taken.__qualname__}")
         cls.type_name, cls.updateable = name, updateable
         cls.cached_seconds, cls.absent_seconds = cached_seconds, absent_seconds

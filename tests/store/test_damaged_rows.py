@@ -1,0 +1,306 @@
+"""Rows that were truncated, altered, mixed up or made by strangers: an error with realm, id and type, and never wrong data."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Callable, Iterator
+
+import msgspec
+import pytest
+from notes import Counter, Note
+
+from headwater.clock import FakeClock
+from headwater.errors import RefusedError, UnreadableError
+from headwater.settings import Settings
+from headwater.store import ROW_BYTES, ObjectId, ObjectRow, RealmId, RealmKey, RealmStore, Store, StoredObject, UnknownObject
+from headwater.store.backends.memory import MemoryBackend
+from headwater.store.codec import MOST_PARTS, OBJECT_BYTES, decode, encode
+
+ID = ObjectId(0x0123456789ABCDEF)
+PLAIN = Note(text="hello", number=5, data=b"\0\xff", more={"a": [1, None, 2.5]})
+PACKED = Note(text="hello " * 200, number=-1)
+GOLDEN = {
+    "plain": (
+        PLAIN,
+        "010024d293e284a474657874a568656c6c6fa66e756d62657205a464617461c40200ffa46d6f726581a1619301c0cb4004000000000000",
+    ),
+    "an integer beyond 64 bits": (Note(number=1 << 70), "01001563559d81a66e756d626572c70901400000000000000000"),
+}
+both = pytest.mark.parametrize("note", [PLAIN, PACKED], ids=["plain", "compressed"])
+
+
+@pytest.fixture
+def rows(settings: Settings, clock: FakeClock) -> Iterator[RealmStore]:
+    """A realm in memory, whose rows are easily got at."""
+    with Store(MemoryBackend(), url="memory://", settings=settings, clock=clock) as store:
+        yield store.rows(RealmId("acme"), RealmKey(77))
+
+
+@pytest.fixture
+def big() -> Note:
+    """An object of three rows that does not compress."""
+    return Note(data=random.Random(1).randbytes(2 * ROW_BYTES + 100))
+
+
+def envelope(name: str, body: bytes, *, flags: int = 0, version: int = 1) -> bytes:
+    """As docs/formats.md has it, done by hand."""
+    checked = ID.to_bytes(8, "big") + name.encode() + bytes([flags]) + body
+    return bytes([version, flags]) + zlib.crc32(checked).to_bytes(4, "big") + body
+
+
+def opened(value: bytes, name: str = "test-note", cls: type[StoredObject] = Note) -> StoredObject:
+    return decode(ID, name, value, cls, realm="acme")
+
+
+def stored(rows: RealmStore, part: int = 0) -> ObjectRow:
+    [row] = rows.store.backend.read_objects(rows.key, [(ID, part)])
+    assert row is not None
+    return row
+
+
+def put(rows: RealmStore, *changed: ObjectRow) -> None:
+    """Each row as it is, whatever belongs to it: row by row, because a bulk write keeps parts together."""
+    for row in changed:
+        rows.delete_unchanged(
+            [key for batch in rows.scan_objects() for key in batch if (key.id, key.part) == (row.id, row.part)]
+        )
+        rows.store.backend.insert_object(row)
+
+
+@both
+def test_an_envelope_cut_at_any_length_is_noticed(note: Note) -> None:
+    _, whole = encode(ID, note)
+    for length in range(len(whole)):
+        with pytest.raises(UnreadableError):
+            opened(whole[:length])
+
+
+@both
+def test_any_single_bit_that_flipped_is_noticed(note: Note) -> None:
+    _, whole = encode(ID, note)
+    for bit in range(8 * len(whole)):
+        altered = bytearray(whole)
+        altered[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(UnreadableError):
+            opened(bytes(altered))
+
+
+@both
+def test_bytes_behind_an_envelope_are_noticed(note: Note) -> None:
+    with pytest.raises(UnreadableError, match="altered"):
+        opened(encode(ID, note)[1] + b"\0")
+
+
+def test_bytes_behind_the_body_are_noticed_even_if_the_checksum_fits() -> None:
+    with pytest.raises(UnreadableError, match="trailing"):
+        opened(envelope("test-note", msgspec.msgpack.encode(PLAIN) + b"\xc0"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda packed: packed + b"more", "4 bytes stand behind"),
+        (lambda packed: packed[:-5], "end too early"),
+        (lambda packed: b"no zlib at all", "incorrect header"),
+    ],
+    ids=["more", "less", "foreign"],
+)
+def test_compressed_bytes_that_are_not_one_whole_are_noticed(spoil: Callable[[bytes], bytes], reason: str) -> None:
+    with pytest.raises(UnreadableError, match=reason):
+        opened(envelope("test-note", spoil(zlib.compress(msgspec.msgpack.encode(PLAIN))), flags=1))
+
+
+def test_few_bytes_that_swell_beyond_what_an_object_may_have_are_refused() -> None:
+    swollen = zlib.compressobj(9)
+    bomb = b"".join(swollen.compress(bytes(1 << 20)) for _ in range((OBJECT_BYTES >> 20) + 1)) + swollen.flush()
+    assert len(bomb) < 350 * 1024
+    with pytest.raises(UnreadableError, match=f"more than {OBJECT_BYTES} bytes"):
+        opened(envelope("test-note", bomb, flags=1))
+
+
+def test_an_object_beyond_the_largest_is_refused_before_anything_is_written(rows: RealmStore) -> None:
+    with pytest.raises(RefusedError, match=f"may have {OBJECT_BYTES}"):
+        rows.write([(ObjectId(5), Note()), (ID, Note(data=bytes(OBJECT_BYTES)))])
+
+    assert rows.is_empty()
+
+
+def test_flags_of_the_future_are_named() -> None:
+    with pytest.raises(UnreadableError, match="flags 2; this release knows 1"):
+        opened(envelope("test-note", msgspec.msgpack.encode(PLAIN), flags=2))
+
+
+def test_a_format_of_the_future_is_named() -> None:
+    with pytest.raises(UnreadableError, match="format 2; this release reads 1"):
+        opened(envelope("test-note", msgspec.msgpack.encode(PLAIN), version=2))
+
+
+@pytest.mark.parametrize("name", ["", "x", "Note", "a" * 33, "test note", "test\0", "\ud800x"])
+def test_a_row_with_an_impossible_type_is_not_taken_for_one_of_a_newer_release(name: str) -> None:
+    value = envelope(name, b"\x80") if name != "\ud800x" else envelope("ab", b"\x80")
+    with pytest.raises(UnreadableError, match=r"realm 'acme'"):
+        opened(value, name, StoredObject)
+
+
+@pytest.mark.parametrize("name", ["ab", "a" * 32, "x-9"])
+def test_a_type_of_a_newer_release_has_2_to_32_characters(name: str) -> None:
+    assert opened(envelope(name, b"\x80"), name, StoredObject) == UnknownObject(name=name, body=b"\x80")
+
+
+def test_a_row_whose_type_was_altered_is_unreadable(rows: RealmStore) -> None:
+    rows.write([(ID, PLAIN)])
+    put(rows, msgspec.structs.replace(stored(rows), type="test-counter"))
+
+    with pytest.raises(UnreadableError, match=r"0123456789abcdef of type 'test-counter' in realm 'acme'.*altered"):
+        rows.read(ID, StoredObject)
+
+
+@pytest.mark.parametrize("parts", [-1, 0, 2, MOST_PARTS + 1, 1 << 62])
+def test_a_row_whose_number_of_parts_was_altered_is_unreadable(rows: RealmStore, parts: int) -> None:
+    rows.write([(ID, PLAIN)])
+    put(rows, msgspec.structs.replace(stored(rows), parts=parts))
+
+    with pytest.raises(UnreadableError, match=r"0123456789abcdef of type 'test-note' in realm 'acme'.* parts"):
+        rows.read(ID, Note)
+
+
+def test_an_object_that_says_to_have_fewer_parts_than_it_has_is_unreadable(rows: RealmStore, big: Note) -> None:
+    rows.write([(ID, big)])
+    for parts in (1, 2):
+        put(rows, msgspec.structs.replace(stored(rows), parts=parts))
+        with pytest.raises(UnreadableError, match="altered"):
+            rows.read(ID, Note)
+
+
+def test_swapped_parts_are_unreadable(rows: RealmStore, big: Note) -> None:
+    rows.write([(ID, big)])
+    one, two = stored(rows, 1), stored(rows, 2)
+    put(rows, msgspec.structs.replace(one, part=2), msgspec.structs.replace(two, part=1))
+
+    with pytest.raises(UnreadableError, match="altered"):
+        rows.read(ID, Note)
+
+
+def test_parts_of_two_writings_are_unreadable(rows: RealmStore, big: Note, clock: FakeClock) -> None:
+    rows.write([(ID, big)])
+    old = stored(rows, 1)
+    clock.advance(1)
+    rows.write([(ID, msgspec.structs.replace(big, data=big.data[::-1]))])
+    put(rows, old)
+
+    with pytest.raises(UnreadableError, match="altered"):
+        rows.read(ID, Note)
+
+
+def test_parts_of_two_writings_of_the_same_object_are_that_object(rows: RealmStore, big: Note, clock: FakeClock) -> None:
+    rows.write([(ID, big)])
+    old = stored(rows, 1)
+    clock.advance(1)
+    rows.write([(ID, big)])
+    put(rows, old)
+
+    assert rows.read(ID, Note) == big
+
+
+class Overtaken(MemoryBackend):
+    """Lets others act between part 0 and the other parts."""
+
+    act: Callable[[], object] | None = None
+
+    def read_objects(self, realm: RealmKey, keys: object) -> list[ObjectRow | None]:
+        found = super().read_objects(realm, keys)  # type: ignore[arg-type]
+        act, self.act = self.act, None
+        if act is not None:
+            act()
+        return found
+
+
+@pytest.fixture
+def overtaken(settings: Settings, clock: FakeClock) -> Iterator[RealmStore]:
+    with Store(Overtaken(), url="memory://", settings=settings, clock=clock) as store:
+        yield store.rows(RealmId("acme"), RealmKey(77))
+
+
+@pytest.mark.parametrize("size", [0, ROW_BYTES + 1, 3 * ROW_BYTES], ids=["one part", "two parts", "four parts"])
+def test_an_object_that_is_written_anew_while_it_is_read_is_read_as_one_or_the_other(
+    overtaken: RealmStore, big: Note, clock: FakeClock, size: int
+) -> None:
+    other = Note(data=random.Random(2).randbytes(size))
+    overtaken.write([(ID, big)])
+    overtaken.store.cache.clear()
+    clock.advance(1)
+    overtaken.store.backend.act = lambda: overtaken.write([(ID, other)])  # type: ignore[attr-defined]
+
+    assert overtaken.read(ID, Note) == other
+
+
+def test_an_object_that_is_deleted_while_it_is_read_is_missing_and_not_damaged(overtaken: RealmStore, big: Note) -> None:
+    keys = overtaken.write([(ID, big)])
+    overtaken.store.cache.clear()
+    overtaken.store.backend.act = lambda: overtaken.delete_unchanged(keys)  # type: ignore[attr-defined]
+
+    assert overtaken.find(ID, Note) is None
+
+
+def foreign(size: int, *, is_updateable: bool = False) -> UnknownObject:
+    """As a newer release may have written it, whose zlib compresses otherwise."""
+    body = msgspec.msgpack.encode({"data": random.Random(1).randbytes(size), "zeros": bytes(3000)})
+    return UnknownObject(name="from-the-future", body=body, packed=zlib.compress(body, 9), is_updateable=is_updateable)
+
+
+@pytest.mark.parametrize("size", [10, 2 * ROW_BYTES], ids=["one part", "three parts"])
+def test_an_object_of_an_unknown_type_goes_back_byte_for_byte(rows: RealmStore, size: int) -> None:
+    rows.write([(ID, foreign(size))])
+    before = [stored(rows, part) for part in range(stored(rows).parts)]
+    rows.store.cache.clear()
+    read = rows.read(ID, StoredObject)
+    assert read == foreign(size)
+    rows.write([(ID, read)])
+
+    assert [stored(rows, part) for part in range(stored(rows).parts)] == before
+
+
+def test_an_updateable_object_of_an_unknown_type_stays_updateable(rows: RealmStore, clock: FakeClock) -> None:
+    made = rows.insert(ID, foreign(10, is_updateable=True))
+    before = stored(rows)
+    seen = rows.read_versioned(ID, UnknownObject)
+    assert seen == made
+    again = rows.update(seen, seen.value)
+
+    assert stored(rows) == msgspec.structs.replace(before, token=again.token)
+    rows.write([(ID, again.value)])
+    assert stored(rows).token not in (None, again.token)
+    rows.delete(rows.read_versioned(ID, UnknownObject))
+    assert rows.is_empty()
+
+
+def test_an_immutable_object_of_an_unknown_type_cannot_be_inserted(rows: RealmStore) -> None:
+    with pytest.raises(RefusedError, match=r"'from-the-future' are immutable.*'acme'"):
+        rows.insert(ID, foreign(10))
+
+
+def test_an_unknown_type_that_becomes_known_is_read_as_what_it_is(rows: RealmStore) -> None:
+    rows.write([(ID, UnknownObject(name="test-counter", body=msgspec.msgpack.encode({"count": 3})))])
+
+    assert rows.read(ID, StoredObject) == Counter(count=3)
+
+
+@pytest.mark.parametrize(("note", "golden"), GOLDEN.values(), ids=GOLDEN)
+def test_bytes_of_the_first_release_are_read_and_written(note: Note, golden: str) -> None:
+    assert encode(ID, note) == ("test-note", bytes.fromhex(golden))
+    assert opened(bytes.fromhex(golden)) == note
+
+
+def test_compressed_bytes_of_the_first_release_are_read() -> None:
+    golden = "010150b1dee878016b5a52925a51728b6543466a4e4ebec228391a02a321301a02833f0496e595e626a516fd07005fe9c157"
+
+    assert opened(bytes.fromhex(golden)) == PACKED
+
+
+@pytest.mark.parametrize("value", [{1: object()}, {"a": "\ud800"}, {(1, 2): 3, 4: {1, object()}}])
+def test_what_cannot_be_stored_is_refused_with_id_and_type(rows: RealmStore, value: object) -> None:
+    with pytest.raises(RefusedError, match=r"0123456789abcdef of type 'test-note' cannot be stored"):
+        rows.write([(ID, Note(more=value))])  # type: ignore[arg-type]
+
+    assert rows.is_empty()

@@ -1,0 +1,79 @@
+"""A turnstile: many are inside at once, and it is shut only when all are out."""
+
+from __future__ import annotations
+
+import threading
+
+from headwater.store.turnstile import Turnstile
+
+
+def test_many_are_inside_at_once() -> None:
+    turnstile, all_inside = Turnstile(), threading.Barrier(4, timeout=10)
+
+    def pass_through() -> None:
+        with turnstile:
+            all_inside.wait()
+
+    threads = [threading.Thread(target=pass_through) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    pass_through()
+    for thread in threads:
+        thread.join()
+
+    assert not all_inside.broken
+
+
+def test_whoever_shuts_it_waits_for_those_inside() -> None:
+    turnstile, events = Turnstile(), list[str]()
+    inside, may_leave = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        with turnstile:
+            inside.set()
+            may_leave.wait(10)
+            events.append("left")
+
+    def shut() -> None:
+        turnstile.shut()
+        events.append("shut")
+
+    threads = [threading.Thread(target=stay), threading.Thread(target=shut)]
+    threads[0].start()
+    inside.wait(10)
+    threads[1].start()
+    threads[1].join(0.1)
+    may_leave.set()
+    for thread in threads:
+        thread.join()
+
+    assert events == ["left", "shut"]
+
+
+def test_nobody_comes_in_before_it_is_opened_again() -> None:
+    turnstile, events = Turnstile(), list[str]()
+    turnstile.shut()
+
+    def enter() -> None:
+        with turnstile:
+            events.append("in")
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join(0.1)
+    events.append("opened")
+    turnstile.open()
+    thread.join()
+
+    assert events == ["opened", "in"]
+
+
+def test_a_fault_inside_lets_go() -> None:
+    turnstile = Turnstile()
+    try:
+        with turnstile:
+            raise ValueError
+    except ValueError:
+        turnstile.shut()
+
+    turnstile.open()
