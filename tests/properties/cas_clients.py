@@ -5,6 +5,7 @@ Times are of ``time.monotonic_ns``, which is one clock for all processes of a Li
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
@@ -20,7 +21,21 @@ from headwater.clock import Micros
 from headwater.errors import BeatenError, UnavailableError, UnknownOutcomeError
 from headwater.store import Backend, Move, ObjectId, ObjectKey, ObjectRow, RealmKey, ReferenceRow
 
-__all__ = ["KEYS", "Entry", "Key", "Work", "anomalies", "changes", "histories", "look", "meetings", "run_client", "run_threads"]
+__all__ = [
+    "KEYS",
+    "LENGTH",
+    "Entry",
+    "Key",
+    "Work",
+    "anomalies",
+    "assert_linearizable",
+    "changes",
+    "histories",
+    "look",
+    "meetings",
+    "run_client",
+    "run_threads",
+]
 
 REALM = RealmKey(77)
 _GIVE_UP_SECONDS = 60.0
@@ -34,6 +49,9 @@ class Key(NamedTuple):
     kind: str
     number: int
 
+
+LENGTH = 20 if os.environ.get("HEADWATER_SOAK") == "1" else 1
+"""How many times as long histories are as in a quick run."""
 
 KEYS = (Key("reference", 1), Key("reference", 2), Key("object", 1), Key("object", 2))
 
@@ -85,8 +103,13 @@ def run_client(backend: Backend, client: int, work: Work, note: Callable[[Entry]
         answered += 1
 
 
-def run_threads(count: int, backend: Backend, work: Work, *, meanwhile: Callable[[], None] = lambda: None) -> list[Entry]:
-    """The journal of so many clients on threads of this process, which start together. Their faults are raised here."""
+def run_threads(
+    count: int, backend: Backend, work: Work, *, meanwhile: Callable[[list[Entry]], None] = lambda journal: None
+) -> list[Entry]:
+    """The journal of so many clients on threads of this process, which start together. Their faults are raised here.
+
+    meanwhile     what this thread does while they work; it is given the journal that grows
+    """
     journal: list[Entry] = []
     faults: list[BaseException] = []
     start = threading.Barrier(count + 1)
@@ -102,7 +125,7 @@ def run_threads(count: int, backend: Backend, work: Work, *, meanwhile: Callable
     for thread in threads:
         thread.start()
     start.wait(30)
-    meanwhile()
+    meanwhile(journal)
     for thread in threads:
         thread.join(2 * _GIVE_UP_SECONDS)
         assert not thread.is_alive(), "a call never ended"
@@ -155,6 +178,13 @@ def meetings(journal: Iterable[Entry]) -> int:
         moments = sorted(moment for one in history for moment in (one.called, one.returned) if moment is not None)
         count += sum(bisect_left(moments, one.returned or 0) - bisect_right(moments, one.called) > 0 for one in history)
     return count
+
+
+def assert_linearizable(journal: list[Entry], *, least: int) -> None:
+    """And that there was enough to judge: so many changes that were made, and a fifth as many operations beside others."""
+    assert anomalies(journal) == []
+    assert changes(journal) >= least * LENGTH
+    assert meetings(journal) >= least * LENGTH // 5
 
 
 def _linger(chance: random.Random) -> None:

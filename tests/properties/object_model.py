@@ -68,6 +68,8 @@ class ObjectModel(TwoStores):
     def begin(self, note: ModelNote) -> None:
         self.witness = note
         self.other.write([(object_id, note) for object_id in IDS])
+        for object_id in IDS[1::2]:
+            self._learn(object_id, self.writer.insert(object_id, ModelCounter()))
 
     # notes
 
@@ -129,7 +131,11 @@ class ObjectModel(TwoStores):
         outcome = self.attempt(("insert_object",), spoiling, lambda: self.writer.insert(object_id, value))
         self._settle(object_id, outcome, value, is_possible=object_id not in self.counters)
 
-    @rule(number=which, value=counters, spoiling=spoilings)
+    @rule(wishes=st.lists(st.tuples(which, counters, spoilings), min_size=1, max_size=5))
+    def update_often(self, wishes: list[tuple[int, ModelCounter, Spoiling]]) -> None:
+        for wish in wishes:
+            self.update(*wish)
+
     def update(self, number: int, value: ModelCounter, spoiling: Spoiling) -> None:
         seen = self._seen(number)
         if seen is not None:

@@ -18,7 +18,7 @@ from headwater.store import Backend, Move, ObjectId, RealmStore, Reference
 
 __all__ = ["ReferenceModel"]
 
-NAMES = ["main", "main ", "Main", "cat/1/heads/\u00e4"]
+NAMES = ["main", "Main", "cat/1/heads/\u00e4"]
 CHANGES = ["advance", "move", "record", "raise", "delete"]
 KEPT_POINTERS = 20
 Maker = Callable[[Reference], Reference]
@@ -42,6 +42,8 @@ class ReferenceModel(TwoStores):
     @initialize(pointer=pointers)
     def begin(self, pointer: ObjectId) -> None:
         self.witnesses = [self.other.create_reference(name, pointer) for name in NAMES]
+        for name in NAMES[:2]:
+            self._note(name, self.writer.create_reference(name, pointer), "writer")
 
     # changes
 
@@ -67,13 +69,12 @@ class ReferenceModel(TwoStores):
         is_free = name not in self.now
         self._settle(name, outcome, (lambda new: self._is_fresh(new, None, self.clock.now())) if is_free else None)
 
-    @rule(
-        name=names,
-        number=which,
-        pointer=pointers,
-        spoiling=spoilings,
-        how=st.sampled_from(CHANGES),
-    )
+    @rule(name=names, wishes=st.lists(st.tuples(which, pointers, spoilings, st.sampled_from(CHANGES)), min_size=1, max_size=5))
+    def change_often(self, name: str, wishes: list[tuple[int, ObjectId, Spoiling, str]]) -> None:
+        for wish in wishes:
+            self.change(name, *wish)
+            self.clock.advance(0.001)
+
     def change(self, name: str, number: int, pointer: ObjectId, spoiling: Spoiling, how: str) -> None:
         seen = self._seen(name, number)
         if seen is None or seen.deleted is not None:

@@ -6,7 +6,6 @@ twenty times as long.
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 import history_process
 import pytest
 from broken_backends import BROKEN
-from cas_clients import Entry, Work, anomalies, changes, look, meetings, run_client, run_threads
+from cas_clients import LENGTH, Entry, Work, anomalies, assert_linearizable, look, run_client, run_threads
 
 from backend_fixtures import STORES
 from forking import run_forked
@@ -27,7 +26,6 @@ from headwater.store import Backend, FaultyBackend, open_backend
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.urls import parse_url
 
-LENGTH = 20 if os.environ.get("HEADWATER_SOAK") == "1" else 1
 WRITES = [
     "create_reference",
     "create_references",
@@ -39,13 +37,6 @@ WRITES = [
     "delete_objects",
 ]
 on_shared_databases = pytest.mark.parametrize("name", [name for name in STORES if name != "memory"])
-
-
-@pytest.fixture
-def seed() -> int:
-    chosen = int(os.environ.get("HEADWATER_SEED", random.SystemRandom().randrange(1 << 32)))
-    print(f"HEADWATER_SEED={chosen}")  # noqa: T201  shown with a failure
-    return chosen
 
 
 @pytest.fixture
@@ -69,13 +60,6 @@ def open_on(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Backend]
     yield open_it
     for backend in opened:
         backend.close()
-
-
-def assert_linearizable(journal: list[Entry], *, least: int) -> None:
-    """And that there was enough to judge: so many changes that were made, and a fifth as many operations beside others."""
-    assert anomalies(journal) == []
-    assert changes(journal) >= least * LENGTH
-    assert meetings(journal) >= least * LENGTH // 5
 
 
 @pytest.mark.parametrize("name", STORES)

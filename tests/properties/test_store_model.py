@@ -13,7 +13,7 @@ from rows_of_all_kinds import IS_SOAK, run_of
 
 from backend_fixtures import BACKENDS
 
-EXAMPLES = {"memory": 80, "sqlite": 30, "postgresql": 15, "mongodb": 4, "faulty": 10, "unordered": 30}
+EXAMPLES = {"memory": 30, "sqlite": 20, "postgresql": 12, "mongodb": 3, "faulty": 10, "unordered": 20}
 pytestmark = pytest.mark.timeout(0 if IS_SOAK else 120)
 
 
