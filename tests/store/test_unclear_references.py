@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from headwater.errors import BeatenError, UnavailableError, UnknownOutcomeError
-from headwater.store import FaultyBackend, ObjectId, RealmStore, Reference
+from headwater.store import Backend, FaultyBackend, ObjectId, RealmStore, Reference
 
 NEW = ObjectId(200)
 CHANGES: dict[str, Callable[[RealmStore, Reference], Reference]] = {
@@ -21,6 +21,12 @@ LOST_ON_ITS_WAY = {"before": True, "fault": UnknownOutcomeError("lost on its way
 ANSWER_LOST = {"before": False}
 both_ways = pytest.mark.parametrize("fault", [LOST_ON_ITS_WAY, ANSWER_LOST], ids=["not applied", "applied"])
 every_change = pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+
+
+@pytest.fixture
+def faults(backend: Backend) -> FaultyBackend:
+    """Every backend can fail."""
+    return FaultyBackend(backend)
 
 
 @pytest.fixture
