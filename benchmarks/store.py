@@ -131,7 +131,6 @@ def bulk(bench: Bench) -> Iterator[Row]:
     rounds = bench.scale.rounds
     seconds = race({"floor": floor_writes, "Backend": backend_writes, "RealmStore": objects_write}, rounds)
     yield from bench.rates(f"write {count:,} of 300 bytes at once", seconds, count, BULK)
-    bench.floor.settle()
     readers = {
         "floor": lambda: timed(bench.floor.read, FLOORS, random.sample(written.floor, count)),
         "Backend": lambda: timed(bench.backend.read_objects, BYTES, random.sample(written.bytes, count)),
