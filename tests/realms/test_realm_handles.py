@@ -57,6 +57,25 @@ def test_a_handle_notices_within_its_ttl_that_the_realm_went_inactive(realms: Re
         write(rows)
 
 
+def test_a_handle_looks_again_at_the_edge_of_its_ttl_and_not_before(realms: Realms, served: Realm, clock: FakeClock) -> None:
+    rows = realms.open("acme")
+    realms.move(served, RealmState.INACTIVE)
+    clock.advance(TTL_SECONDS - 0.001)
+    assert write(rows).realm == served.key
+    clock.advance(0.001)
+
+    with pytest.raises(RefusedError, match="is INACTIVE"):
+        write(rows)
+
+
+def test_a_handle_from_before_a_purge_reads_that_nothing_is_there(realms: Realms, served: Realm, clock: FakeClock) -> None:
+    late = realms.open("acme")
+    assert late.find_reference("root") is not None
+    purge(realms, clock)
+
+    assert late.find_reference("root") is None
+
+
 def test_a_handle_serves_a_realm_that_was_activated_again(realms: Realms, served: Realm, clock: FakeClock) -> None:
     rows = realms.open("acme")
     inactive = realms.move(served, RealmState.INACTIVE)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import ClassVar, Generic, TypeVar
 
 import msgspec
@@ -14,6 +14,7 @@ import msgspec
 from headwater.clock import Micros
 from headwater.errors import UnreadableError
 from headwater.store.identity import ObjectId
+from headwater.store.plugging import claim_of, points_of
 
 __all__ = ["TYPES_GROUP", "StoredObject", "UnknownObject", "Versioned", "is_type_name", "object_type", "registered_type"]
 
@@ -115,31 +116,24 @@ def _loaded(name: str) -> type[StoredObject] | None:
     if not points:
         return None
     if len({point.value for point in points}) > 1:
-        claims = " and ".join(sorted(_claim(point) for point in points))
+        claims = " and ".join(sorted(claim_of(point) for point in points))
         raise UnreadableError(f"object type {name!r} is claimed by {claims}: uninstall one of them")
     point = points[0]
     try:
         cls = point.load()
     except Exception as fault:  # whatever a stranger's module raises while it is imported
         raise UnreadableError(
-            f"object type {name!r}: its entry point {_claim(point)} cannot be loaded: {type(fault).__name__}: {fault}"
+            f"object type {name!r}: its entry point {claim_of(point)} cannot be loaded: {type(fault).__name__}: {fault}"
         ) from fault
     if not (isinstance(cls, type) and issubclass(cls, StoredObject)):
-        raise UnreadableError(f"object type {name!r}: its entry point {_claim(point)} is no class of stored objects")
+        raise UnreadableError(f"object type {name!r}: its entry point {claim_of(point)} is no class of stored objects")
     if cls.type_name != name:
         raise UnreadableError(
-            f"object type {name!r}: its entry point {_claim(point)} is registered as {cls.type_name!r}: both names must be the same"
+            f"object type {name!r}: its entry point {claim_of(point)} is registered as {cls.type_name!r}: both names must be the same"
         )
     return cls
 
 
-def _claim(point: EntryPoint) -> str:
-    return f"{point.value!r} of package {'?' if point.dist is None else point.dist.name!r}"
-
-
 @cache
 def _entry_points() -> dict[str, list[EntryPoint]]:
-    found: dict[str, list[EntryPoint]] = {}
-    for point in entry_points(group=TYPES_GROUP):
-        found.setdefault(point.name, []).append(point)
-    return found
+    return points_of(TYPES_GROUP)

@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from functools import cache, partial
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from types import TracebackType
 
 from headwater.clock import Clock, SystemClock
@@ -16,6 +16,7 @@ from headwater.store.backend import Backend
 from headwater.store.cache import Cache
 from headwater.store.identity import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmId, RealmKey, checked_realm_id
 from headwater.store.ids import IdGenerator
+from headwater.store.plugging import claim_of, points_of
 from headwater.store.realm_rows import Gate, RealmStore
 from headwater.store.urls import BackendKind, StoreUrl, parse_url
 
@@ -107,23 +108,31 @@ def open_backend(url: StoreUrl) -> Backend:
 
 
 def _kind_of(url: StoreUrl) -> BackendKind:
-    found = _schemes().get(url.scheme)
-    if found is None:
+    points = _schemes().get(url.scheme)
+    if not points:
         there = ", ".join(f"{scheme}://" for scheme in sorted(_schemes()))
         raise RefusedError(f"store {url.shown!r}: unknown scheme {url.scheme!r}; there are {there}")
+    if len({point.value for point in points}) > 1:
+        claims = " and ".join(sorted(claim_of(point) for point in points))
+        raise RefusedError(f"store {url.shown!r}: the scheme {url.scheme!r} is claimed by {claims}: uninstall one of them")
+    found = points[0]
     try:
         kind = found.load()
     except ModuleNotFoundError as fault:
         extra = f": pip install 'headwater[{url.scheme}]'" if found.module.startswith("headwater.") else ""
         raise RefusedError(f"store {url.shown!r}: the Python package {fault.name!r} is not installed{extra}") from fault
+    except Exception as fault:  # whatever a stranger's module raises while it is imported
+        raise RefusedError(
+            f"store {url.shown!r}: the entry point {claim_of(found)} cannot be loaded: {type(fault).__name__}: {fault}"
+        ) from fault
     if not isinstance(kind, BackendKind):
-        raise RefusedError(f"store {url.shown!r}: the entry point {found.value!r} is no BackendKind")
+        raise RefusedError(f"store {url.shown!r}: the entry point {claim_of(found)} is no BackendKind")
     return kind
 
 
 @cache
-def _schemes() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group="headwater.backends")}
+def _schemes() -> dict[str, list[EntryPoint]]:
+    return points_of("headwater.backends")
 
 
 _open_stores: weakref.WeakSet[Store] = weakref.WeakSet()
