@@ -1,14 +1,24 @@
-"""A realm that keeps one commit of content, with a lake whose history has old commits, live branches and a deleted one."""
+"""Each backend, also one that can only do the minimum; and a realm that keeps one commit of content of a lake with some history."""
 
 from __future__ import annotations
 
-import pytest
-from lakes import HOUR, make_lake, make_realm, put, rows_of
+from collections.abc import Iterator
 
+import pytest
+from lakes import HOUR, make_lake, make_realm, open_on, put, rows_of
+
+from backend_fixtures import BACKENDS
+from headwater import Settings
 from headwater.catalogs import Catalog
 from headwater.clock import FakeClock
 from headwater.realms import Realm
 from headwater.store import ObjectId, RealmStore, Store
+
+
+@pytest.fixture(params=["memory", "sqlite", "unordered"])
+def store(request: pytest.FixtureRequest, settings: Settings, clock: FakeClock) -> Iterator[Store]:
+    with open_on(BACKENDS[request.param](request), settings, clock) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -10,11 +10,12 @@ from headwater.clock import as_text
 from headwater.commits import Commit, load_head, reach
 from headwater.errors import HeadwaterError, MissingError, UnreadableError
 from headwater.maintenance.collecting import marker_for
+from headwater.maintenance.keys import keys_in_use
 from headwater.maintenance.listing import Listed, Scope, scope_of
 from headwater.maintenance.marking import check_time
 from headwater.maintenance.parts import LeftOvers
 from headwater.realms import REALMS, Realms, RealmState
-from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmKey, Split, Store, id_text
+from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, Store, id_text
 
 __all__ = ["Finding", "check_store"]
 
@@ -186,7 +187,7 @@ def _check_keys(store: Store, realms: Realms) -> Iterator[Finding]:
     """Rows under keys that no realm has, nor had lately."""
     known = {SYSTEM_KEY, *(realm.key for realm in realms.list()), *realms.purged_keys()}
     is_lost = store.system.find_row(REALMS) is None
-    for key in sorted(_keys_in_use(store) - known):
+    for key in sorted(keys_in_use(store) - known):
         yield Finding(
             code="ROWS_OF_NO_REALM",
             realm=f"(key {key})",
@@ -197,20 +198,6 @@ def _check_keys(store: Store, realms: Realms) -> Iterator[Finding]:
             if is_lost
             else "look for a backup in which a realm has this key, before you take them for what a purged realm left",
         )
-
-
-def _keys_in_use(store: Store) -> set[RealmKey]:
-    """The realm keys that some row carries."""
-    found: set[RealmKey] = set()
-    after = None
-    while batch := store.backend.scan_objects(Split(), after, 1000):
-        found.update(key.realm for key in batch)
-        after = batch[-1].position
-    name = None
-    while rows := store.backend.scan_references(Split(), name, 1000):
-        found.update(row.realm for row in rows)
-        name = rows[-1].position
-    return found
 
 
 def _finding(scope: Scope, code: str, subject: str, message: str, repair: str) -> Finding:

@@ -21,6 +21,7 @@ from headwater.catalogs import Catalogs, release_claims, release_name
 from headwater.clock import Micros, as_text
 from headwater.commits import COLLECTION_ID, Collection, Cuts, read_collection
 from headwater.errors import BeatenError, FencedError, HeadwaterError, UnavailableError
+from headwater.maintenance.keys import keys_with_rows
 from headwater.maintenance.listing import Listed, Scope, scope_of
 from headwater.maintenance.marking import Marker, check_time
 from headwater.maintenance.parts import LeftOvers
@@ -321,7 +322,7 @@ class _Collection:
         realms = Realms(self._store)
         oldest = self._marker.now - self._rows.settings.purged_keys_kept_seconds * 1_000_000
         purged = realms.purged_keys()
-        for key in purged:
+        for key in keys_with_rows(self._store, purged, self._fence):
             rows = self._store.rows(RealmId("purged"), key)
             while not rows.is_empty():
                 self._fence()

@@ -13,11 +13,12 @@ from headwater.store import RealmStore, Store
 __all__ = ["Purged", "purge"]
 
 _ROUNDS = 20
+_BATCHES = 10
 
 
 @dataclass(slots=True)
 class Purged:
-    """What a purge deleted. ``rounds`` counts the scans that still found rows of late writers."""
+    """What a purge deleted. ``rounds`` counts the looks that still found rows of late writers."""
 
     realm: str
     rows_deleted: int = 0
@@ -50,8 +51,9 @@ def purge(
     state = RealmState.PURGED if realm.state is RealmState.PURGED else RealmState.PURGING
     rows = realms.open_for(realm_id, state)  # looks at state and key before every batch
     total = _count(rows, fence)
+    batches = 2 * total // store.settings.delete_batch + _BATCHES  # no more in one round: late writers could feed it for ever
     while result.rounds < _ROUNDS:
-        while True:
+        for _ in range(batches):
             fence()
             deleted = rows.delete_rows(store.settings.delete_batch)
             if not deleted:
