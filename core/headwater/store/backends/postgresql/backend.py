@@ -35,6 +35,7 @@ __all__ = ["PostgresqlBackend"]
 
 _ROW_BYTES = 64
 """What a row costs on the way beside its value, about."""
+_TRIES = 3
 T = TypeVar("T")
 _position = attrgetter("realm", "id", "part")
 _reference_position = attrgetter("realm", "name")
@@ -67,8 +68,10 @@ class PostgresqlBackend:
     def read_references(self, realm: RealmKey, names: Sequence[str]) -> list[ReferenceRow | None]:
         if not names:
             return []
-        values = {"realm": realm, "names": TextArray(names)}
-        found = self._read("read references", lambda c: _fetch(c, self._sql.read_references, values))
+        if len(names) == 1:
+            found = self._fetch("read a reference", self._sql.read_reference, (realm, names[0]))
+        else:
+            found = self._fetch("read references", self._sql.read_references, {"realm": realm, "names": TextArray(names)})
         rows = {row[1]: self._reference_row(row) for row in found}
         return [rows.get(name) for name in names]
 
@@ -86,27 +89,22 @@ class PostgresqlBackend:
     def read_objects(self, realm: RealmKey, keys: Sequence[tuple[ObjectId, int]]) -> list[ObjectRow | None]:
         if not keys:
             return []
+        if len(keys) == 1:
+            found = self._fetch("read an object", self._sql.read_object, (realm, *keys[0]))
+            return [_object_row(realm, *keys[0], *found[0]) if found else None]
         ids, part = zip(*keys, strict=True)
         values = {"realm": realm, "ids": BigintArray(ids), "part": IntArray(part)}
-        found = self._read("read objects", lambda c: _fetch(c, self._sql.read_objects, values))
-        return [
-            None
-            if id is None
-            else ObjectRow(realm=realm, id=id, part=part, type=type, value=value, created=created, token=token, parts=parts)
-            for id, part, type, value, created, token, parts in found  # noqa: A001  the columns' names
-        ]
+        rows: list[ObjectRow | None] = [None] * len(keys)
+        for place, *columns in self._fetch("read objects", self._sql.read_objects, values):
+            rows[place - 1] = _object_row(realm, *keys[place - 1], *columns)
+        return rows
 
     def write_objects(self, rows: Sequence[ObjectRow]) -> None:
-        # in one order everywhere, as above; the parts of an object stay together
-        self._in_chunks(self._write_objects, sorted(rows, key=_position), _object_bytes, lambda row: (row.realm, row.id))
+        def write(chunk: Sequence[ObjectRow]) -> None:
+            self._change("write objects", self._sql.write_objects, _object_arrays(chunk))
 
-    def _write_objects(self, rows: Sequence[ObjectRow]) -> None:
-        realm = rows[0].realm
-        values = _object_arrays(rows)
-        if all(row.parts == 1 and row.part == 0 and row.realm == realm for row in rows):
-            self._change("write objects", self._sql.write_small_objects, values | {"realm": realm})
-        else:
-            self._change("write objects", self._sql.write_objects, values)
+        # in one order everywhere, as above; the parts of an object stay together
+        self._in_chunks(write, sorted(rows, key=_position), _object_bytes, lambda row: (row.realm, row.id))
 
     def insert_object(self, row: ObjectRow) -> None:
         if not self._change("insert an object", self._sql.insert_object, _object_values(row)).rowcount:
@@ -132,12 +130,12 @@ class PostgresqlBackend:
     ) -> list[ReferenceKey]:
         text, values = scan(self._sql.refs, split, after)
         values["limit"] = limit
-        return self._read("scan references", lambda c: _fetch(c, text, values, _reference_key))
+        return self._fetch("scan references", text, values, _reference_key)
 
     def scan_objects(self, split: Split[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
         text, values = scan(self._sql.objs, split, after)
         values["limit"] = limit
-        return self._read("scan objects", lambda c: _fetch(c, text, values, _object_key))
+        return self._fetch("scan objects", text, values, _object_key)
 
     def split_references(self, realm: RealmKey | None, count: int) -> list[Split[ReferencePosition]]:
         return self._read("split a scan of references", lambda c: cut(c, self._sql.refs, realm, count))
@@ -146,8 +144,17 @@ class PostgresqlBackend:
         return self._read("split a scan of objects", lambda c: cut(c, self._sql.objs, realm, count))
 
     def delete_realm(self, realm: RealmKey, limit: int) -> int:
-        deleted = self._change("delete a realm's rows", self._sql.delete_realm, {"realm": realm, "limit": limit})
-        return sum(row[0] for row in deleted)
+        for _ in range(_TRIES):
+            cursor = self._change("delete a realm's rows", self._sql.delete_realm, {"realm": realm, "limit": limit})
+            deleted: int = sum(row[0] for row in cursor)
+            # rows that others replace just then stay: none deleted does not mean that none is left
+            if (
+                deleted
+                or limit < 1
+                or self._fetch("look for a realm's rows", self._sql.has_realm, {"realm": realm}) == [(False,)]
+            ):
+                return deleted
+        raise UnavailableError(f"{self._place}: delete a realm's rows: others write to realm key {realm}")
 
     def before_fork(self) -> None:
         self._pool.shut()
@@ -171,6 +178,11 @@ class PostgresqlBackend:
             return self._call(what, read, writes=False)
         except _LostError as fault:
             raise fault.error from fault
+
+    def _fetch(
+        self, what: str, statement: str, values: Sequence[Any] | dict[str, Any], row_factory: Any = psycopg.rows.tuple_row
+    ) -> list[Any]:
+        return self._read(what, lambda connection: _execute(connection, statement, values, row_factory).fetchall())
 
     def _change(self, what: str, statement: str, values: dict[str, Any]) -> psycopg.Cursor[Any]:
         return self._call(what, lambda connection: _execute(connection, statement, values), writes=True)
@@ -245,16 +257,10 @@ class _LostError(Exception):
 
 
 def _execute(
-    connection: Connection, statement: str, values: dict[str, Any], row_factory: Any = psycopg.rows.tuple_row
+    connection: Connection, statement: str, values: Sequence[Any] | dict[str, Any], row_factory: Any = psycopg.rows.tuple_row
 ) -> psycopg.Cursor[Any]:
     cursor = psycopg.Cursor(connection, row_factory=row_factory)
-    return cursor.execute(statement, values, prepare=True, binary=True)
-
-
-def _fetch(
-    connection: Connection, statement: str, values: dict[str, Any], row_factory: Any = psycopg.rows.tuple_row
-) -> list[Any]:
-    return _execute(connection, statement, values, row_factory).fetchall()
+    return cursor.execute(statement.encode(), values, prepare=True, binary=True)
 
 
 def _object_key(cursor: object) -> Callable[[Sequence[Any]], ObjectKey]:
@@ -315,6 +321,12 @@ def _reference_arrays(rows: Sequence[ReferenceRow]) -> dict[str, Any]:
         "moves": ByteaArray([_moves(row) for row in rows]),
         "deleted": NullableBigintArray([row.deleted for row in rows]),
     }
+
+
+def _object_row(
+    realm: RealmKey, object_id: ObjectId, part: int, type_: str, value: bytes, created: Micros, token: str | None, parts: int
+) -> ObjectRow:
+    return ObjectRow(realm=realm, id=object_id, part=part, type=type_, value=value, created=created, token=token, parts=parts)
 
 
 def _object_values(row: ObjectRow) -> dict[str, Any]:

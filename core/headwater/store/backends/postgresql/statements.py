@@ -1,4 +1,9 @@
-"""The SQL for the two tables of one schema. Values stand as %(name)b, which the driver sends in binary form."""
+"""The SQL for the two tables of one schema. Values stand as %b, which the driver sends in binary form.
+
+A session keeps the plan of a statement, also one that was made while the tables were empty and any plan was as good. So no
+statement leaves a choice: many keys are looked up one after the other in the index (LATERAL with OFFSET 0 is not taken apart,
+``= ANY`` on a key's second column may become a walk through a whole realm), and what was found is deleted by its place (ctid).
+"""
 
 from __future__ import annotations
 
@@ -51,16 +56,18 @@ class Statements(NamedTuple):
     refs: Table
     objs: Table
     create_references: str
+    read_reference: str
     read_references: str
     swap_reference: str
     remove_reference: str
+    read_object: str
     read_objects: str
     write_objects: str
-    write_small_objects: str
     insert_object: str
     update_object: str
     delete_objects: str
     delete_realm: str
+    has_realm: str
 
 
 def statements_of(schema: str) -> Statements:
@@ -82,7 +89,11 @@ def statements_of(schema: str) -> Statements:
         create_references=(
             f"INSERT INTO {refs} ({_REFERENCE}) SELECT {_REFERENCE} FROM {_REFERENCES} ON CONFLICT DO NOTHING RETURNING realm, name"
         ),
-        read_references=f"SELECT {_REFERENCE} FROM {refs} WHERE realm = %(realm)b AND name = ANY(%(names)b::text[])",
+        read_reference=f"SELECT {_REFERENCE} FROM {refs} WHERE realm = %b AND name = %b",
+        read_references=(
+            f"SELECT o.* FROM unnest(%(names)b::text[]) AS w (name) CROSS JOIN LATERAL"
+            f" (SELECT {_REFERENCE} FROM {refs} AS r WHERE r.realm = %(realm)b AND r.name = w.name OFFSET 0) AS o"
+        ),
         swap_reference=(
             f"UPDATE {refs} SET pointer = %(pointer)b::bigint, version = %(version)b, created = %(created)b, recent = %(recent)b,"
             " moves = %(moves)b, deleted = %(deleted)b::bigint WHERE realm = %(realm)b AND name = %(name)b"
@@ -92,22 +103,17 @@ def statements_of(schema: str) -> Statements:
             f"DELETE FROM {refs} WHERE realm = %(realm)b AND name = %(name)b"
             " AND version = %(seen_version)b AND pointer IS NOT DISTINCT FROM %(seen_pointer)b::bigint"
         ),
+        read_object=f"SELECT type, value, created, token, parts FROM {objs} WHERE realm = %b AND id = %b AND part = %b",
         read_objects=(
-            "SELECT o.id, o.part, o.type, o.value, o.created, o.token, o.parts"
-            " FROM unnest(%(ids)b::bigint[], %(part)b::int[]) WITH ORDINALITY AS w (id, part, place)"
-            f" LEFT JOIN {objs} AS o ON o.realm = %(realm)b::bigint AND o.id = w.id AND o.part = w.part ORDER BY w.place"
+            "SELECT w.place, o.* FROM unnest(%(ids)b::bigint[], %(part)b::int[]) WITH ORDINALITY AS w (id, part, place)"
+            " CROSS JOIN LATERAL (SELECT type, value, created, token, parts"
+            f" FROM {objs} AS o WHERE o.realm = %(realm)b AND o.id = w.id AND o.part = w.part OFFSET 0) AS o"
         ),
         write_objects=(
             f"WITH w AS MATERIALIZED (SELECT * FROM {_OBJECTS}),"
-            f" gone AS (DELETE FROM {objs} AS o USING w"
-            " WHERE w.part = 0 AND o.realm = w.realm AND o.id = w.id AND o.part >= w.parts)"
+            f" gone AS (DELETE FROM {objs} WHERE ctid = ANY (ARRAY (SELECT o.ctid FROM w CROSS JOIN LATERAL (SELECT o.ctid"
+            f" FROM {objs} AS o WHERE o.realm = w.realm AND o.id = w.id AND o.part >= w.parts OFFSET 0) AS o WHERE w.part = 0)))"
             f" INSERT INTO {objs} ({_OBJECT}) SELECT {_OBJECT} FROM w {_REPLACE}"
-        ),
-        # What nearly every write is: objects of one realm in one part each. The index is searched for further parts with all ids
-        # at once, which takes half the time of a join.
-        write_small_objects=(
-            f"WITH gone AS (DELETE FROM {objs} WHERE realm = %(realm)b AND id = ANY(%(ids)b::bigint[]) AND part >= 1)"
-            f" INSERT INTO {objs} ({_OBJECT}) SELECT {_OBJECT} FROM {_OBJECTS} {_REPLACE}"
         ),
         insert_object=(
             f"INSERT INTO {objs} ({_OBJECT}) VALUES (%(realm)b, %(id)b, %(created)b, %(part)b, %(parts)b, %(type)b, %(token)b,"
@@ -118,17 +124,21 @@ def statements_of(schema: str) -> Statements:
             " WHERE realm = %(realm)b AND id = %(id)b AND part = %(part)b AND token = %(seen_token)b"
         ),
         delete_objects=(
-            f"DELETE FROM {objs} AS o USING unnest(%(realms)b::bigint[], %(ids)b::bigint[], %(part)b::int[], %(created)b::bigint[],"
-            " %(tokens)b::text[]) AS w (realm, id, part, created, token) WHERE o.realm = w.realm AND o.id = w.id"
-            " AND o.part = w.part AND o.created = w.created AND o.token IS NOT DISTINCT FROM w.token"
+            "WITH d AS MATERIALIZED (SELECT o.ctid, w.created, w.token FROM unnest(%(realms)b::bigint[], %(ids)b::bigint[],"
+            " %(part)b::int[], %(created)b::bigint[], %(tokens)b::text[]) AS w (realm, id, part, created, token)"
+            f" CROSS JOIN LATERAL (SELECT o.ctid FROM {objs} AS o WHERE o.realm = w.realm AND o.id = w.id AND o.part = w.part"
+            f" OFFSET 0) AS o) DELETE FROM {objs} AS o USING d WHERE o.ctid = d.ctid AND o.created = d.created"
+            " AND o.token IS NOT DISTINCT FROM d.token"
         ),
         delete_realm=(
-            f"WITH r AS (DELETE FROM {refs} WHERE realm = %(realm)b AND name IN"
-            f" (SELECT name FROM {refs} WHERE realm = %(realm)b ORDER BY name LIMIT %(limit)b) RETURNING 1),"
-            f" o AS (DELETE FROM {objs} AS o USING (SELECT id, part FROM {objs} WHERE realm = %(realm)b ORDER BY id, part"
-            " LIMIT greatest(0, %(limit)b - (SELECT count(*) FROM r))) AS d"
-            " WHERE o.realm = %(realm)b AND o.id = d.id AND o.part = d.part RETURNING 1)"
+            f"WITH r AS (DELETE FROM {refs} WHERE ctid = ANY (ARRAY (SELECT ctid FROM {refs} WHERE realm = %(realm)b"
+            " ORDER BY name LIMIT %(limit)b)) RETURNING 1),"
+            f" o AS (DELETE FROM {objs} WHERE ctid = ANY (ARRAY (SELECT ctid FROM {objs} WHERE realm = %(realm)b"
+            " ORDER BY id, part LIMIT greatest(0, %(limit)b - (SELECT count(*) FROM r)))) RETURNING 1)"
             " SELECT (SELECT count(*) FROM r) + (SELECT count(*) FROM o)"
+        ),
+        has_realm=(
+            f"SELECT EXISTS (SELECT FROM {refs} WHERE realm = %(realm)b) OR EXISTS (SELECT FROM {objs} WHERE realm = %(realm)b)"
         ),
     )
 
