@@ -196,6 +196,8 @@ class TestEndsOfSplits:
         wide = Split(REALM, (RealmKey(0), ObjectId(0), 0), (RealmKey(LARGEST), ObjectId(0), 0))
 
         assert scan(ordered, wide) == [key(made) for made in rows if made.realm == REALM]
+        assert scan(ordered, Split(REALM, (OTHER, ObjectId(0), 0), None)) == []
+        assert scan(ordered, Split(REALM, None, (RealmKey(REALM - 1), ObjectId(LARGEST), 0))) == []
 
     def test_a_position_before_the_split_begins_it(self, ordered: Backend, rows: list[ObjectRow]) -> None:
         split = Split(REALM, (REALM, ObjectId(2), 0), None)
