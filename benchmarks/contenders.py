@@ -130,6 +130,8 @@ class Bench:
     scale: Scale
     floor: Floor
     store: Store
+    beside: Floor
+    """The bare driver on the store's own database, where another can open it: to tend it, not to measure."""
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1 << 40, 7))
 
     @property
@@ -139,6 +141,11 @@ class Bench:
     @property
     def objects(self) -> RealmStore:
         return self.store.rows(RealmId("bench"), OBJECTS)
+
+    def settle(self) -> None:
+        """Both sides alike: PostgreSQL plans otherwise for a table that nobody analysed yet."""
+        self.floor.settle()
+        self.beside.settle()
 
     def values(self, count: int, realm: int = FLOORS, token: str | None = None) -> list[ObjectValues]:
         return [object_values(realm, next(self.numbers), token=token) for _ in range(count)]

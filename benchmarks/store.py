@@ -13,6 +13,7 @@ import random
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -94,15 +95,15 @@ def option(arguments: list[str], name: str, default: str) -> str:
 
 def measure(place: Place, scale: Scale) -> Iterator[Row]:
     """All that touches one database."""
-    floor = place.floor("floor")
-    try:
-        with open_store(place.url("store")) as store:
-            bench = Bench(place.name, scale, floor, store)
-            for case in (bulk, points, swaps, commits, updateables, deletions, realm_deletions):
-                say(f"{place.name}: {case.__name__.replace('_', ' ')}")
-                yield from case(bench)
-    finally:
-        floor.close()
+    with (
+        open_store(place.url("store")) as store,
+        closing(place.floor("floor")) as floor,
+        closing(place.floor("store")) as beside,
+    ):
+        bench = Bench(place.name, scale, floor, store, beside)
+        for case in (bulk, points, swaps, commits, updateables, deletions, realm_deletions):
+            say(f"{place.name}: {case.__name__.replace('_', ' ')}")
+            yield from case(bench)
     yield from scans(place, scale)
 
 
@@ -131,6 +132,7 @@ def bulk(bench: Bench) -> Iterator[Row]:
     rounds = bench.scale.rounds
     seconds = race({"floor": floor_writes, "Backend": backend_writes, "RealmStore": objects_write}, rounds)
     yield from bench.rates(f"write {count:,} of 300 bytes at once", seconds, count, BULK)
+    bench.settle()
     readers = {
         "floor": lambda: timed(bench.floor.read, FLOORS, random.sample(written.floor, count)),
         "Backend": lambda: timed(bench.backend.read_objects, BYTES, random.sample(written.bytes, count)),
@@ -329,13 +331,9 @@ def scans(place: Place, scale: Scale) -> Iterator[Row]:
     """Keys without values: floor and store read the same rows, which the bare driver wrote."""
     url, count = place.url("scanned"), scale.keys
     say(f"{place.name}: writing {count:,} rows to scan")
-    with open_store(url) as store:
-        floor = place.floor("scanned")
-        try:
-            fill(store, floor, count, is_shared=place.is_shared)
-            yield from scans_of(place, scale, store, floor)
-        finally:
-            floor.close()
+    with open_store(url) as store, closing(place.floor("scanned")) as floor:
+        fill(store, floor, count, is_shared=place.is_shared)
+        yield from scans_of(place, scale, store, floor)
 
 
 def fill(store: Store, floor: Floor, count: int, *, is_shared: bool) -> None:
