@@ -313,66 +313,52 @@ class MongodbFloor:
     """Two collections; writes are acknowledged by a majority and its journals, reads are what a majority has."""
 
     def __init__(self, url: str, database: str) -> None:
-        from bson.binary import Binary
         from pymongo import MongoClient
 
-        self._binary = Binary
         self._client: Any = MongoClient(url, w="majority", readConcernLevel="majority", readPreference="primary")
         self._database = self._client[database]
         self._objects, self._references = self._database["objs"], self._database["refs"]
 
     def write(self, rows: Sequence[ObjectValues]) -> None:
-        """Not tried against ``bulk_write`` of inserts, which the driver sends as the same command."""
-        self._objects.insert_many([self._document(row) for row in rows], ordered=False)
+        """``bulk_write`` of inserts goes to the server as the same command."""
+        self._objects.insert_many([_document(row) for row in rows], ordered=False)
 
     def read(self, realm: int, numbers: Sequence[int]) -> Sequence[Any]:
-        return list(
-            self._objects.find({"_id": {"$in": [self._key(realm, number) for number in numbers]}}, batch_size=len(numbers))
-        )
+        keys = [_key(realm, number) for number in numbers]
+        return [tuple(found.values()) for found in self._objects.find({"_id": {"$in": keys}}, batch_size=len(keys))]
 
     def read_one(self, realm: int, number: int) -> Any:
-        found = self._objects.find_one({"_id": self._key(realm, number)})
-        return tuple(found.values())
+        return tuple(self._objects.find_one({"_id": _key(realm, number)}).values())
 
     def insert(self, row: ObjectValues) -> None:
-        self._objects.insert_one(self._document(row))
+        self._objects.insert_one(_document(row))
 
     def update(self, row: ObjectValues, seen_token: str) -> None:
-        document = self._document(row)
-        done = self._objects.replace_one({"_id": document["_id"], "token": seen_token}, document)
-        assert done.matched_count == 1
+        document = _document(row)
+        assert self._objects.replace_one({"_id": document["_id"], "v": seen_token}, document).matched_count == 1
 
     def create_reference(self, realm: int, name: str, pointer: Pointer) -> None:
-        pointed = {
-            "pointer": pointer[0],
-            "version": pointer[1],
-            "created": CREATED,
-            "recent": RECENT,
-            "moves": b"",
-            "deleted": None,
-        }
-        self._references.insert_one({"_id": self._name(realm, name), **pointed})
+        document = {"_id": _name(realm, name), "p": pointer[0], "v": pointer[1], "c": CREATED, "r": RECENT}
+        self._references.insert_one(document)
 
     def swap(self, realm: int, name: str, seen: Pointer, new: Pointer) -> None:
-        condition = {"_id": self._name(realm, name), "pointer": seen[0], "version": seen[1]}
-        change = {"$set": {"pointer": new[0], "version": new[1], "recent": RECENT}}
+        condition = {"_id": _name(realm, name), "p": seen[0], "v": seen[1]}
+        change = {"$set": {"p": new[0], "v": new[1], "r": RECENT}}
         assert self._references.update_one(condition, change).matched_count == 1
 
     def delete(self, keys: Sequence[DeletionKey]) -> int:
         from pymongo import DeleteOne
 
-        deletions = [
-            DeleteOne({"_id": self._key(realm, number, part), "created": created, "token": token})
-            for realm, number, part, created, token in keys
+        conditions = [
+            {"_id": _key(realm, number, part), "c": created, "v": token} for realm, number, part, created, token in keys
         ]
-        return int(self._objects.bulk_write(deletions, ordered=False).deleted_count)
+        return int(self._objects.bulk_write([DeleteOne(one) for one in conditions], ordered=False).deleted_count)
 
     def delete_realm(self, realm: int) -> int:
-        within = {"$gte": self._key(realm, 0), "$lt": self._key(realm + 1, 0)}
-        return int(self._objects.delete_many({"_id": within}).deleted_count)
+        return int(self._objects.delete_many({"_id": {"$gte": _key(realm, 0), "$lt": _key(realm + 1, 0)}}).deleted_count)
 
     def scan(self) -> int:
-        columns = {"type": 1, "created": 1, "token": 1, "parts": 1, "bytes": {"$binarySize": "$value"}}
+        columns = {"t": 1, "c": 1, "v": 1, "n": 1, "b": {"$binarySize": "$d"}}
         return sum(1 for _ in self._objects.find({}, columns, batch_size=1000).sort("_id", 1))
 
     def settle(self) -> None:
@@ -385,17 +371,20 @@ class MongodbFloor:
     def close(self) -> None:
         self._client.close()
 
-    def _key(self, realm: int, number: int, part: int = 0) -> Any:
-        """Binary keys of one length are ordered by their bytes."""
-        return self._binary(struct.pack(">qqi", realm, number, part))
 
-    def _name(self, realm: int, name: str) -> Any:
-        return self._binary(struct.pack(">q", realm) + name.encode())
+def _key(realm: int, number: int, part: int = 0) -> bytes:
+    """Bytes of one length are ordered as they are."""
+    return struct.pack(">QQI", realm, number, part)
 
-    def _document(self, row: ObjectValues) -> dict[str, Any]:
-        realm, number, part, type_name, created, token, parts, value = row
-        key = self._key(realm, number, part)
-        return {"_id": key, "type": type_name, "created": created, "token": token, "parts": parts, "value": value}
+
+def _name(realm: int, name: str) -> str:
+    return f"{realm:016x}{name}"
+
+
+def _document(row: ObjectValues) -> dict[str, Any]:
+    realm, number, part, type_name, created, token, parts, value = row
+    versioned = {} if token is None else {"v": token}
+    return {"_id": _key(realm, number, part), "t": type_name, "c": created, **versioned, "n": parts, "d": value}
 
 
 SQLITE_TABLES = """
