@@ -8,12 +8,14 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from headwater.settings import Settings, duration_text, variable_of
+from headwater.store import BackendKind
 from headwater_operator.documentation import conditions_table, events_table, reasons_table
 from headwater_operator.metrics import CATALOGUE
 from headwater_operator.settings import OperatorSettings
@@ -53,6 +55,8 @@ def main() -> None:
     (FOLDER / "resources.md").write_text(resources_page(), encoding="utf-8")
     operating = FOLDER / "operating.md"
     operating.write_text(operating_page(operating.read_text(encoding="utf-8")), encoding="utf-8")
+    stores = FOLDER / "stores.md"
+    stores.write_text(stores_page(stores.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def settings_page() -> str:
@@ -81,6 +85,28 @@ def operating_page(page: str) -> str:
         "alerts": alerts_chapter(),
     }
     return GENERATED.sub(lambda found: f"{found[1]}\n{parts[found[2]]}\n{found[3]}", page)
+
+
+def stores_page(page: str) -> str:
+    """The page of the databases, with the options of each written anew from its ``BackendKind``, and what its URL looks like."""
+    kinds = {
+        point.name: point.load() for point in entry_points(group="headwater.backends") if point.module.startswith("headwater.")
+    }
+    parts = {f"options_{name}": options_table(kind) for name, kind in kinds.items()} | {"examples": examples_table(kinds)}
+    return GENERATED.sub(lambda found: f"{found[1]}\n{parts[found[2]]}\n{found[3]}", page)
+
+
+def examples_table(kinds: Mapping[str, BackendKind]) -> str:
+    rows = ["| database | URL, for example |\n", "|---|---|\n"]
+    return "".join([*rows, *(f"| `{name}` | `{kinds[name].example}` |\n" for name in sorted(kinds))])
+
+
+def options_table(kind: BackendKind) -> str:
+    rows = ["| option | default | what it is |\n", "|---|---|---|\n"]
+    for option in kind.options:
+        default = "(none)" if option.default is None else f"`{option.default}`" if option.default else "(empty)"
+        rows.append(f"| `{option.name}` | {default} | {option.purpose} |\n")
+    return "".join(rows) if kind.options else "It takes no options.\n"
 
 
 def metrics_table() -> str:

@@ -6,6 +6,7 @@ import dataclasses
 import re
 import runpy
 import subprocess
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,26 @@ def test_the_page_of_the_command_line_says_what_the_code_says(generator: dict[st
     page = (FOLDER / "docs" / "cli.md").read_text(encoding="utf-8")
 
     assert page == generator["cli_page"](), "run `make docs`"
+
+
+def test_the_page_of_the_stores_says_what_the_code_says(generator: dict[str, Any]) -> None:
+    page = (FOLDER / "docs" / "stores.md").read_text(encoding="utf-8")
+
+    assert page == generator["stores_page"](page), "run `make docs`"
+
+
+def test_the_page_of_the_stores_has_every_option_of_every_kind_of_store() -> None:
+    page = (FOLDER / "docs" / "stores.md").read_text(encoding="utf-8")
+    kinds = {point.name: point.load() for point in entry_points(group="headwater.backends")}
+    tables = {name: page.partition(f"<!-- generated: options_{name} -->")[2].partition("<!-- end -->")[0] for name in kinds}
+
+    assert {"memory", "mongodb", "postgresql", "sqlite"} <= kinds.keys()
+    assert [
+        (name, option.name)
+        for name, kind in kinds.items()
+        for option in kind.options
+        if f"| `{option.name}` |" not in tables[name]
+    ] == []
 
 
 def test_the_variable_of_each_setting_on_the_page_sets_it(generator: dict[str, Any]) -> None:
