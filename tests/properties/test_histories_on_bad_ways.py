@@ -33,9 +33,13 @@ def opened(url: str) -> Iterator[Backend]:
 
 
 def through(proxy: Proxy, url: str) -> str:
-    place = urlsplit(url).netloc.rpartition("@")[2]
-    assert url.count(place) == 1
-    return url.replace(place, f"{proxy.host}:{proxy.port}")
+    parts = urlsplit(url)
+    assert url.count(parts.netloc) == 1
+    login, at, _ = parts.netloc.rpartition("@")
+    there = url.replace(parts.netloc, f"{login}{at}{proxy.host}:{proxy.port}")
+    if parts.scheme != "mongodb":
+        return there
+    return f"{there}{'&' if parts.query else '?'}directConnection=true"  # else the server tells its address, and is asked there
 
 
 def now_and_then(
@@ -59,23 +63,28 @@ def test_changes_whose_answers_are_dropped_on_the_way_are_linearizable(
 ) -> None:
     url = STORES[name](request)
     place = urlsplit(url)
-    assert place.hostname is not None
-    assert place.port is not None
+    if place.hostname is None or "," in place.netloc:
+        pytest.skip("a proxy stands before one server")
+    times = (25 if name == "postgresql" else 12) * LENGTH  # MongoDB's driver looks for its server for half a second each time
     work = Work(seed, 80 * LENGTH, MORE_KEYS)
     chance = random.Random(seed)
-    with opened(url) as direct, Proxy(place.hostname, place.port) as proxy, opened(through(proxy, url)) as backend:
-        acts = [lambda: proxy.drop_answers(times=1)] * 7 + [lambda: proxy.drop_requests(times=1)] * 2 + [proxy.cut]
+    with opened(url) as direct, Proxy(place.hostname, place.port or 27017) as proxy, opened(through(proxy, url)) as backend:
+        acts = [proxy.drop_answers] * 7 + [proxy.drop_requests] * 2
 
         def do_one() -> None:
-            chance.choice(acts)()
+            if chance.random() < 0.1:
+                proxy.cut()
+            else:
+                chance.choice(acts)(times=chance.randint(1, 3))  # for drivers repeat by themselves what was lost once
 
         def spoil(journal: list[Entry]) -> None:
-            now_and_then(journal, 25 * LENGTH, entries=40, act=do_one, chance=chance)
+            now_and_then(journal, times, entries=40, act=do_one, chance=chance)
             proxy.pass_on()
 
         journal = run_threads(8, backend, work, meanwhile=spoil)
         assert_linearizable(journal + look(direct, MORE_KEYS), least=40)
-    assert unanswered(journal), "no answer was dropped"
+    assert proxy.accepted > 8 + times // 4, "hardly a connection was cut"
+    assert unanswered(journal), "no outcome was unknown"
 
 
 def unanswered(journal: list[Entry]) -> int:
