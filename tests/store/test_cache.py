@@ -440,10 +440,13 @@ def test_a_reader_who_comes_after_a_swap_of_unclear_outcome_brings_no_old_value_
 
 
 def test_what_a_reader_brings_while_a_swap_fails_is_dropped(late_rows: RealmStore, late_faults: FaultyBackend) -> None:
+    def fail_after_a_read() -> None:
+        late_rows.find_row("branch")
+        raise UnavailableError("injected")
+
     seen = late_rows.find_row("branch")
     assert seen is not None
-    late_faults.fail("swap_reference")
-    late_faults.intervene("swap_reference", lambda: late_rows.find_row("branch"))
+    late_faults.intervene("swap_reference", fail_after_a_read)
     with pytest.raises(UnavailableError):
         late_rows.advance_reference(seen, ObjectId(2))
 
@@ -495,6 +498,15 @@ def test_an_absence_that_was_read_before_a_write_is_not_remembered_after_it(
 
     assert late_rows.find(ObjectId(5), StoredObject) == value
     assert late_rows.store.cache.is_absent(late_rows.key, ObjectId(5), within_seconds=10) is False
+
+
+def test_an_absence_that_was_read_before_a_write_is_not_remembered_once_what_was_written_is_evicted(
+    late_rows: RealmStore, late: LateBackend
+) -> None:
+    late.meanwhile = lambda: (late_rows.write([(ObjectId(5), Sought())]), evict_all(late_rows.store.cache))
+    late_rows.find(ObjectId(5), Sought)
+
+    assert late_rows.find(ObjectId(5), Sought) == Sought()
 
 
 def test_an_absence_that_was_read_before_an_insert_is_not_remembered_after_it(late_rows: RealmStore, late: LateBackend) -> None:

