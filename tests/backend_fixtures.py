@@ -53,7 +53,8 @@ def _postgresql(request: pytest.FixtureRequest) -> str:
 
 
 def _mongodb(request: pytest.FixtureRequest) -> str:
-    return str(request.getfixturevalue("mongodb_server").url(_fresh_name()))
+    # the server of the tests takes seconds to find a thousand ids
+    return str(request.getfixturevalue("mongodb_server").url(_fresh_name(), timeout="60s"))
 
 
 def _fresh_name() -> str:

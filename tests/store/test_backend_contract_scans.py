@@ -111,7 +111,7 @@ class TestWholeScans:
                 break
             found += page
             backend.write_objects([row(step * 3 + 1)])
-            backend.delete_objects([key(row(step * 3 - 20))])
+            backend.delete_objects([key(row(max(1, step * 3 - 20)))])
         seen = [one.id for one in found]
 
         assert len(set(seen)) == len(seen)

@@ -1,0 +1,10 @@
+"""A store in MongoDB: two collections of one database, written with majority write concern and read with majority read concern.
+
+``documents`` knows how rows are stored, ``calls`` the driver's client and its time-outs, ``errors`` what its faults mean. Knows nothing
+of what the rows mean, nor of any other backend.
+"""
+
+from headwater.store.backends.mongodb.backend import MongodbBackend
+from headwater.store.backends.mongodb.opening import KIND
+
+__all__ = ["KIND", "MongodbBackend"]

@@ -1,0 +1,429 @@
+"""The two row spaces as two collections. MongoDB changes one document at a time: bulk calls are many such changes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from pymongo import DeleteMany, DeleteOne, ReplaceOne
+from pymongo.collection import Collection
+from pymongo.errors import BulkWriteError, DuplicateKeyError
+
+from headwater.errors import BeatenError, UnavailableError, UnknownOutcomeError
+from headwater.store.backend import (
+    BULK_BYTES,
+    Capabilities,
+    ObjectKey,
+    ObjectPosition,
+    ObjectRow,
+    ReferenceKey,
+    ReferencePosition,
+    ReferenceRow,
+    Split,
+)
+from headwater.store.backends.mongodb.calls import Calls, Collections
+from headwater.store.backends.mongodb.documents import (
+    OBJECT_KEY_FIELDS,
+    REFERENCE_KEY_FIELDS,
+    Document,
+    is_row,
+    object_document,
+    object_id,
+    object_key,
+    object_position,
+    object_row,
+    objects_of_realm,
+    parts_from,
+    realm_of_references,
+    reference_document,
+    reference_id,
+    reference_key,
+    reference_position,
+    reference_row,
+)
+from headwater.store.backends.mongodb.errors import duplicates
+from headwater.store.backends.mongodb.splitting import EXACT_ROWS, ends_of_splits
+from headwater.store.identity import ObjectId, RealmKey
+
+__all__ = ["MongodbBackend"]
+
+T = TypeVar("T")
+_OPERATION_BYTES = 128
+"""What an operation costs on the way beside a row's value, about."""
+_TRIES = 5
+_MOST = (1 << 31) - 1
+"""The largest limit that the server takes."""
+_HIDDEN: Document = {"x": True}
+"""What makes a document no row."""
+_position = attrgetter("realm", "id", "part")
+
+
+class MongodbBackend:
+    """Two collections behind the driver's pool.
+
+    Rows of one object are several documents, and MongoDB changes each on its own. So a document may be hidden: it keeps its key, and is
+    no row. A first part stays hidden in its place while others of its object may be there; whoever writes the object again meets it,
+    and deletes them. Without that, every insertion would have to look for them.
+    """
+
+    capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True)
+
+    def __init__(self, calls: Calls, *, exact_rows: int = EXACT_ROWS) -> None:
+        self._calls = calls
+        self._place = calls.place
+        self._exact_rows = exact_rows
+
+    # references
+
+    def create_reference(self, row: ReferenceRow) -> None:
+        document = reference_document(row)
+        if not self._calls.change_one("create a reference", lambda c: _insert(c.refs, document)):
+            raise BeatenError(f"reference {row.name!r} of realm key {row.realm} is there already")
+
+    def create_references(self, rows: Sequence[ReferenceRow]) -> list[bool]:
+        taken: set[Any] = set()
+
+        def create(chunk: Sequence[ReferenceRow]) -> None:
+            documents = [reference_document(row) for row in chunk]
+            failed = self._calls.change_many("create references", lambda c: _insert_many(c.refs, documents))
+            taken.update(documents[at]["_id"] for at in failed)
+
+        self._in_chunks(create, rows, _reference_bytes)
+        return [reference_id(row.realm, row.name) not in taken for row in rows]
+
+    def read_references(self, realm: RealmKey, names: Sequence[str]) -> list[ReferenceRow | None]:
+        ids = [reference_id(realm, name) for name in names]
+        found = self._read("read references", lambda c: c.refs, ids) if ids else {}
+        rows = {key: reference_row(document, self._place) for key, document in found.items()}
+        return [rows.get(key) for key in ids]
+
+    def swap_reference(self, seen: ReferenceRow, new: ReferenceRow) -> None:
+        condition, document = _as_seen(seen), reference_document(new)
+        if not self._calls.change_one("swap a reference", lambda c: c.refs.replace_one(condition, document).matched_count):
+            raise _beaten(seen)
+
+    def remove_reference(self, seen: ReferenceRow) -> None:
+        condition = _as_seen(seen)
+        if not self._calls.change_one("remove a reference", lambda c: c.refs.delete_one(condition).deleted_count):
+            raise _beaten(seen)
+
+    # objects
+
+    def read_objects(self, realm: RealmKey, keys: Sequence[tuple[ObjectId, int]]) -> list[ObjectRow | None]:
+        ids = [object_id(realm, number, part) for number, part in keys]
+        found = self._read("read objects", lambda c: c.objs, ids) if ids else {}
+        rows = {key: object_row(document, self._place) for key, document in found.items() if is_row(document)}
+        return [rows.get(key) for key in ids]
+
+    def write_objects(self, rows: Sequence[ObjectRow]) -> None:
+        # first parts first: when the call is cut short, no other parts are there without a document that tells of them
+        ordered = sorted(rows, key=_position)
+        self._in_chunks(self._write_objects, ordered, _object_bytes, lambda row: (row.realm, row.id))
+
+    def _write_objects(self, rows: Sequence[ObjectRow]) -> None:
+        documents = [object_document(row) for row in rows]
+
+        def write(collections: Collections) -> None:
+            taken = _insert_many(collections.objs, documents)
+            if taken:
+                _replace(collections.objs, [rows[at] for at in taken])
+
+        self._calls.change_many("write objects", write)
+
+    def insert_object(self, row: ObjectRow) -> None:
+        document = object_document(row)
+
+        def insert(collections: Collections) -> bool:
+            if _insert(collections.objs, document):
+                return True
+            return bool(collections.objs.replace_one({"_id": document["_id"], **_HIDDEN}, document).matched_count)
+
+        if not self._calls.change_one("insert an object", insert):
+            raise BeatenError(f"object {row.id:016x} of realm key {row.realm} is there already")
+
+    def update_object(self, row: ObjectRow, seen_token: str) -> None:
+        document = object_document(row)
+        condition = {"_id": document["_id"], "v": seen_token}
+        if not self._calls.change_one("update an object", lambda c: c.objs.replace_one(condition, document).matched_count):
+            raise BeatenError(f"object {row.id:016x} of realm key {row.realm} was changed by another")
+
+    def delete_objects(self, keys: Sequence[ObjectKey]) -> int:
+        deleted = 0
+
+        def delete(chunk: Sequence[ObjectKey]) -> None:
+            nonlocal deleted
+            deleted += self._calls.change_many("delete objects", lambda c: _delete(c.objs, chunk))
+
+        self._in_chunks(delete, keys, lambda _: _OPERATION_BYTES)
+        return deleted
+
+    # scans
+
+    def scan_references(
+        self, split: Split[ReferencePosition], after: ReferencePosition | None, limit: int
+    ) -> list[ReferenceKey]:
+        condition = _within(split, after, lambda position: reference_id(*position))
+        if split.realm is not None:
+            first, behind = realm_of_references(split.realm)
+            condition |= {"$gte": first, "$lt": behind}
+        return self._page("scan references", lambda c: c.refs, condition, REFERENCE_KEY_FIELDS, limit, reference_key)
+
+    def scan_objects(self, split: Split[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
+        condition = _within(split, after, lambda position: object_id(*position))
+        if split.realm is not None:
+            first, last = objects_of_realm(split.realm)
+            condition |= {"$gte": first}
+            condition["$lte"] = min(last, condition.get("$lte", last))
+        return self._page("scan objects", lambda c: c.objs, condition, OBJECT_KEY_FIELDS, limit, object_key)
+
+    def split_references(self, realm: RealmKey | None, count: int) -> list[Split[ReferencePosition]]:
+        within = {} if realm is None else _references_of(realm)
+        return self._splits("split a scan of references", lambda c: c.refs, realm, within, reference_position, count)
+
+    def split_objects(self, realm: RealmKey | None, count: int) -> list[Split[ObjectPosition]]:
+        within = {} if realm is None else _objects_of(realm)
+        return self._splits("split a scan of objects", lambda c: c.objs, realm, within, object_position, count)
+
+    def delete_realm(self, realm: RealmKey, limit: int) -> int:
+        def delete(collections: Collections) -> int:
+            gone = _delete_some(collections.refs, _references_of(realm), limit)
+            # what is hidden counts for nothing, and goes with the last rows
+            rows = _objects_of(realm) | {"x": None}
+            gone += _delete_some(collections.objs, rows, limit - gone) if gone < limit else 0
+            if gone < limit:
+                _delete_some(collections.objs, _objects_of(realm) | _HIDDEN, limit)
+            return gone
+
+        return self._calls.change_many("delete a realm's rows", delete)
+
+    def before_fork(self) -> None:
+        self._calls.shut()
+
+    def after_fork(self, *, is_child: bool) -> None:
+        if is_child:
+            self._calls.begin_in_child()
+        else:
+            self._calls.open()
+
+    def close(self) -> None:
+        self._calls.close()
+
+    def _read(self, what: str, place: Callable[[Collections], Collection[Document]], ids: Sequence[Any]) -> dict[Any, Document]:
+        """The documents with those ids. The batch is larger than what can be found, so that the first answer is the only one."""
+
+        def read(collections: Collections) -> dict[Any, Document]:
+            wanted = {"_id": {"$in": list(dict.fromkeys(ids))}} if len(ids) > 1 else {"_id": ids[0]}
+            return {document["_id"]: document for document in place(collections).find(wanted, batch_size=len(ids) + 1)}
+
+        return self._calls.read(what, read)
+
+    def _page(
+        self,
+        what: str,
+        place: Callable[[Collections], Collection[Document]],
+        condition: Document,
+        fields: Any,
+        limit: int,
+        key: Callable[[Document, str], T],
+    ) -> list[T]:
+        limit = min(limit, _MOST - 1)
+
+        def read(collections: Collections) -> list[Document]:
+            rows = place(collections)
+            wanted: Document = {"_id": condition} if condition else {}
+            if rows is collections.objs:
+                wanted["x"] = None
+            return list(rows.find(wanted, fields, sort=[("_id", 1)], limit=limit, batch_size=limit + 1))
+
+        return [key(document, self._place) for document in self._calls.read(what, read)]
+
+    def _splits(
+        self,
+        what: str,
+        place: Callable[[Collections], Collection[Document]],
+        realm: RealmKey | None,
+        within: Document,
+        position: Callable[[Any, str], Any],
+        count: int,
+    ) -> list[Split[Any]]:
+        def cut(collections: Collections) -> list[Any]:
+            rows, decode = place(collections), lambda key: position(key, self._place)
+            return ends_of_splits(rows, within, decode, count, exact_rows=self._exact_rows)
+
+        ends = self._calls.read(what, cut)
+        return [Split(realm, after, until) for after, until in zip([None, *ends], [*ends, None], strict=True)]
+
+    def _in_chunks(
+        self,
+        act: Callable[[Sequence[T]], object],
+        rows: Sequence[T],
+        size: Callable[[T], int],
+        group: Callable[[T], object] = id,
+    ) -> None:
+        """Act on up to BULK_BYTES of rows at a time. Once something has happened, no fault of the rest is a certain one."""
+        has_happened = False
+        for chunk in _chunks(rows, size, group):
+            try:
+                act(chunk)
+            except UnavailableError as fault:
+                if has_happened:
+                    raise UnknownOutcomeError(f"{fault}; an earlier part of the same call happened") from fault
+                raise
+            has_happened = True
+
+
+def _insert(rows: Collection[Document], document: Document) -> bool:
+    """False when its key is taken."""
+    try:
+        rows.insert_one(document)
+    except DuplicateKeyError:
+        return False
+    return True
+
+
+def _insert_many(rows: Collection[Document], documents: Sequence[Document]) -> list[int]:
+    """Insert those whose key is free, and say which were not.
+
+    An insertion costs the server a fraction of what a replacement with ``upsert`` does, and nearly every row is a new one.
+    """
+    try:
+        rows.insert_many(documents, ordered=False)
+    except BulkWriteError as fault:
+        taken = duplicates(fault)
+        if taken is None:
+            raise
+        return taken
+    return []
+
+
+def _replace(objs: Collection[Document], rows: Sequence[ObjectRow]) -> None:
+    """Replace rows whose keys are taken, and delete the parts that their objects have beyond.
+
+    A first part is replaced on condition that it tells of no more parts than the new one. If it does, or is hidden, the upsert meets its
+    key and fails, which is how we know of the few objects whose further parts must go.
+    """
+    failed = _upsert(objs, rows, is_first_try=True)
+    for _ in range(_TRIES):
+        if not failed:
+            return
+        rows = [rows[at] for at in failed]
+        failed = _upsert(objs, rows, is_first_try=False)
+        beyond = dict.fromkeys((row.realm, row.id, row.parts) for row in rows)
+        objs.bulk_write([DeleteMany(parts_from(realm, number, parts)) for realm, number, parts in beyond], ordered=False)
+
+
+def _upsert(objs: Collection[Document], rows: Sequence[ObjectRow], *, is_first_try: bool) -> list[int]:
+    """Which of them failed because of a duplicate key: by their condition, or because two upserts of one key met.
+
+    source        https://www.mongodb.com/docs/manual/reference/method/db.collection.update/ (Upsert with Unique Index)
+    """
+    documents = [object_document(row) for row in rows]
+    has_condition = [is_first_try and row.part == 0 for row in rows]
+    operations = [
+        ReplaceOne({"_id": document["_id"]} | ({"n": {"$lte": document["n"]}} if conditional else {}), document, upsert=True)
+        for document, conditional in zip(documents, has_condition, strict=True)
+    ]
+    try:
+        objs.bulk_write(operations, ordered=False)
+    except BulkWriteError as fault:
+        failed = duplicates(fault)
+        if failed is None:
+            raise
+        return failed
+    return []
+
+
+def _delete(objs: Collection[Document], keys: Sequence[ObjectKey]) -> int:
+    """Delete rows as seen. The first part of an object with several is hidden, and goes when no other is left."""
+    firsts = [key for key in keys if key.part == 0]
+    deleted = objs.bulk_write(
+        [DeleteOne(_key_as_seen(key) | ({"n": 1} if key.part == 0 else {})) for key in keys], ordered=False
+    ).deleted_count
+    hidden = 0
+    if firsts and deleted < len(keys):
+        hiding = [ReplaceOne(_key_as_seen(key) | {"n": {"$gt": 1}}, _HIDDEN) for key in firsts]
+        hidden = objs.bulk_write(hiding, ordered=False).matched_count
+    if hidden or len(firsts) < len(keys):
+        _delete_hidden(objs, dict.fromkeys((key.realm, key.id) for key in keys))
+    return deleted + hidden
+
+
+def _delete_hidden(objs: Collection[Document], objects: dict[tuple[RealmKey, ObjectId], None]) -> None:
+    """Delete hidden first parts of objects that have no others. Who writes such an object meanwhile has met it, and replaces it."""
+    first = {object_id(realm, number, 0): parts_from(realm, number, 1) for realm, number in objects}
+    hidden = [document["_id"] for document in objs.find({"_id": {"$in": list(first)}, **_HIDDEN}, {"_id": 1})]
+    if not hidden:
+        return
+    rest = objs.find({"$or": [first[key] for key in hidden]}, {"_id": 1})
+    kept = {object_id(realm, number, 0) for realm, number, _ in (object_position(row["_id"], "") for row in rest)}
+    gone = [DeleteOne({"_id": key, **_HIDDEN}) for key in hidden if key not in kept]
+    if gone:
+        objs.bulk_write(gone, ordered=False)
+
+
+def _delete_some(rows: Collection[Document], condition: Document, limit: int) -> int:
+    found = [
+        row["_id"]
+        for row in rows.find(condition, {"_id": 1}, limit=min(limit, _MOST - 1), batch_size=min(limit, _MOST - 1) + 1)
+    ]
+    return rows.delete_many({"_id": {"$in": found}}).deleted_count if found else 0
+
+
+def _as_seen(seen: ReferenceRow) -> Document:
+    """A condition of None is met by a field that is not there."""
+    return {"_id": reference_id(seen.realm, seen.name), "v": seen.version, "p": seen.pointer}
+
+
+def _key_as_seen(key: ObjectKey) -> Document:
+    return {"_id": object_id(key.realm, key.id, key.part), "c": key.created, "v": key.token}
+
+
+def _beaten(seen: ReferenceRow) -> BeatenError:
+    return BeatenError(f"reference {seen.name!r} of realm key {seen.realm} is not at version {seen.version} any more")
+
+
+def _references_of(realm: RealmKey) -> Document:
+    first, behind = realm_of_references(realm)
+    return {"_id": {"$gte": first, "$lt": behind}}
+
+
+def _objects_of(realm: RealmKey) -> Document:
+    first, last = objects_of_realm(realm)
+    return {"_id": {"$gte": first, "$lte": last}}
+
+
+def _within(split: Split[Any], after: Any, key: Callable[[Any], Any]) -> Document:
+    """The part of a condition on ``_id`` that a split and a position make."""
+    starts = [key(start) for start in (split.after, after) if start is not None]
+    condition = {"$gt": max(starts)} if starts else {}
+    return condition | ({} if split.until is None else {"$lte": key(split.until)})
+
+
+def _reference_bytes(row: ReferenceRow) -> int:
+    return _OPERATION_BYTES + len(row.name) * 4 + 8 * len(row.recent) + 16 * len(row.moves)
+
+
+def _object_bytes(row: ObjectRow) -> int:
+    return _OPERATION_BYTES + len(row.value)
+
+
+def _chunks(rows: Sequence[T], size: Callable[[T], int], group: Callable[[T], object]) -> Sequence[Sequence[T]]:
+    """Stretches of at most BULK_BYTES, cut where the group changes; a group that is larger alone stays whole."""
+    if sum(map(size, rows)) <= BULK_BYTES:
+        return [rows] if rows else []
+    chunks: list[list[T]] = [[]]
+    room, begin = BULK_BYTES, 0
+    while begin < len(rows):
+        end = begin + 1
+        while end < len(rows) and group(rows[end]) == group(rows[begin]):
+            end += 1
+        piece = rows[begin:end]
+        needed = sum(map(size, piece))
+        if chunks[-1] and needed > room:
+            chunks.append([])
+            room = BULK_BYTES
+        chunks[-1] += piece
+        room -= needed
+        begin = end
+    return chunks
