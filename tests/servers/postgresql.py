@@ -120,6 +120,18 @@ class PostgresqlServer:
         self.stop()
         self.start()
 
+    def demote(self) -> None:
+        """Start it again as a standby that follows nobody: it answers, is behind from now on, and takes no writes."""
+        self.stop()
+        (self._data / "standby.signal").touch()
+        self.start()
+
+    def promote(self) -> None:
+        """Start it again as a primary."""
+        self.stop()
+        (self._data / "standby.signal").unlink(missing_ok=True)
+        self.start()
+
     def pause(self) -> None:
         """Let all its processes stand still: connections stay open, and nothing answers."""
         for process in self._processes():

@@ -244,6 +244,20 @@ def test_of_several_hosts_the_one_that_answers_is_taken(server: PostgresqlServer
     assert find(open_at(url), 1) is None
 
 
+def test_a_standby_is_neither_read_nor_written(server: PostgresqlServer, schema: str, open_at: Open) -> None:
+    backend = open_at(server.url(schema))
+    backend.write_objects([row(1)])
+    server.demote()
+    try:
+        for call in (lambda: find(backend, 1), lambda: backend.write_objects([row(2)])):
+            with pytest.raises(UnavailableError, match="standby"):
+                call()
+    finally:
+        server.promote()
+
+    assert (find(backend, 1), find(backend, 2)) == (row(1), None)
+
+
 def test_sessions_wait_for_the_disk_even_if_their_role_does_not(
     server: PostgresqlServer, schema: str, open_at: Open, make_role: Callable[..., str]
 ) -> None:

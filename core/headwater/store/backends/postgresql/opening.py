@@ -61,7 +61,7 @@ _OPTIONS = (
     ),
     Option("pool", "how many connections one process has at most", "10", _as_connections),
     Option("host", "the folder of a Unix socket, or a host where the URL names none"),
-    Option("port", "the port where the URL names none"),
+    Option("port", "the port where the URL names none", parse=as_count),
     Option("service", "a section of the file pg_service.conf"),
     Option("passfile", "a file with passwords instead of ~/.pgpass"),
     Option(
