@@ -14,7 +14,8 @@ from headwater.store import ObjectPosition, Split, Store, open_store
 
 __all__ = ["Stretch", "growth_of", "growth_of_one", "scan", "scan_together"]
 
-PAGE = 1000
+PAGE = 600
+"""Keys of a page, as many as the RealmStore takes."""
 _LOOK_EVERY = 10
 _spawning = multiprocessing.get_context("spawn")
 _opened: list[Store] = []
