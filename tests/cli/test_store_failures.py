@@ -14,14 +14,15 @@ from urllib.parse import quote
 import pytest
 from click.testing import CliRunner
 
-from backend_fixtures import STORES, mongodb_server, postgresql_server
+from backend_fixtures import postgresql_server
 from headwater.cli import main
+from servers.postgresql import PostgresqlServer
 
-__all__ = ["mongodb_server", "postgresql_server"]
+__all__ = ["postgresql_server"]
 
 PASSWORD = "Geheim/wort@x"
 CLOSED = "127.0.0.1:1"
-SERVERS = [name for name in ("postgresql", "mongodb") if name in STORES]
+SERVERS = ("postgresql", "mongodb")
 
 
 def said(url: str, *command: str) -> tuple[int, str]:
@@ -81,17 +82,15 @@ def test_a_name_that_is_not_known_is_unavailable(name: str) -> None:
     assert "nowhere.invalid" in line
 
 
-@pytest.mark.skipif("postgresql" not in SERVERS, reason="until it is there")
-def test_a_wrong_password_is_refused(postgresql_server: object) -> None:
-    code, line = said(str(postgresql_server.url("wrong", password=PASSWORD)))  # type: ignore[attr-defined]
+def test_a_wrong_password_is_refused(postgresql_server: PostgresqlServer) -> None:
+    code, line = said(str(postgresql_server.url("wrong", password=PASSWORD)))
 
     assert code == 5
     assert "password" in line
 
 
-@pytest.mark.skipif("postgresql" not in SERVERS, reason="until it is there")
-def test_a_database_that_is_not_there_is_refused(postgresql_server: object) -> None:
-    code, line = said(str(postgresql_server.url("wrong", database="nowhere")))  # type: ignore[attr-defined]
+def test_a_database_that_is_not_there_is_refused(postgresql_server: PostgresqlServer) -> None:
+    code, line = said(str(postgresql_server.url("wrong", database="nowhere")))
 
     assert code == 5
     assert "nowhere" in line
