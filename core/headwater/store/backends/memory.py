@@ -87,11 +87,12 @@ class MemoryBackend:
             return [objects.rows.get((realm, object_id, part)) for object_id, part in keys]
 
     def write_objects(self, rows: Sequence[ObjectRow]) -> None:
+        written = {(row.realm, row.id, row.part): row for row in rows}
         with self._objects_alone() as objects:
-            for row in rows:
-                objects.put((row.realm, row.id, row.part), row)
-                if row.part and row.part > self._last_parts.get((row.realm, row.id), 0):
-                    self._last_parts[row.realm, row.id] = row.part
+            objects.put_all(written)
+            for realm, object_id, part in written:
+                if part and part > self._last_parts.get((realm, object_id), 0):
+                    self._last_parts[realm, object_id] = part
             for row in rows if self._last_parts else ():
                 for part in range(row.parts, self._last_parts.get((row.realm, row.id), 0) + 1):
                     if (row.realm, row.id, part) in objects.rows:
@@ -171,12 +172,16 @@ class _Rows(Generic[P, R]):
         self._gone: set[P] = set()
 
     def put(self, key: P, row: R) -> None:
-        if key not in self.rows:
-            if key in self._gone:
-                self._gone.remove(key)  # it still stands among the keys or the new ones
-            else:
-                self._new.append(key)
-        self.rows[key] = row
+        self.put_all({key: row})
+
+    def put_all(self, rows: dict[P, R]) -> None:
+        new = [key for key in rows if key not in self.rows]
+        if self._gone:
+            back = self._gone.intersection(new)  # they still stand among the keys or the new ones
+            self._gone -= back
+            new = [key for key in new if key not in back]
+        self._new += new
+        self.rows.update(rows)
 
     def add(self, key: P, row: R) -> bool:
         is_free = key not in self.rows
