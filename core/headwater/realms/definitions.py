@@ -9,8 +9,7 @@ import msgspec
 from headwater.clock import Micros
 from headwater.realms.states import RealmState
 from headwater.settings import Settings
-from headwater.store import RealmId, RealmKey, StoredObject, object_type
-from headwater.store.identity import checked_realm_id
+from headwater.store import RealmId, RealmKey, StoredObject, checked_realm_id, object_type
 
 __all__ = [
     "DeletionPolicy",

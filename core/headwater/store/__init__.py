@@ -17,13 +17,15 @@ from headwater.store.backend import (
     ReferenceRow,
     Split,
 )
-from headwater.store.faults import FaultyBackend
+from headwater.store.cache import CacheStatistics
+from headwater.store.faults import FaultyBackend, Hang
 from headwater.store.identity import (
     SYSTEM_KEY,
     SYSTEM_REALM,
     ObjectId,
     RealmId,
     RealmKey,
+    checked_realm_id,
     fixed_id,
     id_of,
     id_text,
@@ -44,9 +46,11 @@ __all__ = [
     "SYSTEM_REALM",
     "Backend",
     "BackendKind",
+    "CacheStatistics",
     "Capabilities",
     "FaultyBackend",
     "Gate",
+    "Hang",
     "Move",
     "NodeLease",
     "ObjectId",
@@ -67,6 +71,7 @@ __all__ = [
     "StoredObject",
     "UnknownObject",
     "Versioned",
+    "checked_realm_id",
     "fixed_id",
     "id_of",
     "id_text",
