@@ -22,8 +22,12 @@ import psycopg
 _DEBIAN = Path("/usr/lib/postgresql")
 _START_SECONDS = 60.0
 _STOP_SECONDS = 20.0
-_GUARD = 'read _; kill -KILL "$0" $(cat "/proc/$0/task/$0/children" 2>/dev/null) 2>/dev/null; rm -rf "$1"'
-"""Ends the server and removes its folder when this process vanishes without having done so."""
+_GUARD = """
+read _
+if pid=$(cat "$0/pid" 2>/dev/null); then kill -KILL "$pid" $(cat "/proc/$pid/task/$pid/children" 2>/dev/null) 2>/dev/null; fi
+rm -rf "$0"
+"""
+"""Waits for the end of this process, or of the server's use; then ends what still runs and removes its folder."""
 
 
 class PostgresqlServer:
@@ -48,7 +52,7 @@ class PostgresqlServer:
         self._settings = _settings(is_synced) | (settings or {})
         self.port = 0
         self._process: subprocess.Popen[bytes] | None = None
-        self._guard: subprocess.Popen[bytes] | None = None
+        self._guard, self._guard_line = _start_guard(self.folder)
 
     @property
     def is_running(self) -> bool:
@@ -149,9 +153,12 @@ class PostgresqlServer:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def close(self) -> None:
-        """Stop it and remove its folder."""
+        """Stop it and remove its folder; the end of this process does so too."""
         self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self._guard_line >= 0:
+            os.close(self._guard_line)
+            self._guard_line = -1
+            os.waitpid(self._guard, 0)
 
     def __enter__(self) -> PostgresqlServer:
         try:
@@ -201,9 +208,7 @@ class PostgresqlServer:
                 **self._identity(),
             )
         self._process = process
-        self._guard = subprocess.Popen(
-            ["/bin/sh", "-c", _GUARD, str(process.pid), str(self.folder)], stdin=subprocess.PIPE, start_new_session=True
-        )
+        (self.folder / "pid").write_text(str(process.pid))
         deadline = time.monotonic() + _START_SECONDS
         while process.poll() is None and time.monotonic() < deadline:
             if _says_ready(ready_file, process.pid):
@@ -214,12 +219,7 @@ class PostgresqlServer:
 
     def _forget_process(self) -> None:
         self._process = None
-        if self._guard is not None:
-            self._guard.kill()
-            self._guard.wait()
-            assert self._guard.stdin is not None
-            self._guard.stdin.close()
-            self._guard = None
+        (self.folder / "pid").unlink(missing_ok=True)
 
     def _processes(self) -> list[psutil.Process]:
         """The one that starts the others first: once it stands, no new ones come."""
@@ -259,6 +259,16 @@ def find_programs() -> Path:
         "initdb and postgres were not found: install a PostgreSQL server (the Debian package is postgresql;"
         " scripts/setup.sh postgresql does it), or put its programs on the PATH"
     )
+
+
+def _start_guard(folder: Path) -> tuple[int, int]:
+    """Its process, and the end of a pipe that it holds on to: an open file, which goes with this process however that ends."""
+    read, write = os.pipe()
+    command = ["/bin/sh", "-c", _GUARD, str(folder)]
+    actions = [(os.POSIX_SPAWN_DUP2, read, 0)]
+    pid = os.posix_spawn(command[0], command, os.environ, file_actions=actions, setsid=True)
+    os.close(read)
+    return pid, write
 
 
 def _unprivileged_user() -> pwd.struct_passwd | None:
