@@ -50,6 +50,11 @@ class MongodbServer:
         self._process: subprocess.Popen[bytes] | None = None
         self.port = _free_port() if self.is_ours else 0
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and neither stopped nor killed."""
+        return self._process is not None
+
     def url(self, database: str, **options: str) -> str:
         """The URL of a database; it comes to be when something is written to it."""
         parts = urlsplit(self._given or f"mongodb://127.0.0.1:{self.port}")
@@ -126,7 +131,7 @@ class MongodbServer:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1):
                 pass
             with self.client(serverSelectionTimeoutMS=1000, directConnection=True) as client:
-                client.admin.command("ping")
+                client.admin.command("hello")
         except (OSError, PyMongoError):
             return False
         return True

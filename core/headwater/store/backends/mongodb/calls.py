@@ -21,7 +21,7 @@ from headwater.store.turnstile import Turnstile
 __all__ = ["Calls", "Collections"]
 
 T = TypeVar("T")
-_CLOSE_SECONDS = 2.0
+_CLOSE_SECONDS = 0.5
 _PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Seconds between tries while the replica set elects a primary; the driver waits by itself once it knows that there is none."""
 _inherited: list[Any] = []

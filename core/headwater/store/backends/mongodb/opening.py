@@ -110,6 +110,8 @@ def _maker(url: StoreUrl, options: Mapping[str, Any]) -> Callable[[ConnectionPoo
         "serverSelectionTimeoutMS": milliseconds,
         "connectTimeoutMS": milliseconds,
         "waitQueueTimeoutMS": milliseconds,
+        # A node that said it is no primary is asked again only now, unless it tells by itself: then there has to be time left.
+        "heartbeatFrequencyMS": min(max(500, milliseconds // 4), 10_000),
         # whatever a server or the environment may have as its default
         "w": "majority",
         "journal": True,

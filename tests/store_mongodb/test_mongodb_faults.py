@@ -1,0 +1,265 @@
+"""What becomes of calls when the way to the server, or the server itself, fails."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import pytest
+from mongo_rows import REALM, find, find_reference, in_parts, key, reference, row, state
+
+from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
+from headwater.store import Backend, Split
+from headwater.store.backends.mongodb import MongodbBackend
+from servers.mongodb import MongodbServer
+from servers.proxy import Proxy
+
+WRITES: dict[str, Callable[[Backend], object]] = {
+    "create_reference": lambda backend: backend.create_reference(reference("new")),
+    "create_references": lambda backend: backend.create_references([reference("new")]),
+    "swap_reference": lambda backend: backend.swap_reference(reference(), reference(version=6)),
+    "remove_reference": lambda backend: backend.remove_reference(reference()),
+    "write_objects": lambda backend: backend.write_objects([row(2)]),
+    "insert_object": lambda backend: backend.insert_object(row(2, token="a")),
+    "update_object": lambda backend: backend.update_object(row(1, token="b"), "a"),
+    "delete_objects": lambda backend: backend.delete_objects([key(row(1, token="a"))]),
+}
+READS: dict[str, Callable[[Backend], object]] = {
+    "read_references": lambda backend: backend.read_references(REALM, ["main"]),
+    "read_objects": lambda backend: find(backend, 1),
+    "scan_references": lambda backend: backend.scan_references(Split(), None, 5),
+    "scan_objects": lambda backend: backend.scan_objects(Split(), None, 5),
+    "split_references": lambda backend: backend.split_references(None, 2),
+    "split_objects": lambda backend: backend.split_objects(None, 2),
+}
+COMMANDS = {"insert": "create_reference", "update": "swap_reference", "delete": "remove_reference"}
+writes = pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+reads = pytest.mark.parametrize("read", READS.values(), ids=READS)
+one_changes = pytest.mark.parametrize(
+    ("command", "write"), [(command, WRITES[call]) for command, call in COMMANDS.items()], ids=COMMANDS
+)
+Act = Callable[[Backend], object]
+FailPoint = Callable[..., AbstractContextManager[None]]
+
+
+@pytest.fixture(autouse=True)
+def stored(direct: MongodbBackend) -> None:
+    """One reference and one object."""
+    direct.create_reference(reference())
+    direct.write_objects([row(1, token="a")])
+
+
+@pytest.fixture
+def failing(server: MongodbServer) -> FailPoint:
+    """Lets the server fail a command on demand, as often as ``times`` says or as long as the block lasts."""
+
+    @contextmanager
+    def fail(command: str, *, times: int | None = None, **how: Any) -> Iterator[None]:
+        point = {"configureFailPoint": "failCommand"}
+        with server.client() as client:
+            mode = "alwaysOn" if times is None else {"times": times}
+            client.admin.command({**point, "mode": mode, "data": {"failCommands": [command], **how}})
+            try:
+                yield
+            finally:
+                client.admin.command({**point, "mode": "off"})
+
+    return fail
+
+
+@writes
+def test_a_write_whose_answer_is_lost_has_an_unknown_outcome_and_happened(
+    spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy, write: Act
+) -> None:
+    before = state(direct)
+    proxy.drop_answers()
+    with pytest.raises(UnknownOutcomeError, match="whether it happened is not known"):
+        write(spoiled)
+
+    assert state(direct) != before
+
+
+@writes
+def test_a_write_that_is_lost_on_its_way_has_an_unknown_outcome_and_did_not_happen(
+    spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy, write: Act
+) -> None:
+    before = state(direct)
+    proxy.drop_requests()
+    with pytest.raises(UnknownOutcomeError):
+        write(spoiled)
+
+    assert state(direct) == before
+
+
+def test_a_lost_insertion_is_never_repeated_by_itself(spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy) -> None:
+    proxy.drop_answers(times=1)
+    with pytest.raises(UnknownOutcomeError):  # and not beaten, by itself
+        spoiled.create_reference(reference("new"))
+
+    assert find_reference(direct, "new") == reference("new")
+
+
+@reads
+def test_a_read_goes_through_when_its_connection_is_cut_once(
+    spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy, read: Act
+) -> None:
+    proxy.drop_answers(times=1)
+
+    assert read(spoiled) == read(direct)
+
+
+def test_calls_without_a_server_are_unavailable(by_proxy: Callable[[str], str], open_at: Any, proxy: Proxy) -> None:
+    backend = open_at(by_proxy("400ms"))
+    proxy.close()
+    for call in (*WRITES.values(), *READS.values()):
+        with pytest.raises(UnavailableError):
+            call(backend)
+            call(backend)  # the first may still have had a connection, whose end it could not know of
+
+
+@pytest.mark.parametrize("swallow", [Proxy.hang, Proxy.hang_answers])
+def test_calls_over_a_hanging_connection_end_in_time(
+    by_proxy: Callable[[str], str], open_at: Any, proxy: Proxy, swallow: Callable[[Proxy], None]
+) -> None:
+    backend = open_at(by_proxy("500ms"))
+    swallow(proxy)
+    start = time.monotonic()
+    with pytest.raises(UnknownOutcomeError, match="timed out"):
+        backend.write_objects([row(2)])
+    with pytest.raises(UnavailableError):
+        find(backend, 1)
+    backend.close()
+
+    assert time.monotonic() - start < 5
+
+
+def test_a_server_that_stands_still_is_given_up_in_time_and_found_again(
+    server: MongodbServer, database: str, open_at: Any
+) -> None:
+    backend = open_at(server.url(database, timeout="700ms"))
+    server.pause()
+    start = time.monotonic()
+    with pytest.raises(UnknownOutcomeError):
+        backend.swap_reference(reference(), reference(version=6))
+    with pytest.raises(UnavailableError):
+        find(backend, 1)
+    took = time.monotonic() - start
+    server.resume()
+
+    assert took < 4
+    assert eventually(lambda: find(backend, 1)) == row(1, token="a")
+
+
+def test_rows_survive_a_kill_of_the_server(server: MongodbServer, direct: MongodbBackend) -> None:
+    direct.write_objects([row(2), *in_parts(3, 2)])
+    server.kill()
+    server.start()
+
+    assert eventually(lambda: find(direct, 2)) == row(2)
+    assert find(direct, 3, 1) == in_parts(3, 2)[1]
+    direct.write_objects([row(4)])
+    assert find(direct, 4) == row(4)
+
+
+def test_a_call_waits_for_a_server_that_restarts(server: MongodbServer, database: str, open_at: Any) -> None:
+    backend = open_at(server.url(database, timeout="20s"))
+    server.restart()
+    backend.read_references(REALM, ["main"])  # whose connection was ended
+
+    backend.swap_reference(reference(), reference(version=6))
+    assert find_reference(backend) == reference(version=6)
+
+
+def eventually(read: Callable[[], Any]) -> Any:
+    until = time.monotonic() + 20
+    while True:
+        try:
+            return read()
+        except UnavailableError:
+            assert time.monotonic() < until, "it did not come back"
+            time.sleep(0.05)
+
+
+@one_changes
+@pytest.mark.parametrize("code", [10107, 13435, 10058])
+def test_a_node_that_is_no_primary_is_asked_again_until_there_is_one(
+    spoiled: MongodbBackend, direct: MongodbBackend, failing: FailPoint, command: str, write: Act, code: int
+) -> None:
+    with failing(command, times=2, errorCode=code):
+        write(spoiled)
+
+    with pytest.raises(BeatenError):  # it happened, and once
+        write(direct)
+
+
+@one_changes
+def test_a_change_for_which_there_is_no_primary_did_not_happen(
+    server: MongodbServer, direct: MongodbBackend, database: str, open_at: Any, failing: FailPoint, command: str, write: Act
+) -> None:
+    backend, before = open_at(server.url(database, timeout="1s")), state(direct)
+    with failing(command, errorCode=10107), pytest.raises(UnavailableError):
+        write(backend)
+
+    assert state(direct) == before
+
+
+@one_changes
+@pytest.mark.parametrize("code", [189, 91, 11600, 11602, 50, 262, 6, 7, 89, 9001])
+def test_a_change_that_was_interrupted_has_an_unknown_outcome(
+    direct: MongodbBackend, failing: FailPoint, command: str, write: Act, code: int
+) -> None:
+    with failing(command, times=1, errorCode=code), pytest.raises(UnknownOutcomeError):
+        write(direct)
+
+
+def test_a_bulk_call_on_a_node_that_is_no_primary_may_have_done_some(direct: MongodbBackend, failing: FailPoint) -> None:
+    with failing("insert", times=1, errorCode=10107), pytest.raises(UnknownOutcomeError):
+        direct.create_references([reference("a"), reference("b")])
+
+
+@pytest.mark.parametrize("call", ["create_reference", "create_references", "write_objects", "swap_reference"])
+def test_a_write_that_no_majority_confirmed_has_an_unknown_outcome(
+    direct: MongodbBackend, failing: FailPoint, call: str
+) -> None:
+    before = state(direct)
+    command = "update" if call == "swap_reference" else "insert"
+    lapse = {"code": 64, "errmsg": "waiting for replication timed out"}
+    with failing(command, times=1, writeConcernError=lapse), pytest.raises(UnknownOutcomeError, match="waiting for repl"):
+        WRITES[call](direct)
+
+    assert state(direct) != before
+
+
+@pytest.mark.parametrize("code", [11602, 10107, 6])
+def test_a_read_that_was_interrupted_is_asked_again(spoiled: MongodbBackend, failing: FailPoint, code: int) -> None:
+    with failing("find", times=1, errorCode=code):
+        assert find(spoiled, 1) == row(1, token="a")
+
+
+@pytest.mark.parametrize(("code", "advice"), [(13, "readWrite"), (59, "MongoDB 4.4"), (166, "a view")])
+def test_what_the_server_will_always_refuse_says_what_to_do(
+    direct: MongodbBackend, failing: FailPoint, code: int, advice: str
+) -> None:
+    with failing("insert", times=1, errorCode=code), pytest.raises(RefusedError, match=advice):
+        direct.create_reference(reference("new"))
+
+
+def test_a_repeated_write_heals_what_a_lost_one_left(spoiled: MongodbBackend, direct: MongodbBackend, proxy: Proxy) -> None:
+    direct.write_objects(in_parts(5, 4))
+    new = in_parts(5, 2)
+    proxy.drop_answers()  # of the first round trip: nothing is replaced yet
+    with pytest.raises(UnknownOutcomeError):
+        spoiled.write_objects(new)
+    proxy.pass_on()
+    eventually(lambda: find(spoiled, 5))
+    spoiled.write_objects(new)
+
+    assert [find(direct, 5, part) for part in range(4)] == [*new, None, None]
+
+
+def test_faults_name_the_store_and_the_call(spoiled: MongodbBackend, proxy: Proxy) -> None:
+    proxy.drop_requests()
+    with pytest.raises(HeadwaterError, match=rf"mongodb://127\.0\.0\.1:{proxy.port}/.*: swap a reference: "):
+        spoiled.swap_reference(reference(), reference(version=6))
