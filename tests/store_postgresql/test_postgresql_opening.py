@@ -145,6 +145,17 @@ def test_a_role_makes_its_schema_where_it_may(
     assert find(backend, 1) == row(1)
 
 
+def test_a_role_sets_up_a_schema_that_was_made_for_it(
+    server: PostgresqlServer, schema: str, open_at: Open, make_role: Callable[..., str]
+) -> None:
+    role = make_role()
+    server.execute(f"CREATE SCHEMA {schema} AUTHORIZATION {role}")
+    backend = open_at(server.url(schema, user=role, password="secret"))
+    backend.write_objects([row(1)])
+
+    assert find(backend, 1) == row(1)
+
+
 def test_a_wrong_password_is_refused_and_not_shown(server: PostgresqlServer) -> None:
     with pytest.raises(RefusedError, match="password authentication failed") as caught:
         open_backend(parse_url(server.url(password="wrong/guess")))
