@@ -37,8 +37,10 @@ __all__ = [
     "run_threads",
 ]
 
+LENGTH = 20 if os.environ.get("HEADWATER_SOAK") == "1" else 1
+"""How many times as long histories are as in a quick run."""
 REALM = RealmKey(77)
-_GIVE_UP_SECONDS = 60.0
+_GIVE_UP_SECONDS = 60.0 * LENGTH
 _PAUSE_SECONDS = 0.02
 _LINGER_SECONDS = 0.0005
 
@@ -49,9 +51,6 @@ class Key(NamedTuple):
     kind: str
     number: int
 
-
-LENGTH = 20 if os.environ.get("HEADWATER_SOAK") == "1" else 1
-"""How many times as long histories are as in a quick run."""
 
 KEYS = (Key("reference", 1), Key("reference", 2), Key("object", 1), Key("object", 2))
 

@@ -9,9 +9,10 @@ those kept are for Go, Rust and Clojure.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 __all__ = ["HARD", "Anomaly", "History", "Model", "Operation", "TooHardError", "find_anomaly"]
 
@@ -75,8 +76,12 @@ class TooHardError(Exception):
     """More possibilities than ``HARD``: use more rows, or fewer clients or operations."""
 
 
-Possibility = tuple[Hashable, frozenset[int]]
-"""The row's value, and which of the open operations have happened."""
+class Possibility(NamedTuple):
+    """What may be the case: the row's value, which open operations have happened whose answers are to come, and which of those without."""
+
+    value: Hashable
+    happened: frozenset[int]
+    used: frozenset[int]
 
 
 def find_anomaly(history: Iterable[Operation], model: Model, *, hard: int = HARD) -> Anomaly | None:
@@ -113,13 +118,13 @@ class _Search:
         self._operations = operations
         self._model = model
         self._hard = hard
-        self._possible: set[Possibility] = {(model.initial, frozenset())}
+        self._possible = [Possibility(model.initial, frozenset(), frozenset())]
         self._open: set[int] = set()
         self._unclear: list[int] = []
         self._effects: dict[Hashable, list[tuple[int, Hashable]]] = {}
 
     def values(self) -> frozenset[Hashable]:
-        return frozenset(value for value, _ in self._possible)
+        return frozenset(possibility.value for possibility in self._possible)
 
     def open(self, number: int) -> None:
         if self._operations[number].returned is None:
@@ -130,30 +135,32 @@ class _Search:
 
     def finish(self, returned: int) -> bool:
         """Keep what may be the case once ``returned`` has happened, with its answer; False when that is nothing."""
-        after: set[Possibility] = set()
-        seen = set(self._possible)
-        waiting = list(seen)
+        after = _Least()
+        seen = _Least()
+        waiting = deque(self._possible)  # from few operations to many, so that what says less is there before what says more
         while waiting:
-            value, happened = waiting.pop()
-            if returned in happened:
-                after.add((value, happened - {returned}))
+            now = waiting.popleft()
+            if returned in now.happened:
+                after.add(now._replace(happened=now.happened - {returned}))
                 continue  # the others may happen later: as late as possible is never worse
-            for number, new in self._next(value):
-                possibility = (new, happened | {number})
-                if number not in happened and possibility not in seen:
-                    seen.add(possibility)
-                    waiting.append(possibility)
-            if len(seen) > self._hard:
+            for new in self._next(now):
+                if seen.add(new):
+                    waiting.append(new)
+            if seen.count > self._hard:
                 raise TooHardError(f"more than {self._hard} possibilities at the return of {self._operations[returned]}")
-        self._possible = after
+        self._possible = after.all()
         self._open.discard(returned)
-        return bool(after)
+        return bool(self._possible)
 
-    def _next(self, value: Hashable) -> list[tuple[int, Hashable]]:
-        """Which open operations may happen to a value with the answers that they got, and what they make of it."""
-        results = [(number, *self._model.apply(value, self._operations[number].call)) for number in self._open]
-        answered = [(number, new) for number, new, answer in results if answer == self._operations[number].answer]
-        return answered + self._effects_of_unclear(value)
+    def _next(self, now: Possibility) -> Iterator[Possibility]:
+        """What can be the case after one more operation, with the answer that it got."""
+        for number in self._open - now.happened:
+            value, answer = self._model.apply(now.value, self._operations[number].call)
+            if answer == self._operations[number].answer:
+                yield Possibility(value, now.happened | {number}, now.used)
+        for number, value in self._effects_of_unclear(now.value):
+            if number not in now.used:
+                yield Possibility(value, now.happened, now.used | {number})
 
     def _effects_of_unclear(self, value: Hashable) -> list[tuple[int, Hashable]]:
         """One that changes nothing may as well not have happened. Remembered, for they stay open to the end."""
@@ -161,6 +168,27 @@ class _Search:
             results = [(number, self._model.apply(value, self._operations[number].call)[0]) for number in self._unclear]
             self._effects[value] = [(number, new) for number, new in results if new != value]
         return self._effects[value]
+
+
+class _Least:
+    """Possibilities without those that say the same but for more operations without an answer: those may still happen, or never."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._used: dict[tuple[Hashable, frozenset[int]], list[frozenset[int]]] = defaultdict(list)
+
+    def add(self, new: Possibility) -> bool:
+        """False when one that is there makes it needless."""
+        known = self._used[new.value, new.happened]
+        if any(used <= new.used for used in known):
+            return False
+        kept = [used for used in known if not new.used < used]
+        self.count += 1 + len(kept) - len(known)
+        self._used[new.value, new.happened] = [*kept, new.used]
+        return True
+
+    def all(self) -> list[Possibility]:
+        return [Possibility(*place, used) for place, known in self._used.items() for used in known]
 
 
 def _beside(operations: Sequence[Operation], number: int) -> tuple[Operation, ...]:

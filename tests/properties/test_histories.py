@@ -26,6 +26,7 @@ from headwater.store import Backend, FaultyBackend, open_backend
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.urls import parse_url
 
+pytestmark = pytest.mark.timeout(300 * LENGTH)
 WRITES = [
     "create_reference",
     "create_references",
@@ -177,7 +178,7 @@ def run_alone(backend: Backend, client: int, work: Work, begin: float) -> list[E
 
 @pytest.mark.parametrize("make", BROKEN.values(), ids=BROKEN)
 def test_a_backend_that_breaks_its_promise_is_found_out(make: Callable[[], Backend], seed: int, switching: None) -> None:
-    """One run finds it nine times in ten or more."""
+    """One run finds it three times in four or more."""
     assert any(judge(make(), Work(seed + attempt, 200)) for attempt in range(10))
 
 

@@ -132,9 +132,18 @@ def test_an_anomaly_tells_what_the_row_was_before_and_what_happened_beside() -> 
 
 
 def test_a_history_that_would_take_too_long_is_given_up() -> None:
-    writes = [lost(number, Write(Row(number)), number) for number in range(30)]
+    writes = [done(number, Write(Row(number)), True, 0, 100) for number in range(30)]
     with pytest.raises(TooHardError, match="100 possibilities"):
         find_anomaly([*writes, done(99, Read(), Row(99), 50, 51)], CasRow(), hard=100)
+
+
+def test_many_unclear_changes_do_not_make_a_history_too_hard() -> None:
+    unclear = [lost(number, Write(Row(number)), number) for number in range(60)]
+    unclear += [lost(number, Create(Row(number)), number) for number in range(60)]
+    reads = [done(99, Read(), Row(number), 1000 + 2 * number, 1001 + 2 * number) for number in range(60)]
+
+    assert find_anomaly([*unclear, *reads], CasRow(), hard=5000) is None
+    assert find_anomaly([*unclear, *reads, done(99, Read(), Row(60), 2000, 2001)], CasRow(), hard=5000) is not None
 
 
 def test_long_histories_of_many_clients_are_judged_in_seconds() -> None:
