@@ -54,7 +54,7 @@ def remembered(cache: Cache) -> Callable[[], list[int]]:
 
 def fill(cache: Cache, numbers: range) -> None:
     for number in numbers:
-        cache.put(REALM, [(ObjectId(number), Note(number=number + 1000))], cache.ticket())
+        cache.put(REALM, [(ObjectId(number), Note(number=number + 1000), None)], cache.ticket())
 
 
 def test_the_cache_holds_no_more_than_its_budget(cache: Cache, remembered: Callable[[], list[int]]) -> None:
@@ -81,7 +81,7 @@ def test_where_everything_was_used_the_oldest_goes(cache: Cache, remembered: Cal
 
 def test_an_object_larger_than_the_budget_pushes_nothing_out(cache: Cache, remembered: Callable[[], list[int]]) -> None:
     fill(cache, range(10))
-    cache.put(REALM, [(ObjectId(50), Note(data=b"x" * 20_000))], cache.ticket())
+    cache.put(REALM, [(ObjectId(50), Note(data=b"x" * 20_000), None)], cache.ticket())
 
     assert remembered() == list(range(10))
 
@@ -109,7 +109,7 @@ def test_realms_do_not_share_objects(cache: Cache) -> None:
 
 def test_statistics_count_what_happened(cache: Cache) -> None:
     fill(cache, range(12))
-    cache.put(REALM, [(ObjectId(50), Note(data=b"x" * 20_000))], cache.ticket())
+    cache.put(REALM, [(ObjectId(50), Note(data=b"x" * 20_000), None)], cache.ticket())
     for number in (0, 11, 11):
         cache.find(REALM, ObjectId(number))
 
@@ -181,7 +181,7 @@ def filled_with(cache: Cache, make: Callable[[int], StoredObject]) -> None:
         made = make(number)
         name, envelope = encode(ObjectId(number), made)
         read = decode(ObjectId(number), name, envelope, type(made), realm="acme")
-        cache.put(REALM, [(ObjectId(number), read)], cache.ticket())
+        cache.put(REALM, [(ObjectId(number), read, None)], cache.ticket())
         if cache.statistics().evictions:
             return
 
@@ -389,7 +389,7 @@ def late_rows(late_faults: FaultyBackend, settings: Settings, clock: FakeClock) 
 def evict_all(cache: Cache) -> None:
     before = cache.statistics()
     for number in range(1, 100):
-        cache.put(RealmKey(99), [(ObjectId(number), Note(data=b"x" * (before.budget // 4)))], cache.ticket())
+        cache.put(RealmKey(99), [(ObjectId(number), Note(data=b"x" * (before.budget // 4)), None)], cache.ticket())
     assert cache.statistics().evictions >= before.entries
 
 

@@ -110,7 +110,7 @@ def test_a_forked_child_starts_with_an_empty_cache(url: str) -> None:
         rows = store.rows(*ACME)
         keys = rows.write([(ObjectId(1), Note())])
         rows.delete_unchanged(keys)
-        store.cache.put(rows.key, [(ObjectId(1), Note())], store.cache.ticket())  # as a thread might that read it before
+        store.cache.put(rows.key, [(ObjectId(1), Note(), None)], store.cache.ticket())  # as a thread might that read it before
 
         assert rows.find(ObjectId(1), Note) == Note()
         assert run_forked(1, lambda _: rows.find(ObjectId(1), Note) is None) == [True]

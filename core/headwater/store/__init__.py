@@ -37,7 +37,7 @@ from headwater.store.objects import StoredObject, UnknownObject, Versioned, obje
 from headwater.store.realm_rows import Gate, RealmStore
 from headwater.store.references import Reference
 from headwater.store.stores import Store, open_backend, open_store
-from headwater.store.urls import BackendKind, Option, StoreUrl
+from headwater.store.urls import BackendKind, Option, StoreUrl, parse_url
 
 __all__ = [
     "BULK_BYTES",
@@ -81,5 +81,6 @@ __all__ = [
     "object_type",
     "open_backend",
     "open_store",
+    "parse_url",
     "registered_type",
 ]

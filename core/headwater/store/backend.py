@@ -165,7 +165,8 @@ class Backend(Protocol):
     def write_objects(self, rows: Sequence[ObjectRow]) -> None:
         """Insert or replace, unconditionally. May be repeated.
 
-        The parts of an object come together in one call, and afterwards it has no others: what it had more before is deleted.
+        The parts of an object come together in one call, and afterwards it has no others: what it had more before is deleted,
+        also behind a part that is missing.
         Replacing may take a second round trip, inserting does not.
         """
         ...

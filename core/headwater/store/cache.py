@@ -26,7 +26,7 @@ from headwater.clock import Clock
 from headwater.store.backend import ReferenceRow
 from headwater.store.identity import ObjectId, RealmKey
 from headwater.store.objects import StoredObject, UnknownObject
-from headwater.store.weighing import weigh
+from headwater.store.weighing import Scale
 
 __all__ = ["Cache", "CacheStatistics", "Ticket"]
 
@@ -82,6 +82,7 @@ class Cache:
         self._clock = clock
         self._budget = budget_bytes
         self._ttl = reference_ttl_seconds
+        self._scale = Scale()
         self.after_fork()
 
     def after_fork(self) -> None:
@@ -130,21 +131,28 @@ class Cache:
         return True
 
     def put(
-        self, realm: RealmKey, objects: Iterable[tuple[ObjectId, StoredObject]], ticket: Ticket, *, is_written: bool = False
+        self,
+        realm: RealmKey,
+        objects: Iterable[tuple[ObjectId, StoredObject, int | None]],
+        ticket: Ticket,
+        *,
+        is_written: bool = False,
     ) -> None:
         """Remember immutable objects for as long as their types allow.
 
+        objects       each with the bytes of its envelope, or None where these tell nothing of its size in memory
         is_written    they were just written under this ticket: who read before that one is absent comes too late
         """
         entries: list[tuple[_Key, _Entry]] = []
         kept_out: list[ObjectId] = []
-        for object_id, value in objects:
+        weigh, asked = self._scale.weigh, ticket.seconds
+        for object_id, value, stored_bytes in objects:
             seconds = value.cached_seconds
             if not self._budget or seconds == 0 or isinstance(value, UnknownObject):
                 kept_out.append(object_id)  # an unknown type may be known a moment later, once its module was imported
             else:
-                until = None if seconds is None else ticket.seconds + seconds
-                entries.append(((realm, object_id), _Entry(value, _ENTRY + weigh(value), ticket.seconds, until)))
+                until = None if seconds is None else asked + seconds
+                entries.append(((realm, object_id), _Entry(value, _ENTRY + weigh(value, stored_bytes), asked, until)))
         self._put(entries, ticket, is_written)
         if is_written and kept_out:
             self.forget(realm, kept_out)
@@ -210,7 +218,9 @@ class Cache:
                 is_outdone = before is not None and _is_newer(before, entry)
                 if is_late or is_outdone or entry.weight > self._budget:
                     self._refused += 1
-                    if is_written and not is_outdone:
+                    if not is_outdone and isinstance(entry.value, ReferenceRow):
+                        self._forget(key)  # its reader has seen this version: nobody may bring back an older one
+                    elif is_written and not is_outdone:
                         self._remove(key)
                     continue
                 if before is not None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
+from zlib import crc32
 
 import msgspec
 
@@ -18,7 +20,7 @@ from headwater.store.backend import ROW_BYTES
 from headwater.store.identity import ObjectId, id_text
 from headwater.store.objects import StoredObject, UnknownObject, is_type_name, registered_type
 
-__all__ = ["MOST_PARTS", "OBJECT_BYTES", "decode", "encode", "parts_of"]
+__all__ = ["MOST_PARTS", "OBJECT_BYTES", "decode", "encode", "is_compressed", "parts_of"]
 
 OBJECT_BYTES = 256 * 1024 * 1024
 """The most that one object's body may have, before it is compressed: readers hold it in memory as a whole."""
@@ -74,6 +76,10 @@ def decode(object_id: ObjectId, name: str, envelope: bytes, cls: type[T], *, rea
     raise UnreadableError(f"object {id_text(object_id)} of type {name!r} in realm {realm!r}: {fault}") from fault
 
 
+def is_compressed(envelope: bytes) -> bool:
+    return bool(envelope[1] & _COMPRESSED)
+
+
 def parts_of(envelope: bytes) -> Sequence[bytes]:
     if len(envelope) <= ROW_BYTES:
         return (envelope,)
@@ -81,7 +87,8 @@ def parts_of(envelope: bytes) -> Sequence[bytes]:
 
 
 def _sealed(object_id: ObjectId, name: str, stored: bytes, flags: int) -> bytes:
-    return _HEADER.pack(FORMAT, flags, _checksum(object_id, name, flags, stored)) + stored
+    checksum = crc32(stored, crc32(object_id.to_bytes(8, "big") + _kind(name, flags)))
+    return _HEADER.pack(FORMAT, flags, checksum) + stored
 
 
 def _opened(object_id: ObjectId, name: str, envelope: bytes, token: str | None) -> StoredObject:
@@ -91,7 +98,7 @@ def _opened(object_id: ObjectId, name: str, envelope: bytes, token: str | None) 
     if version != FORMAT:
         raise UnreadableError(f"envelope format {version}; this release reads {FORMAT}")
     stored = envelope[6:]
-    if checksum != _checksum(object_id, name, flags, stored):
+    if checksum != crc32(stored, crc32(object_id.to_bytes(8, "big") + _kind(name, flags))):
         raise UnreadableError("checksum does not fit, the bytes were altered")
     if flags & ~_COMPRESSED:
         raise UnreadableError(f"envelope flags {flags}; this release knows {_COMPRESSED}")
@@ -119,8 +126,10 @@ def _inflated(stored: bytes) -> bytes:
     )
 
 
-def _checksum(object_id: ObjectId, name: str, flags: int, stored: bytes) -> int:
-    return zlib.crc32(stored, zlib.crc32(object_id.to_bytes(8, "big") + name.encode() + flags.to_bytes(1, "big")))
+@lru_cache(maxsize=1000)
+def _kind(name: str, flags: int) -> bytes:
+    """What the checksum covers beside id and body. Made again for each object, it would be a third of the checksum's time."""
+    return name.encode() + flags.to_bytes(1, "big")
 
 
 def _packed(object_id: ObjectId, value: StoredObject) -> bytes:

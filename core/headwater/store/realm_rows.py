@@ -21,8 +21,8 @@ from headwater.store.backend import (
     Split,
 )
 from headwater.store.bounds import Bounds
-from headwater.store.cache import Cache, Ticket
-from headwater.store.codec import decode, encode, parts_of
+from headwater.store.cache import Cache
+from headwater.store.codec import decode, encode, is_compressed, parts_of
 from headwater.store.identity import ObjectId, RealmId, RealmKey, id_text
 from headwater.store.object_rows import Loaded, load
 from headwater.store.objects import StoredObject, UnknownObject, Versioned
@@ -158,8 +158,12 @@ class RealmStore:
         self._bounds.check_once([object_id for object_id, _ in written])
         now = self.clock.now()
         rows: list[ObjectRow] = []
+        remembered: list[tuple[ObjectId, StoredObject, int | None]] = []
         for object_id, value in written:
-            rows += self._rows_of(object_id, value, now)
+            parts = self._rows_of(object_id, value, now)
+            rows += parts
+            if parts[0].token is None:
+                remembered.append((object_id, value, _telling_bytes(parts[0].value)))
         ticket = self._shared.ticket()
         try:
             if rows:
@@ -167,7 +171,11 @@ class RealmStore:
         except HeadwaterError:
             self._forget([object_id for object_id, _ in written])
             raise
-        self._remember(written, ticket)
+        self._shared.put(self.key, remembered, ticket, is_written=True)
+        if len(remembered) < len(written):
+            self._shared.forget(self.key, [object_id for object_id, value in written if _is_updateable(value)])
+        if self._cache is not self._shared:
+            self._cache.forget(self.key, [object_id for object_id, _ in written])
         return [
             ObjectKey(row.realm, row.id, row.part, row.type, row.created, row.token, row.parts, len(row.value)) for row in rows
         ]
@@ -385,29 +393,27 @@ class RealmStore:
         ]
         if absent:
             ticket = self._cache.ticket()
-            immutable: list[tuple[ObjectId, StoredObject]] = []
+            immutable: list[tuple[ObjectId, StoredObject, int | None]] = []
+            realm = self.realm
             for row, envelope in self._load(absent):
-                value = found[row.id] = decode(row.id, row.type, envelope, StoredObject, realm=self.realm, token=row.token)
-                if row.token is None and not value.updateable:
-                    immutable.append((row.id, value))
+                object_id, token = row.id, row.token
+                value = found[object_id] = decode(object_id, row.type, envelope, StoredObject, realm=realm, token=token)
+                if token is None and not value.updateable:
+                    immutable.append((object_id, value, _telling_bytes(envelope)))
             self._cache.put(self.key, immutable, ticket)
             if within:
                 for object_id in absent:
                     if object_id not in found:
                         self._shared.put_absence(self.key, object_id, ticket, seconds=within)
-        return [self._as(object_id, found.get(object_id), cls) for object_id in object_ids]
+        answers = []
+        for object_id in object_ids:
+            answer = found.get(object_id)
+            answers.append(answer if isinstance(answer, cls) else self._as(object_id, answer, cls))
+        return answers
 
     def _load(self, object_ids: Sequence[ObjectId]) -> list[Loaded]:
         self._bounds.check_ids(object_ids)
         return load(self._backend, self.realm, self.key, object_ids) if object_ids else []
-
-    def _remember(self, written: list[tuple[ObjectId, StoredObject]], ticket: Ticket) -> None:
-        immutable = [entry for entry in written if not _is_updateable(entry[1])]
-        self._shared.put(self.key, immutable, ticket, is_written=True)
-        if len(immutable) < len(written):
-            self._shared.forget(self.key, [object_id for object_id, value in written if _is_updateable(value)])
-        if self._cache is not self._shared:
-            self._cache.forget(self.key, [object_id for object_id, _ in written])
 
     def _forget(self, object_ids: list[ObjectId]) -> None:
         self._shared.forget(self.key, object_ids)
@@ -550,6 +556,11 @@ class RealmStore:
         grace = max(self.settings.reader_grace_seconds, self.settings.writer_grace_seconds)
         slack = self.settings.clock_bound_seconds + self.settings.commit_timeout_seconds
         return Micros(self.clock.now() - round((grace + slack) * 1_000_000))
+
+
+def _telling_bytes(envelope: bytes) -> int | None:
+    """An envelope's size, where it tells what the object takes in memory."""
+    return None if is_compressed(envelope) else len(envelope)
 
 
 def _new_token() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable
 from sys import getsizeof
 from typing import Any
@@ -9,10 +10,54 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-__all__ = ["weigh"]
+__all__ = ["Scale", "weigh"]
 
 _FLAT = frozenset((type(None), bool, int, float, str, bytes))
 _BYTES, _ASCII, _NUMBER, _EMPTY, _GC = 33, 49, 32, 64, 16
+
+
+_SAMPLE = 31
+_SMALL_BYTES = 1024
+_OLD = 0.75
+
+
+class _Kind:
+    """What is known of one type: bytes of memory for each byte stored, and how many objects are taken for like it until the next."""
+
+    __slots__ = ("left", "ratio")
+
+    def __init__(self, ratio: float) -> None:
+        self.left = 0
+        self.ratio = ratio
+
+
+class Scale:
+    """Weighs many small objects in a fraction of the time: one in about 16 of a type, and the others like it by their stored bytes.
+
+    A budget is for the sum of many, in which what single ones are taken for too much or too little cancels out. Large ones, and
+    those whose stored bytes are compressed, are weighed each. Which one is next is left to chance, so that no pattern in what
+    is written can pass. Threads that meet here may weigh one more or less.
+    """
+
+    def __init__(self) -> None:
+        self._kinds: dict[type[msgspec.Struct], _Kind] = {}
+
+    def weigh(self, value: msgspec.Struct, stored_bytes: int | None) -> int:
+        """Bytes of memory, about. ``stored_bytes``: of its envelope, or None when they tell nothing, as where they are compressed."""
+        if stored_bytes is None or stored_bytes > _SMALL_BYTES:
+            return weigh(value)
+        kind = self._kinds.get(type(value))
+        if kind is not None and kind.left > 0:
+            kind.left -= 1
+            return int(stored_bytes * kind.ratio)
+        weight = weigh(value)
+        ratio = weight / max(1, stored_bytes)
+        if kind is None:
+            self._kinds[type(value)] = _Kind(ratio)
+        else:
+            kind.ratio = _OLD * kind.ratio + (1 - _OLD) * ratio
+            kind.left = random.randrange(_SAMPLE)
+        return weight
 
 
 def weigh(value: msgspec.Struct) -> int:
