@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from headwater.store.urls import parse_url
+from headwater.store import parse_url
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".demo"

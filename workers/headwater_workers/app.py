@@ -12,8 +12,7 @@ from celery import Celery
 
 from headwater.errors import RefusedError
 from headwater.settings import Settings
-from headwater.store import ObjectId, StoreUrl, id_text
-from headwater.store.urls import parse_url
+from headwater.store import ObjectId, StoreUrl, id_text, parse_url
 from headwater_workers import embedded
 
 __all__ = ["EMBEDDED", "LOOK", "Broker", "broker_of", "has_folder", "make_app", "send_look"]
