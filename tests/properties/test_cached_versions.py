@@ -24,6 +24,7 @@ from headwater.settings import Settings
 from headwater.store import FaultyBackend, ObjectId, RealmId, RealmKey, RealmStore, Reference, ReferenceRow, Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.cache import Cache, Ticket
+from headwater.store.faults import Hang
 
 NAME = "main"
 SMALL = 2_000
@@ -184,6 +185,48 @@ def versions_beside_a_late_answer(
     true = faults.backend.read_references(rows.key, [NAME])[0]
     assert true is not None
     return "never back" if rows.read_reference(NAME).version == true.version else "gone back"
+
+
+def test_what_one_reader_saw_keeps_older_answers_out_even_if_it_came_late_itself() -> None:
+    """::
+
+    first reader             others                           second reader
+    takes its ticket
+                             a lost swap drops the name
+                                                              reads version 1
+                             another process swaps to 2
+    reads version 2: late,
+    and not remembered
+                                                              would put version 1
+    """
+    backend = MemoryBackend()
+    faults = FaultyBackend(backend)
+    rows, elsewhere = open_rows(faults), open_rows(backend)
+    stale = rows.create_reference(NAME, ObjectId(1))
+    old = rows.raise_version(stale)
+    answers: list[Reference | None] = []
+    first, first_held = start_reader(rows, faults, answers, before=True)
+    lose_a_swap(rows, stale)
+    second, second_held = start_reader(rows, faults, [], before=False)
+    elsewhere.advance_reference(old, ObjectId(2))
+    first_held.release()
+    first.join(30)
+    second_held.release()
+    second.join(30)
+
+    assert answers[0] is not None
+    assert rows.read_reference(NAME).version >= answers[0].version == old.version + 1
+
+
+def start_reader(
+    rows: RealmStore, faults: FaultyBackend, answers: list[Reference | None], *, before: bool
+) -> tuple[threading.Thread, Hang]:
+    """A reader that stands still before the database looks, or after it."""
+    held = faults.hang("read_references", before=before)
+    reader = threading.Thread(target=lambda: answers.append(rows.find_row(NAME)), daemon=True)
+    reader.start()
+    held.reached()
+    return reader, held
 
 
 def test_a_late_reader_does_not_bring_a_deleted_object_back() -> None:
