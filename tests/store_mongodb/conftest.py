@@ -18,9 +18,7 @@ Open = Callable[[str], MongodbBackend]
 
 @pytest.fixture(scope="session")
 def one_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MongodbServer]:
-    server = MongodbServer(tmp_path_factory.mktemp("mongodb_faults"))
-    if not server.is_ours:
-        pytest.skip("the server of HEADWATER_TEST_MONGODB is not ours to disturb")
+    server = MongodbServer(tmp_path_factory.mktemp("mongodb"))
     server.start()
     yield server
     server.stop()
@@ -35,13 +33,24 @@ def server(one_server: MongodbServer) -> MongodbServer:
 
 
 @pytest.fixture
-def database() -> str:
-    return f"test_{os.urandom(6).hex()}"
+def our_server(server: MongodbServer) -> MongodbServer:
+    """One that may be killed, paused and made to fail."""
+    if not server.is_ours:
+        pytest.skip("the server of HEADWATER_TEST_MONGODB is not ours to disturb")
+    return server
 
 
 @pytest.fixture
-def proxy(server: MongodbServer) -> Iterator[Proxy]:
-    with Proxy("127.0.0.1", server.port) as proxy:
+def database(server: MongodbServer) -> Iterator[str]:
+    name = f"test_{os.urandom(6).hex()}"
+    yield name
+    if not server.is_ours:
+        server.drop(name)
+
+
+@pytest.fixture
+def proxy(our_server: MongodbServer) -> Iterator[Proxy]:
+    with Proxy("127.0.0.1", our_server.port) as proxy:
         yield proxy
 
 
@@ -68,10 +77,10 @@ def direct(server: MongodbServer, database: str, open_at: Open) -> MongodbBacken
 
 
 @pytest.fixture
-def by_proxy(server: MongodbServer, proxy: Proxy, database: str) -> Callable[[str], str]:
+def by_proxy(our_server: MongodbServer, proxy: Proxy, database: str) -> Callable[[str], str]:
     """The URL of the same store through the proxy, with a time-out."""
-    address = f"127.0.0.1:{server.port}"
-    return lambda timeout: server.url(database, directConnection="true", timeout=timeout).replace(
+    address = f"127.0.0.1:{our_server.port}"
+    return lambda timeout: our_server.url(database, directConnection="true", timeout=timeout).replace(
         address, f"127.0.0.1:{proxy.port}"
     )
 

@@ -45,20 +45,20 @@ FailPoint = Callable[..., AbstractContextManager[None]]
 
 
 @pytest.fixture(autouse=True)
-def stored(direct: MongodbBackend) -> None:
+def stored(our_server: MongodbServer, direct: MongodbBackend) -> None:
     """One reference and one object."""
     direct.create_reference(reference())
     direct.write_objects([row(1, token="a")])
 
 
 @pytest.fixture
-def failing(server: MongodbServer) -> FailPoint:
+def failing(our_server: MongodbServer) -> FailPoint:
     """Lets the server fail a command on demand, as often as ``times`` says or as long as the block lasts."""
 
     @contextmanager
     def fail(command: str, *, times: int | None = None, **how: Any) -> Iterator[None]:
         point = {"configureFailPoint": "failCommand"}
-        with server.client() as client:
+        with our_server.client() as client:
             mode = "alwaysOn" if times is None else {"times": times}
             client.admin.command({**point, "mode": mode, "data": {"failCommands": [command], **how}})
             try:
@@ -136,26 +136,26 @@ def test_calls_over_a_hanging_connection_end_in_time(
 
 
 def test_a_server_that_stands_still_is_given_up_in_time_and_found_again(
-    server: MongodbServer, database: str, open_at: Any
+    our_server: MongodbServer, database: str, open_at: Any
 ) -> None:
-    backend = open_at(server.url(database, timeout="700ms"))
-    server.pause()
+    backend = open_at(our_server.url(database, timeout="700ms"))
+    our_server.pause()
     start = time.monotonic()
     with pytest.raises(UnknownOutcomeError):
         backend.swap_reference(reference(), reference(version=6))
     with pytest.raises(UnavailableError):
         find(backend, 1)
     took = time.monotonic() - start
-    server.resume()
+    our_server.resume()
 
     assert took < 4
     assert eventually(lambda: find(backend, 1)) == row(1, token="a")
 
 
-def test_rows_survive_a_kill_of_the_server(server: MongodbServer, direct: MongodbBackend) -> None:
+def test_rows_survive_a_kill_of_the_server(our_server: MongodbServer, direct: MongodbBackend) -> None:
     direct.write_objects([row(2), *in_parts(3, 2)])
-    server.kill()
-    server.start()
+    our_server.kill()
+    our_server.start()
 
     assert eventually(lambda: find(direct, 2)) == row(2)
     assert find(direct, 3, 1) == in_parts(3, 2)[1]
@@ -163,9 +163,9 @@ def test_rows_survive_a_kill_of_the_server(server: MongodbServer, direct: Mongod
     assert find(direct, 4) == row(4)
 
 
-def test_a_call_waits_for_a_server_that_restarts(server: MongodbServer, database: str, open_at: Any) -> None:
-    backend = open_at(server.url(database, timeout="20s"))
-    server.restart()
+def test_a_call_waits_for_a_server_that_restarts(our_server: MongodbServer, database: str, open_at: Any) -> None:
+    backend = open_at(our_server.url(database, timeout="20s"))
+    our_server.restart()
     backend.read_references(REALM, ["main"])  # whose connection was ended
 
     backend.swap_reference(reference(), reference(version=6))
@@ -196,9 +196,9 @@ def test_a_node_that_is_no_primary_is_asked_again_until_there_is_one(
 
 @one_changes
 def test_a_change_for_which_there_is_no_primary_did_not_happen(
-    server: MongodbServer, direct: MongodbBackend, database: str, open_at: Any, failing: FailPoint, command: str, write: Act
+    our_server: MongodbServer, direct: MongodbBackend, database: str, open_at: Any, failing: FailPoint, command: str, write: Act
 ) -> None:
-    backend, before = open_at(server.url(database, timeout="1s")), state(direct)
+    backend, before = open_at(our_server.url(database, timeout="1s")), state(direct)
     with failing(command, errorCode=10107), pytest.raises(UnavailableError):
         write(backend)
 

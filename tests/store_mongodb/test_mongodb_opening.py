@@ -80,18 +80,18 @@ def test_a_server_that_is_not_there_is_unavailable() -> None:
         open_backend(parse_url(f"{NOWHERE}/store?timeout=200ms"))
 
 
-def test_a_store_may_be_named_by_several_servers(server: MongodbServer, database: str, open_at: Open) -> None:
-    url = server.url(database).replace("mongodb://", "mongodb://127.0.0.1:1,")
+def test_a_store_may_be_named_by_several_servers(our_server: MongodbServer, database: str, open_at: Open) -> None:
+    url = our_server.url(database).replace("mongodb://", "mongodb://127.0.0.1:1,")
     backend = open_at(url)
     backend.create_reference(reference())
 
     assert find_reference(backend) == reference()
 
 
-def test_a_replica_set_of_another_name_is_not_used(server: MongodbServer, database: str) -> None:
+def test_a_replica_set_of_another_name_is_not_used(our_server: MongodbServer, database: str) -> None:
     with pytest.raises(UnavailableError):
-        open_backend(parse_url(server.url(database, replicaSet="another", timeout="300ms")))
-    open_backend(parse_url(server.url(database, replicaSet="secantus"))).close()
+        open_backend(parse_url(our_server.url(database, replicaSet="another", timeout="300ms")))
+    open_backend(parse_url(our_server.url(database, replicaSet="secantus"))).close()
 
 
 def test_ten_processes_that_set_up_at_once_all_succeed(server: MongodbServer, database: str) -> None:
