@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from notes import Counter, Note
@@ -84,6 +87,25 @@ def test_ten_processes_set_the_same_file_up_at_once(url: str) -> None:
         found = store.rows(*ACME).read_many([ObjectId(number + 1) for number in range(10)], Note)
 
     assert found == [Note(number=number) for number in range(10)]
+
+
+def test_a_file_that_another_sets_up_between_two_looks_at_it_is_taken_as_ours(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Slow(sqlite3.Connection):
+        """Somebody else sets the file up after the first look at its version."""
+
+        def execute(self, statement: str, values: Any = ()) -> sqlite3.Cursor:
+            found = super().execute(statement, values)
+            if "user_version" in statement:
+                monkeypatch.undo()
+                SqliteBackend(path).close()
+            return found
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Slow))
+    SqliteBackend(path).close()
+
+    assert path.stat().st_size
 
 
 def test_parent_and_children_write_after_a_fork_and_nothing_is_lost(url: str) -> None:

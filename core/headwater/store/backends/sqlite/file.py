@@ -14,7 +14,7 @@ from typing import TypeVar
 from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError, UnreadableError
 from headwater.store.turnstile import Turnstile
 
-__all__ = ["SqliteFile"]
+__all__ = ["SqliteFile", "is_folder"]
 
 T = TypeVar("T")
 _PASSING = {
@@ -220,12 +220,21 @@ def _code(fault: sqlite3.Error) -> int | None:
 
 def _reason_not_to_open(path: Path) -> str | None:
     """Why this process cannot open a file; None when it should. It is not tried: closing a file drops SQLite's locks on it."""
-    if path.is_dir():
+    if is_folder(path):
         return "it is a folder: name a file in it"
-    if not path.parent.is_dir():
+    if not is_folder(path.parent):
         return "its folder does not exist: create it, or name another file in the store's URL"
     if not os.access(path.parent, os.W_OK | os.X_OK):
         return "this process may not write to its folder, where the log stands beside the file: change its owner or mode"
+    if len(os.fsencode(path.name)) > os.pathconf(path.parent, "PC_NAME_MAX"):
+        return "its name is too long"
     if path.exists() and not os.access(path, os.R_OK | os.W_OK):
         return "this process may not read and write it: change its owner or mode"
     return None
+
+
+def is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name that is too long
+        return False

@@ -24,7 +24,7 @@ from headwater.store.backend import (
     ReferenceRow,
     Split,
 )
-from headwater.store.backends.sqlite.file import SqliteFile
+from headwater.store.backends.sqlite.file import SqliteFile, is_folder
 from headwater.store.identity import ObjectId, RealmKey
 from headwater.store.urls import BackendKind, Option, StoreUrl, as_seconds
 
@@ -76,7 +76,7 @@ class SqliteBackend:
     capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True)
 
     def __init__(self, path: Path, *, timeout_seconds: float = 10.0) -> None:
-        if not path.parent.is_dir():
+        if not is_folder(path.parent):
             raise RefusedError(f"the folder of {path} does not exist: create it, or name another file in the store's URL")
         self._path = path
         self._file = SqliteFile(path, timeout_seconds=timeout_seconds)
@@ -88,16 +88,20 @@ class SqliteBackend:
             raise
 
     def _is_set_up(self, connection: sqlite3.Connection) -> bool:
-        found = connection.execute("PRAGMA user_version").fetchone()[0]
+        # in one statement: between two, another process may set it up
+        rows = connection.execute(
+            "SELECT user_version, name FROM pragma_user_version LEFT JOIN sqlite_master ON type = 'table'"
+        )
+        [found, *_], names = zip(*rows, strict=True)
         if found > SCHEMA_VERSION:
             raise RefusedError(
                 f"{self._path} was written by a newer Headwater (schema {found}, this one knows {SCHEMA_VERSION}): upgrade this one"
             )
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        tables = {name for name in names if name is not None}
         is_ours = tables >= _TABLES.keys() if found else not tables
         if not is_ours:
-            names = ", ".join(sorted(tables)) or "none"
-            raise RefusedError(f"{self._path} is the database of another program (its tables: {names}): name another file")
+            there = ", ".join(sorted(tables)) or "none"
+            raise RefusedError(f"{self._path} is the database of another program (its tables: {there}): name another file")
         return bool(found)
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
@@ -376,6 +380,10 @@ def _object_values(row: ObjectRow) -> tuple[Any, ...]:
 def _open(url: StoreUrl, options: Mapping[str, Any]) -> SqliteBackend:
     if url.place or not url.path.strip("/"):
         raise RefusedError(f"store {url.shown!r}: write sqlite:///file.db, or sqlite:////folder/file.db for an absolute path")
+    if url.path == ":memory:":
+        raise RefusedError(
+            f"store {url.shown!r}: write memory:// for a store in memory, and sqlite:///./:memory: for such a file"
+        )
     return SqliteBackend(Path(url.path).absolute(), timeout_seconds=options["timeout"])
 
 
