@@ -34,7 +34,16 @@ def test_two_memory_stores_share_nothing() -> None:
     ("url", "reason"),
     [
         ("mysql://host/db", "unknown scheme 'mysql'"),
-        ("store.db", "unknown scheme ''"),
+        ("store.db", "is no URL: write scheme://place/name"),
+        ("sqlite:store.db", "is no URL"),
+        ("sqlite:///:memory:", "write memory:// for a store in memory"),
+        ("sqlite:///a%00b.db", "has a NUL in it"),
+        ("sqlite:///\udcff.db", "is no URL"),
+        (f"sqlite:///{'n' * 300}.db", "its name is too long"),
+        (f"sqlite:///{'n' * 300}/store.db", "the folder of .* does not exist"),
+        ("sqlite:///store.db?timeout=25h", "above 0 and at most 1d"),
+        ("sqlite:///store.db?timeout=0s", "above 0 and at most 1d"),
+        ("other://host:nan/db", "has a port that is no number"),
         ("sqlite://store.db", "sqlite:///file.db"),
         ("sqlite:///", "sqlite:///file.db"),
         ("memory://?mode=ro", "takes no options"),
@@ -49,7 +58,23 @@ def test_a_url_that_names_no_store_is_refused_with_the_reason(url: str, reason: 
 
 
 @pytest.mark.parametrize(
-    "url", ["other://user:s3cret@host/db", "other://host/db?password=s3cret", "sqlite://u:s3cret@host/x?key=s3cret"]
+    "url",
+    [
+        "other://user:s3cret@host/db",
+        "other://host/db?password=s3cret",
+        "sqlite://u:s3cret@host/x?key=s3cret",
+        "user:s3cret@host/db",
+        "postgresql:user:s3cret@host/db",
+        "postgresql:/user:s3cret@host/db",
+        "postgresql:///user:s3cret@host/db",
+        "postgresql//user:s3cret@host/db",
+        "postgre sql://user:s3cret@host/db",
+        "postgresql://user:s3cret/db",
+        "postgresql://user:s3cret",
+        "postgresql://user:s3cret%00@host/db",
+        "postgresql://user:s3cret\udcff@host/db",
+        "mongodb:///user:s3cret@host/db",
+    ],
 )
 def test_a_password_is_never_shown(url: str) -> None:
     with pytest.raises(RefusedError) as refused:

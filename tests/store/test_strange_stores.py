@@ -166,6 +166,8 @@ def test_a_url_taken_apart_shows_no_password_in_its_repr() -> None:
         ("other://host/x?a=1&b=2", "other://host/x?a=***&b=***", "other://host/x?a=1&b=2"),
         ("other://me@host/x?a=1", "other://me@host/x?a=***", "other://me@host/x?a=1"),
         ("other://me:pw@h1:1,h2:2/x?a=1", "other://me:***@h1:1,h2:2/x?a=***", "other://me:***@h1:1,h2:2/x?a=1"),
+        ("other:///x?a=1", "other:///x?a=***", "other:///x?a=1"),
+        ("other:////x/y@z?a=1", "other:////x/y@z?a=***", "other:////x/y@z?a=1"),
         ("other://:pw@host/x", "other://:***@host/x", "other://:***@host/x"),
         ("other://m%40e:pw@[::1]:5/x%20y", "other://m%40e:***@[::1]:5/x%20y", "other://m%40e:***@[::1]:5/x%20y"),
     ],

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from headwater.errors import RefusedError
 from headwater.settings import parse_duration
@@ -15,6 +16,10 @@ __all__ = ["BackendKind", "Option", "StoreUrl", "as_count", "as_seconds", "one_o
 
 
 _UNSHOWN = "the store's URL (not shown, for it may hold a password)"
+_BEGINNING = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:[0-9]*)?")
+"""A host, in brackets where it has colons itself, and its port."""
+_LONGEST_SECONDS = 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class StoreUrl:
         secret = "" if self.password is None else ":***"
         place = self.place if self.user is None and self.password is None else f"{user}{secret}@{self.place}"
         query = parts.query if is_open else "&".join(f"{name}=***" for name, _ in self.query)
-        return urlunsplit((self.scheme, place, parts.path, query, ""))
+        return f"{self.scheme}://{place}{parts.path}{'?' if query else ''}{query}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +115,28 @@ def parse_url(text: str) -> StoreUrl:
     try:
         parts = urlsplit(text)
         query = tuple(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
+        is_url = bool(_BEGINNING.match(text))
+        text.encode()
     except ValueError:
-        raise RefusedError(f"{_UNSHOWN} is no URL: write scheme://place/name") from None
+        is_url = False
+    if not is_url:
+        raise RefusedError(f"{_UNSHOWN} is no URL: write scheme://place/name")
+    if "\0" in unquote(text):
+        raise RefusedError(f"{_UNSHOWN} has a NUL in it, which no name and no password can have")
     if "#" in text:
         raise RefusedError(f"{_UNSHOWN} has a # in it: write %23 where it belongs to a name or a password")
     if parts.netloc and "@" in parts.path + parts.query:
         raise RefusedError(
             f"{_UNSHOWN} has an @ behind its host: write %2F for / and %3F for ? in a password, and %40 for other @"
         )
+    if not parts.netloc and re.search(":.*@", parts.path):
+        raise RefusedError(
+            f"{_UNSHOWN} has three slashes before what looks like a user and a password: write two,"
+            " or %40 for an @ that belongs to a name"
+        )
     login, has_login, place = parts.netloc.rpartition("@")
+    if not all(_PORT.fullmatch(host) for host in place.split(",")):
+        raise RefusedError(f"{_UNSHOWN} has a port that is no number: write user:password@host:port")
     user, has_password, password = login.partition(":")
     return StoreUrl(
         scheme=parts.scheme,
@@ -139,10 +157,10 @@ def as_count(text: str) -> int:
 
 
 def as_seconds(text: str) -> float:
-    """A duration such as ``500ms``, ``10s`` or ``2m``, above 0."""
+    """A duration such as ``500ms``, ``10s`` or ``2m``, above 0 and up to a day: drivers count longer ones wrongly."""
     seconds = parse_duration(text)
-    if seconds <= 0:
-        raise ValueError("it must be above 0")
+    if not 0 < seconds <= _LONGEST_SECONDS:
+        raise ValueError("it must be above 0 and at most 1d")
     return seconds
 
 
