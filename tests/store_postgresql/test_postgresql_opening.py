@@ -101,6 +101,20 @@ def test_a_schema_of_another_version_is_refused_and_left_alone(
     assert server.execute(f"SELECT number FROM {schema}.version") == [(number,)]
 
 
+@pytest.mark.parametrize("table", ["version (number text)", "version (major int)", "objs (a int)", "refs (a int)"])
+def test_a_schema_with_the_tables_of_another_program_is_refused_and_left_alone(
+    server: PostgresqlServer, schema: str, table: str
+) -> None:
+    server.execute(f'CREATE SCHEMA "{schema}"')
+    server.execute(f'CREATE TABLE "{schema}".{table}')
+    if "text" in table:
+        server.execute(f"INSERT INTO \"{schema}\".version VALUES ('one')")
+
+    with pytest.raises(RefusedError, match="another program's tables are there: name another schema"):
+        open_backend(parse_url(server.url(schema)))
+    assert len(server.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,))) == 1
+
+
 def test_a_role_that_may_only_use_the_tables_works_once_they_are_there(
     server: PostgresqlServer, schema: str, open_at: Open, make_role: Callable[..., str]
 ) -> None:

@@ -13,9 +13,14 @@ _REFUSED_CLASSES = frozenset({"0A", "22", "23", "26", "28", "3D", "3F", "42", "5
 _UNREADABLE = frozenset({"XX001", "XX002"})
 _NEVER_BEGUN = frozenset({"57P03", "57P05", "53300", "28000", "28P01", "3D000"})
 """Ends of a connection that come before a statement is looked at: starting up, idle for too long, too many, not let in."""
+_STRANGE = "another program's tables are there: name another schema in the URL's option schema"
 _HINTS = {
+    "22P02": _STRANGE,
     "25006": "the server or this role takes no writes now",
     "3F000": "the schema is gone: open the store again to set it up",
+    "42703": _STRANGE,
+    "42710": _STRANGE,
+    "42P07": _STRANGE,
     "42501": "grant the right to this role",
     "42P01": "the tables are gone: open the store again to set them up",
     "42P05": "is there a pooler between? it has to be in session mode",

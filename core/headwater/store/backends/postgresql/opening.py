@@ -201,7 +201,7 @@ def _version(connection: Connection, schema: str) -> int | None:
     )
     if connection.only_row(there, (schema, "version")) == (0,):
         return None
-    return connection.only_row(f'SELECT max(number) FROM "{schema}".version')[0] or 0
+    return connection.only_row(f'SELECT max(number)::bigint FROM "{schema}".version')[0] or 0
 
 
 def _opening_error(fault: psycopg.Error, place: str) -> HeadwaterError:
