@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -236,6 +237,22 @@ def test_a_write_that_no_majority_confirmed_has_an_unknown_outcome(
 def test_a_read_that_was_interrupted_is_asked_again(spoiled: MongodbBackend, failing: FailPoint, code: int) -> None:
     with failing("find", times=1, errorCode=code):
         assert find(spoiled, 1) == row(1, token="a")
+
+
+def test_a_call_for_which_no_connection_becomes_free_is_unavailable_and_does_nothing(
+    our_server: MongodbServer, direct: MongodbBackend, database: str, open_at: Any, failing: FailPoint
+) -> None:
+    backend = open_at(our_server.url(database, pool="1", timeout="300ms"))
+    held = backend._calls._at_hand("test").objs
+    with failing("find", blockConnection=True, blockTimeMS=1500):
+        holder = threading.Thread(target=held.find_one)
+        holder.start()
+        time.sleep(0.2)
+        with pytest.raises(UnavailableError):  # though it writes: there was no way to send it
+            backend.insert_object(row(2, token="a"))
+        holder.join(10)
+
+    assert find(direct, 2) is None
 
 
 @pytest.mark.parametrize(("code", "advice"), [(13, "readWrite"), (59, "MongoDB 4.4"), (166, "a view")])

@@ -311,6 +311,11 @@ def _replace(objs: Collection[Document], rows: Sequence[ObjectRow]) -> None:
         failed = _upsert(objs, rows, is_first_try=False)
         beyond = dict.fromkeys((row.realm, row.id, row.parts) for row in rows)
         objs.bulk_write([DeleteMany(parts_from(realm, number, parts)) for realm, number, parts in beyond], ordered=False)
+    if failed:
+        row = rows[failed[0]]
+        raise UnknownOutcomeError(
+            f"write objects: others write object {row.id:016x} of realm key {row.realm} all the time; some rows may be written"
+        )
 
 
 def _upsert(objs: Collection[Document], rows: Sequence[ObjectRow], *, is_first_try: bool) -> list[int]:

@@ -1,7 +1,7 @@
 """Rows as documents, and their keys. What comes back is checked: a document that cannot be ours is told apart, never guessed at.
 
 objs   ``_id`` 20 bytes: realm, id and part as big-endian numbers of 8, 8 and 4 bytes; t type, c created, v token unless None,
-       n parts, d value. A document with ``x`` is no row: what is left of one in the middle of a deletion or a rewriting
+       n parts, d value. A document with ``x`` is no row: the first part of an object whose others may still be there
 refs   ``_id`` text: the realm as 16 hex digits and the name; p pointer unless None, v version, c created,
        r recent pointers (8 bytes each) and m moves (8 bytes of pointer, 8 of time) unless empty, x deleted unless None
 
