@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import random
 import threading
 import timeit
 import tracemalloc
@@ -204,6 +205,22 @@ def test_a_full_cache_takes_between_a_quarter_of_its_budget_and_a_tenth_more(
     filled_with(full, make)
 
     assert 0.25 < traced() / full.statistics().budget < 1.1
+
+
+@pytest.mark.parametrize("every", [2, 20])
+def test_many_small_objects_of_a_type_do_not_make_its_large_ones_seem_small(
+    clock: FakeClock, traced: Callable[[], int], every: int
+) -> None:
+    full = make_cache(clock, 4 * MIB)
+    number = 0
+    while full.statistics().evictions < 300:
+        number += 1
+        made = Note(more={"": [{} for _ in range(450)]}) if random.random() * every < 1 else Note(text="ab")
+        name, envelope = encode(ObjectId(number), made)
+        read = decode(ObjectId(number), name, envelope, Note, realm="acme")
+        full.put(REALM, [(ObjectId(number), read, len(envelope))], full.ticket())
+
+    assert 0.25 < traced() / full.statistics().budget < 1.2
 
 
 @pytest.mark.parametrize("moves", [0, 100])

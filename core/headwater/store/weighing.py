@@ -14,15 +14,17 @@ __all__ = ["Scale", "weigh"]
 
 _FLAT = frozenset((type(None), bool, int, float, str, bytes))
 _BYTES, _ASCII, _NUMBER, _EMPTY, _GC = 33, 49, 32, 64, 16
-
-
 _SAMPLE = 31
 _SMALL_BYTES = 1024
 _OLD = 0.75
 
 
 class _Kind:
-    """What is known of one type: bytes of memory for each byte stored, and how many objects are taken for like it until the next."""
+    """What is known of the objects of one type and of about one size.
+
+    ratio         bytes of memory for each byte stored
+    left          how many objects are taken for like it until the next is weighed
+    """
 
     __slots__ = ("left", "ratio")
 
@@ -34,26 +36,28 @@ class _Kind:
 class Scale:
     """Weighs many small objects in a fraction of the time: one in about 16 of a type, and the others like it by their stored bytes.
 
-    A budget is for the sum of many, in which what single ones are taken for too much or too little cancels out. Large ones, and
-    those whose stored bytes are compressed, are weighed each. Which one is next is left to chance, so that no pattern in what
-    is written can pass. Threads that meet here may weigh one more or less.
+    Like it are those whose stored bytes have as many binary digits. Of one type, small objects often are texts and large ones
+    lists of dictionaries: a ratio over all of them would be far too small for the large ones. A budget is for the sum of many,
+    in which what single ones are taken for too much or too little cancels out. Those beyond a size, and those whose stored bytes
+    are compressed, are weighed each. Which one is next is left to chance, so that no pattern in what is written can pass. Threads that meet here may weigh one more or less.
     """
 
     def __init__(self) -> None:
-        self._kinds: dict[type[msgspec.Struct], _Kind] = {}
+        self._kinds: dict[tuple[type[msgspec.Struct], int], _Kind] = {}
 
     def weigh(self, value: msgspec.Struct, stored_bytes: int | None) -> int:
         """Bytes of memory, about. ``stored_bytes``: of its envelope, or None when they tell nothing, as where they are compressed."""
         if stored_bytes is None or stored_bytes > _SMALL_BYTES:
             return weigh(value)
-        kind = self._kinds.get(type(value))
+        like = (type(value), stored_bytes.bit_length())
+        kind = self._kinds.get(like)
         if kind is not None and kind.left > 0:
             kind.left -= 1
             return int(stored_bytes * kind.ratio)
         weight = weigh(value)
         ratio = weight / max(1, stored_bytes)
         if kind is None:
-            self._kinds[type(value)] = _Kind(ratio)
+            self._kinds[like] = _Kind(ratio)
         else:
             kind.ratio = _OLD * kind.ratio + (1 - _OLD) * ratio
             kind.left = random.randrange(_SAMPLE)
