@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,29 @@ def test_a_parent_that_closes_the_store_takes_none_of_its_childs_writes_away(url
     run_forked(1, work, meanwhile=close_and_tell)
     with open_store(url) as again:
         assert None not in again.rows(*ACME).read_many([ObjectId(1), ObjectId(2), ObjectId(3)], Note)
+
+
+def test_a_fork_waits_for_a_store_that_another_thread_is_opening(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_up, has_begun = SqliteBackend._set_up, threading.Event()
+
+    def set_up_slowly(backend: SqliteBackend, connection: sqlite3.Connection) -> None:
+        set_up(backend, connection)
+        has_begun.set()
+        time.sleep(0.3)
+
+    monkeypatch.setattr(SqliteBackend, "_set_up", set_up_slowly)
+    thread = threading.Thread(target=lambda: open_store(url).close())
+    thread.start()
+    has_begun.wait(10)
+
+    def write(number: int) -> int:
+        with open_store(f"{url}?timeout=5s") as store:
+            return int(store.new_id())
+
+    ids = run_forked(2, write)
+    thread.join()
+
+    assert len(set(ids)) == 2
 
 
 def test_a_fork_waits_for_the_writes_of_other_threads(url: str) -> None:

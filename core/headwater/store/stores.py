@@ -18,6 +18,7 @@ from headwater.store.identity import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmId
 from headwater.store.ids import IdGenerator
 from headwater.store.plugging import claim_of, points_of
 from headwater.store.realm_rows import Gate, RealmStore
+from headwater.store.turnstile import Turnstile
 from headwater.store.urls import BackendKind, StoreUrl, parse_url
 
 __all__ = ["Store", "open_backend", "open_store"]
@@ -93,12 +94,13 @@ def open_store(url: str, *, settings: Settings | None = None, clock: Clock | Non
     if faults := settings.faults():
         raise RefusedError("settings: " + "; ".join(faults))
     parsed = parse_url(url)
-    backend = open_backend(parsed)
-    try:
-        return Store(backend, url=parsed.shown_open, settings=settings, clock=clock or SystemClock())
-    except BaseException:
-        backend.close()
-        raise
+    with _opening:
+        backend = open_backend(parsed)
+        try:
+            return Store(backend, url=parsed.shown_open, settings=settings, clock=clock or SystemClock())
+        except BaseException:
+            backend.close()
+            raise
 
 
 def open_backend(url: StoreUrl) -> Backend:
@@ -136,6 +138,8 @@ def _schemes() -> dict[str, list[EntryPoint]]:
 
 
 _open_stores: weakref.WeakSet[Store] = weakref.WeakSet()
+_opening = Turnstile()
+"""Passed by whoever opens a store: a child must not inherit one that is half open, for nobody would tell it of the fork."""
 _fork_lock = threading.Lock()
 _held_up: list[Store] = []
 """Stores that wait for the fork under way to be over."""
@@ -143,6 +147,7 @@ _held_up: list[Store] = []
 
 def _before_fork() -> None:
     _fork_lock.acquire()
+    _opening.shut()
     for store in list(_open_stores):
         store.before_fork()
         _held_up.append(store)
@@ -151,6 +156,10 @@ def _before_fork() -> None:
 def _after_fork(*, is_child: bool) -> None:
     while _held_up:
         _held_up.pop().after_fork(is_child=is_child)
+    if is_child:
+        _opening.renew()
+    else:
+        _opening.open()
     _fork_lock.release()
 
 

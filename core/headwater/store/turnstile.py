@@ -11,6 +11,10 @@ class Turnstile:
     """``with turnstile:`` waits while it is shut. Not to be entered twice by one thread."""
 
     def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin anew in a forked child, whatever a thread of the parent was doing here."""
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._inside = 0

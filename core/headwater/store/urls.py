@@ -73,7 +73,8 @@ class BackendKind:
     """One kind of store: what an entry point of the group ``headwater.backends`` has to name. Its name is the scheme.
 
     open          makes the backend of a URL and its options: by name, parsed, defaults filled in. It sets the database up
-                  where nothing is there yet, and raises RefusedError for a schema version that it does not know
+                  where nothing is there yet, and raises RefusedError for a schema version that it does not know. It does not
+                  fork, for a fork waits until it is done
     """
 
     example: str

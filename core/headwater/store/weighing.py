@@ -39,7 +39,8 @@ class Scale:
     Like it are those whose stored bytes have as many binary digits. Of one type, small objects often are texts and large ones
     lists of dictionaries: a ratio over all of them would be far too small for the large ones. A budget is for the sum of many,
     in which what single ones are taken for too much or too little cancels out. Those beyond a size, and those whose stored bytes
-    are compressed, are weighed each. Which one is next is left to chance, so that no pattern in what is written can pass. Threads that meet here may weigh one more or less.
+    are compressed, are weighed each. Which one is next is left to chance, so that no pattern in what is written can pass.
+    Threads that meet here may weigh one more or less.
     """
 
     def __init__(self) -> None:
