@@ -49,3 +49,18 @@ def test_up_goes_on_when_the_store_does_not_answer_for_a_moment(
         convergence.stay()
 
     assert Realms(store).read("acme").state == "ACTIVE", told
+
+
+def test_an_outage_is_told_when_it_begins_and_when_it_is_over(tmp_path: Path, settings: Settings, clock: FakeClock) -> None:
+    (tmp_path / "acme.yaml").write_text(MANIFEST)
+    faults = FaultyBackend(open_store("memory://").backend)
+    store = Store(faults, url="memory://", settings=settings, clock=clock)
+    folder = ManifestFolder(tmp_path, settings, lambda: known_realms(store))
+    told: list[str] = []
+    convergence = Convergence(store, folder, FileCredentials(tmp_path / "keys"), FewPasses(6), told.append)
+    faults.fail("read_references", times=3)
+    with pytest.raises(EnoughError):
+        convergence.stay()
+
+    of_the_store = [line for line in told if not line.startswith("Realm acme:")]
+    assert of_the_store == ["injected: trying again", "the store answers again"]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
+from structlog.testing import capture_logs
 
 from headwater.clock import FakeClock
-from headwater.store import ObjectId, Store
+from headwater.settings import Settings
+from headwater.store import FaultyBackend, ObjectId, Store, open_store
 from headwater.tasks import StoodStill, Tasks, TaskState
 from headwater_workers import Dispatcher
+from headwater_workers.dispatching import DispatcherThread
 
 Sent = list[tuple[ObjectId, str | None]]
 
@@ -124,3 +128,23 @@ def test_one_collection_of_the_system_realm_waits_for_its_week(
 
     (collection,) = tasks.list(realm="::system::")
     assert clock.now() < collection.value.due <= clock.now() + 7 * 86_400_000_000
+
+
+def test_a_store_that_is_away_is_logged_once_and_so_is_its_return(settings: Settings, clock: FakeClock) -> None:
+    faults = FaultyBackend(open_store("memory://").backend)
+    store = Store(faults, url="memory://", settings=settings, clock=clock)
+    thread = DispatcherThread(Dispatcher(store, lambda *_: None, kinds=()), wait_seconds=0.001, also=lambda: None)
+    faults.fail("read_references", times=20)
+    with capture_logs() as logs:
+        thread.start()
+        deadline = time.monotonic() + 10
+        while not any(line["log_level"] == "info" for line in logs) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        thread.stop()
+        thread.join(10)
+
+    assert [(line["log_level"], line["event"]) for line in logs] == [
+        ("warning", "the due tasks could not be looked at: again soon"),
+        ("info", "the due tasks are looked at again"),
+    ]
+    assert logs[0]["error"] == "UnavailableError: injected"

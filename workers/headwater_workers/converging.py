@@ -47,7 +47,11 @@ class Convergence:
         self.outcomes: Sequence[Outcome] = ()
 
     def stay(self) -> None:
-        """Never returns. A folder with faults leaves the last good state in force; a store that does not answer is asked again."""
+        """Never returns. A folder with faults leaves the last good state in force; a store that does not answer is asked again.
+
+        What keeps it from answering is told once, and so is that it answers again: an outage of hours is two lines.
+        """
+        trouble = ""
         while True:
             self._worker.keep_alive()
             try:
@@ -55,8 +59,14 @@ class Convergence:
                 active, _ = self._pass()
                 is_busy = self._is_busy(active, wait_seconds=0)
             except (UnavailableError, UnknownOutcomeError) as fault:
-                self._tell(f"{fault}: trying again")
+                if str(fault) != trouble:
+                    self._tell(f"{fault}: trying again")
+                trouble = str(fault)
                 is_busy = False
+            else:
+                if trouble:
+                    self._tell("the store answers again")
+                trouble = ""
             self._store.clock.sleep(BUSY_SECONDS if is_busy else IDLE_SECONDS)
 
     def run_once(self, *, wait_seconds: float) -> list[Versioned[Task]]:

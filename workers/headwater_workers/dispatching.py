@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from time import monotonic
 
 import structlog
 
@@ -19,6 +20,8 @@ __all__ = ["Dispatcher", "DispatcherThread"]
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 5.0, 60.0
 """A message is repeated after this long, doubling, as long as nobody claims its task: all workers may be busy."""
 TIDY_SECONDS = 600.0
+REMINDER_SECONDS = 60.0
+"""How often a fault that lasts is logged again."""
 
 log = structlog.get_logger(__name__)
 
@@ -80,6 +83,8 @@ class Dispatcher:
 class DispatcherThread:
     """Runs a dispatcher until it is stopped, whatever the database or the broker does.
 
+    A fault is logged when it comes, when it changes and once in REMINDER_SECONDS while it lasts; then, that it is over.
+
     also          called before each step
     """
 
@@ -108,10 +113,35 @@ class DispatcherThread:
             self._thread.join(timeout_seconds)
 
     def _run(self) -> None:
+        trouble = _Trouble()
         while not self._stopped.wait(self._wait_seconds):
             self._also()
             try:
                 with self._in_step:
                     self._dispatcher.step()
             except Exception as fault:  # noqa: BLE001 - the door: without this loop, lost messages would be lost tasks
-                log.warning("the due tasks could not be looked at: again soon", error=f"{type(fault).__name__}: {fault}")
+                trouble.goes_on(f"{type(fault).__name__}: {fault}")
+            else:
+                trouble.is_over()
+
+
+class _Trouble:
+    """What keeps the due tasks from being looked at, and when it was last logged."""
+
+    def __init__(self) -> None:
+        self._error = ""
+        self._began = self._logged = 0.0
+
+    def goes_on(self, error: str) -> None:
+        now = monotonic()
+        if not self._error:
+            self._began = now
+        if error != self._error or now - self._logged >= REMINDER_SECONDS:
+            log.warning("the due tasks could not be looked at: again soon", error=error)
+            self._logged = now
+        self._error = error
+
+    def is_over(self) -> None:
+        if self._error:
+            log.info("the due tasks are looked at again", seconds=round(monotonic() - self._began, 1))
+        self._error = ""
