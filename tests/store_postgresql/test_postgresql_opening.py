@@ -134,8 +134,19 @@ def test_a_role_that_may_only_use_the_tables_works_once_they_are_there(
 def test_a_role_that_may_not_create_is_refused_by_a_database_without_tables(
     server: PostgresqlServer, schema: str, make_role: Callable[..., str]
 ) -> None:
-    with pytest.raises(RefusedError, match=r"permission denied for database.*grant the right"):
+    with pytest.raises(
+        RefusedError, match=rf"permission denied for database.*owner of the schema {schema} open this store once"
+    ):
         open_backend(parse_url(server.url(schema, user=make_role(), password="secret")))
+
+
+def test_a_role_that_was_granted_nothing_is_told_whose_store_it_is(
+    server: PostgresqlServer, schema: str, open_at: Open, make_role: Callable[..., str]
+) -> None:
+    open_at(server.url(schema))
+    role = make_role()
+    with pytest.raises(RefusedError, match=rf"schema={schema}: .*denied for schema.*then grant its rights to this role"):
+        open_backend(parse_url(server.url(schema, user=role, password="secret")))
 
 
 def test_a_role_that_may_not_write_reads_and_is_refused_writes(
@@ -190,8 +201,24 @@ def test_a_database_or_role_that_does_not_exist_is_refused(server: PostgresqlSer
 
 
 def test_a_server_that_is_not_there_is_unavailable(server: PostgresqlServer) -> None:
-    with pytest.raises(UnavailableError, match="refused"):
+    with pytest.raises(UnavailableError, match="Connection refused; Is the server running") as caught:
         open_backend(parse_url(server.url(port=1)))
+
+    assert "\n" not in str(caught.value)
+
+
+def test_a_port_that_no_host_can_have_is_refused(server: PostgresqlServer) -> None:
+    with pytest.raises(RefusedError, match='invalid port number: "99999"'):
+        open_backend(parse_url(server.url(port=99999)))
+
+
+def test_what_fails_in_an_open_store_says_in_which_schema(server: PostgresqlServer, schema: str, open_at: Open) -> None:
+    backend = open_at(server.url(schema))
+    server.execute(f"DROP TABLE {schema}.objs")
+    with pytest.raises(RefusedError, match=rf"schema={schema}: .*restore the schema, or drop what is left") as caught:
+        find(backend, 1)
+
+    assert server.password not in str(caught.value)
 
 
 def test_a_server_that_stands_still_is_given_up_when_opening(server: PostgresqlServer) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import psycopg
 
 from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError, UnreadableError
@@ -22,7 +25,7 @@ _HINTS = {
     "42710": _STRANGE,
     "42P07": _STRANGE,
     "42501": "grant the right to this role",
-    "42P01": "the tables are gone: open the store again to set them up",
+    "42P01": "tables are gone: restore the schema, or drop what is left of it and open the store again to begin anew",
     "42P05": "is there a pooler between? it has to be in session mode",
     "26000": "is there a pooler between? it has to be in session mode",
 }
@@ -43,6 +46,7 @@ _NOT_LET_IN = (
     "server does not support SCRAM",
     "channel binding required",
     "invalid connection option",
+    "invalid port number",
     "definition of service",
     "service file",
     "is not currently accepting connections",
@@ -62,15 +66,17 @@ def is_to_be_replaced(fault: psycopg.Error) -> bool:
     return is_lost(fault) or fault.sqlstate in ("25006", "0A000", "26000", "42P05")
 
 
-def statement_error(fault: psycopg.Error, *, place: str, what: str, writes: bool) -> HeadwaterError:
-    """The error to raise for a statement that failed.
+def statement_error(
+    fault: psycopg.Error, *, place: str, what: str, writes: bool, hints: Mapping[str, str] = MappingProxyType({})
+) -> HeadwaterError:
+    """The error to raise for a statement that failed. ``hints``, by SQLSTATE, say better what to do than those for all statements.
 
     A statement that commits by itself and was answered by an ERROR did not happen. A write without an answer may have happened,
     also one whose connection was ended by an administrator: that can come just after its commit.
     """
     state = fault.sqlstate or ""
     text = f"{place}: {what}: {_sentence(fault)}"
-    if hint := _HINTS.get(state):
+    if hint := hints.get(state) or _HINTS.get(state):
         text += f" ({hint})"
     if writes and _is_open(fault):
         return UnknownOutcomeError(f"{text}; whether it happened is not known")
@@ -86,7 +92,7 @@ def connecting_error(fault: psycopg.Error, *, place: str) -> HeadwaterError:
 
     A server that speaks another language than English is taken to be unavailable whatever it says.
     """
-    text = " ".join(str(fault).split())
+    text = _on_one_line(str(fault))
     is_missing = "does not exist" in text and any(f'{word} "' in text for word in _NOT_THERE)
     if is_missing or any(words in text for words in _NOT_LET_IN):
         return RefusedError(f"{place}: {text}")
@@ -102,5 +108,9 @@ def _is_open(fault: psycopg.Error) -> bool:
 
 def _sentence(fault: psycopg.Error) -> str:
     """The first thing that the server or the driver said, on one line."""
-    text = fault.diag.message_primary or str(fault) or type(fault).__name__
-    return " ".join(text.split())
+    return _on_one_line(fault.diag.message_primary or str(fault) or type(fault).__name__)
+
+
+def _on_one_line(text: str) -> str:
+    """libpq writes what it makes of a failure on lines of its own, without a full stop before."""
+    return "; ".join(" ".join(line.split()) for line in text.splitlines() if line.strip())

@@ -79,15 +79,16 @@ _PARAMETERS = ("host", "port", "service", "passfile", "sslmode", "sslrootcert", 
 
 
 def _open(url: StoreUrl, options: Mapping[str, Any]) -> PostgresqlBackend:
-    connect = partial(_connect, url.shown, _parameters(url, options), options["timeout"], options["connect_timeout"])
-    pool = Pool(connect, place=url.shown, size=options["pool"], wait_seconds=options["timeout"])
+    place = url.shown_open  # its options are known ones by now, and the schema says which store it is
+    connect = partial(_connect, place, _parameters(url, options), options["timeout"], options["connect_timeout"])
+    pool = Pool(connect, place=place, size=options["pool"], wait_seconds=options["timeout"])
     try:
         connection = pool.take()
         try:
-            _set_up(connection, url.shown, options["schema"])
+            _set_up(connection, place, options["schema"])
         except psycopg.Error as fault:
             pool.throw_away(connection)
-            raise _opening_error(fault, url.shown) from fault
+            raise _opening_error(fault, place, options["schema"]) from fault
         except BaseException:
             pool.throw_away(connection)
             raise
@@ -95,7 +96,7 @@ def _open(url: StoreUrl, options: Mapping[str, Any]) -> PostgresqlBackend:
     except BaseException:
         pool.close()
         raise
-    return PostgresqlBackend(pool, place=url.shown, schema=options["schema"])
+    return PostgresqlBackend(pool, place=place, schema=options["schema"])
 
 
 def _parameters(url: StoreUrl, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -204,9 +205,10 @@ def _version(connection: Connection, schema: str) -> int | None:
     return connection.only_row(f'SELECT max(number)::bigint FROM "{schema}".version')[0] or 0
 
 
-def _opening_error(fault: psycopg.Error, place: str) -> HeadwaterError:
+def _opening_error(fault: psycopg.Error, place: str, schema: str) -> HeadwaterError:
     """Setting up again does no harm, so its outcome need not be known."""
-    error = statement_error(fault, place=place, what="set up", writes=False)
+    missing = f"let the owner of the schema {schema} open this store once, then grant its rights to this role"
+    error = statement_error(fault, place=place, what="set up", writes=False, hints={"42501": missing})
     return UnavailableError(str(error)) if isinstance(error, UnknownOutcomeError) else error
 
 
