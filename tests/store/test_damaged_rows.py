@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 import pytest
 from notes import Counter, Note
+from specimens import reference
 
 from headwater.clock import FakeClock
 from headwater.errors import RefusedError, UnreadableError
@@ -304,3 +305,13 @@ def test_what_cannot_be_stored_is_refused_with_id_and_type(rows: RealmStore, val
         rows.write([(ID, Note(more=value))])  # type: ignore[arg-type]
 
     assert rows.is_empty()
+
+
+@pytest.mark.parametrize(("pointer", "version"), [(0, 5), (-1, 5), (7, 0), (None, -1)])
+def test_a_reference_with_numbers_that_nobody_writes_is_unreadable(rows: RealmStore, pointer: int | None, version: int) -> None:
+    rows.store.backend.create_reference(reference(realm=rows.key, pointer=pointer, version=version))
+
+    with pytest.raises(UnreadableError, match=r"'main' of realm 'acme' is at version .* the row was altered"):
+        rows.find_reference("main")
+    with pytest.raises(UnreadableError):
+        rows.create_reference("main")

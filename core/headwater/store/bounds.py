@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from headwater.errors import RefusedError
+from headwater.errors import RefusedError, UnreadableError
 from headwater.store.backend import ROW_BYTES, ObjectKey, ReferenceRow, Split
 from headwater.store.identity import ObjectId, RealmId, RealmKey
 
@@ -66,6 +66,14 @@ class Bounds:
         if size > ROW_BYTES:
             raise RefusedError(
                 f"reference {row.name!r} of realm {self._realm!r} would have {size} bytes of pointers; a row may have {ROW_BYTES}"
+            )
+
+    def check_found(self, row: ReferenceRow) -> None:
+        """Raise UnreadableError for a row in the database that no handle would have written."""
+        if row.version < 1 or (row.pointer is not None and row.pointer < 1):
+            raise UnreadableError(
+                f"reference {row.name!r} of realm {self._realm!r} is at version {row.version} and object {row.pointer}:"
+                " both are 1 to 2^63-1, the row was altered"
             )
 
     def check_swap(self, seen: ReferenceRow, new: ReferenceRow) -> None:

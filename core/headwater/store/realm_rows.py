@@ -242,6 +242,7 @@ class RealmStore:
             if row is None:
                 self._cache.forget_reference(self.key, name)
             else:
+                self._bounds.check_found(row)
                 self._cache.put_reference(row, ticket)
         return rows
 
