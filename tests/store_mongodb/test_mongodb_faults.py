@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 from mongo_rows import REALM, find, find_reference, in_parts, key, reference, row, state
+from pymongo.errors import ExecutionTimeout
 
 from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.store import Backend, Split
 from headwater.store.backends.mongodb import MongodbBackend
+from headwater.store.backends.mongodb.errors import error_of
 from servers.mongodb import MongodbServer
 from servers.proxy import Proxy
 
@@ -114,10 +116,11 @@ def test_a_read_goes_through_when_its_connection_is_cut_once(
 def test_calls_without_a_server_are_unavailable(by_proxy: Callable[[str], str], open_at: Any, proxy: Proxy) -> None:
     backend = open_at(by_proxy("400ms"))
     proxy.close()
+    with pytest.raises(UnavailableError):
+        find(backend, 1)  # the connection that there was is known to be gone from here on
     for call in (*WRITES.values(), *READS.values()):
         with pytest.raises(UnavailableError):
             call(backend)
-            call(backend)  # the first may still have had a connection, whose end it could not know of
 
 
 @pytest.mark.parametrize("swallow", [Proxy.hang, Proxy.hang_answers])
@@ -213,6 +216,20 @@ def test_a_change_that_was_interrupted_has_an_unknown_outcome(
 ) -> None:
     with failing(command, times=1, errorCode=code), pytest.raises(UnknownOutcomeError):
         write(direct)
+
+
+@pytest.mark.parametrize("of_one", [True, False])
+def test_only_what_the_driver_itself_found_too_late_to_send_did_not_happen(of_one: bool) -> None:
+    said = "operation would exceed time limit, remaining timeout:-0.00473 <= network round trip time:0.00071"
+    answer = {"ok": 0, "errmsg": said, "code": 50}
+    unsent = ExecutionTimeout(said, 50, answer)
+    sent = ExecutionTimeout("operation exceeded time limit", 50, {**answer, "codeName": "MaxTimeMSExpired"})
+
+    kinds = [
+        type(error_of(fault, place="", what="", writes=True, was_sent=True, of_one=of_one, secret=None))
+        for fault in (unsent, sent)
+    ]
+    assert kinds == [UnavailableError if of_one else UnknownOutcomeError, UnknownOutcomeError]
 
 
 def test_a_bulk_call_on_a_node_that_is_no_primary_may_have_done_some(direct: MongodbBackend, failing: FailPoint) -> None:

@@ -12,6 +12,7 @@ from pymongo.errors import (
     ConfigurationError,
     ConnectionFailure,
     DocumentTooLarge,
+    ExecutionTimeout,
     InvalidName,
     InvalidOperation,
     NotPrimaryError,
@@ -104,10 +105,20 @@ def error_of(
         return RefusedError(f"{text} ({_REFUSED[code]})" if _REFUSED[code] else text)
     if isinstance(fault, ConnectionFailure) and not was_sent and any(words in str(fault) for words in _NEVER_TRUSTED):
         return RefusedError(text)
-    is_undone = (of_one and code in _UNDONE) or (isinstance(fault, PyMongoError) and fault.has_error_label("NoWritesPerformed"))
+    is_undone = isinstance(fault, PyMongoError) and fault.has_error_label("NoWritesPerformed")
+    is_undone = is_undone or (of_one and (code in _UNDONE or _is_drivers_own(fault)))
     if is_open and not is_undone:
         return UnknownOutcomeError(f"{text}; whether it happened is not known")
     return UnavailableError(text)
+
+
+def _is_drivers_own(fault: BaseException) -> bool:
+    """Whether the driver found, with a connection in its hand, that no time was left to send anything. Servers name their codes."""
+    return (
+        isinstance(fault, ExecutionTimeout)
+        and "codeName" not in (fault.details or {})
+        and str(fault).startswith("operation would exceed time limit")
+    )
 
 
 def _code(fault: BaseException) -> int | None:
