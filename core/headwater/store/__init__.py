@@ -37,7 +37,7 @@ from headwater.store.objects import StoredObject, UnknownObject, Versioned, obje
 from headwater.store.realm_rows import Gate, RealmStore
 from headwater.store.references import Reference
 from headwater.store.stores import Store, open_backend, open_store
-from headwater.store.urls import BackendKind, Option, StoreUrl, parse_url
+from headwater.store.urls import BackendKind, Option, StoreUrl, as_count, as_seconds, one_of, parse_url
 
 __all__ = [
     "BULK_BYTES",
@@ -71,6 +71,8 @@ __all__ = [
     "StoredObject",
     "UnknownObject",
     "Versioned",
+    "as_count",
+    "as_seconds",
     "checked_realm_id",
     "fixed_id",
     "id_of",
@@ -79,6 +81,7 @@ __all__ = [
     "is_fixed",
     "node_lease_id",
     "object_type",
+    "one_of",
     "open_backend",
     "open_store",
     "parse_url",

@@ -133,10 +133,15 @@ class Backend(Protocol):
     Every method may raise UnavailableError (it had no effect) and, where it writes, UnknownOutcomeError (it may have had some, or
     all); RefusedError for what this database will never do, and UnreadableError for rows that cannot be ours. None waits for ever.
     Bulk calls are one round trip up to BULK_BYTES of values. Every key is named at most once in a bulk call that writes or deletes.
+    Times are microseconds since 1970 in UTC; ids, realm keys and versions are 1 to 2^63-1; a value has up to ROW_BYTES.
+
+    source        Apache Polaris persistence proposal: references and objects as two spaces of rows, and what is asked of a database
     """
 
     @property
-    def capabilities(self) -> Capabilities: ...
+    def capabilities(self) -> Capabilities:
+        """The same for as long as the backend is open."""
+        ...
 
     def create_reference(self, row: ReferenceRow) -> None:
         """Insert; BeatenError when a row of that name is there."""
@@ -223,4 +228,6 @@ class Backend(Protocol):
         """Called after the fork, in the parent and in the child: go on."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Let go of all connections; a second time does nothing. Any other call after it raises RefusedError."""
+        ...

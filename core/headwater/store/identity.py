@@ -74,10 +74,12 @@ def fixed_id(kind: int, number: int = 0) -> ObjectId:
 
 
 def is_fixed(object_id: ObjectId) -> bool:
+    """Whether it is one of those that ``fixed_id`` makes, and tells no time."""
     return object_id >> 22 < FIRST_MILLIS
 
 
 def id_time(object_id: ObjectId) -> Micros:
+    """When it was made, by the clock of its maker: microseconds since 1970, exact to the millisecond. Of no use for fixed ids."""
     return Micros(((object_id >> 22) + EPOCH_MILLIS) * 1000)
 
 

@@ -42,6 +42,11 @@ class IdGenerator:
 
     ``_lock`` guards what is known here and is not held during a call of the database; ``_leasing`` is held by the one thread that
     makes such calls.
+
+    lease_seconds  how long a node is leased
+    renew_seconds  how long before its end a lease is renewed
+    source         Snowflake, Twitter 2010: time, node and sequence in one number; the Apache Polaris persistence proposal for
+                   node numbers that are leased in the same database. docs/decisions/0001 says where this differs
     """
 
     _lease: HeldLease | None

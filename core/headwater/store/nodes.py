@@ -32,6 +32,7 @@ _BATCH = 64
 
 
 def node_lease_id(node: int) -> ObjectId:
+    """Where in the system realm the lease of a node, 0 to 1023, is stored."""
     return fixed_id(_LEASES, node)
 
 

@@ -80,6 +80,7 @@ def object_type(
     cached_seconds  how long a process may remember an immutable object: for ever (None), never (0), or so long
     absent_seconds  how long a process may remember that an object which was looked for as this type is not there. What other
                     processes write meanwhile is not seen so long
+    raises          ValueError for another name, one that another class of this process has, and negative seconds
     """
     if not is_type_name(name):
         raise ValueError(f"{name!r} is no object type name: 2 to 32 characters of a-z, 0-9 and -, a letter first")

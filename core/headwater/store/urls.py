@@ -59,7 +59,13 @@ class StoreUrl:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What may stand in the query of a store's URL. Not for secrets: a store's URL shows its options once it is open."""
+    """What may stand in the query of a store's URL. Not for secrets: a store's URL shows its options once it is open.
+
+    name          as it is written in the URL
+    purpose       half a sentence for the table of options in the documentation
+    default       as text, parsed like the rest; None: the backend gets None
+    parse         from text to what the backend gets, for example ``as_seconds``, ``as_count`` or ``one_of("on", "off")``
+    """
 
     name: str
     purpose: str

@@ -1,4 +1,7 @@
-"""What PostgreSQL and its driver say when something fails, in the words of the error tree."""
+"""What PostgreSQL and its driver say when something fails, in the words of the error tree.
+
+Source of the codes: PostgreSQL documentation, appendix "PostgreSQL Error Codes"; of the texts: libpq.
+"""
 
 from __future__ import annotations
 

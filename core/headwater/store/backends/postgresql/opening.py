@@ -35,7 +35,7 @@ _SESSION = {
     "enable_mergejoin": "off",
     "jit": "off",
 }
-"""Settings of every session of ours."""
+"""Settings of every session of ours. Source: PostgreSQL documentation, chapter "Server Configuration", section "Query Planning"."""
 _LATER_MARGIN = 0.1
 """By how much the server gives up earlier than we: its answer is certain, our time-out is not."""
 

@@ -1,4 +1,7 @@
-"""One SQLite file: connections for threads, transactions, forks, and what a fault of SQLite means for the caller."""
+"""One SQLite file: connections for threads, transactions, forks, and what a fault of SQLite means for the caller.
+
+Source: SQLite documentation, "Result and Error Codes", "Write-Ahead Logging", and "How To Corrupt An SQLite Database File" for forks.
+"""
 
 from __future__ import annotations
 
