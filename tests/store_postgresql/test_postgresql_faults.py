@@ -6,12 +6,14 @@ import threading
 import time
 from collections.abc import Callable
 
+import psycopg
 import pytest
 from pg_rows import find, find_reference, key, reference, row
 
 from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.store import Backend, Split
 from headwater.store.backends.postgresql import PostgresqlBackend
+from headwater.store.backends.postgresql.errors import connecting_error
 from servers.postgresql import PostgresqlServer
 from servers.proxy import Proxy
 
@@ -280,8 +282,16 @@ def test_tables_that_are_gone_are_told_with_what_to_do(
     server: PostgresqlServer, schema: str, direct: PostgresqlBackend
 ) -> None:
     server.drop(schema)
-    with pytest.raises(RefusedError, match="open the store again to set them up"):
+    with pytest.raises(RefusedError, match="restore the schema, .* open the store again to begin anew"):
         find(direct, 1)
+
+
+def test_what_the_driver_says_on_several_lines_becomes_sentences_on_one() -> None:
+    said = "server closed the connection unexpectedly\n\tThis probably means the server terminated\n\tbefore the request.\n"
+
+    assert str(connecting_error(psycopg.OperationalError(said), place="here")) == (
+        "here: server closed the connection unexpectedly; This probably means the server terminated before the request"
+    )
 
 
 def test_no_fault_shows_the_password(server: PostgresqlServer, spoiled: PostgresqlBackend, proxy: Proxy) -> None:

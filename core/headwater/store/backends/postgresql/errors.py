@@ -5,6 +5,7 @@ Source of the codes: PostgreSQL documentation, appendix "PostgreSQL Error Codes"
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -115,5 +116,5 @@ def _sentence(fault: psycopg.Error) -> str:
 
 
 def _on_one_line(text: str) -> str:
-    """libpq writes what it makes of a failure on lines of its own, without a full stop before."""
-    return "; ".join(" ".join(line.split()) for line in text.splitlines() if line.strip())
+    """libpq writes what it makes of a failure on lines of its own, without a full stop before, and breaks long ones."""
+    return " ".join(re.sub(r"\s*\n\s*(?=[A-Z])", "; ", text).split()).rstrip(".")
