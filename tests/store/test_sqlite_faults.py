@@ -418,3 +418,41 @@ def test_an_unknown_outcome_is_settled_by_looking(path: Path) -> None:
     assert [found.id for found in scan(backend)] in ([1], [1, *(made.id for made in LARGE)])
     backend.write_objects(LARGE)
     backend.close()
+
+
+def test_nothing_is_written_to_a_file_that_was_removed_until_it_is_back(backend: SqliteBackend, path: Path) -> None:
+    away = path.with_name("away.db")
+    path.rename(away)
+    with pytest.raises(RefusedError, match="the file was removed while this store was open"):
+        backend.write_objects([row(1)])
+    away.rename(path)
+    backend.write_objects([row(2)])
+
+    assert (read_object(backend, 1), read_object(backend, 2)) == (None, row(2))
+
+
+def test_nothing_is_written_to_a_file_that_was_replaced(backend: SqliteBackend, path: Path) -> None:
+    shutil.copy(path, path.with_name("copy.db"))
+    path.with_name("copy.db").replace(path)
+
+    with pytest.raises(RefusedError, match="the file was replaced while this store was open"):
+        backend.write_objects([row(1)])
+
+
+def test_nothing_is_committed_to_a_file_that_was_removed_in_the_middle(backend: SqliteBackend, path: Path) -> None:
+    def work(connection: sqlite3.Connection) -> None:
+        path.rename(path.with_name("away.db"))
+
+    with pytest.raises(RefusedError, match="the file was removed"):
+        backend._file.write("write", work)
+
+
+def test_a_thread_that_comes_later_does_not_read_the_file_that_took_its_place(backend: SqliteBackend, path: Path) -> None:
+    backend.write_objects([row(1)])
+    path.rename(path.with_name("away.db"))
+    answers: list[tuple[str, str]] = []
+    thread = threading.Thread(target=lambda: answers.append(told(lambda: read_object(backend, 1))))
+    thread.start()
+    thread.join()
+
+    assert [kind for kind, _ in answers] == ["RefusedError"]

@@ -53,6 +53,7 @@ class SqliteFile:
         self.path = path
         self._timeout = timeout_seconds
         self._is_closed = False
+        self._identity: tuple[int, int] | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -89,9 +90,11 @@ class SqliteFile:
 
     def _transact(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
         connection = self._connection()
+        self._check_place()
         try:
             connection.execute("BEGIN IMMEDIATE")
             answer = work(connection)
+            self._check_place()
             try:
                 connection.execute("COMMIT")
             except sqlite3.Error as fault:
@@ -106,6 +109,22 @@ class SqliteFile:
             if connection.in_transaction:  # some faults roll back by themselves
                 self._roll_back(connection)
             raise
+
+    def _check_place(self) -> None:
+        """That the path still names the file which was opened: SQLite would go on writing to one that was removed or replaced."""
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            identity = None
+        else:
+            identity = (found.st_dev, found.st_ino)
+        if self._identity is None:
+            self._identity = identity
+        elif identity != self._identity:
+            raise RefusedError(
+                f"{self.path}: the file was {'removed' if identity is None else 'replaced'} while this store was open: nothing more is"
+                " written; stop all processes that have it open, put the file in its place, and start them again"
+            )
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
         try:
@@ -130,6 +149,7 @@ class SqliteFile:
         try:
             self._use_write_ahead_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
+            self._check_place()
         except BaseException:
             connection.close()
             raise
