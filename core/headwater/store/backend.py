@@ -172,7 +172,7 @@ class Backend(Protocol):
 
         The parts of an object come together in one call, and afterwards it has no others: what it had more before is deleted,
         also behind a part that is missing.
-        Replacing may take a second round trip, inserting does not.
+        Replacing may take further round trips, inserting does not.
         """
         ...
 

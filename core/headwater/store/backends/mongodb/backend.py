@@ -10,9 +10,8 @@ from pymongo import DeleteMany, DeleteOne, ReplaceOne
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
-from headwater.errors import BeatenError, UnavailableError, UnknownOutcomeError
+from headwater.errors import BeatenError, UnknownOutcomeError
 from headwater.store.backend import (
-    BULK_BYTES,
     Capabilities,
     ObjectKey,
     ObjectPosition,
@@ -44,6 +43,7 @@ from headwater.store.backends.mongodb.documents import (
 )
 from headwater.store.backends.mongodb.errors import duplicates
 from headwater.store.backends.mongodb.splitting import EXACT_ROWS, ends_of_splits
+from headwater.store.chunking import in_chunks
 from headwater.store.identity import ObjectId, RealmKey
 
 __all__ = ["MongodbBackend"]
@@ -89,7 +89,7 @@ class MongodbBackend:
             failed = self._calls.change_many("create references", lambda c: _insert_many(c.refs, documents))
             taken.update(documents[at]["_id"] for at in failed)
 
-        self._in_chunks(create, rows, _reference_bytes)
+        in_chunks(create, rows, size=_reference_bytes)
         return [reference_id(row.realm, row.name) not in taken for row in rows]
 
     def read_references(self, realm: RealmKey, names: Sequence[str]) -> list[ReferenceRow | None]:
@@ -119,7 +119,7 @@ class MongodbBackend:
     def write_objects(self, rows: Sequence[ObjectRow]) -> None:
         # first parts first: when the call is cut short, no other parts are there without a document that tells of them
         ordered = sorted(rows, key=_position)
-        self._in_chunks(self._write_objects, ordered, _object_bytes, lambda row: (row.realm, row.id))
+        in_chunks(self._write_objects, ordered, size=_object_bytes, group=lambda row: (row.realm, row.id))
 
     def _write_objects(self, rows: Sequence[ObjectRow]) -> None:
         documents = [object_document(row) for row in rows]
@@ -155,7 +155,7 @@ class MongodbBackend:
             nonlocal deleted
             deleted += self._calls.change_many("delete objects", lambda c: _delete(c.objs, chunk))
 
-        self._in_chunks(delete, keys, lambda _: _OPERATION_BYTES)
+        in_chunks(delete, keys, size=lambda _: _OPERATION_BYTES)
         return deleted
 
     # scans
@@ -253,24 +253,6 @@ class MongodbBackend:
 
         ends = self._calls.read(what, cut)
         return [Split(realm, after, until) for after, until in zip([None, *ends], [*ends, None], strict=True)]
-
-    def _in_chunks(
-        self,
-        act: Callable[[Sequence[T]], object],
-        rows: Sequence[T],
-        size: Callable[[T], int],
-        group: Callable[[T], object] = id,
-    ) -> None:
-        """Act on up to BULK_BYTES of rows at a time. Once something has happened, no fault of the rest is a certain one."""
-        has_happened = False
-        for chunk in _chunks(rows, size, group):
-            try:
-                act(chunk)
-            except UnavailableError as fault:
-                if has_happened:
-                    raise UnknownOutcomeError(f"{fault}; an earlier part of the same call happened") from fault
-                raise
-            has_happened = True
 
 
 def _insert(rows: Collection[Document], document: Document) -> bool:
@@ -411,24 +393,3 @@ def _reference_bytes(row: ReferenceRow) -> int:
 
 def _object_bytes(row: ObjectRow) -> int:
     return _OPERATION_BYTES + len(row.value)
-
-
-def _chunks(rows: Sequence[T], size: Callable[[T], int], group: Callable[[T], object]) -> Sequence[Sequence[T]]:
-    """Stretches of at most BULK_BYTES, cut where the group changes; a group that is larger alone stays whole."""
-    if sum(map(size, rows)) <= BULK_BYTES:
-        return [rows] if rows else []
-    chunks: list[list[T]] = [[]]
-    room, begin = BULK_BYTES, 0
-    while begin < len(rows):
-        end = begin + 1
-        while end < len(rows) and group(rows[end]) == group(rows[begin]):
-            end += 1
-        piece = rows[begin:end]
-        needed = sum(map(size, piece))
-        if chunks[-1] and needed > room:
-            chunks.append([])
-            room = BULK_BYTES
-        chunks[-1] += piece
-        room -= needed
-        begin = end
-    return chunks

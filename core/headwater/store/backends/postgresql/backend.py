@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 import psycopg
 
 from headwater.clock import Micros
-from headwater.errors import BeatenError, UnavailableError, UnknownOutcomeError, UnreadableError
+from headwater.errors import BeatenError, UnavailableError, UnreadableError
 from headwater.store.backend import (
-    BULK_BYTES,
     Capabilities,
     Move,
     ObjectKey,
@@ -29,6 +28,7 @@ from headwater.store.backends.postgresql.connections import Connection, NoAnswer
 from headwater.store.backends.postgresql.errors import is_lost, is_to_be_replaced, statement_error
 from headwater.store.backends.postgresql.splitting import cut
 from headwater.store.backends.postgresql.statements import scan, statements_of
+from headwater.store.chunking import in_chunks
 from headwater.store.identity import ObjectId, RealmKey
 
 __all__ = ["PostgresqlBackend"]
@@ -62,7 +62,7 @@ class PostgresqlBackend:
             made.update(self._change("create references", self._sql.create_references, _reference_arrays(chunk)).fetchall())
 
         # in one order everywhere: two bulk calls for the same names wait for each other, and never both
-        self._in_chunks(create, sorted(rows, key=_reference_position), _reference_bytes)
+        in_chunks(create, sorted(rows, key=_reference_position), size=_reference_bytes)
         return [_reference_position(row) in made for row in rows]
 
     def read_references(self, realm: RealmKey, names: Sequence[str]) -> list[ReferenceRow | None]:
@@ -104,7 +104,7 @@ class PostgresqlBackend:
             self._change("write objects", self._sql.write_objects, _object_arrays(chunk))
 
         # in one order everywhere, as above; the parts of an object stay together
-        self._in_chunks(write, sorted(rows, key=_position), _object_bytes, lambda row: (row.realm, row.id))
+        in_chunks(write, sorted(rows, key=_position), size=_object_bytes, group=lambda row: (row.realm, row.id))
 
     def insert_object(self, row: ObjectRow) -> None:
         if not self._change("insert an object", self._sql.insert_object, _object_values(row)).rowcount:
@@ -122,7 +122,7 @@ class PostgresqlBackend:
             nonlocal deleted
             deleted += self._change("delete objects", self._sql.delete_objects, _key_arrays(chunk)).rowcount
 
-        self._in_chunks(delete, sorted(keys, key=_position), lambda _: _ROW_BYTES)
+        in_chunks(delete, sorted(keys, key=_position), size=lambda _: _ROW_BYTES)
         return deleted
 
     def scan_references(
@@ -211,24 +211,6 @@ class PostgresqlBackend:
         pool.give_back(connection)
         return result
 
-    def _in_chunks(
-        self,
-        act: Callable[[Sequence[T]], object],
-        rows: Sequence[T],
-        size: Callable[[T], int],
-        group: Callable[[T], object] = id,
-    ) -> None:
-        """Act on up to BULK_BYTES of rows at a time. Once something has happened, no fault of the rest is a certain one."""
-        has_happened = False
-        for chunk in _chunks(rows, size, group):
-            try:
-                act(chunk)
-            except UnavailableError as fault:
-                if has_happened:
-                    raise UnknownOutcomeError(f"{fault}; an earlier part of the same call happened") from fault
-                raise
-            has_happened = True
-
     def _reference_row(self, values: tuple[Any, ...]) -> ReferenceRow:
         realm, name, pointer, version, created, recent, moves, deleted = values
         try:
@@ -269,18 +251,6 @@ def _object_key(cursor: object) -> Callable[[Sequence[Any]], ObjectKey]:
 
 def _reference_key(cursor: object) -> Callable[[Sequence[Any]], ReferenceKey]:
     return partial(tuple.__new__, ReferenceKey)
-
-
-def _chunks(rows: Sequence[T], size: Callable[[T], int], group: Callable[[T], object]) -> Iterator[Sequence[T]]:
-    """Cut rows where BULK_BYTES are full, but never within a group."""
-    start = total = 0
-    for end, row in enumerate(rows):
-        total += size(row)
-        if total > BULK_BYTES and end > start and group(row) != group(rows[end - 1]):
-            yield rows[start:end]
-            start, total = end, size(row)
-    if rows:
-        yield rows[start:]
 
 
 def _beaten(seen: ReferenceRow) -> BeatenError:
