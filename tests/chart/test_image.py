@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "Dockerfile"
 USER = "10001:10001"
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-DRIVERS = {"psycopg", "psycopg-binary", "psycopg-pool", "pymongo"}
+DRIVERS = {"psycopg", "psycopg-binary", "pymongo"}
 """What the stores need whose databases are servers."""
 TARGETS = {"operator": "operator-build", "worker": "worker-build"}
 

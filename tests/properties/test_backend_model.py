@@ -36,5 +36,5 @@ def test_a_backend_is_two_dictionaries(name: str, request: pytest.FixtureRequest
 def test_the_model_finds_what_a_backend_does_wrong(make: Callable[[], Backend]) -> None:
     with pytest.raises((AssertionError, pytest.fail.Exception, BeatenError)):
         run_state_machine_as_test(
-            lambda: BackendModel(make()), settings=settings(run_of(400), phases=[Phase.generate], derandomize=True)
+            lambda: BackendModel(make()), settings=settings(run_of(2000), phases=[Phase.generate], derandomize=True)
         )
