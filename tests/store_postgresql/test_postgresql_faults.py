@@ -282,7 +282,7 @@ def test_tables_that_are_gone_are_told_with_what_to_do(
     server: PostgresqlServer, schema: str, direct: PostgresqlBackend
 ) -> None:
     server.drop(schema)
-    with pytest.raises(RefusedError, match="restore the schema, .* open the store again to begin anew"):
+    with pytest.raises(RefusedError, match=r"restore the schema, .* open the store again to begin anew"):
         find(direct, 1)
 
 

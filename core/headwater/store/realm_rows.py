@@ -59,7 +59,15 @@ class Whole(Protocol):
 
 
 class RealmStore:
-    """A handle on one realm's rows. Made by ``Store.system`` and ``Store.rows``; as thread-safe and fork-safe as its store."""
+    """A handle on one realm's rows. Made by ``Store.system`` and ``Store.rows``; as thread-safe and fork-safe as its store.
+
+    Times are microseconds since 1970 in UTC. ``find`` and what begins so returns None for what is not there, ``read`` raises.
+
+    raises        UnavailableError from every call that asks the database, when it did certainly nothing; UnknownOutcomeError from
+                  one that writes, when it may have; UnreadableError from one that reads, for rows that cannot be ours or were
+                  altered; RefusedError for ids, names and values out of bounds, and for writes that the gate keeps out
+    source        Apache Polaris persistence proposal, for what a realm's references and objects can be asked
+    """
 
     def __init__(self, store: Whole, realm: RealmId, key: RealmKey, gate: Gate | None, cache: Cache | None = None) -> None:
         self.store = store
@@ -91,6 +99,7 @@ class RealmStore:
         return RealmStore(self.store, self.realm, self.key, self._gate, own)
 
     def new_id(self) -> ObjectId:
+        """As ``Store.new_id``."""
         return self.store.new_id()
 
     def new_ids(self, n: int) -> list[ObjectId]:
@@ -105,12 +114,14 @@ class RealmStore:
     # objects
 
     def find(self, object_id: ObjectId, cls: type[T]) -> T | None:
+        """As ``read_many``, for one."""
         value = self._cache.find(self.key, object_id)
         if isinstance(value, cls):
             return value
         return self._read_cold([object_id], cls, {} if value is None else {object_id: value})[0]
 
     def read(self, object_id: ObjectId, cls: type[T]) -> T:
+        """As ``read_many``, for one; MissingError when it is not there."""
         value = self.find(object_id, cls)
         if value is None:
             raise MissingError(f"object {id_text(object_id)} ({cls.__name__}) is not in realm {self.realm!r}")
@@ -137,9 +148,11 @@ class RealmStore:
         return [found.get(object_id) for object_id in object_ids]
 
     def find_versioned(self, object_id: ObjectId, cls: type[T]) -> Versioned[T] | None:
+        """As ``read_many_versioned``, for one."""
         return self.read_many_versioned([object_id], cls)[0]
 
     def read_versioned(self, object_id: ObjectId, cls: type[T]) -> Versioned[T]:
+        """As ``read_many_versioned``, for one; MissingError when it is not there."""
         seen = self.find_versioned(object_id, cls)
         if seen is None:
             raise MissingError(f"object {id_text(object_id)} ({cls.__name__}) is not in realm {self.realm!r}")
@@ -224,6 +237,7 @@ class RealmStore:
         return None if row is None or row.deleted is not None else row
 
     def read_reference(self, name: str, *, fresh: bool = False) -> Reference:
+        """As ``find_reference``; MissingError when it is not there."""
         reference = self.find_reference(name, fresh=fresh)
         if reference is None:
             raise MissingError(f"reference {name!r} is not in realm {self.realm!r}")
