@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit, urlunsplit
 
+import psutil
 from benchmarks.disk import ROOT
 from benchmarks.floor import Floor, MemoryFloor, MongodbFloor, PostgresqlFloor, SqliteFloor, drop_database, drop_schema
 from benchmarks.report import say
@@ -37,6 +38,10 @@ class Place(Protocol):
 
     def versions(self) -> dict[str, str]: ...
 
+    def apart(self) -> AbstractContextManager[None]:
+        """While this process and the database, where it is another process, run on processors of their own."""
+        ...
+
 
 class MemoryPlace:
     name = "memory"
@@ -50,6 +55,9 @@ class MemoryPlace:
 
     def versions(self) -> dict[str, str]:
         return {}
+
+    def apart(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 @dataclass
@@ -67,10 +75,15 @@ class SqlitePlace:
     def versions(self) -> dict[str, str]:
         return {}  # every machine's description has it
 
+    def apart(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
 
 @dataclass
 class PostgresqlPlace:
     server: str
+    process: psutil.Process | None = None
+    """Of the server, if it is ours."""
     name: str = "postgresql"
     is_shared: bool = True
     made: set[str] = field(default_factory=set)
@@ -87,6 +100,9 @@ class PostgresqlPlace:
         with psycopg.connect(self.server) as connection:
             server = connection.info.parameter_status("server_version") or ""
         return {"PostgreSQL": server.partition(" ")[0], "psycopg": psycopg.__version__}
+
+    def apart(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.process is None else _apart(self.process)
 
     def _schema(self, name: str) -> str:
         """A new one at the first call, whatever an earlier run left."""
@@ -123,6 +139,9 @@ class MongodbPlace:
         client.close()
         return {"MongoDB": server, "pymongo": pymongo.version}
 
+    def apart(self) -> AbstractContextManager[None]:
+        return nullcontext()  # its server is never ours
+
     def _database(self, name: str) -> str:
         """A new one at the first call, whatever an earlier run left."""
         database = f"headwater_bench_{name}"
@@ -146,7 +165,7 @@ def open_places(folder: Path, wanted: Collection[str]) -> Iterator[list[Place]]:
         if "sqlite" in wanted:
             places.append(SqlitePlace(folder))
         if "postgresql" in wanted:
-            postgresql = PostgresqlPlace(_postgresql_server(folder, stack))
+            postgresql = _postgresql(folder, stack)
             stack.callback(postgresql.forget)
             places.append(postgresql)
         if "mongodb" in wanted:
@@ -154,15 +173,43 @@ def open_places(folder: Path, wanted: Collection[str]) -> Iterator[list[Place]]:
         yield places
 
 
-def _postgresql_server(folder: Path, stack: ExitStack) -> str:
-    """The URL of the server to measure: the one that is given, or one of our own with its settings as shipped, fsync on."""
+@contextmanager
+def _apart(server: psutil.Process) -> Iterator[None]:
+    """On Linux, this process on one processor and the server on the next.
+
+    Left to itself, the system sometimes puts client and server of one contender on the same processor and those of another one
+    apart. Then a round trip takes 28 µs here, and 75 there.
+    """
+    processors = psutil.Process().cpu_affinity() if psutil.LINUX else []
+    if len(processors) < 2:
+        yield
+        return
+    _bind(psutil.Process(), processors[:1])
+    _bind(server, processors[1:2])
+    try:
+        yield
+    finally:
+        _bind(psutil.Process(), processors)
+        _bind(server, processors)
+
+
+def _bind(process: psutil.Process, processors: list[int]) -> None:
+    """Also its children; those that it makes later follow."""
+    for one in (process, *(process.children() if process.pid != os.getpid() else ())):
+        with suppress(psutil.NoSuchProcess):
+            one.cpu_affinity(processors)
+
+
+def _postgresql(folder: Path, stack: ExitStack) -> PostgresqlPlace:
+    """The server to measure: the one that is given, or one of our own with its settings as shipped, fsync on."""
     if given := os.environ.get("HEADWATER_BENCH_POSTGRESQL"):
-        return given
+        return PostgresqlPlace(given)
     sys.path.append(str(ROOT / "tests"))
     from servers.postgresql import PostgresqlServer
 
     say("starting a PostgreSQL server with fsync")
-    return stack.enter_context(PostgresqlServer(folder=folder, is_synced=True)).url()
+    server = stack.enter_context(PostgresqlServer(folder=folder, is_synced=True))
+    return PostgresqlPlace(server.url(), psutil.Process(int((server.folder / "pid").read_text(encoding="utf-8"))))
 
 
 def _mongodb(stack: ExitStack) -> list[Place]:

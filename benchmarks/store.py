@@ -99,6 +99,7 @@ def measure(place: Place, scale: Scale) -> Iterator[Row]:
         open_store(place.url("store")) as store,
         closing(place.floor("floor")) as floor,
         closing(place.floor("store")) as beside,
+        place.apart(),
     ):
         bench = Bench(place.name, scale, floor, store, beside)
         for case in (bulk, points, swaps, commits, updateables, deletions, realm_deletions):
@@ -358,7 +359,8 @@ def scans_of(place: Place, scale: Scale, store: Store, floor: Floor) -> Iterator
         "Backend": lambda: timed(counted, count, lambda: scan(store, whole)),
         "RealmStore": lambda: timed(counted, count, lambda: sum(len(batch) for batch in objects.scan_objects())),
     }
-    seconds = race(contenders, scale.scans)
+    with place.apart():
+        seconds = race(contenders, scale.scans)
     case = f"scan {count:,} keys"
     for layer in ("Backend", "RealmStore"):
         target = target_of(place.name, layer, SCAN)
