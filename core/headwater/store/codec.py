@@ -81,8 +81,6 @@ def is_compressed(envelope: bytes) -> bool:
 
 
 def parts_of(envelope: bytes) -> Sequence[bytes]:
-    if len(envelope) <= ROW_BYTES:
-        return (envelope,)
     return [envelope[start : start + ROW_BYTES] for start in range(0, len(envelope), ROW_BYTES)]
 
 
@@ -105,7 +103,14 @@ def _opened(object_id: ObjectId, name: str, envelope: bytes, token: str | None) 
     body = _inflated(stored) if flags else stored
     known = registered_type(name)
     if known is not None:
-        return _unpacked(body, known)
+        decoder = _decoders.get(known)
+        if decoder is None:
+            decoder = _decoders[known] = msgspec.msgpack.Decoder(known, ext_hook=_read_extension)
+        try:
+            return decoder.decode(body)
+        except msgspec.ValidationError:
+            # perhaps a large integer where the class says int: extensions are only read where it says Any
+            return msgspec.convert(msgspec.msgpack.decode(body, ext_hook=_read_extension), known, builtin_types=_BYTES)
     if not is_type_name(name):
         raise UnreadableError("that is no type's name, the row is not ours")
     return UnknownObject(name=name, body=body, packed=stored if flags else b"", is_updateable=token is not None)
@@ -140,19 +145,6 @@ def _packed(object_id: ObjectId, value: StoredObject) -> bytes:
             return _encoder.encode(_with_big_integers(msgspec.to_builtins(value, builtin_types=_BYTES)))
     except (TypeError, ValueError, RecursionError) as fault:  # UnicodeEncodeError is a ValueError
         raise RefusedError(f"object {id_text(object_id)} of type {value.type_name!r} cannot be stored: {fault}") from fault
-
-
-def _unpacked(body: bytes, cls: type[StoredObject]) -> StoredObject:
-    decoder = _decoders.get(cls)
-    if decoder is None:
-        decoder = _decoders[cls] = msgspec.msgpack.Decoder(cls, ext_hook=_read_extension)
-    try:
-        return decoder.decode(body)
-    except (
-        msgspec.ValidationError
-    ):  # perhaps a large integer where the class says int: extensions are only read where it says Any
-        plain = msgspec.msgpack.decode(body, ext_hook=_read_extension)
-        return msgspec.convert(plain, cls, builtin_types=_BYTES)
 
 
 def _with_big_integers(value: Any) -> Any:

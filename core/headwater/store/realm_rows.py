@@ -455,8 +455,11 @@ class RealmStore:
     def _rows_of(self, object_id: ObjectId, value: StoredObject, now: Micros) -> list[ObjectRow]:
         name, envelope = encode(object_id, value)
         token = _new_token() if _is_updateable(value) else None
+        if len(envelope) <= ROW_BYTES:
+            row = ObjectRow(realm=self.key, id=object_id, part=0, type=name, value=envelope, created=now, token=token, parts=1)
+            return [row]
         parts = parts_of(envelope)
-        if token is not None and len(parts) > 1:
+        if token is not None:
             raise self._too_large(object_id, name, len(envelope))
         count = len(parts)
         return [
