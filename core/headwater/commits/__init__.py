@@ -17,7 +17,7 @@ from headwater.commits.collection import (
 from headwater.commits.committer import Committed, commit, descends, load_head
 from headwater.commits.history import changes, ensure_reference, ensure_references, head, log, read_commit
 from headwater.commits.moving import assign, create_at
-from headwater.commits.objects import Commit, Head, IndexContainer, Operation
+from headwater.commits.objects import Commit, Head, Operation
 from headwater.commits.reachability import reach
 from headwater.commits.transaction import Transaction
 
@@ -30,7 +30,6 @@ __all__ = [
     "CutLines",
     "Cuts",
     "Head",
-    "IndexContainer",
     "Operation",
     "Transaction",
     "assign",

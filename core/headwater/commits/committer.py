@@ -20,8 +20,7 @@ from headwater.errors import (
     UnknownOutcomeError,
     UnreadableError,
 )
-from headwater.store import ObjectId, ObjectKey, RealmStore, Reference, id_text
-from headwater.store.references import advanced
+from headwater.store import Batch, ObjectId, RealmStore, Reference, id_text
 
 __all__ = ["Committed", "commit", "descends", "load_head"]
 
@@ -76,7 +75,7 @@ def load_head(rows: RealmStore, reference: Reference) -> Head | None:
             f"reference {reference.name!r} of realm {rows.realm!r} points to commit {id_text(reference.pointer)}, which is not there;"
             f" recent pointers: {', '.join(id_text(i) for i in reference.recent[:3]) or 'none'}. Nothing was changed: run `headwater fsck`"
         )
-    return Head(reference.pointer, found)
+    return Head(reference.pointer, found, rows)
 
 
 class _Committer(Generic[R]):
@@ -123,11 +122,11 @@ class _Committer(Generic[R]):
             return Committed(result, False, seen.pointer, self._attempts)
         commit_id = self._rows.new_id()
         new = tx.commit(message=self._message, properties=self._properties)
-        written = self._write([*tx.objects(), (commit_id, new)])
+        batch = self._rows.pack([*tx.objects(), (commit_id, new)])
         if self._rows.clock.monotonic() - prepared > self._timeout:
             raise _NextAttempt(UnavailableError("preparing the commit took longer than the time-out"))
-        if not self._swap(seen, commit_id, new.seq):
-            self._clean_up(written)
+        if not self._publish(batch, seen, commit_id, new.seq):
+            self._clean_up(batch)
             raise _NextAttempt(BeatenError("another commit was faster"))
         if self._rows.clock.monotonic() - prepared > self._timeout and seen.pointer is not None:
             self._record_late_move(seen.pointer)
@@ -140,25 +139,19 @@ class _Committer(Generic[R]):
         except UnavailableError as fault:
             raise _NextAttempt(fault) from fault
 
-    def _write(self, objects: list[tuple[ObjectId, Any]]) -> list[ObjectKey]:
-        try:
-            return self._rows.write(objects)
-        except (UnavailableError, UnknownOutcomeError) as fault:
-            raise _NextAttempt(fault) from fault  # nothing points to what may have been written
-
-    def _swap(self, seen: Reference, commit_id: ObjectId, seq: int) -> bool:
+    def _publish(self, batch: Batch, seen: Reference, commit_id: ObjectId, seq: int) -> bool:
         """Whether the commit became the head; found out by all means before it is said."""
         try:
-            self._rows.advance_reference(seen, commit_id)
+            self._rows.write_and_advance(batch, seen, commit_id)
         except BeatenError:
             return False
         except UnavailableError as fault:
             raise _NextAttempt(fault) from fault
         except UnknownOutcomeError as unclear:
-            return self._find_out(seen, commit_id, seq, unclear)
+            return self._find_out(batch, seen, commit_id, seq, unclear)
         return True
 
-    def _find_out(self, seen: Reference, commit_id: ObjectId, seq: int, unclear: UnknownOutcomeError) -> bool:
+    def _find_out(self, batch: Batch, seen: Reference, commit_id: ObjectId, seq: int, unclear: UnknownOutcomeError) -> bool:
         """Repeat the very same swap until it works or is beaten; when beaten, look for our commit in what came after.
 
         A swap whose answer was lost may still be on its way. It can only do something while the version is the one that was
@@ -166,7 +159,7 @@ class _Committer(Generic[R]):
         """
         while True:
             try:
-                self._rows.swap(seen, advanced(seen, commit_id))
+                self._rows.write_and_advance(batch, seen, commit_id)
             except BeatenError:
                 try:
                     return self._is_in_history(seen, commit_id, seq)
@@ -214,10 +207,10 @@ class _Committer(Generic[R]):
                 )
             return
 
-    def _clean_up(self, written: list[ObjectKey]) -> None:
+    def _clean_up(self, batch: Batch) -> None:
         """Delete what the lost attempt wrote. Best effort: what stays is garbage, and the collector's."""
         try:
-            self._rows.delete_unchanged(written)
+            self._rows.discard(batch)
         except HeadwaterError as fault:
             _log.debug("a lost attempt's objects were left to the collector", reference=self._reference, fault=str(fault))
 

@@ -37,7 +37,7 @@ def read_commit(rows: RealmStore, commit_id: ObjectId) -> Head:
     found = rows.find(commit_id, Commit)
     if found is None:
         raise ExpiredError(f"commit {id_text(commit_id)} is not in realm {rows.realm!r}: it was collected, or never was")
-    return Head(commit_id, found)
+    return Head(commit_id, found, rows)
 
 
 def log(rows: RealmStore, start: str | ObjectId, *, oldest_first: bool = False, limit: int | None = None) -> Iterator[Head]:
@@ -114,7 +114,7 @@ def _newest_first(rows: RealmStore, first: Head) -> Iterator[Head]:
                 yield current
             if found is None:
                 return
-            current = Head(commit_id, found)
+            current = Head(commit_id, found, rows)
 
 
 def _oldest_first(rows: RealmStore, heads: Iterator[Head]) -> Iterator[Head]:
@@ -124,4 +124,4 @@ def _oldest_first(rows: RealmStore, heads: Iterator[Head]) -> Iterator[Head]:
         block = ids[start : start + _BLOCK]
         for commit_id, found in zip(block, rows.read_many(block, Commit), strict=True):
             if found is not None:
-                yield Head(commit_id, found)
+                yield Head(commit_id, found, rows)

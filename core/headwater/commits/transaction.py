@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from headwater.clock import Micros
-from headwater.commits.objects import TAIL, Commit, Head, IndexContainer, Operation
+from headwater.commits.objects import TAIL, Commit, Head, Operation
 from headwater.errors import RefusedError
-from headwater.index import Index, IndexEditor, Value
+from headwater.index import Index, IndexEditor, Limits, Value
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text
 
 __all__ = ["Transaction"]
@@ -25,6 +25,8 @@ class Transaction:
         self._editors: dict[str, _Editor] = {}
         self._added: dict[ObjectId, StoredObject] = {}
         self._found: set[ObjectId] = set()
+        settings = rows.settings
+        self._limits = Limits(embedded_bytes=settings.index_embedded_bytes, stripe_bytes=settings.index_stripe_bytes)
         self._message: str | None = None
         self._properties: dict[str, Any] = {}
 
@@ -70,7 +72,8 @@ class Transaction:
             changes = editor.changes()
             operations += [_operation(name, key, value) for key, value in changes]
             if changes:
-                indexes[name] = IndexContainer(editor.packed())
+                indexes[name], spilled = editor.stored(self.rows.new_ids, self._limits)
+                self._added.update(spilled)
         return Commit(
             seq=self.head.seq + 1 if self.head else 1,
             tail=(self._head.id, *self._head.commit.tail)[:TAIL] if self._head else (),

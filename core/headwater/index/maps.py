@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from headwater.errors import RefusedError
+from headwater.index.containers import IndexContainer, Limits, Objects
 from headwater.index.layout import BLOCK, EMPTY, Entry, Value, block_at, block_count, entry_count, first_key, packed
+from headwater.store import ObjectId, StoredObject
 
-__all__ = ["KEY_BYTES", "Index", "IndexEditor", "after_prefix"]
+__all__ = ["KEY_BYTES", "Index", "IndexEditor", "Stored", "after_prefix"]
 
 KEY_BYTES = 500
 
@@ -20,7 +22,10 @@ V = TypeVar("V")
 class Index:
     """A sorted map from key bytes to values, as it lies in bytes. Never changes; decodes only the blocks that are asked for."""
 
-    def __init__(self, data: bytes = EMPTY) -> None:
+    def __init__(self, container: IndexContainer | None = None, objects: Objects | None = None) -> None:
+        self._container = container
+        self._objects = objects
+        data = EMPTY if container is None else container.embedded
         self._data = data
         self._count = entry_count(data)
         self._blocks: dict[int, list[Entry]] = {}
@@ -87,11 +92,18 @@ class Index:
         return self._blocks[number]
 
 
+class Stored(NamedTuple):
+    """An index as it is to be stored: what the commit holds, and the objects that must be written with it."""
+
+    container: IndexContainer
+    objects: list[tuple[ObjectId, StoredObject]]
+
+
 class IndexEditor(Index):
-    """An index with changes on top: reads like the index that ``packed`` will make."""
+    """An index with changes on top: reads like the index that ``stored`` will make."""
 
     def __init__(self, base: Index) -> None:
-        super().__init__(base._data)
+        super().__init__(base._container, base._objects)
         self._base = base
         self._changes: dict[bytes, Value | None] = {}
 
@@ -134,8 +146,21 @@ class IndexEditor(Index):
             (key, value) for key, value in sorted(self._changes.items(), key=lambda c: c[0]) if self._base.get(key) != value
         ]
 
-    def packed(self) -> bytes:
-        return packed(self.range())
+    def absorb(self, editor: IndexEditor) -> None:
+        """Take over the edits of an editor that was made on top of this one."""
+        for key, value in editor.changes():
+            if value is None:
+                self.remove(key)
+            else:
+                self.put(key, value)
+
+    def stored(self, new_ids: Callable[[int], list[ObjectId]], limits: Limits) -> Stored:
+        """The index as it is to be stored. May be called again.
+
+        new_ids       makes ids for the objects to be written
+        raises        UnreadableError when a stripe that must be read is not there or is damaged; nothing was written
+        """
+        return Stored(IndexContainer(len(self), packed(self.range())), [])
 
 
 def after_prefix(prefix: bytes) -> bytes | None:

@@ -125,6 +125,8 @@ class Capabilities(NamedTuple):
     """
     bulk_realm_deletion: bool
     """``delete_realm`` works: a realm's rows can be deleted in bounded batches without being read here."""
+    atomic_commits: bool = False
+    """``write_and_swap`` does all or nothing: a swap that is beaten leaves no objects behind."""
 
 
 class Backend(Protocol):
@@ -157,6 +159,15 @@ class Backend(Protocol):
 
     def swap_reference(self, seen: ReferenceRow, new: ReferenceRow) -> None:
         """Replace ``seen`` by ``new``; BeatenError unless pointer and version are as seen."""
+        ...
+
+    def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
+        """``write_objects``, and then ``swap_reference``; in one round trip where the database can do both at once.
+
+        Whoever sees ``new`` finds the objects. After BeatenError and UnavailableError nothing was swapped, and the objects may be
+        there unless ``capabilities`` declare ``atomic_commits``; after UnknownOutcomeError both may have happened. May be repeated:
+        when the same call did swap before, it is beaten, and its objects stay.
+        """
         ...
 
     def remove_reference(self, seen: ReferenceRow) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from headwater.errors import HeadwaterError, UnavailableError, UnknownOutcomeError
-from headwater.store.backend import Backend
+from headwater.store.backend import Backend, ObjectRow, ReferenceRow
 
 __all__ = ["FaultyBackend", "Hang"]
 
@@ -17,6 +18,7 @@ _WRITES = (
     "create_reference",
     "create_references",
     "swap_reference",
+    "write_and_swap",
     "remove_reference",
     "write_objects",
     "insert_object",
@@ -70,10 +72,15 @@ class FaultyBackend:
     the call lasts too long      ``hang(method, seconds=0.1)``, ``hang(method, before=False, seconds=0.1)``: it ends as a
                                  time-out does, with UnknownOutcomeError where it writes and UnavailableError where it reads
     the call lasts, and is told  ``hang(method)``, then ``release()`` or ``release(fault)`` when others have done their part
+
+    is_atomic     ``write_and_swap`` is one call of the backend; otherwise it is ``write_objects`` and ``swap_reference``, each with
+                  its faults, as on a database that cannot do both at once
     """
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, *, is_atomic: bool = False) -> None:
         self.backend = backend
+        self.capabilities = backend.capabilities._replace(atomic_commits=is_atomic and backend.capabilities.atomic_commits)
+        self._is_atomic = is_atomic
         self.calls: list[str] = []
         self._lock = threading.Lock()
         self._plans: list[tuple[Callable[[str], bool], Callable[[str, Callable[[], Any]], Any]]] = []
@@ -145,18 +152,26 @@ class FaultyBackend:
         with self._lock:
             self._plans.append((is_hit, act))
 
+    def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
+        if self._is_atomic:
+            self._call("write_and_swap", rows, seen, new)
+        else:
+            self.write_objects(rows)
+            self.swap_reference(seen, new)
+
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self.backend, name)
         if not callable(attribute) or name in _UNHINDERED:
             return attribute
 
-        def call(*arguments: Any, **named: Any) -> Any:
-            with self._lock:
-                self.calls.append(name)
-                hit = [act for is_hit, act in list(self._plans) if is_hit(name)]
-            return hit[0](name, lambda: attribute(*arguments, **named)) if hit else attribute(*arguments, **named)
+        return partial(self._call, name)
 
-        return call
+    def _call(self, name: str, *arguments: Any, **named: Any) -> Any:
+        with self._lock:
+            self.calls.append(name)
+            hit = [act for is_hit, act in list(self._plans) if is_hit(name)]
+        call = partial(getattr(self.backend, name), *arguments, **named)
+        return hit[0](name, call) if hit else call()
 
 
 def _lost(method: str) -> HeadwaterError:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from contextlib import contextmanager
+from typing import NamedTuple, Protocol, TypeVar
 
 from headwater.clock import Clock, Micros
 from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError, UnknownOutcomeError, UnreadableError
@@ -29,7 +30,7 @@ from headwater.store.objects import StoredObject, UnknownObject, Versioned
 from headwater.store.references import Reference, advanced, buried, moved, raised, recreated, with_move
 from headwater.store.scanning import Scans
 
-__all__ = ["Gate", "RealmStore", "Whole"]
+__all__ = ["Batch", "Gate", "RealmStore", "Whole"]
 
 T = TypeVar("T", bound=StoredObject)
 _TRIES = 10
@@ -41,6 +42,22 @@ class Gate(Protocol):
     def check_write(self) -> None:
         """Raise RefusedError when it may not."""
         ...
+
+
+class Batch(NamedTuple):
+    """Objects as rows, ready to be written, perhaps more than once. Made by ``RealmStore.pack``."""
+
+    rows: list[ObjectRow]
+    remembered: list[tuple[ObjectId, StoredObject, int | None]]
+    """What the cache keeps, with the bytes of the envelope where they tell."""
+    others: list[ObjectId]
+
+    @property
+    def keys(self) -> list[ObjectKey]:
+        return [
+            ObjectKey(row.realm, row.id, row.part, row.type, row.created, row.token, row.parts, len(row.value))
+            for row in self.rows
+        ]
 
 
 class Whole(Protocol):
@@ -166,32 +183,50 @@ class RealmStore:
         raises        RefusedError, before anything is written, for an id that stands there twice, for an updateable object beyond
                       one row and for any object beyond 256 MiB
         """
+        batch = self.pack(objects)
+        with self._remembering(batch):
+            if batch.rows:
+                self._backend.write_objects(batch.rows)
+        return batch.keys
+
+    def pack(self, objects: Iterable[tuple[ObjectId, StoredObject]]) -> Batch:
+        """Objects as the rows that they will be, to be written by ``write_and_advance``. Raises RefusedError as ``write`` does."""
         self.check_write()
         written = list(objects)
         self._bounds.check_once([object_id for object_id, _ in written])
         now = self.clock.now()
         rows: list[ObjectRow] = []
         remembered: list[tuple[ObjectId, StoredObject, int | None]] = []
+        others: list[ObjectId] = []
         for object_id, value in written:
             parts = self._rows_of(object_id, value, now)
             rows += parts
             if parts[0].token is None:
                 remembered.append((object_id, value, _telling_bytes(parts[0].value)))
-        ticket = self._shared.ticket()
-        try:
-            if rows:
-                self._backend.write_objects(rows)
-        except HeadwaterError:
-            self._forget([object_id for object_id, _ in written])
-            raise
-        self._shared.put(self.key, remembered, ticket, is_written=True)
-        if len(remembered) < len(written):
-            self._shared.forget(self.key, [object_id for object_id, value in written if _is_updateable(value)])
-        if self._cache is not self._shared:
-            self._cache.forget(self.key, [object_id for object_id, _ in written])
-        return [
-            ObjectKey(row.realm, row.id, row.part, row.type, row.created, row.token, row.parts, len(row.value)) for row in rows
-        ]
+            else:
+                others.append(object_id)
+        return Batch(rows, remembered, others)
+
+    def write_and_advance(self, batch: Batch, seen: Reference, pointer: ObjectId) -> Reference:
+        """Write the objects of a batch and make one of them the head: a commit on top, in one round trip where the database can.
+
+        May be repeated as it is after an unclear answer. When it was beaten, the objects may be there: see ``discard``.
+
+        raises        BeatenError when the reference was not as seen; UnknownOutcomeError, which is the caller's to find out
+        """
+        new = advanced(seen, pointer)
+        self._bounds.check_swap(seen, new)
+        self.check_write()
+        with self._remembering(batch), self._swapping(new):
+            self._backend.write_and_swap(batch.rows, seen, new)
+        return new
+
+    def discard(self, batch: Batch) -> None:
+        """Delete what a beaten ``write_and_advance`` may have left. Only for who knows that it did not happen, and will not."""
+        if self._backend.capabilities.atomic_commits:
+            self._forget([row.id for row in batch.rows])
+        else:
+            self.delete_unchanged(batch.keys)
 
     def insert(self, object_id: ObjectId, value: T) -> Versioned[T]:
         """Create an updateable object; BeatenError when the id is there."""
@@ -346,14 +381,8 @@ class RealmStore:
         """One compare-and-swap of a whole row. BeatenError when it was not as seen; UnknownOutcomeError is passed on."""
         self._bounds.check_swap(seen, new)
         self.check_write()
-        self._forget_reference(seen.name)
-        ticket = self._shared.ticket()
-        try:
+        with self._swapping(new):
             self._backend.swap_reference(seen, new)
-        except BaseException:
-            self._forget_reference(seen.name)  # again: a reader may have brought it back meanwhile, and it may be outdated now
-            raise
-        self._shared.put_reference(new, ticket, is_written=True)
         return new
 
     # maintenance
@@ -398,6 +427,33 @@ class RealmStore:
             self._cache.clear()
 
     # inside
+
+    @contextmanager
+    def _remembering(self, batch: Batch) -> Iterator[None]:
+        """Around a write of the batch: who reads meanwhile what was there before is not believed."""
+        ticket = self._shared.ticket()
+        try:
+            yield
+        except HeadwaterError:
+            self._forget([row.id for row in batch.rows])
+            raise
+        self._shared.put(self.key, batch.remembered, ticket, is_written=True)
+        if batch.others:
+            self._shared.forget(self.key, batch.others)
+        if self._cache is not self._shared:
+            self._cache.forget(self.key, [row.id for row in batch.rows])
+
+    @contextmanager
+    def _swapping(self, new: Reference) -> Iterator[None]:
+        """Around a swap."""
+        self._forget_reference(new.name)
+        ticket = self._shared.ticket()
+        try:
+            yield
+        except BaseException:
+            self._forget_reference(new.name)  # again: a reader may have brought it back meanwhile, and it may be outdated now
+            raise
+        self._shared.put_reference(new, ticket, is_written=True)
 
     def _read_cold(self, object_ids: Sequence[ObjectId], cls: type[T], found: dict[ObjectId, StoredObject]) -> list[T | None]:
         within = cls.absent_seconds if self._cache is self._shared else 0.0

@@ -77,6 +77,10 @@ class MemoryBackend:
             _require(references.rows.get((seen.realm, seen.name)), seen)
             references.put((seen.realm, seen.name), new)
 
+    def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
+        self.write_objects(rows)
+        self.swap_reference(seen, new)
+
     def remove_reference(self, seen: ReferenceRow) -> None:
         with self._references_alone() as references:
             _require(references.rows.get((seen.realm, seen.name)), seen)

@@ -103,6 +103,10 @@ class MongodbBackend:
         if not self._calls.change_one("swap a reference", lambda c: c.refs.replace_one(condition, document).matched_count):
             raise _beaten(seen)
 
+    def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
+        self.write_objects(rows)
+        self.swap_reference(seen, new)
+
     def remove_reference(self, seen: ReferenceRow) -> None:
         condition = _as_seen(seen)
         if not self._calls.change_one("remove a reference", lambda c: c.refs.delete_one(condition).deleted_count):

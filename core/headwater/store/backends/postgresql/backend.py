@@ -81,6 +81,10 @@ class PostgresqlBackend:
         if not self._change("swap a reference", self._sql.swap_reference, values).rowcount:
             raise _beaten(seen)
 
+    def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
+        self.write_objects(rows)
+        self.swap_reference(seen, new)
+
     def remove_reference(self, seen: ReferenceRow) -> None:
         values = {"realm": seen.realm, "name": seen.name, "seen_version": seen.version, "seen_pointer": seen.pointer}
         if not self._change("remove a reference", self._sql.remove_reference, values).rowcount:

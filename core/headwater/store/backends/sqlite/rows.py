@@ -140,6 +140,10 @@ class SqliteBackend:
         if not self._change("swap a reference", statement, values):
             raise _beaten(seen)
 
+    def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
+        self.write_objects(rows)
+        self.swap_reference(seen, new)
+
     def remove_reference(self, seen: ReferenceRow) -> None:
         statement = "DELETE FROM refs WHERE realm = ? AND name = ? AND version = ? AND pointer IS ?"
         if not self._change("remove a reference", statement, (seen.realm, seen.name, seen.version, seen.pointer)):
