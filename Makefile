@@ -36,6 +36,7 @@ demo-kube: ## run the examples on the cluster of your kubeconfig; CONFIRM_CONTEX
 	CONFIRM_CONTEXT='$(CONFIRM_CONTEXT)' $(RUN)/python examples/demo_kube.py $(if $(LOCAL),--local) $(if $(APPLY),--apply) $(if $(VALUES),--values '$(VALUES)')
 
 bench: setup ## measure, on this machine: SUITE=name for one suite, QUICK=1 for a small run that shows that it works
+	@scripts/setup.sh contenders
 	$(RUN)/python -m benchmarks.run $(SUITE) $(if $(QUICK),--quick)
 
 docs: setup ## write the generated pages and tables of docs/ anew from the code

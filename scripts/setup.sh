@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Make .venv, and see that the named programs are there: scripts/setup.sh [java] [redis] [postgresql] [kubectl]
+# Make .venv, and see that the named programs are there: scripts/setup.sh [java] [redis] [postgresql] [kubectl] [contenders]
 # Safe to repeat. What is missing is installed by apt where that is possible (as root); otherwise one sentence says what to do.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -91,6 +91,16 @@ ensure_pip_for() {
     "$1" -c 'import ensurepip, venv' 2>/dev/null && return
     package=python3.$(minor_of "$1")-venv
     install_by_apt "$package" || stop "$1 cannot make virtual environments: install $package"
+}
+
+# What others made, for benchmarks to run beside; no test needs it.
+need_contenders() {
+    local wanted
+    wanted=$(fingerprint)
+    [ "$(cat "$venv/.contenders" 2>/dev/null)" = "$wanted" ] && return
+    say "installing what benchmarks compare with into $venv"
+    "$venv/bin/python" -m pip install -qq --disable-pip-version-check -e '.[bench]' -c constraints.txt
+    printf '%s' "$wanted" >"$venv/.contenders"
 }
 
 # Other programs
