@@ -1,16 +1,27 @@
-"""What a commit is made of."""
+"""What a commit is made of, and what holds at it.
+
+A commit carries its indexes, unless it is an inner member of a group: commits that were published together. Of a group only the
+last member carries indexes; the others are read as the indexes beneath the group and the operations of its members from there on.
+
+    base            carries indexes (or is the inner member of a group that a branch was put on)
+      depth 1       operations
+      depth 2       operations      reads as: base, the operations of depth 1, its own
+      last, 0       carries indexes
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from headwater.clock import Micros
-from headwater.index import Index, IndexContainer
-from headwater.store import ObjectId, RealmStore, StoredObject, object_type
+from headwater.errors import ExpiredError, UnreadableError
+from headwater.index import Index, IndexContainer, IndexEditor, Value
+from headwater.store import ObjectId, RealmStore, StoredObject, id_text, object_type
 
 __all__ = ["TAIL", "Commit", "Head", "Operation"]
 
@@ -27,6 +38,11 @@ class Operation(msgspec.Struct, frozen=True, omit_defaults=True):
     data: bytes = b""
     removed: bool = False
 
+    @property
+    def value(self) -> Value | None:
+        """What the key holds now; None when it was removed."""
+        return None if self.removed else Value(self.object_id, self.data)
+
 
 @object_type("commit")
 class Commit(StoredObject, frozen=True, kw_only=True):
@@ -36,7 +52,8 @@ class Commit(StoredObject, frozen=True, kw_only=True):
     tail          ids of up to 20 ancestors, nearest first
     time          microseconds since 1970; always later than the parent's
     indexes       empty for an inner member of a group
-    base          an inner member's: the commit beneath its group, over whose indexes its operations hold
+    base          an inner member's: the commit beneath its group, over whose indexes its operations hold; None where the group
+                  begins the history
     depth         an inner member's: how many commits there are from the base, exclusive, to this one, inclusive; otherwise 0
     """
 
@@ -51,13 +68,20 @@ class Commit(StoredObject, frozen=True, kw_only=True):
     depth: int = 0
 
     def points_to(self) -> Iterable[ObjectId]:
+        """What its indexes hold; an inner member's: what its operations put, and the commits that it is read from."""
+        if self.depth:
+            yield from (operation.object_id for operation in self.operations if operation.object_id is not None)
+            yield from self.beneath()
         for container in self.indexes.values():
-            for _, value in Index(container).range():
-                if value.object_id is not None:
-                    yield value.object_id
+            yield from _targets(container)
+
+    def beneath(self) -> tuple[ObjectId, ...]:
+        """The commits that an inner member is read from, as far as its tail names them: the members before it, and the base."""
+        members = self.tail[: max(self.depth - 1, 0)]
+        return members if self.base is None else (*members, self.base)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Head:
     """A commit, its id, and the rows that it was read from."""
 
@@ -66,5 +90,77 @@ class Head:
     rows: RealmStore
 
     def index(self, name: str) -> Index:
-        """What holds at this commit; empty when there never was an index of that name."""
-        return Index(self.commit.indexes.get(name), self.rows)
+        """What holds at this commit; empty when there never was an index of that name.
+
+        raises        for an inner member of a group: ExpiredError when it was collected, UnreadableError when it is there, but
+                      not all that it is read from
+        """
+        base, changes = self._layers
+        index = Index(None if base is None else base.indexes.get(name), self.rows)
+        changed = changes.get(name)
+        return index if changed is None else _changed(index, changed)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all indexes that there are at this commit, in order. Raises as ``index`` does."""
+        base, changes = self._layers
+        return sorted({*(() if base is None else base.indexes), *changes})
+
+    @cached_property
+    def _layers(self) -> tuple[Commit | None, dict[str, dict[bytes, Value | None]]]:
+        """The nearest commit with indexes (None: there is none yet), and what changed from there on, by index and key."""
+        base, members = self._group()
+        changes: dict[str, dict[bytes, Value | None]] = {}
+        for _, member in sorted(members.items()):
+            for operation in member.operations:
+                changes.setdefault(operation.index, {})[operation.key] = operation.value
+        return base, changes
+
+    def _group(self) -> tuple[Commit | None, dict[int, Commit]]:
+        """The commit with indexes beneath, and the inner members from there to this one by seq. A base may be an inner member too."""
+        members: dict[int, Commit] = {}
+        below: Commit | None = self.commit
+        while below is not None and below.depth:
+            nearer, base = self._read_beneath(below)
+            members |= {member.seq: member for member in (below, *nearer)}
+            below = nearer[-1] if nearer and nearer[-1].depth > 1 else base
+        return below, members
+
+    def _read_beneath(self, member: Commit) -> tuple[list[Commit], Commit | None]:
+        """The members before this one, nearest first, as many as its tail names; and the base. One round trip."""
+        wanted = member.beneath()
+        found = []
+        for commit_id, commit in zip(wanted, self.rows.read_many(wanted, Commit), strict=True):
+            if commit is None:
+                raise self._missing(f"commit {id_text(commit_id)}, which is not there")
+            found.append(commit)
+        base = None if member.base is None else found.pop()
+        depths = [commit.depth for commit in found if commit.base == member.base]
+        if depths != list(range(member.depth - 1, 0, -1))[:TAIL] or member.seq - member.depth != (base.seq if base else 0):
+            raise self._missing("commits that are not of its group")
+        return found, base
+
+    def _missing(self, what: str) -> ExpiredError | UnreadableError:
+        """The error that fits, which is another one when the commit itself has been collected since it was read."""
+        text = f"commit {id_text(self.id)} of realm {self.rows.realm!r}"
+        if self.rows.without_cache().find(self.id, Commit) is None:
+            return ExpiredError(f"{text} was collected: start again from a branch or a newer commit")
+        return UnreadableError(f"{text} is read from {what}: run `headwater fsck`")
+
+
+def _changed(base: Index, changes: Mapping[bytes, Value | None]) -> Index:
+    base.get_many(changes)  # all that must be read to know the length, together
+    editor = IndexEditor(base)
+    for key, value in changes.items():
+        if value is None:
+            editor.remove(key)
+        else:
+            editor.put(key, value)
+    return editor
+
+
+def _targets(container: IndexContainer) -> Iterator[ObjectId]:
+    """What the embedded part points to, and what was spilled."""
+    for page in (container.embedded, container.spilled):
+        if page:
+            yield from (value.object_id for _, value in Index(IndexContainer(0, page)).range() if value.object_id is not None)

@@ -1,0 +1,60 @@
+"""Groups of commits as they lie in the database, written by hand: inner members with operations alone, and a last one with indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from headwater.clock import Micros
+from headwater.commits import Commit, Head, Operation, head
+from headwater.commits.objects import TAIL
+from headwater.index import Index, IndexEditor, Limits, Value
+from headwater.store import ObjectId, RealmStore
+
+__all__ = ["Edits", "write_group", "write_group_on"]
+
+Edits = Mapping[bytes, Value | None]
+"""What a member puts, by key; None: removes."""
+LIMITS = Limits(embedded_bytes=1024, stripe_bytes=1024)
+
+
+def write_group(rows: RealmStore, edits: Sequence[Edits], *, reference: str = "main", index: str = "things") -> list[ObjectId]:
+    """Put a group with one member for each of ``edits`` on top of a reference. Returns their ids, the oldest first."""
+    ids = write_group_on(head(rows, reference, fresh=True), rows, edits, index=index)
+    rows.advance_reference(rows.read_reference(reference, fresh=True), ids[-1])
+    return ids
+
+
+def write_group_on(base: Head | None, rows: RealmStore, edits: Sequence[Edits], *, index: str = "things") -> list[ObjectId]:
+    """The same on top of a commit, or on nothing, with no reference to it."""
+    held = {} if base is None else {name: IndexEditor(base.index(name)) for name in base.names}
+    editor = held.setdefault(index, IndexEditor(Index()))
+    tail = () if base is None else (base.id, *base.commit.tail)[:TAIL]
+    seq, time = (0, rows.clock.now()) if base is None else (base.commit.seq, base.commit.time)
+    ids = rows.new_ids(len(edits))
+    written = []
+    for depth, (commit_id, changes) in enumerate(zip(ids, edits, strict=True), 1):
+        for key, value in changes.items():
+            editor.remove(key) if value is None else editor.put(key, value)
+        is_last = depth == len(edits)
+        stored = {name: one.stored(rows.new_ids, LIMITS) for name, one in held.items()} if is_last else {}
+        for made in stored.values():
+            written += made.objects
+        commit = Commit(
+            seq=seq + depth,
+            tail=tail,
+            time=Micros(time + depth),
+            operations=tuple(_operation(index, key, value) for key, value in sorted(changes.items())),
+            indexes={name: made.container for name, made in stored.items()},
+            base=None if is_last or base is None else base.id,
+            depth=0 if is_last else depth,
+        )
+        written.append((commit_id, commit))
+        tail = (commit_id, *tail)[:TAIL]
+    rows.write(written)
+    return ids
+
+
+def _operation(index: str, key: bytes, value: Value | None) -> Operation:
+    if value is None:
+        return Operation(index, key, removed=True)
+    return Operation(index, key, object_id=value.object_id, data=value.data)
