@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, TypeVar
 
@@ -11,9 +12,11 @@ from headwater.store import (
     Capabilities,
     ObjectKey,
     ObjectPosition,
+    ObjectRow,
     RealmKey,
     ReferenceKey,
     ReferencePosition,
+    ReferenceRow,
     Split,
 )
 from headwater.store.backends.memory import MemoryBackend
@@ -26,6 +29,10 @@ class UnorderedBackend(MemoryBackend):
     """Rows in memory as a hashing database has them: scanned in the order of their keys' hashes, over all realms at once."""
 
     capabilities = Capabilities(ordered_keys=False, bulk_realm_deletion=False)
+
+    def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
+        self.write_objects(rows)
+        self.swap_reference(seen, new)
 
     def scan_references(
         self, split: Split[ReferencePosition], after: ReferencePosition | None, limit: int

@@ -19,6 +19,7 @@ CALLS: dict[str, Callable[[Backend], object]] = {
     "create_references": lambda backend: backend.create_references([reference()]),
     "read_references": lambda backend: backend.read_references(REALM, ["main"]),
     "swap_reference": lambda backend: backend.swap_reference(reference(), reference(version=6)),
+    "write_and_swap": lambda backend: backend.write_and_swap([row(1)], reference(), reference(version=6)),
     "remove_reference": lambda backend: backend.remove_reference(reference()),
     "read_objects": lambda backend: read_object(backend, 1),
     "write_objects": lambda backend: backend.write_objects([row(1)]),

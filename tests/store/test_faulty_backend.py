@@ -18,6 +18,7 @@ WRITES: dict[str, Callable[[FaultyBackend], Any]] = {
     "create_reference": lambda faults: faults.create_reference(reference("new")),
     "create_references": lambda faults: faults.create_references([reference("new")]),
     "swap_reference": lambda faults: faults.swap_reference(reference(), reference(version=6)),
+    "write_and_swap": lambda faults: faults.write_and_swap([row(2)], reference(), reference(version=6)),
     "remove_reference": lambda faults: faults.remove_reference(reference()),
     "write_objects": lambda faults: faults.write_objects([row(2)]),
     "insert_object": lambda faults: faults.insert_object(row(2, token="a")),
@@ -40,7 +41,7 @@ every_call = pytest.mark.parametrize("method", CALLS)
 
 @pytest.fixture
 def faults() -> Iterator[FaultyBackend]:
-    made = FaultyBackend(MemoryBackend())
+    made = FaultyBackend(MemoryBackend(), is_atomic=True)
     made.create_reference(reference())
     made.insert_object(row(1, token="a"))
     yield made
@@ -87,7 +88,7 @@ def test_after_a_fault_all_is_as_it_was_on_the_wrapped_backend(faults: FaultyBac
     faults.fail(method)
     with pytest.raises(UnavailableError):
         CALLS[method](faults)
-    other = FaultyBackend(MemoryBackend())
+    other = FaultyBackend(MemoryBackend(), is_atomic=True)
     other.create_reference(reference())
     other.insert_object(row(1, token="a"))
 
@@ -285,3 +286,20 @@ def test_capabilities_and_the_end_are_the_wrapped_backends(faults: FaultyBackend
 
     assert faults.capabilities == faults.backend.capabilities
     faults.close()
+
+
+def test_in_two_calls_a_commit_writes_its_objects_and_then_swaps(faults: FaultyBackend) -> None:
+    in_two_calls = FaultyBackend(faults.backend)
+    in_two_calls.write_and_swap([row(2)], reference(), reference(version=6))
+
+    assert in_two_calls.calls == ["write_objects", "swap_reference"]
+    assert in_two_calls.capabilities == faults.backend.capabilities._replace(atomic_commits=False)
+
+
+def test_in_two_calls_a_commit_whose_swap_fails_has_written_its_objects(faults: FaultyBackend) -> None:
+    in_two_calls = FaultyBackend(faults.backend)
+    in_two_calls.fail("swap_reference")
+    with pytest.raises(UnavailableError):
+        in_two_calls.write_and_swap([row(2)], reference(), reference(version=6))
+
+    assert len(scan(faults.backend)) == 2

@@ -23,6 +23,7 @@ WRITES: dict[str, Callable[[Backend], object]] = {
     "create_reference": lambda backend: backend.create_reference(reference("new")),
     "create_references": lambda backend: backend.create_references([reference("new")]),
     "swap_reference": lambda backend: backend.swap_reference(reference(), reference(version=6)),
+    "write_and_swap": lambda backend: backend.write_and_swap([row(2)], reference(), reference(version=6)),
     "remove_reference": lambda backend: backend.remove_reference(reference()),
     "write_objects": lambda backend: backend.write_objects([row(2)]),
     "insert_object": lambda backend: backend.insert_object(row(2, token="a")),

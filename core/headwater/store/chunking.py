@@ -8,7 +8,7 @@ from typing import TypeVar
 from headwater.errors import HeadwaterError, UnknownOutcomeError
 from headwater.store.backend import BULK_BYTES
 
-__all__ = ["in_chunks"]
+__all__ = ["chunks", "in_chunks"]
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ def in_chunks(
     raises        what ``act`` raises at the first chunk; UnknownOutcomeError for the same at a later one, for some has happened
     """
     has_happened = False
-    for chunk in _chunks(rows, size, group):
+    for chunk in chunks(rows, size=size, group=group):
         try:
             act(chunk)
         except HeadwaterError as fault:
@@ -36,7 +36,8 @@ def in_chunks(
         has_happened = True
 
 
-def _chunks(rows: Sequence[T], size: Callable[[T], int], group: Callable[[T], object]) -> Iterator[Sequence[T]]:
+def chunks(rows: Sequence[T], *, size: Callable[[T], int], group: Callable[[T], object] = id) -> Iterator[Sequence[T]]:
+    """Cut rows as ``in_chunks`` does."""
     start = total = 0
     for end, row in enumerate(rows):
         total += size(row)

@@ -33,7 +33,7 @@ _FEW = 32
 class MemoryBackend:
     """Two dictionaries behind one lock."""
 
-    capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True)
+    capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True, atomic_commits=True)
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -78,8 +78,13 @@ class MemoryBackend:
             references.put((seen.realm, seen.name), new)
 
     def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
-        self.write_objects(rows)
-        self.swap_reference(seen, new)
+        name = (seen.realm, seen.name)
+        with self._lock:
+            self._require_open()
+            references = self._references.rows
+            _require(references.get(name), seen)
+            self._write_objects(rows)
+            references[name] = new  # last: whatever interrupts this thread before, nothing was swapped
 
     def remove_reference(self, seen: ReferenceRow) -> None:
         with self._references_alone() as references:
@@ -91,16 +96,21 @@ class MemoryBackend:
             return [objects.rows.get((realm, object_id, part)) for object_id, part in keys]
 
     def write_objects(self, rows: Sequence[ObjectRow]) -> None:
+        with self._lock:
+            self._require_open()
+            self._write_objects(rows)
+
+    def _write_objects(self, rows: Sequence[ObjectRow]) -> None:
+        objects = self._objects
         written = {(row.realm, row.id, row.part): row for row in rows}
-        with self._objects_alone() as objects:
-            objects.put_all(written)
-            for realm, object_id, part in written:
-                if part and part > self._last_parts.get((realm, object_id), 0):
-                    self._last_parts[realm, object_id] = part
-            for row in rows if self._last_parts else ():
-                for part in range(row.parts, self._last_parts.get((row.realm, row.id), 0) + 1):
-                    if (row.realm, row.id, part) in objects.rows:
-                        objects.delete((row.realm, row.id, part))
+        objects.put_all(written)
+        for realm, object_id, part in written:
+            if part and part > self._last_parts.get((realm, object_id), 0):
+                self._last_parts[realm, object_id] = part
+        for row in rows if self._last_parts else ():
+            for part in range(row.parts, self._last_parts.get((row.realm, row.id), 0) + 1):
+                if (row.realm, row.id, part) in objects.rows:
+                    objects.delete((row.realm, row.id, part))
 
     def insert_object(self, row: ObjectRow) -> None:
         with self._objects_alone() as objects:

@@ -65,6 +65,9 @@ class MongodbBackend:
     Rows of one object are several documents, and MongoDB changes each on its own. So a document may be hidden: it keeps its key, and is
     no row. A first part stays hidden in its place while others of its object may be there; whoever writes the object again meets it,
     and deletes them. Without that, every insertion would have to look for them.
+
+    So are a commit's objects and its reference two calls: to change documents of two collections at once takes a transaction, which
+    needs a replica set, and the single-row CAS is all that a store asks of a database.
     """
 
     capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True)

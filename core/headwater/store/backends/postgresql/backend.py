@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ import psycopg
 from headwater.clock import Micros
 from headwater.errors import BeatenError, UnavailableError, UnreadableError
 from headwater.store.backend import (
+    BULK_BYTES,
     Capabilities,
     Move,
     ObjectKey,
@@ -27,8 +29,8 @@ from headwater.store.backends.postgresql.arrays import BigintArray, ByteaArray, 
 from headwater.store.backends.postgresql.connections import Connection, NoAnswerError, Pool
 from headwater.store.backends.postgresql.errors import is_lost, is_to_be_replaced, statement_error
 from headwater.store.backends.postgresql.splitting import cut
-from headwater.store.backends.postgresql.statements import scan, statements_of
-from headwater.store.chunking import in_chunks
+from headwater.store.backends.postgresql.statements import FEW, scan, statements_of
+from headwater.store.chunking import chunks, in_chunks
 from headwater.store.identity import ObjectId, RealmKey
 
 __all__ = ["PostgresqlBackend"]
@@ -38,13 +40,15 @@ _ROW_BYTES = 64
 _TRIES = 3
 T = TypeVar("T")
 _position = attrgetter("realm", "id", "part")
+_object_of = attrgetter("realm", "id")
+_columns = attrgetter("realm", "id", "created", "part", "parts", "type", "token", "value")
 _reference_position = attrgetter("realm", "name")
 
 
 class PostgresqlBackend:
     """Two tables over a pool of connections."""
 
-    capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True)
+    capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True, atomic_commits=True)
 
     def __init__(self, pool: Pool, *, place: str, schema: str) -> None:
         self._pool = pool
@@ -76,14 +80,39 @@ class PostgresqlBackend:
         return [rows.get(name) for name in names]
 
     def swap_reference(self, seen: ReferenceRow, new: ReferenceRow) -> None:
-        values = _reference_values(new) | {"seen_version": seen.version, "seen_pointer": seen.pointer}
-        values |= {"realm": seen.realm, "name": seen.name}
-        if not self._change("swap a reference", self._sql.swap_reference, values).rowcount:
+        if not self._change("swap a reference", self._sql.swap_reference, _swap_values(seen, new)).rowcount:
             raise _beaten(seen)
 
     def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
-        self.write_objects(rows)
-        self.swap_reference(seen, new)
+        what = "write objects and swap a reference"
+        rows = sorted(rows, key=_position)  # in one order everywhere, as for ``write_objects``
+        if not rows:
+            is_swapped = self._change(what, self._sql.swap_reference, _swap_values(seen, new)).rowcount > 0
+        elif sum(len(row.value) for row in rows) > BULK_BYTES:
+            is_swapped = self._call(what, partial(self._write_in_chunks, rows, seen, new), writes=True)
+        else:
+            is_swapped = self._change(what, *self._at_once(rows, seen, new)).rowcount > 0
+        if not is_swapped:
+            raise _beaten(seen)
+
+    def _at_once(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> tuple[str, Sequence[Any]]:
+        """The statement for so many rows, and its values."""
+        swap = _swap_values(seen, new).values()
+        if len(rows) <= FEW:
+            return self._sql.write_few_and_swap[len(rows) - 1], (*swap, *chain.from_iterable(map(_columns, rows)))
+        return self._sql.write_and_swap, (*swap, *_object_arrays(rows).values())
+
+    def _write_in_chunks(
+        self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow, connection: Connection
+    ) -> bool:
+        """One transaction of several round trips; the swap comes last, so that others wait for as little as possible."""
+        with connection.transaction():
+            for chunk in chunks(rows, size=_object_bytes, group=_object_of):
+                _execute(connection, self._sql.write_objects, _object_arrays(chunk))
+            if not _execute(connection, self._sql.swap_reference, _swap_values(seen, new)).rowcount:
+                raise psycopg.Rollback
+            return True
+        return False
 
     def remove_reference(self, seen: ReferenceRow) -> None:
         values = {"realm": seen.realm, "name": seen.name, "seen_version": seen.version, "seen_pointer": seen.pointer}
@@ -108,7 +137,7 @@ class PostgresqlBackend:
             self._change("write objects", self._sql.write_objects, _object_arrays(chunk))
 
         # in one order everywhere, as above; the parts of an object stay together
-        in_chunks(write, sorted(rows, key=_position), size=_object_bytes, group=lambda row: (row.realm, row.id))
+        in_chunks(write, sorted(rows, key=_position), size=_object_bytes, group=_object_of)
 
     def insert_object(self, row: ObjectRow) -> None:
         if not self._change("insert an object", self._sql.insert_object, _object_values(row)).rowcount:
@@ -188,7 +217,7 @@ class PostgresqlBackend:
     ) -> list[Any]:
         return self._read(what, lambda connection: _execute(connection, statement, values, row_factory).fetchall())
 
-    def _change(self, what: str, statement: str, values: dict[str, Any]) -> psycopg.Cursor[Any]:
+    def _change(self, what: str, statement: str, values: Sequence[Any] | dict[str, Any]) -> psycopg.Cursor[Any]:
         return self._call(what, lambda connection: _execute(connection, statement, values), writes=True)
 
     def _call(self, what: str, act: Callable[[Connection], T], *, writes: bool) -> T:
@@ -278,6 +307,12 @@ def _reference_values(row: ReferenceRow) -> dict[str, Any]:
         "moves": _moves(row),
         "deleted": row.deleted,
     }
+
+
+def _swap_values(seen: ReferenceRow, new: ReferenceRow) -> dict[str, Any]:
+    """In the order in which the statement names them."""
+    where = {"realm": seen.realm, "name": seen.name, "seen_version": seen.version, "seen_pointer": seen.pointer}
+    return _reference_values(new) | where
 
 
 def _reference_bytes(row: ReferenceRow) -> int:

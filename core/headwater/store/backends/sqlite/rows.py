@@ -51,6 +51,10 @@ before bytes. A comparison costs a tenth of what a look at the type costs here."
 _OBJECT = "SELECT id, type, value, created, token, parts FROM objs"
 _OBJECT_KEY = f"SELECT realm, id, part, type, created, token, parts, CASE WHEN {_IS_OURS} THEN length(value) END FROM objs"
 _INSERT_REFERENCE = "INSERT INTO refs VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_SWAP = (
+    "UPDATE refs SET pointer = ?, version = ?, created = ?, recent = ?, moves = ?, deleted = ?"
+    " WHERE realm = ? AND name = ? AND version = ? AND pointer IS ?"
+)
 _INSERT_OBJECTS = "INSERT INTO objs (realm, id, part, type, created, token, parts, value) VALUES "
 _OBJECT_PLACE = "(?, ?, ?, ?, ?, ?, ?, ?)"
 _REPLACE = (
@@ -73,7 +77,7 @@ _REFERENCE_TYPES = (*_REFERENCE_KEY_TYPES[:5], _BYTES, _BYTES, _NUMBER_OR_NONE)
 class SqliteBackend:
     """The two row spaces as two tables."""
 
-    capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True)
+    capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True, atomic_commits=True)
 
     def __init__(self, path: Path, *, timeout_seconds: float = 10.0) -> None:
         if not is_folder(path.parent):
@@ -132,17 +136,20 @@ class SqliteBackend:
         return [None if row is None else self._reference(row) for row in self._file.read("read references", read)]
 
     def swap_reference(self, seen: ReferenceRow, new: ReferenceRow) -> None:
-        statement = (
-            "UPDATE refs SET pointer = ?, version = ?, created = ?, recent = ?, moves = ?, deleted = ?"
-            " WHERE realm = ? AND name = ? AND version = ? AND pointer IS ?"
-        )
-        values = (*_reference_values(new)[2:], seen.realm, seen.name, seen.version, seen.pointer)
-        if not self._change("swap a reference", statement, values):
+        if not self._change("swap a reference", _SWAP, _swap_values(seen, new)):
             raise _beaten(seen)
 
     def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
-        self.write_objects(rows)
-        self.swap_reference(seen, new)
+        """One transaction, and one wait for the disk."""
+
+        def write(connection: sqlite3.Connection) -> bool:
+            if not connection.execute(_SWAP, _swap_values(seen, new)).rowcount:
+                return False
+            _write(connection, rows)
+            return True
+
+        if not self._file.write("write objects and swap a reference", write):
+            raise _beaten(seen)
 
     def remove_reference(self, seen: ReferenceRow) -> None:
         statement = "DELETE FROM refs WHERE realm = ? AND name = ? AND version = ? AND pointer IS ?"
@@ -166,21 +173,8 @@ class SqliteBackend:
         return [rows[part].get(object_id) for object_id, part in keys]
 
     def write_objects(self, rows: Sequence[ObjectRow]) -> None:
-        """Rows whose ids are new cost a look at where they will stand, and their insertion."""
-
-        def write(connection: sqlite3.Connection) -> None:
-            may_replace = _has_rows_between(connection, rows)
-            if not _insert_new(connection, rows):
-                for batch in _batches(rows):
-                    connection.execute(_insertion(len(batch)) + _REPLACE, _values(batch))
-            if may_replace:
-                connection.executemany(
-                    "DELETE FROM objs WHERE realm = ? AND id = ? AND part >= ?",
-                    [(row.realm, row.id, row.parts) for row in rows if row.part == 0],
-                )
-
         if rows:
-            self._file.write("write objects", write)
+            self._file.write("write objects", lambda connection: _write(connection, rows))
 
     def insert_object(self, row: ObjectRow) -> None:
         if not self._change("insert an object", f"{_insertion(1)} ON CONFLICT DO NOTHING", _object_values(row)):
@@ -355,9 +349,22 @@ def _values(rows: Sequence[ObjectRow]) -> tuple[Any, ...]:
     return tuple(chain.from_iterable(map(_object_values, rows)))
 
 
+def _write(connection: sqlite3.Connection, rows: Sequence[ObjectRow]) -> None:
+    """Insert or replace. Rows whose ids are new cost a look at where they will stand, and their insertion."""
+    may_replace = _has_rows_between(connection, rows)
+    if not _insert_new(connection, rows):
+        for batch in _batches(rows):
+            connection.execute(_insertion(len(batch)) + _REPLACE, _values(batch))
+    if may_replace:
+        connection.executemany(
+            "DELETE FROM objs WHERE realm = ? AND id = ? AND part >= ?",
+            [(row.realm, row.id, row.parts) for row in rows if row.part == 0],
+        )
+
+
 def _has_rows_between(connection: sqlite3.Connection, rows: Sequence[ObjectRow]) -> bool:
     """Whether anything stands between the least and the largest of some ids: False only where none of them has a row."""
-    realms = {row.realm for row in rows}
+    realms = {row.realm for row in rows}  # none for no rows
     ids = [row.id for row in rows]
     statement = "SELECT 1 FROM objs WHERE realm = ? AND id BETWEEN ? AND ? LIMIT 1"
     return any(connection.execute(statement, (realm, min(ids), max(ids))).fetchone() for realm in realms)
@@ -375,6 +382,10 @@ def _reference_values(row: ReferenceRow) -> tuple[Any, ...]:
     recent = struct.pack(f">{len(row.recent)}q", *row.recent)
     moves = b"".join(struct.pack(">qq", *move) for move in row.moves)
     return (row.realm, row.name, row.pointer, row.version, row.created, recent, moves, row.deleted)
+
+
+def _swap_values(seen: ReferenceRow, new: ReferenceRow) -> tuple[Any, ...]:
+    return (*_reference_values(new)[2:], seen.realm, seen.name, seen.version, seen.pointer)
 
 
 def _object_values(row: ObjectRow) -> tuple[Any, ...]:
