@@ -6,12 +6,19 @@ from collections.abc import Callable
 
 import pytest
 
+from backend_fixtures import STORES
 from headwater.commits import Committed, changes, commit, ensure_reference, log, read_commit
 from headwater.errors import ExpiredError, MissingError
 from headwater.index import Value
 from headwater.store import ObjectId, RealmStore
 
 COMMITS = 45
+
+
+@pytest.fixture
+def store_url(request: pytest.FixtureRequest) -> str:
+    """In memory, where a test does not name another database: a walk does the same on each."""
+    return STORES[getattr(request, "param", "memory")](request)
 
 
 @pytest.fixture
@@ -52,6 +59,17 @@ def test_the_log_ends_cleanly_where_history_was_cut(
 
     assert [found.id for found in log(rows, "main")] == ids[-kept:][::-1]
     assert [found.id for found in log(rows, "main", oldest_first=True)] == ids[-kept:]
+
+
+@pytest.mark.parametrize("store_url", STORES, indirect=True)
+def test_logs_and_changes_are_the_same_on_every_database(
+    rows: RealmStore, ids: list[ObjectId], cut: Callable[[int], None]
+) -> None:
+    cut(33)
+
+    assert [found.id for found in log(rows, "main")] == ids[-33:][::-1]
+    assert [found.id for found in log(rows, "main", oldest_first=True)] == ids[-33:]
+    assert [at.id for at, _ in changes(rows, "main", ids[-33])] == ids[-32:]
 
 
 def test_a_log_being_read_ends_where_it_is_cut_meanwhile(

@@ -20,6 +20,7 @@ from headwater.commits.moving import assign, create_at
 from headwater.commits.objects import Commit, Head, Operation
 from headwater.commits.reachability import reach
 from headwater.commits.transaction import Transaction
+from headwater.commits.walking import End, Log, Stretch, Touching
 
 __all__ = [
     "COLLECTION_ID",
@@ -29,8 +30,12 @@ __all__ = [
     "Cut",
     "CutLines",
     "Cuts",
+    "End",
     "Head",
+    "Log",
     "Operation",
+    "Stretch",
+    "Touching",
     "Transaction",
     "assign",
     "changes",

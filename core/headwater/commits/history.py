@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from headwater.commits.committer import load_head
 from headwater.commits.objects import Commit, Head, Operation
+from headwater.commits.walking import Descent, End, Log, Stretch, Touching, ascend, climb
 from headwater.errors import BeatenError, ExpiredError, UnreadableError
 from headwater.store import ObjectId, RealmStore, Reference, id_text
 
 __all__ = ["changes", "ensure_reference", "ensure_references", "head", "log", "read_commit"]
 
-_BLOCK = 20
+_ALL = Stretch()
 
 
 def head(rows: RealmStore, reference: str, *, fresh: bool = False) -> Head | None:
@@ -40,45 +40,57 @@ def read_commit(rows: RealmStore, commit_id: ObjectId) -> Head:
     return Head(commit_id, found, rows)
 
 
-def log(rows: RealmStore, start: str | ObjectId, *, oldest_first: bool = False, limit: int | None = None) -> Iterator[Head]:
-    """The history of a reference (by its name, read fresh) or of a commit (by its id, inclusive), newest first unless asked.
+def log(
+    rows: RealmStore,
+    start: str | ObjectId,
+    *,
+    oldest_first: bool = False,
+    limit: int | None = None,
+    stretch: Stretch = _ALL,
+    touching: Touching | None = None,
+) -> Log:
+    """The history of a reference (by its name, read fresh) or of a commit (by its id), newest first unless asked.
 
-    Ends where history begins or was cut. Reads twenty commits at a time.
+    Ends where history begins, was cut, or as the stretch says; the log's ``end`` tells which. A walk reads twenty commits in a
+    round trip. Oldest first it goes all the way down before it returns, then up again a hundred at a time: give it a stretch.
+
+    limit         how many commits to give, of those that are wanted
+    touching      only commits that changed a key, or a key with a prefix
+    raises        MissingError: no such reference · ExpiredError: no such commit (any more)
     """
-    if isinstance(start, str):
-        newest = rows.read_reference(start, fresh=True)
-        first = load_head(rows, newest)
-    else:
-        first = read_commit(rows, start)
-    if first is None:
-        return iter(())
-    heads = _newest_first(rows, first)
-    return islice(_oldest_first(rows, heads) if oldest_first else heads, limit)
+    first = load_head(rows, rows.read_reference(start, fresh=True)) if isinstance(start, str) else read_commit(rows, start)
+    if oldest_first:
+        return ascend(rows, Descent(rows, first, stretch, touching, None), limit)
+    return Descent(rows, first, stretch, touching, limit)
 
 
 def changes(rows: RealmStore, reference: str, since: ObjectId | None = None) -> Iterator[tuple[Head, Operation]]:
-    """Every operation after the commit ``since`` (exclusive; None: from the beginning), once and in order.
+    """Every operation after the commit ``since`` (exclusive; None: from the beginning) up to the head as it is now, once and in order.
 
-    raises        ExpiredError when the history back to ``since`` is not there any more: read the whole state instead
+    To go on later, give the last commit all of whose operations were seen: of a commit that was left half-way all come again when
+    the one before it is given.
+
+    raises        ExpiredError when ``since``, or what came after it, is not there any more: read the whole state instead
     """
-    later: list[ObjectId] = []
-    last: Head | None = None
-    for found in log(rows, reference):
-        if found.id == since:
-            break
-        later.append(found.id)
-        last = found
-    else:
-        if since is not None or (last is not None and last.commit.seq > 1):
-            since_text = "the beginning" if since is None else f"commit {id_text(since)}"
-            raise ExpiredError(
-                f"the changes of reference {reference!r} of realm {rows.realm!r} since {since_text} are not there any more"
-                " (collected, or never on this reference): read its whole state, and go on from that commit"
-            )
-    for commit_id in reversed(later):
-        found = read_commit(rows, commit_id)
-        for operation in found.commit.operations:
-            yield found, operation
+    if since is not None and rows.find(since, Commit) is None:
+        raise _expired(rows, reference, since)
+    down = log(rows, reference, stretch=Stretch(until=since, with_until=False))
+    later = [found.id for found in down]
+    if down.end is not (End.BEGINNING if since is None else End.UNTIL):
+        raise _expired(rows, reference, since)
+    for commit_id, found in climb(rows, later):
+        if found is None:
+            raise _expired(rows, reference, since)
+        for operation in found.operations:
+            yield Head(commit_id, found, rows), operation
+
+
+def _expired(rows: RealmStore, reference: str, since: ObjectId | None) -> ExpiredError:
+    since_text = "the beginning" if since is None else f"commit {id_text(since)}"
+    return ExpiredError(
+        f"the changes of reference {reference!r} of realm {rows.realm!r} since {since_text} are not there any more"
+        " (collected, or never on this reference): read its whole state, and go on from that commit"
+    )
 
 
 def ensure_reference(rows: RealmStore, name: str) -> Reference:
@@ -101,27 +113,3 @@ def ensure_references(rows: RealmStore, names: Sequence[str]) -> None:
     absent = [name for name, row in zip(names, found, strict=True) if row is None or row.deleted is not None]
     if absent:
         rows.create_references(absent)
-
-
-def _newest_first(rows: RealmStore, first: Head) -> Iterator[Head]:
-    current: Head | None = first
-    while current is not None:
-        yield current
-        tail = current.commit.tail[:_BLOCK]
-        current = None
-        for commit_id, found in zip(tail, rows.read_many(tail, Commit), strict=True):
-            if current is not None:
-                yield current
-            if found is None:
-                return
-            current = Head(commit_id, found, rows)
-
-
-def _oldest_first(rows: RealmStore, heads: Iterator[Head]) -> Iterator[Head]:
-    ids = [found.id for found in heads]
-    ids.reverse()
-    for start in range(0, len(ids), _BLOCK):
-        block = ids[start : start + _BLOCK]
-        for commit_id, found in zip(block, rows.read_many(block, Commit), strict=True):
-            if found is not None:
-                yield Head(commit_id, found, rows)

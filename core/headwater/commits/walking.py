@@ -1,0 +1,168 @@
+"""Walking down a history and back up: which of its commits, in which order, and why there were no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+
+from headwater.commits.objects import Commit, Head
+from headwater.errors import UnreadableError
+from headwater.store import ObjectId, RealmStore, id_text
+
+__all__ = ["Descent", "End", "Log", "Stretch", "Touching", "ascend", "climb"]
+
+_CLIMBED = 100
+"""Commits that are read together on the way up, where all ids are known."""
+
+
+class End(StrEnum):
+    """Why a log has no more commits."""
+
+    BEGINNING = "beginning"
+    """It has looked at the first commit of all."""
+    CUT = "cut"
+    """What is older was collected."""
+    UNTIL = "until"
+    """It has met the commit that was asked for as the oldest."""
+    BOUND = "bound"
+    """It has looked at as many commits as were allowed; what is older may hold more."""
+    LIMIT = "limit"
+    """It has given as many commits as were wanted; there may be more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """The part of a history that a log looks at, from the commit where it starts downwards.
+
+    with_start    whether that commit belongs to it
+    until         the oldest commit wanted; None: as far down as history goes
+    with_until    whether that one belongs to it
+    within        look at so many commits at most: a search that finds nothing should not read everything
+    """
+
+    with_start: bool = True
+    until: ObjectId | None = None
+    with_until: bool = True
+    within: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touching:
+    """Only commits that changed this key of an index, or any key with this prefix."""
+
+    index: str
+    key: bytes | None = None
+    prefix: bytes = b""
+
+    def chooses(self, commit: Commit) -> bool:
+        return any(operation.index == self.index and self._is_meant(operation.key) for operation in commit.operations)
+
+    def _is_meant(self, key: bytes) -> bool:
+        return key.startswith(self.prefix) if self.key is None else key == self.key
+
+
+class Log(Iterator[Head]):
+    """Commits of a history, one by one.
+
+    end           why there are no more. Newest first it is None until they have ended; oldest first it is what the way down met
+    """
+
+    def __init__(self, heads: Iterator[Head], end: End | None) -> None:
+        self.end = end
+        self._heads = heads
+
+    def __next__(self) -> Head:
+        return next(self._heads)
+
+
+class Descent(Log):
+    """Newest first: reads twenty commits at a time, as far as it is asked for them."""
+
+    def __init__(
+        self, rows: RealmStore, start: Head | None, stretch: Stretch, touching: Touching | None, limit: int | None
+    ) -> None:
+        super().__init__(self._chosen(), None)
+        self._rows = rows
+        self._start = start
+        self._stretch = stretch
+        self._touching = touching
+        self._limit = limit
+
+    def _chosen(self) -> Iterator[Head]:
+        wanted = self._wanted() if self._touching is None else filter(self._is_touched, self._wanted())
+        yield from islice(wanted, self._limit)
+        self.end = self.end or End.LIMIT
+
+    def _is_touched(self, found: Head) -> bool:
+        return self._touching is None or self._touching.chooses(found.commit)
+
+    def _wanted(self) -> Iterator[Head]:
+        """The commits of the stretch; says in the end why there are no more."""
+        stretch, bound = self._stretch, self._bound()
+        last: Head | None = None
+        looked = 0
+        for looked, last in enumerate(_descend(self._rows, self._start, self._most(bound)), 1):
+            is_until = last.id == stretch.until
+            if (looked > 1 or stretch.with_start) and (not is_until or stretch.with_until):
+                yield last
+            if is_until:
+                self.end = End.UNTIL
+                return
+        if last is None or not last.commit.tail:
+            self.end = End.BEGINNING
+        else:
+            self.end = End.BOUND if looked == bound else End.CUT
+
+    def _bound(self) -> int | None:
+        """How many commits may be looked at, with the one at the start."""
+        within = self._stretch.within
+        return None if within is None else within + (not self._stretch.with_start)
+
+    def _most(self, bound: int | None) -> int | None:
+        """How many commits can be needed: no more are read."""
+        if self._limit is None or self._touching is not None:
+            return bound
+        needed = self._limit + (not self._stretch.with_start)
+        return needed if bound is None else min(needed, bound)
+
+
+def ascend(rows: RealmStore, down: Log, limit: int | None) -> Log:
+    """The same commits, oldest first. Remembers ids alone; those that are collected meanwhile are left out."""
+    ids = [found.id for found in down]
+    heads = (Head(commit_id, found, rows) for commit_id, found in climb(rows, ids) if found is not None)
+    return Log(islice(heads, limit), down.end)
+
+
+def climb(rows: RealmStore, newest_first: Sequence[ObjectId]) -> Iterator[tuple[ObjectId, Commit | None]]:
+    """Commits by their ids, the last one first; None for what was collected. Reads a hundred at a time."""
+    for end in range(len(newest_first), 0, -_CLIMBED):
+        block = newest_first[max(end - _CLIMBED, 0) : end][::-1]
+        yield from zip(block, rows.read_many(block, Commit), strict=True)
+
+
+def _descend(rows: RealmStore, start: Head | None, most: int | None) -> Iterator[Head]:
+    """From a commit down to the first of all, to where history was cut, or until there were ``most`` of them (at least one)."""
+    if start is None:
+        return
+    yield start
+    current, given = start, 1
+    while current.commit.tail and (most is None or given < most):
+        block = current.commit.tail[: None if most is None else most - given]
+        for commit_id, found in zip(block, rows.read_many(block, Commit), strict=True):
+            if found is None:
+                return
+            current = _older(current, Head(commit_id, found, rows))
+            yield current
+        given += len(block)
+
+
+def _older(above: Head, found: Head) -> Head:
+    """``found``, whose seq must be smaller: otherwise a damaged store could send a walk round in circles."""
+    if found.commit.seq >= above.commit.seq:
+        raise UnreadableError(
+            f"commit {id_text(found.id)} of realm {found.rows.realm!r} cannot be an ancestor of {id_text(above.id)}, which is older:"
+            " run `headwater fsck`"
+        )
+    return found
