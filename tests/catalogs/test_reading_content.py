@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headwater.catalogs import Catalog, Catalogs, ContentKey, ContentType, Delete, IcebergTable, IcebergView, Namespace, Put
-from headwater.catalogs.pages import PageToken
-from headwater.commits import head
+from headwater.catalogs.history import CONTENT
+from headwater.commits import Listing, PageToken, head
 from headwater.errors import ExpiredError, MissingError, RefusedError, UnreadableError
 from headwater.store import ObjectId, RealmStore, Store, id_text
 
@@ -57,9 +57,9 @@ def test_the_next_page_reads_the_commit_of_the_first(filled: Catalog) -> None:
 
 
 def test_a_page_of_a_collected_commit_is_expired(filled: Catalog) -> None:
-    token = PageToken(ObjectId(77), b"", b"a").encode()
+    token = PageToken(ObjectId(77), Listing(index=CONTENT), b"a").encode()
 
-    with pytest.raises(ExpiredError):
+    with pytest.raises(ExpiredError, match="start the listing again, without a page token"):
         filled.entries("main", page_token=token)
 
 
@@ -74,6 +74,13 @@ def test_a_page_token_of_another_prefix_is_refused(filled: Catalog) -> None:
 
     with pytest.raises(RefusedError, match="another listing"):
         filled.entries("main", prefix=ContentKey.of("b"), page_token=token)
+
+
+def test_a_page_token_of_another_index_is_refused(filled: Catalog) -> None:
+    token = PageToken(ObjectId(77), Listing(index="others"), b"a").encode()
+
+    with pytest.raises(RefusedError, match="another listing"):
+        filled.entries("main", page_token=token)
 
 
 def test_an_empty_page_is_not_asked_for(filled: Catalog) -> None:

@@ -180,9 +180,12 @@ class Branches:
 
         raises        MissingError when it is another's; ExpiredError when it was collected
         """
-        found = read_commit(self._rows, commit_id)
+        return self.checked(read_commit(self._rows, commit_id))
+
+    def checked(self, found: Head) -> Head:
+        """The commit, if it is one of this catalog; MissingError when it is another's."""
         if found.commit.properties.get("catalog") != self._catalog.id:
-            raise MissingError(f"commit {id_text(commit_id)} is not one of catalog {self._catalog.name!r}")
+            raise MissingError(f"commit {id_text(found.id)} is not one of catalog {self._catalog.name!r}")
         return found
 
     def _start(self, source: str | None, at: ObjectId | None) -> tuple[ObjectId | None, list[str]]:

@@ -12,9 +12,9 @@ from headwater.catalogs.history import CONTENT, LogEntry, commit_properties, is_
 from headwater.catalogs.keys import ContentKey
 from headwater.catalogs.names import NameKind
 from headwater.catalogs.operations import Delete, Operation, Put
-from headwater.catalogs.pages import Page, PageToken, read_page
+from headwater.catalogs.pages import Page, page_of
 from headwater.catalogs.planning import plan_commit
-from headwater.commits import Committed, Head, Transaction, commit, log
+from headwater.commits import Committed, Head, Listing, PageToken, Transaction, commit, log, read_page, read_pinned
 from headwater.errors import MissingError, RefusedError, UnreadableError
 from headwater.index import Index
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text
@@ -133,19 +133,15 @@ class Catalog:
         raises        ExpiredError when the commit of the page token was collected; RefusedError for a token that is none, or of
                       another prefix
         """
-        if limit is not None and limit < 1:
-            raise RefusedError(f"a page has at least 1 entry, not {limit}")
-        wanted = b"" if prefix is None else prefix.below()
+        listing = Listing.of_prefix(CONTENT, b"" if prefix is None else prefix.below())
         if page_token is None:
             head = self._branches.resolve(ref)
-            if head is None:
-                return Page((), None, None)
-            return read_page(head.index(CONTENT), head.id, prefix=wanted, after=None, limit=limit)
+            return Page((), None, None) if head is None else page_of(read_page(head, listing, limit=limit))
         token = PageToken.decode(page_token)
-        if prefix is not None and token.prefix != wanted:
+        if token.listing.index != CONTENT or (prefix is not None and token.listing != listing):
             raise RefusedError(f"the page token belongs to another listing than that of {prefix}: start again without it")
-        pinned = self._branches.read_commit(token.commit_id)
-        return read_page(pinned.index(CONTENT), pinned.id, prefix=token.prefix, after=token.last, limit=limit)
+        pinned = self._branches.checked(read_pinned(self._rows, token))
+        return page_of(read_page(pinned, token.listing, limit=limit, after=token.last))
 
     def count(self, ref: str | None = None, *, content_type: ContentType | None = None) -> int:
         """How many keys there are, of all types or of one."""

@@ -18,6 +18,7 @@ from headwater.commits.committer import Committed, commit, descends, load_head
 from headwater.commits.history import changes, ensure_reference, ensure_references, head, log, read_commit
 from headwater.commits.moving import assign, create_at
 from headwater.commits.objects import Commit, Head, Operation
+from headwater.commits.pages import IndexPage, Listing, PageToken, read_next_page, read_page, read_pinned
 from headwater.commits.reachability import reach
 from headwater.commits.transaction import Transaction
 from headwater.commits.walking import End, Log, Stretch, Touching
@@ -32,8 +33,11 @@ __all__ = [
     "Cuts",
     "End",
     "Head",
+    "IndexPage",
+    "Listing",
     "Log",
     "Operation",
+    "PageToken",
     "Stretch",
     "Touching",
     "Transaction",
@@ -53,4 +57,7 @@ __all__ = [
     "read_collection",
     "read_commit",
     "read_cuts",
+    "read_next_page",
+    "read_page",
+    "read_pinned",
 ]

@@ -1,0 +1,136 @@
+"""Reading an index page by page. A page token pins the commit that the first page was read from, and what was asked of it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from headwater.commits.collection import read_collection
+from headwater.commits.objects import Commit, Head
+from headwater.errors import ExpiredError, RefusedError, UnreadableError
+from headwater.index import Value, after_prefix
+from headwater.store import ObjectId, RealmStore, id_text
+
+__all__ = ["IndexPage", "Listing", "PageToken", "read_next_page", "read_page", "read_pinned"]
+
+_FORMAT = b"\x02"
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """What is listed: the keys of an index with ``start`` <= key < ``end``, in key order or backwards."""
+
+    index: str
+    start: bytes | None = None
+    end: bytes | None = None
+    reverse: bool = False
+
+    @classmethod
+    def of_prefix(cls, index: str, prefix: bytes, *, reverse: bool = False) -> Listing:
+        """The keys that begin with ``prefix``."""
+        return cls(index=index, start=prefix or None, end=after_prefix(prefix), reverse=reverse)
+
+
+class PageToken(msgspec.Struct, frozen=True, array_like=True):
+    """Where a listing goes on: in which commit, what was asked of it, and the last key that was given.
+
+    As text: base64url, without padding, of 1 byte format, 4 bytes CRC-32 of the rest, and this as a MessagePack array.
+    """
+
+    commit_id: ObjectId
+    listing: Listing
+    last: bytes
+
+    def encode(self) -> str:
+        body = msgspec.msgpack.encode(self)
+        return base64.urlsafe_b64encode(_FORMAT + zlib.crc32(body).to_bytes(4, "big") + body).rstrip(b"=").decode()
+
+    @classmethod
+    def decode(cls, text: str) -> PageToken:
+        """The reverse of ``encode``.
+
+        raises        RefusedError for what is no page token, or one that was altered
+        """
+        try:
+            data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+            token = msgspec.msgpack.decode(data[5:], type=cls)
+        except (binascii.Error, ValueError, msgspec.MsgspecError):
+            token = None
+        if token is None or token.encode() != text:
+            raise RefusedError(f"{text!r} is no page token: give one as it came with the page before, or none")
+        return token
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPage:
+    """Entries in the order of the listing. ``next_token`` None: there are no more."""
+
+    entries: tuple[tuple[bytes, Value], ...]
+    next_token: str | None
+    commit_id: ObjectId
+
+
+def read_page(head: Head, listing: Listing, *, limit: int | None = None, after: bytes | None = None) -> IndexPage:
+    """The first entries of a listing of a commit; or those beyond the key ``after``, in the direction of the listing.
+
+    limit         at most so many; None: all that are left
+    raises        RefusedError for a limit below 1; ExpiredError when the commit was collected; UnreadableError when it was not, and
+                  cannot be read nevertheless
+    """
+    if limit is not None and limit < 1:
+        raise RefusedError(f"a page has at least 1 entry, not {limit}")
+    try:
+        entries = tuple(_entries(head, listing, after, None if limit is None else limit + 1))
+    except (ExpiredError, UnreadableError) as fault:
+        if isinstance(fault, ExpiredError) or _is_collected(head):
+            raise _expired(head.rows, head.id) from fault
+        raise
+    token = None
+    if limit is not None and len(entries) > limit:
+        entries = entries[:limit]
+        token = PageToken(head.id, listing, entries[-1][0]).encode()
+    return IndexPage(entries, token, head.id)
+
+
+def read_next_page(rows: RealmStore, token: str, *, limit: int | None = None) -> IndexPage:
+    """The page that follows, of the commit that the token pins, whatever its reference holds now. Raises as ``read_page`` does."""
+    place = PageToken.decode(token)
+    return read_page(read_pinned(rows, place), place.listing, limit=limit, after=place.last)
+
+
+def read_pinned(rows: RealmStore, token: PageToken) -> Head:
+    """The commit that a token pins; ExpiredError when it was collected."""
+    found = rows.find(token.commit_id, Commit)
+    if found is None:
+        raise _expired(rows, token.commit_id)
+    return Head(token.commit_id, found, rows)
+
+
+def _entries(head: Head, listing: Listing, after: bytes | None, limit: int | None) -> Iterator[tuple[bytes, Value]]:
+    start, end = listing.start, listing.end
+    if after is not None and listing.reverse:
+        end = after if end is None else min(end, after)
+    elif after is not None:
+        start = max(start or b"", after + b"\0")
+    return head.index(listing.index).range(start, end, reverse=listing.reverse, limit=limit)
+
+
+def _is_collected(head: Head) -> bool:
+    """Whether what could not be read was collected, and not damaged.
+
+    The flag is read first: a sweep that was on when the read failed, and is over at that look, has deleted the commit by the next.
+    """
+    record = read_collection(head.rows)
+    is_sweeping = record is not None and record.value.sweeping
+    return is_sweeping or head.rows.without_cache().find(head.id, Commit) is None
+
+
+def _expired(rows: RealmStore, commit_id: ObjectId) -> ExpiredError:
+    return ExpiredError(
+        f"commit {id_text(commit_id)} of realm {rows.realm!r}, whose pages were being read, was collected:"
+        " start the listing again, without a page token"
+    )
