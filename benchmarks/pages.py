@@ -1,19 +1,33 @@
-"""Write the tables of `docs/performance.md` anew from the latest full runs: ``python -m benchmarks.pages``, or ``make docs``."""
+"""Write the tables and pictures of `docs/performance.md` from the latest full runs: ``python -m benchmarks.pages``, or ``make docs``."""
 
 from __future__ import annotations
 
 import re
 
-from benchmarks.report import ROOT, markdown, read_results
+from benchmarks.pictures import curve_of, picture
+from benchmarks.report import RESULTS, ROOT, markdown, read_results
 
-__all__ = ["page_with_tables"]
+__all__ = ["page_with_tables", "pictures"]
 
 PAGE = ROOT / "docs" / "performance.md"
+PICTURES = ROOT / "docs" / "pictures"
 TABLE = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def main() -> None:
     PAGE.write_text(page_with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PICTURES.mkdir(exist_ok=True)
+    for name, text in pictures().items():
+        (PICTURES / name).write_text(text, encoding="utf-8")
+
+
+def pictures() -> dict[str, str]:
+    """What the curves of all suites look like, by the name of the file."""
+    found = {}
+    for file in sorted(RESULTS.glob("*.json")):
+        for curve in (read_results(file.stem) or {}).get("curves", ()):
+            found[f"bench-{curve['name']}.svg"] = picture(curve_of(curve))
+    return found
 
 
 def page_with_tables(page: str) -> str:

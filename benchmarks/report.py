@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 from benchmarks.disk import ROOT, WORK, file_system, fsync_seconds
+from benchmarks.pictures import Curve
 
 __all__ = [
     "ROOT",
@@ -24,6 +25,7 @@ __all__ = [
     "at_least",
     "at_least_of_floor",
     "at_most",
+    "at_most_of_floor",
     "markdown",
     "read_results",
     "say",
@@ -66,6 +68,11 @@ def at_least(bound: float) -> Target:
 def at_least_of_floor(share: float) -> Target:
     """For rates, such as rows/s: a share of what the floor does."""
     return Target(False, share, is_of_floor=True)
+
+
+def at_most_of_floor(share: float) -> Target:
+    """For seconds or bytes: so many times what the floor takes."""
+    return Target(True, share, is_of_floor=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +142,7 @@ def write_results(
     is_quick: bool,
     versions: dict[str, str] | None = None,
     folder: Path | None = None,
+    curves: Iterable[Curve] = (),
 ) -> Path:
     """Keep the figures, in another folder than the usual one if need be. A quick run never takes the place of a full one."""
     folder = folder or (QUICK_RESULTS if is_quick else RESULTS)
@@ -147,6 +155,7 @@ def write_results(
         "machine": asdict(Machine.here(versions or {})),
         "settings": settings,
         "rows": [row.plain(suite) for row in rows],
+        "curves": [asdict(curve) for curve in curves],
     }
     file = folder / f"{suite}.json"
     file.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
