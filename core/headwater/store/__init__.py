@@ -34,7 +34,7 @@ from headwater.store.identity import (
 )
 from headwater.store.ids import NodeLease, node_lease_id
 from headwater.store.objects import StoredObject, UnknownObject, Versioned, object_type, registered_type
-from headwater.store.realm_rows import Batch, Gate, RealmStore
+from headwater.store.realm_rows import Batch, Gate, RealmStore, Whole
 from headwater.store.references import Reference
 from headwater.store.stores import Store, open_backend, open_store
 from headwater.store.urls import BackendKind, Option, StoreUrl, as_count, as_seconds, one_of, parse_url
@@ -72,6 +72,7 @@ __all__ = [
     "StoredObject",
     "UnknownObject",
     "Versioned",
+    "Whole",
     "as_count",
     "as_seconds",
     "checked_realm_id",

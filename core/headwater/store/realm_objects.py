@@ -1,0 +1,267 @@
+"""Typed objects of one realm, over the dumb backend: immutable ones in bulk and from the cache, updateable ones by their version."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+from headwater.clock import Micros
+from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
+from headwater.store.backend import ROW_BYTES, ObjectKey, ObjectRow
+from headwater.store.cache import Ticket
+from headwater.store.codec import decode, encode, is_compressed, parts_of
+from headwater.store.handles import Handle
+from headwater.store.identity import ObjectId, id_text
+from headwater.store.object_rows import Loaded, load
+from headwater.store.objects import StoredObject, UnknownObject, Versioned
+
+__all__ = ["Batch", "RealmObjects"]
+
+T = TypeVar("T", bound=StoredObject)
+
+
+class Batch(NamedTuple):
+    """Objects as rows, ready to be written, perhaps more than once. Made by ``RealmStore.pack``."""
+
+    rows: list[ObjectRow]
+    remembered: list[tuple[ObjectId, StoredObject, int | None]]
+    """What the cache keeps, with the bytes of the envelope where they tell."""
+    others: list[ObjectId]
+
+    @property
+    def ids(self) -> list[ObjectId]:
+        """Of the rows: one with several parts has as many."""
+        return [row.id for row in self.rows]
+
+    @property
+    def keys(self) -> list[ObjectKey]:
+        return [
+            ObjectKey(row.realm, row.id, row.part, row.type, row.created, row.token, row.parts, len(row.value))
+            for row in self.rows
+        ]
+
+
+class RealmObjects(Handle):
+    """What a handle on one realm does with its objects."""
+
+    def find(self, object_id: ObjectId, cls: type[T]) -> T | None:
+        """As ``read_many``, for one."""
+        value = self._cache.find(self.key, object_id)
+        if isinstance(value, cls):
+            return value
+        return self._read_cold([object_id], cls, {} if value is None else {object_id: value})[0]
+
+    def read(self, object_id: ObjectId, cls: type[T]) -> T:
+        """As ``read_many``, for one; MissingError when it is not there."""
+        value = self.find(object_id, cls)
+        if value is None:
+            raise MissingError(f"object {id_text(object_id)} ({cls.__name__}) is not in realm {self.realm!r}")
+        return value
+
+    def read_many(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T | None]:
+        """Immutable objects in the order of their ids, None where there is none; one round trip for what is not cached.
+
+        How long absence is remembered, if at all, is for ``cls`` to say (see ``object_type``).
+        """
+        found = {}
+        for object_id in object_ids:
+            value = self._cache.find(self.key, object_id)
+            if value is not None:
+                found[object_id] = value
+        return self._read_cold(object_ids, cls, found)
+
+    def read_many_versioned(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[Versioned[T] | None]:
+        """Updateable objects as they are now, never from the cache."""
+        found = {}
+        for row, envelope in self._load(list(dict.fromkeys(object_ids))):
+            value = decode(row.id, row.type, envelope, cls, realm=self.realm, token=row.token)
+            found[row.id] = Versioned(row.id, value, self._token(row), row.created)
+        return [found.get(object_id) for object_id in object_ids]
+
+    def find_versioned(self, object_id: ObjectId, cls: type[T]) -> Versioned[T] | None:
+        """As ``read_many_versioned``, for one."""
+        return self.read_many_versioned([object_id], cls)[0]
+
+    def read_versioned(self, object_id: ObjectId, cls: type[T]) -> Versioned[T]:
+        """As ``read_many_versioned``, for one; MissingError when it is not there."""
+        seen = self.find_versioned(object_id, cls)
+        if seen is None:
+            raise MissingError(f"object {id_text(object_id)} ({cls.__name__}) is not in realm {self.realm!r}")
+        return seen
+
+    def write(self, objects: Iterable[tuple[ObjectId, StoredObject]]) -> list[ObjectKey]:
+        """Write unconditionally, in one round trip, in as many parts as it takes. Returns the keys of the rows written.
+
+        A repeated write is the same write. An UnknownOutcomeError means that some of them may be there.
+
+        raises        RefusedError, before anything is written, for an id that stands there twice, for an updateable object beyond
+                      one row and for any object beyond 256 MiB
+        """
+        batch = self.pack(objects)
+        ticket = self._shared.ticket()
+        try:
+            if batch.rows:
+                self._backend.write_objects(batch.rows)
+        except BaseException:
+            self._forget(batch.ids)
+            raise
+        self._remember(batch, ticket)
+        return batch.keys
+
+    def pack(self, objects: Iterable[tuple[ObjectId, StoredObject]]) -> Batch:
+        """Objects as the rows that they will be, to be written by ``write_and_advance``. Raises RefusedError as ``write`` does."""
+        self.check_write()
+        written = list(objects)
+        self._bounds.check_once([object_id for object_id, _ in written])
+        now = self.clock.now()
+        rows: list[ObjectRow] = []
+        remembered: list[tuple[ObjectId, StoredObject, int | None]] = []
+        others: list[ObjectId] = []
+        for object_id, value in written:
+            parts = self._rows_of(object_id, value, now)
+            rows += parts
+            if parts[0].token is None:
+                remembered.append((object_id, value, _telling_bytes(parts[0].value)))
+            else:
+                others.append(object_id)
+        return Batch(rows, remembered, others)
+
+    def insert(self, object_id: ObjectId, value: T) -> Versioned[T]:
+        """Create an updateable object; BeatenError when the id is there."""
+        self.check_write()
+        row = self._single_row(object_id, value)
+        try:
+            self._backend.insert_object(row)
+        finally:
+            self._forget([object_id])
+        return Versioned(object_id, value, self._token(row), row.created)
+
+    def update(self, seen: Versioned[T], new: T) -> Versioned[T]:
+        """Replace what was seen; BeatenError when another was faster."""
+        self.check_write()
+        row = self._single_row(seen.id, new)
+        self._backend.update_object(row, seen.token)
+        return Versioned(seen.id, new, self._token(row), row.created)
+
+    def delete(self, seen: Versioned[T]) -> None:
+        """Delete what was seen; BeatenError when another was faster."""
+        key = ObjectKey(self.key, seen.id, 0, _type_of(seen.value), seen.created, seen.token, 1, 0)
+        if not self.delete_unchanged([key]):
+            raise BeatenError(f"object {id_text(seen.id)} of realm {self.realm!r} was changed by another")
+
+    def delete_unchanged(self, keys: Sequence[ObjectKey]) -> int:
+        """Delete those rows that are still as they were scanned or written; returns how many went."""
+        self.check_write()
+        self._bounds.check_keys(keys)
+        if not keys:
+            return 0
+        try:
+            return self._backend.delete_objects(keys)
+        finally:
+            self._forget([key.id for key in keys])
+
+    # inside
+
+    def _remember(self, batch: Batch, ticket: Ticket) -> None:
+        """What was just written. Who read before, under an older ticket, what was there then is not believed."""
+        self._shared.put(self.key, batch.remembered, ticket, is_written=True)
+        if batch.others:
+            self._shared.forget(self.key, batch.others)
+        if self._cache is not self._shared:
+            self._cache.forget(self.key, batch.ids)
+
+    def _read_cold(self, object_ids: Sequence[ObjectId], cls: type[T], found: dict[ObjectId, StoredObject]) -> list[T | None]:
+        within = cls.absent_seconds if self._cache is self._shared else 0.0
+        absent = [
+            object_id
+            for object_id in dict.fromkeys(object_ids)
+            if object_id not in found and not (within and self._shared.is_absent(self.key, object_id, within_seconds=within))
+        ]
+        if absent:
+            ticket = self._cache.ticket()
+            immutable: list[tuple[ObjectId, StoredObject, int | None]] = []
+            realm = self.realm
+            for row, envelope in self._load(absent):
+                object_id, token = row.id, row.token
+                value = found[object_id] = decode(object_id, row.type, envelope, StoredObject, realm=realm, token=token)
+                if token is None and not value.updateable:
+                    immutable.append((object_id, value, _telling_bytes(envelope)))
+            self._cache.put(self.key, immutable, ticket)
+            if within:
+                for object_id in absent:
+                    if object_id not in found:
+                        self._shared.put_absence(self.key, object_id, ticket, seconds=within)
+        answers = []
+        for object_id in object_ids:
+            answer = found.get(object_id)
+            answers.append(answer if isinstance(answer, cls) else self._as(object_id, answer, cls))
+        return answers
+
+    def _load(self, object_ids: Sequence[ObjectId]) -> list[Loaded]:
+        self._bounds.check_ids(object_ids)
+        return load(self._backend, self.realm, self.key, object_ids) if object_ids else []
+
+    def _forget(self, object_ids: list[ObjectId]) -> None:
+        self._shared.forget(self.key, object_ids)
+        if self._cache is not self._shared:
+            self._cache.forget(self.key, object_ids)
+
+    def _as(self, object_id: ObjectId, value: StoredObject | None, cls: type[T]) -> T | None:
+        if value is None or isinstance(value, cls):
+            return value
+        raise UnreadableError(
+            f"object {id_text(object_id)} in realm {self.realm!r} is a {type(value).__name__}, not a {cls.__name__}"
+        )
+
+    def _token(self, row: ObjectRow) -> str:
+        if row.token is None:
+            raise UnreadableError(f"object {id_text(row.id)} of type {row.type!r} in realm {self.realm!r} has no version token")
+        return row.token
+
+    def _rows_of(self, object_id: ObjectId, value: StoredObject, now: Micros) -> list[ObjectRow]:
+        name, envelope = encode(object_id, value)
+        token = _new_token() if _is_updateable(value) else None
+        if len(envelope) <= ROW_BYTES:
+            row = ObjectRow(realm=self.key, id=object_id, part=0, type=name, value=envelope, created=now, token=token, parts=1)
+            return [row]
+        parts = parts_of(envelope)
+        if token is not None:
+            raise self._too_large(object_id, name, len(envelope))
+        count = len(parts)
+        return [
+            ObjectRow(realm=self.key, id=object_id, part=part, type=name, value=body, created=now, token=token, parts=count)
+            for part, body in enumerate(parts)
+        ]
+
+    def _single_row(self, object_id: ObjectId, value: StoredObject) -> ObjectRow:
+        self._bounds.check_ids((object_id,))
+        if not _is_updateable(value):
+            raise RefusedError(
+                f"objects of type {_type_of(value)!r} are immutable: write them, do not insert or update them"
+                f" (object {id_text(object_id)} of realm {self.realm!r})"
+            )
+        return self._rows_of(object_id, value, self.clock.now())[0]
+
+    def _too_large(self, object_id: ObjectId, name: str, size: int) -> RefusedError:
+        return RefusedError(
+            f"object {id_text(object_id)} of type {name!r} in realm {self.realm!r} has {size} bytes;"
+            f" an updateable object may have {ROW_BYTES}"
+        )
+
+
+def _telling_bytes(envelope: bytes) -> int | None:
+    """An envelope's size, where it tells what the object takes in memory."""
+    return None if is_compressed(envelope) else len(envelope)
+
+
+def _new_token() -> str:
+    return secrets.token_hex(8)
+
+
+def _is_updateable(value: StoredObject) -> bool:
+    return value.is_updateable if isinstance(value, UnknownObject) else value.updateable
+
+
+def _type_of(value: StoredObject) -> str:
+    return value.name if isinstance(value, UnknownObject) else value.type_name

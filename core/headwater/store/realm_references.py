@@ -1,0 +1,252 @@
+"""References of one realm, over the dumb backend: found, created, swapped and removed, each change a condition on what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from headwater.clock import Micros
+from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError, UnknownOutcomeError
+from headwater.store.backend import ReferenceRow
+from headwater.store.cache import Ticket
+from headwater.store.handles import Handle
+from headwater.store.identity import ObjectId
+from headwater.store.references import Reference, advanced, buried, moved, raised, recreated, with_move
+
+__all__ = ["RealmReferences"]
+
+_TRIES = 10
+
+
+class RealmReferences(Handle):
+    """What a handle on one realm does with its references."""
+
+    def find_reference(self, name: str, *, fresh: bool = False) -> Reference | None:
+        """The living reference; from the cache within its time to live, unless ``fresh``. Absence is never told from the cache."""
+        row = None if fresh else self._cache.find_reference(self.key, name)
+        if row is None or row.deleted is not None:
+            row = self.find_row(name)
+        return None if row is None or row.deleted is not None else row
+
+    def read_reference(self, name: str, *, fresh: bool = False) -> Reference:
+        """As ``find_reference``; MissingError when it is not there."""
+        reference = self.find_reference(name, fresh=fresh)
+        if reference is None:
+            raise MissingError(f"reference {name!r} is not in realm {self.realm!r}")
+        return reference
+
+    def find_row(self, name: str) -> Reference | None:
+        """The reference as it is in the database now, tombstones included."""
+        return self.find_rows([name])[0]
+
+    def find_rows(self, names: Sequence[str]) -> list[Reference | None]:
+        """The same for many in one round trip, in the order of their names, None where there is none."""
+        self._bounds.check_names(names)
+        ticket = self._cache.ticket()
+        rows = self._backend.read_references(self.key, names) if names else []
+        for name, row in zip(names, rows, strict=True):
+            if row is None:
+                self._cache.forget_reference(self.key, name)
+            else:
+                self._bounds.check_found(row)
+                self._cache.put_reference(row, ticket)
+        return rows
+
+    def create_reference(self, name: str, pointer: ObjectId | None = None) -> Reference:
+        """Create, or swap over a tombstone; BeatenError when the name is alive.
+
+        The name must stand in its index before. A pointer to an existing commit needs the collector's handshake: use
+        ``headwater.commits.create_at``.
+        """
+        return self.create_reference_as_seen(name, self.find_row(name), pointer)
+
+    def create_references(self, names: Sequence[str]) -> list[Reference]:
+        """See that all of these references are there, and return them in the order of their names.
+
+        One round trip when none was there. One that is alive is left alone, and one that was deleted is created again. The names
+        must stand in their index before.
+
+        raises        RefusedError for a name that stands there twice; UnknownOutcomeError when the database went away after an
+                      unclear answer: some of them may be there, and creating them once more does no harm
+        """
+        self._bounds.check_names_once(names)
+        found: dict[str, Reference] = {}
+        unclear: UnknownOutcomeError | None = None
+        for _ in range(_TRIES):
+            rest = [name for name in names if name not in found]
+            if not rest:
+                return [found[name] for name in names]
+            self.check_write()
+            try:
+                found.update(self._create_absent(rest))
+            except UnknownOutcomeError as fault:
+                unclear = fault
+            except HeadwaterError as fault:
+                if unclear is None:
+                    raise
+                raise unclear from fault
+        if unclear is not None:
+            raise unclear
+        raise BeatenError(f"references {rest!r} of realm {self.realm!r} are created and deleted by others all the time")
+
+    def create_reference_as_seen(self, name: str, seen: Reference | None, pointer: ObjectId | None = None) -> Reference:
+        """Create what was seen to be absent (None) or a tombstone; BeatenError when it is not so any more."""
+        if seen is None:
+            return self._insert_reference(name, pointer)
+        if seen.name != name:
+            raise RefusedError(f"reference {name!r} of realm {self.realm!r} is not made of {seen.name!r}")
+        if seen.deleted is None:
+            raise BeatenError(f"reference {name!r} of realm {self.realm!r} is there already")
+        return self._settle(seen, recreated(seen, pointer, since=self._moves_since()))
+
+    def advance_reference(self, seen: Reference, pointer: ObjectId) -> Reference:
+        """A commit on top. The outcome is the caller's to find out: UnknownOutcomeError is passed on."""
+        return self.swap(seen, advanced(seen, pointer))
+
+    def move_reference(self, seen: Reference, pointer: ObjectId) -> Reference:
+        """Onto another commit than one on top; what it leaves is recorded."""
+        return self._leave(seen, lambda now: moved(seen, pointer, now=now, since=self._moves_since()))
+
+    def record_move(self, seen: Reference, left: ObjectId) -> Reference:
+        """Note that ``left`` was HEAD until now."""
+        return self._settle(seen, with_move(seen, left, now=self.clock.now(), since=self._moves_since()))
+
+    def raise_version(self, seen: Reference) -> Reference:
+        """Beat everyone who saw this version; the pointer stays."""
+        return self._settle(seen, raised(seen))
+
+    def delete_reference(self, seen: Reference) -> Reference:
+        """Leave a tombstone."""
+        return self._leave(seen, lambda now: buried(seen, now=now))
+
+    def bury_reference(self, name: str) -> Reference:
+        """Put a tombstone where a listed name has no row; BeatenError when it has one."""
+        return self._insert_reference(name, None, deleted=self.clock.now())
+
+    def remove_tombstone(self, seen: Reference) -> None:
+        """Remove the row; BeatenError when it changed, for example because the reference was created again."""
+        if seen.deleted is None:
+            raise RefusedError(f"reference {seen.name!r} of realm {self.realm!r} is alive: delete it first")
+        self._bounds.check_row(seen)
+        self.check_write()
+        try:
+            self._backend.remove_reference(seen)
+        finally:
+            self._forget_reference(seen.name)
+
+    def swap(self, seen: Reference, new: Reference) -> Reference:
+        """One compare-and-swap of a whole row. BeatenError when it was not as seen; UnknownOutcomeError is passed on."""
+        self._bounds.check_swap(seen, new)
+        self.check_write()
+        ticket = self._begin_swap(new)
+        try:
+            self._backend.swap_reference(seen, new)
+        except BaseException:
+            self._forget_reference(new.name)
+            raise
+        self._shared.put_reference(new, ticket, is_written=True)
+        return new
+
+    # inside
+
+    def _begin_swap(self, new: Reference) -> Ticket:
+        """Forget what the swap will replace. When it fails that is to be done again: a reader may have brought it back meanwhile."""
+        self._forget_reference(new.name)
+        return self._shared.ticket()
+
+    def _forget_reference(self, name: str) -> None:
+        self._shared.forget_reference(self.key, name)
+        if self._cache is not self._shared:
+            self._cache.forget_reference(self.key, name)
+
+    def _insert_reference(self, name: str, pointer: ObjectId | None, deleted: Micros | None = None) -> Reference:
+        self.check_write()
+        row = self._new_row(name, pointer, deleted)
+        ticket = self._shared.ticket()
+        try:
+            self._backend.create_reference(row)
+        except UnknownOutcomeError as unclear:
+            self._create_again(row, unclear)
+        self._shared.put_reference(row, ticket, is_written=True)
+        return row
+
+    def _new_row(self, name: str, pointer: ObjectId | None = None, deleted: Micros | None = None) -> ReferenceRow:
+        self._bounds.check_names((name,))
+        if pointer is not None:
+            self._bounds.check_ids((pointer,))
+        return ReferenceRow(
+            realm=self.key, name=name, pointer=pointer, version=self.new_id(), created=self.clock.now(), deleted=deleted
+        )
+
+    def _create_absent(self, names: Sequence[str]) -> dict[str, Reference]:
+        """Those that are there after one try. Whose they are is all the same, so an unclear answer asks only for another try."""
+        rows = [self._new_row(name) for name in names]
+        ticket = self._shared.ticket()
+        made = self._backend.create_references(rows)
+        found = {row.name: row for row, is_made in zip(rows, made, strict=True) if is_made}
+        for row in found.values():
+            self._shared.put_reference(row, ticket, is_written=True)
+        rest = [name for name in names if name not in found]
+        for stored in self.find_rows(rest):
+            if stored is not None:
+                try:
+                    found[stored.name] = self.create_reference_as_seen(stored.name, stored) if stored.deleted else stored
+                except BeatenError:
+                    continue  # another created it again: it is found by the next try
+        return found
+
+    def _create_again(self, row: ReferenceRow, unclear: UnknownOutcomeError) -> None:
+        """After an unclear answer: the version is an id of ours, so a row that carries it is ours."""
+        try:
+            self._backend.create_reference(row)
+        except BeatenError as beaten:
+            stored = self._look_again(row.name, unclear)
+            if stored == row:
+                return
+            if stored is None or stored.created == row.created:
+                raise unclear from None  # perhaps ours, and changed by others since
+            raise beaten from None
+        except HeadwaterError as fault:
+            raise unclear from fault
+
+    def _look_again(self, name: str, unclear: UnknownOutcomeError) -> Reference | None:
+        try:
+            return self.find_row(name)
+        except HeadwaterError as fault:
+            raise unclear from fault
+
+    def _settle(self, seen: Reference, new: Reference) -> Reference:
+        """A swap that may be repeated after an unclear answer, because doing it twice would say the same."""
+        try:
+            return self.swap(seen, new)
+        except UnknownOutcomeError as unclear:
+            try:
+                return self.swap(seen, new)
+            except BeatenError as beaten:
+                stored = self._look_again(seen.name, unclear)
+                if stored == new:
+                    return new
+                if stored is not None and stored.version == new.version:
+                    raise beaten from None  # another took the version that ours would have had
+                raise unclear from None
+            except HeadwaterError as fault:
+                raise unclear from fault
+
+    def _leave(self, seen: Reference, make: Callable[[Micros], Reference]) -> Reference:
+        """Swap away from a pointer, with the time. A swap that ended long after that time has the time now recorded as well."""
+        started = self.clock.monotonic()
+        done = self._settle(seen, make(self.clock.now()))
+        if seen.pointer is None or self.clock.monotonic() - started <= self.settings.commit_timeout_seconds:
+            return done
+        found: Reference | None = done
+        while found is not None:
+            try:
+                return self.record_move(found, seen.pointer)
+            except BeatenError:
+                found = self.find_row(seen.name)
+        return done
+
+    def _moves_since(self) -> Micros:
+        """Moves before this are of no interest to any collector, however its clock differs from ours."""
+        grace = max(self.settings.reader_grace_seconds, self.settings.writer_grace_seconds)
+        slack = self.settings.clock_bound_seconds + self.settings.commit_timeout_seconds
+        return Micros(self.clock.now() - round((grace + slack) * 1_000_000))
