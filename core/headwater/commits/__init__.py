@@ -9,12 +9,11 @@ from headwater.commits.collection import (
     Cut,
     CutLines,
     Cuts,
-    cut_time,
-    newest_move,
     read_collection,
     read_cuts,
 )
 from headwater.commits.committer import Committed, commit, descends, load_head
+from headwater.commits.cuts import cut_time, newest_move
 from headwater.commits.history import changes, ensure_reference, ensure_references, head, log, read_commit
 from headwater.commits.moving import assign, create_at
 from headwater.commits.objects import Commit, Head, Operation

@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headwater.clock import Micros
-from headwater.commits.collection import cut_time, read_collection, read_cuts
+from headwater.commits.collection import read_collection, read_cuts
 from headwater.commits.committer import descends
+from headwater.commits.cuts import cut_time
 from headwater.commits.history import read_commit
 from headwater.commits.objects import Head
 from headwater.errors import BeatenError, ConflictError, RefusedError, UnknownOutcomeError

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from headwater.clock import Micros
+from headwater.commits.collection import read_collection
 from headwater.errors import ExpiredError, UnreadableError
 from headwater.index import Index, IndexContainer, IndexEditor, Value
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text, object_type
@@ -106,6 +107,16 @@ class Head:
         base, changes = self._layers
         return sorted({*(() if base is None else base.indexes), *changes})
 
+    def is_collected(self) -> bool:
+        """Whether the commit was collected since it was read, or may be just now. Ask when something that it needs is missing.
+
+        The flag is read first: a sweep that was on when something was missed, and is over at that look, has deleted the commit by
+        the next. A sweep that is on, or was broken off, may have taken what the commit needs before the commit itself.
+        """
+        record = read_collection(self.rows)
+        is_sweeping = record is not None and record.value.sweeping
+        return is_sweeping or self.rows.without_cache().find(self.id, Commit) is None
+
     @cached_property
     def _layers(self) -> tuple[Commit | None, dict[str, dict[bytes, Value | None]]]:
         """The nearest commit with indexes (None: there is none yet), and what changed from there on, by index and key."""
@@ -141,9 +152,8 @@ class Head:
         return found, base
 
     def _missing(self, what: str) -> ExpiredError | UnreadableError:
-        """The error that fits, which is another one when the commit itself has been collected since it was read."""
         text = f"commit {id_text(self.id)} of realm {self.rows.realm!r}"
-        if self.rows.without_cache().find(self.id, Commit) is None:
+        if self.is_collected():
             return ExpiredError(f"{text} was collected: start again from a branch or a newer commit")
         return UnreadableError(f"{text} is read from {what}: run `headwater fsck`")
 

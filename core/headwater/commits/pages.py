@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from headwater.commits.collection import read_collection
 from headwater.commits.objects import Commit, Head
 from headwater.errors import ExpiredError, RefusedError, UnreadableError
 from headwater.index import Value, after_prefix
@@ -86,7 +85,7 @@ def read_page(head: Head, listing: Listing, *, limit: int | None = None, after: 
     try:
         entries = tuple(_entries(head, listing, after, None if limit is None else limit + 1))
     except (ExpiredError, UnreadableError) as fault:
-        if isinstance(fault, ExpiredError) or _is_collected(head):
+        if isinstance(fault, ExpiredError) or head.is_collected():
             raise _expired(head.rows, head.id) from fault
         raise
     token = None
@@ -117,16 +116,6 @@ def _entries(head: Head, listing: Listing, after: bytes | None, limit: int | Non
     elif after is not None:
         start = max(start or b"", after + b"\0")
     return head.index(listing.index).range(start, end, reverse=listing.reverse, limit=limit)
-
-
-def _is_collected(head: Head) -> bool:
-    """Whether what could not be read was collected, and not damaged.
-
-    The flag is read first: a sweep that was on when the read failed, and is over at that look, has deleted the commit by the next.
-    """
-    record = read_collection(head.rows)
-    is_sweeping = record is not None and record.value.sweeping
-    return is_sweeping or head.rows.without_cache().find(head.id, Commit) is None
 
 
 def _expired(rows: RealmStore, commit_id: ObjectId) -> ExpiredError:
