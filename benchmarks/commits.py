@@ -18,7 +18,7 @@ from functools import partial
 from benchmarks.counting import counting_store
 from benchmarks.disk import working_folder
 from benchmarks.floor import Floor, object_values
-from benchmarks.options import Options, read_options
+from benchmarks.options import Options, others_are_there, read_options
 from benchmarks.pictures import Curve, Series
 from benchmarks.places import Place, open_places
 from benchmarks.plain import plain_commit
@@ -97,7 +97,7 @@ def main(arguments: list[str]) -> int:
             with open_store(place.url("store")) as store:
                 bench = Bench(place, scale, store, small, large, curves)
                 found += measure(bench, options)
-        if options.wants("contenders"):
+        if options.wants("contenders") and others_are_there():
             from benchmarks.others import Effort, commits_of_others, versions_of_others
 
             versions |= versions_of_others()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from benchmarks.counting import Counted, CountingBackend, counting_store
 from benchmarks.disk import working_folder
-from benchmarks.options import Options, read_options
+from benchmarks.options import Options, others_are_there, read_options
 from benchmarks.pictures import Curve, Series
 from benchmarks.places import Place, open_places
 from benchmarks.report import Row, at_least, at_most, at_most_of_floor, say, show, write_results
@@ -116,7 +116,7 @@ def main(arguments: list[str]) -> int:
             say(f"{place.name}: reads of {scale.entries:,} entries")
             versions |= place.versions()
             found += reads(place, scale)
-        if options.wants("contenders"):
+        if options.wants("contenders") and others_are_there():
             from benchmarks.others import lists_and_trees, versions_of_others
 
             versions |= versions_of_others()

@@ -6,11 +6,15 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.places import KINDS
+from benchmarks.report import say
 
-__all__ = ["Options", "read_options"]
+__all__ = ["Options", "others_are_there", "read_options"]
+
+OTHERS = ("pyiceberg", "psycopg2", "ZODB")
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,14 @@ def read_options(arguments: Sequence[str], parts: Sequence[str]) -> Options:
     _check("part", only, parts)
     into = next((one.removeprefix("--into=") for one in arguments if one.startswith("--into=")), None)
     return Options("--quick" in arguments, tuple(backends), tuple(only), Path(into) if into else None, os.getloadavg()[0])
+
+
+def others_are_there() -> bool:
+    """Whether what we compare with is installed. What cannot be measured here is said, never left out in silence."""
+    missing = [name for name in OTHERS if find_spec(name) is None]
+    if missing:
+        say(f"what others offer is left out: {', '.join(missing)} is not installed; `scripts/setup.sh contenders` does it")
+    return not missing
 
 
 def _list(arguments: Sequence[str], name: str) -> tuple[str, ...]:

@@ -11,12 +11,16 @@ __all__ = ["page_with_tables", "pictures"]
 
 PAGE = ROOT / "docs" / "performance.md"
 PICTURES = ROOT / "docs" / "pictures"
+PREFIX = "bench-"
+"""Of our pictures, which lie among others."""
 TABLE = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def main() -> None:
     PAGE.write_text(page_with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     PICTURES.mkdir(exist_ok=True)
+    for stale in PICTURES.glob(f"{PREFIX}*.svg"):
+        stale.unlink()
     for name, text in pictures().items():
         (PICTURES / name).write_text(text, encoding="utf-8")
 
@@ -26,7 +30,7 @@ def pictures() -> dict[str, str]:
     found = {}
     for file in sorted(RESULTS.glob("*.json")):
         for curve in (read_results(file.stem) or {}).get("curves", ()):
-            found[f"bench-{curve['name']}.svg"] = picture(curve_of(curve))
+            found[f"{PREFIX}{curve['name']}.svg"] = picture(curve_of(curve))
     return found
 
 

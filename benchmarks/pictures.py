@@ -12,7 +12,7 @@ __all__ = ["Curve", "Series", "curve_of", "picture", "spread"]
 
 Point = tuple[float, float]
 WIDTH, HEIGHT = 860, 440
-LEFT, RIGHT, TOP, BOTTOM = 84, 232, 58, 62
+LEFT, RIGHT, TOP, BOTTOM = 84, 200, 66, 62
 LINE_HEIGHT = 17
 COLOURS = ("#1f6fb2", "#c2571a", "#3d8b4f", "#8a4fa3", "#a33b4a", "#5b6770", "#a8871d", "#2a9aa0")
 DASHES = ("", "7 4", "2 3")
@@ -104,7 +104,7 @@ class _Axis:
 
 def _frame(curve: Curve, across: _Axis, up: _Axis) -> Iterable[str]:
     yield f'<text class="title" x="{LEFT - 60}" y="28">{escape(curve.title)}</text>'
-    yield f'<text x="{LEFT - 60}" y="{TOP - 12}">{escape(curve.y)}</text>'
+    yield f'<text x="{LEFT - 60}" y="{TOP - 14}">{escape(curve.y)}</text>'
     for tick in up.ticks:
         y = up.at(tick)
         yield f'<path class="grid" d="M{LEFT} {y} H{WIDTH - RIGHT}"/>'

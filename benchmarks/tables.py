@@ -130,7 +130,7 @@ def churn(rows: RealmStore, reference: str, keys: Sequence[bytes], updates: int,
                 tx.index(CONTENT).put(key, value_of(table, chance))
 
         commit(rows, reference, move)
-    for _ in range(at_once):
+    for _ in range(min(at_once, len(keys))):
         commit_one(rows, reference, chance.choice(keys), chance)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -78,3 +79,48 @@ def test_a_table_names_what_is_not_met(report: ModuleType) -> None:
     rows = [report.Row("start", "sqlite", 90.0, "s", target=report.at_most(60))]
 
     assert report.show(rows).splitlines()[1].split() == ["start", "sqlite", "90", "s", "<=", "60", "NO"]
+
+
+@pytest.fixture
+def pictures(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks import pictures
+
+    return pictures
+
+
+def test_the_pictures_show_the_latest_results(report: ModuleType) -> None:
+    from benchmarks.pages import PICTURES, PREFIX
+    from benchmarks.pages import pictures as drawn
+
+    there = {file.name: file.read_text(encoding="utf-8") for file in PICTURES.glob(f"{PREFIX}*.svg")}
+    assert there == drawn(), "run `python -m benchmarks.pages`"
+
+
+@pytest.mark.parametrize("scale", ["linear", "log", "share"])
+def test_a_picture_names_every_line_and_stays_within_its_frame(pictures: ModuleType, scale: str) -> None:
+    series = [pictures.Series(name, [(0.5, 3.0), (0.9, 40.0), (0.999, 170.0)]) for name in ("ours & plain", "the <floor>")]
+    curve = pictures.Curve("waits", "Waits", "share", "ms", series, x_scale=scale, y_scale="log")
+    drawn = ElementTree.fromstring(pictures.picture(curve))
+    dots = [(float(dot.get("cx", 0)), float(dot.get("cy", 0))) for dot in drawn.iter("{http://www.w3.org/2000/svg}circle")]
+
+    assert {"ours & plain", "the <floor>"} <= {text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")}
+    assert len(dots) == 6
+    assert all(0 < x < pictures.WIDTH and 0 < y < pictures.HEIGHT for x, y in dots)
+
+
+def test_labels_that_want_the_same_place_stand_apart_and_in_order(pictures: ModuleType) -> None:
+    placed = pictures.spread([100, 100, 98, 390], 17, 60, 380)
+
+    assert placed[2] < placed[0] < placed[1] < placed[3] <= 380
+    assert min(placed[0] - placed[2], placed[1] - placed[0], placed[3] - placed[1]) >= 17
+
+
+def test_a_curve_comes_back_from_the_results_as_it_was(
+    report: ModuleType, pictures: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    curve = pictures.Curve("waits", "Waits", "share", "ms", [pictures.Series("ours", [(0.5, 3.0)])], marks=[0.5])
+    report.write_results("suite", [], settings={}, is_quick=False, curves=[curve])
+
+    assert [pictures.curve_of(kept) for kept in report.read_results("suite")["curves"]] == [curve]
