@@ -63,7 +63,8 @@ class PostgresqlBackend:
         made: set[tuple[RealmKey, str]] = set()
 
         def create(chunk: Sequence[ReferenceRow]) -> None:
-            made.update(self._change("create references", self._sql.create_references, _reference_arrays(chunk)).fetchall())
+            statement, values = self._sql.create_references, _reference_arrays(chunk)
+            made.update(self._call("create references", lambda c: c.answer(statement, values).fetchall(), writes=True))
 
         # in one order everywhere: two bulk calls for the same names wait for each other, and never both
         in_chunks(create, sorted(rows, key=_reference_position), size=_reference_bytes)
@@ -73,31 +74,31 @@ class PostgresqlBackend:
         if not names:
             return []
         if len(names) == 1:
-            found = self._fetch("read a reference", self._sql.read_reference, (realm, names[0]))
+            found = self._find("read a reference", self._sql.read_reference, (realm, names[0]))
         else:
             found = self._fetch("read references", self._sql.read_references, {"realm": realm, "names": TextArray(names)})
         rows = {row[1]: self._reference_row(row) for row in found}
         return [rows.get(name) for name in names]
 
     def swap_reference(self, seen: ReferenceRow, new: ReferenceRow) -> None:
-        if not self._change("swap a reference", self._sql.swap_reference, _swap_values(seen, new)).rowcount:
+        if not self._change("swap a reference", self._sql.swap_reference, _swap_values(seen, new)):
             raise _beaten(seen)
 
     def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
         what = "write objects and swap a reference"
         rows = sorted(rows, key=_position)  # in one order everywhere, as for ``write_objects``
         if not rows:
-            is_swapped = self._change(what, self._sql.swap_reference, _swap_values(seen, new)).rowcount > 0
+            is_swapped = self._change(what, self._sql.swap_reference, _swap_values(seen, new)) > 0
         elif sum(len(row.value) for row in rows) > BULK_BYTES:
             is_swapped = self._call(what, partial(self._write_in_chunks, rows, seen, new), writes=True)
         else:
-            is_swapped = self._change(what, *self._at_once(rows, seen, new)).rowcount > 0
+            is_swapped = self._change(what, *self._at_once(rows, seen, new)) > 0
         if not is_swapped:
             raise _beaten(seen)
 
     def _at_once(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> tuple[str, Sequence[Any]]:
         """The statement for so many rows, and its values."""
-        swap = _swap_values(seen, new).values()
+        swap = _swap_values(seen, new)
         if len(rows) <= FEW:
             return self._sql.write_few_and_swap[len(rows) - 1], (*swap, *chain.from_iterable(map(_columns, rows)))
         return self._sql.write_and_swap, (*swap, *_object_arrays(rows).values())
@@ -108,22 +109,22 @@ class PostgresqlBackend:
         """One transaction of several round trips; the swap comes last, so that others wait for as little as possible."""
         with connection.transaction():
             for chunk in chunks(rows, size=_object_bytes, group=_object_of):
-                _execute(connection, self._sql.write_objects, _object_arrays(chunk))
-            if not _execute(connection, self._sql.swap_reference, _swap_values(seen, new)).rowcount:
+                connection.answer(self._sql.write_objects, _object_arrays(chunk))
+            if not connection.answer(self._sql.swap_reference, _swap_values(seen, new)).rowcount:
                 raise psycopg.Rollback
             return True
         return False
 
     def remove_reference(self, seen: ReferenceRow) -> None:
         values = {"realm": seen.realm, "name": seen.name, "seen_version": seen.version, "seen_pointer": seen.pointer}
-        if not self._change("remove a reference", self._sql.remove_reference, values).rowcount:
+        if not self._change("remove a reference", self._sql.remove_reference, values):
             raise _beaten(seen)
 
     def read_objects(self, realm: RealmKey, keys: Sequence[tuple[ObjectId, int]]) -> list[ObjectRow | None]:
         if not keys:
             return []
         if len(keys) == 1:
-            found = self._fetch("read an object", self._sql.read_object, (realm, *keys[0]))
+            found = self._find("read an object", self._sql.read_object, (realm, *keys[0]))
             return [_object_row(realm, *keys[0], *found[0]) if found else None]
         ids, part = zip(*keys, strict=True)
         values = {"realm": realm, "ids": BigintArray(ids), "part": IntArray(part)}
@@ -140,12 +141,12 @@ class PostgresqlBackend:
         in_chunks(write, sorted(rows, key=_position), size=_object_bytes, group=_object_of)
 
     def insert_object(self, row: ObjectRow) -> None:
-        if not self._change("insert an object", self._sql.insert_object, _object_values(row)).rowcount:
+        if not self._change("insert an object", self._sql.insert_object, _object_values(row)):
             raise BeatenError(f"object {row.id:016x} of realm key {row.realm} is there already")
 
     def update_object(self, row: ObjectRow, seen_token: str) -> None:
         values = _object_values(row) | {"seen_token": seen_token}
-        if not self._change("update an object", self._sql.update_object, values).rowcount:
+        if not self._change("update an object", self._sql.update_object, values):
             raise BeatenError(f"object {row.id:016x} of realm key {row.realm} was changed by another")
 
     def delete_objects(self, keys: Sequence[ObjectKey]) -> int:
@@ -153,7 +154,7 @@ class PostgresqlBackend:
 
         def delete(chunk: Sequence[ObjectKey]) -> None:
             nonlocal deleted
-            deleted += self._change("delete objects", self._sql.delete_objects, _key_arrays(chunk)).rowcount
+            deleted += self._change("delete objects", self._sql.delete_objects, _key_arrays(chunk))
 
         in_chunks(delete, sorted(keys, key=_position), size=lambda _: _ROW_BYTES)
         return deleted
@@ -178,8 +179,7 @@ class PostgresqlBackend:
 
     def delete_realm(self, realm: RealmKey, limit: int) -> int:
         for _ in range(_TRIES):
-            cursor = self._change("delete a realm's rows", self._sql.delete_realm, {"realm": realm, "limit": limit})
-            deleted: int = sum(row[0] for row in cursor)
+            deleted = self._delete_some(realm, limit)
             # rows that others replace just then stay: none deleted does not mean that none is left
             if (
                 deleted
@@ -188,6 +188,13 @@ class PostgresqlBackend:
             ):
                 return deleted
         raise UnavailableError(f"{self._place}: delete a realm's rows: others write to realm key {realm}")
+
+    def _delete_some(self, realm: RealmKey, limit: int) -> int:
+        values = {"realm": realm, "limit": limit}
+        [(deleted,)] = self._call(
+            "delete a realm's rows", lambda c: c.answer(self._sql.delete_realm, values).fetchall(), writes=True
+        )
+        return int(deleted)
 
     def before_fork(self) -> None:
         self._pool.shut()
@@ -212,13 +219,18 @@ class PostgresqlBackend:
         except _LostError as fault:
             raise fault.error from fault
 
+    def _find(self, what: str, statement: str, values: Sequence[Any]) -> list[Any]:
+        """A row, or none."""
+        return self._read(what, lambda connection: connection.answer(statement, values).fetchall())
+
     def _fetch(
         self, what: str, statement: str, values: Sequence[Any] | dict[str, Any], row_factory: Any = psycopg.rows.tuple_row
     ) -> list[Any]:
         return self._read(what, lambda connection: _execute(connection, statement, values, row_factory).fetchall())
 
-    def _change(self, what: str, statement: str, values: Sequence[Any] | dict[str, Any]) -> psycopg.Cursor[Any]:
-        return self._call(what, lambda connection: _execute(connection, statement, values), writes=True)
+    def _change(self, what: str, statement: str, values: Sequence[Any] | dict[str, Any]) -> int:
+        """How many rows were written or deleted."""
+        return self._call(what, lambda connection: connection.answer(statement, values).rowcount, writes=True)
 
     def _call(self, what: str, act: Callable[[Connection], T], *, writes: bool) -> T:
         """Let a connection act.
@@ -274,6 +286,7 @@ class _LostError(Exception):
 def _execute(
     connection: Connection, statement: str, values: Sequence[Any] | dict[str, Any], row_factory: Any = psycopg.rows.tuple_row
 ) -> psycopg.Cursor[Any]:
+    """On a cursor of its own, which takes what it holds with it: that may be much."""
     cursor = psycopg.Cursor(connection, row_factory=row_factory)
     return cursor.execute(statement.encode(), values, prepare=True, binary=True)
 
@@ -298,21 +311,10 @@ def _moves(row: ReferenceRow) -> bytes:
     return b"".join(struct.pack(">qq", *move) for move in row.moves)
 
 
-def _reference_values(row: ReferenceRow) -> dict[str, Any]:
-    return {
-        "pointer": row.pointer,
-        "version": row.version,
-        "created": row.created,
-        "recent": _recent(row),
-        "moves": _moves(row),
-        "deleted": row.deleted,
-    }
-
-
-def _swap_values(seen: ReferenceRow, new: ReferenceRow) -> dict[str, Any]:
-    """In the order in which the statement names them."""
-    where = {"realm": seen.realm, "name": seen.name, "seen_version": seen.version, "seen_pointer": seen.pointer}
-    return _reference_values(new) | where
+def _swap_values(seen: ReferenceRow, new: ReferenceRow) -> tuple[Any, ...]:
+    """In the order in which the statement asks for them."""
+    where = (seen.realm, seen.name, seen.version, seen.pointer)
+    return (new.pointer, new.version, new.created, _recent(new), _moves(new), new.deleted, *where)
 
 
 def _reference_bytes(row: ReferenceRow) -> int:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import select
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from time import monotonic
 from typing import Any
 
@@ -49,6 +50,17 @@ class Connection(psycopg.Connection[Any]):
     def is_stale(self) -> bool:
         """Whether the server has said something, or gone, while nobody asked. Costs no round trip."""
         return self.closed or bool(self._poll.poll(0))
+
+    def answer(self, statement: str, values: Sequence[Any] | dict[str, Any]) -> psycopg.Cursor[Any]:
+        """The answer to a statement, a short one, to be read before anybody asks this connection again.
+
+        It is always the same cursor: making one takes as long as half of what the client has to do for such a statement.
+        """
+        return self._cursor.execute(statement.encode(), values, prepare=True, binary=True)
+
+    @cached_property
+    def _cursor(self) -> psycopg.Cursor[Any]:
+        return psycopg.Cursor(self)
 
     def only_row(self, statement: str, values: Any = None) -> tuple[Any, ...]:
         """What a statement says that always has one row."""

@@ -9,7 +9,6 @@ docs/decisions/0006.
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 from headwater.store.backend import Split
@@ -67,7 +66,7 @@ class Statements(NamedTuple):
     read_references: str
     swap_reference: str
     write_few_and_swap: tuple[str, ...]
-    """By the number of objects, from 1 to FEW. All values of these and of the next one stand in order: first the swap's."""
+    """By the number of objects, from 1 to FEW. The values of swaps stand in order; here and in the next one, objects' come after."""
     write_and_swap: str
     remove_reference: str
     read_object: str
@@ -153,9 +152,8 @@ def statements_of(schema: str) -> Statements:
 
 def _swap(refs: str) -> str:
     return (
-        f"UPDATE {refs} SET pointer = %(pointer)b::bigint, version = %(version)b, created = %(created)b, recent = %(recent)b,"
-        " moves = %(moves)b, deleted = %(deleted)b::bigint WHERE realm = %(realm)b AND name = %(name)b"
-        " AND version = %(seen_version)b AND pointer IS NOT DISTINCT FROM %(seen_pointer)b::bigint"
+        f"UPDATE {refs} SET pointer = %b::bigint, version = %b, created = %b, recent = %b, moves = %b, deleted = %b::bigint"
+        " WHERE realm = %b AND name = %b AND version = %b AND pointer IS NOT DISTINCT FROM %b::bigint"
     )
 
 
@@ -165,9 +163,9 @@ def _write_and_swap(refs: str, objs: str, source: str) -> str:
     The swap's answer is asked before the first object is inserted, so that one who is beaten, or waits for another's lock on the
     reference, has written nothing.
     """
-    swap = re.sub(r"%\(\w+\)b", "%b", _swap(refs))
+    gone = _delete_beyond(objs, "s CROSS JOIN w")
     return (
-        f"WITH s AS ({swap} RETURNING 1), w ({_OBJECT}) AS MATERIALIZED ({source}), gone AS ({_delete_beyond(objs, 's CROSS JOIN w')})"
+        f"WITH s AS ({_swap(refs)} RETURNING 1), w ({_OBJECT}) AS MATERIALIZED ({source}), gone AS ({gone})"
         f" INSERT INTO {objs} ({_OBJECT}) SELECT {_OBJECT} FROM w WHERE EXISTS (SELECT FROM s) {_REPLACE}"
     )
 
