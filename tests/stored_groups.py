@@ -18,7 +18,10 @@ LIMITS = Limits(embedded_bytes=1024, stripe_bytes=1024)
 
 
 def write_group(rows: RealmStore, edits: Sequence[Edits], *, reference: str = "main", index: str = "things") -> list[ObjectId]:
-    """Put a group with one member for each of ``edits`` on top of a reference. Returns their ids, the oldest first."""
+    """Put a group with one member for each of ``edits`` on top of a reference. Returns their ids, the oldest first.
+
+    Its properties are those of the commit beneath.
+    """
     ids = write_group_on(head(rows, reference, fresh=True), rows, edits, index=index)
     rows.advance_reference(rows.read_reference(reference, fresh=True), ids[-1])
     return ids
@@ -29,7 +32,7 @@ def write_group_on(base: Head | None, rows: RealmStore, edits: Sequence[Edits], 
     held = {} if base is None else {name: IndexEditor(base.index(name)) for name in base.names}
     editor = held.setdefault(index, IndexEditor(Index()))
     tail = () if base is None else (base.id, *base.commit.tail)[:TAIL]
-    seq, time = (0, rows.clock.now()) if base is None else (base.commit.seq, base.commit.time)
+    seq, time = (0, rows.clock.now()) if base is None else (base.commit.seq, max(base.commit.time, rows.clock.now()))
     ids = rows.new_ids(len(edits))
     written = []
     for depth, (commit_id, changes) in enumerate(zip(ids, edits, strict=True), 1):
@@ -43,6 +46,7 @@ def write_group_on(base: Head | None, rows: RealmStore, edits: Sequence[Edits], 
             seq=seq + depth,
             tail=tail,
             time=Micros(time + depth),
+            properties={} if base is None else base.commit.properties,
             operations=tuple(_operation(index, key, value) for key, value in sorted(changes.items())),
             indexes={name: made.container for name, made in stored.items()},
             base=None if is_last or base is None else base.id,

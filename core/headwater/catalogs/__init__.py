@@ -10,6 +10,7 @@ from headwater.catalogs.catalogs import Catalogs
 from headwater.catalogs.claims import CLAIMS, Claim, ClaimConflict, Claims, Owner, normalise_location
 from headwater.catalogs.collecting import (
     ListedReference,
+    committed_ids,
     content_ids,
     reference_names,
     reference_text,
@@ -91,6 +92,7 @@ __all__ = [
     "Write",
     "checked_catalog_name",
     "checked_name",
+    "committed_ids",
     "content_digest",
     "content_ids",
     "content_type_of",

@@ -33,7 +33,15 @@ from headwater.errors import MissingError
 from headwater.index import Value
 from headwater.store import RealmStore
 
-__all__ = ["ListedReference", "content_ids", "reference_names", "reference_text", "release_claims", "release_name"]
+__all__ = [
+    "ListedReference",
+    "committed_ids",
+    "content_ids",
+    "reference_names",
+    "reference_text",
+    "release_claims",
+    "release_name",
+]
 
 _ALL_PARTS = sum(part.bit for part in OwnPart)
 
@@ -98,9 +106,15 @@ def release_name(rows: RealmStore, reference: str, *, older_than: Micros) -> boo
         return False  # the list itself is gone, and the name with it
 
 
-def content_ids(commit: Head) -> set[UUID]:
-    """The ids of all content that a commit of a branch or tag holds."""
-    return {ContentValue.decode(value).content_id for _, value in commit.index(CONTENT).range()}
+def content_ids(commit: Head) -> Iterator[UUID]:
+    """The ids of all content that a commit of a branch or tag holds. Reads the whole index."""
+    return (ContentValue.decode(value).content_id for _, value in commit.index(CONTENT).range())
+
+
+def committed_ids(commit: Head) -> Iterator[UUID]:
+    """The ids of the content that a commit of a branch or tag put."""
+    put = (operation.value for operation in commit.commit.operations if operation.index == CONTENT)
+    return (ContentValue.decode(value).content_id for value in put if value is not None)
 
 
 def release_claims(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from headwater.catalogs import content_ids
+from headwater.catalogs import committed_ids, content_ids
 from headwater.clock import Micros, as_text
 from headwater.commits import Collection, Cut, CutLines, Head, cut_time, newest_move, reach, read_cuts
 from headwater.errors import ExpiredError, RefusedError, UnreadableError
@@ -36,6 +36,7 @@ class Marker:
 
     now, reader_cutoff, writer_cutoff   fixed once, at the start
     trace         remember what pointed to each object, for explanations
+    content       ids of all content that kept commits hold: of the oldest of each line, and of what the later ones put
     """
 
     scope: Scope
@@ -102,14 +103,15 @@ class Marker:
 
     def _walk(self, line: Line, listed: Listed, row: Reference, found: dict[Why, list[ObjectId]]) -> None:
         oldest: Head | None = None
-        head_seq, newest = 0, Micros(0)
+        head_seq, newest, is_new = 0, Micros(0), False
         try:
             for commit, why in kept(self.scope.rows, line):
                 check_time(commit.commit.time, self.now, self.scope, f"commit {id_text(commit.id)} of reference {line.name!r}")
                 found[why].append(commit.id)
-                if commit.id not in self.origins:
+                is_new = commit.id not in self.origins
+                if is_new:
                     self.origins[commit.id] = Origin(line.name, commit.id, why)
-                    self.content.update(content_ids(commit) if listed.is_content else ())
+                    self.content.update(committed_ids(commit) if listed.is_content else ())
                 head_seq, newest = max(head_seq, commit.commit.seq), max(newest, commit.commit.time)
                 oldest = commit
         except ExpiredError as fault:
@@ -119,6 +121,8 @@ class Marker:
             ) from fault
         if oldest is not None:
             self.cuts[line.name] = Cut(oldest.commit.time, line.pointer, head_seq, newest_move(row), newest)
+            if is_new and listed.is_content:  # what the later ones hold, it holds as well, or they put it
+                self.content.update(content_ids(oldest))
 
     def _reach(self, roots: list[ObjectId], why: Why) -> None:
         limit = self.scope.rows.settings.mark_exact_bytes // _BYTES_PER_MARK
