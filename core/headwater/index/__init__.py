@@ -1,7 +1,24 @@
 """An ordered map from key bytes to values that spills into stripes. Knows nothing of commits, nor of what its values mean."""
 
 from headwater.index.containers import IndexContainer, Limits, Objects
-from headwater.index.layout import Value
-from headwater.index.maps import KEY_BYTES, Index, IndexEditor, Stored, after_prefix
+from headwater.index.editing import IndexEditor, Stored
+from headwater.index.keys import KEY_BYTES
+from headwater.index.reading import Index, after_prefix
+from headwater.index.stripes import Stripe, StripeList
+from headwater.index.values import Change, Entry, Value
 
-__all__ = ["KEY_BYTES", "Index", "IndexContainer", "IndexEditor", "Limits", "Objects", "Stored", "Value", "after_prefix"]
+__all__ = [
+    "KEY_BYTES",
+    "Change",
+    "Entry",
+    "Index",
+    "IndexContainer",
+    "IndexEditor",
+    "Limits",
+    "Objects",
+    "Stored",
+    "Stripe",
+    "StripeList",
+    "Value",
+    "after_prefix",
+]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import msgspec
 
+from headwater.index.children import NO_CHILDREN, Children
+from headwater.index.memo import memo
+from headwater.index.pages import Page
 from headwater.store import ObjectId, StoredObject
 
 __all__ = ["IndexContainer", "Limits", "Objects"]
@@ -19,8 +22,8 @@ class IndexContainer(msgspec.Struct, frozen=True, dict=True, omit_defaults=True)
     """An index as a commit holds it: changes that lie in the commit itself, over a list of what was spilled.
 
     length        entries of the whole index
-    embedded      a page: puts, and removals that hide what is spilled; see ``headwater.index.layout``
-    spilled       a page: the first key of each child, and its object; empty when nothing was spilled
+    embedded      a page: puts, and removals that hide what is spilled
+    spilled       a page: from which key on each child holds, and its object; empty when nothing was spilled
     levels        0: nothing was spilled; 1: the children are stripes; 2: they are lists of stripes with changes of their own
     """
 
@@ -28,6 +31,19 @@ class IndexContainer(msgspec.Struct, frozen=True, dict=True, omit_defaults=True)
     embedded: bytes
     spilled: bytes = b""
     levels: int = 0
+
+    def points_to(self) -> Iterable[ObjectId]:
+        """The objects that must stay as long as this container does: its children, and what its embedded part points to."""
+        yield from self.page.object_ids()
+        yield from self.children.page.object_ids()
+
+    @memo
+    def page(self) -> Page:
+        return Page(self.embedded)
+
+    @memo
+    def children(self) -> Children:
+        return Children(Page(self.spilled)) if self.spilled else NO_CHILDREN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

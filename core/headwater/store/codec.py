@@ -49,11 +49,11 @@ def encode(object_id: ObjectId, value: StoredObject) -> tuple[str, bytes]:
     if not name:
         raise RefusedError(f"{type(value).__qualname__} is no registered object type: give it a name with @object_type")
     body = _packed(object_id, value)
-    if len(body) >= _COMPRESS_FROM:
-        if len(body) > OBJECT_BYTES:
-            raise RefusedError(
-                f"object {id_text(object_id)} of type {name!r} has {len(body)} bytes; an object may have {OBJECT_BYTES}: divide it"
-            )
+    if len(body) > OBJECT_BYTES:
+        raise RefusedError(
+            f"object {id_text(object_id)} of type {name!r} has {len(body)} bytes; an object may have {OBJECT_BYTES}: divide it"
+        )
+    if len(body) >= _COMPRESS_FROM and value.compressed:
         smaller = zlib.compress(body, 1)
         if len(smaller) < len(body) * 0.9:
             return name, _sealed(object_id, name, smaller, _COMPRESSED)

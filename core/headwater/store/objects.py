@@ -33,6 +33,7 @@ class StoredObject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     type_name: ClassVar[str] = ""
     updateable: ClassVar[bool] = False
+    compressed: ClassVar[bool] = True
     cached_seconds: ClassVar[float | None] = None
     absent_seconds: ClassVar[float] = 0.0
 
@@ -68,7 +69,12 @@ class Versioned(Generic[T]):
 
 
 def object_type(
-    name: str, *, updateable: bool = False, cached_seconds: float | None = None, absent_seconds: float = 0.0
+    name: str,
+    *,
+    updateable: bool = False,
+    compressed: bool = True,
+    cached_seconds: float | None = None,
+    absent_seconds: float = 0.0,
 ) -> Callable[[type[T]], type[T]]:
     """Register a class under the name that its rows carry.
 
@@ -77,6 +83,7 @@ def object_type(
 
     name            2 to 32 characters of a-z, 0-9 and -, unique in the process
     updateable      changed in place by compare-and-swap, and never cached; otherwise immutable
+    compressed      whether the envelope tries to make the body smaller; False for a type that packs its own bytes
     cached_seconds  how long a process may remember an immutable object: for ever (None), never (0), or so long
     absent_seconds  how long a process may remember that an object which was looked for as this type is not there. What other
                     processes write meanwhile is not seen so long
@@ -91,7 +98,7 @@ def object_type(
         taken = _types.get(name)
         if taken is not None and (taken.__module__, taken.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(f"object type {name!r} is taken by {taken.__module__}:{taken.__qualname__}")
-        cls.type_name, cls.updateable = name, updateable
+        cls.type_name, cls.updateable, cls.compressed = name, updateable, compressed
         cls.cached_seconds, cls.absent_seconds = cached_seconds, absent_seconds
         _types[name] = cls
         return cls

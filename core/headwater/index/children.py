@@ -1,0 +1,81 @@
+"""The children of a container: from which key on each holds, which object it is, and how large."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from headwater.index.columns import Edit
+from headwater.index.pages import Page, Rows
+from headwater.store import ObjectId
+
+__all__ = ["NO_CHILDREN", "Child", "Children"]
+
+
+class Child(NamedTuple):
+    """A stripe or a list of stripes, as its parent knows it.
+
+    bound         keys from this one on are its own, up to the next child's; the first child has the smaller ones as well
+    size          of a stripe: its bytes; of a list: its stripes
+    """
+
+    bound: bytes
+    object_id: ObjectId
+    size: int
+
+
+class Children:
+    """A page whose keys are bounds. These are decoded once, for every search begins with them."""
+
+    __slots__ = ("bounds", "page")
+
+    def __init__(self, page: Page, bounds: list[bytes] | None = None) -> None:
+        self.page = page
+        self.bounds = page.keys.between(0, page.count) if bounds is None else bounds
+
+    def __len__(self) -> int:
+        return len(self.bounds)
+
+    def __getitem__(self, at: int) -> Child:
+        value = self.page.value(at)
+        assert value is not None
+        assert value.object_id is not None
+        return Child(self.bounds[at], value.object_id, int.from_bytes(value.data, "big"))
+
+    def position(self, key: bytes) -> int:
+        """The child under which the key is, if it is anywhere."""
+        return max(bisect_right(self.bounds, key) - 1, 0)
+
+    def spread(self, start: bytes | None, end: bytes | None) -> tuple[int, int]:
+        """The children that may have keys with ``start`` <= key < ``end``: from a position to another."""
+        first = 0 if start is None else self.position(start)
+        last = len(self.bounds) if end is None else max(bisect_left(self.bounds, end), 1)
+        return first, max(first, min(last, len(self.bounds)))
+
+    def object_ids(self, start: int, end: int) -> list[ObjectId]:
+        return [value.object_id for value in self.page.values(start, end) if value and value.object_id]
+
+    def all(self) -> list[Child]:
+        values = self.page.values(0, self.page.count)
+        return [
+            Child(bound, value.object_id, int.from_bytes(value.data, "big"))
+            for bound, value in zip(self.bounds, values, strict=True)
+            if value and value.object_id
+        ]
+
+    def updated(self, children: Mapping[int, Child]) -> Children:
+        """Other objects at some positions, which come in order, with the same bounds."""
+        ids = [Edit(at, 1, child.object_id.to_bytes(8, "big")) for at, child in children.items()]
+        sizes = [Edit(at, 1, child.size.to_bytes(4, "big")) for at, child in children.items()]
+        return Children(self.page.edited((), ids, sizes), self.bounds)
+
+    def replaced(self, children: Sequence[Child]) -> Children:
+        """These children instead."""
+        ids = [child.object_id.to_bytes(8, "big") for child in children]
+        sizes = [child.size.to_bytes(4, "big") for child in children]
+        bounds = [child.bound for child in children]
+        return Children(Page.made(Rows(bounds, ids, sizes), packed=True), bounds)
+
+
+NO_CHILDREN = Children(Page.made(Rows([], [], []), packed=True))

@@ -1,0 +1,196 @@
+"""The ordered map as it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+from headwater.index.children import Children
+from headwater.index.containers import IndexContainer, Objects
+from headwater.index.loading import Pace, load, load_ahead
+from headwater.index.overlaying import Chunks, Layer, growing, overlaid
+from headwater.index.pages import EMPTY, Page
+from headwater.index.stripes import Stripe, StripeList
+from headwater.index.values import Entry, Value
+from headwater.store import ObjectId
+
+__all__ = ["Index", "Query", "after_prefix"]
+
+_NOTHING = IndexContainer(0, EMPTY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """Which part of an index is wanted, and how."""
+
+    start: bytes | None
+    end: bytes | None
+    reverse: bool
+    limit: int | None
+    keys_only: bool
+
+
+class Index:
+    """A sorted map from key bytes to values, as it lies in bytes. Never changes, and decodes only what is asked for.
+
+    raises        UnreadableError, from every call but ``len``, when a part that it needs is missing or damaged
+    """
+
+    def __init__(self, container: IndexContainer | None = None, objects: Objects | None = None) -> None:
+        self._container = _NOTHING if container is None else container
+        self._objects = objects
+        self._length = self._container.length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __contains__(self, key: bytes) -> bool:
+        return self.get(key) is not None
+
+    def get(self, key: bytes) -> Value | None:
+        """What a key holds. Reads at most a list and a stripe."""
+        return self._find(key)
+
+    def get_many(self, keys: Iterable[bytes]) -> dict[bytes, Value]:
+        """Those of the keys that are there, in the order given. One bulk read for each level of what is not in the cache."""
+        wanted = list(dict.fromkeys(keys))
+        found = self._find_many(wanted)
+        return {key: value for key in wanted if (value := found[key]) is not None}
+
+    def range(
+        self, start: bytes | None = None, end: bytes | None = None, *, reverse: bool = False, limit: int | None = None
+    ) -> Iterator[Entry]:
+        """Entries with ``start`` <= key < ``end`` in key order, or backwards. Stripes are read ahead, in growing bulks."""
+        return self._read(Query(start=start, end=end, reverse=reverse, limit=limit, keys_only=False))
+
+    def keys(
+        self, start: bytes | None = None, end: bytes | None = None, *, reverse: bool = False, limit: int | None = None
+    ) -> Iterator[bytes]:
+        """The same without values, in half the time."""
+        return self._read(Query(start=start, end=end, reverse=reverse, limit=limit, keys_only=True))
+
+    def prefix(
+        self, prefix: bytes, *, after: bytes | None = None, reverse: bool = False, limit: int | None = None
+    ) -> Iterator[Entry]:
+        """Entries whose key begins with ``prefix``; with ``after``, those beyond that key in the direction of reading."""
+        start, end = prefix, after_prefix(prefix)
+        if after is not None and reverse:
+            end = after if end is None else min(end, after)
+        elif after is not None:
+            start = max(start, after + b"\0")
+        return self.range(start, end, reverse=reverse, limit=limit)
+
+    def _read(self, query: Query) -> Iterator[Any]:
+        chunks = self._chunks(query)
+        return islice(chain.from_iterable(map(reversed, chunks) if query.reverse else chunks), query.limit)
+
+    # what editors read through
+
+    def _find(self, key: bytes) -> Value | None:
+        node: IndexContainer | StripeList = self._container
+        at = node.page.position(key)
+        if at >= 0:
+            return node.page.value(at)
+        levels = self._container.levels
+        if levels == 2:
+            (node,) = load(self._objects, _child_of(node.children, key), StripeList)
+            at = node.page.position(key)
+            if at >= 0:
+                return node.page.value(at)
+        if levels:
+            (stripe,) = load(self._objects, _child_of(node.children, key), Stripe)
+            at = stripe.page.position(key)
+            if at >= 0:
+                return stripe.page.value(at)
+        return None
+
+    def _find_many(self, keys: list[bytes]) -> dict[bytes, Value | None]:
+        """What each of the keys holds."""
+        found: dict[bytes, Value | None] = {}
+        deeper = _found_in(self._container.page, keys, found)
+        children, levels = self._container.children, self._container.levels
+        below = _spread(children, deeper) if levels else {}
+        if levels == 2:
+            lists = load(self._objects, list(below), StripeList)
+            asked, below = below.values(), {}
+            for stripes, rest in zip(lists, asked, strict=True):
+                below |= _spread(stripes.children, _found_in(stripes.page, rest, found))
+        if below:
+            for stripe, rest in zip(load(self._objects, list(below), Stripe), below.values(), strict=True):
+                _found_in(stripe.page, rest, found)
+        return dict.fromkeys(keys) | found
+
+    def _chunks(self, query: Query) -> Chunks:
+        container = self._container
+        below: Chunks = iter(())
+        if container.levels == 1:
+            below = self._stripes(container.children, query, Pace(query.limit))
+        elif container.levels == 2:
+            below = self._lists(container.children, query)
+        return _laid_over(below, container.page, query)
+
+    def _lists(self, children: Children, query: Query) -> Chunks:
+        wanted = _in_order(children, query)
+        pace = Pace(query.limit)
+        for stripes in load_ahead(self._objects, wanted, StripeList, Pace(query.limit)):
+            yield from _laid_over(self._stripes(stripes.children, query, pace), stripes.page, query)
+
+    def _stripes(self, children: Children, query: Query, pace: Pace) -> Chunks:
+        for stripe in load_ahead(self._objects, _in_order(children, query), Stripe, pace):
+            page = stripe.page
+            start, end = _spread_in(page, query)
+            pace.note(1, end - start)
+            take = page.keys.between if query.keys_only else page.between
+            for first, last in growing(start, end, reverse=query.reverse):
+                yield take(first, last)
+
+
+def after_prefix(prefix: bytes) -> bytes | None:
+    """The smallest key beyond all keys with this prefix; None when there is none."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
+
+
+def _child_of(children: Children, key: bytes) -> list[ObjectId]:
+    at = children.position(key)
+    return children.object_ids(at, at + 1)
+
+
+def _in_order(children: Children, query: Query) -> list[ObjectId]:
+    wanted = children.object_ids(*children.spread(query.start, query.end))
+    return wanted[::-1] if query.reverse else wanted
+
+
+def _found_in(page: Page, keys: list[bytes], found: dict[bytes, Value | None]) -> list[bytes]:
+    """Note what a page says of the keys. Returns those that it does not know."""
+    rest = []
+    for key in keys:
+        at = page.position(key)
+        if at >= 0:
+            found[key] = page.value(at)
+        else:
+            rest.append(key)
+    return rest
+
+
+def _spread(children: Children, keys: list[bytes]) -> dict[ObjectId, list[bytes]]:
+    """The keys by the child under which they are."""
+    spread: dict[int, list[bytes]] = {}
+    for key in keys:
+        spread.setdefault(children.position(key), []).append(key)
+    return {children[at].object_id: below for at, below in spread.items()}
+
+
+def _laid_over(below: Chunks, page: Page, query: Query) -> Chunks:
+    start, end = _spread_in(page, query)
+    layer = Layer(page.keys.between(start, end), lambda at: page.value(start + at))
+    return overlaid(below, layer, reverse=query.reverse, keys_only=query.keys_only)
+
+
+def _spread_in(page: Page, query: Query) -> tuple[int, int]:
+    """From which position to which a page has keys that are wanted."""
+    start = 0 if query.start is None else page.first_at(query.start)
+    end = page.count if query.end is None else page.first_at(query.end)
+    return start, max(start, end)
