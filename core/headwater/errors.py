@@ -12,6 +12,7 @@ __all__ = [
     "MissingError",
     "RefusedError",
     "UnavailableError",
+    "UnknownCommitError",
     "UnknownOutcomeError",
     "UnreadableError",
 ]
@@ -68,3 +69,16 @@ class CommitTimeoutError(UnavailableError):
 
 class UnknownOutcomeError(HeadwaterError):
     """May have happened: look before you act or clean up."""
+
+
+class UnknownCommitError(UnknownOutcomeError):
+    """A commit that may have happened: look for it in the log of its reference before you do it again."""
+
+    def __init__(
+        self, message: str, *, commit_id: int = 0, reference: str = "", realm: str = "", attempts: int = 0
+    ) -> None:  # defaults: it is pickled
+        super().__init__(message)
+        self.commit_id = commit_id
+        self.reference = reference
+        self.realm = realm
+        self.attempts = attempts

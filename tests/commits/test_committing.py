@@ -241,14 +241,17 @@ def test_a_database_that_stays_away_ends_in_a_time_out_that_says_so(
     assert isinstance(timed_out.value, UnavailableError)
 
 
-def test_a_commit_prepared_longer_ago_than_the_time_out_does_not_swap(
-    faulty: RealmStore, faults: FaultyBackend, put: Put, clock: FakeClock
+def test_a_commit_prepared_longer_ago_than_the_time_out_is_not_written(
+    faulty: RealmStore, faults: FaultyBackend, clock: FakeClock
 ) -> None:
-    faults.intervene("write_objects", lambda: clock.advance(16))
-    with pytest.raises(CommitTimeoutError, match="longer than the time-out"):
-        put(faulty)
+    def change(tx: Transaction) -> None:
+        add_thing(tx)
+        clock.advance(16)
 
-    assert faulty.read_reference("main", fresh=True).pointer is None
+    with pytest.raises(CommitTimeoutError, match="longer than the time-out"):
+        commit(faulty, "main", change)
+
+    assert "write_objects" not in faults.calls
 
 
 def test_a_swap_that_ended_late_records_what_it_left(

@@ -1,31 +1,39 @@
-"""How a change becomes the truth: read the head, run the change, write its objects, swap the reference; and know the outcome."""
+"""How a change becomes the truth: look the head up, run the change, write its objects and swap the reference; and know the outcome.
+
+Commits of one process to one reference take turns (``queues``), and those that wait for each other are published together
+(``groups``). What became of a write is found out in ``outcomes``.
+"""
 
 from __future__ import annotations
 
-import random
+import os
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Generic, NoReturn, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
-import structlog
-
-from headwater.clock import Micros
-from headwater.commits.objects import Commit, Head
-from headwater.commits.transaction import Transaction
+from headwater.commits.ancestry import descends, load_head
+from headwater.commits.groups import Group, GroupIsFullError
+from headwater.commits.outcomes import publish
+from headwater.commits.pacing import Pace
+from headwater.commits.queues import Order, Place, Queue, TimeIsOverError
+from headwater.commits.transaction import Memos, Transaction
 from headwater.errors import (
     BeatenError,
     CommitTimeoutError,
     HeadwaterError,
+    RefusedError,
     UnavailableError,
+    UnknownCommitError,
     UnknownOutcomeError,
-    UnreadableError,
 )
-from headwater.store import Batch, ObjectId, RealmStore, Reference, id_text
+from headwater.store import ObjectId, RealmStore, id_text
 
 __all__ = ["Committed", "commit", "descends", "load_head"]
 
 R = TypeVar("R")
-_log = structlog.get_logger()
+_EVICTIONS = 2
+"""So often a change may take too long for a group; then it commits alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,7 @@ class Committed(Generic[R]):
     changed: bool
     commit_id: ObjectId | None
     attempts: int
+    elapsed_seconds: float = field(default=0.0, compare=False)
 
 
 def commit(
@@ -52,30 +61,29 @@ def commit(
 ) -> Committed[R]:
     """Run ``change`` on the head of a reference and make what it edited the new head.
 
-    change        gets a Transaction; may run more than once, so it has no other effect than its edits. What it raises is passed
-                  on, and nothing is written.
+    Commits of several threads to one reference may be published together. Each has a commit of its own, on top of the one before.
+
+    change        gets a Transaction; runs on this thread, and perhaps more than once, so it has no other effect than its edits.
+                  What it raises is passed on, and nothing is written. It must not commit itself
     fence         called before every run of ``change``; raises FencedError when the work was taken over by another
     raises        MissingError: no such reference · UnreadableError: its head cannot be read, nothing was changed ·
-                  CommitTimeoutError: not committed within the time-out · UnknownOutcomeError: may be committed, and the database
-                  does not answer
+                  CommitTimeoutError: not committed within the time-out, of which waiting for other threads is part ·
+                  UnknownCommitError: may be committed, and the database does not answer · RefusedError: called within a change
     """
     return _Committer(rows, reference, change, message, properties or {}, fence).run()
 
 
-def load_head(rows: RealmStore, reference: Reference) -> Head | None:
-    """The commit that a reference points to; None when it has none yet.
+class _Run(NamedTuple, Generic[R]):
+    """How a run of the change ended. ``commit_id``: the commit that was made of it, or the head that it saw and left alone."""
 
-    raises        UnreadableError when it points to a commit that is not there: never to be taken for "no commit yet"
-    """
-    if reference.pointer is None:
-        return None
-    found = rows.find(reference.pointer, Commit)
-    if found is None:
-        raise UnreadableError(
-            f"reference {reference.name!r} of realm {rows.realm!r} points to commit {id_text(reference.pointer)}, which is not there;"
-            f" recent pointers: {', '.join(id_text(i) for i in reference.recent[:3]) or 'none'}. Nothing was changed: run `headwater fsck`"
-        )
-    return Head(reference.pointer, found, rows)
+    result: R | None
+    fault: Exception | None
+    commit_id: ObjectId | None
+    changed: bool
+
+
+class _StartOverError(Exception):
+    """This run counts for nothing: the baton was taken away, or the outcome of the group that it saw is not known."""
 
 
 class _Committer(Generic[R]):
@@ -94,165 +102,248 @@ class _Committer(Generic[R]):
         self._message = message
         self._properties = properties
         self._fence = fence
+        self._clock = rows.clock
         self._timeout = rows.settings.commit_timeout_seconds
-        self._started = rows.clock.monotonic()
+        self._limit = rows.settings.commit_member_seconds
+        self._started = self._clock.monotonic()
         self._attempts = 0
-        self._last_fault: HeadwaterError | None = None
+        self._evictions = 0
+        self._last: _Run[R] | None = None
+        self._memos: Memos = {}
+        self._pace = Pace(rows.settings, self._clock)
 
     def run(self) -> Committed[R]:
-        while True:
+        self._refuse_nesting()
+        if _inside.is_committing:  # a signal's handler, or a fence: it cannot wait for the commit that it interrupts
+            return self._alone()
+        _inside.is_committing = True
+        try:
+            while True:
+                try:
+                    return self._in_turn() if self._evictions < _EVICTIONS else self._alone(may_return=True)
+                except _StartOverError:
+                    continue
+        finally:
+            _inside.is_committing = False
+
+    def _refuse_nesting(self) -> None:
+        if _inside.change is not None:
+            raise RefusedError(
+                f"a commit to reference {self._reference!r} of realm {self._rows.realm!r} was begun inside a change for reference"
+                f" {_inside.change!r}: a change may run more than once and others wait for it, so it commits nothing itself,"
+                " to no reference of any store. Edit through its transaction, or commit after it"
+            )
+
+    # in turn with the others
+
+    def _in_turn(self) -> Committed[R]:
+        place = Place(self._started)
+        queue = Queue.enter(self._rows, self._reference, place)
+        try:
+            while True:
+                order: Order | None = queue.wait(place)
+                if order is Order.RUN:
+                    order = self._take_turn(queue, place)
+                if order is Order.PUBLISH:
+                    order = self._publish(queue, place)
+                if order is Order.ANSWER:
+                    return self._answer()
+                if order is Order.SAY_UNKNOWN:
+                    self._say_unknown(place.unclear)
+        except TimeIsOverError:
+            queue.leave(place)
+            self._give_up(queue.fault)
+        except BaseException:
+            queue.leave(place)
+            raise
+
+    def _take_turn(self, queue: Queue, place: Place) -> Order | None:
+        """Run the change with the baton. What to do next; None: wait for an order."""
+        if self._attempts and self._is_over():
+            raise TimeIsOverError
+        self._attempts += 1
+        group = queue.group
+        if group is None or (
+            not group and group.prepared < self._started
+        ):  # an answer may tell of nothing older than its question
+            try:
+                group = queue.group = Group.look(self._rows, self._reference)
+            except UnavailableError as fault:
+                self._start_over(queue, place, fault)
+                return None
+        tx = group.begin(self._rows, self._memos)
+        queue.run()
+        ended = self._call(tx)
+        if not queue.stop(place):
+            self._evictions += 1
+            raise _StartOverError
+        is_alone = not group and not queue.has_waiting
+        try:
+            self._last = self._take_in(group, tx, *ended, is_alone=is_alone)
+        except GroupIsFullError:
+            queue.step_back(place)
+            return None
+        if not group:
+            queue.leave(place)
+            return Order.ANSWER
+        return Order.PUBLISH if queue.join(place, is_last=is_alone) else None
+
+    def _publish(self, queue: Queue, place: Place) -> Order | None:
+        group = queue.group
+        assert group is not None
+        try:
+            is_applied = publish(self._rows, group, until=queue.until, pause=self._pace.pause)
+        except UnavailableError as fault:
+            self._start_over(queue, place, fault)
+            return None
+        except UnknownOutcomeError as unclear:
+            queue.finish(place, Order.SAY_UNKNOWN, unclear)
+            place.unclear = unclear
+            return Order.SAY_UNKNOWN
+        except Exception:
+            group.is_torn = not group.is_open  # this member cannot publish it: each of the others shall try by itself
+            raise
+        if not is_applied:
+            self._start_over(queue, place, BeatenError("others were faster"))
+            return None
+        queue.finish(place, Order.ANSWER)
+        return Order.ANSWER
+
+    def _start_over(self, queue: Queue, place: Place, fault: HeadwaterError) -> None:
+        """With all members of the group; and after a while, in which nobody else begins."""
+        queue.start_over(place, fault)
+        if not self._is_over():
+            self._pace.pause(queue.lost)
+        queue.hand_on()
+
+    # alone
+
+    def _alone(self, *, may_return: bool = False) -> Committed[R]:
+        """Outside of the queue, for a change that would hold the others up: look, run, swap, and again when another was faster.
+
+        may_return    to the queue, when a run was quick at last: its work may be memoised
+        """
+        lost, fault = 0, HeadwaterError()
+        while not self._is_over():
             self._attempts += 1
             try:
-                return self._attempt()
-            except _NextAttempt as again:
-                self._last_fault = again.fault
-            if self._elapsed() >= self._timeout:
-                self._give_up()
-            self._back_off()
+                group = Group.look(self._rows, self._reference)
+            except UnavailableError as raised:
+                fault = raised
+            else:
+                began = self._clock.monotonic()
+                tx = group.begin(self._rows, self._memos)
+                ended = self._call(tx)
+                is_quick = self._clock.monotonic() - began < self._limit
+                self._last = self._take_in(group, tx, *ended, is_alone=True)
+                if not group:
+                    return self._answer()
+                try:
+                    if publish(self._rows, group, until=self._started + self._timeout, pause=self._pace.pause):
+                        return self._answer()
+                    fault = BeatenError("others were faster")
+                except UnavailableError as raised:
+                    fault = raised
+                except UnknownOutcomeError as unclear:
+                    self._say_unknown(unclear)
+                if may_return and is_quick:
+                    self._evictions -= 1
+                    raise _StartOverError
+            lost += 1
+            self._pace.pause(lost)
+        return self._give_up(fault)
 
-    def _attempt(self) -> Committed[R]:
-        prepared = self._rows.clock.monotonic()
-        seen, head = self._look()
-        time = Micros(max(self._rows.clock.now(), head.commit.time + 1 if head else 0))
-        tx = Transaction(self._rows, self._reference, head, time)
+    # both
+
+    def _call(self, tx: Transaction) -> tuple[R | None, Exception | None]:
+        """The change's result, or what it raised."""
         if self._fence is not None:
             self._fence()
-        result = self._change(tx)
-        if tx.is_empty():
-            return Committed(result, False, seen.pointer, self._attempts)
-        commit_id = self._rows.new_id()
-        new = tx.commit(message=self._message, properties=self._properties)
-        batch = self._rows.pack([*tx.objects(), (commit_id, new)])
-        if self._rows.clock.monotonic() - prepared > self._timeout:
-            raise _NextAttempt(UnavailableError("preparing the commit took longer than the time-out"))
-        if not self._publish(batch, seen, commit_id, new.seq):
-            self._clean_up(batch)
-            raise _NextAttempt(BeatenError("another commit was faster"))
-        if self._rows.clock.monotonic() - prepared > self._timeout and seen.pointer is not None:
-            self._record_late_move(seen.pointer)
-        return Committed(result, True, commit_id, self._attempts)
-
-    def _look(self) -> tuple[Reference, Head | None]:
+        _inside.change = self._reference
         try:
-            seen = self._rows.read_reference(self._reference, fresh=True)
-            return seen, load_head(self._rows, seen)
-        except UnavailableError as fault:
-            raise _NextAttempt(fault) from fault
+            return self._change(tx), None
+        except Exception as fault:  # noqa: BLE001  it is the caller's, who gets it as soon as it is sure
+            return None, fault
+        finally:
+            _inside.change = None
 
-    def _publish(self, batch: Batch, seen: Reference, commit_id: ObjectId, seq: int) -> bool:
-        """Whether the commit became the head; found out by all means before it is said."""
+    def _take_in(self, group: Group, tx: Transaction, result: R | None, fault: Exception | None, *, is_alone: bool) -> _Run[R]:
+        """What came of a run; when there is something to commit, it is in the group afterwards."""
+        seen = group.newest_id
         try:
-            self._rows.write_and_advance(batch, seen, commit_id)
-        except BeatenError:
-            return False
-        except UnavailableError as fault:
-            raise _NextAttempt(fault) from fault
-        except UnknownOutcomeError as unclear:
-            return self._find_out(batch, seen, commit_id, seq, unclear)
-        return True
-
-    def _find_out(self, batch: Batch, seen: Reference, commit_id: ObjectId, seq: int, unclear: UnknownOutcomeError) -> bool:
-        """Repeat the very same swap until it works or is beaten; when beaten, look for our commit in what came after.
-
-        A swap whose answer was lost may still be on its way. It can only do something while the version is the one that was
-        seen; so "not applied" is known once the version has passed it, and not before.
-        """
-        while True:
-            try:
-                self._rows.write_and_advance(batch, seen, commit_id)
-            except BeatenError:
-                try:
-                    return self._is_in_history(seen, commit_id, seq)
-                except HeadwaterError as fault:
-                    unclear = UnknownOutcomeError(str(fault))
-            except HeadwaterError as fault:  # also a gate that closed meanwhile: it does not make the outcome any clearer
-                unclear = UnknownOutcomeError(str(fault))
-            else:
-                return True
-            if self._elapsed() >= self._timeout:
-                raise UnknownOutcomeError(
-                    f"commit {id_text(commit_id)} to reference {self._reference!r} of realm {self._rows.realm!r} may have happened:"
-                    f" {unclear}. Look for it in the log before doing it again"
+            changes = tx.changes() if fault is None else {}
+            if fault is None and (changes or tx.added):
+                commit_id = group.take_in(
+                    self._rows, tx, changes, message=self._message, properties=self._properties, is_alone=is_alone
                 )
-            self._back_off()
+                return _Run(result, None, commit_id, True)
+        except GroupIsFullError:
+            raise
+        except Exception as raised:
+            if group.is_torn:
+                raise
+            fault = raised
+        return _Run(result, fault, seen, False)
 
-    def _is_in_history(self, seen: Reference, commit_id: ObjectId, seq: int) -> bool:
-        row = self._rows.find_row(self._reference)
-        if row is None or row.created != seen.created:
-            raise UnknownOutcomeError("the reference was removed meanwhile, and with it its record of what it pointed to")
-        starts = [pointer for pointer in (row.pointer, *(move.pointer for move in row.moves)) if pointer is not None]
-        cut: UnknownOutcomeError | None = None
-        for start in starts:
+    def _answer(self) -> Committed[R]:
+        assert self._last is not None
+        result, fault, commit_id, changed = self._last
+        if fault is not None:
             try:
-                if descends(self._rows, start, commit_id, seq):
-                    return True
-            except UnknownOutcomeError as fault:
-                cut = fault  # another start may tell
-        if cut is not None:
-            raise cut
-        return False
+                raise fault
+            finally:
+                del fault, self._last  # they hold each other
+        return Committed(result, changed, commit_id, self._attempts, self._elapsed())  # type: ignore[arg-type]  # no fault: a result
 
-    def _record_late_move(self, left: ObjectId) -> None:
-        """The swap took effect long after the commit's time, from which readers' grace is counted: note when it really was."""
-        for _ in range(20):
-            try:
-                row = self._rows.find_row(self._reference)
-                if row is not None:
-                    self._rows.record_move(row, left)
-            except BeatenError:
-                continue
-            except HeadwaterError as fault:
-                _log.warning(
-                    "a late move was not recorded", reference=self._reference, realm=self._rows.realm, fault=str(fault)
-                )
-            return
-
-    def _clean_up(self, batch: Batch) -> None:
-        """Delete what the lost attempt wrote. Best effort: what stays is garbage, and the collector's."""
-        try:
-            self._rows.discard(batch)
-        except HeadwaterError as fault:
-            _log.debug("a lost attempt's objects were left to the collector", reference=self._reference, fault=str(fault))
+    def _say_unknown(self, unclear: UnknownOutcomeError | None) -> NoReturn:
+        assert self._last is not None
+        if not self._last.changed:
+            raise _StartOverError  # it has written nothing, so its own outcome is known
+        commit_id = self._last.commit_id
+        assert commit_id is not None
+        raise UnknownCommitError(
+            f"commit {id_text(commit_id)} to reference {self._reference!r} of realm {self._rows.realm!r} may have happened:"
+            f" {unclear}. Look for it in the log before doing it again",
+            commit_id=commit_id,
+            reference=self._reference,
+            realm=self._rows.realm,
+            attempts=self._attempts,
+        ) from unclear
 
     def _elapsed(self) -> float:
-        return self._rows.clock.monotonic() - self._started
+        return self._clock.monotonic() - self._started
 
-    def _back_off(self) -> None:
-        settings = self._rows.settings
-        longest = min(settings.commit_backoff_limit_seconds, settings.commit_backoff_seconds * 2 ** min(self._attempts, 20))
-        self._rows.clock.sleep(random.uniform(settings.commit_backoff_seconds, max(longest, settings.commit_backoff_seconds)))
+    def _is_over(self) -> bool:
+        return self._elapsed() >= self._timeout
 
-    def _give_up(self) -> NoReturn:
+    def _give_up(self, fault: HeadwaterError | None) -> NoReturn:
         elapsed = self._elapsed()
+        tried = (
+            f" and {self._attempts} attempts"
+            if self._attempts
+            else ", waiting for its turn behind other commits of this process"
+        )
         raise CommitTimeoutError(
-            f"commit to reference {self._reference!r} of realm {self._rows.realm!r} did not happen within {elapsed:.1f} s"
-            f" and {self._attempts} attempts ({self._last_fault}): try again later",
+            f"commit to reference {self._reference!r} of realm {self._rows.realm!r} did not happen within {elapsed:.1f} s{tried}"
+            f"{f' ({fault})' if fault else ''}: try again later",
             attempts=self._attempts,
             elapsed_seconds=elapsed,
-        )
+        ) from None
 
 
-class _NextAttempt(Exception):
-    """This attempt had no effect; the reason goes into the error if there is no time for another."""
+class _Inside(threading.local):
+    """What this thread is doing: whether it commits, and for which reference it runs a change."""
 
-    def __init__(self, fault: HeadwaterError) -> None:
-        self.fault = fault
+    is_committing = False
+    change: str | None = None
 
 
-def descends(rows: RealmStore, start: ObjectId, wanted: ObjectId, seq: int) -> bool:
-    """Whether ``wanted``, whose seq is known, is ``start`` or one of its ancestors. Reads one commit in twenty.
+_inside = _Inside()
 
-    raises        UnknownOutcomeError when history was cut before the answer was found
-    """
-    while True:
-        found = rows.find(start, Commit)
-        if found is None:
-            raise UnknownOutcomeError(f"commit {id_text(start)} of realm {rows.realm!r} is not there any more")
-        distance = found.seq - seq
-        if distance <= 0:
-            return start == wanted
-        if distance <= len(found.tail):
-            return found.tail[distance - 1] == wanted
-        if not found.tail:
-            return False
-        start = found.tail[-1]
+
+def _forget() -> None:
+    """A child that was forked inside a change may commit: the change goes on in the parent."""
+    _inside.is_committing, _inside.change = False, None
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -2,33 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar, cast
 
 from headwater.clock import Micros
-from headwater.commits.objects import TAIL, Commit, Head, Operation
+from headwater.commits.objects import Commit, Head
+from headwater.commits.unpublished import Unpublished, UnpublishedRows
 from headwater.errors import RefusedError
-from headwater.index import Index, IndexEditor, Limits, Value
+from headwater.index import Index, IndexEditor, Value
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text
 
-__all__ = ["Transaction"]
+__all__ = ["Changes", "Memos", "Transaction"]
+
+T = TypeVar("T")
+Memos = dict[str, tuple[object, object]]
+"""What the runs of one change have worked out: by name, what it was derived from and what came of it."""
+Changes = dict[str, list[tuple[bytes, Value | None]]]
+"""What was edited: by index, in key order; None says removed."""
 
 
 class Transaction:
-    """One run of a change on one head. Nothing is written before the change has returned."""
+    """One run of a change on one head. Nothing is written before the change has returned.
 
-    def __init__(self, rows: RealmStore, reference: str, head: Head | None, time: Micros) -> None:
-        self.rows = rows
+    The head may be a commit that is not written yet: one of another thread, in the same group. ``rows`` reads what such commits
+    have added as if it were written.
+    """
+
+    def __init__(
+        self,
+        rows: RealmStore,
+        reference: str,
+        head: Head | None,
+        time: Micros,
+        *,
+        base: Callable[[str], Index],
+        unpublished: Mapping[ObjectId, Unpublished],
+        memos: Memos,
+    ) -> None:
         self.reference = reference
         self.time = time
+        self.added: dict[ObjectId, StoredObject] = {}
+        self.message: str | None = None
+        self.properties: dict[str, Any] = {}
+        self._rows = rows
         self._head = head
+        self._base = base
+        self._unpublished = unpublished
+        self._memos = memos
         self._editors: dict[str, _Editor] = {}
-        self._added: dict[ObjectId, StoredObject] = {}
-        self._found: set[ObjectId] = set()
-        settings = rows.settings
-        self._limits = Limits(embedded_bytes=settings.index_embedded_bytes, stripe_bytes=settings.index_stripe_bytes)
-        self._message: str | None = None
-        self._properties: dict[str, Any] = {}
+        self._known = _Known(self.added)
+
+    @property
+    def rows(self) -> RealmStore:
+        if self._unpublished and not isinstance(self._rows, UnpublishedRows):
+            self._rows = UnpublishedRows(self._rows, self._unpublished)
+        return self._rows
 
     @property
     def head(self) -> Commit | None:
@@ -40,95 +68,99 @@ class Transaction:
 
     def index(self, name: str) -> IndexEditor:
         """The index as the commit will hold it; edits show at once."""
-        if name not in self._editors:
-            base = Index() if self._head is None else self._head.index(name)
-            self._editors[name] = _Editor(base, self._added, self._found)
-        return self._editors[name]
+        editor = self._editors.get(name)
+        if editor is None:
+            editor = self._editors[name] = _Editor(self._base(name), self._known)
+        return editor
 
     def add(self, value: StoredObject) -> ObjectId:
         """Add an object; it is written together with the commit, or not at all."""
-        object_id = self.rows.new_id()
-        self._added[object_id] = value
+        object_id = self._rows.new_id()
+        self.added[object_id] = value
         return object_id
 
+    def memo(self, name: str, of: object, make: Callable[[], T]) -> T:
+        """What ``make`` returns, called once for all runs of this change, as long as ``of`` equals what it was then.
+
+        For work that is worth keeping when the commit has to start over: parsing, planning, comparing. ``make`` must depend on
+        nothing but ``of``, and so neither add objects nor edit indexes.
+
+        name          of this piece of work, within the change
+        of            all that it is derived from, compared by ``==``: values that do not change, such as ids and keys
+        """
+        known = self._memos.get(name)
+        if known is None or known[0] != of:
+            known = self._memos[name] = (of, make())
+        return cast(T, known[1])
+
     def set_message(self, message: str) -> None:
-        self._message = message
+        self.message = message
 
     def set_property(self, key: str, value: Any) -> None:
-        self._properties[key] = value
+        self.properties[key] = value
 
-    def objects(self) -> Iterable[tuple[ObjectId, StoredObject]]:
-        return self._added.items()
+    def changes(self) -> Changes:
+        """What was edited, without the indexes that are as before."""
+        changed = {name: editor.changes() for name, editor in sorted(self._editors.items())}
+        return {name: changes for name, changes in changed.items() if changes}
 
-    def is_empty(self) -> bool:
-        """Whether there is nothing to commit."""
-        return not self._added and not any(editor.changes() for editor in self._editors.values())
+    def editor(self, name: str) -> IndexEditor:
+        """An index that was edited."""
+        return self._editors[name]
 
-    def commit(self, *, message: str, properties: dict[str, Any]) -> Commit:
-        """The commit that says what was edited."""
-        operations = []
-        indexes = dict(self.head.indexes) if self.head else {}
-        for name, editor in sorted(self._editors.items()):
-            changes = editor.changes()
-            operations += [_operation(name, key, value) for key, value in changes]
-            if changes:
-                indexes[name], spilled = editor.stored(self.rows.new_ids, self._limits)
-                self._added.update(spilled)
-        return Commit(
-            seq=self.head.seq + 1 if self.head else 1,
-            tail=(self._head.id, *self._head.commit.tail)[:TAIL] if self._head else (),
-            time=self.time,
-            message=message if self._message is None else self._message,
-            properties=properties | self._properties,
-            operations=tuple(operations),
-            indexes=indexes,
-        )
+
+class _Known:
+    """The objects that a commit may point to: those that it adds, and those that it read in its parent's indexes.
+
+    Listings are noted as calls, not entry by entry: they are read again if ever an object is asked for that nothing else tells of.
+    """
+
+    def __init__(self, added: Mapping[ObjectId, StoredObject]) -> None:
+        self.read: set[ObjectId] = set()
+        self.listings: list[Callable[[], Iterator[tuple[bytes, Value]]]] = []
+        self._added = added
+
+    def has(self, object_id: ObjectId) -> bool:
+        if object_id in self._added or object_id in self.read:
+            return True
+        while self.listings:
+            listing = self.listings.pop()
+            self.read.update(value.object_id for _, value in listing() if value.object_id is not None)
+            if object_id in self.read:
+                return True
+        return False
 
 
 class _Editor(IndexEditor):
     """Refuses values that point to an object which this commit neither adds nor found in the parent's indexes.
 
-    A reader that kept an id from an older commit could otherwise bring back what the collector is about to delete.
+    A reader that kept an id from an older commit could otherwise bring back what the collector is about to delete. What one
+    index holds may move into another.
     """
 
-    def __init__(self, base: Index, added: dict[ObjectId, StoredObject], found: set[ObjectId]) -> None:
+    def __init__(self, base: Index, known: _Known) -> None:
         super().__init__(base)
-        self._added = added
-        self._found = found  # by all editors of the transaction: what one index holds may move into another
+        self._known = known
 
     def get(self, key: bytes) -> Value | None:
         value = super().get(key)
-        self._note(value)
+        if value is not None and value.object_id is not None:
+            self._known.read.add(value.object_id)
         return value
 
     def range(
         self, start: bytes | None = None, end: bytes | None = None, *, reverse: bool = False, limit: int | None = None
     ) -> Iterator[tuple[bytes, Value]]:
-        for key, value in super().range(start, end, reverse=reverse, limit=limit):
-            self._note(value)
-            yield key, value
+        base, wide = self._base, None if limit is None else limit + len(self._changes)  # as many may hide behind a change
+        self._known.listings.append(lambda: base.range(start, end, reverse=reverse, limit=wide))
+        return super().range(start, end, reverse=reverse, limit=limit)
 
     def put(self, key: bytes, value: Value) -> bool:
-        was_absent = super().put(key, value) if self._is_known(key, value) else None
-        if was_absent is None:
-            assert value.object_id is not None
-            raise RefusedError(
-                f"object {id_text(value.object_id)} is neither added by this commit nor held by its parent: add it, or read it here first"
-            )
-        return was_absent
-
-    def _is_known(self, key: bytes, value: Value) -> bool:
-        known = value.object_id is None or value.object_id in self._added or value.object_id in self._found
-        if not known:
-            self.get(key)  # what the key holds now is known as well
-        return known or value.object_id in self._found
-
-    def _note(self, value: Value | None) -> None:
-        if value is not None and value.object_id is not None:
-            self._found.add(value.object_id)
-
-
-def _operation(index: str, key: bytes, value: Value | None) -> Operation:
-    if value is None:
-        return Operation(index, key, removed=True)
-    return Operation(index, key, object_id=value.object_id, data=value.data)
+        if value.object_id is not None and not self._known.has(value.object_id):
+            held = self._base.get(key)  # what the key holds in the parent is known as well
+            if held is None or held.object_id != value.object_id:
+                raise RefusedError(
+                    f"object {id_text(value.object_id)} is neither added by this commit nor held by its parent:"
+                    " add it, or read it here first"
+                )
+        return super().put(key, value)

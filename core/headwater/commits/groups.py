@@ -1,0 +1,227 @@
+"""Commits that share one bulk write and one swap: each is made on what those before it leave, and one batch holds them all.
+
+A group stands on one head. A member that is taken in becomes the head of the next::
+
+    base            the head that was looked up
+    A               changes key 1         inner: its operations
+    B               changes key 2         inner: its operations        sees A's edit
+    C               changes key 1         last: its operations, and the indexes with all three edits
+
+A group of one is an ordinary commit. Whoever has the baton (see ``queues``) is the only one that changes a group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from headwater.clock import Micros
+from headwater.commits.ancestry import load_head
+from headwater.commits.objects import TAIL, Commit, Head, Operation
+from headwater.commits.transaction import Changes, Memos, Transaction
+from headwater.commits.unpublished import Unpublished
+from headwater.errors import UnavailableError
+from headwater.index import Index, IndexContainer, IndexEditor, Limits, Value
+from headwater.store import Batch, ObjectId, RealmStore, Reference, StoredObject
+
+__all__ = ["Group", "GroupIsFullError"]
+
+
+class GroupIsFullError(UnavailableError):
+    """A member adds more than still fits: it belongs to the next group."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A commit of a group, as an inner one; ``inner`` is its row, made early to know its size, and of no use for the last."""
+
+    id: ObjectId
+    commit: Commit
+    added: Batch | None
+    inner: Batch | None
+
+
+class Group:
+    """Commits on one head that are published together, or not at all.
+
+    seen          the reference as it was looked up
+    head          its commit
+    prepared      when it was looked up, in monotonic seconds
+    is_torn       somebody was stopped in the middle of changing it: it cannot be published
+    is_open       a call was made that may have published it
+    """
+
+    def __init__(self, rows: RealmStore, seen: Reference, head: Head | None, prepared: float) -> None:
+        self._rows = rows
+        self.seen = seen
+        self.head = head
+        self.prepared = prepared
+        self.is_torn = False
+        self.is_open = False
+        self._members: list[_Member] = []
+        self._bytes = 0
+        self._editors: dict[str, IndexEditor] = {}
+        self._bases: dict[str, Index] = {}
+        self._unpublished: dict[ObjectId, Unpublished] = {}
+        self._packed: Batch | None = None
+
+    @classmethod
+    def look(cls, rows: RealmStore, reference: str) -> Group:
+        """A group on what the reference points to now.
+
+        raises        MissingError: no such reference · UnreadableError: its head cannot be read · UnavailableError
+        """
+        prepared = rows.clock.monotonic()
+        seen = rows.read_reference(reference, fresh=True)
+        return cls(rows, seen, load_head(rows, seen), prepared)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    @property
+    def newest(self) -> Head | None:
+        """The last member, or the head beneath."""
+        if not self._members:
+            return self.head
+        last = self._members[-1]
+        return Head(last.id, last.commit, self._rows)
+
+    @property
+    def newest_id(self) -> ObjectId | None:
+        return self._members[-1].id if self._members else self.seen.pointer
+
+    @property
+    def seq(self) -> int:
+        """Of the last member."""
+        return self._members[-1].commit.seq
+
+    def begin(self, rows: RealmStore, memos: Memos) -> Transaction:
+        """A run of a change on top of what was taken in."""
+        parent = self.newest
+        now = rows.clock.now()
+        time = now if parent is None else Micros(max(now, parent.commit.time + 1))
+        return Transaction(rows, self.seen.name, parent, time, base=self._base, unpublished=self._unpublished, memos=memos)
+
+    def take_in(
+        self, rows: RealmStore, tx: Transaction, changes: Changes, *, message: str, properties: dict[str, Any], is_alone: bool
+    ) -> ObjectId:
+        """Make the commit of a run that has ended the newest member. When it raises, the group is as before.
+
+        is_alone      the group is published now, with this commit alone
+        raises        RefusedError for what cannot be stored, or not by this handle; GroupIsFullError
+        """
+        added = rows.pack(tx.added.items()) if tx.added else None
+        commit_id = rows.new_id()
+        commit = self._commit(tx, changes, message, properties)
+        inner = None if is_alone else rows.pack([(commit_id, commit)])
+        size = sum(len(row.value) for batch in (added, inner) if batch for row in batch.rows)
+        if self._members and self._bytes + size > rows.settings.commit_group_bytes:
+            raise GroupIsFullError("what it adds does not fit into the group of commits that it met")
+        self.is_torn = True
+        for name in changes:
+            self._take_edits(name, tx.editor(name), is_alone=is_alone)
+        self._members.append(_Member(commit_id, commit, added, inner))
+        self._bytes += size
+        if not is_alone:
+            self._tell(commit_id, commit, tx.added, added)
+        self.is_torn = False
+        return commit_id
+
+    def batch(self, rows: RealmStore) -> Batch:
+        """All that the members add and are, the last of them with the indexes. The same at every call.
+
+        raises        what reading and packing raise; then nothing was written
+        """
+        if self._packed is None:
+            last = self._members[-1]
+            indexes, spilled = self._indexes(rows)
+            whole = msgspec.structs.replace(last.commit, indexes=indexes, base=None, depth=0)
+            parts = [member.inner for member in self._members[:-1]]
+            parts += [member.added for member in self._members]
+            parts.append(rows.pack([*spilled, (last.id, whole)]))
+            self._packed = _joined([part for part in parts if part is not None])
+        return self._packed
+
+    # inside
+
+    def _commit(self, tx: Transaction, changes: Changes, message: str, properties: dict[str, Any]) -> Commit:
+        """The commit as an inner member."""
+        parent_id, parent = tx.head_id, tx.head
+        return Commit(
+            seq=parent.seq + 1 if parent else 1,
+            tail=(parent_id, *parent.tail)[:TAIL] if parent and parent_id else (),
+            time=tx.time,
+            message=message if tx.message is None else tx.message,
+            properties=properties | tx.properties if tx.properties else properties,
+            operations=tuple(_operation(name, key, value) for name, edits in changes.items() for key, value in edits),
+            base=self.seen.pointer,
+            depth=len(self._members) + 1,
+        )
+
+    def _base(self, name: str) -> Index:
+        """The index as the members so far leave it."""
+        editor = self._editors.get(name)
+        if editor is not None:
+            return editor
+        base = self._bases.get(name)
+        if base is None:
+            base = self._bases[name] = Index() if self.head is None else self.head.index(name)
+        return base
+
+    def _take_edits(self, name: str, editor: IndexEditor, *, is_alone: bool) -> None:
+        base = self._base(name)
+        if is_alone and not isinstance(base, IndexEditor):
+            self._editors[name] = editor
+            return
+        if name not in self._editors:
+            self._editors[name] = base if isinstance(base, IndexEditor) else IndexEditor(base)
+        self._editors[name].absorb(editor)
+
+    def _tell(self, commit_id: ObjectId, commit: Commit, objects: dict[ObjectId, StoredObject], added: Batch | None) -> None:
+        """Let the members to come read what this one adds."""
+        self._unpublished[commit_id] = Unpublished(commit, None, commit.time)
+        for row in () if added is None else added.rows:
+            if row.part == 0:
+                self._unpublished[row.id] = Unpublished(objects[row.id], row.token, row.created)
+
+    def _indexes(self, rows: RealmStore) -> tuple[dict[str, IndexContainer], list[tuple[ObjectId, StoredObject]]]:
+        """What holds after the last member, and the objects that it was spilled into."""
+        settings = rows.settings
+        limits = Limits(embedded_bytes=settings.index_embedded_bytes, stripe_bytes=settings.index_stripe_bytes)
+        indexes, spilled = self._kept_indexes(), list[tuple[ObjectId, StoredObject]]()
+        for name, editor in self._editors.items():
+            if name not in indexes or editor.changes():
+                stored = editor.stored(rows.new_ids, limits)
+                indexes[name] = stored.container
+                spilled += stored.objects
+        return indexes, spilled
+
+    def _kept_indexes(self) -> dict[str, IndexContainer]:
+        """Those of the head. An inner member of another group, on which a branch was put, has none: they are all made anew."""
+        if self.head is None:
+            return {}
+        if not self.head.commit.depth:
+            return dict(self.head.commit.indexes)
+        for name in self.head.names:
+            base = self._base(name)
+            self._editors.setdefault(name, base if isinstance(base, IndexEditor) else IndexEditor(base))
+        return {}
+
+
+def _operation(index: str, key: bytes, value: Value | None) -> Operation:
+    if value is None:
+        return Operation(index, key, removed=True)
+    return Operation(index, key, object_id=value.object_id, data=value.data)
+
+
+def _joined(parts: list[Batch]) -> Batch:
+    if len(parts) == 1:
+        return parts[0]
+    joined = Batch([], [], [])
+    for part in parts:
+        joined.rows.extend(part.rows)
+        joined.remembered.extend(part.remembered)
+        joined.others.extend(part.others)
+    return joined

@@ -1,0 +1,135 @@
+"""Publishing a group of commits, and finding out what became of it when the database did not say.
+
+A swap whose answer was lost may have happened, may be on its way still, or may never arrive. It can do something only while the
+reference's version is the one that was seen. So the very same call is repeated: when it works, or has worked, the version has
+passed; and then the history tells whose commit it was::
+
+    publisher                               database
+    write and swap, version 7 to 8   ->     the answer is lost
+    the same again                   ->     beaten: the version has passed 7
+    looks for its commit, from the head and from every recorded move back to its seq
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import structlog
+
+from headwater.commits.ancestry import descends
+from headwater.commits.groups import Group
+from headwater.errors import BeatenError, HeadwaterError, UnavailableError, UnknownOutcomeError
+from headwater.store import Batch, ObjectId, RealmStore
+
+__all__ = ["publish"]
+
+_LATE_TRIES = 20
+_log = structlog.get_logger()
+
+
+def publish(rows: RealmStore, group: Group, *, until: float, pause: Callable[[int], None]) -> bool:
+    """Whether the group became the head; found out by all means before it is said. What a beaten one wrote is deleted.
+
+    May be called again for the same group by another thread, when one was stopped in the middle of it.
+
+    until         the monotonic second from which on an outcome that is open is left open
+    pause         waits before another try, given the number of tries
+    raises        UnavailableError: certainly not, for the database is away or the group was made too long ago;
+                  UnknownOutcomeError: nobody knows. Whatever else packing or writing raises: certainly not
+    """
+    if group.is_open:
+        is_applied = _find_out(rows, group, until, pause, UnknownOutcomeError("its publisher was stopped"))
+    else:
+        batch = group.batch(rows)
+        _check_age(rows, group)
+        is_applied = _write(rows, group, batch, until, pause)
+    if is_applied:
+        _record_late_move(rows, group)
+    else:
+        _clean_up(rows, group)
+    return is_applied
+
+
+def _check_age(rows: RealmStore, group: Group) -> None:
+    """Readers' grace is counted from commits' times: none may become the head long after its own."""
+    if rows.clock.monotonic() - group.prepared > rows.settings.commit_timeout_seconds:
+        raise UnavailableError("preparing the commit took longer than the time-out")
+
+
+def _write(rows: RealmStore, group: Group, batch: Batch, until: float, pause: Callable[[int], None]) -> bool:
+    assert group.newest_id is not None
+    group.is_open = True  # from here on, whatever stops this thread
+    try:
+        rows.write_and_advance(batch, group.seen, group.newest_id)
+    except BeatenError:
+        return False
+    except UnknownOutcomeError as unclear:
+        return _find_out(rows, group, until, pause, unclear)
+    except HeadwaterError:
+        group.is_open = False
+        raise
+    return True
+
+
+def _find_out(rows: RealmStore, group: Group, until: float, pause: Callable[[int], None], unclear: UnknownOutcomeError) -> bool:
+    batch, commit_id = group.batch(rows), group.newest_id
+    assert commit_id is not None
+    tries = 0
+    while True:
+        try:
+            rows.write_and_advance(batch, group.seen, commit_id)
+        except BeatenError:
+            try:
+                return _is_in_history(rows, group, commit_id)
+            except HeadwaterError as fault:
+                unclear = UnknownOutcomeError(str(fault))
+        except HeadwaterError as fault:  # also a gate that closed meanwhile: it does not make the outcome any clearer
+            unclear = UnknownOutcomeError(str(fault))
+        else:
+            return True
+        if rows.clock.monotonic() >= until:
+            raise unclear
+        tries += 1
+        pause(tries)
+
+
+def _is_in_history(rows: RealmStore, group: Group, commit_id: ObjectId) -> bool:
+    row = rows.find_row(group.seen.name)
+    if row is None or row.created != group.seen.created:
+        raise UnknownOutcomeError("the reference was removed meanwhile, and with it its record of what it pointed to")
+    starts = [pointer for pointer in (row.pointer, *(move.pointer for move in row.moves)) if pointer is not None]
+    cut: UnknownOutcomeError | None = None
+    for start in starts:
+        try:
+            if descends(rows, start, commit_id, group.seq):
+                return True
+        except UnknownOutcomeError as fault:
+            cut = fault  # another start may tell
+    if cut is not None:
+        raise cut
+    return False
+
+
+def _record_late_move(rows: RealmStore, group: Group) -> None:
+    """The swap took effect long after the commits' time, from which readers' grace is counted: note when it really was."""
+    left = group.seen.pointer
+    if left is None or rows.clock.monotonic() - group.prepared <= rows.settings.commit_timeout_seconds:
+        return
+    for _ in range(_LATE_TRIES):
+        try:
+            row = rows.find_row(group.seen.name)
+            if row is not None:
+                rows.record_move(row, left)
+        except BeatenError:
+            continue
+        except HeadwaterError as fault:
+            _log.warning("a late move was not recorded", reference=group.seen.name, realm=rows.realm, fault=str(fault))
+        return
+
+
+def _clean_up(rows: RealmStore, group: Group) -> None:
+    """Delete what the lost attempt wrote. Best effort: what stays is garbage, and the collector's."""
+    try:
+        rows.discard(group.batch(rows))
+    except HeadwaterError as fault:
+        _log.debug("a lost attempt's objects were left to the collector", reference=group.seen.name, fault=str(fault))
