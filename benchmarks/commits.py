@@ -101,7 +101,7 @@ def main(arguments: list[str]) -> int:
             from benchmarks.others import Effort, commits_of_others, versions_of_others
 
             versions |= versions_of_others()
-            found += commits_of_others(folder, places, Effort(scale.threads, 2, scale.seconds), small)
+            found += commits_of_others(folder, places, Effort(scale.threads, 1, 2 * scale.seconds), small)
     print(show(found))
     settings = {"tables": scale.large, "rounds": scale.rounds, "seconds": scale.seconds, "load_before": options.load}
     kept = write_results(

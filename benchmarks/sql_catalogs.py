@@ -25,17 +25,19 @@ from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.schema import Schema
 from pyiceberg.serializers import FromInputFile
-from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table import CommitTableResponse, StagedTable, Table
 from pyiceberg.types import LongType, NestedField, StringType
 from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
 from headwater.catalogs.contents import IcebergTable
 from headwater.commits import Transaction, commit, head
+from headwater.index import Index
 from headwater.store import RealmStore
 
 __all__ = [
     "NAMESPACE",
+    "HeadwaterChanges",
     "HeadwaterPointers",
     "files_in",
     "insert_tables",
@@ -92,40 +94,60 @@ class HeadwaterPointers(SqlCatalog):
         self._rows, self._branch, self._key = rows, branch, keys[len(keys) // 2]
         self._chance = random.Random()
 
-    def create(self) -> Table:
-        location = f"{self.properties['warehouse']}/orders"
-        staged = self._create_staged_table(TABLE, SCHEMA, location)
-        self._write_metadata(staged.metadata, staged.io, staged.metadata_location)
-        self._move(None, staged.metadata_location, str(staged.metadata.table_uuid))
-        return self.load_table(TABLE)
+    def create(self) -> None:
+        staged = self._create_staged_table(TABLE, SCHEMA, f"{self.properties['warehouse']}/orders")
+        self._write(staged)
+        commit(self._rows, self._branch, lambda tx: self._point_to(staged, tx))
 
     def load_table(self, identifier: str | tuple[str, ...]) -> Table:
         found = head(self._rows, self._branch)
         assert found is not None
-        value = found.index(CONTENT).get(self._key)
-        assert value is not None and value.object_id is not None
-        location = self._rows.read(value.object_id, IcebergTable).metadata_location
-        io = self._load_file_io(location=location)
-        metadata = FromInputFile.table_metadata(io.new_input(location))
-        return Table(identifier, metadata, location, self._load_file_io(metadata.properties, location), self)
+        return self._table(self._location(self._rows, found.index(CONTENT)))
 
     def commit_table(self, table: Table, requirements: Any, updates: Any) -> CommitTableResponse:
+        """As a SqlCatalog does it: the file first, then the pointer, if it is still where it was."""
         current = self.load_table(TABLE)
         staged = self._update_and_stage_table(current, table.name(), requirements, updates)
-        self._write_metadata(staged.metadata, staged.io, staged.metadata_location)
-        self._move(current.metadata_location, staged.metadata_location, str(staged.metadata.table_uuid))
-        return CommitTableResponse(metadata=staged.metadata, metadata_location=staged.metadata_location)
+        self._write(staged)
 
-    def _move(self, seen: str | None, location: str, table_uuid: str) -> None:
         def change(tx: Transaction) -> None:
-            value = tx.index(CONTENT).get(self._key)
-            assert value is not None and value.object_id is not None
-            if seen is not None and tx.rows.read(value.object_id, IcebergTable).metadata_location != seen:
+            if self._location(tx.rows, tx.index(CONTENT)) != current.metadata_location:
                 raise CommitFailedException(f"{TABLE} was changed meanwhile")
-            table = tx.add(IcebergTable(metadata_location=location, table_uuid=table_uuid))
-            tx.index(CONTENT).put(self._key, value_of(table, self._chance))
+            self._point_to(staged, tx)
 
         commit(self._rows, self._branch, change)
+        return CommitTableResponse(metadata=staged.metadata, metadata_location=staged.metadata_location)
+
+    def _location(self, rows: RealmStore, index: Index) -> str:
+        value = index.get(self._key)
+        assert value is not None and value.object_id is not None
+        return rows.read(value.object_id, IcebergTable).metadata_location
+
+    def _table(self, location: str) -> Table:
+        io = self._load_file_io(location=location)
+        metadata = FromInputFile.table_metadata(io.new_input(location))
+        return Table((NAMESPACE, "orders"), metadata, location, io, self)
+
+    def _write(self, staged: StagedTable) -> None:
+        self._write_metadata(staged.metadata, staged.io, staged.metadata_location)
+
+    def _point_to(self, staged: StagedTable, tx: Transaction) -> None:
+        table = IcebergTable(metadata_location=staged.metadata_location, table_uuid=str(staged.metadata.table_uuid))
+        tx.index(CONTENT).put(self._key, value_of(tx.add(table), self._chance))
+
+
+class HeadwaterChanges(HeadwaterPointers):
+    """The whole of pyiceberg's commit as the change of a commit of ours: on the table as it is then, so it cannot be beaten."""
+
+    def commit_table(self, table: Table, requirements: Any, updates: Any) -> CommitTableResponse:
+        def change(tx: Transaction) -> CommitTableResponse:
+            current = self._table(self._location(tx.rows, tx.index(CONTENT)))
+            staged = self._update_and_stage_table(current, table.name(), requirements, updates)
+            self._write(staged)
+            self._point_to(staged, tx)
+            return CommitTableResponse(metadata=staged.metadata, metadata_location=staged.metadata_location)
+
+        return commit(self._rows, self._branch, change).result
 
 
 def new_table(catalog: SqlCatalog) -> None:
