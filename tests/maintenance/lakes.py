@@ -114,7 +114,7 @@ def meetings(prepared: Backend, settings: Settings, start: int, act: Act) -> Ite
         backend, clock = copied(prepared), FakeClock(start)
         other = open_on(backend, settings, clock)
         faulty, acted = FaultyBackend(backend), list[object]()
-        faulty.intervene("*", lambda: acted.append(_outcome(act, other)), at=call)  # noqa: B023 - called before the next round
+        faulty.intervene("*", lambda: _run(lambda: acted.append(_outcome(act, other))), at=call)  # noqa: B023 - called before the next round
         collected = _outcome(lambda store: collect(store, REALM), open_on(faulty, settings, clock))
         assert isinstance(collected, Collected | HeadwaterError)
         if not acted:
@@ -174,6 +174,13 @@ def _awaken(
     is_met = woken.is_set()
     let_go()
     return Meeting(call, backend, clock, settings, collected, acted if is_met else [])
+
+
+def _run(work: Callable[[], object]) -> None:
+    """On a thread of its own, as another process would: the collection may be inside a commit, whose thread commits nothing else."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(60)
 
 
 def _outcome(act: Act, store: Store) -> object:

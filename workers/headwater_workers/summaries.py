@@ -121,7 +121,8 @@ def _is_served(state: RealmState) -> bool:
 def _catalogs(realms: Realms, realm_id: str) -> list[dict[str, Any]]:
     catalogs = Catalogs(realms.open(realm_id))
     opened = [catalogs.open(definition.name) for definition in catalogs.list()]
-    return [{"name": one.definition.name, "tables": sum(one.count(content_type=kind) for kind in TABLES)} for one in opened]
+    counted = [(one.definition.name, one.counts()) for one in opened]
+    return [{"name": name, "tables": sum(counts.get(kind, 0) for kind in TABLES)} for name, counts in counted]
 
 
 def _task(seen: Versioned[Task]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from headwater.catalogs.contents import (
     content_digest,
     content_type_of,
 )
+from headwater.catalogs.counting import TypeCounts, count_types, recount_types
 from headwater.catalogs.definitions import (
     CatalogChanges,
     CatalogDefinition,
@@ -87,6 +88,7 @@ __all__ = [
     "Page",
     "Plan",
     "Put",
+    "TypeCounts",
     "Udf",
     "Unmodified",
     "Write",
@@ -96,9 +98,11 @@ __all__ = [
     "content_digest",
     "content_ids",
     "content_type_of",
+    "count_types",
     "import_tables",
     "normalise_location",
     "plan_commit",
+    "recount_types",
     "reference_names",
     "reference_text",
     "release_claims",

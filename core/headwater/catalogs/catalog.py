@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 from headwater.catalogs.branches import Branches, NamedReference
 from headwater.catalogs.contents import Content, ContentType, ContentValue, content_type_of, type_text, with_id, without_id
+from headwater.catalogs.counting import TypeCounts, count_types
 from headwater.catalogs.definitions import CatalogDefinition
 from headwater.catalogs.history import CONTENT, LogEntry, commit_properties, is_in_history, log_entry
 from headwater.catalogs.keys import ContentKey
@@ -144,14 +145,16 @@ class Catalog:
         return page_of(read_page(pinned, token.listing, limit=limit, after=token.last))
 
     def count(self, ref: str | None = None, *, content_type: ContentType | None = None) -> int:
-        """How many keys there are, of all types or of one."""
+        """How many keys there are: of all types, which reads no entries, or of one, which reads all."""
         head = self._branches.resolve(ref)
         if head is None:
             return 0
-        index = head.index(CONTENT)
-        if content_type is None:
-            return len(index)
-        return sum(ContentValue.decode(value).type == content_type for _, value in index.range())
+        return len(head.index(CONTENT)) if content_type is None else count_types(head).get(content_type, 0)
+
+    def counts(self, ref: str | None = None) -> TypeCounts:
+        """How many keys there are of each type. Reads all entries."""
+        head = self._branches.resolve(ref)
+        return {} if head is None else count_types(head)
 
     def log(self, ref: str | None = None, *, oldest_first: bool = False, limit: int | None = None) -> Iterator[LogEntry]:
         """The commits that led here, newest first unless asked; ends where history begins or was cut."""

@@ -7,7 +7,6 @@ that removes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
-from itertools import chain
 from typing import NamedTuple
 from uuid import UUID
 
@@ -124,31 +123,26 @@ def release_claims(
 
     A claim that is taken again meanwhile has a new time, and stays.
     """
+
+    def is_free(value: Value) -> bool:
+        owner = Owner.decode(value)
+        return owner.taken < older_than and owner.content_id not in content
+
     claims = head(rows, CLAIMS, fresh=True)
-    if claims is None or not any(_is_free(value, content, older_than) for _, value in _claimed(claims)):
+    if claims is None:
+        return 0
+    free = [(name, key) for name in (BY_UUID, BY_LOCATION) for key, value in claims.index(name).range() if is_free(value)]
+    if not free:
         return 0
 
     def change(tx: Transaction) -> int:
-        free = [
-            (index, key)
-            for index in (BY_UUID, BY_LOCATION)
-            for key, value in tx.index(index).range()
-            if _is_free(value, content, older_than)
-        ]
-        for index, key in free:
-            tx.index(index).remove(key)
-        return len(free)
+        held = ((name, key, tx.index(name).get(key)) for name, key in free)
+        still_free = [(name, key) for name, key, value in held if value is not None and is_free(value)]
+        for name, key in still_free:
+            tx.index(name).remove(key)
+        return len(still_free)
 
     return commit(rows, CLAIMS, change, message="release claims", fence=fence).result
-
-
-def _claimed(claims: Head) -> Iterator[tuple[bytes, Value]]:
-    return chain(claims.index(BY_UUID).range(), claims.index(BY_LOCATION).range())
-
-
-def _is_free(value: Value, content: Container[UUID], older_than: Micros) -> bool:
-    owner = Owner.decode(value)
-    return owner.taken < older_than and owner.content_id not in content
 
 
 def _content_names(rows: RealmStore, definition: CatalogDefinition) -> list[ListedReference]:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
 from headwater.catalogs import (
-    CONTENT,
     Catalog,
     CatalogDefinition,
     CatalogManager,
     Catalogs,
     CatalogState,
     ContentType,
-    ContentValue,
     ImportSpec,
+    TypeCounts,
+    count_types,
+    recount_types,
 )
 from headwater.clock import Micros
 from headwater.errors import MissingError
 from headwater.maintenance import COLLECT, IMPORT, PURGE
 from headwater.realms import Manager, Realm, Realms, RealmState, hold_until
 from headwater.reconcile.catalog_planning import import_subject
-from headwater.store import RealmKey, Store, Versioned, id_text
+from headwater.store import ObjectId, RealmKey, Store, Versioned, id_text
 from headwater.tasks import Task, Tasks, TaskState
 
 __all__ = [
@@ -119,29 +120,30 @@ class CatalogDescription:
 
 @dataclass(slots=True)
 class ContentCounts:
-    """Remembers how much there is of each type under a commit: as long as a branch stands still, it is not counted again."""
+    """Remembers how much there is of each type in a catalog: what did not change since is not counted again."""
 
     most: int = 20_000
     _lock: Lock = field(default_factory=Lock)
-    _known: OrderedDict[tuple[RealmKey, int], Mapping[ContentType | int, int]] = field(default_factory=OrderedDict)
+    _known: OrderedDict[tuple[RealmKey, str], tuple[ObjectId, TypeCounts]] = field(default_factory=OrderedDict)
 
-    def of(self, catalog: Catalog, key: RealmKey) -> Mapping[ContentType | int, int]:
+    def of(self, catalog: Catalog, key: RealmKey) -> TypeCounts:
         try:
             head = catalog.resolve()
         except MissingError:  # it is being made just now
             head = None
         if head is None:
             return {}
-        place = (key, int(head.id))
+        place = (key, catalog.definition.id)
         with self._lock:
             known = self._known.get(place)
-        if known is None:
-            known = Counter(ContentValue.decode(value).type for _, value in head.index(CONTENT).range())
-            with self._lock:
-                self._known[place] = known
-                while len(self._known) > self.most:
-                    self._known.popitem(last=False)
-        return known
+        if known is not None and known[0] == head.id:
+            return known[1]
+        counts = count_types(head) if known is None else recount_types(head, before=known[0], counts=known[1])
+        with self._lock:
+            self._known[place] = (head.id, counts)
+            while len(self._known) > self.most:
+                self._known.popitem(last=False)
+        return counts
 
 
 def describe_realm(store: Store, realm_id: str, *, counts: ContentCounts | None = None) -> RealmDescription | None:
