@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from headwater.commits.ancestry import descends, load_head
-from headwater.commits.groups import Group, GroupIsFullError
+from headwater.commits.groups import Group, GroupIsFullError, Member
 from headwater.commits.outcomes import publish
 from headwater.commits.pacing import Pace
 from headwater.commits.queues import Order, Place, Queue, TimeIsOverError
@@ -74,12 +74,12 @@ def commit(
 
 
 class _Run(NamedTuple, Generic[R]):
-    """How a run of the change ended. ``commit_id``: the commit that was made of it, or the head that it saw and left alone."""
+    """How a run of the change ended: with a result or a fault, on which head, and the commit that it made; None: it changed nothing."""
 
     result: R | None
     fault: Exception | None
-    commit_id: ObjectId | None
-    changed: bool
+    head_id: ObjectId | None
+    made: Member | None
 
 
 class _StartOverError(Exception):
@@ -138,8 +138,8 @@ class _Committer(Generic[R]):
 
     def _in_turn(self) -> Committed[R]:
         place = Place(self._started)
-        queue = Queue.enter(self._rows, self._reference, place)
         try:
+            queue = Queue.enter(self._rows, self._reference, place)
             while True:
                 order: Order | None = queue.wait(place)
                 if order is Order.RUN:
@@ -151,10 +151,10 @@ class _Committer(Generic[R]):
                 if order is Order.SAY_UNKNOWN:
                     self._say_unknown(place.unclear)
         except TimeIsOverError:
-            queue.leave(place)
-            self._give_up(queue.fault)
+            place.leave()
+            return self._give_up(queue.fault)
         except BaseException:
-            queue.leave(place)
+            place.leave()
             raise
 
     def _take_turn(self, queue: Queue, place: Place) -> Order | None:
@@ -163,28 +163,28 @@ class _Committer(Generic[R]):
             raise TimeIsOverError
         self._attempts += 1
         group = queue.group
-        if group is None or (
-            not group and group.prepared < self._started
-        ):  # an answer may tell of nothing older than its question
+        if group is None or (not group and group.prepared < self._started):  # no answer is older than its question
             try:
-                group = queue.group = Group.look(self._rows, self._reference)
+                group = Group.look(self._rows, self._reference)
             except UnavailableError as fault:
                 self._start_over(queue, place, fault)
                 return None
-        tx = group.begin(self._rows, self._memos)
+            queue.begin(group)
         queue.run()
-        ended = self._call(tx)
+        is_alone = not group and not queue.has_waiting
+        run = self._run(group, is_alone=is_alone)
         if not queue.stop(place):
             self._evictions += 1
             raise _StartOverError
-        is_alone = not group and not queue.has_waiting
+        self._last = run
         try:
-            self._last = self._take_in(group, tx, *ended, is_alone=is_alone)
+            if run.made is not None:
+                group.take_in(self._rows, run.made)
         except GroupIsFullError:
             queue.step_back(place)
             return None
         if not group:
-            queue.leave(place)
+            place.leave()
             return Order.ANSWER
         return Order.PUBLISH if queue.join(place, is_last=is_alone) else None
 
@@ -198,7 +198,6 @@ class _Committer(Generic[R]):
             return None
         except UnknownOutcomeError as unclear:
             queue.finish(place, Order.SAY_UNKNOWN, unclear)
-            place.unclear = unclear
             return Order.SAY_UNKNOWN
         except Exception:
             group.is_torn = not group.is_open  # this member cannot publish it: each of the others shall try by itself
@@ -232,12 +231,11 @@ class _Committer(Generic[R]):
                 fault = raised
             else:
                 began = self._clock.monotonic()
-                tx = group.begin(self._rows, self._memos)
-                ended = self._call(tx)
+                self._last = self._run(group, is_alone=True)
                 is_quick = self._clock.monotonic() - began < self._limit
-                self._last = self._take_in(group, tx, *ended, is_alone=True)
-                if not group:
+                if self._last.made is None:
                     return self._answer()
+                group.take_in(self._rows, self._last.made)
                 try:
                     if publish(self._rows, group, until=self._started + self._timeout, pause=self._pace.pause):
                         return self._answer()
@@ -255,52 +253,38 @@ class _Committer(Generic[R]):
 
     # both
 
-    def _call(self, tx: Transaction) -> tuple[R | None, Exception | None]:
-        """The change's result, or what it raised."""
+    def _run(self, group: Group, *, is_alone: bool) -> _Run[R]:
+        """Call the change on what the group holds. Nothing is taken in by that."""
+        tx = group.begin(self._rows, self._memos)
         if self._fence is not None:
             self._fence()
         _inside.change = self._reference
         try:
-            return self._change(tx), None
-        except Exception as fault:  # noqa: BLE001  it is the caller's, who gets it as soon as it is sure
-            return None, fault
+            result = self._change(tx)
+            _inside.change = None
+            made = group.make(self._rows, tx, message=self._message, properties=self._properties, is_alone=is_alone)
+        except Exception as fault:  # noqa: BLE001  it is the caller's, who gets it as soon as what it saw is sure
+            return _Run(None, fault, tx.head_id, None)
         finally:
             _inside.change = None
-
-    def _take_in(self, group: Group, tx: Transaction, result: R | None, fault: Exception | None, *, is_alone: bool) -> _Run[R]:
-        """What came of a run; when there is something to commit, it is in the group afterwards."""
-        seen = group.newest_id
-        try:
-            changes = tx.changes() if fault is None else {}
-            if fault is None and (changes or tx.added):
-                commit_id = group.take_in(
-                    self._rows, tx, changes, message=self._message, properties=self._properties, is_alone=is_alone
-                )
-                return _Run(result, None, commit_id, True)
-        except GroupIsFullError:
-            raise
-        except Exception as raised:
-            if group.is_torn:
-                raise
-            fault = raised
-        return _Run(result, fault, seen, False)
+        return _Run(result, None, tx.head_id, made)
 
     def _answer(self) -> Committed[R]:
         assert self._last is not None
-        result, fault, commit_id, changed = self._last
+        result, fault, head_id, made = self._last
         if fault is not None:
             try:
                 raise fault
             finally:
                 del fault, self._last  # they hold each other
-        return Committed(result, changed, commit_id, self._attempts, self._elapsed())  # type: ignore[arg-type]  # no fault: a result
+        commit_id = head_id if made is None else made.id
+        return Committed(result, made is not None, commit_id, self._attempts, self._elapsed())  # type: ignore[arg-type]  # no fault: a result
 
     def _say_unknown(self, unclear: UnknownOutcomeError | None) -> NoReturn:
         assert self._last is not None
-        if not self._last.changed:
+        if self._last.made is None:
             raise _StartOverError  # it has written nothing, so its own outcome is known
-        commit_id = self._last.commit_id
-        assert commit_id is not None
+        commit_id = self._last.made.id
         raise UnknownCommitError(
             f"commit {id_text(commit_id)} to reference {self._reference!r} of realm {self._rows.realm!r} may have happened:"
             f" {unclear}. Look for it in the log before doing it again",

@@ -26,7 +26,7 @@ from headwater.errors import UnavailableError
 from headwater.index import Index, IndexContainer, IndexEditor, Limits, Value
 from headwater.store import Batch, ObjectId, RealmStore, Reference, StoredObject
 
-__all__ = ["Group", "GroupIsFullError"]
+__all__ = ["Group", "GroupIsFullError", "Member"]
 
 
 class GroupIsFullError(UnavailableError):
@@ -34,13 +34,25 @@ class GroupIsFullError(UnavailableError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
-    """A commit of a group, as an inner one; ``inner`` is its row, made early to know its size, and of no use for the last."""
+class Member:
+    """A commit that belongs to a group, or will.
+
+    commit        as an inner member has it
+    edited        the indexes that it changes
+    added         the objects that it adds, and these as rows
+    inner         the commit as a row: made early, to know its size; the last member's is made anew, with the indexes
+    """
 
     id: ObjectId
     commit: Commit
+    edited: dict[str, IndexEditor]
+    objects: dict[ObjectId, StoredObject]
     added: Batch | None
     inner: Batch | None
+
+    @property
+    def bytes(self) -> int:
+        return sum(len(row.value) for batch in (self.added, self.inner) if batch for row in batch.rows)
 
 
 class Group:
@@ -60,7 +72,7 @@ class Group:
         self.prepared = prepared
         self.is_torn = False
         self.is_open = False
-        self._members: list[_Member] = []
+        self._members: list[Member] = []
         self._bytes = 0
         self._editors: dict[str, IndexEditor] = {}
         self._bases: dict[str, Index] = {}
@@ -104,30 +116,38 @@ class Group:
         time = now if parent is None else Micros(max(now, parent.commit.time + 1))
         return Transaction(rows, self.seen.name, parent, time, base=self._base, unpublished=self._unpublished, memos=memos)
 
-    def take_in(
-        self, rows: RealmStore, tx: Transaction, changes: Changes, *, message: str, properties: dict[str, Any], is_alone: bool
-    ) -> ObjectId:
-        """Make the commit of a run that has ended the newest member. When it raises, the group is as before.
+    def make(
+        self, rows: RealmStore, tx: Transaction, *, message: str, properties: dict[str, Any], is_alone: bool
+    ) -> Member | None:
+        """What a run has made, to be taken in; None when it has changed nothing. The group stays as it is.
 
-        is_alone      the group is published now, with this commit alone
-        raises        RefusedError for what cannot be stored, or not by this handle; GroupIsFullError
+        is_alone      nobody will follow
+        raises        RefusedError for what cannot be stored, or not by this handle
         """
+        changes = tx.changes()
+        if not changes and not tx.added:
+            return None
         added = rows.pack(tx.added.items()) if tx.added else None
         commit_id = rows.new_id()
         commit = self._commit(tx, changes, message, properties)
         inner = None if is_alone else rows.pack([(commit_id, commit)])
-        size = sum(len(row.value) for batch in (added, inner) if batch for row in batch.rows)
-        if self._members and self._bytes + size > rows.settings.commit_group_bytes:
+        return Member(commit_id, commit, {name: tx.editor(name) for name in changes}, tx.added, added, inner)
+
+    def take_in(self, rows: RealmStore, member: Member) -> None:
+        """Make a commit the newest.
+
+        raises        GroupIsFullError; then the group is as before
+        """
+        if self._members and self._bytes + member.bytes > rows.settings.commit_group_bytes:
             raise GroupIsFullError("what it adds does not fit into the group of commits that it met")
         self.is_torn = True
-        for name in changes:
-            self._take_edits(name, tx.editor(name), is_alone=is_alone)
-        self._members.append(_Member(commit_id, commit, added, inner))
-        self._bytes += size
-        if not is_alone:
-            self._tell(commit_id, commit, tx.added, added)
+        for name, editor in member.edited.items():
+            self._take_edits(name, editor, is_alone=member.inner is None)
+        self._members.append(member)
+        if member.inner is not None:
+            self._bytes += member.bytes
+            self._tell(member)
         self.is_torn = False
-        return commit_id
 
     def batch(self, rows: RealmStore) -> Batch:
         """All that the members add and are, the last of them with the indexes. The same at every call.
@@ -179,12 +199,12 @@ class Group:
             self._editors[name] = base if isinstance(base, IndexEditor) else IndexEditor(base)
         self._editors[name].absorb(editor)
 
-    def _tell(self, commit_id: ObjectId, commit: Commit, objects: dict[ObjectId, StoredObject], added: Batch | None) -> None:
+    def _tell(self, member: Member) -> None:
         """Let the members to come read what this one adds."""
-        self._unpublished[commit_id] = Unpublished(commit, None, commit.time)
-        for row in () if added is None else added.rows:
+        self._unpublished[member.id] = Unpublished(member.commit, None, member.commit.time)
+        for row in () if member.added is None else member.added.rows:
             if row.part == 0:
-                self._unpublished[row.id] = Unpublished(objects[row.id], row.token, row.created)
+                self._unpublished[row.id] = Unpublished(member.objects[row.id], row.token, row.created)
 
     def _indexes(self, rows: RealmStore) -> tuple[dict[str, IndexContainer], list[tuple[ObjectId, StoredObject]]]:
         """What holds after the last member, and the objects that it was spilled into."""

@@ -1,7 +1,7 @@
 """Who may commit to a reference now: one baton, handed from thread to thread.
 
 Every reference that this process commits to has a queue. Who finds it empty has the baton at once; the others wait. The holder
-looks up the head and runs its change; then the next one runs its own on top of that, and the last one publishes them all::
+looks the head up and runs its change; then the next one runs its own on top of that, and the last one publishes them all::
 
     A                           B                           C
     has the baton: looks        waits                       waits
@@ -9,15 +9,15 @@ looks up the head and runs its change; then the next one runs its own on top of 
     hands on  -------------->   runs on top of A's
     waits for the outcome       hands on  -------------->   runs on top of B's; nobody waits behind it,
                                 waits for the outcome       so it writes and swaps for all three
-    answers  <---------------   answers  <---------------   tells them, hands on to who came meanwhile, answers
+    answers  <---------------   answers  <---------------   hands on to who came meanwhile, tells A and B, answers
 
-What may go wrong with a holder, and who then has the baton:
+Who has the baton when something goes wrong:
 
-    its change takes too long   whoever waits takes the baton away; a member publishes what there is; the change's thread learns it
-                                when it returns, and starts over
-    it raises                   it leaves, and hands on
-    it is beaten                all members go back to the front of the queue, in their order; it waits a while, and hands on
-    it is stopped in publishing a member goes on with that
+    a change takes too long     whoever waits takes the baton away, and a member publishes what there is. The change's thread learns
+                                of it when it returns, and starts over
+    a change raises             the next; the others do not notice
+    the group is beaten         still the holder, for a while; all members are back at the front of the queue, in their order
+    the publisher is stopped    another member, who publishes the same
 
 No thread waits with the lock held, and queues know nothing of each other.
 """
@@ -34,7 +34,6 @@ from headwater.commits.groups import Group
 from headwater.errors import HeadwaterError, UnknownOutcomeError
 from headwater.settings import Settings
 from headwater.store import RealmKey, RealmStore
-from headwater.store.realm_rows import Whole
 
 __all__ = ["Order", "Place", "Queue", "TimeIsOverError"]
 
@@ -44,42 +43,74 @@ class Order(Enum):
 
     RUN = "you have the baton: run your change"
     PUBLISH = "you have the baton: publish the group"
-    ANSWER = "your group is published, or you need none"
-    SAY_UNKNOWN = "nobody knows whether your group is published"
+    ANSWER = "what came of your run holds: the group is published"
+    SAY_UNKNOWN = "nobody knows whether the group is published"
 
 
 class TimeIsOverError(Exception):
-    """The commit's time is over, and it waits for its turn still."""
+    """The commit's time is over, and its turn has not come."""
 
 
 class Place:
-    """One commit's place in a queue. ``wake`` is released once for each order."""
+    """One commit's place in a queue, or in a round.
 
-    __slots__ = ("is_waiting", "order", "since", "unclear", "wake")
+    since         when the commit began, in monotonic seconds
+    wake          held by who waits here; let go once for each order
+    """
+
+    __slots__ = ("is_waiting", "order", "queue", "round", "since", "wake")
 
     def __init__(self, since: float) -> None:
         self.since = since
+        self.queue: Queue | None = None
+        self.round: _Round | None = None
         self.is_waiting = False
         self.order: Order | None = None
-        self.unclear: UnknownOutcomeError | None = None
         self.wake = threading.Lock()
         self.wake.acquire()
 
-    def tell(self, order: Order, unclear: UnknownOutcomeError | None = None) -> None:
-        self.order, self.unclear = order, unclear
+    @property
+    def unclear(self) -> UnknownOutcomeError | None:
+        """Why nobody knows the outcome."""
+        return None if self.round is None else self.round.unclear
+
+    def tell(self, order: Order) -> None:
+        self.order = order
         self.wake.release()
+
+    def leave(self) -> None:
+        """Whatever this thread was doing: it goes. Its commit stays in the group if it was taken in. May be repeated."""
+        if self.queue is not None:
+            self.queue._leave(self)
+
+
+class _Round:
+    """A group, and the places of those whose threads wait for its outcome: they have a commit in it, or saw one.
+
+    started       when its first member began to run
+    is_closed     it takes nobody in any more
+    order         what its members are told in the end
+    """
+
+    __slots__ = ("group", "is_closed", "order", "places", "started", "unclear")
+
+    def __init__(self, group: Group | None = None) -> None:
+        self.group = group
+        self.places: list[Place] = []
+        self.started = 0.0
+        self.is_closed = False
+        self.order: Order | None = None
+        self.unclear: UnknownOutcomeError | None = None
 
 
 class Queue:
     """The commits of this process to one reference. Goes when nobody is in it.
 
-    group         what the holder adds to; None: the next holder looks the head up
     fault         why the last group was not published
     lost          how many groups were not, one after the other
     """
 
     def __init__(self, key: _Key, settings: Settings, clock: Clock) -> None:
-        self.group: Group | None = None
         self.fault: HeadwaterError | None = None
         self.lost = 0
         self._key = key
@@ -91,14 +122,9 @@ class Queue:
         self._lock = threading.Lock()
         self._waiting: deque[Place] = deque()
         self._holder: Place | None = None
-        self._members: list[Place] = []
-        """Those of the group whose threads wait for its outcome."""
-        self._started = 0.0
-        """When the group's first member began to run."""
+        self._round = _Round()
         self._running_since: float | None = None
         """When the holder's change was called; None while it does something else."""
-        self._is_closed = False
-        """The group takes nobody in any more."""
         self._is_gone = False
 
     @staticmethod
@@ -112,10 +138,6 @@ class Queue:
             if queue._admit(place):
                 return queue
 
-    @property
-    def has_waiting(self) -> bool:
-        return bool(self._waiting)
-
     def wait(self, place: Place) -> Order:
         """Wait for an order.
 
@@ -123,10 +145,7 @@ class Queue:
         """
         while not place.wake.acquire(timeout=self._patience(place)):
             with self._lock:
-                now = self._clock.monotonic()
-                if place.order is None and place.is_waiting and now - place.since >= self._timeout:
-                    raise TimeIsOverError
-                self._evict(now)
+                self._tend(place)
         order, place.order = place.order, None
         assert order is not None
         return order
@@ -134,18 +153,31 @@ class Queue:
     # for the holder
 
     @property
+    def group(self) -> Group | None:
+        """What the holder adds to; None: it looks the head up."""
+        return self._round.group
+
+    @property
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
+
+    @property
     def until(self) -> float:
         """When the time of the last of the group's members is over."""
-        return max(place.since for place in self._members) + self._timeout
+        return max(place.since for place in self._round.places) + self._timeout
+
+    def begin(self, group: Group) -> None:
+        """Begin a new round with what the holder has looked up."""
+        self._round = _Round(group)
 
     def run(self) -> None:
-        """The holder is about to call its change, or what belongs to it."""
+        """The holder is about to call its change: from now on it may be evicted."""
         self._running_since = now = self._clock.monotonic()
-        if not self.group:  # nobody is in it yet
-            self._started = now
+        if not self._round.group:  # nobody is in it yet
+            self._round.started = now
 
     def stop(self, place: Place) -> bool:
-        """Its change has returned. Whether it is the holder still."""
+        """Its change has returned. Whether it has the baton still."""
         if self._process != os.getpid():
             return False
         with self._lock:
@@ -157,9 +189,10 @@ class Queue:
     def join(self, place: Place, *, is_last: bool) -> bool:
         """It is part of the group, by its commit or because it saw one. Whether it has to publish; else another one goes on."""
         with self._lock:
-            self._members.append(place)
+            place.round = self._round
+            self._round.places.append(place)
             if is_last or not self._waiting or self._is_full():
-                self._is_closed = True
+                self._round.is_closed = True
                 return True
             self._hand_on()
             return False
@@ -167,21 +200,21 @@ class Queue:
     def step_back(self, place: Place) -> None:
         """It did not fit into the group, which is published now: it is the first of the next one."""
         with self._lock:
-            self._is_closed = True
+            self._round.is_closed = True
             self._put_back([place])
             self._hand_on()
 
     def finish(self, place: Place, order: Order, unclear: UnknownOutcomeError | None = None) -> None:
-        """The group's outcome, as far as it ever will be, is known: tell its members, and hand on."""
+        """The group's outcome, as far as it ever will be, is known: hand on, and tell its members."""
         with self._lock:
-            members, self._members = self._members, []
+            over, self._round = self._round, _Round()
+            over.order, over.unclear = order, unclear
             if order is Order.ANSWER:
                 self.fault, self.lost = None, 0
-            self._drop_group()
             self._hand_on()
-        for member in members:
-            if member is not place:
-                member.tell(order, unclear)
+            for member in over.places:
+                if member is not place:
+                    member.tell(order)
 
     def start_over(self, place: Place, fault: HeadwaterError) -> None:
         """The group was not published: its members wait at the front again, in their order, and the holder with them.
@@ -191,28 +224,13 @@ class Queue:
         with self._lock:
             self.fault = fault
             self.lost += 1
-            if place not in self._members:
-                self._members.append(place)
-            self._put_back(self._members)
-            self._members = []
-            self._drop_group()
+            places = self._round.places
+            self._round = _Round()
+            self._put_back(places or [place])
 
     def hand_on(self) -> None:
         with self._lock:
             self._hand_on()
-
-    def leave(self, place: Place) -> None:
-        """Whatever this thread was doing here: it goes. Its commit stays in the group if it was taken in. May be repeated."""
-        if self._process != os.getpid():
-            return
-        with self._lock:
-            if place.is_waiting:
-                place.is_waiting = False
-                self._waiting.remove(place)
-            if place in self._members:
-                self._members.remove(place)
-            if self._holder is place:
-                self._hand_on()
 
     # inside, with the lock held
 
@@ -220,7 +238,8 @@ class Queue:
         with self._lock:
             if self._is_gone:
                 return False
-            if self._holder is None:  # then nobody waits: who goes hands on
+            place.queue = self
+            if self._holder is None and not self._waiting:
                 self._holder = place
                 place.tell(Order.RUN)
             else:
@@ -228,19 +247,31 @@ class Queue:
                 self._waiting.append(place)
             return True
 
+    def _leave(self, place: Place) -> None:
+        if self._process != os.getpid():
+            return  # the parent's, whose threads may have held the lock
+        with self._lock:
+            if place.is_waiting:
+                place.is_waiting = False
+                self._waiting.remove(place)
+            if place in self._round.places:
+                self._round.places.remove(place)
+            if self._holder is place:
+                self._hand_on()
+
     def _hand_on(self) -> None:
         """The holder has the baton no more: to a member that publishes, to the next in the queue, or to nobody."""
         self._holder = self._running_since = None
-        if self.group is not None and self.group.is_torn:
-            self._put_back(self._members)
-            self._members = []
-            self._drop_group()
-        if self._members and (self._is_closed or not self._waiting or self._is_full()):
-            self._is_closed = True
-            self._give(self._members[-1], Order.PUBLISH)
+        now = self._round
+        if now.group is not None and now.group.is_torn:
+            self._round = _Round()
+            self._put_back(now.places)
+        elif now.places and (now.is_closed or not self._waiting or self._is_full()):
+            now.is_closed = True
+            self._give(now.places[-1], Order.PUBLISH)
             return
-        if self._is_closed:
-            self._drop_group()  # nobody is left who asks what becomes of it
+        elif now.is_closed:
+            self._round = _Round()  # nobody is left who asks what becomes of it
         if self._waiting:
             place = self._waiting.popleft()
             place.is_waiting = False
@@ -256,23 +287,43 @@ class Queue:
 
     def _put_back(self, places: list[Place]) -> None:
         for place in reversed(places):
+            place.round = None
             place.is_waiting = True
             self._waiting.appendleft(place)
 
-    def _drop_group(self) -> None:
-        self.group, self._is_closed = None, False
-
     def _is_full(self) -> bool:
-        most = max(len(self._members), 0 if self.group is None else len(self.group))
-        return most >= self._most or self._clock.monotonic() - self._started >= self._limit
+        now = self._round
+        most = max(len(now.places), 0 if now.group is None else len(now.group))
+        return most >= self._most or self._clock.monotonic() - now.started >= self._limit
 
-    def _evict(self, now: float) -> None:
+    # what waiting threads do every now and then, with the lock held
+
+    def _tend(self, place: Place) -> None:
+        now = self._clock.monotonic()
+        if place.order is not None:
+            return
+        if place.is_waiting and now - place.since >= self._timeout:
+            raise TimeIsOverError
+        if self._running_since is not None and now - self._running_since >= self._limit:
+            self._evict()
+        elif self._holder is not place:
+            self._mend(place)
+
+    def _evict(self) -> None:
         """Take the baton from a holder whose change takes too long. Its group is as old, so it is published now.
 
         No one but the evicted thread reads the group from then on: nothing is taken in any more.
         """
-        if self._running_since is not None and now - self._running_since >= self._limit:
-            self._is_closed = True
+        self._round.is_closed = True
+        self._hand_on()
+
+    def _mend(self, place: Place) -> None:
+        """An exception from outside, as Ctrl-C raises it, may stop a thread between any two of its steps. See to what it left undone."""
+        if place.round is not None and place.round.order is not None:
+            place.tell(place.round.order)
+        elif not place.is_waiting and place.round is not self._round:
+            self._put_back([place])
+        if self._holder is None:
             self._hand_on()
 
     def _patience(self, place: Place) -> float:
@@ -285,7 +336,8 @@ class Queue:
         return max(wait, 0.0) + 0.0005
 
 
-_Key = tuple[Whole, RealmKey, str]
+_Key = tuple[object, RealmKey, str]
+"""Store, realm and reference."""
 _queues: dict[_Key, Queue] = {}
 
 

@@ -157,7 +157,8 @@ class _Editor(IndexEditor):
 
     def put(self, key: bytes, value: Value) -> bool:
         if value.object_id is not None and not self._known.has(value.object_id):
-            held = self._base.get(key)  # what the key holds in the parent is known as well
+            self._find(key)
+            held = self._before[key]  # what the key holds in the parent is known as well
             if held is None or held.object_id != value.object_id:
                 raise RefusedError(
                     f"object {id_text(value.object_id)} is neither added by this commit nor held by its parent:"
