@@ -3,6 +3,7 @@
 Knows nothing of realms' states, catalogs or tasks; they are all changes here.
 """
 
+from headwater.commits.ancestry import descends, load_head
 from headwater.commits.collection import (
     COLLECTION_ID,
     Collection,
@@ -12,7 +13,7 @@ from headwater.commits.collection import (
     read_collection,
     read_cuts,
 )
-from headwater.commits.committer import Committed, commit, descends, load_head
+from headwater.commits.committer import Committed, commit
 from headwater.commits.cuts import cut_time, newest_move
 from headwater.commits.history import changes, ensure_reference, ensure_references, head, log, read_commit
 from headwater.commits.moving import assign, create_at

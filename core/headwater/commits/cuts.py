@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headwater.clock import Micros
+from headwater.commits.ancestry import descends
 from headwater.commits.collection import Cut, CutLines
-from headwater.commits.committer import descends
 from headwater.commits.history import log
 from headwater.errors import ExpiredError, UnknownOutcomeError
 from headwater.store import ObjectId, RealmStore, Reference

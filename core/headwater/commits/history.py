@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from headwater.commits.committer import load_head
+from headwater.commits.ancestry import load_head
 from headwater.commits.objects import Commit, Head, Operation
 from headwater.commits.walking import Descent, End, Log, Stretch, Touching, ascend, climb
 from headwater.errors import BeatenError, ExpiredError, UnreadableError

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headwater.clock import Micros
+from headwater.commits.ancestry import descends
 from headwater.commits.collection import read_collection, read_cuts
-from headwater.commits.committer import descends
 from headwater.commits.cuts import cut_time
 from headwater.commits.history import read_commit
 from headwater.commits.objects import Head

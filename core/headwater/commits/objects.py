@@ -11,9 +11,8 @@ last member carries indexes; the others are read as the indexes beneath the grou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -74,12 +73,15 @@ class Commit(StoredObject, frozen=True, kw_only=True):
             yield from (operation.object_id for operation in self.operations if operation.object_id is not None)
             yield from self.beneath()
         for container in self.indexes.values():
-            yield from _targets(container)
+            yield from container.points_to()
 
     def beneath(self) -> tuple[ObjectId, ...]:
         """The commits that an inner member is read from, as far as its tail names them: the members before it, and the base."""
         members = self.tail[: max(self.depth - 1, 0)]
         return members if self.base is None else (*members, self.base)
+
+
+_Layers = tuple[Commit | None, dict[str, dict[bytes, Value | None]]]
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,13 @@ class Head:
     rows: RealmStore
 
     def index(self, name: str) -> Index:
-        """What holds at this commit; empty when there never was an index of that name.
+        """What holds at this commit; empty when there never was an index of that name. Another one at every call.
 
         raises        for an inner member of a group: ExpiredError when it was collected, UnreadableError when it is there, but
                       not all that it is read from
         """
+        if not self.commit.depth:
+            return Index(self.commit.indexes.get(name), self.rows)
         base, changes = self._layers
         index = Index(None if base is None else base.indexes.get(name), self.rows)
         changed = changes.get(name)
@@ -117,9 +121,15 @@ class Head:
         is_sweeping = record is not None and record.value.sweeping
         return is_sweeping or self.rows.without_cache().find(self.id, Commit) is None
 
-    @cached_property
-    def _layers(self) -> tuple[Commit | None, dict[str, dict[bytes, Value | None]]]:
-        """The nearest commit with indexes (None: there is none yet), and what changed from there on, by index and key."""
+    @property
+    def _layers(self) -> _Layers:
+        """The nearest commit with indexes (None: there is none yet), and what changed from there on, by index and key. Read once."""
+        known: _Layers | None = vars(self).get("_known")
+        if known is None:
+            known = vars(self)["_known"] = self._read_layers()  # a cached_property would lock all heads while one is read
+        return known
+
+    def _read_layers(self) -> _Layers:
         base, members = self._group()
         changes: dict[str, dict[bytes, Value | None]] = {}
         for _, member in sorted(members.items()):
@@ -159,18 +169,11 @@ class Head:
 
 
 def _changed(base: Index, changes: Mapping[bytes, Value | None]) -> Index:
-    base.get_many(changes)  # all that must be read to know the length, together
     editor = IndexEditor(base)
+    editor.get_many(changes)  # all that must be read to know the length, together
     for key, value in changes.items():
         if value is None:
             editor.remove(key)
         else:
             editor.put(key, value)
     return editor
-
-
-def _targets(container: IndexContainer) -> Iterator[ObjectId]:
-    """What the embedded part points to, and what was spilled."""
-    for page in (container.embedded, container.spilled):
-        if page:
-            yield from (value.object_id for _, value in Index(IndexContainer(0, page)).range() if value.object_id is not None)
