@@ -171,8 +171,7 @@ class _Committer(Generic[R]):
                 return None
             queue.begin(group)
         queue.run()
-        is_alone = not group and not queue.has_waiting
-        run = self._run(group, is_alone=is_alone)
+        run = self._run(group, queue)
         if not queue.stop(place):
             self._evictions += 1
             raise _StartOverError
@@ -186,7 +185,8 @@ class _Committer(Generic[R]):
         if not group:
             place.leave()
             return Order.ANSWER
-        return Order.PUBLISH if queue.join(place, is_last=is_alone) else None
+        is_last = run.made is not None and run.made.inner is None
+        return Order.PUBLISH if queue.join(place, is_last=is_last) else None
 
     def _publish(self, queue: Queue, place: Place) -> Order | None:
         group = queue.group
@@ -231,7 +231,7 @@ class _Committer(Generic[R]):
                 fault = raised
             else:
                 began = self._clock.monotonic()
-                self._last = self._run(group, is_alone=True)
+                self._last = self._run(group)
                 is_quick = self._clock.monotonic() - began < self._limit
                 if self._last.made is None:
                     return self._answer()
@@ -253,7 +253,7 @@ class _Committer(Generic[R]):
 
     # both
 
-    def _run(self, group: Group, *, is_alone: bool) -> _Run[R]:
+    def _run(self, group: Group, queue: Queue | None = None) -> _Run[R]:
         """Call the change on what the group holds. Nothing is taken in by that."""
         tx = group.begin(self._rows, self._memos)
         if self._fence is not None:
@@ -262,6 +262,7 @@ class _Committer(Generic[R]):
         try:
             result = self._change(tx)
             _inside.change = None
+            is_alone = not group and (queue is None or not queue.has_waiting)
             made = group.make(self._rows, tx, message=self._message, properties=self._properties, is_alone=is_alone)
         except Exception as fault:  # noqa: BLE001  it is the caller's, who gets it as soon as what it saw is sure
             return _Run(None, fault, tx.head_id, None)
