@@ -1,16 +1,18 @@
-"""Groups of commits as they lie in the database, written by hand: inner members with operations alone, and a last one with indexes."""
+"""Groups of commits: written by hand as they lie in the database, or made by threads that commit together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
 
 from headwater.clock import Micros
-from headwater.commits import Commit, Head, Operation, head
+from headwater.commits import Commit, Head, Operation, Transaction, commit, head
 from headwater.commits.objects import TAIL
 from headwater.index import Index, IndexEditor, Limits, Value
 from headwater.store import ObjectId, RealmStore
 
-__all__ = ["Edits", "write_group", "write_group_on"]
+__all__ = ["Edits", "commit_together", "write_group", "write_group_on"]
 
 Edits = Mapping[bytes, Value | None]
 """What a member puts, by key; None: removes."""
@@ -56,6 +58,41 @@ def write_group_on(base: Head | None, rows: RealmStore, edits: Sequence[Edits], 
         tail = (commit_id, *tail)[:TAIL]
     rows.write(written)
     return ids
+
+
+def commit_together(
+    rows: RealmStore, reference: str, changes: Sequence[Callable[[Transaction], object]], *, properties: dict[str, object]
+) -> list[ObjectId]:
+    """Commit these changes by a thread each, as one group in this order. Returns the commits."""
+    made: list[ObjectId] = []
+
+    def work(change: Callable[[Transaction], object]) -> None:
+        done = commit(rows, reference, change, properties=dict(properties))
+        assert done.commit_id is not None
+        made.append(done.commit_id)
+
+    threads = [threading.Thread(target=work, args=(change,)) for change in changes[1:]]
+
+    def lead(tx: Transaction) -> None:
+        changes[0](tx)
+        for thread in threads:
+            if not thread.ident:
+                thread.start()
+            _wait_until_in_line(thread)
+
+    work(lead)
+    for thread in threads:
+        thread.join(60)
+    return sorted(made)  # ids are drawn in the order of the group
+
+
+def _wait_until_in_line(thread: threading.Thread) -> None:
+    for _ in range(1_000_000):
+        frame = sys._current_frames().get(thread.ident or 0)
+        if frame is not None and (frame.f_code.co_name, frame.f_globals["__name__"]) == ("wait", "headwater.commits.queues"):
+            return
+        threading.Event().wait(0.0001)
+    raise AssertionError(f"{thread} does not wait for its turn")
 
 
 def _operation(index: str, key: bytes, value: Value | None) -> Operation:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from stored_groups import Edits, write_group, write_group_on
 
-from headwater.commits import Commit, Committed, head, read_commit
+from headwater.commits import Commit, Committed, commit, head, read_commit
 from headwater.errors import ExpiredError, HeadwaterError, UnreadableError
 from headwater.index import Value
 from headwater.store import FaultyBackend, ObjectId, RealmStore, StoredObject, object_type
+from stored_groups import Edits, write_group, write_group_on
 
 Put = Callable[..., Committed[None]]
 
@@ -160,3 +160,14 @@ def test_the_head_may_be_an_inner_member(rows: RealmStore, put: Put) -> None:
 
     assert newest is not None
     assert newest.index("things").get(b"a") == Value(None, b"1")
+
+
+def test_a_commit_on_an_inner_member_holds_all_indexes_again(rows: RealmStore, put: Put) -> None:
+    put(rows, b"a", b"1")
+    inner, _ = write_group(rows, [{b"x": Value(None, b"2")}, {b"y": Value(None)}], index="others")
+    rows.move_reference(rows.read_reference("main", fresh=True), inner)
+    done = commit(rows, "main", lambda tx: tx.index("third").put(b"z", Value(None, b"3")))
+    found = rows.read(done.commit_id, Commit)
+
+    assert (found.depth, sorted(found.indexes)) == (0, ["others", "things", "third"])
+    assert [held(rows, done.commit_id, name) for name in sorted(found.indexes)] == [{b"x": b"2"}, {b"a": b"1"}, {b"z": b"3"}]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -12,7 +14,7 @@ from headwater.catalogs import Catalog, ContentType, ContentValue, IcebergTable,
 from headwater.catalogs.history import CONTENT
 from headwater.catalogs.names import content_reference
 from headwater.clock import FakeClock
-from headwater.commits import Commit, log, read_commit
+from headwater.commits import Commit, Transaction, head, log, read_commit
 from headwater.errors import ExpiredError, RefusedError
 from headwater.index import Value
 from headwater.maintenance import check_store, collect, explain
@@ -22,7 +24,7 @@ from headwater.realms import Realms, Retention
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, Store, id_text
 from headwater.store.backends.memory import MemoryBackend
-from stored_groups import write_group
+from stored_groups import commit_together, write_group
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,12 @@ class River:
         return [str(key) for key in keys if key in found]
 
 
-@pytest.fixture
-def river(settings: Settings, clock: FakeClock) -> River:
+EDITS: list[dict[bytes, str | None]] = [{b"one": "one"}, {b"two": "two", b"first": None}, {b"two": "new"}]
+"""What the members put, by key: a table with metadata of this name; None: nothing any more."""
+
+
+@pytest.fixture(params=["by hand", "by threads"])
+def river(request: pytest.FixtureRequest, settings: Settings, clock: FakeClock) -> River:
     store = open_on(MemoryBackend(), settings, clock)
     make_realm(store, commits=2)
     catalog = make_lake(store)
@@ -67,19 +73,51 @@ def river(settings: Settings, clock: FakeClock) -> River:
     clock.advance(HOUR)
     base = put(catalog, 1)
     clock.advance(HOUR)
-    rows = rows_of(store)
-    reference = content_reference(catalog.definition.id, NameKind.BRANCH, "main")
-    edits = [{b"one": table(rows, "one")}, {b"two": table(rows, "two"), b"first": None}, {b"two": table(rows, "new")}]
-    outer, inner, last = write_group(rows, edits, reference=reference, index=CONTENT)
+    make = written if request.param == "by hand" else committed
+    outer, inner, last = make(rows_of(store), content_reference(catalog.definition.id, NameKind.BRANCH, "main"))
     clock.advance(HOUR)
     return River(store, catalog, base, outer, inner, last)
 
 
-def table(rows: RealmStore, name: str) -> Value:
-    """The value of a table whose content is written."""
-    content, object_id = IcebergTable(metadata_location=f"s3://lake/{name}.json"), rows.new_id()
-    rows.write([(object_id, content)])
-    return ContentValue(ContentType.ICEBERG_TABLE, uuid4(), content_digest(content), object_id).encode()
+def written(rows: RealmStore, reference: str) -> list[ObjectId]:
+    def stored(content: IcebergTable) -> ObjectId:
+        object_id = rows.new_id()
+        rows.write([(object_id, content)])
+        return object_id
+
+    edits = [{key: None if name is None else table(name, stored) for key, name in edit.items()} for edit in EDITS]
+    return write_group(rows, edits, reference=reference, index=CONTENT)
+
+
+def committed(rows: RealmStore, reference: str) -> list[ObjectId]:
+    def change(edit: dict[bytes, str | None], tx: Transaction) -> None:
+        for key, name in edit.items():
+            if name is None:
+                tx.index(CONTENT).remove(key)
+            else:
+                tx.index(CONTENT).put(key, table(name, tx.add))
+
+    newest = head(rows, reference)
+    assert newest is not None
+    changes = [partial(change, edit) for edit in EDITS]
+    return commit_together(rows, reference, changes, properties=newest.commit.properties)
+
+
+def table(name: str, add: Callable[[IcebergTable], ObjectId]) -> Value:
+    """The value of a table, whose content is added."""
+    content = IcebergTable(metadata_location=f"s3://lake/{name}.json")
+    return ContentValue(ContentType.ICEBERG_TABLE, uuid4(), content_digest(content), add(content)).encode()
+
+
+def test_threads_make_the_group_that_is_written_by_hand(river: River) -> None:
+    members = [river.rows.read(one, Commit) for one in (river.outer, river.inner, river.last)]
+
+    assert [(one.depth, one.base, len(one.operations)) for one in members] == [
+        (1, river.base, 1),
+        (2, river.base, 2),
+        (0, None, 1),
+    ]
+    assert [set(one.indexes) for one in members] == [set(), set(), {CONTENT}]
 
 
 def test_a_kept_inner_member_stays_readable_through_two_collections(river: River, clock: FakeClock) -> None:
