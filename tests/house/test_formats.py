@@ -14,8 +14,8 @@ import pytest
 from headwater import Settings, Store, open_store
 from headwater.catalogs import ContentKey
 from headwater.clock import FakeClock
-from headwater.commits import Commit, commit, ensure_reference, head
-from headwater.index import Index, IndexEditor, Value
+from headwater.commits import Commit, commit, ensure_reference, head, read_commit
+from headwater.index import Index, IndexContainer, IndexEditor, Value
 from headwater.store import SYSTEM_KEY, RealmId, RealmKey, RealmStore, fixed_id, id_of, id_text, id_time
 
 ID = id_of("00000000fa001005")
@@ -127,7 +127,24 @@ def test_a_commit_tells_what_changed_and_what_holds(rows: RealmStore) -> None:
     assert found is not None
     plain = msgspec.msgpack.decode(msgspec.msgpack.encode(found.commit))
     assert plain["operations"] == [{"index": "by-name", "key": b"b", "data": b"2"}]
-    assert list(Index(plain["indexes"]["by-name"]["embedded"]).range()) == [(b"a", (None, b"1")), (b"b", (None, b"2"))]
+    container = msgspec.convert(plain["indexes"]["by-name"], IndexContainer)
+    assert (container.length, container.levels, container.spilled) == (2, 0, b"")
+    assert list(Index(container).range()) == [(b"a", (None, b"1")), (b"b", (None, b"2"))]
+
+
+def test_an_inner_member_of_a_group_is_read_as_the_page_says(rows: RealmStore, file: Path) -> None:
+    ensure_reference(rows, "main")
+    commit(rows, "main", lambda tx: tx.index("things").put(b"a", Value(None, b"1")))
+    base = commit(rows, "main", lambda tx: tx.index("things").put(b"b", Value(None, b"2"))).commit_id
+    first = rows.new_id()
+    put = {"index": "things", "key": b"c", "data": b"3"}
+    outer = {"seq": 3, "tail": [base], "time": 1, "operations": [put], "base": base, "depth": 1}
+    inner = {"seq": 4, "tail": [first, base], "time": 2, "base": base, "depth": 2}
+    removal = {"index": "things", "key": b"a", "removed": True}
+    rows.write([(first, msgspec.convert(outer, Commit))])
+    put_by_hand(file, envelope(msgspec.msgpack.encode(inner | {"operations": [removal]}), flags=0))
+
+    assert list(read_commit(rows, ID).index("things").range()) == [(b"b", (None, b"2")), (b"c", (None, b"3"))]
 
 
 def test_a_content_key_is_its_elements_joined_by_a_zero_byte() -> None:
