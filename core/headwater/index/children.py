@@ -38,10 +38,10 @@ class Children:
         return len(self.bounds)
 
     def __getitem__(self, at: int) -> Child:
-        value = self.page.value(at)
-        assert value is not None
-        assert value.object_id is not None
-        return Child(self.bounds[at], value.object_id, int.from_bytes(value.data, "big"))
+        return Child(self.bounds[at], self.page.object_id(at), self.size(at))
+
+    def size(self, at: int) -> int:
+        return int.from_bytes(self.page.data(at), "big")
 
     def position(self, key: bytes) -> int:
         """The child under which the key is, if it is anywhere."""
@@ -52,6 +52,9 @@ class Children:
         first = 0 if start is None else self.position(start)
         last = len(self.bounds) if end is None else max(bisect_left(self.bounds, end), 1)
         return first, max(first, min(last, len(self.bounds)))
+
+    def object_id(self, at: int) -> ObjectId:
+        return self.page.object_id(at)
 
     def object_ids(self, start: int, end: int) -> list[ObjectId]:
         return [value.object_id for value in self.page.values(start, end) if value and value.object_id]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from headwater.errors import UnreadableError
 
-__all__ = ["Column", "Edit", "Fixed", "Varied", "packed_column", "read_column"]
+__all__ = ["Column", "Edit", "Fixed", "Varied", "packed_column", "read_column", "splice"]
 
 _NUMBERS = struct.Struct(">II")
 _NUMBER = struct.Struct(">I")
@@ -76,13 +76,13 @@ class Fixed:
         if not count:
             return _NUMBERS.pack(0, 0)
         if prefix and not all(row.startswith(prefix) for row in rows):
-            joined = _joined(self.whole(), 0, self.count * length, length, edits, 0)
+            packed = splice(self.whole(), 0, self.count * length, length, edits)
             prefix = b""
         else:
-            joined = _joined(self.raw, self.start, self.end, width, edits, len(prefix))
+            packed = splice(self.raw, self.start, self.end, width, edits, len(prefix))
         if factored:
-            return _factored(count, prefix, joined)
-        return _NUMBERS.pack(length, len(prefix)) + prefix + joined
+            return _factored(count, prefix, packed)
+        return _NUMBERS.pack(length, len(prefix)) + prefix + packed
 
     def whole(self, start: int = 0, end: int | None = None) -> bytes:
         """All rows from ``start`` to ``end``, each with the prefix."""
@@ -188,7 +188,7 @@ def _varied(
 ) -> bytes:
     """A varied column after edits; fixed, if it is to be factored and can be. ``length``: that of all rows before, or None."""
     row_edits = [Edit(e.at, e.gone, None if e.row is None else _NUMBER.pack(len(e.row))) for e in edits]
-    new_lengths = _joined(lengths, 0, len(lengths), 4, row_edits, 0)
+    new_lengths = splice(lengths, 0, len(lengths), 4, row_edits)
     pieces, at = [], 0
     for edit in edits:
         start, end = (
@@ -211,7 +211,7 @@ def _varied(
     return _NUMBER.pack(_VARIED) + new_lengths + joined
 
 
-def _joined(raw: bytes, start: int, end: int, width: int, edits: Sequence[Edit], cut: int) -> bytes:
+def splice(raw: bytes, start: int, end: int, width: int, edits: Sequence[Edit], cut: int = 0) -> bytes:
     """The rows from ``start`` to ``end`` after edits, whose first ``cut`` bytes are left out."""
     pieces, at = [], start
     for edit in edits:

@@ -3,7 +3,7 @@
 Plain keys: 2 for each key, its length · the keys.
 Packed keys: 4 length of the first part · two parts, each deflated by itself. The first part has, for all keys, how many bytes each
 shares with the one before, and then, for all keys, how many follow; a byte for each number, or two if one is beyond 255. The second
-part has what follows, joined. A key shares as much as it can; every 32nd, from the first on, shares nothing: a search jumps between
+part has what follows, joined. A key shares as much as it can; every 16th, from the first on, shares nothing: a search jumps between
 these, and then walks along one block. Numbers are big-endian.
 """
 
@@ -18,13 +18,14 @@ from operator import xor
 from typing import Protocol
 
 from headwater.errors import UnreadableError
-from headwater.index.columns import Edit
+from headwater.index.columns import Edit, splice
 
 __all__ = ["BLOCK", "KEY_BYTES", "Keys", "PackedKeys", "PlainKeys", "common", "packed_keys", "plain_keys", "read_plain_keys"]
 
-BLOCK = 32
+BLOCK = 16
 KEY_BYTES = 500
 _NUMBER = struct.Struct(">I")
+_LENGTH = struct.Struct(">H")
 
 
 class Keys(Protocol):
@@ -37,19 +38,20 @@ class Keys(Protocol):
         ...
 
     def between(self, start: int, end: int) -> list[bytes]: ...
-    def spliced(self, edits: Sequence[Edit]) -> tuple[bytes, list[bytes] | None]:
-        """The bytes of the keys after these edits, and the keys themselves if they are worth remembering."""
+    def spliced(self, edits: Sequence[Edit]) -> tuple[bytes, PlainKeys | None]:
+        """The bytes of the keys after these edits, and what is known of them."""
         ...
 
 
 class PlainKeys:
     """Keys that lie as they are; all of them are decoded."""
 
-    __slots__ = ("count", "keys")
+    __slots__ = ("_lengths", "count", "keys")
 
-    def __init__(self, keys: list[bytes]) -> None:
+    def __init__(self, keys: list[bytes], lengths: bytes) -> None:
         self.keys = keys
         self.count = len(keys)
+        self._lengths = lengths
 
     def position(self, key: bytes) -> int:
         keys = self.keys
@@ -59,9 +61,11 @@ class PlainKeys:
     def between(self, start: int, end: int) -> list[bytes]:
         return self.keys[start:end]
 
-    def spliced(self, edits: Sequence[Edit]) -> tuple[bytes, list[bytes] | None]:
+    def spliced(self, edits: Sequence[Edit]) -> tuple[bytes, PlainKeys | None]:
         keys = _edited(self.keys, edits)
-        return plain_keys(keys), keys
+        rows = [Edit(edit.at, edit.gone, None if edit.row is None else _LENGTH.pack(len(edit.row))) for edit in edits]
+        lengths = splice(self._lengths, 0, len(self._lengths), 2, rows)
+        return lengths + b"".join(keys), PlainKeys(keys, lengths)
 
 
 class PackedKeys:
@@ -92,7 +96,7 @@ class PackedKeys:
             # the key before is smaller than ours and has ``matched`` bytes in common with it
             if shared < matched:
                 return -1 - at
-            if shared == matched:
+            if shared == matched and area[offset] >= key[matched]:
                 suffix = area[offset : offset + length]
                 if suffix >= rest:
                     return at if suffix == rest else -1 - at
@@ -114,7 +118,7 @@ class PackedKeys:
         ]
         return keys[start - first :] if start > first else keys
 
-    def spliced(self, edits: Sequence[Edit]) -> tuple[bytes, list[bytes] | None]:
+    def spliced(self, edits: Sequence[Edit]) -> tuple[bytes, PlainKeys | None]:
         return packed_keys(_edited(self.between(0, self.count), edits)), None
 
 
@@ -128,10 +132,11 @@ def read_plain_keys(raw: bytes, start: int, end: int, count: int) -> PlainKeys:
         lengths = struct.unpack_from(f">{count}H", raw, start)
     except struct.error as fault:
         raise UnreadableError("the keys of an index page are truncated") from fault
-    offsets = list(accumulate(lengths, initial=start + 2 * count))
+    area = start + 2 * count
+    offsets = list(accumulate(lengths, initial=area))
     if offsets[-1] != end:
         raise UnreadableError("the keys of an index page do not fit their lengths")
-    return PlainKeys([raw[at:stop] for at, stop in pairwise(offsets)])
+    return PlainKeys([raw[at:stop] for at, stop in pairwise(offsets)], raw[start:area])
 
 
 def packed_keys(keys: Sequence[bytes]) -> bytes:

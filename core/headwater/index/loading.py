@@ -9,7 +9,7 @@ from headwater.errors import UnreadableError
 from headwater.index.containers import Objects
 from headwater.store import ObjectId, StoredObject, id_text
 
-__all__ = ["Pace", "load", "load_ahead"]
+__all__ = ["Pace", "load", "load_ahead", "load_one"]
 
 T = TypeVar("T", bound=StoredObject)
 _MOST = 16
@@ -29,6 +29,15 @@ def load(objects: Objects | None, object_ids: Sequence[ObjectId], cls: type[T]) 
             f"{cls.type_name} {id_text(missing)} of an index{_realm_of(objects)} is not there: run `headwater fsck`"
         )
     return found  # type: ignore[return-value]  # None is not in it
+
+
+def load_one(objects: Objects | None, object_id: ObjectId, cls: type[T]) -> T:
+    """As ``load``, for one."""
+    if objects is not None:
+        (found,) = objects.read_many((object_id,), cls)
+        if found is not None:
+            return found
+    return load(objects, (object_id,), cls)[0]
 
 
 class Pace:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from headwater.errors import UnreadableError
 from headwater.index.columns import Column, Edit, Fixed, packed_column, read_column
-from headwater.index.keys import KEY_BYTES, Keys, PackedKeys, PlainKeys, packed_keys, plain_keys, read_plain_keys
+from headwater.index.keys import KEY_BYTES, Keys, PackedKeys, packed_keys, plain_keys, read_plain_keys
 from headwater.index.values import Change, Value
 from headwater.store import ObjectId
 
@@ -91,11 +91,12 @@ class Page:
 
     def position(self, key: bytes) -> int:
         """Where a key is; when it is not there, -1 minus where it would be."""
-        return self.keys.position(key)
+        keys = self._keys
+        return (self.keys if keys is None else keys).position(key)
 
     def first_at(self, key: bytes) -> int:
         """Where the first key is that is not smaller than this one."""
-        at = self.keys.position(key)
+        at = self.position(key)
         return at if at >= 0 else -1 - at
 
     def value(self, at: int) -> Value | None:
@@ -104,6 +105,12 @@ class Page:
         if object_id == _HIDDEN:
             return None
         return Value(ObjectId(object_id) if object_id else None, self._data.row(at))
+
+    def object_id(self, at: int) -> ObjectId:
+        return ObjectId(int.from_bytes(self._ids.row(at), "big"))
+
+    def data(self, at: int) -> bytes:
+        return self._data.row(at)
 
     def between(self, start: int, end: int) -> list[Change]:
         """Entries from a position to another."""
@@ -184,7 +191,7 @@ class Page:
         if not keys:
             return _page(is_packed, count, new_ids, new_data, self.raw[self._keys_start :], self._keys)
         raw, decoded = self.keys.spliced(keys)
-        return _page(is_packed, count, new_ids, new_data, raw, None if decoded is None else PlainKeys(decoded))
+        return _page(is_packed, count, new_ids, new_data, raw, decoded)
 
 
 def _page(packed: bool, count: int, ids: bytes, data: bytes, keys: bytes, decoded: Keys | None) -> Page:

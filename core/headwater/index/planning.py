@@ -55,11 +55,11 @@ def neighbours(page: Page, children: Children, moves: Sequence[Move], *, small: 
     changing = {move.child for move in moves}
     found = set()
     for move in moves:
-        removals = page.removals(move.start, move.end)
-        if children[move.child].size - shrink * removals < small:
+        removals = page.removals(move.start, move.end) if shrink else 0
+        if children.size(move.child) - shrink * removals < small:
             beside = [at for at in (move.child - 1, move.child + 1) if 0 <= at < len(children)]
             if changing.isdisjoint(beside):
-                found.add(min(beside, key=lambda at: children[at].size))
+                found.add(min(beside, key=children.size))
     return sorted(found)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from headwater.index.children import Children
 from headwater.index.containers import IndexContainer, Objects
-from headwater.index.loading import Pace, load, load_ahead
+from headwater.index.loading import Pace, load, load_ahead, load_one
 from headwater.index.overlaying import Chunks, Layer, growing, overlaid
 from headwater.index.pages import EMPTY, Page
 from headwater.index.stripes import Stripe, StripeList
@@ -89,22 +89,17 @@ class Index:
     # what editors read through
 
     def _find(self, key: bytes) -> Value | None:
-        node: IndexContainer | StripeList = self._container
-        at = node.page.position(key)
-        if at >= 0:
-            return node.page.value(at)
-        levels = self._container.levels
-        if levels == 2:
-            (node,) = load(self._objects, _child_of(node.children, key), StripeList)
-            at = node.page.position(key)
-            if at >= 0:
-                return node.page.value(at)
-        if levels:
-            (stripe,) = load(self._objects, _child_of(node.children, key), Stripe)
-            at = stripe.page.position(key)
-            if at >= 0:
-                return stripe.page.value(at)
-        return None
+        container = self._container
+        page, children, levels = container.page, container.children, container.levels
+        at = page.position(key)
+        if at < 0 and levels == 2:
+            stripes = load_one(self._objects, children.object_id(children.position(key)), StripeList)
+            page, children = stripes.page, stripes.children
+            at = page.position(key)
+        if at < 0 and levels:
+            page = load_one(self._objects, children.object_id(children.position(key)), Stripe).page
+            at = page.position(key)
+        return page.value(at) if at >= 0 else None
 
     def _find_many(self, keys: list[bytes]) -> dict[bytes, Value | None]:
         """What each of the keys holds."""
@@ -153,11 +148,6 @@ def after_prefix(prefix: bytes) -> bytes | None:
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
 
 
-def _child_of(children: Children, key: bytes) -> list[ObjectId]:
-    at = children.position(key)
-    return children.object_ids(at, at + 1)
-
-
 def _in_order(children: Children, query: Query) -> list[ObjectId]:
     wanted = children.object_ids(*children.spread(query.start, query.end))
     return wanted[::-1] if query.reverse else wanted
@@ -180,7 +170,7 @@ def _spread(children: Children, keys: list[bytes]) -> dict[ObjectId, list[bytes]
     spread: dict[int, list[bytes]] = {}
     for key in keys:
         spread.setdefault(children.position(key), []).append(key)
-    return {children[at].object_id: below for at, below in spread.items()}
+    return {children.object_id(at): below for at, below in spread.items()}
 
 
 def _laid_over(below: Chunks, page: Page, query: Query) -> Chunks:

@@ -36,7 +36,7 @@ _DIRECT = 64
 _FEWEST, _MOST = 32, 1024
 """Stripes that a list has when there are few lists, and at most."""
 _SMALL_LIST = 4
-_TARGET = 0.875
+_TARGET = 0.8
 """Of the limit: what stays of an embedded part that was too large. Measured: moving less at a time makes the costly commits cheaper."""
 _REMOVAL_BYTES = 128
 """What a removal may free in a stripe: a guess on the high side."""
@@ -132,7 +132,7 @@ class _Spill:
         if len(top.children) <= _DIRECT:
             return top, 1 if len(top.children) else 0
         each = max(_FEWEST, isqrt(len(top.children)))
-        lists = _divided(_Node(b"", NO_PAGE, top.children), each)
+        lists = _divided(_Node(b"", NO_PAGE, top.children), each, is_last=False)
         return _Node(b"", top.page, NO_CHILDREN.replaced(self._write_lists(lists))), 2
 
     def through_lists(self, top: _Node) -> tuple[_Node, int]:
@@ -149,7 +149,9 @@ class _Spill:
             changed[at] = node
         most = min(max(_FEWEST * 3 // 2, len(top.children) * 4 // 3), _MOST)
         after: dict[int, list[_Node]] = {
-            move.child: _divided(node, (most + 1) // 2) if node.size > most else [node] if node.size else []
+            move.child: _divided(node, most, is_last=move.child == len(top.children) - 1)
+            if node.size > most
+            else [node][: node.size]
             for move, node in zip(moves, changed, strict=True)
         }
         rest = top.page.without([(move.start, move.end) for move in moves])
@@ -167,7 +169,7 @@ class _Spill:
             for node, planned in zip(nodes, moves, strict=True)
         ]
         wanted = [
-            node.children[at].object_id
+            node.children.object_id(at)
             for node, planned, extra in zip(nodes, moves, beside, strict=True)
             if len(node.children)
             for at in (*(move.child for move in planned), *extra)
@@ -190,7 +192,7 @@ class _Spill:
                 after[move.child] = changed_pieces(child.bound, pages[child.object_id], changes, limit)
             else:
                 after[0] = changed_pieces(node.bound, None, changes, limit)
-        loaded = {at: Piece(node.children.bounds[at], pages[node.children[at].object_id]) for at in beside}
+        loaded = {at: Piece(node.children.bounds[at], pages[node.children.object_id(at)]) for at in beside}
         rest = node.page.without([(move.start, move.end) for move in moves])
         merging = _Merging(limit // 4, limit * 3 // 4, merged)
         children = self._replaced(node.children, after, loaded, self._write_stripes, merging)
@@ -203,7 +205,7 @@ class _Spill:
         return plan(node.page, node.children, limit_bytes=limit, target_bytes=int(limit * _TARGET))
 
     def _load(self, children: Children, positions: Sequence[int], cls: type[T]) -> dict[int, T]:
-        found = load(self._objects, [children[at].object_id for at in positions], cls)
+        found = load(self._objects, [children.object_id(at) for at in positions], cls)
         return dict(zip(positions, found, strict=True))
 
     def _replaced(
@@ -274,11 +276,14 @@ def _joined(left: _Node, right: _Node) -> _Node:
     return _Node(left.bound, page, left.children.replaced([*left.children.all(), *right.children.all()]))
 
 
-def _divided(node: _Node, most: int) -> list[_Node]:
-    """Lists of about equally many stripes, none with more than ``most``; each with its part of the changes."""
+def _divided(node: _Node, most: int, *, is_last: bool) -> list[_Node]:
+    """Lists with at most so many stripes; each with its part of the changes.
+
+    is_last       it is the last list, which loads in key order append to: all but its rest are filled. Otherwise they are even
+    """
     children, rows = node.children.all(), node.page.rows()
     count = -(-len(children) // most)
-    cuts = [len(children) * at // count for at in range(count + 1)]
+    cuts = [min(most * at, len(children)) if is_last else len(children) * at // count for at in range(count + 1)]
     nodes, start = [], 0
     for first, last in pairwise(cuts):
         end = bisect_left(rows.keys, children[last].bound) if last < len(children) else len(rows.keys)
