@@ -116,8 +116,8 @@ class _Committer(Generic[R]):
         self._refuse_nesting()
         if _inside.is_committing:  # a signal's handler, or a fence: it cannot wait for the commit that it interrupts
             return self._alone()
-        _inside.is_committing = True
         try:
+            _inside.is_committing = True
             while True:
                 try:
                     return self._in_turn() if self._evictions < _EVICTIONS else self._alone(may_return=True)

@@ -55,16 +55,16 @@ class Place:
     """One commit's place in a queue, or in a round.
 
     since         when the commit began, in monotonic seconds
-    wake          held by who waits here; let go once for each order
+    round         the one that it is part of; None: its turn has not come
+    wake          held by who waits here; let go for each order
     """
 
-    __slots__ = ("is_waiting", "order", "queue", "round", "since", "wake")
+    __slots__ = ("order", "queue", "round", "since", "wake")
 
     def __init__(self, since: float) -> None:
         self.since = since
         self.queue: Queue | None = None
         self.round: _Round | None = None
-        self.is_waiting = False
         self.order: Order | None = None
         self.wake = threading.Lock()
         self.wake.acquire()
@@ -146,6 +146,9 @@ class Queue:
         while not place.wake.acquire(timeout=self._patience(place)):
             with self._lock:
                 self._tend(place)
+                if place.order is not None:
+                    place.wake.acquire(blocking=False)
+                    break
         order, place.order = place.order, None
         assert order is not None
         return order
@@ -207,8 +210,10 @@ class Queue:
     def finish(self, place: Place, order: Order, unclear: UnknownOutcomeError | None = None) -> None:
         """The group's outcome, as far as it ever will be, is known: hand on, and tell its members."""
         with self._lock:
-            over, self._round = self._round, _Round()
-            over.order, over.unclear = order, unclear
+            over = self._round
+            over.unclear = unclear
+            over.order = order  # first: whoever misses being told finds it there
+            self._round = _Round()
             if order is Order.ANSWER:
                 self.fault, self.lost = None, 0
             self._hand_on()
@@ -239,20 +244,16 @@ class Queue:
             if self._is_gone:
                 return False
             place.queue = self
-            if self._holder is None and not self._waiting:
-                self._holder = place
-                place.tell(Order.RUN)
-            else:
-                place.is_waiting = True
-                self._waiting.append(place)
+            self._waiting.append(place)
+            if self._holder is None:
+                self._hand_on()
             return True
 
     def _leave(self, place: Place) -> None:
         if self._process != os.getpid():
             return  # the parent's, whose threads may have held the lock
         with self._lock:
-            if place.is_waiting:
-                place.is_waiting = False
+            if place in self._waiting:
                 self._waiting.remove(place)
             if place in self._round.places:
                 self._round.places.remove(place)
@@ -273,13 +274,11 @@ class Queue:
         elif now.is_closed:
             self._round = _Round()  # nobody is left who asks what becomes of it
         if self._waiting:
-            place = self._waiting.popleft()
-            place.is_waiting = False
-            self._give(place, Order.RUN)
+            self._give(self._waiting.popleft(), Order.RUN)
         else:
-            self._is_gone = True
             if _queues.get(self._key) is self:
                 del _queues[self._key]
+            self._is_gone = True
 
     def _give(self, place: Place, order: Order) -> None:
         self._holder = place
@@ -288,7 +287,6 @@ class Queue:
     def _put_back(self, places: list[Place]) -> None:
         for place in reversed(places):
             place.round = None
-            place.is_waiting = True
             self._waiting.appendleft(place)
 
     def _is_full(self) -> bool:
@@ -299,14 +297,14 @@ class Queue:
     # what waiting threads do every now and then, with the lock held
 
     def _tend(self, place: Place) -> None:
-        now = self._clock.monotonic()
         if place.order is not None:
             return
-        if place.is_waiting and now - place.since >= self._timeout:
+        now = self._clock.monotonic()
+        if place.round is None and now - place.since >= self._timeout:
             raise TimeIsOverError
         if self._running_since is not None and now - self._running_since >= self._limit:
             self._evict()
-        elif self._holder is not place:
+        else:
             self._mend(place)
 
     def _evict(self) -> None:
@@ -318,20 +316,23 @@ class Queue:
         self._hand_on()
 
     def _mend(self, place: Place) -> None:
-        """An exception from outside, as Ctrl-C raises it, may stop a thread between any two of its steps. See to what it left undone."""
+        """See to what a thread left undone that an exception from outside, as Ctrl-C raises it, stopped between any two steps."""
         if place.round is not None and place.round.order is not None:
             place.tell(place.round.order)
-        elif not place.is_waiting and place.round is not self._round:
-            self._put_back([place])
-        if self._holder is None:
-            self._hand_on()
+        elif self._holder is place:
+            place.tell(Order.RUN if place.round is None else Order.PUBLISH)
+        else:
+            if place.round is not self._round and place not in self._waiting:
+                self._put_back([place])
+            if self._holder is None:
+                self._hand_on()
 
     def _patience(self, place: Place) -> float:
         """Seconds until it is worth a look whether somebody takes too long."""
         now = self._clock.monotonic()
         since = self._running_since
         wait = self._limit if since is None else since + self._limit - now
-        if place.is_waiting:
+        if place.round is None:
             wait = min(wait, place.since + self._timeout - now)
         return max(wait, 0.0) + 0.0005
 
