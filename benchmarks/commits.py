@@ -24,7 +24,7 @@ from benchmarks.places import Place, open_places
 from benchmarks.plain import plain_commit
 from benchmarks.report import Row, at_least_of_floor, at_most, at_most_of_floor, say, show, write_results
 from benchmarks.storms import Act, Crowd, Storm, background, storm, writers
-from benchmarks.tables import CONTENT, Choice, any_of, build, churn, commit_one, point, table_keys
+from benchmarks.tables import CONTENT, Choice, Made, any_of, churn, commit_one, make, plant, point, table_keys
 from benchmarks.timing import race, timed
 
 from headwater.store import RealmId, RealmKey, RealmStore, Store, open_store
@@ -33,6 +33,7 @@ SUITE = "commits"
 REALM, OTHER = RealmId("bench"), RealmId("other")
 KEYS = {REALM: RealmKey(1002), OTHER: RealmKey(1003)}
 PARTS = ("writer", "crowds", "apart", "independence", "contenders")
+FLOOR = ("floor", "")
 SHARES = (0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999)
 
 
@@ -64,8 +65,8 @@ class Bench:
     place: Place
     scale: Scale
     store: Store
-    small: list[bytes]
-    large: list[bytes]
+    small: Made
+    large: Made
     curves: list[Curve] = field(default_factory=list)
 
     @property
@@ -79,9 +80,10 @@ class Bench:
     def branch(self, name: str, rows: RealmStore | None = None) -> Act:
         """A new branch with a small catalog in its steady state; returns the commit to any table of it."""
         rows = rows or self.rows
-        build(rows, name, self.small)
-        churn(rows, name, self.small, 4 * len(self.small))
-        return committing(rows, name, any_of(self.small))
+        plant(rows, name, self.small)
+        keys = self.small.keys
+        churn(rows, name, keys, 2 * len(keys), at_once=128)
+        return committing(rows, name, any_of(keys))
 
 
 def main(arguments: list[str]) -> int:
@@ -90,7 +92,8 @@ def main(arguments: list[str]) -> int:
     found: list[Row] = []
     curves: list[Curve] = []
     versions: dict[str, str] = {}
-    small, large = table_keys(scale.small), table_keys(scale.large)
+    say(f"an index of {scale.large:,} tables")
+    small, large = (make(table_keys(size)) for size in (scale.small, scale.large))
     with working_folder() as folder, open_places(folder, options.backends) as places:
         for place in places:
             versions |= place.versions()
@@ -163,9 +166,10 @@ class FloorWriter:
 def one_writer(bench: Bench) -> Iterator[Row]:
     """Floor, a small and a large catalog by turns; any table of the catalog each time, or always the same one."""
     scale, chance = bench.scale, random.Random(1)
-    sizes = {"small": bench.small, "large": bench.large}
+    made = {"small": bench.small, "large": bench.large}
+    sizes = {name: one.keys for name, one in made.items()}
     for name, keys in sizes.items():
-        build(bench.rows, name, keys)
+        plant(bench.rows, name, made[name])
         churn(bench.rows, name, keys, scale.churned if name == "large" else 4 * len(keys))
         say(f"{bench.name}: {len(keys):,} tables are there")
     acts = {
@@ -183,12 +187,12 @@ def one_writer(bench: Bench) -> Iterator[Row]:
 
     with closing(bench.place.floor("floor")) as floor, bench.place.apart():
         bare = FloorWriter(floor, 0)
-        contenders: dict[object, Callable[[], float]] = {"floor": lambda: timed(repeated, bare, scale.commits, chance)}
+        contenders: dict[tuple[str, str], Callable[[], float]] = {FLOOR: lambda: timed(repeated, bare, scale.commits, chance)}
         contenders |= {which: partial(round_of, which) for which in acts}
-        taken = race(contenders, scale.rounds)  # type: ignore[type-var]
+        taken = race(contenders, scale.rounds)
     for which in acts:
         case = f"one writer, {len(sizes[which[0]]):,} tables, {which[1]}"
-        yield from paces(bench, case, taken[which] / scale.commits, taken["floor"] / scale.commits)
+        yield from paces(bench, case, taken[which] / scale.commits, taken[FLOOR] / scale.commits)
         yield Row(
             f"{case}: CPU of this process", bench.name, cpu[which] / (scale.rounds + 1) / scale.commits * 1000, "ms/commit"
         )
@@ -216,7 +220,7 @@ def bytes_written(bench: Bench) -> Iterator[Row]:
     store, backend = counting_store(bench.store)
     chance = random.Random(2)
     with store:
-        for name, keys in (("small", bench.small), ("large", bench.large)):
+        for name, keys in (("small", bench.small.keys), ("large", bench.large.keys)):
             act = committing(rows_of(store), name, any_of(keys))
             act(chance)
             backend.take_written()
@@ -236,7 +240,7 @@ def crowds(bench: Bench) -> Iterator[Row]:
     scale = bench.scale
     ours = bench.branch("crowded")
     bench.branch("looped")
-    plain = looping(bench.rows, "looped", any_of(bench.small))
+    plain = looping(bench.rows, "looped", any_of(bench.small.keys))
     alone, together, loop = Storm(), Storm(), Storm()
     for turn in range(scale.turns):
         alone.add(storm(writers(1, ours), scale.seconds / 2))

@@ -22,12 +22,14 @@ from benchmarks.tables import (
     CONTENT,
     VALUE_BYTES,
     Choice,
+    Made,
     any_of,
-    build,
     churn,
     commit_one,
     hot,
+    make,
     one_of_few,
+    plant,
     table_keys,
     uuid_keys,
 )
@@ -112,10 +114,12 @@ def main(arguments: list[str]) -> int:
             say(case.__name__.replace("_", " "))
             found += case(scale, curves)
     with working_folder() as folder, open_places(folder, options.backends) as places:
-        for place in places if options.wants("reads") else ():
-            say(f"{place.name}: reads of {scale.entries:,} entries")
-            versions |= place.versions()
-            found += reads(place, scale)
+        if options.wants("reads"):
+            made = make(table_keys(scale.entries))
+            for place in places:
+                say(f"{place.name}: reads of {scale.entries:,} entries")
+                versions |= place.versions()
+                found += reads(place, scale, made)
         if options.wants("contenders") and others_are_there():
             from benchmarks.others import lists_and_trees, versions_of_others
 
@@ -162,12 +166,12 @@ def index_of(rows: RealmStore) -> Index:
 class Branch:
     """A catalog in memory, in its steady state, whose commits are counted."""
 
-    def __init__(self, keys: list[bytes], churned: int, settings: Settings | None = None) -> None:
+    def __init__(self, made: Made, settings: Settings | None = None) -> None:
         whole = open_store("memory://", settings=settings)
-        build(rows_of(whole), BRANCH, keys)
+        plant(rows_of(whole), BRANCH, made)
         store, self._backend = counting_store(whole)
         self._rows = rows_of(store)
-        churn(self._rows, BRANCH, keys, churned)
+        churn(self._rows, BRANCH, made.keys, steady(len(made.keys)))
         self._backend.take_written()
         self.written: list[Counted] = []
         self.seconds: list[float] = []
@@ -210,11 +214,11 @@ def choices(keys: Sequence[bytes]) -> dict[str, Choice]:
 
 def one_key_commits(scale: Scale, curves: list[Curve]) -> Iterator[Row]:
     """Indexes of all sizes by turns, in memory, at shipped limits."""
-    all_keys = {size: table_keys(size) for size in scale.sizes}
+    made = {size: make(table_keys(size)) for size in scale.sizes}
     cost: dict[str, dict[int, Branch]] = {}
-    for kind in choices(all_keys[scale.sizes[0]]):
-        branches = {size: Branch(keys, steady(size)) for size, keys in all_keys.items()}
-        picks = {size: choices(keys)[kind] for size, keys in all_keys.items()}
+    for kind in choices(made[scale.sizes[0]].keys):
+        branches = {size: Branch(one) for size, one in made.items()}
+        picks = {size: choices(one.keys)[kind] for size, one in made.items()}
         chance = random.Random(3)
         for number in range(scale.rounds):
             for size in scale.sizes[:: 1 if number % 2 else -1]:
@@ -253,10 +257,12 @@ def cost_curves(scale: Scale, cost: dict[str, dict[int, Branch]]) -> list[Curve]
     def series(of: Callable[[Branch], float]) -> list[Series]:
         return [Series(kind, [(size, of(branch)) for size, branch in found.items()]) for kind, found in cost.items()]
 
-    common = {"x": "entries of the index", "x_scale": "log", "marks": list(scale.sizes)}
+    def curve(name: str, title: str, y: str, of: Callable[[Branch], float]) -> Curve:
+        return Curve(name, title, "entries of the index", y, series(of), x_scale="log", marks=list(scale.sizes))
+
     return [
-        Curve("index-bytes", "What a commit of one key writes", y="KiB", series=series(lambda b: b.mean_bytes / KIB), **common),
-        Curve("index-time", "What a commit of one key takes, in memory", y="µs", series=series(lambda b: b.micros), **common),
+        curve("index-bytes", "What a commit of one key writes", "KiB", lambda branch: branch.mean_bytes / KIB),
+        curve("index-time", "What a commit of one key takes, in memory", "µs", lambda branch: branch.micros),
     ]
 
 
@@ -270,7 +276,7 @@ def limits(scale: Scale, curves: list[Curve]) -> Iterator[Row]:
     for stripe in scale.stripes:
         for embedded in scale.embedded:
             settings = Settings(index_embedded_bytes=embedded * KIB, index_stripe_bytes=stripe * KIB)
-            branch = found[embedded, stripe] = Branch(keys, steady(scale.tried), settings)
+            branch = found[embedded, stripe] = Branch(make(keys, settings), settings)
             for _ in range(4):
                 branch.commit(any_of(keys), scale.tries // 4, random.Random(4))
             branch.forget()
@@ -287,11 +293,13 @@ def limit_curves(scale: Scale, found: dict[tuple[int, int], Branch]) -> list[Cur
             for stripe in scale.stripes
         ]
 
-    about = f"by the limit of the embedded part, {scale.tried:,} entries"
-    common = {"x": "KiB embedded", "x_scale": "log", "marks": list(scale.embedded)}
+    def curve(name: str, title: str, y: str, of: Callable[[Branch], float]) -> Curve:
+        title = f"{title} by the limit of the embedded part, {scale.tried:,} entries"
+        return Curve(name, title, "KiB embedded", y, series(of), x_scale="log", marks=list(scale.embedded))
+
     return [
-        Curve("limits-bytes", f"What a commit writes {about}", y="KiB", series=series(lambda b: b.mean_bytes / KIB), **common),
-        Curve("limits-time", f"What a commit takes in memory {about}", y="µs", series=series(lambda b: b.micros), **common),
+        curve("limits-bytes", "What a commit writes", "KiB", lambda branch: branch.mean_bytes / KIB),
+        curve("limits-time", "What a commit takes in memory", "µs", lambda branch: branch.micros),
     ]
 
 
@@ -300,28 +308,29 @@ def limit_curves(scale: Scale, found: dict[tuple[int, int], Branch]) -> list[Cur
 
 def sizes(scale: Scale, _: list[Curve]) -> Iterator[Row]:
     """Of an index that was built at once: all rows with their envelopes, the commit's included."""
-    for what, make, target in (("hierarchical keys", table_keys, at_most(6)), ("random UUID keys", uuid_keys, None)):
-        keys = make(scale.entries)
+    for what, keys_of, target in (("hierarchical keys", table_keys, at_most(6)), ("random UUID keys", uuid_keys, None)):
+        keys = keys_of(scale.entries)
         with open_store("memory://") as whole:
             store, backend = counting_store(whole)
-            built = build(rows_of(store), BRANCH, keys)
+            made = make(keys)
+            plant(rows_of(store), BRANCH, made)
         case = f"index of {scale.entries:,} entries, {what}"
         own = backend.written.bytes - len(keys) * VALUE_BYTES
         yield Row(f"{case}: beyond the value", ANY, own / len(keys), "bytes/entry", sum(map(len, keys)) / len(keys), target)
         yield Row(f"{case}: in all", ANY, backend.written.bytes / KIB**2, "MiB")
-        yield Row(f"{case}: objects", ANY, built.objects, "objects")
-        yield Row(f"{case}: put all", ANY, len(keys) / built.put_seconds, "entries/s")
-        yield Row(f"{case}: make stripes of them", ANY, len(keys) / built.stored_seconds, "entries/s")
-        yield Row(f"{case}: build", ANY, built.put_seconds + built.stored_seconds, "s")
+        yield Row(f"{case}: objects", ANY, len(made.stored.objects), "objects")
+        yield Row(f"{case}: put all", ANY, len(keys) / made.put_seconds, "entries/s")
+        yield Row(f"{case}: make stripes of them", ANY, len(keys) / made.stored_seconds, "entries/s")
+        yield Row(f"{case}: build", ANY, made.put_seconds + made.stored_seconds, "s")
 
 
 # Reads
 
 
-def reads(place: Place, scale: Scale) -> Iterator[Row]:
-    keys = table_keys(scale.entries)
+def reads(place: Place, scale: Scale, made: Made) -> Iterator[Row]:
+    keys = made.keys
     with open_store(place.url("index")) as store:
-        build(rows_of(store), BRANCH, keys)
+        plant(rows_of(store), BRANCH, made)
         churn(rows_of(store), BRANCH, keys, steady(scale.entries))
         yield from cold_reads(place, store, keys, scale)
         if place.name == "memory":

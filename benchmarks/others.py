@@ -23,7 +23,7 @@ from benchmarks.sql_catalogs import (
     setting_properties,
 )
 from benchmarks.storms import Act, Storm, storm, writers
-from benchmarks.tables import CONTENT, VALUE_BYTES, any_of, build, table_keys
+from benchmarks.tables import CONTENT, VALUE_BYTES, Made, any_of, make, plant, table_keys
 from benchmarks.timing import median, timed
 from benchmarks.trees import new_tree, open_tree, pointer
 from pyiceberg.catalog.sql import SqlCatalog
@@ -48,13 +48,13 @@ def versions_of_others() -> dict[str, str]:
     return {package: version(package) for package in PACKAGES}
 
 
-def commits_of_others(folder: Path, places: Sequence[Place], effort: Effort, keys: list[bytes]) -> Iterator[Row]:
+def commits_of_others(folder: Path, places: Sequence[Place], effort: Effort, made: Made) -> Iterator[Row]:
     for place in places:
         if place.name in ("sqlite", "postgresql"):
             say(f"{place.name}: pyiceberg")
-            yield from property_commits(folder, place, effort, keys)
+            yield from property_commits(folder, place, effort, made)
     say("zodb: commits to one tree")
-    yield from tree_commits(folder, effort, keys)
+    yield from tree_commits(folder, effort, made.keys)
 
 
 @dataclass
@@ -79,15 +79,15 @@ class Contender:
         self.again.add(storm(writers(effort.threads, retried(act, self.lost)), effort.seconds))
 
 
-def property_commits(folder: Path, place: Place, effort: Effort, keys: list[bytes]) -> Iterator[Row]:
+def property_commits(folder: Path, place: Place, effort: Effort, made: Made) -> Iterator[Row]:
     """One writer, many without a retry, many with one: by turns on each side."""
     with open_store(place.url("pointers")) as store:
         rows = store.rows(RealmId("bench"), RealmKey(1002))
         names = [f"{what}-{place.name}" for what in ("pointers", "changes")]
         contenders = [
             Contender("pyiceberg, SqlCatalog", place.name, open_sql_catalog(place, folder, place.name)),
-            Contender("pyiceberg, pointer in Headwater", names[0], HeadwaterPointers(rows, names[0], keys, folder)),
-            Contender("pyiceberg, as a change of Headwater", names[1], HeadwaterChanges(rows, names[1], keys, folder)),
+            Contender("pyiceberg, pointer in Headwater", names[0], HeadwaterPointers(rows, names[0], made, folder)),
+            Contender("pyiceberg, as a change of Headwater", names[1], HeadwaterChanges(rows, names[1], made, folder)),
         ]
         for one in contenders:
             new_table(one.catalog)
@@ -135,10 +135,10 @@ def tree_commits(folder: Path, effort: Effort, keys: list[bytes]) -> Iterator[Ro
         def writer() -> Act:
             return tree.setting(any_of(keys), pointer, lost)
 
-        before = tree.bytes
+        before = tree.size_bytes
         for _ in range(effort.turns):
             alone.add(storm([writer], effort.seconds))
-        grown = (tree.bytes - before) / max(1, alone.done)
+        grown = (tree.size_bytes - before) / max(1, alone.done)
         lost.clear()
         for _ in range(effort.turns):
             together.add(storm([writer] * effort.threads, effort.seconds))
@@ -172,7 +172,7 @@ def listings(folder: Path, place: Place, count: int) -> Iterator[Row]:
     yield Row(f"pyiceberg, SqlCatalog: {case}", place.name, count / theirs, "tables/s")
     with open_store(place.url("listed")) as store:
         rows = store.rows(RealmId("bench"), RealmKey(1002))
-        build(rows, "listed", sorted(key.encode() for key in keys))
+        plant(rows, "listed", make(sorted(key.encode() for key in keys)))
         for what, prepare in (("cold", store.cache.clear), ("warm", lambda: None)):
             ours = median(prepared(prepare, lambda: counted(count, names_of(rows))) for _ in range(3))
             yield Row(f"index: {case}, {what}", place.name, count / ours, "tables/s", count / theirs)
@@ -199,17 +199,17 @@ def large_tree(folder: Path, entries: int, commits: int) -> Iterator[Row]:
     case = f"ZODB, BTree of {entries:,} entries"
     started = time.perf_counter()
     with new_tree(file, keys, lambda chance: chance.randbytes(VALUE_BYTES)) as tree:
-        built, size = time.perf_counter() - started, tree.bytes
+        built, size = time.perf_counter() - started, tree.size_bytes
         yield Row(f"{case}: build and pack", "zodb", built, "s")
         yield Row(f"{case}: beyond the value", "zodb", size / entries - VALUE_BYTES, "bytes/entry")
         yield Row(f"{case}: in all", "zodb", size / 1024**2, "MiB")
         act, chance = tree.setting(any_of(keys), lambda chance: chance.randbytes(VALUE_BYTES), []), random.Random(1)
         act(chance)
-        before = tree.bytes
+        before = tree.size_bytes
         seconds = timed(lambda: [act(chance) for _ in range(commits)])
         yield Row(f"{case}: commit of one key", "zodb", commits / seconds, "commits/s")
         yield Row(
-            f"{case}: commit of one key: growth of the file", "zodb", (tree.bytes - before) / commits / 1024, "KiB/commit"
+            f"{case}: commit of one key: growth of the file", "zodb", (tree.size_bytes - before) / commits / 1024, "KiB/commit"
         )
     yield from opened_cold(file, keys, case)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from benchmarks.tables import limits_of
 
+from headwater.clock import Micros
 from headwater.commits import Commit, Operation, load_head
 from headwater.errors import BeatenError, CommitTimeoutError
 from headwater.index import Index, IndexEditor, Value
@@ -69,7 +70,7 @@ def _prepared(
     new = Commit(
         seq=1 if parent is None else parent.seq + 1,
         tail=() if head is None else (head.id, *head.commit.tail)[:TAIL],
-        time=rows.clock.now() if parent is None else max(rows.clock.now(), parent.time + 1),
+        time=Micros(max(rows.clock.now(), 0 if parent is None else parent.time + 1)),
         operations=tuple(_operation(index, key, value) for key, value in editor.changes()),
         indexes=(dict(parent.indexes) if parent else {}) | {index: stored.container},
     )

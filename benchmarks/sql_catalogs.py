@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from benchmarks.places import Place
 from benchmarks.storms import Act
-from benchmarks.tables import CONTENT, build, churn, value_of
+from benchmarks.tables import CONTENT, Made, churn, plant, value_of
 from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
@@ -87,11 +87,11 @@ def warehouse_of(folder: Path, name: str) -> Path:
 class HeadwaterPointers(SqlCatalog):
     """A catalog of one table whose pointer is a key of a branch among many others, and moves by a commit of ours."""
 
-    def __init__(self, rows: RealmStore, branch: str, keys: list[bytes], folder: Path) -> None:
+    def __init__(self, rows: RealmStore, branch: str, made: Made, folder: Path) -> None:
         MetastoreCatalog.__init__(self, "bench-headwater", warehouse=f"file://{warehouse_of(folder, branch)}")
-        build(rows, branch, keys)
-        churn(rows, branch, keys, 4 * len(keys))
-        self._rows, self._branch, self._key = rows, branch, keys[len(keys) // 2]
+        plant(rows, branch, made)
+        churn(rows, branch, made.keys, 2 * len(made.keys), at_once=128)
+        self._rows, self._branch, self._key = rows, branch, made.keys[len(made.keys) // 2]
         self._chance = random.Random()
 
     def create(self) -> None:
@@ -176,7 +176,8 @@ def retried(act: Act, lost: list[int], failure: type[Exception] = CommitFailedEx
         longest, end = 0.025, time.monotonic() + RETRY_SECONDS
         while True:
             try:
-                return act(chance)
+                act(chance)
+                return
             except failure:
                 lost.append(1)
                 if time.monotonic() > end:

@@ -12,22 +12,24 @@ from dataclasses import dataclass
 from headwater.catalogs.contents import IcebergTable
 from headwater.clock import Micros
 from headwater.commits import Commit, Transaction, commit
-from headwater.index import Index, IndexEditor, Limits, Value
-from headwater.store import ObjectId, RealmStore, StoredObject
+from headwater.index import Index, IndexEditor, Limits, Stored, Value
+from headwater.settings import Settings
+from headwater.store import ObjectId, RealmStore, Store, StoredObject, open_store
 
 __all__ = [
     "CONTENT",
     "VALUE_BYTES",
-    "Built",
     "Choice",
+    "Made",
     "any_of",
-    "build",
     "churn",
     "commit_one",
     "hot",
     "limits_of",
+    "make",
     "moved_table",
     "one_of_few",
+    "plant",
     "point",
     "table_keys",
     "uuid_keys",
@@ -89,33 +91,37 @@ def value_of(object_id: ObjectId, chance: random.Random) -> Value:
 
 
 @dataclass(frozen=True)
-class Built:
-    """A branch with a catalog on it, and what making its index took."""
+class Made:
+    """The index of a catalog, which can be planted in any store, and what making it took."""
 
     keys: list[bytes]
+    stored: Stored
     put_seconds: float
     stored_seconds: float
-    objects: int
 
 
-def build(rows: RealmStore, reference: str, keys: list[bytes]) -> Built:
-    """A new branch whose first commit holds all these tables. The objects with their content are not made: nothing here reads them."""
+def make(keys: list[bytes], settings: Settings | None = None) -> Made:
+    """An index that holds all these tables. The objects with their content are not made: nothing here reads them."""
     chance = random.Random(SEED)
-    numbers = rows.new_ids(len(keys))
-    started = time.perf_counter()
-    editor = IndexEditor(Index())
-    for key, number in zip(keys, numbers, strict=True):
-        editor.put(key, value_of(number, chance))
-    put = time.perf_counter()
-    stored = editor.stored(rows.new_ids, limits_of(rows))
-    ended = time.perf_counter()
-    commit_id = rows.new_id()
-    first = Commit(seq=1, time=Micros(rows.clock.now()), indexes={CONTENT: stored.container})
-    for start in range(0, len(stored.objects), WRITTEN_AT_ONCE):
-        rows.write(stored.objects[start : start + WRITTEN_AT_ONCE])
+    with open_store("memory://", settings=settings) as store:
+        numbers = store.new_ids(len(keys))
+        started = time.perf_counter()
+        editor = IndexEditor(Index())
+        for key, number in zip(keys, numbers, strict=True):
+            editor.put(key, value_of(number, chance))
+        put = time.perf_counter()
+        stored = editor.stored(store.new_ids, limits_of(store))
+        return Made(keys, stored, put - started, time.perf_counter() - put)
+
+
+def plant(rows: RealmStore, reference: str, made: Made) -> None:
+    """A new branch whose first commit holds this index."""
+    commit_id, objects = rows.new_id(), made.stored.objects
+    for start in range(0, len(objects), WRITTEN_AT_ONCE):
+        rows.write(objects[start : start + WRITTEN_AT_ONCE])
+    first = Commit(seq=1, time=Micros(rows.clock.now()), indexes={CONTENT: made.stored.container})
     rows.write([(commit_id, first)])
     rows.create_reference(reference, commit_id)
-    return Built(keys, put - started, ended - put, len(stored.objects))
 
 
 def churn(rows: RealmStore, reference: str, keys: Sequence[bytes], updates: int, *, at_once: int = 256) -> None:
@@ -134,7 +140,7 @@ def churn(rows: RealmStore, reference: str, keys: Sequence[bytes], updates: int,
         commit_one(rows, reference, chance.choice(keys), chance)
 
 
-def limits_of(rows: RealmStore) -> Limits:
+def limits_of(rows: RealmStore | Store) -> Limits:
     return Limits(embedded_bytes=rows.settings.index_embedded_bytes, stripe_bytes=rows.settings.index_stripe_bytes)
 
 

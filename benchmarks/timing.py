@@ -5,19 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = ["Round", "median", "race", "timed"]
 
+K = TypeVar("K")
 Round = Callable[[], float]
 """Does its work once, and returns the seconds that count: without what it took to prepare."""
 
 
-def race(contenders: Mapping[str, Round], rounds: int) -> dict[str, float]:
+def race(contenders: Mapping[K, Round], rounds: int) -> dict[K, float]:
     """The median seconds of a round of each. One round of each goes before and counts for nothing; the order turns each time."""
     for run in contenders.values():
         run()
-    taken: dict[str, list[float]] = {name: [] for name in contenders}
+    taken: dict[K, list[float]] = {name: [] for name in contenders}
     for number in range(rounds):
         order = list(contenders.items())
         for name, run in order if number % 2 else reversed(order):

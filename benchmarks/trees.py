@@ -32,7 +32,7 @@ class Tree:
     database: DB
 
     @property
-    def bytes(self) -> int:
+    def size_bytes(self) -> int:
         return self.file.stat().st_size
 
     def read(self, key: bytes) -> object:
@@ -50,7 +50,8 @@ class Tree:
                 manager.begin()
                 try:
                     tree[key] = value(chance)
-                    return manager.commit()
+                    manager.commit()
+                    return
                 except ConflictError:
                     manager.abort()
                     lost.append(1)

@@ -50,7 +50,7 @@ def test_tables_have_the_same_sorted_keys_in_each_run(suites: Any) -> None:
 
 def test_a_built_catalog_holds_every_table_once_after_it_was_churned(suites: Any, rows: RealmStore) -> None:
     keys = suites.tables.table_keys(100)
-    suites.tables.build(rows, "main", keys)
+    suites.tables.plant(rows, "main", suites.tables.make(keys))
     suites.tables.churn(rows, "main", keys, 200, at_once=50)
 
     assert [key for key, _ in head(rows, "main").index("content").range()] == keys  # type: ignore[union-attr]
@@ -78,7 +78,7 @@ def test_the_plain_loop_loses_no_commit(suites: Any, rows: RealmStore) -> None:
 
 def test_what_a_commit_writes_is_counted_beside_the_store(suites: Any, store: Store, rows: RealmStore) -> None:
     keys = suites.tables.table_keys(10)
-    suites.tables.build(rows, "main", keys)
+    suites.tables.plant(rows, "main", suites.tables.make(keys))
     counting, backend = suites.counting.counting_store(store)
     with counting:
         suites.tables.commit_one(suites.commits.rows_of(counting), "main", keys[3], random.Random(1))
@@ -111,7 +111,7 @@ def test_every_part_of_the_suite_of_commits_gives_rows_and_curves(suites: Any, s
     scale = suites.commits.Scale(
         small=20, large=40, churned=40, commits=2, rounds=1, threads=2, processes=2, turns=1, seconds=0.04
     )
-    small, large = suites.tables.table_keys(20), suites.tables.table_keys(40)
+    small, large = (suites.tables.make(suites.tables.table_keys(size)) for size in (20, 40))
     bench = suites.commits.Bench(suites.places.MemoryPlace(), scale, store, small, large)
     found = [row.plain("commits") for row in suites.commits.measure(bench, suites.options.read_options(ONE_KIND, ()))]
 
@@ -136,7 +136,7 @@ def test_every_part_of_the_suite_of_indexes_gives_rows_and_curves(suites: Any) -
         listed=9,
     )
     found = [*index.one_key_commits(scale, curves), *index.limits(scale, curves), *index.sizes(scale, curves)]
-    found += index.reads(suites.places.MemoryPlace(), scale)
+    found += index.reads(suites.places.MemoryPlace(), scale, suites.tables.make(suites.tables.table_keys(40)))
 
     assert all(row.plain("index")["value"] > 0 for row in found if row.unit != "objects")
     assert [curve.name for curve in curves] == ["index-bytes", "index-time", "limits-bytes", "limits-time"]
