@@ -52,10 +52,37 @@ class Scale:
     turns: int
     seconds: float
     """Of one turn of a storm."""
+    crowd_turns: int
+    crowd_seconds: float
+    """Of one turn of a crowd: no wait that is much longer can be seen, for the crowd is gone then."""
 
 
-FULL = Scale(small=1000, large=1_000_000, churned=20_000, commits=100, rounds=15, threads=16, processes=8, turns=3, seconds=2.5)
-QUICK = Scale(small=200, large=2000, churned=256, commits=10, rounds=2, threads=4, processes=2, turns=1, seconds=0.2)
+FULL = Scale(
+    small=1000,
+    large=1_000_000,
+    churned=20_000,
+    commits=100,
+    rounds=15,
+    threads=16,
+    processes=8,
+    turns=3,
+    seconds=2,
+    crowd_turns=2,
+    crowd_seconds=7,
+)
+QUICK = Scale(
+    small=200,
+    large=2000,
+    churned=256,
+    commits=10,
+    rounds=2,
+    threads=4,
+    processes=2,
+    turns=1,
+    seconds=0.2,
+    crowd_turns=1,
+    crowd_seconds=0.3,
+)
 
 
 @dataclass
@@ -106,7 +133,7 @@ def main(arguments: list[str]) -> int:
             versions |= versions_of_others()
             found += commits_of_others(folder, places, Effort(scale.threads, 1, 2 * scale.seconds), small)
     print(show(found))
-    settings = {"tables": scale.large, "rounds": scale.rounds, "seconds": scale.seconds, "load_before": options.load}
+    settings = {"tables": scale.large, "rounds": scale.rounds, "seconds": scale.crowd_seconds, "load_before": options.load}
     kept = write_results(
         SUITE, found, settings=settings, is_quick=options.is_part, versions=versions, folder=options.into, curves=curves
     )
@@ -242,10 +269,10 @@ def crowds(bench: Bench) -> Iterator[Row]:
     bench.branch("looped")
     plain = looping(bench.rows, "looped", any_of(bench.small.keys))
     alone, together, loop = Storm(), Storm(), Storm()
-    for turn in range(scale.turns):
-        alone.add(storm(writers(1, ours), scale.seconds / 2))
+    for turn in range(scale.crowd_turns):
+        alone.add(storm(writers(1, ours), scale.crowd_seconds / 2))
         for whose, act in ((together, ours), (loop, plain))[:: 1 if turn % 2 else -1]:
-            whose.add(storm(writers(scale.threads, act), scale.seconds))
+            whose.add(storm(writers(scale.threads, act), scale.crowd_seconds))
     case = f"{scale.threads} threads, one reference"
     target = at_least_of_floor(3) if bench.name == "postgresql" else None
     yield Row(f"{case}, against one writer alone", bench.name, together.rate, "commits/s", alone.rate, target)
@@ -259,9 +286,9 @@ def processes(bench: Bench) -> Iterator[Row]:
     url = bench.place.url("store")
     together, loop = Storm(), Storm()
     with Crowd(scale.processes, acts_of_a_process, url, scale.small) as crowd:
-        for turn in range(scale.turns):
+        for turn in range(scale.crowd_turns):
             for whose, act in ((together, "ours"), (loop, "plain"))[:: 1 if turn % 2 else -1]:
-                whose.add(crowd.storm(act, scale.seconds))
+                whose.add(crowd.storm(act, scale.crowd_seconds))
     yield from against_the_loop(bench, f"{scale.processes} processes, one reference", together, loop)
 
 

@@ -109,7 +109,17 @@ def test_a_writer_in_the_background_that_fails_ends_the_run(suites: Any) -> None
 
 def test_every_part_of_the_suite_of_commits_gives_rows_and_curves(suites: Any, store: Store) -> None:
     scale = suites.commits.Scale(
-        small=20, large=40, churned=40, commits=2, rounds=1, threads=2, processes=2, turns=1, seconds=0.04
+        small=20,
+        large=40,
+        churned=40,
+        commits=2,
+        rounds=1,
+        threads=2,
+        processes=2,
+        turns=1,
+        seconds=0.04,
+        crowd_turns=1,
+        crowd_seconds=0.04,
     )
     small, large = (suites.tables.make(suites.tables.table_keys(size)) for size in (20, 40))
     bench = suites.commits.Bench(suites.places.MemoryPlace(), scale, store, small, large)
