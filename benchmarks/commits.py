@@ -34,6 +34,7 @@ REALM, OTHER = RealmId("bench"), RealmId("other")
 KEYS = {REALM: RealmKey(1002), OTHER: RealmKey(1003)}
 PARTS = ("writer", "crowds", "apart", "independence", "contenders")
 FLOOR = ("floor", "")
+CONTROL = "another database"
 SHARES = (0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999)
 
 
@@ -364,7 +365,7 @@ def floor_writer(place: Place, shared: Floor, number: int) -> Act:
 def control_stores(bench: Bench) -> Iterator[dict[str, Store]]:
     """What takes the same share of the processor and of the disk, and shares no queue and no lock of ours."""
     with ExitStack() as stack:
-        found = {"another database": stack.enter_context(open_store(bench.place.url("control")))}
+        found = {CONTROL: stack.enter_context(open_store(bench.place.url("control")))}
         if bench.place.is_shared:
             found["the same database by a store of its own"] = stack.enter_context(open_store(bench.place.url("store")))
         yield found
@@ -393,8 +394,7 @@ def independence(bench: Bench) -> Iterator[Row]:
 
 def told_apart(bench: Bench, probed: dict[str, Storm], rates: dict[str, float]) -> Iterator[Row]:
     name, case = bench.name, "commit to a reference of its own"
-    controls = [what for what in probed if "database" in what]
-    control = probed[controls[-1] if name == "sqlite" else controls[0]]
+    control = probed[CONTROL]
     for what, of in probed.items():
         shown = f"{case}, no storm" if what == "none" else f"{case}, storm on {what}"
         is_storm = "realm" in what
