@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from odd_keys import near_key, new_data, new_key
 from questions import assert_answers_alike, assert_same
+from sweeping import collect_all_but
 
 from headwater.commits import (
     IndexPage,
@@ -21,7 +22,6 @@ from headwater.commits import (
     commit,
     ensure_reference,
     head,
-    reach,
     read_commit,
     read_next_page,
     read_page,
@@ -30,7 +30,7 @@ from headwater.errors import ExpiredError
 from headwater.index import Index, IndexEditor, Value
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store, StoredObject, object_type
 
-__all__ = ["CommittedIndex", "Leaf", "collect_all_but"]
+__all__ = ["CommittedIndex", "Leaf"]
 
 NAMES = ("things", "others")
 Contents = dict[str, dict[bytes, Value]]
@@ -352,20 +352,6 @@ class CommittedIndex(RuleBasedStateMachine):
                 value = Value(None, new_data(chance, largest=100))
                 assert editor.put(key, value) == (key not in truth)
                 truth[key] = value
-
-
-def collect_all_but(rows: RealmStore, kept: set[ObjectId]) -> None:
-    """Delete every object that these commits do not lead to, by what they say themselves, as a collector would."""
-    marked: set[ObjectId] = set()
-
-    def mark(object_id: ObjectId, parent: ObjectId | None) -> bool:
-        is_new = object_id not in marked
-        marked.add(object_id)
-        return is_new
-
-    reach(rows.without_cache(), kept, mark)
-    for batch in list(rows.scan_objects()):
-        rows.delete_unchanged([key for key in batch if key.id not in marked])
 
 
 def _operations(name: str, before: dict[bytes, Value], after: dict[bytes, Value]) -> list[Operation]:
