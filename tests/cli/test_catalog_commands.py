@@ -84,6 +84,12 @@ def test_the_log_is_oldest_first_when_asked(headwater: CommandLine, commits: lis
     assert [entry["hash"] for entry in shown] == commits
 
 
+def test_the_log_of_one_key_has_only_its_commits(headwater: CommandLine, commits: list[str]) -> None:
+    shown = headwater.data("catalog", "log", "acme", "lake", "--key", "sales.orders")
+
+    assert [entry["hash"] for entry in shown] == commits[1:]
+
+
 def test_a_branch_is_created_at_a_commit(headwater: CommandLine, commits: list[str]) -> None:
     headwater.ok("catalog", "branch", "create", "acme", "lake", "dev", "--at", commits[0])
 

@@ -15,7 +15,18 @@ from headwater.catalogs.names import NameKind
 from headwater.catalogs.operations import Delete, Operation, Put
 from headwater.catalogs.pages import Page, page_of
 from headwater.catalogs.planning import plan_commit
-from headwater.commits import Committed, Head, Listing, PageToken, Transaction, commit, log, read_page, read_pinned
+from headwater.commits import (
+    Committed,
+    Head,
+    Listing,
+    PageToken,
+    Touching,
+    Transaction,
+    commit,
+    log,
+    read_page,
+    read_pinned,
+)
 from headwater.errors import MissingError, RefusedError, UnreadableError
 from headwater.index import Index
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text
@@ -156,12 +167,18 @@ class Catalog:
         head = self._branches.resolve(ref)
         return {} if head is None else count_types(head)
 
-    def log(self, ref: str | None = None, *, oldest_first: bool = False, limit: int | None = None) -> Iterator[LogEntry]:
-        """The commits that led here, newest first unless asked; ends where history begins or was cut."""
+    def log(
+        self, ref: str | None = None, *, key: ContentKey | None = None, oldest_first: bool = False, limit: int | None = None
+    ) -> Iterator[LogEntry]:
+        """The commits that led here, newest first unless asked; ends where history begins or was cut.
+
+        key           only those that changed what stands under this key
+        """
         head = self._branches.resolve(ref)
         if head is None:
             return iter(())
-        return map(log_entry, log(self._rows, head.id, oldest_first=oldest_first, limit=limit))
+        touching = None if key is None else Touching(index=CONTENT, key=key.to_index())
+        return map(log_entry, log(self._rows, head.id, oldest_first=oldest_first, limit=limit, touching=touching))
 
     def resolve(self, ref: str | None = None) -> Head | None:
         """The commit that a ref means; None for a branch or tag without a commit."""

@@ -117,14 +117,18 @@ def tables(session: Session, realm_id: str, name: str, ref: str | None, prefix: 
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @click.option("--ref", metavar="REF", help="Branch, tag or commit; default is the default branch.")
+@click.option(
+    "--key", metavar="KEY", help="Only commits that changed this table, view, function or namespace, such as sales.orders."
+)
 @click.option("--oldest-first", is_flag=True, help="Begin where history begins, or was cut.")
 @click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
 @prints(COMMIT, many=True)
 @click.pass_obj
-def log(session: Session, realm_id: str, name: str, ref: str | None, oldest_first: bool, limit: int) -> None:
+def log(session: Session, realm_id: str, name: str, ref: str | None, key: str | None, oldest_first: bool, limit: int) -> None:
     """Show the commits that led to the present content, newest first."""
+    wanted = None if key is None else ContentKey.parse(key)
     with opened_catalog(session, realm_id, name) as opened:
-        session.show_all(COMMIT, list(opened.log(ref, oldest_first=oldest_first, limit=limit)))
+        session.show_all(COMMIT, list(opened.log(ref, key=wanted, oldest_first=oldest_first, limit=limit)))
 
 
 def _deletion_plan(realm_id: str, opened: Catalog) -> DeletionPlan:
