@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError, UnreadableError
+from headwater.store.backends.sqlite.turns import Turns, is_busy
 from headwater.store.turnstile import Turnstile
 
 __all__ = ["SqliteFile", "is_folder"]
@@ -43,6 +44,9 @@ _HARMLESS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_INTERRUP
 """After these a connection is as good as before."""
 
 
+_PAUSE_SECONDS = 0.005
+
+
 class SqliteFile:
     """A file that threads read and write, each through a connection of its own.
 
@@ -61,15 +65,27 @@ class SqliteFile:
         self._turnstile = Turnstile()
         self._lock = threading.Lock()
         self._writing = threading.Lock()
+        self._turns = Turns(self._timeout)
         self._open: list[tuple[threading.Thread, sqlite3.Connection]] = []
 
     def read(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
         """What ``work`` returned, whose statements each see the file as it is when they begin."""
         with self._turnstile:
             try:
-                return work(self._connection())
+                return self._patiently(lambda: work(self._connection()))
             except sqlite3.Error as fault:
                 raise self._meaning(what, fault) from fault
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        """Again while the file is busy, which it seldom is for readers: while a log is recovered, or the last process leaves."""
+        until = time.monotonic() + self._timeout
+        while True:
+            try:
+                return work()
+            except sqlite3.OperationalError as fault:
+                if not is_busy(fault) or time.monotonic() > until:
+                    raise
+            time.sleep(_PAUSE_SECONDS)
 
     def write(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
         """The same in one transaction, which is rolled back when ``work`` raises.
@@ -78,7 +94,7 @@ class SqliteFile:
                       may be found there after a crash
         """
         with self._turnstile:
-            # Threads queue here, for SQLite would let them sleep and try again, longer each time.
+            # Threads queue here, and one of them stands for its process among the others.
             if not self._writing.acquire(timeout=self._timeout):
                 raise UnavailableError(f"{self.path}: {what}: other threads were writing for {self._timeout:g} seconds")
             try:
@@ -92,7 +108,8 @@ class SqliteFile:
         connection = self._connection()
         self._check_place()
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            self._turns.begin(connection)
+            changes = connection.total_changes
             answer = work(connection)
             self._check_place()
             try:
@@ -101,6 +118,7 @@ class SqliteFile:
                 if connection.in_transaction:  # a busy file: nothing was written
                     raise
                 raise UnknownOutcomeError(f"{self.path}: {what}: commit: {fault}") from fault
+            self._turns.end(has_written=connection.total_changes > changes)
             return answer
         except UnknownOutcomeError:
             self._discard()
@@ -145,7 +163,7 @@ class SqliteFile:
         return connection
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=self._timeout, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             self._use_write_ahead_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
@@ -156,21 +174,12 @@ class SqliteFile:
         return connection
 
     def _use_write_ahead_log(self, connection: sqlite3.Connection) -> None:
-        """Switch a new file over. SQLite does not wait for a busy file here, so processes that create one have to be patient."""
-        until = time.monotonic() + self._timeout
-        while True:
-            try:
-                mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-            except sqlite3.OperationalError as fault:
-                if _code(fault) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                    raise
-                time.sleep(0.02)
-                continue
-            if mode != "wal":
-                raise RefusedError(
-                    f"{self.path}: its file system does not do what a write-ahead log needs: put the store elsewhere"
-                )
-            return
+        """Switch a new file over. Processes that create one at once have to be patient."""
+        mode = self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+        if mode != "wal":
+            raise RefusedError(
+                f"{self.path}: its file system does not do what a write-ahead log needs: put the store elsewhere"
+            )
 
     def _discard(self) -> None:
         """Let go of this thread's connection; the next call makes another one."""
