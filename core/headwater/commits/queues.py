@@ -37,6 +37,9 @@ from headwater.store import RealmKey, RealmStore
 
 __all__ = ["Order", "Place", "Queue", "TimeIsOverError"]
 
+_LOOK_SECONDS = 0.05
+"""How often a thread that waits looks whether others go on."""
+
 
 class Order(Enum):
     """What a thread is told that waits in a queue."""
@@ -328,10 +331,11 @@ class Queue:
                 self._hand_on()
 
     def _patience(self, place: Place) -> float:
-        """Seconds until it is worth a look whether somebody takes too long."""
-        now = self._clock.monotonic()
-        since = self._running_since
-        wait = self._limit if since is None else since + self._limit - now
+        """Seconds until it is worth a look whether something is to be done."""
+        now, since = self._clock.monotonic(), self._running_since
+        wait = _LOOK_SECONDS
+        if since is not None:
+            wait = min(wait, since + self._limit - now)
         if place.round is None:
             wait = min(wait, place.since + self._timeout - now)
         return max(wait, 0.0) + 0.0005
