@@ -203,16 +203,16 @@ class _Committer(Generic[R]):
             group.is_torn = not group.is_open  # this member cannot publish it: each of the others shall try by itself
             raise
         if not is_applied:
-            self._start_over(queue, place, BeatenError("others were faster"))
+            self._start_over(queue, place, BeatenError("others were faster"), self._clock.monotonic() - group.prepared)
             return None
         queue.finish(place, Order.ANSWER)
         return Order.ANSWER
 
-    def _start_over(self, queue: Queue, place: Place, fault: HeadwaterError) -> None:
+    def _start_over(self, queue: Queue, place: Place, fault: HeadwaterError, attempt_seconds: float = 0.0) -> None:
         """With all members of the group; and after a while, in which nobody else begins."""
         queue.start_over(place, fault)
         if not self._is_over():
-            self._pace.pause(queue.lost)
+            self._pace.pause(queue.lost, attempt_seconds=attempt_seconds)
         queue.hand_on()
 
     # alone
@@ -225,6 +225,7 @@ class _Committer(Generic[R]):
         lost, fault = 0, HeadwaterError()
         while not self._is_over():
             self._attempts += 1
+            attempt_seconds = 0.0
             try:
                 group = Group.look(self._rows, self._reference)
             except UnavailableError as raised:
@@ -239,7 +240,7 @@ class _Committer(Generic[R]):
                 try:
                     if publish(self._rows, group, until=self._started + self._timeout, pause=self._pace.pause):
                         return self._answer()
-                    fault = BeatenError("others were faster")
+                    fault, attempt_seconds = BeatenError("others were faster"), self._clock.monotonic() - group.prepared
                 except UnavailableError as raised:
                     fault = raised
                 except UnknownOutcomeError as unclear:
@@ -248,7 +249,7 @@ class _Committer(Generic[R]):
                     self._evictions -= 1
                     raise _StartOverError
             lost += 1
-            self._pace.pause(lost)
+            self._pace.pause(lost, attempt_seconds=attempt_seconds)
         return self._give_up(fault)
 
     # both
