@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import pytest
@@ -15,9 +16,10 @@ from headwater import Settings, Store, open_store
 from headwater.catalogs import ContentKey
 from headwater.clock import FakeClock
 from headwater.commits import Commit, commit, ensure_reference, head, read_commit
-from headwater.index import Index, IndexContainer, IndexEditor, Value
-from headwater.store import SYSTEM_KEY, RealmId, RealmKey, RealmStore, fixed_id, id_of, id_text, id_time
+from headwater.index import Index, IndexContainer, IndexEditor, Limits, Stored, Value
+from headwater.store import SYSTEM_KEY, ObjectId, RealmId, RealmKey, RealmStore, StoredObject, fixed_id, id_of, id_text, id_time
 
+T = TypeVar("T", bound=StoredObject)
 ID = id_of("00000000fa001005")
 COMMIT = {"seq": 3, "tail": [7, 6], "time": 1_780_000_000_000_000, "message": "by hand"}
 
@@ -41,6 +43,32 @@ def rows(store: Store) -> RealmStore:
 def envelope(body: bytes, *, flags: int) -> bytes:
     checked = ID.to_bytes(8, "big") + b"commit" + bytes([flags]) + body
     return bytes([1, flags]) + zlib.crc32(checked).to_bytes(4, "big") + body
+
+
+def number(value: int) -> bytes:
+    return value.to_bytes(4, "big")
+
+
+def stored_index(entries: dict[bytes, Value], limits: Limits) -> Stored:
+    editor = IndexEditor(Index())
+    for key, value in entries.items():
+        editor.put(key, value)
+    return editor.stored(lambda n: [ObjectId(ID + 1 + at) for at in range(n)], limits)
+
+
+def packed_keys(raw: bytes) -> tuple[bytes, bytes]:
+    first = 4 + int.from_bytes(raw[:4], "big")
+    return zlib.decompress(raw[4:first], -15), zlib.decompress(raw[first:], -15)
+
+
+class StripesOnly:
+    """Where the stripes of an index are, by id."""
+
+    def __init__(self, stripes: dict[ObjectId, StoredObject]) -> None:
+        self._stripes = stripes
+
+    def read_many(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T | None]:
+        return [stripe for object_id in object_ids if isinstance(stripe := self._stripes[object_id], cls)]
 
 
 def put_by_hand(file: Path, value: bytes) -> None:
@@ -85,25 +113,49 @@ def test_an_object_is_written_as_the_page_says(rows: RealmStore, file: Path) -> 
     assert found == [(77, ID, 0, "commit", None, 1, envelope(msgspec.msgpack.encode(COMMIT), flags=0))]
 
 
-def test_an_index_is_written_as_the_page_says() -> None:
-    editor = IndexEditor(Index())
-    editor.put(b"sales", Value(ID, b"xy"))
-    editor.put(b"sales.orders", Value(None, b""))
+def test_the_changes_of_an_index_are_written_as_the_page_says() -> None:
+    stored = stored_index(
+        {b"sales": Value(ID, b"xy"), b"sales.orders": Value(None, b"")}, Limits(embedded_bytes=999, stripe_bytes=999)
+    )
 
-    header = b"\1" + (2).to_bytes(4, "big") + (1).to_bytes(4, "big") + (0).to_bytes(4, "big")
-    first = b"\0\5sales" + ID.to_bytes(8, "big") + b"\2xy"
-    second = b"\5\7.orders" + bytes(8) + b"\0"
-    assert editor.packed() == header + first + second
+    header = b"\2\0" + number(2) + number(2 * 2 + 5 + 12)
+    ids = number(8) + number(0) + ID.to_bytes(8, "big") + bytes(8)
+    data = b"\xff\xff\xff\xff" + number(2) + number(0) + b"xy"
+    keys = b"\0\5\0\x0c" + b"sales" + b"sales.orders"
+    assert stored.container == IndexContainer(2, header + ids + data + keys)
 
 
-def test_every_sixteenth_entry_of_an_index_shares_nothing() -> None:
-    keys = [f"key{number:02}".encode() for number in range(17)]
-    editor = IndexEditor(Index())
-    for key in keys:
-        editor.put(key, Value(None, b""))
+def test_a_stripe_and_its_parent_are_written_as_the_page_says() -> None:
+    keys = [b"key%02d" % at for at in range(17)]
+    stored = stored_index({key: Value(ID, b"xy") for key in keys}, Limits(embedded_bytes=64, stripe_bytes=999))
+    ((stripe_id, stripe),) = stored.objects
+    page = msgspec.msgpack.decode(msgspec.msgpack.encode(stripe))["entries"]
 
-    start = int.from_bytes(editor.packed()[13:17], "big")
-    assert editor.packed()[17 + start :] == b"\0\5key16" + bytes(8) + b"\0"
+    ids, data = number(8) + number(8) + ID.to_bytes(8, "big"), number(2) + number(2) + b"xy"
+    assert page.startswith(b"\2\1" + number(17))
+    assert page[10:].startswith(ids + data)
+    shared = [0, *[4] * 9, 3, *[4] * 5, 0]
+    rest = [key[count:] for key, count in zip(keys, shared, strict=True)]
+    assert packed_keys(page[10 + len(ids + data) :]) == (bytes(shared) + bytes(map(len, rest)), b"".join(rest))
+
+    parent = stored.container.spilled
+    ids, data = number(8) + number(8) + stripe_id.to_bytes(8, "big"), number(4) + number(4) + number(len(page))
+    assert (stored.container.length, stored.container.levels) == (17, 1)
+    assert parent.startswith(b"\2\1" + number(1))
+    assert parent[10:].startswith(ids + data)
+    assert packed_keys(parent[10 + len(ids + data) :]) == (b"\0\0", b"")
+
+
+def test_a_removal_hides_what_lies_deeper() -> None:
+    limits = Limits(embedded_bytes=999, stripe_bytes=999)
+    spilled = stored_index({b"a": Value(ID), b"b": Value(ID)}, Limits(embedded_bytes=1, stripe_bytes=999))
+    stripe_id, stripe = spilled.objects[0]
+    shelf = StripesOnly({stripe_id: stripe})
+    editor = IndexEditor(Index(spilled.container, shelf))
+    editor.remove(b"a")
+    embedded = editor.stored(lambda n: [ID] * n, limits).container.embedded
+
+    assert embedded == b"\2\0" + number(1) + number(3) + number(8) + number(0) + b"\xff" * 8 + number(0) * 2 + b"\0\1a"
 
 
 def test_a_reference_is_written_as_the_page_says(rows: RealmStore, file: Path) -> None:

@@ -34,3 +34,10 @@ class Uncached(StoredObject, frozen=True, kw_only=True):
 @object_type("test-sought", absent_seconds=10)
 class Sought(StoredObject, frozen=True, kw_only=True):
     """Its absence is remembered for ten seconds."""
+
+
+@object_type("test-packed", compressed=False)
+class Packed(StoredObject, frozen=True, kw_only=True):
+    """Not made smaller by its envelope."""
+
+    data: bytes

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from notes import Counter, Note
+from notes import Counter, Note, Packed
 
 from headwater.errors import CommitTimeoutError, RefusedError, UnreadableError
 from headwater.store import (
@@ -155,6 +155,13 @@ def test_what_compresses_well_is_stored_small() -> None:
 
     assert len(envelope) < 200
     assert read_back(Note(text="a" * 10_000)) == Note(text="a" * 10_000)
+
+
+def test_a_type_that_packs_its_own_bytes_is_stored_as_it_is() -> None:
+    _, envelope = encode(ID, Packed(data=bytes(10_000)))
+
+    assert len(envelope) > 10_000
+    assert read_back(Packed(data=bytes(10_000))) == Packed(data=bytes(10_000))
 
 
 @pytest.mark.parametrize("size", [1, ROW_BYTES, ROW_BYTES + 1, 3 * ROW_BYTES])

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from headwater.errors import UnreadableError
 from headwater.index.children import NO_CHILDREN, Children
 from headwater.index.memo import memo
 from headwater.index.pages import Page
@@ -43,6 +44,10 @@ class IndexContainer(msgspec.Struct, frozen=True, dict=True, omit_defaults=True)
 
     @memo
     def children(self) -> Children:
+        if self.levels not in (0, 1, 2) or bool(self.levels) != bool(self.spilled):
+            raise UnreadableError(
+                f"an index with {self.levels} levels and {len(self.spilled)} bytes of children; this release reads up to 2 levels"
+            )
         return Children(Page(self.spilled)) if self.spilled else NO_CHILDREN
 
 

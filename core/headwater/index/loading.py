@@ -7,37 +7,29 @@ from typing import TypeVar
 
 from headwater.errors import UnreadableError
 from headwater.index.containers import Objects
-from headwater.store import ObjectId, StoredObject, id_text
+from headwater.index.stripes import Stripe, StripeList
+from headwater.store import ObjectId, id_text
 
 __all__ = ["Pace", "load", "load_ahead", "load_one"]
 
-T = TypeVar("T", bound=StoredObject)
+P = TypeVar("P", Stripe, StripeList)
 _MOST = 16
 
 
-def load(objects: Objects | None, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T]:
+def load(objects: Objects | None, object_ids: Sequence[ObjectId], cls: type[P]) -> list[P]:
     """Parts of an index, in one go.
 
-    raises        UnreadableError when one of them is missing or damaged
+    raises        UnreadableError that names the part, when one is missing or damaged
     """
-    if objects is None:
-        raise UnreadableError(f"an index with {len(object_ids)} spilled parts was opened without the objects that hold them")
-    found = objects.read_many(object_ids, cls)
-    if None in found:
-        missing = object_ids[found.index(None)]
-        raise UnreadableError(
-            f"{cls.type_name} {id_text(missing)} of an index{_realm_of(objects)} is not there: run `headwater fsck`"
-        )
-    return found  # type: ignore[return-value]  # None is not in it
+    present = _present(objects)
+    found = present.read_many(object_ids, cls)
+    return [_opened(present, object_id, part, cls) for object_id, part in zip(object_ids, found, strict=True)]
 
 
-def load_one(objects: Objects | None, object_id: ObjectId, cls: type[T]) -> T:
+def load_one(objects: Objects | None, object_id: ObjectId, cls: type[P]) -> P:
     """As ``load``, for one."""
-    if objects is not None:
-        (found,) = objects.read_many((object_id,), cls)
-        if found is not None:
-            return found
-    return load(objects, (object_id,), cls)[0]
+    present = _present(objects)
+    return _opened(present, object_id, present.read_many((object_id,), cls)[0], cls)
 
 
 class Pace:
@@ -68,7 +60,7 @@ class Pace:
             self._left -= entries
 
 
-def load_ahead(objects: Objects | None, object_ids: Sequence[ObjectId], cls: type[T], pace: Pace) -> Iterator[T]:
+def load_ahead(objects: Objects | None, object_ids: Sequence[ObjectId], cls: type[P], pace: Pace) -> Iterator[P]:
     """One after the other, read in growing bulks."""
     at = 0
     while at < len(object_ids):
@@ -77,6 +69,22 @@ def load_ahead(objects: Objects | None, object_ids: Sequence[ObjectId], cls: typ
         at += step
 
 
-def _realm_of(objects: Objects) -> str:
+def _present(objects: Objects | None) -> Objects:
+    if objects is None:
+        raise UnreadableError("an index with spilled parts was opened without the objects that hold them")
+    return objects
+
+
+def _opened(objects: Objects, object_id: ObjectId, part: P | None, cls: type[P]) -> P:
+    fault: Exception | None = None
+    if part is not None:
+        try:
+            if part.page:  # its header is decoded here
+                return part
+        except UnreadableError as raised:
+            fault = raised
     realm = getattr(objects, "realm", None)
-    return "" if realm is None else f" in realm {realm!r}"
+    place = "" if realm is None else f" in realm {realm!r}"
+    raise UnreadableError(
+        f"{cls.type_name} {id_text(object_id)} of an index{place}: {fault or 'it is not there'}. Run `headwater fsck`"
+    ) from fault

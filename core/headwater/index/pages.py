@@ -179,10 +179,6 @@ class Page:
         edits = [Edit(start, end - start, None) for start, end in ranges]
         return self.edited(edits, edits, edits)
 
-    def without_removals(self) -> Page:
-        """The page for where nothing lies deeper."""
-        return self.without([(at, at + 1) for at, row in enumerate(self._ids.rows(0, self.count)) if row == _REMOVED])
-
     def edited(self, keys: Sequence[Edit], ids: Sequence[Edit], data: Sequence[Edit]) -> Page:
         is_packed = self.is_packed
         count = self.count + sum((edit.row is not None) - edit.gone for edit in keys)

@@ -16,6 +16,10 @@ __all__ = ["Piece", "changed_pieces", "cut", "merged", "shortest_bound"]
 _FIRST_GUESS = 0.4
 """What is left of a key's bytes when it is packed: a guess for the first stripe, measured from then on."""
 _FULL = 0.97
+_ENOUGH = 0.85
+_HEAD = 40
+"""Bytes of a stripe that are not of its entries."""
+_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +56,53 @@ def cut(bound: bytes, rows: Rows, limit_bytes: int, *, is_appended: bool) -> Ite
 
     is_appended   the entries grow at their end, as in loads in key order: all stripes but the last are filled. Otherwise they are even
     """
-    keys = list(accumulate(map(len, rows.keys), initial=0))
-    values = list(accumulate(map(len, rows.data), initial=0))
-    ratio, at, count = _FIRST_GUESS, 0, len(rows.keys)
-
-    def weight(end: int) -> float:
-        return values[end] - values[at] + 8 * (end - at) + ratio * (keys[end] - keys[at])
-
+    scale = _Scale(rows)
+    at, count = 0, len(rows.keys)
     while at < count:
-        total = weight(count)
-        target = limit_bytes * _FULL if is_appended else total / -(-total // (limit_bytes * _FULL))
-        end = count if total <= target else max(bisect_right(range(count + 1), target, lo=at, key=weight) - 1, at + 1)
-        page = Page.made(rows.part(at, end), packed=True)
-        while len(page.raw) > limit_bytes and end > at + 1:
-            end = at + max(min(end - at - 1, int((end - at) * limit_bytes * _FULL) // len(page.raw)), 1)
-            page = Page.made(rows.part(at, end), packed=True)
+        end, page = _piece(rows, scale, at, limit_bytes, is_appended)
         yield Piece(shortest_bound(rows.keys[at - 1], rows.keys[at]) if at else bound, page)
-        ratio = page.key_bytes / (keys[end] - keys[at])
         at = end
+
+
+def _piece(rows: Rows, scale: _Scale, at: int, limit_bytes: int, is_appended: bool) -> tuple[int, Page]:
+    """The stripe that begins at a position, and where it ends. How well keys pack shows only when they are packed: a few tries."""
+    count, room = len(rows.keys), limit_bytes * _FULL - _HEAD
+    for _ in range(_TRIES):
+        total = scale.weigh(at, count)
+        target = room if is_appended or total <= room else total / -(-total // room)
+        end = count if total <= target else scale.reach(at, target)
+        page = Page.made(rows.part(at, end), packed=True)
+        scale.learn(at, end, page)
+        if end == count or _ENOUGH * (target + _HEAD) <= len(page.raw) <= limit_bytes:
+            break
+    while len(page.raw) > limit_bytes and end > at + 1:
+        end = at + (end - at) * 3 // 4
+        page = Page.made(rows.part(at, end), packed=True)
+    return end, page
+
+
+class _Scale:
+    """What entries weigh in a stripe, before they are in one."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._keys = list(accumulate(map(len, rows.keys), initial=0))
+        self._data = list(accumulate(map(len, rows.data), initial=0))
+        self._key, self._entry = _FIRST_GUESS, 8.0
+
+    def weigh(self, start: int, end: int) -> float:
+        keys, data = self._keys, self._data
+        return data[end] - data[start] + self._entry * (end - start) + self._key * (keys[end] - keys[start])
+
+    def reach(self, start: int, target: float) -> int:
+        """Where entries that begin at ``start`` come to the target; they are one at least."""
+        places = range(start + 1, len(self._keys))
+        return start + max(bisect_right(places, target, key=lambda end: self.weigh(start, end)), 1)
+
+    def learn(self, start: int, end: int, page: Page) -> None:
+        """From a stripe that was made of these entries."""
+        self._key = page.key_bytes / (self._keys[end] - self._keys[start])
+        columns = len(page.raw) - page.key_bytes - _HEAD
+        self._entry = (columns - self._data[end] + self._data[start]) / (end - start)
 
 
 def shortest_bound(before: bytes, key: bytes) -> bytes:

@@ -31,6 +31,9 @@ class Query:
     limit: int | None
     keys_only: bool
 
+    def is_empty(self) -> bool:
+        return self.limit == 0 or (self.start is not None and self.end is not None and self.start >= self.end)
+
 
 class Index:
     """A sorted map from key bytes to values, as it lies in bytes. Never changes, and decodes only what is asked for.
@@ -83,6 +86,8 @@ class Index:
         return self.range(start, end, reverse=reverse, limit=limit)
 
     def _read(self, query: Query) -> Iterator[Any]:
+        if query.is_empty():
+            return iter(())
         chunks = self._chunks(query)
         return islice(chain.from_iterable(map(reversed, chunks) if query.reverse else chunks), query.limit)
 

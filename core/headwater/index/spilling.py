@@ -42,7 +42,6 @@ _REMOVAL_BYTES = 128
 """What a removal may free in a stripe: a guess on the high side."""
 
 Written = list[tuple[ObjectId, StoredObject]]
-T = TypeVar("T", bound=StoredObject)
 
 
 class _Part(Protocol):
@@ -100,8 +99,6 @@ def settled(
         return _container(length, top, container.levels), []
     spill = _Spill(objects, new_ids, limits)
     top, levels = spill.through_lists(top) if container.levels == 2 else spill.into_stripes_of_top(top)
-    if not levels:
-        top = _Node(b"", top.page.without_removals(), NO_CHILDREN)
     return _container(length, top, levels), spill.written
 
 
@@ -130,7 +127,7 @@ class _Spill:
     def into_stripes_of_top(self, top: _Node) -> tuple[_Node, int]:
         (top,) = self._into_stripes([top])
         if len(top.children) <= _DIRECT:
-            return top, 1 if len(top.children) else 0
+            return top, 1
         each = max(_FEWEST, isqrt(len(top.children)))
         lists = _divided(_Node(b"", NO_PAGE, top.children), each, is_last=False)
         return _Node(b"", top.page, NO_CHILDREN.replaced(self._write_lists(lists))), 2
@@ -138,7 +135,9 @@ class _Spill:
     def through_lists(self, top: _Node) -> tuple[_Node, int]:
         moves = self._plan(top)
         beside = neighbours(top.page, top.children, moves, small=_SMALL_LIST, shrink=0)
-        found = self._load(top.children, [*(move.child for move in moves), *beside], StripeList)
+        wanted = [*(move.child for move in moves), *beside]
+        lists = load(self._objects, [top.children.object_id(at) for at in wanted], StripeList)
+        found = dict(zip(wanted, lists, strict=True))
         nodes = {at: _Node(top.children.bounds[at], found[at].page, found[at].children) for at in beside}
         changed = []
         for move in moves:
@@ -156,7 +155,7 @@ class _Spill:
         }
         rest = top.page.without([(move.start, move.end) for move in moves])
         children = self._replaced(top.children, after, nodes, self._write_lists, _Merging(_SMALL_LIST, most // 2, _joined))
-        return _Node(b"", rest, children), 2 if len(children) else 0
+        return _Node(b"", rest, children), 2
 
     # stripes
 
@@ -203,10 +202,6 @@ class _Spill:
     def _plan(self, node: _Node) -> list[Move]:
         limit = self._limits.embedded_bytes
         return plan(node.page, node.children, limit_bytes=limit, target_bytes=int(limit * _TARGET))
-
-    def _load(self, children: Children, positions: Sequence[int], cls: type[T]) -> dict[int, T]:
-        found = load(self._objects, [children.object_id(at) for at in positions], cls)
-        return dict(zip(positions, found, strict=True))
 
     def _replaced(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headwater.index.children import NO_CHILDREN, Children
+from headwater.index.children import Children
 from headwater.index.memo import memo
 from headwater.index.pages import Page
 from headwater.store import ObjectId, StoredObject, object_type
@@ -31,7 +31,7 @@ class StripeList(StoredObject, frozen=True, kw_only=True, dict=True):
     """Neighbouring stripes of an index, and changes to them: what a commit spills lies here first, and is moved on in handfuls."""
 
     embedded: bytes
-    spilled: bytes = b""
+    spilled: bytes
 
     def points_to(self) -> Iterable[ObjectId]:
         yield from self.page.object_ids()
@@ -43,4 +43,4 @@ class StripeList(StoredObject, frozen=True, kw_only=True, dict=True):
 
     @memo
     def children(self) -> Children:
-        return Children(Page(self.spilled)) if self.spilled else NO_CHILDREN
+        return Children(Page(self.spilled))
