@@ -40,6 +40,13 @@ def faulty(faults: FaultyBackend, settings: Settings, clock: FakeClock) -> Itera
 
 
 @pytest.fixture
+def elsewhere(faults: FaultyBackend, faulty: RealmStore) -> RealmStore:
+    """The same rows as another process has them, which no fault meets."""
+    store = Store(faults.backend, url="memory://", settings=faulty.settings, clock=faulty.clock)
+    return store.rows(faulty.realm, faulty.key)
+
+
+@pytest.fixture
 def put() -> Callable[..., Committed[None]]:
     """Commits one key of the index ``things`` to ``main``."""
 

@@ -1,0 +1,237 @@
+"""What one commit may cost the others that wait with it: members, bytes, and the time of a change."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from lineup import behind, has_queue, lined_up, waiting
+
+from headwater.clock import FakeClock
+from headwater.commits import Committed, Transaction, commit, log
+from headwater.errors import CommitTimeoutError
+from headwater.index import Value
+from headwater.settings import Settings
+from headwater.store import FaultyBackend, RealmStore, StoredObject, object_type
+
+Put = Callable[..., Committed[None]]
+Increment = Callable[[RealmStore], Committed[int]]
+Count = Callable[[RealmStore], int]
+
+
+@object_type("test-load")
+class Load(StoredObject, frozen=True, kw_only=True):
+    data: bytes
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings(commit_group_members=3, commit_group_bytes=100_000)
+
+
+def group_sizes(rows: RealmStore) -> list[int]:
+    """Oldest first."""
+    sizes, size = [], 0
+    for found in log(rows, "main", oldest_first=True):
+        size += 1
+        if not found.commit.depth:
+            sizes.append(size)
+            size = 0
+    return sizes
+
+
+def loading(rows: RealmStore, key: bytes, size: int) -> Callable[[], Committed[Any]]:
+    return lambda: commit(
+        rows, "main", lambda tx: tx.index("loads").put(key, Value(tx.add(Load(data=random.Random(0).randbytes(size)))))
+    )
+
+
+class Slow:
+    """A change that counts, and does not return from its first runs before others have committed."""
+
+    def __init__(self, meanwhile: Callable[[], Any], *, runs: int) -> None:
+        self.runs = 0
+        self._meanwhile = meanwhile
+        self._slow = runs
+
+    def __call__(self, tx: Transaction) -> int:
+        self.runs += 1
+        seen = tx.index("counters").get(b"n")
+        if self.runs <= self._slow:
+            self._meanwhile()
+        number = 1 + (int(seen.data) if seen else 0)
+        tx.index("counters").put(b"n", Value(None, str(number).encode()))
+        return number
+
+
+@pytest.fixture
+def overtake(faulty: RealmStore, clock: FakeClock, increment: Increment) -> Callable[[], int]:
+    """Commits on another thread while a change of this one takes longer than a group waits for it."""
+
+    def act() -> int:
+        with behind(faulty, partial(increment, faulty)) as other:
+            clock.advance(0.051)
+        return other.result().result
+
+    return act
+
+
+def test_a_group_has_so_many_members_at_most(faulty: RealmStore, faults: FaultyBackend, increment: Increment) -> None:
+    with lined_up(faulty, faults, [partial(increment, faulty)] * 7) as line:
+        pass
+
+    assert [done.result().result for done in line.commits] == [1, 2, 3, 4, 5, 6, 7]
+    assert group_sizes(faulty) == [3, 3, 1]
+
+
+def test_a_member_whose_objects_do_not_fit_any_more_begins_the_next_group(faulty: RealmStore, faults: FaultyBackend) -> None:
+    works = [loading(faulty, key, size) for key, size in ((b"a", 1), (b"b", 60_000), (b"c", 60_000), (b"d", 1))]
+    with lined_up(faulty, faults, works) as line:
+        pass
+
+    assert [done.result().attempts for done in line.commits] == [1, 1, 2, 1]
+    assert group_sizes(faulty) == [2, 2]
+
+
+def test_a_commit_of_more_bytes_than_a_group_may_have_is_a_group_of_its_own(faulty: RealmStore, faults: FaultyBackend) -> None:
+    with lined_up(
+        faulty, faults, [loading(faulty, key, size) for key, size in ((b"a", 1), (b"b", 300_000), (b"c", 1))]
+    ) as line:
+        pass
+
+    assert all(done.result().changed for done in line.commits)
+    assert group_sizes(faulty) == [1, 1, 1]
+
+
+def test_a_change_that_takes_too_long_is_left_out_and_starts_over(
+    faulty: RealmStore, overtake: Callable[[], int], count: Count
+) -> None:
+    slow = Slow(overtake, runs=1)
+    done = commit(faulty, "main", slow)
+
+    assert (done.result, done.attempts, slow.runs, count(faulty)) == (2, 2, 2, 2)
+
+
+def test_those_before_a_change_that_takes_too_long_are_published_without_it(
+    faulty: RealmStore, faults: FaultyBackend, clock: FakeClock, increment: Increment
+) -> None:
+    entered, go = threading.Event(), threading.Event()
+    slow = Slow(lambda: (entered.set(), go.wait(30)), runs=1)
+    works = [partial(increment, faulty), lambda: commit(faulty, "main", slow), partial(increment, faulty)]
+    with lined_up(faulty, faults, works) as line:
+        line.go()
+        entered.wait(30)
+        clock.advance(0.051)
+        others = [line.commits[at].result(timeout=30).result for at in (0, 2)]
+        go.set()
+
+    assert (others, line.commits[1].result().result) == ([1, 2], 3)
+
+
+def test_what_a_change_raises_that_was_left_out_is_not_told(faulty: RealmStore, overtake: Callable[[], int]) -> None:
+    def fail() -> None:
+        overtake()
+        raise ZeroDivisionError
+
+    assert commit(faulty, "main", Slow(fail, runs=1)).result == 2
+
+
+def test_a_change_that_was_left_out_twice_commits_outside_of_the_queue(
+    faulty: RealmStore, clock: FakeClock, overtake: Callable[[], int], increment: Increment
+) -> None:
+    def meanwhile() -> None:
+        if slow.runs <= 2:
+            overtake()
+        else:
+            with behind(faulty, partial(increment, faulty)) as other:
+                assert other.result(timeout=30).attempts == 1  # without that any time has passed
+            clock.advance(1)
+
+    slow = Slow(meanwhile, runs=3)
+    done = commit(faulty, "main", slow)
+
+    assert (done.result, done.attempts) == (4, 4)
+
+
+def test_a_change_that_was_left_out_twice_is_back_in_the_queue_once_it_is_quick(
+    faulty: RealmStore, faults: FaultyBackend, overtake: Callable[[], int], increment: Increment, elsewhere: RealmStore
+) -> None:
+    def meanwhile() -> None:
+        places.append(has_queue(faulty))
+        if slow.runs <= 2:
+            overtake()
+
+    places: list[bool] = []
+    slow = Slow(meanwhile, runs=4)
+    faults.intervene("swap_reference", lambda: increment(elsewhere), at=3)
+    done = commit(faulty, "main", slow)
+
+    assert (done.result, done.attempts) == (4, 4)
+    assert places == [True, True, False, True]
+
+
+def test_nobody_is_left_out_when_nobody_waits(faulty: RealmStore, clock: FakeClock) -> None:
+    done = commit(faulty, "main", Slow(lambda: clock.advance(5), runs=9))
+
+    assert done.attempts == 1
+
+
+def test_memoised_work_is_done_once_for_all_runs(faulty: RealmStore, overtake: Callable[[], int]) -> None:
+    made: list[str] = []
+
+    def change(tx: Transaction) -> None:
+        for name, of in (("same", 1), ("head", tx.head_id)):
+            tx.memo(name, of, lambda name=name: made.append(name))  # type: ignore[misc]
+        slow(tx)
+
+    slow = Slow(overtake, runs=2)
+    commit(faulty, "main", change)
+
+    assert made == ["same", "head", "head", "head"]
+
+
+def test_a_commit_whose_time_is_over_leaves_the_queue(
+    faulty: RealmStore, faults: FaultyBackend, clock: FakeClock, increment: Increment, count: Count
+) -> None:
+    with lined_up(faulty, faults, [partial(increment, faulty)]):
+        with behind(faulty, partial(increment, faulty)) as late:
+            clock.advance(15)
+        assert waiting(faulty) == 0
+
+    with pytest.raises(CommitTimeoutError, match=r"'main'.*'acme'.*15\.0 s, waiting for its turn behind") as fault:
+        late.result()
+    assert (fault.value.attempts, fault.value.elapsed_seconds) == (0, 15)
+
+
+def test_a_commit_that_is_being_published_waits_for_the_outcome_beyond_its_time(
+    faulty: RealmStore, faults: FaultyBackend, clock: FakeClock, increment: Increment
+) -> None:
+    swap = faults.hang("swap_reference")
+    with lined_up(faulty, faults, [partial(increment, faulty)] * 2) as line:
+        line.go()
+        swap.reached()
+        clock.advance(20)
+        swap.release()
+
+    assert [done.result().result for done in line.commits] == [1, 2]
+
+
+def test_a_group_that_was_prepared_too_long_ago_is_prepared_again(
+    faulty: RealmStore, faults: FaultyBackend, clock: FakeClock, increment: Increment
+) -> None:
+    def late(tx: Transaction) -> None:
+        if tx.head is not None and not clock.monotonic():
+            clock.advance(15.5)
+        tx.index("things").put(b"k", Value(None))
+
+    with lined_up(faulty, faults, [partial(increment, faulty), lambda: commit(faulty, "main", late)]) as line:
+        pass
+
+    for done in line.commits:
+        with pytest.raises(CommitTimeoutError):
+            done.result()
+    assert "write_objects" not in faults.calls

@@ -1,0 +1,85 @@
+"""A commit that is begun while this thread commits."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from headwater import open_store
+from headwater.commits import Committed, Transaction, commit, ensure_reference, head
+from headwater.errors import FencedError, RefusedError
+from headwater.index import Value
+from headwater.store import FaultyBackend, RealmId, RealmKey, RealmStore
+
+Increment = Callable[[RealmStore], Committed[int]]
+Put = Callable[..., Committed[None]]
+
+
+def put_one(tx: Transaction) -> None:
+    tx.index("things").put(b"k", Value(None))
+
+
+@pytest.mark.parametrize("reference", ["main", "other"])
+def test_a_commit_within_a_change_is_refused(rows: RealmStore, reference: str) -> None:
+    ensure_reference(rows, "other")
+    with pytest.raises(RefusedError, match=rf"'{reference}'.*inside a change for reference 'main'.*or commit after it"):
+        commit(rows, "main", lambda tx: commit(rows, reference, put_one))
+
+    assert head(rows, reference) is None
+
+
+def test_a_commit_to_another_store_within_a_change_is_refused(rows: RealmStore) -> None:
+    with open_store("memory://") as store:
+        others = store.rows(RealmId("acme"), RealmKey(5))
+        ensure_reference(others, "main")
+        with pytest.raises(RefusedError, match="to no reference of any store"):
+            commit(rows, "main", lambda tx: commit(others, "main", put_one))
+
+
+def test_a_thread_may_commit_again_after_its_change_was_refused(rows: RealmStore, put: Put) -> None:
+    with pytest.raises(RefusedError):
+        commit(rows, "main", lambda tx: put(rows))
+
+    assert put(rows).changed
+
+
+def test_a_commit_of_another_thread_within_a_change_is_none_of_this_one(rows: RealmStore, put: Put) -> None:
+    ensure_reference(rows, "other")
+    done: list[Committed[None]] = []
+
+    def change(tx: Transaction) -> None:
+        thread = threading.Thread(target=lambda: done.append(put(rows, reference="other")))
+        thread.start()
+        thread.join()
+        put_one(tx)
+
+    commit(rows, "main", change)
+    assert done[0].changed
+
+
+def test_a_fence_may_commit(rows: RealmStore, increment: Increment, put: Put) -> None:
+    fences = [increment]
+
+    def fence() -> None:
+        if fences:
+            fences.pop()(rows)
+
+    done = commit(rows, "main", put_one, fence=fence)
+    assert (done.attempts, head(rows, "main").commit.seq) == (2, 2)
+
+
+def test_a_handler_that_interrupts_a_commit_may_commit(faulty: RealmStore, faults: FaultyBackend, increment: Increment) -> None:
+    faults.intervene("write_objects", lambda: increment(faulty))  # as a signal's handler runs on the thread that it meets
+
+    assert increment(faulty).result == 2
+
+
+def test_a_fence_that_closes_is_told_at_once_and_lets_the_others_go_on(rows: RealmStore, put: Put) -> None:
+    def fence() -> None:
+        raise FencedError("taken over")
+
+    with pytest.raises(FencedError):
+        commit(rows, "main", put_one, fence=fence)
+    assert put(rows).changed
