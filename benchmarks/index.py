@@ -47,6 +47,7 @@ REALM, KEY = RealmId("bench"), RealmKey(1002)
 BRANCH = "main"
 PARTS = ("bytes", "curve", "size", "reads", "contenders")
 KIB = 1024
+TRIED_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -203,8 +204,8 @@ class Branch:
 
     @property
     def micros(self) -> float:
-        """The mean, without the rounds that something else disturbed most."""
-        calm = sorted(self.seconds)[: max(1, len(self.seconds) * 3 // 4)]
+        """The mean of the better half of the rounds: the others were disturbed by what else the machine did."""
+        calm = sorted(self.seconds)[: (len(self.seconds) + 1) // 2]
         return sum(calm) / len(calm) * 1e6
 
 
@@ -270,20 +271,26 @@ def cost_curves(scale: Scale, cost: dict[str, dict[int, Branch]]) -> list[Curve]
 
 
 def limits(scale: Scale, curves: list[Curve]) -> Iterator[Row]:
-    """The same commits at other limits, to keys anywhere: bytes and time in memory."""
-    keys = table_keys(scale.tried)
+    """The same commits at other limits, to keys anywhere: bytes and time in memory; all embedded sizes by turns."""
+    keys, chance = table_keys(scale.tried), random.Random(4)
     found: dict[tuple[int, int], Branch] = {}
     for stripe in scale.stripes:
-        for embedded in scale.embedded:
-            settings = Settings(index_embedded_bytes=embedded * KIB, index_stripe_bytes=stripe * KIB)
-            branch = found[embedded, stripe] = Branch(make(keys, settings), settings)
-            for _ in range(4):
-                branch.commit(any_of(keys), scale.tries // 4, random.Random(4))
+        say(f"stripes of {stripe} KiB")
+        branches = {embedded: Branch(make(keys, at), at) for embedded, at in settings_with(scale.embedded, stripe)}
+        for _ in range(TRIED_ROUNDS):
+            for branch in branches.values():
+                branch.commit(any_of(keys), scale.tries // TRIED_ROUNDS, chance)
+        for embedded, branch in branches.items():
             branch.forget()
+            found[embedded, stripe] = branch
             case = f"commit of one key, {scale.tried:,} entries, embedded {embedded} KiB, stripes {stripe} KiB"
             yield Row(f"{case}: mean", ANY, branch.mean_bytes / KIB, "KiB/commit")
             yield Row(f"{case}: time, in memory", "memory", branch.micros, "µs/commit")
     curves += limit_curves(scale, found)
+
+
+def settings_with(embedded: Sequence[int], stripe: int) -> list[tuple[int, Settings]]:
+    return [(size, Settings(index_embedded_bytes=size * KIB, index_stripe_bytes=stripe * KIB)) for size in embedded]
 
 
 def limit_curves(scale: Scale, found: dict[tuple[int, int], Branch]) -> list[Curve]:

@@ -137,7 +137,7 @@ def test_every_part_of_the_suite_of_indexes_gives_rows_and_curves(suites: Any) -
         commits=4,
         rounds=2,
         tried=40,
-        tries=4,
+        tries=5,
         embedded=(4, 8),
         stripes=(4,),
         cold=2,
