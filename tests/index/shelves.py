@@ -80,8 +80,8 @@ def _keys(count: int) -> list[bytes]:
 
 def stripes_below(shelf: Shelf, container: IndexContainer) -> list[Stripe]:
     """All stripes of an index, in key order."""
-    children = container.children.object_ids(0, len(container.children))
+    children = list(container.children.object_ids)
     if container.levels == 2:
         lists = [found for found in shelf.read_many(children, StripeList) if found is not None]
-        children = [child for found in lists for child in found.children.object_ids(0, len(found.children))]
+        children = [child for found in lists for child in found.children.object_ids]
     return [found for found in shelf.read_many(children, Stripe) if found is not None]

@@ -28,17 +28,18 @@ class Child(NamedTuple):
 class Children:
     """A page whose keys are bounds. These are decoded once, for every search begins with them."""
 
-    __slots__ = ("bounds", "page")
+    __slots__ = ("_ids", "bounds", "page")
 
     def __init__(self, page: Page, bounds: list[bytes] | None = None) -> None:
         self.page = page
         self.bounds = page.keys.between(0, page.count) if bounds is None else bounds
+        self._ids: list[ObjectId] | None = None
 
     def __len__(self) -> int:
         return len(self.bounds)
 
     def __getitem__(self, at: int) -> Child:
-        return Child(self.bounds[at], self.page.object_id(at), self.size(at))
+        return Child(self.bounds[at], self.object_ids[at], self.size(at))
 
     def size(self, at: int) -> int:
         return int.from_bytes(self.page.data(at), "big")
@@ -53,19 +54,15 @@ class Children:
         last = len(self.bounds) if end is None else max(bisect_left(self.bounds, end), 1)
         return first, max(first, min(last, len(self.bounds)))
 
-    def object_id(self, at: int) -> ObjectId:
-        return self.page.object_id(at)
-
-    def object_ids(self, start: int, end: int) -> list[ObjectId]:
-        return [value.object_id for value in self.page.values(start, end) if value and value.object_id]
+    @property
+    def object_ids(self) -> list[ObjectId]:
+        if self._ids is None:
+            self._ids = self.page.object_ids()
+        return self._ids
 
     def all(self) -> list[Child]:
-        values = self.page.values(0, self.page.count)
-        return [
-            Child(bound, value.object_id, int.from_bytes(value.data, "big"))
-            for bound, value in zip(self.bounds, values, strict=True)
-            if value and value.object_id
-        ]
+        sizes = [int.from_bytes(row, "big") for row in self.page.rows().data]
+        return list(map(Child, self.bounds, self.object_ids, sizes))
 
     def updated(self, children: Mapping[int, Child]) -> Children:
         """Other objects at some positions, which come in order, with the same bounds."""

@@ -76,11 +76,14 @@ def _present(objects: Objects | None) -> Objects:
 
 
 def _opened(objects: Objects, object_id: ObjectId, part: P | None, cls: type[P]) -> P:
+    """The part, if it is there and a page of this release lies in it."""
     fault: Exception | None = None
     if part is not None:
+        if vars(part):  # it was opened before
+            return part
         try:
-            if part.page:  # its header is decoded here
-                return part
+            assert part.page
+            return part
         except UnreadableError as raised:
             fault = raised
     realm = getattr(objects, "realm", None)

@@ -106,9 +106,6 @@ class Page:
             return None
         return Value(ObjectId(object_id) if object_id else None, self._data.row(at))
 
-    def object_id(self, at: int) -> ObjectId:
-        return ObjectId(int.from_bytes(self._ids.row(at), "big"))
-
     def data(self, at: int) -> bytes:
         return self._data.row(at)
 

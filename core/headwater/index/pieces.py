@@ -15,7 +15,8 @@ __all__ = ["Piece", "changed_pieces", "cut", "merged", "shortest_bound"]
 
 _FIRST_GUESS = 0.4
 """What is left of a key's bytes when it is packed: a guess for the first stripe, measured from then on."""
-_FULL = 0.97
+_FULL = 0.87
+"""How much of its limit a stripe gets: ids of later commits share fewer bytes than those of one, and take their place."""
 _ENOUGH = 0.85
 _HEAD = 40
 """Bytes of a stripe that are not of its entries."""

@@ -98,11 +98,11 @@ class Index:
         page, children, levels = container.page, container.children, container.levels
         at = page.position(key)
         if at < 0 and levels == 2:
-            stripes = load_one(self._objects, children.object_id(children.position(key)), StripeList)
+            stripes = load_one(self._objects, children.object_ids[children.position(key)], StripeList)
             page, children = stripes.page, stripes.children
             at = page.position(key)
         if at < 0 and levels:
-            page = load_one(self._objects, children.object_id(children.position(key)), Stripe).page
+            page = load_one(self._objects, children.object_ids[children.position(key)], Stripe).page
             at = page.position(key)
         return page.value(at) if at >= 0 else None
 
@@ -154,7 +154,8 @@ def after_prefix(prefix: bytes) -> bytes | None:
 
 
 def _in_order(children: Children, query: Query) -> list[ObjectId]:
-    wanted = children.object_ids(*children.spread(query.start, query.end))
+    first, last = children.spread(query.start, query.end)
+    wanted = children.object_ids[first:last]
     return wanted[::-1] if query.reverse else wanted
 
 
@@ -175,7 +176,7 @@ def _spread(children: Children, keys: list[bytes]) -> dict[ObjectId, list[bytes]
     spread: dict[int, list[bytes]] = {}
     for key in keys:
         spread.setdefault(children.position(key), []).append(key)
-    return {children.object_id(at): below for at, below in spread.items()}
+    return {children.object_ids[at]: below for at, below in spread.items()}
 
 
 def _laid_over(below: Chunks, page: Page, query: Query) -> Chunks:

@@ -136,7 +136,7 @@ class _Spill:
         moves = self._plan(top)
         beside = neighbours(top.page, top.children, moves, small=_SMALL_LIST, shrink=0)
         wanted = [*(move.child for move in moves), *beside]
-        lists = load(self._objects, [top.children.object_id(at) for at in wanted], StripeList)
+        lists = load(self._objects, [top.children.object_ids[at] for at in wanted], StripeList)
         found = dict(zip(wanted, lists, strict=True))
         nodes = {at: _Node(top.children.bounds[at], found[at].page, found[at].children) for at in beside}
         changed = []
@@ -168,7 +168,7 @@ class _Spill:
             for node, planned in zip(nodes, moves, strict=True)
         ]
         wanted = [
-            node.children.object_id(at)
+            node.children.object_ids[at]
             for node, planned, extra in zip(nodes, moves, beside, strict=True)
             if len(node.children)
             for at in (*(move.child for move in planned), *extra)
@@ -191,7 +191,7 @@ class _Spill:
                 after[move.child] = changed_pieces(child.bound, pages[child.object_id], changes, limit)
             else:
                 after[0] = changed_pieces(node.bound, None, changes, limit)
-        loaded = {at: Piece(node.children.bounds[at], pages[node.children.object_id(at)]) for at in beside}
+        loaded = {at: Piece(node.children.bounds[at], pages[node.children.object_ids[at]]) for at in beside}
         rest = node.page.without([(move.start, move.end) for move in moves])
         merging = _Merging(limit // 4, limit * 3 // 4, merged)
         children = self._replaced(node.children, after, loaded, self._write_stripes, merging)
