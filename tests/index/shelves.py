@@ -30,6 +30,11 @@ class Shelf:
         self.asked: list[list[ObjectId]] = []
         self._last = 1 << 40
 
+    def copy(self) -> Shelf:
+        shelf = Shelf()
+        shelf.rows, shelf._last = dict(self.rows), self._last
+        return shelf
+
     def new_ids(self, n: int) -> list[ObjectId]:
         self._last += n
         return [ObjectId(self._last - n + at) for at in range(n)]

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shelves import ROOMY, TINY, Shelf, commit, reopened
+from shelves import ROOMY, TINY, Shelf, commit, filled, numbered, reopened
 
-from headwater.index import Index, IndexEditor, Limits, Value, after_prefix
+from headwater.index import Index, IndexEditor, Limits, Stored, Value, after_prefix
 from headwater.store import ObjectId
 
 Content = dict[bytes, Value]
 Changes = dict[bytes, Value | None]
 pieces = st.sampled_from([b"a", b"b", b"\0", b"\xff", b"longer.word/"])
-keys = st.binary(min_size=1, max_size=3) | st.lists(pieces, min_size=1, max_size=5).map(b"".join)
+keys = (
+    st.sampled_from(list(numbered(500)))
+    | st.binary(min_size=1, max_size=3)
+    | st.lists(pieces, min_size=1, max_size=5).map(b"".join)
+)
 ids = st.none() | st.integers(1, (1 << 63) - 1).map(ObjectId)
 values = st.builds(Value, ids, st.binary(max_size=9) | st.just(b"33" * 16) | st.integers(0, 900).map(bytes))
 edits = st.dictionaries(keys, st.none() | values, max_size=40)
@@ -23,12 +28,21 @@ bounds = st.none() | keys
 counts = st.none() | st.integers(0, 9)
 
 
+@cache
+def _large() -> tuple[Shelf, Stored]:
+    shelf = Shelf()
+    return shelf, filled(shelf, 500, TINY)
+
+
 @st.composite
 def indexes(draw: Any) -> tuple[Index, Content]:
-    """An index after some commits and edits, and what a dictionary makes of the same."""
-    shelf, index = Shelf(), Index()
-    content: Content = {}
+    """An index after some commits and edits, and what a dictionary makes of the same. Every other one begins with lists of stripes."""
+    shelf, index, content = Shelf(), Index(), dict[bytes, Value]()
     size = draw(st.sampled_from([TINY, ROOMY, Limits(embedded_bytes=256, stripe_bytes=1024)]))
+    if draw(st.booleans()):
+        large, stored = _large()
+        shelf, content, size = large.copy(), numbered(500), TINY
+        index = reopened(shelf, stored)
     for changes in draw(st.lists(edits, min_size=1, max_size=4)):
         index, content = reopened(shelf, commit(shelf, index, changes, size)), applied(content, changes)
     for changes in draw(st.lists(edits, max_size=2)):

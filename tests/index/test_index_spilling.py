@@ -20,6 +20,15 @@ def put(shelf: Shelf, stored: Stored, changes: dict[bytes, Value | None], limits
     return commit(shelf, reopened(shelf, stored), changes, limits)
 
 
+def in_order(shelf: Shelf, count: int, step: int, limits: Limits) -> Stored:
+    """An index that was filled with so many entries, some in each commit."""
+    content = list(numbered(count).items())
+    stored = filled(shelf, 0, limits)
+    for at in range(0, count, step):
+        stored = put(shelf, stored, dict(content[at : at + step]), limits)
+    return stored
+
+
 def kinds(stored: Stored) -> list[str]:
     return [value.type_name for _, value in stored.objects]
 
@@ -158,15 +167,29 @@ def test_an_index_that_was_emptied_can_be_filled_again(shelf: Shelf) -> None:
     assert list(reopened(shelf, stored).range()) == sorted(numbered(1000).items())
 
 
-def test_keys_that_come_in_order_fill_their_stripes_and_lists(shelf: Shelf) -> None:
-    stored = filled(shelf, 0, ROOMY)
-    content = list(numbered(3000).items())
-    for at in range(0, 3000, 200):
-        stored = put(shelf, stored, dict(content[at : at + 200]), ROOMY)
+def test_keys_that_come_in_order_fill_their_stripes(shelf: Shelf) -> None:
+    limits = Limits(embedded_bytes=256, stripe_bytes=2048)
+    stored = in_order(shelf, 600, 5, limits)
     sizes = [len(stripe.entries) for stripe in stripes_below(shelf, stored.container)]
 
-    assert sum(sizes) / len(sizes) > 0.75 * ROOMY.stripe_bytes
-    assert len(reopened(shelf, stored)) == 3000
+    assert sum(sizes) / len(sizes) > 0.7 * limits.stripe_bytes
+    assert list(reopened(shelf, stored).range()) == list(numbered(600).items())
+
+
+def test_keys_that_come_in_order_fill_their_lists(shelf: Shelf) -> None:
+    stored = in_order(shelf, 1500, 30, TINY)
+
+    assert len(stripes_below(shelf, stored.container)) / len(stored.container.children) > 30
+
+
+def test_a_removal_that_waits_in_a_list_hides_the_entry_in_its_stripe(shelf: Shelf) -> None:
+    gone = dict.fromkeys(list(numbered(2000))[::25])
+    after = put(shelf, filled(shelf, 2000, MANY), gone, MANY)
+    index = reopened(shelf, after)
+
+    assert set(kinds(after)) == {"stripe-list"}
+    assert (len(index), index.get_many(gone)) == (1920, {})
+    assert gone.keys().isdisjoint(index.keys())
 
 
 def test_length_is_known_without_reading_a_stripe(shelf: Shelf) -> None:
