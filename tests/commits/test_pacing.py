@@ -1,80 +1,74 @@
 """How long a commit waits between its attempts."""
 
+from itertools import pairwise
+
 import pytest
 
 from headwater.clock import FakeClock
-from headwater.commits.pacing import Pace, longest_after_beaten, wait_bounds
+from headwater.commits.pacing import Pace, bounds_after_beaten, bounds_after_fault
 from headwater.settings import Settings
 
 settings = Settings(commit_backoff_seconds=0.005, commit_backoff_limit_seconds=0.250)
+ATTEMPT = 0.001
 
 
-def test_nothing_waits_before_the_first_attempt() -> None:
+def waits(losses: list[int], *, attempt_seconds: float = 0.0) -> list[float]:
+    """What a commit waited after each of these losses."""
     clock = FakeClock()
-
-    Pace(settings, clock).pause(0)
-
-    assert clock.monotonic() == 0
-
-
-@pytest.mark.parametrize("attempts_lost", [1, 3, 1000])
-def test_a_wait_is_within_its_bounds(attempts_lost: int) -> None:
-    clock = FakeClock()
-
-    Pace(settings, clock).pause(attempts_lost)
-
-    shortest, longest = wait_bounds(settings, attempts_lost)
-    assert shortest <= clock.monotonic() <= longest
+    pace = Pace(settings, clock)
+    ends = [0.0]
+    for attempts_lost in losses:
+        pace.pause(attempts_lost, attempt_seconds=attempt_seconds)
+        ends.append(clock.monotonic())
+    return [end - start for start, end in pairwise(ends)]
 
 
-def test_two_waits_differ() -> None:
-    first, second = FakeClock(), FakeClock()
-
-    for clock in (first, second):
-        for _ in range(10):
-            Pace(settings, clock).pause(5)
-
-    assert first.monotonic() != second.monotonic()
+@pytest.mark.parametrize("attempt_seconds", [0.0, ATTEMPT])
+def test_nothing_waits_before_the_first_attempt(attempt_seconds: float) -> None:
+    assert waits([0], attempt_seconds=attempt_seconds) == [0]
 
 
-@pytest.mark.parametrize("attempts_lost", [1, 2, 20, 10**6])
-def test_no_wait_is_beyond_the_limit(attempts_lost: int) -> None:
-    shortest, longest = wait_bounds(settings, attempts_lost)
+class TestFaults:
+    def test_waits_are_within_their_bounds(self) -> None:
+        for attempts_lost in (1, 3, 1000):
+            shortest, longest = bounds_after_fault(settings, attempts_lost)
 
-    assert 0 < shortest < longest <= 0.250
+            assert shortest <= waits([attempts_lost])[0] <= longest
 
+    def test_waits_differ(self) -> None:
+        assert len(set(waits([5] * 10))) > 1
 
-def test_a_limit_below_the_first_wait_leaves_the_first_wait() -> None:
-    assert wait_bounds(Settings(commit_backoff_seconds=0.5, commit_backoff_limit_seconds=0.1), 3) == (0.5, 0.5)
+    @pytest.mark.parametrize("attempts_lost", [1, 2, 20, 10**6])
+    def test_no_wait_is_beyond_the_limit(self, attempts_lost: int) -> None:
+        shortest, longest = bounds_after_fault(settings, attempts_lost)
+
+        assert 0 < shortest < longest <= 0.250
+
+    def test_a_limit_below_the_first_wait_leaves_the_first_wait(self) -> None:
+        narrow = Settings(commit_backoff_seconds=0.5, commit_backoff_limit_seconds=0.1)
+
+        assert bounds_after_fault(narrow, 3) == (0.5, 0.5)
 
 
 class TestBeaten:
-    def test_a_wait_is_some_attempts_long_at_most(self) -> None:
-        for attempts_lost in (1, 2, 5):
-            clock = FakeClock()
-            Pace(settings, clock).pause(attempts_lost, attempt_seconds=0.001)
+    def test_bursts_of_attempts_grow_and_a_long_sleep_follows_each(self) -> None:
+        slept = waits(list(range(1, 50)), attempt_seconds=ATTEMPT)
 
-            assert clock.monotonic() <= longest_after_beaten(settings, attempts_lost, 0.001) <= 0.016
+        assert [lost for lost, wait in enumerate(slept, start=1) if wait >= 0.125] == [3, 9, 21, 45]
 
-    def test_who_lost_more_often_comes_sooner(self) -> None:
-        longest = [longest_after_beaten(settings, attempts_lost, 0.001) for attempts_lost in (1, 2, 4, 100)]
+    def test_within_a_burst_it_comes_back_within_an_attempt(self) -> None:
+        assert max(waits([1, 2, 4, 5, 8, 10, 100], attempt_seconds=ATTEMPT)) <= ATTEMPT
 
-        assert longest == sorted(longest, reverse=True)
-        assert longest[-1] < longest[0] / 50
-
-    def test_the_shortest_attempt_counts(self) -> None:
+    def test_the_quickest_attempt_counts(self) -> None:
         clock = FakeClock()
         pace = Pace(settings, clock)
         pace.pause(1, attempt_seconds=1e-6)
         pace.pause(2, attempt_seconds=10.0)  # it had to wait for others
 
-        assert clock.monotonic() < 0.001
+        assert clock.monotonic() <= 2e-6
 
     def test_a_slow_attempt_makes_no_wait_longer_than_the_limit(self) -> None:
-        clock = FakeClock()
-        Pace(settings, clock).pause(1, attempt_seconds=60)
-
-        assert clock.monotonic() <= 0.250
+        assert max(bounds_after_beaten(settings, 1, 60.0)) == max(bounds_after_beaten(settings, 3, 60.0)) == 0.250
 
     def test_a_fault_is_waited_out_though_attempts_were_quick_before(self) -> None:
         clock = FakeClock()
