@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -178,13 +179,16 @@ def test_an_unchanged_member_is_told_the_commit_before_it(
 def test_no_answer_is_older_than_its_question(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment, elsewhere: RealmStore
 ) -> None:
-    with lined_up(faulty, faults, [committing(faulty, look)]) as line:
+    hang = faults.hang("read_references", before=False)
+    with ThreadPoolExecutor(1) as pool:
+        early = pool.submit(committing(faulty, look))
+        hang.reached()  # it has seen that there is no commit yet
+        done = increment(elsewhere)
         faulty.clock.sleep(0.001)
         with behind(faulty, committing(faulty, look)) as late:
-            done = increment(elsewhere)
-            line.go()
+            hang.release()
 
-    assert late.result().result == done.commit_id
+    assert (early.result().result, late.result().result) == (None, done.commit_id)
 
 
 def test_members_read_what_those_before_them_add(faulty: RealmStore, faults: FaultyBackend) -> None:
