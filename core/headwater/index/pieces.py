@@ -18,9 +18,10 @@ _FIRST_GUESS = 0.4
 _FULL = 0.87
 """How much of its limit a stripe gets: ids of later commits share fewer bytes than those of one, and take their place."""
 _ENOUGH = 0.85
+_TRIES = 3
+"""A stripe that became smaller than so much of what it was cut for is cut again, so many times in all."""
 _HEAD = 40
 """Bytes of a stripe that are not of its entries."""
-_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
