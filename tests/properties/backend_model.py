@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
@@ -154,6 +154,29 @@ class BackendModel(RuleBasedStateMachine):
             with pytest.raises(BeatenError):
                 self.backend.remove_reference(seen)
 
+    @rule(
+        realm=_pick,
+        name=_pick,
+        body=reference_bodies,
+        how=st.sampled_from(["as it is", "only what counts", "older", "elsewhere"]),
+        wishes=st.lists(st.tuples(_pick, _pick, object_bodies), max_size=6),
+    )
+    def write_and_swap(
+        self, realm: int, name: int, body: ReferenceBody, how: str, wishes: list[tuple[int, int, ObjectBody]]
+    ) -> None:
+        new = self._reference(realm, name, body)
+        seen, is_right = self._seen(new, how)
+        whole = {(_one(self.realms, of), _one(self.ids, number)): object_body for of, number, object_body in wishes}
+        rows = [row for (of, object_id), object_body in whole.items() for row in _rows(of, object_id, object_body)]
+        if is_right:
+            self.backend.write_and_swap(rows, seen, new)
+            self.references[_position(new)] = new
+        else:
+            with pytest.raises(BeatenError):
+                self.backend.write_and_swap(rows, seen, new)
+        if is_right or not self.backend.capabilities.atomic_commits:
+            self._remember(whole, rows)
+
     def _seen(self, other: ReferenceRow, how: str) -> tuple[ReferenceRow, bool]:
         """A row that somebody may have seen, and whether its pointer and version are those of now."""
         stored = self.references.get(_position(other))
@@ -180,6 +203,10 @@ class BackendModel(RuleBasedStateMachine):
         order.shuffle(rows)
         for _ in range(times):
             self.backend.write_objects(rows)
+        self._remember(whole, rows)
+
+    def _remember(self, whole: Container[tuple[RealmKey, ObjectId]], rows: list[ObjectRow]) -> None:
+        """The rows of whole objects, which have no others now."""
         self.objects = {place: row for place, row in self.objects.items() if place[:2] not in whole}
         self.objects |= {_place(row): row for row in rows}
 

@@ -114,6 +114,12 @@ class DeletesNeighbours(MemoryBackend):
         return super().delete_realm(realm, limit) or super().delete_realm(RealmKey(realm + 1), limit)
 
 
+class WritesObjectsOfTheBeaten(MemoryBackend):
+    def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
+        self.write_objects(rows)
+        self.swap_reference(seen, new)
+
+
 class DeletesMoreThanAsked(MemoryBackend):
     def delete_realm(self, realm: RealmKey, limit: int) -> int:
         return super().delete_realm(realm, limit + 1)
@@ -140,5 +146,6 @@ WRONG: dict[str, Callable[[], Backend]] = {
         SplitsOnlyWhatIsThere,
         DeletesNeighbours,
         DeletesMoreThanAsked,
+        WritesObjectsOfTheBeaten,
     )
 }

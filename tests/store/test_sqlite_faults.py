@@ -18,9 +18,10 @@ import pytest
 from specimens import REALM, in_parts, read, read_back, read_object, reference, row, scan, scan_names
 
 from forking import run_forked
-from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError, UnreadableError
+from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError, UnreadableError
 from headwater.store import Split, open_store
 from headwater.store.backends.sqlite import SqliteBackend
+from headwater.store.backends.sqlite.turns import Turns
 
 LARGE = [row(number, value=os.urandom(1000)) for number in range(100, 300)]
 
@@ -78,6 +79,19 @@ class TestBusy:
 
         assert scan(backend) == []
         backend.write_objects([row(1)])
+
+    def test_a_commit_to_a_file_that_another_process_locks_is_unavailable_and_nothing_happened(
+        self, backend: SqliteBackend, path: Path
+    ) -> None:
+        backend.create_reference(reference())
+        blocker = sqlite3.connect(path, isolation_level=None)
+        blocker.execute("BEGIN IMMEDIATE")
+        with pytest.raises(UnavailableError, match="locked"):
+            backend.write_and_swap([row(1)], reference(), reference(pointer=1, version=6))
+        blocker.close()
+
+        assert (scan(backend), read(backend)) == ([], reference())
+        backend.write_and_swap([row(1)], reference(), reference(pointer=1, version=6))
 
     def test_readers_are_not_held_up_by_a_writer(self, backend: SqliteBackend, path: Path) -> None:
         backend.write_objects([row(1)])
@@ -371,6 +385,69 @@ def test_a_killed_writer_leaves_whole_calls(path: Path) -> None:
     backend.close()
 
 
+def test_a_killed_committer_leaves_whole_commits(path: Path) -> None:
+    first = SqliteBackend(path)
+    first.create_reference(reference(pointer=None, version=1))
+    first.close()
+
+    def commit_for_ever() -> None:
+        backend, seen = SqliteBackend(path), reference(pointer=None, version=1)
+        for number in range(1, 1_000_000):
+            new = reference(pointer=number, version=number + 1)
+            backend.write_and_swap([*in_parts(number, b"x" * 3000, b"y" * 3000), row(number + (1 << 40))], seen, new)
+            seen = new
+
+    child = os.fork()
+    if not child:
+        try:
+            commit_for_ever()
+        finally:
+            os._exit(0)
+    backend = SqliteBackend(path)
+    while (read(backend) or reference()).version < 50:
+        time.sleep(0.001)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    found = read(backend)
+    objects = {(made.id, made.part) for made in scan(backend)}
+
+    assert found is not None
+    assert found.version == (found.pointer or 0) + 1
+    assert objects == {
+        place for number in range(1, found.version) for place in ((number, 0), (number, 1), (number + (1 << 40), 0))
+    }
+    backend.close()
+
+
+class TestTurns:
+    def test_who_waits_goes_on_as_soon_as_the_other_is_done(self, path: Path) -> None:
+        backend = SqliteBackend(path, timeout_seconds=20)
+        blocker = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        blocker.execute("BEGIN IMMEDIATE")
+        threading.Timer(0.05, lambda: blocker.execute("ROLLBACK")).start()
+        backend.write_objects([row(1)])
+        blocker.close()
+        backend.close()
+
+    def test_who_had_to_wait_lets_others_go_first_and_only_once(self, path: Path) -> None:
+        turns = Turns(timeout_seconds=0.001)
+        mine, other = (sqlite3.connect(path, isolation_level=None, timeout=0) for _ in range(2))
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            turns.begin(mine)
+        other.execute("ROLLBACK")
+        courtesies = []
+        for has_written in (False, True, True, True):
+            turns.begin(mine)
+            mine.execute("ROLLBACK")
+            turns.end(has_written=has_written)
+            courtesies.append(turns.is_courteous)
+        mine.close()
+        other.close()
+
+        assert courtesies == [False, True, False, False]
+
+
 class TestCost:
     def test_a_page_costs_as_much_at_the_end_of_a_realm_as_at_its_beginning(self, backend: SqliteBackend) -> None:
         for realm in (REALM - 1, REALM, REALM + 1):
@@ -401,6 +478,20 @@ class TestCost:
 
         assert fresh == ["BEGIN", "SELECT", "INSERT", "COMMIT"]
         assert {statement.split()[0] for statement in statements} == {"BEGIN", "SELECT", "INSERT", "DELETE", "COMMIT"}
+
+
+def test_a_commit_is_one_transaction_and_who_is_beaten_writes_nothing(backend: SqliteBackend) -> None:
+    statements: list[str] = []
+    backend.create_reference(reference())
+    backend._file.read("watch", lambda connection: connection.set_trace_callback(statements.append))
+    backend.write_and_swap([row(1), row(2)], reference(), reference(pointer=2, version=6))
+    made = [statement.split()[0] for statement in statements]
+    statements.clear()
+    with pytest.raises(BeatenError):
+        backend.write_and_swap([row(3), row(4)], reference(), reference(pointer=4, version=6))
+
+    assert made == ["BEGIN", "UPDATE", "SELECT", "INSERT", "COMMIT"]
+    assert [statement.split()[0] for statement in statements] == ["BEGIN", "UPDATE", "COMMIT"]
 
 
 def test_an_unknown_outcome_is_settled_by_looking(path: Path) -> None:

@@ -188,6 +188,42 @@ def test_rows_survive_a_kill_of_the_server(server: PostgresqlServer, direct: Pos
     assert (find(direct, 2), find(direct, 3)) == (row(2), None)
 
 
+def test_a_commit_survives_a_kill_of_the_server_as_a_whole(server: PostgresqlServer, direct: PostgresqlBackend) -> None:
+    direct.write_and_swap([row(2), row(3)], reference(), reference(version=6))
+    server.kill()
+    with pytest.raises((UnavailableError, UnknownOutcomeError)):
+        direct.write_and_swap([row(4)], reference(version=6), reference(version=7))
+    server.start()
+
+    assert (find_reference(direct), find(direct, 2), find(direct, 3)) == (reference(version=6), row(2), row(3))
+    assert find(direct, 4) is None
+
+
+def test_a_commit_that_waits_for_another_and_is_beaten_has_written_nothing(
+    server: PostgresqlServer, schema: str, direct: PostgresqlBackend
+) -> None:
+    waiting = "SELECT pid FROM pg_stat_activity WHERE application_name = 'headwater' AND wait_event_type = 'Lock'"
+    with server.connect() as faster, faster.transaction():
+        faster.execute(f"UPDATE {schema}.refs SET version = 6")
+        thread, said = in_thread(lambda: direct.write_and_swap([row(2)], reference(), reference(version=6)))
+        wait_until(lambda: len(server.execute(waiting)) == 1)
+    thread.join(10)
+
+    assert [type(fault) for fault in said] == [BeatenError]
+    assert find(direct, 2) is None
+
+
+def test_a_commit_that_waits_too_long_for_another_is_unavailable_and_does_not_happen(
+    server: PostgresqlServer, schema: str, spoiled: PostgresqlBackend, direct: PostgresqlBackend
+) -> None:
+    with server.connect() as blocker, blocker.transaction():
+        blocker.execute(f"UPDATE {schema}.refs SET version = version")
+        with pytest.raises(UnavailableError, match="statement timeout"):
+            spoiled.write_and_swap([row(2)], reference(), reference(version=6))
+
+    assert (find_reference(direct), find(direct, 2)) == (reference(), None)
+
+
 def test_connections_that_were_ended_while_idle_disturb_neither_reads_nor_writes(
     server: PostgresqlServer, direct: PostgresqlBackend
 ) -> None:

@@ -32,15 +32,16 @@ class Turns:
         self._timeout = timeout_seconds
         self._since: float | None = None
         """When it found others writing, without having written since."""
-        self._is_courteous = False
+        self.is_courteous = False
+        """Whether it will let others go first when it begins the next time."""
 
     def begin(self, connection: sqlite3.Connection) -> None:
         """Begin a transaction when no other process has one that writes.
 
         raises        sqlite3.OperationalError, busy, when others write all the time
         """
-        if self._is_courteous:
-            self._is_courteous = False
+        if self.is_courteous:
+            self.is_courteous = False
             _sleep(_COURTESY_SECONDS)
         until = time.monotonic() + self._timeout
         while not _begin(connection, is_last=time.monotonic() >= until):
@@ -53,7 +54,7 @@ class Turns:
     def end(self, *, has_written: bool) -> None:
         """After the transaction. One that changed nothing, as a swap that was beaten, will come again and has not had its turn."""
         if has_written:
-            self._is_courteous = self._since is not None
+            self.is_courteous = self._since is not None
             self._since = None
 
 
