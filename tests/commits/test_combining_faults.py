@@ -14,7 +14,7 @@ from lineup import Line, lined_up
 from forking import run_forked
 from headwater.clock import FakeClock
 from headwater.commits import Committed, Transaction, commit, head, log
-from headwater.errors import CommitTimeoutError, UnavailableError, UnknownCommitError, UnknownOutcomeError
+from headwater.errors import CommitTimeoutError, RefusedError, UnavailableError, UnknownCommitError, UnknownOutcomeError
 from headwater.index import Value
 from headwater.store import FaultyBackend, RealmStore
 
@@ -216,6 +216,30 @@ def test_the_last_member_that_cannot_be_stored_is_left_out_alone(
 
     assert (line.commits[0].result().result, head(faulty, "main").commit.seq) == (1, 1)
     assert "cannot be stored" in str(line.commits[1].exception())
+
+
+class ClosingGate:
+    """Lets so many writes through, as a realm that becomes inactive in between."""
+
+    def __init__(self, writes: int) -> None:
+        self.left = writes
+
+    def check_write(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise RefusedError("the realm is INACTIVE")
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2])
+def test_a_publisher_that_may_not_write_any_more_is_left_out_alone(
+    faulty: RealmStore, faults: FaultyBackend, increment: Increment, count: Count, writes: int
+) -> None:
+    gated = faulty.store.rows(faulty.realm, faulty.key, ClosingGate(writes))
+    with lined_up(faulty, faults, [partial(increment, faulty), partial(increment, faulty), partial(increment, gated)]) as line:
+        pass
+
+    assert "INACTIVE" in str(line.commits[2].exception())
+    assert ([done.result().result for done in line.commits[:2]], count(faulty)) == ([1, 2], 2)
 
 
 def add_one(tx: Transaction, to: str) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from headwater.commits.ancestry import descends, load_head
 from headwater.commits.calls import Call, Committed, StartOverError, inside
 from headwater.commits.groups import Group, GroupIsFullError
 from headwater.commits.outcomes import publish
@@ -22,7 +21,7 @@ from headwater.commits.transaction import Transaction
 from headwater.errors import BeatenError, HeadwaterError, UnavailableError, UnknownOutcomeError
 from headwater.store import RealmStore
 
-__all__ = ["Committed", "commit", "descends", "load_head"]
+__all__ = ["Committed", "commit"]
 
 R = TypeVar("R")
 _EVICTIONS = 2
