@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import threading
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from pg_rows import OTHER, REALM, find, find_reference, key, reference, row
 
-from headwater.errors import RefusedError, UnknownOutcomeError, UnreadableError
+from headwater.errors import BeatenError, RefusedError, UnknownOutcomeError, UnreadableError
 from headwater.store import ObjectId, Split
 from headwater.store.backend import BULK_BYTES, ROW_BYTES
 from headwater.store.backends.postgresql import PostgresqlBackend, splitting
@@ -75,6 +76,26 @@ def test_each_bulk_call_is_one_round_trip(spoiled: PostgresqlBackend, proxy: Pro
     ]
 
     assert [round_trips(proxy, call) for call in calls] == [1] * 6
+
+
+@pytest.mark.parametrize("count", [1, 4, 5, 1000])
+def test_a_commit_is_one_round_trip_whether_it_is_beaten_or_not(
+    spoiled: PostgresqlBackend, direct: PostgresqlBackend, proxy: Proxy, count: int
+) -> None:
+    direct.create_reference(reference())
+    rows = [row(number) for number in range(1, count + 1)]
+    versions = itertools.count(5)
+
+    def commit() -> None:
+        seen = reference(version=next(versions))
+        spoiled.write_and_swap(rows, seen, reference(version=seen.version + 1))
+
+    def commit_in_vain() -> None:
+        with pytest.raises(BeatenError):
+            spoiled.write_and_swap(rows, reference(version=99), reference(version=100))
+
+    assert [round_trips(proxy, call) for call in (commit_in_vain, commit)] == [1, 1]
+    assert (find_reference(direct), find(direct, count)) == (reference(version=7), row(count))
 
 
 def test_a_bulk_write_beyond_the_bound_is_cut_but_no_object_is(
