@@ -24,6 +24,9 @@ class Child(NamedTuple):
     object_id: ObjectId
     size: int
 
+    def begun_at(self, bound: bytes) -> Child:
+        return self._replace(bound=bound)
+
 
 class Children:
     """A page whose keys are bounds. These are decoded once, for every search begins with them."""

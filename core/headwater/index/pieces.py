@@ -35,6 +35,9 @@ class Piece:
     def size(self) -> int:
         return len(self.page.raw)
 
+    def begun_at(self, bound: bytes) -> Piece:
+        return Piece(bound, self.page)
+
 
 def changed_pieces(bound: bytes, page: Page | None, changes: Sequence[Change], limit_bytes: int) -> list[Piece]:
     """What a stripe (None: there is none yet) becomes by changes; nothing, if it has no entries left."""

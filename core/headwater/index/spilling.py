@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from math import isqrt
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 from headwater.index.children import NO_CHILDREN, Child, Children
 from headwater.index.containers import IndexContainer, Limits, Objects
@@ -51,6 +51,7 @@ class _Part(Protocol):
     def bound(self) -> bytes: ...
     @property
     def size(self) -> int: ...
+    def begun_at(self, bound: bytes) -> Self: ...
 
 
 P = TypeVar("P", bound=_Part)
@@ -76,6 +77,9 @@ class _Node:
     @property
     def size(self) -> int:
         return len(self.children)
+
+    def begun_at(self, bound: bytes) -> _Node:
+        return _Node(bound, self.page, self.children)
 
 
 def settled(
@@ -232,7 +236,7 @@ class _Spill:
         unchanged = {id(part): children[at] for at, part in beside.items()}
         known = [unchanged.get(id(part), part) for part in parts]
         if known:
-            known[0] = _bounded(known[0], node.bound)
+            known[0] = known[0].begun_at(node.bound)
         new = iter(write([part for part in known if not isinstance(part, Child)]))
         return children.replaced([part if isinstance(part, Child) else next(new) for part in known])
 
@@ -272,15 +276,10 @@ def _merged(parts: Sequence[Child | P], merging: _Merging[P]) -> list[Child | P]
     return after
 
 
-def _bounded(part: Child | P, bound: bytes) -> Child | P:
-    return part._replace(bound=bound) if isinstance(part, Child) else replace(part, bound=bound)
-
-
 def _joined(left: _Node, right: _Node) -> _Node:
-    """Two neighbouring lists as one. The first stripe of the right one has all keys from the list's bound on."""
+    """Two neighbouring lists as one. The bound of the right one is that of its first stripe."""
     page = Page.made(left.page.rows().joined(right.page.rows()), packed=False)
-    first, *others = right.children.all()
-    return _Node(left.bound, page, left.children.replaced([*left.children.all(), _bounded(first, right.bound), *others]))
+    return _Node(left.bound, page, left.children.replaced([*left.children.all(), *right.children.all()]))
 
 
 def _divided(node: _Node, most: int, *, is_last: bool) -> list[_Node]:
