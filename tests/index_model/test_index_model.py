@@ -68,6 +68,24 @@ def test_an_index_is_a_sorted_dictionary_on_every_database(database: tuple[str, 
     run_state_machine_as_test(lambda: CommittedIndex(store, set()), settings=run_of(*EXAMPLES[name]))
 
 
+@pytest.mark.parametrize("seed", range(40 if IS_SOAK else 2))
+def test_an_index_of_many_lists_is_a_sorted_dictionary_all_its_life(seed: int) -> None:
+    """Fewer kinds of steps than above, and larger ones: lists divide and merge while they hold changes."""
+    chance, met = Random(seed), set[int]()
+    with opened("memory://", 256, 256) as store:
+        index = CommittedIndex(store, met)
+        index.begin(seed, 2500)
+        for step in range(60):
+            act = chance.choice((index.edit, index.edit, index.edit, index.load, index.clear))
+            amount = {"edit": (12, 200), "load": (60, 400), "clear": (0.1, 0.5, 0.9)}[act.__name__]
+            act(chance.randrange(1 << 32), chance.choice(amount))
+            if step % 20 == 0:
+                index.reload()
+        index.teardown()
+
+    assert 2 in met
+
+
 @pytest.mark.parametrize("place", ["first", "middle", "last"])
 def test_a_value_larger_than_a_row_lies_beside_small_ones(place: str) -> None:
     keys = [b"%03d" % number for number in range(100)]
