@@ -22,14 +22,13 @@ from headwater.commits.ancestry import load_head
 from headwater.commits.objects import TAIL, Commit, Head, Operation
 from headwater.commits.transaction import Changes, Memos, Transaction
 from headwater.commits.unpublished import Unpublished
-from headwater.errors import UnavailableError
 from headwater.index import Index, IndexContainer, IndexEditor, Limits, Value
 from headwater.store import Batch, ObjectId, RealmStore, Reference, StoredObject
 
 __all__ = ["Group", "GroupIsFullError", "Member"]
 
 
-class GroupIsFullError(UnavailableError):
+class GroupIsFullError(Exception):
     """A member adds more than still fits: it belongs to the next group."""
 
 
