@@ -312,6 +312,7 @@ def against_the_loop(bench: Bench, case: str, ours: Storm, plain: Storm) -> Iter
     for what, share, target in (("median", 0.5, None), ("p99", 0.99, at_most_of_floor(1)), ("longest", 1, at_most_of_floor(1))):
         waits = (ours.percentile(share) * 1000, plain.percentile(share) * 1000)
         yield Row(f"{case}: wait, {what}", name, waits[0], "ms", waits[1], target)
+    yield Row(f"{case}: the unluckiest of them", name, ours.least_rate, "commits/s", plain.least_rate)
     yield Row(f"{case}: failures", name, ours.failures.total(), "failures", plain.failures.total(), at_most(0))
     bench.curves.append(
         Curve(

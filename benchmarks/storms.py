@@ -39,10 +39,17 @@ class Storm:
     seconds: float = 0.0
     failures: Counter[str] = field(default_factory=Counter)
     """By the name of the error."""
+    unluckiest: list[int] = field(default_factory=list)
+    """Commits of the writer who got through fewest of them, in each turn."""
 
     @property
     def rate(self) -> float:
         return self.done / self.seconds
+
+    @property
+    def least_rate(self) -> float:
+        """Of the unluckiest writer."""
+        return sum(self.unluckiest) / self.seconds
 
     def percentile(self, share: float) -> float:
         ordered = sorted(self.waits)
@@ -53,11 +60,12 @@ class Storm:
         self.done += other.done
         self.seconds += other.seconds
         self.failures += other.failures
+        self.unluckiest += other.unluckiest
 
     @classmethod
     def at_once(cls, storms: Sequence[Storm]) -> Storm:
         """One of all writers, from what each of them did in the same time."""
-        whole = cls(seconds=max(one.seconds for one in storms))
+        whole = cls(seconds=max(one.seconds for one in storms), unluckiest=[min(one.done for one in storms)])
         for one in storms:
             whole.waits += one.waits
             whole.done += one.done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -97,6 +98,12 @@ def test_a_storm_counts_what_fails_by_its_name(suites: Any) -> None:
 
     assert set(storm.failures) == {"KeyError"}
     assert storm.done + storm.failures["KeyError"] == pytest.approx(len(storm.waits), abs=2)
+
+
+def test_a_storm_tells_how_its_unluckiest_writer_fared(suites: Any) -> None:
+    writers = [lambda: lambda _: time.sleep(0.05), lambda: lambda _: time.sleep(0.001)]
+
+    assert suites.storms.storm(writers, 0.02).unluckiest == [0]
 
 
 def test_a_writer_in_the_background_that_fails_ends_the_run(suites: Any) -> None:
