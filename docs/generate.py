@@ -150,7 +150,7 @@ def _shown(value: Any, unit: str) -> str:
     if unit == "seconds":
         return duration_text(value)
     if unit == "bytes":
-        return f"{value} ({value // 1024**2} MiB)"
+        return f"{value} ({value // 1024**2} MiB)" if value >= 1024**2 else f"{value} ({value // 1024} KiB)"
     if unit == "text":
         return f"`{value}`" if value else "(empty)"
     if unit == "names":

@@ -44,7 +44,7 @@ class Operation(msgspec.Struct, frozen=True, omit_defaults=True):
         return None if self.removed else Value(self.object_id, self.data)
 
 
-@object_type("commit")
+@object_type("commit", compressed=False)
 class Commit(StoredObject, frozen=True, kw_only=True):
     """One step of a reference's history: what it changed (``operations``) and what holds now (``indexes``).
 

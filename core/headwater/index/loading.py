@@ -10,7 +10,7 @@ from headwater.index.containers import Objects
 from headwater.index.stripes import Stripe, StripeList
 from headwater.store import ObjectId, id_text
 
-__all__ = ["Pace", "load", "load_ahead", "load_one"]
+__all__ = ["ReadAhead", "load", "load_ahead", "load_one"]
 
 P = TypeVar("P", Stripe, StripeList)
 _MOST = 16
@@ -32,7 +32,7 @@ def load_one(objects: Objects | None, object_id: ObjectId, cls: type[P]) -> P:
     return _opened(present, object_id, present.read_many((object_id,), cls)[0], cls)
 
 
-class Pace:
+class ReadAhead:
     """How many objects a range reads ahead: 1, 2, 4 ... 16, and no more than it takes for what is left to be read.
 
     left          how many entries are wanted yet; None: all
@@ -60,7 +60,7 @@ class Pace:
             self._left -= entries
 
 
-def load_ahead(objects: Objects | None, object_ids: Sequence[ObjectId], cls: type[P], pace: Pace) -> Iterator[P]:
+def load_ahead(objects: Objects | None, object_ids: Sequence[ObjectId], cls: type[P], pace: ReadAhead) -> Iterator[P]:
     """One after the other, read in growing bulks."""
     at = 0
     while at < len(object_ids):

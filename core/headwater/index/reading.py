@@ -9,7 +9,7 @@ from typing import Any
 
 from headwater.index.children import Children
 from headwater.index.containers import IndexContainer, Objects
-from headwater.index.loading import Pace, load, load_ahead, load_one
+from headwater.index.loading import ReadAhead, load, load_ahead, load_one
 from headwater.index.overlaying import Chunks, Layer, growing, overlaid
 from headwater.index.pages import EMPTY, Page
 from headwater.index.stripes import Stripe, StripeList
@@ -126,18 +126,18 @@ class Index:
         container = self._container
         below: Chunks = iter(())
         if container.levels == 1:
-            below = self._stripes(container.children, query, Pace(query.limit))
+            below = self._stripes(container.children, query, ReadAhead(query.limit))
         elif container.levels == 2:
             below = self._lists(container.children, query)
         return _laid_over(below, container.page, query)
 
     def _lists(self, children: Children, query: Query) -> Chunks:
         wanted = _in_order(children, query)
-        pace = Pace(query.limit)
-        for stripes in load_ahead(self._objects, wanted, StripeList, Pace(query.limit)):
+        pace = ReadAhead(query.limit)
+        for stripes in load_ahead(self._objects, wanted, StripeList, ReadAhead(query.limit)):
             yield from _laid_over(self._stripes(stripes.children, query, pace), stripes.page, query)
 
-    def _stripes(self, children: Children, query: Query, pace: Pace) -> Chunks:
+    def _stripes(self, children: Children, query: Query, pace: ReadAhead) -> Chunks:
         for stripe in load_ahead(self._objects, _in_order(children, query), Stripe, pace):
             page = stripe.page
             start, end = _spread_in(page, query)
