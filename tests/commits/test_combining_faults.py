@@ -242,6 +242,11 @@ def test_a_publisher_that_may_not_write_any_more_is_left_out_alone(
     assert ([done.result().result for done in line.commits[:2]], count(faulty)) == ([1, 2], 2)
 
 
+def test_a_value_that_is_no_bytes_is_refused_before_it_is_anybodys_else(faulty: RealmStore) -> None:
+    with pytest.raises(RefusedError, match="is bytes, not str"):
+        commit(faulty, "main", lambda tx: tx.index("things").put(b"k", Value(None, "text")))  # type: ignore[arg-type]
+
+
 def add_one(tx: Transaction, to: str) -> None:
     tx.index(to).put(b"k", Value(None))
 

@@ -141,8 +141,14 @@ class _Committer:
         except UnknownOutcomeError as unclear:
             queue.finish(place, Order.SAY_UNKNOWN, unclear)
             return Order.SAY_UNKNOWN
+        except HeadwaterError:
+            if len(group) == 1 and self._call.made is not None:
+                group.is_torn = True
+                raise
+            queue.part()  # one of them is to blame
+            return None
         except Exception:
-            group.is_torn = not group.is_open  # this member cannot publish it: each of the others shall try by itself
+            group.is_torn = not group.is_open
             raise
         if not is_applied:
             self._start_over(queue, place, BeatenError("others were faster"), self._clock.monotonic() - group.prepared)

@@ -108,6 +108,11 @@ class Group:
         """Of the last member."""
         return self._members[-1].commit.seq
 
+    @property
+    def is_ended(self) -> bool:
+        """Nothing can be taken in any more: its only member was made to be alone."""
+        return bool(self._members) and self._members[-1].inner is None
+
     def begin(self, rows: RealmStore, memos: Memos) -> Transaction:
         """A run of a change on top of what was taken in."""
         parent = self.newest
@@ -157,10 +162,11 @@ class Group:
             last = self._members[-1]
             indexes, spilled = self._indexes(rows)
             whole = msgspec.structs.replace(last.commit, indexes=indexes, base=None, depth=0)
-            parts = [member.inner for member in self._members[:-1]]
-            parts += [member.added for member in self._members]
-            parts.append(rows.pack([*spilled, (last.id, whole)]))
-            self._packed = _joined([part for part in parts if part is not None])
+            parts = [member.added for member in self._members if member.added is not None]
+            for member in self._members[:-1]:
+                assert member.inner is not None, "a commit that was to be alone has a successor"
+                parts.append(member.inner)
+            self._packed = _joined([*parts, rows.pack([*spilled, (last.id, whole)])])
         return self._packed
 
     # inside

@@ -59,15 +59,17 @@ class Place:
 
     since         when the commit began, in monotonic seconds
     round         the one that it is part of; None: its turn has not come
+    is_apart      it is published by itself, for its group could not be, and one of its members is to blame
     wake          held by who waits here; let go for each order
     """
 
-    __slots__ = ("order", "queue", "round", "since", "wake")
+    __slots__ = ("is_apart", "order", "queue", "round", "since", "wake")
 
     def __init__(self, since: float) -> None:
         self.since = since
         self.queue: Queue | None = None
         self.round: _Round | None = None
+        self.is_apart = False
         self.order: Order | None = None
         self.wake = threading.Lock()
         self.wake.acquire()
@@ -197,7 +199,7 @@ class Queue:
         with self._lock:
             place.round = self._round
             self._round.places.append(place)
-            if is_last or not self._waiting or self._is_full():
+            if is_last or place.is_apart or not self._waiting or self._is_full():
                 self._round.is_closed = True
                 return True
             self._hand_on()
@@ -223,6 +225,16 @@ class Queue:
             for member in over.places:
                 if member is not place:
                     member.tell(order)
+
+    def part(self) -> None:
+        """The group could not be written: its members wait at the front again, and each will find out whether it is to blame."""
+        with self._lock:
+            places = self._round.places
+            for member in places:
+                member.is_apart = True
+            self._round = _Round()
+            self._put_back(places)
+            self._hand_on()
 
     def start_over(self, place: Place, fault: HeadwaterError) -> None:
         """The group was not published: its members wait at the front again, in their order, and the holder with them.
@@ -274,7 +286,7 @@ class Queue:
             now.is_closed = True
             self._give(now.places[-1], Order.PUBLISH)
             return
-        elif now.is_closed:
+        elif now.is_closed or (now.group is not None and now.group.is_ended):
             self._round = _Round()  # nobody is left who asks what becomes of it
         if self._waiting:
             self._give(self._waiting.popleft(), Order.RUN)
@@ -295,6 +307,8 @@ class Queue:
     def _is_full(self) -> bool:
         now = self._round
         most = max(len(now.places), 0 if now.group is None else len(now.group))
+        if self._waiting and self._waiting[0].is_apart:
+            return True
         return most >= self._most or self._clock.monotonic() - now.started >= self._limit
 
     # what waiting threads do every now and then, with the lock held

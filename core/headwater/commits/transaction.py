@@ -156,6 +156,8 @@ class _Editor(IndexEditor):
         return super().range(start, end, reverse=reverse, limit=limit)
 
     def put(self, key: bytes, value: Value) -> bool:
+        if not isinstance(value.data, bytes):  # found only when the whole group is written, it would be told to another member
+            raise RefusedError(f"what an index holds under {key!r} is bytes, not {type(value.data).__name__}")
         if value.object_id is not None and not self._known.has(value.object_id):
             self._find(key)
             held = self._before[key]  # what the key holds in the parent is known as well
