@@ -69,6 +69,14 @@ def test_a_change_may_set_message_and_properties(rows: RealmStore) -> None:
     assert (head(rows, "main").commit.message, head(rows, "main").commit.properties) == ("mine", {"n": 1 << 70, "m": 2})
 
 
+def test_a_commit_keeps_its_properties_when_its_caller_goes_on_with_them(rows: RealmStore) -> None:
+    properties = {"n": 1}
+    commit(rows, "main", add_thing, properties=properties)
+    properties["n"] = 2
+
+    assert head(rows, "main").commit.properties == {"n": 1}
+
+
 def test_a_change_sees_its_own_edits_and_the_head(rows: RealmStore, put: Put) -> None:
     first = put(rows, b"a", b"1")
 

@@ -179,7 +179,7 @@ class Group:
             tail=(parent_id, *parent.tail)[:TAIL] if parent and parent_id else (),
             time=tx.time,
             message=message if tx.message is None else tx.message,
-            properties=properties | tx.properties if tx.properties else properties,
+            properties=properties | tx.properties,
             operations=tuple(_operation(name, key, value) for name, edits in changes.items() for key, value in edits),
             base=self.seen.pointer,
             depth=len(self._members) + 1,
