@@ -18,6 +18,7 @@ from headwater.commits import (
     changes,
     commit,
     create_at,
+    descends,
     ensure_reference,
     head,
     log,
@@ -212,6 +213,17 @@ def test_members_read_what_those_before_them_add(faulty: RealmStore, faults: Fau
 
     assert line.commits[2].result().result[:3] == (Parcel(text="hello"), Parcel(text="hello"), Counter(number=7))
     assert (head_read.seq, head_read.operations[0].key) == (2, b"c")
+
+
+def test_history_is_walked_through_commits_that_are_not_written_yet(
+    faulty: RealmStore, faults: FaultyBackend, increment: Increment
+) -> None:
+    oldest = increment(faulty).commit_id
+    works = [*[partial(increment, faulty)] * 25, committing(faulty, lambda tx: descends(tx.rows, tx.head_id, oldest, 1))]
+    with lined_up(faulty, faults, works) as line:
+        pass
+
+    assert line.commits[-1].result().result
 
 
 def test_an_updateable_object_has_the_same_token_before_and_after(faulty: RealmStore, faults: FaultyBackend) -> None:

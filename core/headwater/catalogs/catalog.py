@@ -194,7 +194,7 @@ class Catalog:
         raise MissingError(f"catalog {self.definition.name!r} has no branch {name!r}")
 
     def _check_on_branch(self, tx: Transaction, name: str, expected: Head) -> None:
-        if tx.head is None or tx.head_id is None or not is_in_history(self._rows, tx.head_id, tx.head, expected):
+        if tx.head is None or tx.head_id is None or not is_in_history(tx.rows, tx.head_id, tx.head, expected):
             raise MissingError(f"expected commit {id_text(expected.id)} is not in the history of branch {name!r}")
 
     def _content(self, key: ContentKey, value: ContentValue, found: StoredObject | None) -> Content:
