@@ -63,7 +63,9 @@ class Settings:
     store: str = _text("sqlite:///headwater.db", "URL of the store")
     commit_timeout_seconds: float = _seconds(15.0, "how long a commit may try")
     commit_backoff_seconds: float = _seconds(0.005, "first wait after a fault of the database; doubles")
-    commit_backoff_limit_seconds: float = _seconds(0.250, "longest wait between two attempts of a commit, also after a beaten swap")
+    commit_backoff_limit_seconds: float = _seconds(
+        0.250, "longest wait between two attempts of a commit, also after a beaten swap"
+    )
     commit_group_members: int = _count(64, "commits of one process to one reference that share a swap, at most")
     commit_group_bytes: int = _count(4 * 1024 * 1024, "what the commits of a group may add, together", "bytes")
     commit_member_seconds: float = _seconds(0.050, "how long a group of commits waits for one member's change")

@@ -8,9 +8,22 @@ from collections.abc import Callable
 import pytest
 
 from headwater.clock import FakeClock
-from headwater.commits import Committed, assign, log
+from headwater.commits import Committed, Transaction, assign, commit, ensure_reference, log
 from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
-from headwater.store import FaultyBackend, RealmStore, Reference
+from headwater.index import Value
+from headwater.settings import Settings
+from headwater.store import (
+    FaultyBackend,
+    ObjectId,
+    RealmId,
+    RealmKey,
+    RealmStore,
+    Reference,
+    Store,
+    StoredObject,
+    object_type,
+)
+from headwater.store.backends.memory import MemoryBackend
 
 Increment = Callable[[RealmStore], Committed[int]]
 Count = Callable[[RealmStore], int]
@@ -133,15 +146,46 @@ class ClosingGate:
             raise RefusedError("the realm is INACTIVE")
 
 
-def test_a_gate_that_closes_before_the_outcome_is_known_leaves_it_unknown(
-    faulty: RealmStore, faults: FaultyBackend, increment: Increment, count: Count
+@both_ways
+def test_a_gate_that_closes_before_the_outcome_is_known_leaves_only_looking(
+    faulty: RealmStore, faults: FaultyBackend, increment: Increment, count: Count, fault: dict[str, object]
 ) -> None:
     gated = faulty.store.rows(faulty.realm, faulty.key, ClosingGate(writes=2))  # the objects and the first swap
-    faults.fail("swap_reference", before=False)
-    with pytest.raises(UnknownOutcomeError, match="INACTIVE"):
-        increment(gated)
+    faults.fail("swap_reference", **fault)
+    if fault is ANSWER_LOST:
+        assert increment(gated).result == 1
+    else:
+        with pytest.raises(UnknownOutcomeError, match="INACTIVE"):
+            increment(gated)
 
-    assert count(faulty) == 1
+    assert count(faulty) == (1 if fault is ANSWER_LOST else 0)
+
+
+@object_type("test-turn", updateable=True)
+class Turn(StoredObject, frozen=True, kw_only=True):
+    """Something that is changed in place."""
+
+    whose: str = ""
+
+
+@pytest.mark.parametrize("is_atomic", [False, True], ids=["two calls", "one call"])
+def test_finding_out_undoes_no_update_of_what_the_commit_added(settings: Settings, clock: FakeClock, is_atomic: bool) -> None:
+    faults = FaultyBackend(MemoryBackend(), is_atomic=is_atomic)
+    with Store(faults, url="memory://", settings=settings, clock=clock) as store:
+        rows = store.rows(RealmId("acme"), RealmKey(7))
+        ensure_reference(rows, "main")
+        added: list[ObjectId] = []
+        call = "write_and_swap" if is_atomic else "swap_reference"
+        faults.fail(call, before=False)
+        at = "write_and_swap" if is_atomic else "write_objects"
+        faults.intervene(at, lambda: rows.update(rows.read_versioned(added[0], Turn), Turn(whose="theirs")), at=2)
+
+        def change(tx: Transaction) -> None:
+            added[:] = [tx.add(Turn(whose="ours"))]
+            tx.index("turns").put(b"t", Value(added[0]))
+
+        assert commit(rows, "main", change).changed
+        assert rows.read_versioned(added[0], Turn).value.whose == "theirs"
 
 
 def test_a_late_arrival_of_a_lost_swap_changes_nothing(

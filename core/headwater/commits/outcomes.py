@@ -18,7 +18,7 @@ import structlog
 
 from headwater.commits.ancestry import descends
 from headwater.commits.groups import Group
-from headwater.errors import BeatenError, HeadwaterError, UnavailableError, UnknownOutcomeError
+from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.store import Batch, ObjectId, RealmStore
 
 __all__ = ["publish"]
@@ -77,20 +77,31 @@ def _find_out(rows: RealmStore, group: Group, until: float, pause: Callable[[int
     tries = 0
     while True:
         try:
-            rows.write_and_advance(batch, group.seen, commit_id)
+            rows.write_and_advance_again(batch, group.seen, commit_id)
+            return True
         except BeatenError:
+            has_passed = True
+        except HeadwaterError as fault:
+            has_passed = isinstance(fault, RefusedError) and _has_passed(rows, group)  # the gate closed: only looking is left
+            unclear = UnknownOutcomeError(str(fault))
+        if has_passed:
             try:
                 return _is_in_history(rows, group, commit_id)
             except HeadwaterError as fault:
                 unclear = UnknownOutcomeError(str(fault))
-        except HeadwaterError as fault:  # also a gate that closed meanwhile: it does not make the outcome any clearer
-            unclear = UnknownOutcomeError(str(fault))
-        else:
-            return True
         if rows.clock.monotonic() >= until:
             raise unclear
         tries += 1
         pause(tries)
+
+
+def _has_passed(rows: RealmStore, group: Group) -> bool:
+    """Whether the reference is beyond the version that the swap expects, so that it can do nothing any more."""
+    try:
+        row = rows.find_row(group.seen.name)
+    except HeadwaterError:
+        return False
+    return row is not None and row.version > group.seen.version
 
 
 def _is_in_history(rows: RealmStore, group: Group, commit_id: ObjectId) -> bool:

@@ -165,8 +165,8 @@ class Backend(Protocol):
         """``write_objects``, and then ``swap_reference``; in one round trip where the database can do both at once.
 
         Whoever sees ``new`` finds the objects. After BeatenError and UnavailableError nothing was swapped, and the objects may be
-        there unless ``capabilities`` declare ``atomic_commits``; after UnknownOutcomeError both may have happened. May be repeated:
-        when the same call did swap before, it is beaten, and its objects stay.
+        there unless ``capabilities`` declare ``atomic_commits``; after UnknownOutcomeError both may have happened. With
+        ``atomic_commits`` it may be repeated: when the same call did swap before, it is beaten and changes nothing.
         """
         ...
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
-from headwater.errors import RefusedError
-from headwater.store.backend import ObjectKey, ObjectPosition, ReferenceKey, ReferencePosition, Split
+from headwater.errors import BeatenError, RefusedError
+from headwater.store.backend import ObjectKey, ObjectPosition, ObjectRow, ReferenceKey, ReferencePosition, Split
 from headwater.store.cache import Cache
 from headwater.store.handles import Gate, Whole
 from headwater.store.identity import ObjectId, RealmId, RealmKey
@@ -47,16 +48,42 @@ class RealmStore(RealmObjects, RealmReferences):
     def write_and_advance(self, batch: Batch, seen: Reference, pointer: ObjectId) -> Reference:
         """Write the objects of a batch and make one of them the head: a commit on top, in one round trip where the database can.
 
-        May be repeated as it is after an unclear answer. When it was beaten, the objects may be there: see ``discard``.
+        After an unclear answer see ``write_and_advance_again``. When it was beaten, the objects may be there: see ``discard``.
 
         raises        BeatenError when the reference was not as seen; UnknownOutcomeError, which is the caller's to find out
         """
+        return self._write_and_advance(batch, seen, pointer, self._backend.write_and_swap)
+
+    def write_and_advance_again(self, batch: Batch, seen: Reference, pointer: ObjectId) -> Reference:
+        """The same call once more, whose answer was unclear. It has no effect when the first one had its own.
+
+        Where the database does not do both at once, the first call may have swapped, and others may have changed an updateable
+        object of the batch since. So these are written only if they are not there yet.
+        """
+        write = self._backend.write_and_swap if self._backend.capabilities.atomic_commits else self._write_missing_and_swap
+        return self._write_and_advance(batch, seen, pointer, write)
+
+    def _write_missing_and_swap(self, rows: Sequence[ObjectRow], seen: Reference, new: Reference) -> None:
+        self._backend.write_objects([row for row in rows if row.token is None])
+        for row in rows:
+            if row.token is not None:
+                with suppress(BeatenError):
+                    self._backend.insert_object(row)
+        self._backend.swap_reference(seen, new)
+
+    def _write_and_advance(
+        self,
+        batch: Batch,
+        seen: Reference,
+        pointer: ObjectId,
+        write: Callable[[Sequence[ObjectRow], Reference, Reference], None],
+    ) -> Reference:
         new = advanced(seen, pointer)
         self._bounds.check_swap(seen, new)
         self.check_write()
         ticket = self._begin_swap(new)
         try:
-            self._backend.write_and_swap(batch.rows, seen, new)
+            write(batch.rows, seen, new)
         except BaseException:
             self._forget(batch.ids)
             self._forget_reference(new.name)
