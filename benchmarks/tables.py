@@ -45,6 +45,8 @@ VALUE_BYTES = 8 + DATA_BYTES
 REGIONS = ("emea", "apac", "amer", "latam", "nordics", "benelux", "dach", "iberia")
 YEARS = range(2016, 2027)
 SEED = 5
+BELOW_TIME = 22
+"""Bits of an id below its milliseconds."""
 WRITTEN_AT_ONCE = 500
 HOT_SHARE = 0.9
 
@@ -100,11 +102,19 @@ class Made:
     stored_seconds: float
 
 
-def make(keys: list[bytes], settings: Settings | None = None) -> Made:
-    """An index that holds all these tables. The objects with their content are not made: nothing here reads them."""
+def make(keys: list[bytes], settings: Settings | None = None, *, days: float = 0) -> Made:
+    """An index that holds all these tables. The objects with their content are not made: nothing here reads them.
+
+    days          over which they were written, each by itself; 0: all at once and in key order, as an import does
+    """
     chance = random.Random(SEED)
     with open_store("memory://", settings=settings) as store:
         numbers = store.new_ids(len(keys))
+        if days:
+            span = round(days * 24 * 3600 * 1000)
+            last = numbers[-1] >> BELOW_TIME
+            # one node, and the first or second id of its millisecond
+            numbers = [ObjectId((last - chance.randrange(span)) << BELOW_TIME | chance.randrange(2)) for _ in numbers]
         started = time.perf_counter()
         editor = IndexEditor(Index())
         for key, number in zip(keys, numbers, strict=True):
