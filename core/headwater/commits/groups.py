@@ -38,8 +38,9 @@ class Member:
 
     commit        as an inner member has it
     edited        the indexes that it changes
-    added         the objects that it adds, and these as rows
-    inner         the commit as a row: made early, to know its size; the last member's is made anew, with the indexes
+    objects       what it adds; ``added``: the same as rows
+    inner         the commit as a row: made early, to know its size; the last member's is made anew, with the indexes.
+                  None: it was made to be the only member, and nothing can follow it
     """
 
     id: ObjectId
@@ -110,7 +111,7 @@ class Group:
 
     @property
     def is_ended(self) -> bool:
-        """Nothing can be taken in any more: its only member was made to be alone."""
+        """Its only member was made to be that: nothing can follow it."""
         return bool(self._members) and self._members[-1].inner is None
 
     def begin(self, rows: RealmStore, memos: Memos) -> Transaction:
