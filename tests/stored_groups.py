@@ -89,7 +89,10 @@ def commit_together(
 def _wait_until_in_line(thread: threading.Thread) -> None:
     for _ in range(1_000_000):
         frame = sys._current_frames().get(thread.ident or 0)
-        if frame is not None and (frame.f_code.co_name, frame.f_globals["__name__"]) == ("wait", "headwater.commits.queues"):
+        if frame is not None and (frame.f_code.co_name, frame.f_globals["__name__"]) == (
+            "wait",
+            "headwater.commits.making.queues",
+        ):
             return
         threading.Event().wait(0.0001)
     raise AssertionError(f"{thread} does not wait for its turn")

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from headwater.commits import queues
+from headwater.commits.making import queues
 from headwater.store import FaultyBackend, Hang, RealmStore
 
 __all__ = ["Line", "behind", "has_queue", "lined_up", "wait_for", "waiting"]

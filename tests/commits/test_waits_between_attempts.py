@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from headwater.clock import FakeClock
-from headwater.commits.pacing import Pace, bounds_after_beaten, bounds_after_fault
+from headwater.commits.making.pacing import Pace, bounds_after_beaten, bounds_after_fault
 from headwater.settings import Settings
 
 settings = Settings(commit_backoff_seconds=0.005, commit_backoff_limit_seconds=0.250)

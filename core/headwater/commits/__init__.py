@@ -13,14 +13,13 @@ from headwater.commits.collection import (
     read_collection,
     read_cuts,
 )
-from headwater.commits.committer import Committed, commit
 from headwater.commits.cuts import cut_time, newest_move
 from headwater.commits.history import changes, ensure_reference, ensure_references, head, log, read_commit
+from headwater.commits.making import Committed, Transaction, commit
 from headwater.commits.moving import assign, create_at
 from headwater.commits.objects import Commit, Head, Operation
 from headwater.commits.pages import IndexPage, Listing, PageToken, read_next_page, read_page, read_pinned
 from headwater.commits.reachability import reach
-from headwater.commits.transaction import Transaction
 from headwater.commits.walking import End, Log, Stretch, Touching
 
 __all__ = [

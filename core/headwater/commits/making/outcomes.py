@@ -17,7 +17,7 @@ from collections.abc import Callable
 import structlog
 
 from headwater.commits.ancestry import descends
-from headwater.commits.groups import Group
+from headwater.commits.making.groups import Group
 from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.store import Batch, ObjectId, RealmStore
 

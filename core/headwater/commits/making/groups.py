@@ -19,9 +19,9 @@ import msgspec
 
 from headwater.clock import Micros
 from headwater.commits.ancestry import load_head
+from headwater.commits.making.transaction import Changes, Memos, Transaction
+from headwater.commits.making.unpublished import Unpublished
 from headwater.commits.objects import TAIL, Commit, Head, Operation
-from headwater.commits.transaction import Changes, Memos, Transaction
-from headwater.commits.unpublished import Unpublished
 from headwater.index import Index, IndexContainer, IndexEditor, Limits, Value
 from headwater.store import Batch, ObjectId, RealmStore, Reference, StoredObject
 

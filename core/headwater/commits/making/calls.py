@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from headwater.commits.groups import Group, Member
-from headwater.commits.transaction import Memos, Transaction
+from headwater.commits.making.groups import Group, Member
+from headwater.commits.making.transaction import Memos, Transaction
 from headwater.errors import CommitTimeoutError, HeadwaterError, RefusedError, UnknownCommitError, UnknownOutcomeError
 from headwater.store import ObjectId, RealmStore, id_text
 

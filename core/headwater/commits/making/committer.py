@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from headwater.commits.calls import Call, Committed, StartOverError, inside
-from headwater.commits.groups import Group, GroupIsFullError
-from headwater.commits.outcomes import publish
-from headwater.commits.pacing import Pace
-from headwater.commits.queues import Order, Place, Queue, TimeIsOverError
-from headwater.commits.transaction import Transaction
+from headwater.commits.making.calls import Call, Committed, StartOverError, inside
+from headwater.commits.making.groups import Group, GroupIsFullError
+from headwater.commits.making.outcomes import publish
+from headwater.commits.making.pacing import Pace
+from headwater.commits.making.queues import Order, Place, Queue, TimeIsOverError
+from headwater.commits.making.transaction import Transaction
 from headwater.errors import BeatenError, HeadwaterError, UnavailableError, UnknownOutcomeError
 from headwater.store import RealmStore
 

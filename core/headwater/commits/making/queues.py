@@ -30,7 +30,7 @@ from collections import deque
 from enum import Enum
 
 from headwater.clock import Clock
-from headwater.commits.groups import Group
+from headwater.commits.making.groups import Group
 from headwater.errors import HeadwaterError, UnknownOutcomeError
 from headwater.settings import Settings
 from headwater.store import RealmKey, RealmStore

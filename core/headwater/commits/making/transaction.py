@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
 from headwater.clock import Micros
+from headwater.commits.making.unpublished import Unpublished, UnpublishedRows
 from headwater.commits.objects import Commit, Head
-from headwater.commits.unpublished import Unpublished, UnpublishedRows
 from headwater.errors import RefusedError
 from headwater.index import Index, IndexEditor, Value
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text
