@@ -9,7 +9,6 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stored_groups import write_group
 
 from backend_fixtures import STORES
 from headwater.clock import Micros
@@ -30,6 +29,7 @@ from headwater.commits import (
 from headwater.errors import ExpiredError, HeadwaterError, RefusedError, UnreadableError
 from headwater.index import Value
 from headwater.store import ObjectId, RealmStore
+from stored_groups import write_group
 
 Put = Callable[..., Committed[None]]
 KEYS = [b"%02d" % n for n in range(0, 60, 2)]

@@ -141,7 +141,7 @@ class Call(Generic[R]):
             f"{'' if fault is None else f' ({fault})'}: try again later",
             attempts=self.attempts,
             elapsed_seconds=elapsed,
-        ) from None
+        ) from fault
 
     def refuse_nesting(self) -> None:
         if inside.change is not None:

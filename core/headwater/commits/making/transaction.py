@@ -94,9 +94,11 @@ class Transaction:
         return cast(T, known[1])
 
     def set_message(self, message: str) -> None:
+        """Instead of the message that ``commit`` was given. A run that edits and adds nothing makes no commit, whatever it says."""
         self.message = message
 
     def set_property(self, key: str, value: Any) -> None:
+        """Beside the properties that ``commit`` was given, or instead of one of them."""
         self.properties[key] = value
 
     def changes(self) -> Changes:
