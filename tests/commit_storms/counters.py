@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from headwater.commits import Transaction, changes, commit, head, log, reach
-from headwater.errors import UnavailableError, UnknownOutcomeError
+from headwater.errors import UnavailableError, UnknownCommitError, UnknownOutcomeError
 from headwater.index import Value
-from headwater.store import ObjectId, RealmStore
+from headwater.store import ObjectId, RealmStore, id_text
 from properties.linearizability import Operation, find_anomaly
 
 __all__ = [
@@ -32,7 +31,6 @@ __all__ = [
 
 ADD, LOOK, REFUSE = "add", "look", "refuse"
 TOLD, OPEN, NOT_DONE, KILLED = "told", "open", "not done", "killed"
-_ID = re.compile(r"commit ([0-9a-f]{16})\b")
 
 
 class Refusal(Exception):
@@ -188,6 +186,6 @@ def _assert_whole(cold: RealmStore, deleted: Iterable[ObjectId]) -> None:
 
 def _id_of(fault: UnknownOutcomeError) -> ObjectId:
     """Whoever is told that an outcome is open is told what to look for."""
-    found = _ID.search(str(fault))
-    assert found, f"an unknown outcome without the commit's id: {fault}"
-    return ObjectId(int(found[1], 16))
+    assert isinstance(fault, UnknownCommitError), f"an unknown outcome without the commit's id: {fault}"
+    assert id_text(fault.commit_id) in str(fault)
+    return fault.commit_id
