@@ -36,7 +36,7 @@ class Parcel(StoredObject, frozen=True, kw_only=True):
     text: str = ""
 
 
-@object_type("test-counter", updateable=True)
+@object_type("test-tally", updateable=True)
 class Counter(StoredObject, frozen=True, kw_only=True):
     number: int = 0
 

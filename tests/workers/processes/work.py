@@ -17,7 +17,7 @@ from headwater.tasks import Tasks
 __all__ = ["Collection", "Import", "Purge", "Work", "make_realm", "write_warehouse"]
 
 ROWS = 5000
-TABLES = 250
+TABLES = 600
 
 
 class Work:
