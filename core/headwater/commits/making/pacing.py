@@ -5,11 +5,9 @@ illness, and a wait that grows with each is unfair: who commits in a loop is alw
 by him once more. So the beaten come in bursts: a few attempts, one right after the other; then a long sleep, in which others get
 much done undisturbed; then twice as many attempts, and so on. Who has waited long wins, and soon.
 
-    eight processes in a loop, one reference                PostgreSQL, commits/s · p99 · longest     SQLite
-    sleep 5-25 ms, doubled up to 250 ms (plain loop)            178 · 1.6 s · 4.1 s                  1452 · 8 ms to 1.6 s · 4.0 s
-    as here                                                     332 · 0.5 s · 0.8 s                   474 to 2693 · 0.03 to 0.4 s · 0.7 s
-    the same, bursts of three that do not grow                  311 · 0.7 s · 2.7 s                  1972 · 0.2 s · 1.2 s
-    no sleeps                                                   134 · 0.4 s · 0.7 s                   640 · 0.1 s · 0.4 s
+Eight processes that commit in a loop to one reference get a little more done so than with waits that double, and the longest wait is a
+fifth; with no waits at all each commit is beaten several times. docs/decisions/0007 has what else was tried, docs/performance.md the
+figures of a machine to itself.
 """
 
 from __future__ import annotations
