@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from groups import groups_in
 from backend_fixtures import STORES
 from headwater.clock import SystemClock
 from headwater.commits import Transaction, ensure_reference
+from headwater.errors import RefusedError
 from headwater.settings import Settings
 from headwater.store import ObjectRow, RealmId, RealmKey, RealmStore, ReferenceRow, Store, open_store
 from headwater.store.backends.memory import MemoryBackend
@@ -134,8 +134,7 @@ def test_a_hanging_change_on_one_reference_stops_no_other(ground: Ground) -> Non
         assert [tell(ground.rows, 2, name="side").number for _ in range(5)] == [1, 2, 3, 4, 5]
 
 
-def test_a_commit_inside_a_change_to_another_reference_hangs_nobody(ground: Ground) -> None:
-    """Whether it is refused or done is for the design to say; that two who do it crosswise wait for ever is not."""
+def test_commits_inside_changes_to_each_others_references_are_refused_and_hang_nobody(ground: Ground) -> None:
     ensure_reference(ground.rows, "side")
 
     def crossing(name: str) -> Callable[[Transaction], int]:
@@ -146,7 +145,7 @@ def test_a_commit_inside_a_change_to_another_reference_hangs_nobody(ground: Grou
         return change
 
     def attempt(name: str, inner: str) -> None:
-        with suppress(Exception):  # refused: as good as done
+        with pytest.raises(RefusedError, match="inside a change"):
             tell(ground.rows, name, ADD, crossing(inner), name=name)
 
     at_once([lambda: attempt("main", "side"), lambda: attempt("side", "main")])

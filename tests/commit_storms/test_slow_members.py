@@ -89,7 +89,7 @@ def test_a_member_that_is_always_slow_commits_alone_in_the_end(make_ground: Make
     assert len(runs) <= 2 * 8
 
 
-def test_many_that_hang_delay_the_others_once_each(make_ground: Make) -> None:
+def test_others_commit_while_many_hang(make_ground: Make) -> None:
     ground, stuck = make_ground(SHORT), [Stuck(runs=2) for _ in range(5)]
     hanging = [Caller(lambda one=one: tell(ground.rows, one, ADD, one)) for one in stuck]  # type: ignore[misc]
     assert stuck[0].entered.wait(60) or stuck[1].entered.wait(60)
