@@ -18,8 +18,8 @@ from headwater.commits import Commit, Transaction, head, log, read_commit
 from headwater.errors import ExpiredError, RefusedError
 from headwater.index import Value
 from headwater.maintenance import check_store, collect, explain
-from headwater.maintenance.collecting import marker_for
-from headwater.maintenance.listing import scope_of
+from headwater.maintenance.garbage.collecting import marker_for
+from headwater.maintenance.garbage.listing import scope_of
 from headwater.realms import Realms, Retention
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, Store, id_text

@@ -9,7 +9,7 @@ from lakes import HOUR, put
 from headwater.catalogs import Catalog
 from headwater.clock import FakeClock
 from headwater.maintenance import check_store, collect, explain
-from headwater.maintenance.parts import LeftOvers
+from headwater.maintenance.garbage.parts import LeftOvers
 from headwater.store import FaultyBackend, ObjectId, ObjectKey, ObjectRow, RealmStore, Store, fixed_id
 
 

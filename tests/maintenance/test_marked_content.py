@@ -14,9 +14,9 @@ from headwater.clock import FakeClock
 from headwater.commits import read_commit
 from headwater.errors import RefusedError
 from headwater.maintenance import collect
-from headwater.maintenance.collecting import marker_for
-from headwater.maintenance.listing import scope_of
-from headwater.maintenance.marking import Marker
+from headwater.maintenance.garbage.collecting import marker_for
+from headwater.maintenance.garbage.listing import scope_of
+from headwater.maintenance.garbage.marking import Marker
 from headwater.settings import Settings
 from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend

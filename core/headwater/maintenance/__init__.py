@@ -4,16 +4,30 @@ Also the work that tasks ask for, whoever claims them. Knows nothing of Celery, 
 """
 
 from headwater.maintenance.checking import Finding, check_store
-from headwater.maintenance.collecting import Collected, Fence, Progress, collect
-from headwater.maintenance.explaining import Explanation, explain
+from headwater.maintenance.garbage import Collected, Explanation, Fence, Progress, collect, explain
 from headwater.maintenance.purging import Purged, purge
 from headwater.maintenance.runs import Run, list_runs, record_run
-from headwater.maintenance.work import COLLECT, IMPORT, PURGE, Survey, dry_import, run_collection, run_import, run_purge
+from headwater.maintenance.work import (
+    COLLECT,
+    EXPORT,
+    IMPORT,
+    LOAD,
+    PURGE,
+    RESTORE,
+    Survey,
+    dry_import,
+    run_collection,
+    run_import,
+    run_purge,
+)
 
 __all__ = [
     "COLLECT",
+    "EXPORT",
     "IMPORT",
+    "LOAD",
     "PURGE",
+    "RESTORE",
     "Collected",
     "Explanation",
     "Fence",

@@ -9,11 +9,11 @@ from headwater.catalogs import Catalogs
 from headwater.clock import as_text
 from headwater.commits import Commit, load_head, reach
 from headwater.errors import HeadwaterError, MissingError, UnreadableError
-from headwater.maintenance.collecting import marker_for
-from headwater.maintenance.keys import keys_in_use
-from headwater.maintenance.listing import Listed, Scope, scope_of
-from headwater.maintenance.marking import check_time
-from headwater.maintenance.parts import LeftOvers
+from headwater.maintenance.garbage.collecting import marker_for
+from headwater.maintenance.garbage.keys import keys_in_use
+from headwater.maintenance.garbage.listing import Listed, Scope, scope_of
+from headwater.maintenance.garbage.marking import check_time
+from headwater.maintenance.garbage.parts import LeftOvers
 from headwater.realms import REALMS, Realms, RealmState
 from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, Store, id_text
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.errors import RefusedError, UnavailableError
-from headwater.maintenance.collecting import Fence, Progress
+from headwater.maintenance.garbage.collecting import Fence, Progress
 from headwater.realms import Realm, Realms, RealmState
 from headwater.store import RealmStore, Store
 

@@ -8,7 +8,7 @@ from headwater.clock import Micros
 from headwater.commits import Transaction, commit, ensure_reference, head
 from headwater.errors import MissingError
 from headwater.index import Value
-from headwater.maintenance.listing import RUNS
+from headwater.maintenance.garbage.listing import RUNS
 from headwater.store import ObjectId, Store, StoredObject, object_type
 
 __all__ = ["Run", "list_runs", "record_run"]

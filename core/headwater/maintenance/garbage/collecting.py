@@ -21,11 +21,11 @@ from headwater.catalogs import Catalogs, release_claims, release_name
 from headwater.clock import Micros, as_text
 from headwater.commits import COLLECTION_ID, Collection, Cuts, read_collection
 from headwater.errors import BeatenError, FencedError, HeadwaterError, UnavailableError
-from headwater.maintenance.keys import keys_with_rows
-from headwater.maintenance.listing import Listed, Scope, scope_of
-from headwater.maintenance.marking import Marker, check_time
-from headwater.maintenance.parts import LeftOvers
-from headwater.maintenance.retention import Why
+from headwater.maintenance.garbage.keys import keys_with_rows
+from headwater.maintenance.garbage.listing import Listed, Scope, scope_of
+from headwater.maintenance.garbage.marking import Marker, check_time
+from headwater.maintenance.garbage.parts import LeftOvers
+from headwater.maintenance.garbage.retention import Why
 from headwater.realms import Realms
 from headwater.settings import duration_text
 from headwater.store import ObjectKey, RealmId, Reference, Store, Versioned, is_fixed

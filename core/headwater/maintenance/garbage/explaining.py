@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from headwater.catalogs import reference_text
 from headwater.clock import Micros, as_text
 from headwater.errors import MissingError
-from headwater.maintenance.collecting import marker_for
-from headwater.maintenance.listing import scope_of
+from headwater.maintenance.garbage.collecting import marker_for
+from headwater.maintenance.garbage.listing import scope_of
 from headwater.settings import duration_text
 from headwater.store import ObjectId, Store, StoredObject, UnknownObject, id_text, is_fixed
 

@@ -10,8 +10,8 @@ from headwater.catalogs import committed_ids, content_ids
 from headwater.clock import Micros, as_text
 from headwater.commits import Collection, Cut, CutLines, Head, cut_time, newest_move, reach, read_cuts
 from headwater.errors import ExpiredError, RefusedError, UnreadableError
-from headwater.maintenance.listing import Listed, Scope
-from headwater.maintenance.retention import Line, Why, kept
+from headwater.maintenance.garbage.listing import Listed, Scope
+from headwater.maintenance.garbage.retention import Line, Why, kept
 from headwater.store import Move, ObjectId, Reference, id_text
 
 __all__ = ["Marker", "Origin", "check_time"]

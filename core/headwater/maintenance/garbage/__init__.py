@@ -1,0 +1,33 @@
+"""Garbage: which rows of a realm nothing keeps, why the others stay, and how the former are deleted.
+
+Knows what references, commits and catalogs keep; must not know tasks' inside, who asks, or when.
+"""
+
+from headwater.maintenance.garbage.collecting import Collected, Fence, Progress, collect, marker_for
+from headwater.maintenance.garbage.explaining import Explanation, explain
+from headwater.maintenance.garbage.keys import keys_in_use, keys_with_rows
+from headwater.maintenance.garbage.listing import RUNS, Listed, Policy, Scope, scope_of
+from headwater.maintenance.garbage.marking import Marker, check_time
+from headwater.maintenance.garbage.parts import LeftOvers
+from headwater.maintenance.garbage.retention import Why
+
+__all__ = [
+    "RUNS",
+    "Collected",
+    "Explanation",
+    "Fence",
+    "LeftOvers",
+    "Listed",
+    "Marker",
+    "Policy",
+    "Progress",
+    "Scope",
+    "Why",
+    "check_time",
+    "collect",
+    "explain",
+    "keys_in_use",
+    "keys_with_rows",
+    "marker_for",
+    "scope_of",
+]

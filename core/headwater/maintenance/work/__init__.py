@@ -1,0 +1,20 @@
+"""The work that tasks ask for, whoever holds the claim: one module a kind. Knows what a task is, and not who runs it."""
+
+from headwater.maintenance.work.collecting import run_collection
+from headwater.maintenance.work.importing import Survey, dry_import, run_import
+from headwater.maintenance.work.kinds import COLLECT, EXPORT, IMPORT, LOAD, PURGE, RESTORE
+from headwater.maintenance.work.purging import run_purge
+
+__all__ = [
+    "COLLECT",
+    "EXPORT",
+    "IMPORT",
+    "LOAD",
+    "PURGE",
+    "RESTORE",
+    "Survey",
+    "dry_import",
+    "run_collection",
+    "run_import",
+    "run_purge",
+]

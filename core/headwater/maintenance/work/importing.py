@@ -1,0 +1,97 @@
+"""The work of a task of the kind `import`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from headwater.catalogs import (
+    ROWS_SHOWN,
+    Catalog,
+    CatalogDefinition,
+    Catalogs,
+    Claims,
+    ImportOptions,
+    ImportReport,
+    ImportSpec,
+    iceberg,
+    import_tables,
+    scope_of,
+)
+from headwater.errors import RefusedError
+from headwater.maintenance.garbage import Progress
+from headwater.maintenance.work.recorded import open_realm, recorded
+from headwater.realms import Realms
+from headwater.store import RealmStore, Store
+from headwater.tasks import Claim, Task
+
+__all__ = ["Survey", "dry_import", "run_import"]
+
+SHOWN_BYTES = 32 * 1024
+"""Of quarantined tables, an outcome shows as many as fit in here; their number is always true."""
+
+Survey = Callable[[iceberg.Scope, Progress], Iterable[iceberg.Outcome]]
+"""Looks at the tables in a scope: in this process, or on Spark, with the same result."""
+
+
+def run_import(store: Store, claim: Claim, *, survey: Survey, engine: str) -> dict[str, Any]:
+    """Import the tables that the task's arguments name.
+
+    arguments     `catalog` and `catalogId`; `import` and `digest` for an import in the catalog's definition, as it read then; or
+                  the whole import under `spec`, where a person asked for it by hand
+    engine        what surveys, for people to read
+    """
+    task = claim.task
+    rows = open_realm(store, task)
+    catalog = _open_catalog(rows, task)
+    spec = _spec(catalog.definition, task)
+
+    def progress(done: int, total: int, unit: str) -> None:
+        claim.report(done, total, unit)
+        claim.check()
+
+    def work() -> dict[str, Any]:
+        outcomes = survey(scope_of(catalog.definition, spec), progress)
+        options = ImportOptions(mode=spec.mode, batch=store.settings.import_batch, name=spec.name)
+        report = import_tables(catalog, Claims(rows), outcomes, options=options, fence=claim.check, progress=claim.report)
+        return {"engine": engine, **_bounded(report)}
+
+    return recorded(store, claim, work)
+
+
+def dry_import(store: Store, realm: str, catalog: str, spec: ImportSpec) -> ImportReport:
+    """What an import would do; nothing is written."""
+    rows = Realms(store).open(realm)
+    opened = Catalogs(rows).open(catalog)
+    outcomes = iceberg.survey_in_process(scope_of(opened.definition, spec))
+    options = ImportOptions(mode=spec.mode, batch=store.settings.import_batch, dry_run=True, name=spec.name)
+    return import_tables(opened, Claims(rows), outcomes, options=options)
+
+
+def _open_catalog(rows: RealmStore, task: Task) -> Catalog:
+    catalog = Catalogs(rows).open(str(task.arguments.get("catalog")))
+    if catalog.definition.id != task.arguments.get("catalogId"):
+        raise RefusedError(f"catalog {catalog.definition.name!r} was created anew since this import was asked for: ask again")
+    return catalog
+
+
+def _spec(definition: CatalogDefinition, task: Task) -> ImportSpec:
+    if "spec" in task.arguments:
+        return msgspec.convert(task.arguments["spec"], ImportSpec)
+    name, digest = task.arguments.get("import"), task.arguments.get("digest")
+    for spec in definition.imports:
+        if spec.name == name and spec.digest() == digest:
+            return spec
+    raise RefusedError(
+        f"catalog {definition.name!r} has no import {name!r} any more that reads as it did when this was asked for: ask again"
+    )
+
+
+def _bounded(report: ImportReport) -> dict[str, Any]:
+    """The report with as many of its quarantined tables as an outcome has room for."""
+    limit = ROWS_SHOWN
+    while limit and len(msgspec.json.encode(report.outcome(limit=limit)["quarantined"])) > SHOWN_BYTES:
+        limit //= 2
+    return report.outcome(limit=limit)

@@ -1,0 +1,74 @@
+"""What every kind of work shares: the realm that was meant, and the record that a run leaves however it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from headwater.errors import FencedError, HeadwaterError, RefusedError, UnavailableError
+from headwater.maintenance.runs import Run, record_run
+from headwater.realms import Realms, RealmState
+from headwater.store import SYSTEM_REALM, RealmStore, Store, id_text
+from headwater.tasks import Claim, StoppedError, Task
+
+__all__ = ["open_realm", "recorded"]
+
+_log = structlog.get_logger()
+
+
+def recorded(store: Store, claim: Claim, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Do the work and keep a record of it; its notes stand under ``notes`` of what it returns.
+
+    An attempt that was taken over or handed back leaves no record: the one that ends the work does.
+    """
+    started = store.clock.now()
+
+    def record(outcome: dict[str, Any], error: str = "") -> None:
+        claim.check()  # what failed may have failed because the work was taken over
+        run = Run(
+            kind=claim.task.kind,
+            realm=claim.task.realm,
+            subject=claim.task.subject,
+            started=started,
+            finished=store.clock.now(),
+            task=claim.id,
+            attempt=claim.attempt,
+            counts={name: value for name, value in outcome.items() if name != "notes"},
+            notes=tuple(outcome.get("notes", ())),
+            error=error,
+        )
+        try:
+            record_run(store, run)
+        except HeadwaterError as fault:  # the work itself is done, and its task tells how it ended
+            _log.warning("the run was not recorded", task=id_text(claim.id), fault=str(fault))
+
+    before = _state(store, claim.task)
+    try:
+        outcome = work()
+    except (FencedError, StoppedError):
+        raise
+    except RefusedError as refused:
+        record({}, str(refused))
+        if {before, _state(store, claim.task)} == {RealmState.ACTIVE, RealmState.INACTIVE}:
+            raise UnavailableError(f"the realm was switched meanwhile, try again: {refused}") from refused
+        raise
+    except HeadwaterError as error:
+        record({}, str(error))
+        raise
+    record(outcome)
+    return outcome
+
+
+def open_realm(store: Store, task: Task) -> RealmStore:
+    """A user's handle on the task's realm: the one that had this id when the task was asked for, and no later one."""
+    rows = Realms(store).open(task.realm)
+    if task.realm_key not in (0, rows.key):
+        raise RefusedError(f"realm {task.realm!r} was created anew since this task was asked for: ask again")
+    return rows
+
+
+def _state(store: Store, task: Task) -> RealmState | None:
+    realm = None if task.realm == SYSTEM_REALM else Realms(store).find(task.realm)
+    return None if realm is None else realm.state
