@@ -49,6 +49,15 @@ def _count(default: int, purpose: str, unit: str = "") -> Any:
     return dataclasses.field(default=default, metadata={"purpose": purpose, "unit": unit})
 
 
+def _limit(purpose: str, unit: str) -> Any:
+    """A limit that is none as long as it is 0."""
+    return dataclasses.field(default=0, metadata={"purpose": purpose, "unit": unit, "shown": "0 (no limit)"})
+
+
+def _share(default: float, purpose: str) -> Any:
+    return dataclasses.field(default=default, metadata={"purpose": purpose, "unit": ""})
+
+
 def _text(default: str, purpose: str) -> Any:
     return dataclasses.field(default=default, metadata={"purpose": purpose, "unit": "text"})
 
@@ -86,6 +95,7 @@ class Settings:
         },
     )
     purge_hold_seconds: float = _seconds(24 * HOUR, "wait between INACTIVE and PURGING, where a realm says nothing else")
+    catalog_hold_seconds: float = _seconds(24 * HOUR, "how long a deleted catalog can be undeleted; after it, it is purged")
     purged_keys_kept_seconds: float = _seconds(90 * DAY, "how long late rows under a purged key are looked for")
     task_lease_seconds: float = _seconds(60.0, "a task whose token stands still for this long is taken over")
     task_heartbeat_seconds: float = _seconds(15.0, "time between two heartbeats of a running task")
@@ -99,6 +109,11 @@ class Settings:
     content_commits: int = _count(100, "content history kept, in commits, where a realm says nothing else")
     reference_commits: int = _count(20, "history of other references kept, in commits, where a realm says nothing else")
     mark_exact_bytes: int = _count(64 * 1024 * 1024, "memory for the exact set of marked objects", "bytes")
+    filter_fpp: float = _share(1e-5, "false positives, as a share, that the filter beyond that memory is sized for")
+    filter_refuse_fpp: float = _share(5e-5, "nothing is deleted when the filter is so full that it has more of them")
+    sweep_splits: int = _count(2, "parts of a realm that are swept in parallel", "parts")
+    scan_rows_per_second: int = _limit("keys that a collection scans in a second, at most", "rows")
+    delete_rows_per_second: int = _limit("rows that a collection or a purge deletes in a second, at most", "rows")
     delete_batch: int = _count(500, "rows deleted per call by the collector and the purge", "rows")
     import_batch: int = _count(500, "tables per commit of an import", "tables")
     broker: str = _text("embedded", "`embedded` (a folder, no server) or the URL of a Redis")
@@ -141,9 +156,11 @@ class Settings:
     def faults(self) -> list[str]:
         """Everything that is wrong with these settings, each with what would be right."""
         faults = [
-            f"{variable_of(field.name)} must be above 0, not {getattr(self, field.name)}"
+            f"{variable_of(field.name)} must be {'0 or more' if _is_limit(field) else 'above 0'}, not {getattr(self, field.name)}"
             for field in dataclasses.fields(self)
-            if field.type in ("float", "int") and getattr(self, field.name) <= 0
+            if field.type in ("float", "int")
+            and (value := getattr(self, field.name)) <= 0
+            and not (_is_limit(field) and value == 0)
         ]
         if not self.unsafe_short_graces:
             for name in ("writer_grace_seconds", "reader_grace_seconds"):
@@ -161,6 +178,10 @@ class Settings:
             faults.append(f"{variable_of('task_heartbeat')} must be at most half of {variable_of('task_lease')}")
         if self.node_renew_seconds >= self.node_lease_seconds:
             faults.append(f"{variable_of('node_renew')} must be less than {variable_of('node_lease')}")
+        if not self.filter_fpp < self.filter_refuse_fpp < 1:
+            faults.append(
+                f"{variable_of('filter_fpp')} must be less than {variable_of('filter_refuse_fpp')}, and that less than 1"
+            )
         if self.log_format not in ("console", "json"):
             faults.append(f"{variable_of('log_format')} must be console or json, not {self.log_format!r}")
         return faults
@@ -169,6 +190,10 @@ class Settings:
 def variable_of(name: str) -> str:
     """The environment variable of a setting: ``HEADWATER_TASK_LEASE`` of ``task_lease_seconds``."""
     return PREFIX + name.removesuffix("_seconds").upper()
+
+
+def _is_limit(field: dataclasses.Field[Any]) -> bool:
+    return bool(field.metadata.get("shown", "").startswith("0 "))
 
 
 def _parsed(field: dataclasses.Field[Any], text: str) -> Any:
@@ -180,5 +205,5 @@ def _parsed(field: dataclasses.Field[Any], text: str) -> Any:
     if field.type == "int":
         return int(text)
     if field.type == "float":
-        return parse_duration(text)
+        return parse_duration(text) if field.metadata["unit"] == "seconds" else float(text)
     return text

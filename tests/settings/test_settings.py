@@ -36,6 +36,12 @@ DEFAULTS = {
     "content_commits": 100,
     "reference_commits": 20,
     "mark_exact_bytes": 64 * 1024 * 1024,
+    "filter_fpp": 1e-5,
+    "filter_refuse_fpp": 5e-5,
+    "sweep_splits": 2,
+    "scan_rows_per_second": 0,
+    "delete_rows_per_second": 0,
+    "catalog_hold_seconds": 24 * HOUR,
 }
 
 

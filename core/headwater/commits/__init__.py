@@ -19,11 +19,13 @@ from headwater.commits.making import Committed, Transaction, commit
 from headwater.commits.moving import assign, create_at
 from headwater.commits.objects import Commit, Head, Operation
 from headwater.commits.pages import IndexPage, Listing, PageToken, read_next_page, read_page, read_pinned
+from headwater.commits.pinning import PINS, Pin, pin, pins, unpin
 from headwater.commits.reachability import reach
 from headwater.commits.walking import End, Log, Stretch, Touching
 
 __all__ = [
     "COLLECTION_ID",
+    "PINS",
     "Collection",
     "Commit",
     "Committed",
@@ -37,6 +39,7 @@ __all__ = [
     "Log",
     "Operation",
     "PageToken",
+    "Pin",
     "Stretch",
     "Touching",
     "Transaction",
@@ -52,6 +55,8 @@ __all__ = [
     "load_head",
     "log",
     "newest_move",
+    "pin",
+    "pins",
     "reach",
     "read_collection",
     "read_commit",
@@ -59,4 +64,5 @@ __all__ = [
     "read_next_page",
     "read_page",
     "read_pinned",
+    "unpin",
 ]

@@ -13,18 +13,18 @@ left within the grace.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from headwater.clock import Micros
 from headwater.commits.ancestry import descends
-from headwater.commits.collection import read_collection, read_cuts
+from headwater.commits.collection import Collection, read_collection, read_cuts
 from headwater.commits.cuts import cut_time
 from headwater.commits.history import read_commit
-from headwater.commits.objects import Head
+from headwater.commits.objects import Commit, Head
 from headwater.errors import BeatenError, ConflictError, RefusedError, UnknownOutcomeError
 from headwater.store import ObjectId, RealmStore, Reference, id_text
 
-__all__ = ["assign", "create_at"]
+__all__ = ["assign", "check_targets", "create_at"]
 
 _TRIES = 50
 
@@ -45,7 +45,7 @@ def assign(rows: RealmStore, reference: str, target: ObjectId, *, expected: Obje
             )
         if seen.pointer == target:
             return seen
-        _check_target(rows, target, [reference, *among])
+        check_targets(rows, {target: [reference, *among]})
         try:
             return rows.move_reference(seen, target)
         except BeatenError:
@@ -63,7 +63,7 @@ def create_at(rows: RealmStore, reference: str, target: ObjectId, *, among: Iter
         seen = rows.find_row(reference)
         if seen is not None and seen.deleted is None:
             raise BeatenError(f"reference {reference!r} of realm {rows.realm!r} is there already")
-        _check_target(rows, target, [*([] if seen is None else [reference]), *among])
+        check_targets(rows, {target: [*([] if seen is None else [reference]), *among]})
         try:
             return rows.create_reference_as_seen(reference, seen, target)  # as it was before the flag was read
         except BeatenError:
@@ -71,23 +71,46 @@ def create_at(rows: RealmStore, reference: str, target: ObjectId, *, among: Iter
     raise BeatenError(f"reference {reference!r} of realm {rows.realm!r} changes too fast: try again")
 
 
-def _check_target(rows: RealmStore, target: ObjectId, among: list[str]) -> None:
-    collection = read_collection(rows)
-    found = read_commit(rows.without_cache(), target)
-    references = [row for row in rows.find_rows(list(dict.fromkeys(among))) if row is not None]
-    if any(row.pointer == target and row.deleted is None for row in references):
+def check_targets(rows: RealmStore, targets: Mapping[ObjectId, Sequence[str]]) -> None:
+    """Pass if each commit may be pointed at now. The reference that is to be swapped must have been read before.
+
+    targets       the commits, each with the names of references in whose kept history it may be
+    raises        ExpiredError: no such commit · RefusedError: it is garbage already, or a sweep is on and it is no HEAD
+    """
+    if not targets:
         return
-    if collection is not None and collection.value.sweeping:
+    record = read_collection(rows)
+    collection = None if record is None else record.value
+    found = _read_commits(rows.without_cache(), targets)
+    names = list(dict.fromkeys(name for among in targets.values() for name in among))
+    there = {name: row for name, row in zip(names, rows.find_rows(names), strict=True) if row is not None}
+    for target, among in targets.items():
+        references = [there[name] for name in dict.fromkeys(among) if name in there]
+        if not any(row.pointer == target and row.deleted is None for row in references):
+            _check_history(rows, found[target], references, collection)
+
+
+def _check_history(rows: RealmStore, target: Head, references: Iterable[Reference], collection: Collection | None) -> None:
+    """Pass if a commit that is no HEAD is in the kept history of one of these references."""
+    if collection is not None and collection.sweeping:
         raise RefusedError(
-            f"commit {id_text(target)} of realm {rows.realm!r} is no branch's head, and a collection is sweeping: try again after it"
+            f"commit {id_text(target.id)} of realm {rows.realm!r} is no branch's head, and a collection is sweeping: try again after it"
         )
-    cuts = read_cuts(rows, None if collection is None else collection.value)
-    cutoff = Micros(0) if collection is None else collection.value.reader_cutoff
-    if not any(_is_kept(rows, found, row, cut_time(rows, row, cuts), cutoff) for row in references):
+    cuts = read_cuts(rows, collection)
+    cutoff = Micros(0) if collection is None else collection.reader_cutoff
+    if not any(_is_kept(rows, target, row, cut_time(rows, row, cuts), cutoff) for row in references):
         raise RefusedError(
-            f"commit {id_text(target)} of realm {rows.realm!r} is not in the kept history of any branch:"
+            f"commit {id_text(target.id)} of realm {rows.realm!r} is not in the kept history of any branch:"
             " it may be collected at any time, so nothing can point to it again"
         )
+
+
+def _read_commits(rows: RealmStore, targets: Iterable[ObjectId]) -> dict[ObjectId, Head]:
+    wanted = list(targets)
+    found = {}
+    for commit_id, commit in zip(wanted, rows.read_many(wanted, Commit), strict=True):
+        found[commit_id] = read_commit(rows, commit_id) if commit is None else Head(commit_id, commit, rows)
+    return found
 
 
 def _is_kept(rows: RealmStore, target: Head, row: Reference, cut: Micros, cutoff: Micros) -> bool:

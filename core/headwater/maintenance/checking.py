@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headwater.catalogs import Catalogs
 from headwater.clock import as_text
-from headwater.commits import Commit, load_head, reach
+from headwater.commits import PINS, Commit, load_head, reach
 from headwater.errors import HeadwaterError, MissingError, UnreadableError
 from headwater.maintenance.garbage.collecting import marker_for
 from headwater.maintenance.garbage.keys import keys_in_use
@@ -72,7 +72,7 @@ def _check_reference(scope: Scope, entry: Listed) -> Iterator[Finding]:
     row = scope.rows.find_row(entry.name)
     grace = scope.rows.settings.writer_grace_seconds * 1_000_000
     if row is None:
-        if not entry.listed and not scope.is_system:
+        if not entry.listed and not scope.is_system and entry.name != PINS:
             yield _finding(
                 scope,
                 "REFERENCE_MISSING",

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from headwater.catalogs import reference_names
 from headwater.clock import Micros
+from headwater.commits import PINS
 from headwater.errors import RefusedError
 from headwater.realms import REALM_REFERENCES, REALMS, Realm, Realms, RealmState
 from headwater.settings import Settings
@@ -50,7 +51,7 @@ class Scope:
         if self.is_system:
             return [Listed(REALMS), Listed(TASKS), Listed(RUNS)]
         return [
-            *(Listed(name) for name in REALM_REFERENCES),
+            *(Listed(name) for name in (*REALM_REFERENCES, PINS)),
             *(Listed(*entry) for entry in reference_names(self.rows)),
         ]
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from headwater.catalogs import committed_ids, content_ids
 from headwater.clock import Micros, as_text
-from headwater.commits import Collection, Cut, CutLines, Head, cut_time, newest_move, reach, read_cuts
+from headwater.commits import PINS, Collection, Cut, CutLines, Head, cut_time, newest_move, reach, read_cuts
 from headwater.errors import ExpiredError, RefusedError, UnreadableError
 from headwater.maintenance.garbage.listing import Listed, Scope
 from headwater.maintenance.garbage.retention import Line, Why, kept
@@ -91,7 +91,7 @@ class Marker:
                 pointer=pointer,
                 left=time,
                 reader_cutoff=Micros(cutoff - slack),
-                commits=policy.content_commits if listed.is_content else policy.reference_commits,
+                commits=0 if row.name == PINS else policy.content_commits if listed.is_content else policy.reference_commits,
                 since=Micros(self.now - round(age * 1_000_000)) if age else self.now,
                 cut=cut_time(self.scope.rows, row, cuts) if time is None else Micros(0),
             )

@@ -1,0 +1,88 @@
+"""Pins: commits that stay whole as long as somebody works with them, whatever happens to the references that led there.
+
+A realm's reference ``pins`` carries the index ``pins``: key 8 bytes owner (a task's id) and 8 bytes commit, value an object of the
+type ``pin``, which points to the commit. So the commit is reachable, with all that it reads from; its history is not. Taking a pin
+is pointing at an existing commit, and goes through the same handshake with the collector as a move: the reference is read first (by
+the committer), then the flag, and a sweep that begins in between beats the swap.
+
+A pin that was given up is kept for the reader's grace, as everything that was HEAD: whoever has copied what it needed into a commit
+may unpin at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from headwater.clock import Micros
+from headwater.commits.history import ensure_reference, head
+from headwater.commits.making import Transaction, commit
+from headwater.commits.moving import check_targets
+from headwater.errors import MissingError
+from headwater.index import Value
+from headwater.store import ObjectId, RealmStore, StoredObject, id_text, object_type
+
+__all__ = ["PINS", "Pin", "pin", "pins", "unpin"]
+
+PINS = "pins"
+_INDEX = "pins"
+
+Fence = Callable[[], None]
+
+
+@object_type("pin")
+class Pin(StoredObject, frozen=True, kw_only=True):
+    """A commit that ``owner`` works with, since ``time``."""
+
+    owner: ObjectId
+    commit: ObjectId
+    time: Micros = Micros(0)
+
+    def points_to(self) -> Iterable[ObjectId]:
+        return (self.commit,)
+
+
+def pin(rows: RealmStore, owner: ObjectId, targets: Mapping[ObjectId, Sequence[str]], *, fence: Fence | None = None) -> None:
+    """Keep commits, all in one commit of the reference ``pins``; those that the owner has pinned already change nothing.
+
+    owner         the task that needs them; a pin without an active task is taken away by the next collection
+    targets       the commits, each with the names of references in whose kept history it may be
+    raises        ExpiredError: no such commit (any more) · RefusedError: one is garbage already, or a sweep is on and it is no HEAD
+    """
+    ensure_reference(rows, PINS)
+
+    def change(tx: Transaction) -> None:
+        index = tx.index(_INDEX)
+        missing = {target: among for target, among in targets.items() if _key(owner, target) not in index}
+        check_targets(tx.rows, missing)
+        for target in missing:
+            made = tx.add(Pin(owner=owner, commit=target, time=tx.time))
+            index.put(_key(owner, target), Value(made))
+
+    commit(rows, PINS, change, message=f"pin {len(targets)} commits for task {id_text(owner)}", fence=fence)
+
+
+def unpin(rows: RealmStore, owner: ObjectId, *, fence: Fence | None = None) -> int:
+    """Give all pins of an owner up; returns how many there were."""
+
+    def change(tx: Transaction) -> int:
+        index = tx.index(_INDEX)
+        return sum(index.remove(key) for key, _ in list(index.prefix(owner.to_bytes(8, "big"))))
+
+    try:
+        return commit(rows, PINS, change, message=f"unpin the commits of task {id_text(owner)}", fence=fence).result
+    except MissingError:
+        return 0  # nothing was ever pinned here
+
+
+def pins(rows: RealmStore) -> list[Pin]:
+    """All pins of a realm, read now."""
+    try:
+        found = head(rows, PINS, fresh=True)
+    except MissingError:
+        return []
+    ids = [] if found is None else [value.object_id for _, value in found.index(_INDEX).range() if value.object_id is not None]
+    return [there for there in rows.read_many(ids, Pin) if there is not None]
+
+
+def _key(owner: ObjectId, target: ObjectId) -> bytes:
+    return owner.to_bytes(8, "big") + target.to_bytes(8, "big")
