@@ -1,0 +1,269 @@
+"""Maintenance: what a sweep decides and deletes, what a purge deletes, what marking reads, and the memory that it takes.
+
+Run it with ``make bench SUITE=maintenance``; ``--quick`` is small and shows that it works, ``--backends=memory,sqlite`` and
+``--only=sweep,pack`` measure some only, ``--into=FOLDER`` keeps the figures there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.disk import working_folder
+from benchmarks.floor import Floor
+from benchmarks.litter import REALM, Litter, ShiftedClock, littered
+from benchmarks.options import Options, others_are_there, read_options
+from benchmarks.peak import peak_of
+from benchmarks.pictures import Curve, Series
+from benchmarks.places import Place, open_places
+from benchmarks.report import Row, at_least_of_floor, at_most, say, show, write_results
+from benchmarks.timing import median, timed
+
+from headwater.maintenance import Collected, collect, purge
+from headwater.maintenance.garbage import marker_for, scope_of
+from headwater.realms import Realms, RealmState
+from headwater.store import ObjectKey, Store, open_store
+
+SUITE = "maintenance"
+PARTS = ("sweep", "purge", "mark", "memory", "pack")
+DAY = 24 * 3600.0
+MIB = 1024 * 1024
+FEW, MUCH = 0.05, 0.5
+"""Of a realm's objects, how many are garbage."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    sizes: tuple[int, ...]
+    """Objects of the realms that are collected with little garbage; growth is told over them."""
+    littered: int
+    """Objects of the realm of which half is garbage, of the one that is purged, and of those that others pack."""
+    rounds: int
+
+    @property
+    def largest(self) -> int:
+        return self.sizes[-1]
+
+
+FULL = Scale(sizes=(10_000, 100_000, 1_000_000), littered=100_000, rounds=3)
+QUICK = Scale(sizes=(200, 1000), littered=400, rounds=1)
+
+
+def main(arguments: list[str]) -> int:
+    options = read_options(arguments, PARTS)
+    scale = QUICK if options.is_quick else FULL
+    rows: list[Row] = []
+    curves: list[Curve] = []
+    versions: dict[str, str] = {}
+    with working_folder() as folder, open_places(folder, options.backends) as places:
+        for place in places:
+            versions |= place.versions()
+            rows += measure(place, scale, options, curves)
+        if options.wants("pack") and others_are_there():
+            rows += packs(folder, scale)
+    print(show(rows))
+    settings = {"sizes": scale.sizes, "littered": scale.littered, "rounds": scale.rounds, "load_before": options.load}
+    kept = write_results(
+        SUITE, rows, settings=settings, is_quick=options.is_part, versions=versions, folder=options.into, curves=curves
+    )
+    print(f"\nwritten to {kept}")
+    return 0
+
+
+def measure(place: Place, scale: Scale, options: Options, curves: list[Curve]) -> Iterator[Row]:
+    """All that touches one database. In memory nothing can be opened twice: only what needs one store is measured there."""
+    if options.wants("sweep") and place.is_shared:
+        yield from growth(place, scale, curves)
+        yield from sweeps(place, scale.littered, MUCH, scale.rounds)
+    if options.wants("purge") and place.is_shared:
+        yield from purges(place, scale)
+    if options.wants("mark"):
+        yield from marks(place, scale)
+    if options.wants("memory") and place.is_shared:
+        yield from memory(place, scale)
+
+
+# The cases
+
+
+def growth(place: Place, scale: Scale, curves: list[Curve]) -> Iterator[Row]:
+    """The same over ten and a hundred times as many objects."""
+    points = []
+    for size in scale.sizes:
+        rows = list(sweeps(place, size, FEW, scale.rounds))
+        points.append((float(size), rows[-1].value))
+        yield from rows
+    first, last = points[0][1], points[-1][1]
+    yield Row(
+        f"whole collection, time per object: {scale.largest:,} by {scale.sizes[0]:,}", place.name, last / first, "times", None
+    )
+    curves.append(
+        Curve(
+            name=f"collection-{place.name}",
+            title=f"A collection of a realm with 5 % garbage, {place.name}",
+            x="objects",
+            y="µs an object, all phases",
+            series=[Series("collection", points)],
+            x_scale="log",
+        )
+    )
+
+
+def sweeps(place: Place, size: int, share: float, rounds: int) -> Iterator[Row]:
+    """Half of the garbage is deleted by the bare driver, the other half by a collection of the same realm."""
+    name, case = f"sweep_{size}_{round(100 * share)}", f"{size:,} objects, {share:.0%} garbage"
+    say(f"{place.name}: {case}")
+    litter = _made(place, name, size, share)
+    with open_store(place.url(name)) as store, closing(place.floor(name)) as floor, place.apart():
+        floor.settle()
+        scans, decisions = [], []
+        for _ in range(rounds):
+            scanned = 0
+            scans.append(timed(floor.scan))
+            seen = collect(store, REALM, dry_run=True)
+            scanned = seen.scanned
+            decisions.append(seen.seconds["plan"] / scanned)
+        keys = floor.scan()
+        yield Row(
+            f"decisions of the sweep, {case}",
+            place.name,
+            1 / median(decisions),
+            "rows/s",
+            keys / median(scans),
+            at_least_of_floor(0.5),
+        )
+        bare = timed(_delete_bare, floor, litter.garbage[0], store.settings.delete_batch)
+        done = collect(store, REALM)
+        yield from deletions(place, case, litter, bare, done)
+
+
+def deletions(place: Place, case: str, litter: Litter, bare: float, done: Collected) -> Iterator[Row]:
+    assert done.deleted == len(litter.garbage[1]), (done.deleted, len(litter.garbage[1]))
+    rate = len(litter.garbage[0]) / bare
+    seconds = done.seconds
+    yield Row(
+        f"deletions of the sweep, {case}",
+        place.name,
+        done.deleted / seconds["delete"],
+        "rows/s",
+        rate,
+        at_least_of_floor(0.7),
+    )
+    whole = sum(seconds[phase] for phase in ("mark", "plan", "raise", "sweep") if phase in seconds)
+    yield Row(f"whole collection, {case}", place.name, whole * 1e6 / done.scanned, "µs/object")
+
+
+def purges(place: Place, scale: Scale) -> Iterator[Row]:
+    """The bare driver deletes one realm by bounded statements, and a purge one of the same size, each in a database of its own."""
+    say(f"{place.name}: purge")
+    mine, bare = _made(place, "purge", scale.littered, FEW), _made(place, "purge_bare", scale.littered, FEW)
+    with (
+        open_store(place.url("purge"), clock=ShiftedClock(DAY)) as early,
+        open_store(place.url("purge"), clock=ShiftedClock(3 * DAY)) as store,
+        closing(place.floor("purge_bare")) as floor,
+        closing(place.floor("purge")) as beside,
+        place.apart(),
+    ):
+        floor.settle()
+        beside.settle()
+        batch = store.settings.delete_batch
+        floor_rows, floor_seconds = _delete_all(floor, mine_key := bare.realm.key, batch)
+        assert mine_key
+        Realms(early).move(mine.realm, RealmState.INACTIVE)
+        realms = Realms(store)
+        realms.move(realms.read(REALM), RealmState.PURGING)
+        seconds = timed(purge, store, REALM)
+        rows = mine.live + mine.inner + sum(map(len, mine.garbage))
+    yield Row(
+        f"purge of a realm of {scale.littered:,} objects",
+        place.name,
+        rows / seconds,
+        "rows/s",
+        floor_rows / floor_seconds,
+        at_least_of_floor(0.7),
+    )
+
+
+def marks(place: Place, scale: Scale) -> Iterator[Row]:
+    """What marking reads: stripes and commits, which point on, and the tables below them, which do not."""
+    say(f"{place.name}: mark")
+    name = "mark"
+    with open_store(place.url(name), clock=ShiftedClock(-2 * DAY)) as behind:
+        litter = littered(behind, scale.littered, 0.0)
+        if not place.is_shared:
+            yield from _marked(place, behind, litter, "warm")
+            return
+    with open_store(place.url(name)) as store, place.apart():
+        yield from _marked(place, store, litter, "cold")
+        yield from _marked(place, store, litter, "warm")
+
+
+def _marked(place: Place, store: Store, litter: Litter, how: str) -> Iterator[Row]:
+    scope = scope_of(store, REALM)
+    found = scope.found()
+    marker = marker_for(scope)
+    seconds = timed(marker.mark, found)
+    yield Row(f"mark, {how}: inner nodes and leaves", place.name, (litter.inner + litter.live) / seconds, "objects/s")
+
+
+def memory(place: Place, scale: Scale) -> Iterator[Row]:
+    """Over the realm of the growth's last size, which is still there."""
+    name = f"sweep_{scale.largest}_{round(100 * FEW)}"
+    say(f"{place.name}: memory of a collection over {scale.largest:,} objects")
+    idle, peak = peak_of(place.url(name), REALM)
+    yield Row(
+        f"peak memory of a collection over {scale.largest:,} objects, above idle",
+        place.name,
+        (peak - idle) / MIB,
+        "MiB",
+        None,
+        at_most(60),
+    )
+    yield Row("memory of an idle worker", place.name, idle / MIB, "MiB")
+
+
+def packs(folder: Path, scale: Scale) -> Iterator[Row]:
+    from benchmarks.packs import littered_tree
+
+    for share in (FEW, MUCH):
+        case = f"{scale.littered:,} objects, {share:.0%} garbage"
+        say(f"zodb: pack, {case}")
+        with littered_tree(folder / f"pack-{share}.fs", scale.littered, share) as tree:
+            before = tree.size_bytes
+            seconds = timed(tree.database.pack)
+            freed = before - tree.size_bytes
+        yield Row(f"ZODB, pack, {case}", "zodb", seconds * 1e6 / scale.littered, "µs/object")
+        yield Row(f"ZODB, pack, {case}: freed", "zodb", freed / MIB, "MiB")
+
+
+def _made(place: Place, name: str, size: int, share: float) -> Litter:
+    with open_store(place.url(name), clock=ShiftedClock(-2 * DAY)) as store:
+        return littered(store, size, share)
+
+
+def _delete_bare(floor: Floor, keys: list[ObjectKey], batch: int) -> None:
+    for start in range(0, len(keys), batch):
+        some = [(key.realm, key.id, key.part, key.created, key.token) for key in keys[start : start + batch]]
+        assert floor.delete(some) == len(some)
+
+
+def _delete_all(floor: Floor, realm: int, batch: int) -> tuple[int, float]:
+    deleted, seconds = 0, 0.0
+
+    def step() -> int:
+        return floor.delete_some(realm, batch)
+
+    def until_empty() -> None:
+        nonlocal deleted
+        while some := step():
+            deleted += some
+
+    seconds = timed(until_empty)
+    return deleted, seconds
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,40 @@
+"""How much memory one collection takes: run in a process of its own, ``python -m benchmarks.peak URL REALM``; prints two numbers.
+
+First the bytes of an idle worker (everything imported, the store open, the system realm collected once), then its peak.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+
+import psutil
+from benchmarks.disk import ROOT
+
+import headwater_workers.running
+from headwater.maintenance import collect
+from headwater.store import SYSTEM_REALM, open_store
+
+__all__ = ["peak_of"]
+
+
+def peak_of(url: str, realm: str) -> tuple[int, int]:
+    """Bytes of an idle worker, and at the peak of a dry run of a collection."""
+    command = [sys.executable, "-m", "benchmarks.peak", url, realm]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    idle, peak = done.stdout.split()
+    return int(idle), int(peak)
+
+
+def main(url: str, realm: str) -> None:
+    assert headwater_workers.running.run_task  # what a worker has loaded
+    with open_store(url) as store:
+        collect(store, SYSTEM_REALM, dry_run=True)
+        idle = psutil.Process().memory_info().rss
+        collect(store, realm, dry_run=True)
+    print(idle, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
