@@ -20,8 +20,12 @@ class Why(StrEnum):
     GRACE = "grace"
     RETENTION = "retention"
     RECORD = "record"
+    FILTER = "filter"
+    """Marked, or taken for something that is: the filter beyond the exact set remembers no reasons."""
     YOUNG = "young"
     FIXED = "fixed"
+    UNKNOWN = "unknown type"
+    """Nothing leads to it, but this release does not know its type, and so not what else leads there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

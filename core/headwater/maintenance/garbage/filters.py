@@ -1,0 +1,71 @@
+"""The filter: a set in three bytes an entry that never denies what was added, and now and then claims what was not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from rbloom import Bloom
+
+from headwater.errors import UnreadableError
+
+__all__ = ["Filter"]
+
+_MIX = 0x9E3779B97F4A7C15F39CC0605CEDC835
+"""The golden ratio in 128 bits, odd: products with it differ in their high bits even where ids follow one another."""
+_HALF, _ALL = 1 << 127, (1 << 128) - 1
+
+
+class Filter:
+    """A Bloom filter of 63-bit ids, sized once.
+
+    capacity      entries for which the share of false positives is ``fpp``; more may be added, and it rises
+    """
+
+    def __init__(self, capacity: int, fpp: float) -> None:
+        self.capacity = max(capacity, 1000)
+        self._bloom = Bloom(self.capacity, fpp, _spread)
+
+    def add(self, object_id: int) -> None:
+        self._bloom.add(object_id)
+
+    def __contains__(self, object_id: int) -> bool:
+        return object_id in self._bloom
+
+    def __len__(self) -> int:
+        """How many different entries it has, estimated from the bits that are set."""
+        return round(self._bloom.approx_items)
+
+    @property
+    def size_bytes(self) -> int:
+        return self._bloom.size_in_bits // 8
+
+    @property
+    def fpp(self) -> float:
+        """The share of false positives as it is now, estimated from the bits that are set."""
+        bits = self._bloom.size_in_bits
+        hashes = max(int(bits / self.capacity * math.log(2)), 1)  # as rbloom chooses them
+        items = self._bloom.approx_items
+        return 1.0 if math.isinf(items) else float((1 - math.exp(-items * hashes / bits)) ** hashes)
+
+    def pieces(self, piece_bytes: int) -> Iterator[bytes]:
+        """The whole filter as bytes, in pieces of at most so many."""
+        saved = memoryview(self._bloom.save_bytes())
+        for start in range(0, len(saved), piece_bytes):
+            yield bytes(saved[start : start + piece_bytes])
+
+    @classmethod
+    def joined(cls, capacity: int, pieces: list[bytes]) -> Filter:
+        """What ``pieces`` told. UnreadableError when these are not the pieces of a filter."""
+        made = cls.__new__(cls)
+        made.capacity = capacity
+        try:
+            made._bloom = Bloom.load_bytes(b"".join(pieces), _spread)
+        except ValueError as fault:
+            raise UnreadableError(f"the filter of a collection's marks cannot be read: {fault}") from fault
+        return made
+
+
+def _spread(object_id: int) -> int:
+    mixed = (object_id * _MIX) & _ALL
+    return (mixed ^ (mixed >> 64)) - _HALF

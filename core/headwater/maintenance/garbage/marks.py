@@ -1,0 +1,225 @@
+"""Marks: the set of a realm's objects that stay, each with its reason, in nine bytes an object, and a filter beyond the budget.
+
+The exact part is a list of sorted runs of ids with a byte of reason beside each. It stays exact for everything that points to
+something; leaves go to the filter once the budget is used up, so that a false positive can keep a dead row, and never ends a descent.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+
+from headwater.errors import UnreadableError
+from headwater.maintenance.garbage.filters import Filter
+from headwater.maintenance.garbage.retention import Why
+from headwater.store import ObjectId
+
+__all__ = ["CHUNK_BYTES", "Marks"]
+
+CHUNK_BYTES = 300 * 1024
+"""The most that one of ``chunks`` has: it fits one row with its envelope."""
+_BODY_BYTES = CHUNK_BYTES - 4
+_RUN = 4096
+"""Ids of one run, at most: an insertion moves half as many on average."""
+_BYTES_PER_MARK = 10
+_REASONS = (Why.HEAD, Why.GRACE, Why.RETENTION, Why.RECORD)
+"""The codes of the chunks' format: append only."""
+_CODES = {why: code for code, why in enumerate(_REASONS)}
+_HEADER = struct.Struct("<4sQQddQQ")
+_MAGIC = b"mrk1"
+
+
+class Marks:
+    """Ids of 63 bits with the first reason that was given for each.
+
+    exact_bytes   memory for the exact part; what is added by ``add_leaf`` beyond it goes to the filter
+    expected      how many marks there will be, at a guess; the filter is sized for what of them the exact part does not hold,
+                  or for as many again as that holds when this is more
+    fpp           the filter's share of false positives at that size; above ``refuse_fpp`` it is over-full
+    """
+
+    def __init__(self, exact_bytes: int, *, expected: int = 0, fpp: float = 1e-5, refuse_fpp: float = 5e-5) -> None:
+        self.exact_limit = max(exact_bytes // _BYTES_PER_MARK, 1)
+        self.expected = expected
+        self._fpp = fpp
+        self._refuse_fpp = refuse_fpp
+        self._exact = 0
+        self._lows: list[int] = [0]
+        self._runs: list[array[int]] = [array("Q")]
+        self._whys: list[bytearray] = [bytearray()]
+        self._filter: Filter | None = None
+
+    def __len__(self) -> int:
+        """Marked objects; what the filter holds is estimated."""
+        return self._exact + (0 if self._filter is None else len(self._filter))
+
+    @property
+    def is_full(self) -> bool:
+        """The exact part is: leaves go to the filter from now on."""
+        return self._exact >= self.exact_limit
+
+    @property
+    def filter_bytes(self) -> int:
+        """0 while everything is exact."""
+        return 0 if self._filter is None else self._filter.size_bytes
+
+    @property
+    def fpp(self) -> float:
+        """The share of false positives as estimated now; 0 while everything is exact."""
+        return 0.0 if self._filter is None else self._filter.fpp
+
+    @property
+    def is_overfull(self) -> bool:
+        """So much was added beyond the guess that the filter would keep too much: delete nothing, and guess better next time."""
+        return self.fpp > self._refuse_fpp
+
+    def add(self, object_id: ObjectId, why: Why) -> bool:
+        """Mark exactly, whatever the budget says. True: it was not marked exactly before."""
+        place = bisect_right(self._lows, object_id) - 1
+        run = self._runs[place]
+        at = bisect_left(run, object_id)
+        if at < len(run) and run[at] == object_id:
+            return False
+        run.insert(at, object_id)
+        self._whys[place].insert(at, _CODES[why])
+        self._exact += 1
+        if len(run) > _RUN:
+            self._split(place)
+        return True
+
+    def add_leaf(self, object_id: ObjectId, why: Why) -> None:
+        """Mark what points to nothing: exactly while the budget lasts."""
+        if not self.is_full:
+            self.add(object_id, why)
+        elif not self.is_exact(object_id):
+            if self._filter is None:
+                self._filter = Filter(max(self.expected - self._exact, self._exact), self._fpp)
+            self._filter.add(object_id)
+
+    def is_exact(self, object_id: ObjectId) -> bool:
+        """Marked, and not by the filter's word."""
+        run = self._runs[bisect_right(self._lows, object_id) - 1]
+        at = bisect_left(run, object_id)
+        return at < len(run) and run[at] == object_id
+
+    def find(self, object_id: ObjectId) -> Why | None:
+        """Why an object stays; None: it is not marked, for certain."""
+        return self.judge((object_id,))[0]
+
+    def judge(self, object_ids: Sequence[ObjectId]) -> list[Why | None]:
+        """As ``find``, for a batch in any order; fast where the batch lies close together, as that of a scan does."""
+        if not object_ids:
+            return []
+        judged = self._judge_exactly(object_ids)
+        if self._filter is not None:
+            known = self._filter
+            for at, why in enumerate(judged):
+                if why is None and object_ids[at] in known:
+                    judged[at] = Why.FILTER
+        return judged
+
+    def chunks(self) -> Iterator[bytes]:
+        """All of it as bytes, each chunk of at most CHUNK_BYTES with a checksum: a header, the exact part, the filter.
+
+        The same marks make the same chunks.
+        """
+        return map(_sealed, self._chunks())
+
+    @classmethod
+    def from_chunks(cls, chunks: Iterable[bytes]) -> Marks:
+        """What ``chunks`` told.
+
+        raises        UnreadableError when one is missing or damaged: better to mark anew than to guess
+        """
+        given = map(_opened, chunks)
+        header = next(given, b"")
+        if len(header) != _HEADER.size or not header.startswith(_MAGIC):
+            raise UnreadableError("the marks of a collection cannot be read: their header is missing or of another release")
+        _, limit, exact, fpp, refuse_fpp, filter_bytes, capacity = _HEADER.unpack(header)
+        made = cls(limit * _BYTES_PER_MARK, fpp=fpp, refuse_fpp=refuse_fpp)
+        while made._exact < exact:
+            made._append(next(given, b""))
+        pieces = list(given)
+        if made._exact != exact or sum(map(len, pieces)) != filter_bytes:
+            raise UnreadableError("the marks of a collection cannot be read: there are more or fewer than were written")
+        if pieces:
+            made._filter = Filter.joined(capacity, pieces)
+        return made
+
+    # inside
+
+    def _chunks(self) -> Iterator[bytes]:
+        pieces = [] if self._filter is None else list(self._filter.pieces(_BODY_BYTES))
+        capacity = 0 if self._filter is None else self._filter.capacity
+        yield _HEADER.pack(_MAGIC, self.exact_limit, self._exact, self._fpp, self._refuse_fpp, sum(map(len, pieces)), capacity)
+        ids: array[int] = array("Q")
+        codes = bytearray()
+        for run, whys in zip(self._runs, self._whys, strict=True):
+            if (len(ids) + len(run)) * 9 > _BODY_BYTES:
+                yield ids.tobytes() + codes
+                ids, codes = array("Q"), bytearray()
+            ids += run
+            codes += whys
+        if ids:
+            yield ids.tobytes() + codes
+        yield from pieces
+
+    def _split(self, place: int) -> None:
+        """In halves; at the end, where ids ascend, almost all stays in the first, which then grows no more."""
+        run, whys = self._runs[place], self._whys[place]
+        half = len(run) // 2 if place < len(self._runs) - 1 else len(run) - len(run) // 8
+        self._runs[place : place + 1] = [run[:half], run[half:]]
+        self._whys[place : place + 1] = [whys[:half], whys[half:]]
+        self._lows.insert(place + 1, run[half])
+
+    def _judge_exactly(self, object_ids: Sequence[ObjectId]) -> list[Why | None]:
+        low, high = min(object_ids), max(object_ids)
+        first, last = bisect_right(self._lows, low) - 1, bisect_right(self._lows, high) - 1
+        start, end = bisect_left(self._runs[first], low), bisect_right(self._runs[last], high)
+        between = (last - first) * _RUN + end - start
+        if between > 4 * len(object_ids) + _RUN:
+            return [self._find_exactly(object_id) for object_id in object_ids]
+        known: dict[int, Why] = {}
+        for place in range(first, last + 1):
+            since = start if place == first else 0
+            until = end if place == last else len(self._runs[place])
+            known.update(
+                zip(self._runs[place][since:until], map(_REASONS.__getitem__, self._whys[place][since:until]), strict=True)
+            )
+        return [known.get(object_id) for object_id in object_ids]
+
+    def _find_exactly(self, object_id: ObjectId) -> Why | None:
+        place = bisect_right(self._lows, object_id) - 1
+        run = self._runs[place]
+        at = bisect_left(run, object_id)
+        return _REASONS[self._whys[place][at]] if at < len(run) and run[at] == object_id else None
+
+    def _append(self, chunk: bytes) -> None:
+        count, rest = divmod(len(chunk), 9)
+        ids = array("Q", chunk[: count * 8])
+        codes = bytearray(chunk[count * 8 :])
+        last = self._runs[-1][-1] if self._exact else -1
+        if not count or rest or ids[0] <= last or max(codes) >= len(_REASONS):
+            raise UnreadableError("the marks of a collection cannot be read: a chunk is missing, damaged or out of order")
+        for start in range(0, count, _RUN):
+            run, whys = ids[start : start + _RUN], codes[start : start + _RUN]
+            if self._exact:
+                self._lows.append(run[0])
+                self._runs.append(run)
+                self._whys.append(whys)
+            else:
+                self._runs[0], self._whys[0] = run, whys
+            self._exact += len(run)
+
+
+def _sealed(body: bytes) -> bytes:
+    return zlib.crc32(body).to_bytes(4, "little") + body
+
+
+def _opened(chunk: bytes) -> bytes:
+    if int.from_bytes(chunk[:4], "little") != zlib.crc32(body := chunk[4:]):
+        raise UnreadableError("the marks of a collection cannot be read: a chunk is damaged")
+    return body
