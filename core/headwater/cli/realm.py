@@ -10,6 +10,7 @@ import click
 from headwater.catalogs import Catalogs
 from headwater.cli.credentials import check_place, ensure_credentials
 from headwater.cli.options import DURATION, confirm_option, prints, properties_option
+from headwater.cli.rotating import reset_credentials, rotate_credentials
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
 from headwater.cli.views import PURGE_PLAN, REALM, TASK, PurgePlan, RealmRow
@@ -28,6 +29,10 @@ FRESH = (RealmState.CREATED, RealmState.INITIALIZING)
 @click.group()
 def realm() -> None:
     """Look at realms, create them, and take them through their life."""
+
+
+realm.add_command(rotate_credentials)
+realm.add_command(reset_credentials)
 
 
 @realm.command(name="list")
@@ -76,7 +81,7 @@ def create(session: Session, realm_id: str, file: Path, purge_hold: float | None
             found = realms.create(realm_id, properties=properties, purge_hold_seconds=purge_hold)
         elif found.state not in FRESH or found.manager is not None:
             raise BeatenError(f"there is a realm {realm_id!r} already; it is {found.state}")
-        credentials = ensure_credentials(file, found)
+        credentials = ensure_credentials(file, found).credentials
         active = bootstrap(realms, realm_id, hash_credentials(credentials))
         _check_root(realms, active, credentials)
         session.show(REALM, _row(store, active))

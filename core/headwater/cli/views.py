@@ -21,6 +21,7 @@ from headwater.catalogs import (
 )
 from headwater.cli.fields import Field, View, duration, identifier, time, time_after
 from headwater.cli.reports import COLLECTION, EXPLANATION, FINDING, IMPORT, RUN
+from headwater.cli.rotating import ROOT
 from headwater.clock import Micros
 from headwater.realms import Maintenance, Manager, Realm, Retention
 from headwater.reconcile import Outcome, Refuse, Report, Wait
@@ -424,6 +425,7 @@ APPLIED: View[Outcome] = View(
 ALL: tuple[View[Any], ...] = (
     APPLIED,
     REALM,
+    ROOT,
     PURGE_PLAN,
     CATALOG,
     DELETION_PLAN,

@@ -5,7 +5,7 @@ This room knows nothing of what users keep in a realm (catalogs), of tasks, or o
 
 from __future__ import annotations
 
-from headwater.realms.bootstrap import bootstrap, find_root, rotate_root
+from headwater.realms.bootstrap import bootstrap
 from headwater.realms.credentials import Credentials, CredentialsHash, hash_credentials, new_credentials, verify
 from headwater.realms.definitions import (
     DeletionPolicy,
@@ -19,6 +19,7 @@ from headwater.realms.definitions import (
     hold_until,
 )
 from headwater.realms.entities import Principal
+from headwater.realms.principals import find_root, log_in, reset_root, rotate_root
 from headwater.realms.realms import REALM_REFERENCES, REALMS, Realms
 from headwater.realms.states import RealmState
 
@@ -42,7 +43,9 @@ __all__ = [
     "find_root",
     "hash_credentials",
     "hold_until",
+    "log_in",
     "new_credentials",
+    "reset_root",
     "rotate_root",
     "verify",
 ]

@@ -8,25 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-import msgspec
-
-from headwater.commits import Transaction, commit, ensure_references, head
-from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
-from headwater.index import Index, Value
+from headwater.commits import Transaction, commit, ensure_references
+from headwater.errors import BeatenError, RefusedError
+from headwater.index import Value
 from headwater.realms.credentials import CredentialsHash
 from headwater.realms.definitions import Realm
 from headwater.realms.entities import Container, Grant, Principal, PrincipalRole, grant_key
+from headwater.realms.principals import BY_CLIENT, BY_NAME, PRINCIPALS, ROOT, find_named
 from headwater.realms.realms import REALM_REFERENCES, Realms
 from headwater.realms.states import RealmState
 from headwater.store import ObjectId, RealmStore
 
-__all__ = ["bootstrap", "find_root", "rotate_root"]
+__all__ = ["bootstrap"]
 
 ROOT_CONTAINER = "root_container"
-ROOT_PRINCIPAL = "root"
 SERVICE_ADMIN = "service_admin"
-BY_NAME = "by-name"
-BY_CLIENT = "by-client"
 BY_SECURABLE = "by-securable"
 
 _Entity = TypeVar("_Entity", Container, Principal, PrincipalRole)
@@ -63,43 +59,10 @@ _REASONS = {
 }
 
 
-def find_root(realms: Realms, realm_id: str) -> Principal | None:
-    """The root principal of a realm, or None as long as its bootstrap did not come that far."""
-    realm = realms.read(realm_id)
-    rows = realms.store.rows(realm.id, realm.key)
-    try:
-        found = head(rows, "principals", fresh=True)
-    except MissingError:
-        return None
-    return None if found is None else _find_named(rows, found.index(BY_NAME), ROOT_PRINCIPAL, Principal)
-
-
-def rotate_root(realms: Realms, realm_id: str, credentials: CredentialsHash) -> Principal:
-    """Give the root principal of an ACTIVE realm other credentials; the former ones are refused from then on.
-
-    raises        RefusedError for a realm in another state; MissingError if there is none
-    """
-    rows = realms.open(realm_id)
-
-    def change(tx: Transaction) -> Principal:
-        index = tx.index(BY_NAME)
-        root = _find_named(tx.rows, index, ROOT_PRINCIPAL, Principal)
-        if root is None:
-            raise UnreadableError(f"realm {realm_id!r} has no root principal: run `headwater fsck`")
-        renewed = msgspec.structs.replace(root, credentials=credentials)
-        object_id = tx.add(renewed)
-        index.put(ROOT_PRINCIPAL.encode(), Value(object_id, b""))
-        tx.index(BY_CLIENT).remove(root.credentials.client_id.encode())
-        tx.index(BY_CLIENT).put(credentials.client_id.encode(), Value(object_id, b""))
-        return renewed
-
-    return commit(rows, "principals", change, message="rotate the credentials of root").result
-
-
 def _fill(rows: RealmStore, credentials: CredentialsHash) -> None:
     ensure_references(rows, REALM_REFERENCES)
     container = _ensure_named(rows, "root", ROOT_CONTAINER, Container, _make_container)
-    principal = _ensure_named(rows, "principals", ROOT_PRINCIPAL, Principal, lambda tx: _make_principal(tx, credentials))
+    principal = _ensure_named(rows, PRINCIPALS, ROOT, Principal, lambda tx: _make_principal(tx, credentials))
     role = _ensure_named(rows, "principal-roles", SERVICE_ADMIN, PrincipalRole, _make_role)
     usage = (role.entity, principal.entity, "PRINCIPAL_ROLE_USAGE")
     access = (container.entity, role.entity, "SERVICE_MANAGE_ACCESS")
@@ -113,7 +76,7 @@ def _ensure_named(
 
     def change(tx: Transaction) -> _Entity:
         index = tx.index(BY_NAME)
-        found = _find_named(tx.rows, index, name, cls)
+        found = find_named(tx.rows, index, name, cls)
         if found is not None:
             return found
         entity = make(tx)
@@ -124,16 +87,6 @@ def _ensure_named(
         return entity
 
     return commit(rows, reference, change, message=f"bootstrap: {name}").result
-
-
-def _find_named(rows: RealmStore, index: Index, name: str, cls: type[_Entity]) -> _Entity | None:
-    value = index.get(name.encode())
-    if value is None:
-        return None
-    entity = None if value.object_id is None else rows.find(value.object_id, cls)
-    if entity is None:
-        raise UnreadableError(f"{name!r} is listed in realm {rows.realm!r}, but its object is missing: run `headwater fsck`")
-    return entity
 
 
 def _ensure_grants(tx: Transaction, *grants: tuple[ObjectId, ObjectId, str]) -> None:
@@ -150,7 +103,7 @@ def _make_container(tx: Transaction) -> Container:
 
 
 def _make_principal(tx: Transaction, credentials: CredentialsHash) -> Principal:
-    return Principal(entity=tx.rows.new_id(), name=ROOT_PRINCIPAL, credentials=credentials, created=tx.time)
+    return Principal(entity=tx.rows.new_id(), name=ROOT, credentials=credentials, created=tx.time)
 
 
 def _make_role(tx: Transaction) -> PrincipalRole:

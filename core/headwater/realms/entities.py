@@ -6,7 +6,7 @@ An entity keeps its ``entity`` number through every change of its object; grants
 from __future__ import annotations
 
 from headwater.clock import Micros
-from headwater.realms.credentials import CredentialsHash
+from headwater.realms.credentials import Credentials, CredentialsHash, verify
 from headwater.store import ObjectId, StoredObject, object_type
 
 __all__ = ["Container", "Grant", "Principal", "PrincipalRole", "grant_key"]
@@ -23,12 +23,30 @@ class Container(StoredObject, frozen=True, kw_only=True):
 
 @object_type("principal")
 class Principal(StoredObject, frozen=True, kw_only=True):
-    """Somebody who can log in."""
+    """Somebody who can log in.
+
+    former        the credentials before these, as long as they hold; ``former_until`` is None until others take their place
+    renewed       when the credentials last changed; None: they are the first
+    """
 
     entity: ObjectId
     name: str
     credentials: CredentialsHash
     created: Micros = Micros(0)
+    former: CredentialsHash | None = None
+    former_until: Micros | None = None
+    renewed: Micros | None = None
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The client ids that may be good for something."""
+        return (self.credentials.client_id, *((self.former.client_id,) if self.former else ()))
+
+    def accepts(self, credentials: Credentials, *, now: Micros) -> bool:
+        """Whether these are its credentials at a time."""
+        is_over = self.former_until is not None and now >= self.former_until
+        held = (self.credentials, None if is_over else self.former)
+        return any(one is not None and one.client_id == credentials.client_id and verify(one, credentials) for one in held)
 
 
 @object_type("principal-role")

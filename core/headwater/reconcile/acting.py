@@ -19,7 +19,7 @@ from headwater.realms import (
     find_root,
     hash_credentials,
     new_credentials,
-    rotate_root,
+    reset_root,
     verify,
 )
 from headwater.reconcile.actions import (
@@ -123,7 +123,7 @@ class RealmActor:
         kept = self._credentials.rotate(self._id, made, token)
         root = find_root(self._realms, self._id)
         if root is None or not verify(root.credentials, kept):
-            rotate_root(self._realms, self._id, hash_credentials(kept))
+            reset_root(self._realms, self._id, hash_credentials(kept))
         elif kept != made:
             return None
         return f"rotated the credentials of the root of realm {self._id}; they are in {self._credentials.place(self._id)}"

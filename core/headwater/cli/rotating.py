@@ -1,0 +1,145 @@
+"""``headwater realm rotate-credentials`` and ``reset-credentials``: other credentials for a realm's root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from headwater.cli.credentials import CredentialsFile, check_place, ensure_credentials
+from headwater.cli.fields import Field, View, time, time_after
+from headwater.cli.options import DURATION, prints
+from headwater.cli.session import Session
+from headwater.errors import BeatenError, RefusedError, UnreadableError
+from headwater.realms import (
+    CredentialsHash,
+    Principal,
+    Realm,
+    Realms,
+    RealmState,
+    find_root,
+    hash_credentials,
+    reset_root,
+    rotate_root,
+    verify,
+)
+
+__all__ = ["ROOT", "reset_credentials", "rotate_credentials"]
+
+F = TypeVar("F", bound=Callable[..., object])
+Renew = Callable[[CredentialsHash, str], Principal]
+
+ROOT: View[Principal] = View(
+    "root",
+    "roots",
+    (
+        Field("name", "the principal", lambda p: p.name),
+        Field("clientId", "its client id; the secret stands in the credentials file only", lambda p: p.credentials.client_id),
+        Field(
+            "formerClientId",
+            "of the credentials before these, which still hold; null: none do",
+            lambda p: p.former.client_id if p.former else None,
+        ),
+        Field("formerUntil", "how long those hold; null: until the next rotation", lambda p: time_after(p.former_until)),
+        Field("renewed", "when the credentials last changed; null: they are the first", lambda p: time(p.renewed)),
+    ),
+)
+
+_file_option: Callable[[F], F] = click.option(
+    "--credentials",
+    "file",
+    metavar="FILE",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="New file for the credentials, readable by you only. They are shown nowhere else.",
+)
+
+
+@click.command(name="rotate-credentials")
+@click.argument("realm_id", metavar="REALM")
+@_file_option
+@click.option(
+    "--overlap",
+    type=DURATION,
+    metavar="DURATION",
+    help="How long the former ones still hold; default is until the next rotation.",
+)
+@prints(ROOT)
+@click.pass_obj
+def rotate_credentials(session: Session, realm_id: str, file: Path, overlap: float | None) -> None:
+    """Give a realm's root other credentials; the former ones hold until the next rotation, those before them no more.
+
+    Interrupted, the same command goes on where it was.
+    """
+    with session.open_store() as store:
+        realms = Realms(store)
+
+        def renew(hashed: CredentialsHash, replaces: str) -> Principal:
+            return rotate_root(realms, realm_id, hashed, replaces=replaces, overlap_seconds=overlap)
+
+        session.show(ROOT, _renewed(realms, realm_id, file, renew))
+
+
+@click.command(name="reset-credentials")
+@click.argument("realm_id", metavar="REALM")
+@_file_option
+@prints(ROOT)
+@click.pass_obj
+def reset_credentials(session: Session, realm_id: str, file: Path) -> None:
+    """Give a realm's root other credentials, and refuse all former ones at once: they may have leaked.
+
+    Interrupted, the same command goes on where it was.
+    """
+    with session.open_store() as store:
+        realms = Realms(store)
+
+        def renew(hashed: CredentialsHash, replaces: str) -> Principal:
+            return reset_root(realms, realm_id, hashed, replaces=replaces)
+
+        root = _renewed(realms, realm_id, file, renew)
+        if root.former is not None:  # a rotation had put this file's credentials into force
+            root = reset_root(realms, realm_id, root.credentials, replaces=root.credentials.client_id)
+        session.show(ROOT, root)
+
+
+def _renewed(realms: Realms, realm_id: str, file: Path, renew: Renew) -> Principal:
+    """The root with the file's credentials: renewed now, or by the same command before it was interrupted."""
+    realm, root = _ready(realms, realm_id)
+    if not file.exists():
+        check_place(file)
+    kept = ensure_credentials(file, realm, replaces=root.credentials.client_id)
+    if verify(root.credentials, kept.credentials):
+        _check_meant(kept, file)
+        return root
+    if kept.replaces != root.credentials.client_id:
+        raise RefusedError(
+            f"{file} holds credentials that are not to replace those of client {root.credentials.client_id}, which root has now:"
+            " they are old, or somebody else renewed root's meanwhile; name another file"
+        )
+    try:
+        return renew(hash_credentials(kept.credentials), root.credentials.client_id)
+    except BeatenError:
+        found = find_root(realms, realm_id)
+        if found is not None and verify(found.credentials, kept.credentials):
+            return found  # the same command, called twice at once
+        raise
+
+
+def _ready(realms: Realms, realm_id: str) -> tuple[Realm, Principal]:
+    realm = realms.read(realm_id)
+    if realm.state is not RealmState.ACTIVE:
+        raise RefusedError(f"realm {realm_id!r} is {realm.state}: only an ACTIVE one takes other credentials")
+    root = find_root(realms, realm_id)
+    if root is None:
+        raise UnreadableError(f"realm {realm_id!r} has no root principal: run `headwater fsck`")
+    return realm, root
+
+
+def _check_meant(kept: CredentialsFile, file: Path) -> None:
+    """The file that a realm was created with holds its credentials, too, and whoever names it wants others."""
+    if kept.replaces is None:
+        raise RefusedError(
+            f"{file} exists, holds the credentials that root has now, and is never overwritten: name another file"
+        )

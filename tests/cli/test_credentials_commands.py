@@ -1,0 +1,107 @@
+"""``headwater realm rotate-credentials`` and ``reset-credentials``: the file first, then the realm, and an old file never again."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from commandline import CommandLine
+
+from headwater import Store
+from headwater.cli.credentials import ensure_credentials
+from headwater.errors import RefusedError
+from headwater.realms import Credentials, Realms, find_root, log_in
+
+
+@pytest.fixture
+def logs_in(store: Store, tmp_path: Path) -> Callable[[str], bool]:
+    def logs_in(file: str) -> bool:
+        data = json.loads((tmp_path / file).read_text())
+        try:
+            log_in(Realms(store), "acme", Credentials(data["clientId"], data["clientSecret"]))
+        except RefusedError:
+            return False
+        return True
+
+    return logs_in
+
+
+def test_a_rotation_puts_other_credentials_into_a_file_of_its_owner(
+    headwater: CommandLine, realm: str, tmp_path: Path, logs_in: Callable[[str], bool]
+) -> None:
+    shown = headwater.data("realm", "rotate-credentials", realm, "--credentials", tmp_path / "new.json")
+
+    data = json.loads((tmp_path / "new.json").read_text())
+    assert (shown["clientId"], shown["formerUntil"]) == (data["clientId"], None)
+    assert stat.S_IMODE((tmp_path / "new.json").stat().st_mode) == 0o600
+    assert (logs_in("new.json"), logs_in("acme.json")) == (True, True)
+
+
+def test_an_overlap_that_is_over_ends_the_former_credentials(
+    headwater: CommandLine, realm: str, tmp_path: Path, logs_in: Callable[[str], bool]
+) -> None:
+    headwater.ok("realm", "rotate-credentials", realm, "--credentials", tmp_path / "new.json", "--overlap", "1ms")
+
+    assert not logs_in("acme.json")
+
+
+def test_a_reset_refuses_the_former_credentials_at_once(
+    headwater: CommandLine, realm: str, tmp_path: Path, logs_in: Callable[[str], bool]
+) -> None:
+    shown = headwater.data("realm", "reset-credentials", realm, "--credentials", tmp_path / "new.json")
+
+    assert shown["formerClientId"] is None
+    assert (logs_in("new.json"), logs_in("acme.json")) == (True, False)
+
+
+def test_a_rotation_that_was_interrupted_after_its_file_goes_on_with_it(
+    headwater: CommandLine, store: Store, realm: str, tmp_path: Path
+) -> None:
+    realms, file = Realms(store), tmp_path / "new.json"
+    begun = ensure_credentials(file, realms.read(realm), replaces=find_root(realms, realm).credentials.client_id)
+
+    shown = headwater.data("realm", "rotate-credentials", realm, "--credentials", file)
+
+    assert shown["clientId"] == begun.credentials.client_id
+
+
+def test_a_rotation_that_is_repeated_changes_nothing(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
+    command = ("realm", "rotate-credentials", realm, "--credentials", tmp_path / "new.json")
+
+    assert headwater.data(*command) == headwater.data(*command)
+
+
+def test_a_reset_after_a_rotation_to_the_same_file_refuses_the_former_ones(
+    headwater: CommandLine, realm: str, tmp_path: Path, logs_in: Callable[[str], bool]
+) -> None:
+    headwater.ok("realm", "rotate-credentials", realm, "--credentials", tmp_path / "new.json")
+    headwater.ok("realm", "reset-credentials", realm, "--credentials", tmp_path / "new.json")
+
+    assert (logs_in("new.json"), logs_in("acme.json")) == (True, False)
+
+
+def test_an_old_file_never_brings_its_credentials_back(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
+    for name in ("second.json", "third.json"):
+        headwater.ok("realm", "reset-credentials", realm, "--credentials", tmp_path / name)
+
+    refused = headwater("realm", "rotate-credentials", realm, "--credentials", tmp_path / "second.json")
+
+    assert refused.exit_code == 5
+    assert "name another file" in refused.stderr
+
+
+def test_the_file_of_the_realms_creation_is_no_new_one(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
+    assert headwater("realm", "rotate-credentials", realm, "--credentials", tmp_path / "acme.json").exit_code == 5
+
+
+def test_an_inactive_realm_keeps_its_credentials_and_no_file_is_made(
+    headwater: CommandLine, realm: str, tmp_path: Path
+) -> None:
+    headwater.ok("realm", "deactivate", realm)
+
+    refused = headwater("realm", "reset-credentials", realm, "--credentials", tmp_path / "new.json")
+
+    assert (refused.exit_code, (tmp_path / "new.json").exists()) == (5, False)

@@ -1,0 +1,169 @@
+"""Other credentials for root: rotated, the former ones still hold; reset, they are refused at once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+
+from headwater.clock import FakeClock
+from headwater.commits import head
+from headwater.errors import BeatenError, HeadwaterError, RefusedError
+from headwater.realms import (
+    Credentials,
+    CredentialsHash,
+    Realms,
+    RealmState,
+    bootstrap,
+    find_root,
+    hash_credentials,
+    log_in,
+    new_credentials,
+    reset_root,
+    rotate_root,
+)
+from headwater.store import Backend, FaultyBackend, Store
+from headwater.store.backends.memory import MemoryBackend
+
+MINUTE = 60
+
+
+@pytest.fixture
+def acme(realms: Realms, credentials_hash: CredentialsHash) -> Realms:
+    """Realms with an ACTIVE `acme` whose root has the session's credentials."""
+    realms.create("acme")
+    bootstrap(realms, "acme", credentials_hash)
+    return realms
+
+
+@pytest.fixture(scope="session")
+def others() -> Credentials:
+    return new_credentials()
+
+
+@pytest.fixture(scope="session")
+def others_hash(others: Credentials) -> CredentialsHash:
+    return hash_credentials(others)
+
+
+def logs_in(realms: Realms, credentials: Credentials) -> bool:
+    try:
+        return log_in(realms, "acme", credentials).name == "root"
+    except RefusedError:
+        return False
+
+
+def clients(realms: Realms) -> list[str]:
+    return [key.decode() for key, _ in head(realms.open("acme"), "principals", fresh=True).index("by-client").range()]
+
+
+def fake(client_id: str) -> CredentialsHash:
+    return CredentialsHash(client_id=client_id, salt=b"", digest=b"")
+
+
+def test_after_a_rotation_the_new_credentials_and_the_former_ones_log_in(
+    acme: Realms, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
+) -> None:
+    rotate_root(acme, "acme", others_hash)
+
+    assert logs_in(acme, others)
+    assert logs_in(acme, credentials)
+
+
+def test_the_next_rotation_ends_the_credentials_before_the_former_ones(
+    acme: Realms, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
+) -> None:
+    rotate_root(acme, "acme", others_hash)
+    rotate_root(acme, "acme", fake("third"))
+
+    assert not logs_in(acme, credentials)
+    assert logs_in(acme, others)
+    assert sorted(clients(acme)) == sorted(["third", others.client_id])
+
+
+def test_former_credentials_hold_for_their_overlap_and_not_longer(
+    acme: Realms, credentials: Credentials, others_hash: CredentialsHash, clock: FakeClock
+) -> None:
+    rotate_root(acme, "acme", others_hash, overlap_seconds=10 * MINUTE)
+
+    clock.advance(10 * MINUTE - 1)
+    assert logs_in(acme, credentials)
+    clock.advance(2)
+    assert not logs_in(acme, credentials)
+
+
+def test_a_reset_refuses_all_former_credentials_at_once(
+    acme: Realms, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
+) -> None:
+    rotate_root(acme, "acme", fake("second"))
+    reset_root(acme, "acme", others_hash)
+
+    assert clients(acme) == [others.client_id]
+    assert logs_in(acme, others)
+    assert not logs_in(acme, credentials)
+
+
+def test_a_former_secret_does_not_log_in_as_the_new_client(
+    acme: Realms, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
+) -> None:
+    rotate_root(acme, "acme", others_hash)
+
+    assert not logs_in(acme, Credentials(others.client_id, credentials.client_secret))
+    assert not logs_in(acme, Credentials("nobody", credentials.client_secret))
+
+
+def test_nobody_logs_in_to_an_inactive_realm(acme: Realms, credentials: Credentials) -> None:
+    acme.move(acme.read("acme"), RealmState.INACTIVE)
+
+    with pytest.raises(RefusedError, match="INACTIVE"):
+        log_in(acme, "acme", credentials)
+
+
+def test_who_renews_what_another_has_renewed_is_beaten(acme: Realms, credentials: Credentials) -> None:
+    rotate_root(acme, "acme", fake("second"), replaces=credentials.client_id)
+
+    with pytest.raises(BeatenError, match="has the credentials of client second"):
+        rotate_root(acme, "acme", fake("third"), replaces=credentials.client_id)
+
+
+def test_root_stays_the_principal_that_its_grants_name(acme: Realms) -> None:
+    before = find_root(acme, "acme")
+    rotate_root(acme, "acme", fake("second"))
+
+    assert find_root(acme, "acme").entity == before.entity
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["call lost", "answer lost"])
+def test_a_rotation_interrupted_at_any_step_ends_with_one_set_and_the_former_one(
+    make_store: Callable[[Backend], Store], before: bool
+) -> None:
+    for step in itertools.count(1):
+        backend = FaultyBackend(MemoryBackend())
+        with make_store(backend) as store:
+            realms = Realms(store)
+            realms.create("acme")
+            bootstrap(realms, "acme", fake("first"))
+            calls_before = len(backend.calls)
+            backend.fail(at=step, before=before)
+            renew_until_done(realms)
+            is_through = len(backend.calls) < calls_before + step
+            backend.heal()
+
+            assert sorted(clients(realms)) == ["first", "second"]
+            if is_through:
+                assert step > 3, "the fault did not travel through the whole rotation"
+                return
+
+
+def renew_until_done(realms: Realms) -> None:
+    """Run again after each failure, as a person does; who finds it done stops."""
+    for _ in range(3):
+        try:
+            root = find_root(realms, "acme")
+            if root is not None and root.credentials.client_id == "first":
+                rotate_root(realms, "acme", fake("second"), replaces="first")
+            return
+        except HeadwaterError:
+            continue
+    raise AssertionError("the rotation does not converge")
