@@ -114,14 +114,11 @@ def test_only_a_branch_that_is_there_becomes_the_default(catalogs: Catalogs) -> 
         catalogs.update(made, default_branch="dev")
 
 
-def test_a_deleted_catalog_is_not_listed_and_its_branches_are_tombstones(catalogs: Catalogs, realm: RealmStore) -> None:
-    made = make(catalogs)
+def test_a_deleted_catalog_is_not_listed(catalogs: Catalogs) -> None:
+    make(catalogs)
     deleted = catalogs.delete("lake")
 
     assert (catalogs.list(), catalogs.find("lake"), deleted.state) == ([], None, CatalogState.DELETED)
-    tombstone = realm.find_row(content_reference(made.id, NameKind.BRANCH, "main"))
-    assert tombstone is not None
-    assert tombstone.deleted is not None
 
 
 def test_a_deleted_catalog_takes_no_commits_and_no_branches(catalog: Catalog, catalogs: Catalogs) -> None:
@@ -163,15 +160,6 @@ def test_a_deleted_catalog_is_not_completed(catalogs: Catalogs) -> None:
 
     with pytest.raises(RefusedError, match="was deleted"):
         catalogs.complete(made)
-
-
-def test_what_an_interrupted_deletion_left_is_finished(catalogs: Catalogs, realm: RealmStore) -> None:
-    made = make(catalogs)
-    catalogs.delete("lake")
-    realm.create_reference(content_reference(made.id, NameKind.BRANCH, "main"))
-
-    assert catalogs.finish_deletions() == 1
-    assert realm.find_reference(content_reference(made.id, NameKind.BRANCH, "main"), fresh=True) is None
 
 
 def test_catalogs_are_listed_by_name(catalogs: Catalogs) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
 
 from headwater import Settings, Store, open_store
-from headwater.catalogs import CATALOGS, Catalogs, NameKind, reference_names, release_name
+from headwater.catalogs import CATALOGS, CatalogDefinition, Catalogs, NameKind, reference_names, release_name
 from headwater.catalogs.names import OwnPart, content_reference, own_reference
 from headwater.clock import FakeClock, Micros
 from headwater.commits import ensure_reference, head
 from headwater.store import FaultyBackend, RealmId, RealmKey, RealmStore
+
+Act = Callable[[Catalogs], object]
 
 
 class ProcessEnded(BaseException):
@@ -38,19 +40,19 @@ def fresh_realm(store: Store) -> RealmStore:
     return rows
 
 
+def make(catalogs: Catalogs) -> CatalogDefinition:
+    return catalogs.create("lake", base_location="s3://lake/")
+
+
 def end_process_at(faults: FaultyBackend, call: int) -> None:
     faults.fail("*", at=call, times=1_000_000, fault=ProcessEnded())  # type: ignore[arg-type]
 
 
-def is_finished(faults: FaultyBackend, call: int, rows: RealmStore, *, deletes: bool) -> bool:
-    """Make (or delete) a catalog in a process that ends at its n-th call; whether it came to its end before."""
-    catalogs = Catalogs(rows)
+def is_finished(faults: FaultyBackend, call: int, rows: RealmStore, act: Act) -> bool:
+    """Do something in a process that ends at its n-th call; whether it came to its end before."""
     end_process_at(faults, call)
     try:
-        if deletes:
-            catalogs.delete("lake")
-        else:
-            catalogs.create("lake", base_location="s3://lake/")
+        act(Catalogs(rows))
     except ProcessEnded:
         return False
     finally:
@@ -62,7 +64,7 @@ def is_finished(faults: FaultyBackend, call: int, rows: RealmStore, *, deletes: 
 def test_making_a_catalog_is_completed_wherever_it_was_interrupted(faulty_store: Store, faults: FaultyBackend) -> None:
     for call in count(1):
         rows = fresh_realm(faulty_store)
-        done = is_finished(faults, call, rows, deletes=False)
+        done = is_finished(faults, call, rows, make)
         made = Catalogs(rows).create("lake", base_location="s3://lake/")
 
         assert [definition.id for definition in Catalogs(rows).list()] == [made.id]
@@ -76,7 +78,7 @@ def test_making_a_catalog_is_completed_wherever_it_was_interrupted(faulty_store:
 def test_no_row_of_an_interrupted_catalog_is_hidden_from_the_collector(faulty_store: Store, faults: FaultyBackend) -> None:
     for call in count(1):
         rows = fresh_realm(faulty_store)
-        done = is_finished(faults, call, rows, deletes=False)
+        done = is_finished(faults, call, rows, make)
 
         assert {row.name for row in rows.scan_references()} <= {CATALOGS, *(entry.name for entry in reference_names(rows))}
         if done:
@@ -102,15 +104,30 @@ def sleep_until_released(rows: RealmStore, name: str, clock: FakeClock) -> None:
     assert release_name(rows, name, older_than=Micros(2**62))
 
 
-def test_a_deletion_is_finished_wherever_it_was_interrupted(faulty_store: Store, faults: FaultyBackend) -> None:
+def test_a_purge_is_finished_wherever_it_was_interrupted(faulty_store: Store, faults: FaultyBackend) -> None:
     for call in count(1):
         rows = fresh_realm(faulty_store)
-        made = Catalogs(rows).create("lake", base_location="s3://lake/")
-        done = is_finished(faults, call, rows, deletes=True)
+        made = make(Catalogs(rows))
         Catalogs(rows).delete("lake")
+        done = is_finished(faults, call, rows, lambda catalogs: catalogs.purge("lake"))
+        Catalogs(rows).purge("lake")
 
-        assert Catalogs(rows).list() == []
+        assert [one.is_held for one in Catalogs(rows).deleted()] == [False]
         assert rows.find_reference(content_reference(made.id, NameKind.BRANCH, "main"), fresh=True) is None
+        if done:
+            break
+
+
+def test_an_undeletion_is_either_done_or_can_be_done_again(faulty_store: Store, faults: FaultyBackend) -> None:
+    for call in count(1):
+        rows = fresh_realm(faulty_store)
+        make(Catalogs(rows))
+        deleted = Catalogs(rows).delete("lake")
+        done = is_finished(faults, call, rows, lambda catalogs: catalogs.undelete("lake"))
+        if Catalogs(rows).find("lake") is None:
+            Catalogs(rows).undelete("lake")
+
+        assert [(one.id, one.held_until) for one in Catalogs(rows).list()] == [(deleted.id, None)]
         if done:
             break
 

@@ -98,7 +98,8 @@ def collect(catalogs: Catalogs, rows: RealmStore, clock: FakeClock) -> None:
 
 def deleted(catalogs: Catalogs) -> CatalogDefinition:
     catalogs.open("lake").create_branch("dev")
-    return catalogs.delete("lake")
+    catalogs.delete("lake")
+    return catalogs.purge("lake")
 
 
 def test_a_deleted_catalog_stays_listed_until_its_names_are_gone(
@@ -131,17 +132,27 @@ def test_own_references_that_go_one_by_one_all_go(
     assert names(realm) == []
 
 
-def test_a_catalog_deleted_just_now_keeps_its_names(
+def test_a_catalog_purged_just_now_keeps_its_names(
     catalog: Catalog, catalogs: Catalogs, realm: RealmStore, clock: FakeClock
 ) -> None:
     cutoff = clock.now()
-    definition = catalogs.delete("lake")
+    definition = deleted(catalogs)
     name = own_reference(definition.id, OwnPart.ROLES)
     row = realm.read_reference(name)
     realm.delete_reference(row)
     remove_row(realm, name)
 
     assert not release_name(realm, name, older_than=cutoff)
+
+
+def test_a_catalog_that_can_come_back_keeps_its_names(
+    catalog: Catalog, catalogs: Catalogs, realm: RealmStore, clock: FakeClock
+) -> None:
+    name = own_reference(catalogs.delete("lake").id, OwnPart.ROLES)
+    realm.delete_reference(realm.read_reference(name))
+    remove_row(realm, name)
+
+    assert not any(release_name(realm, name, older_than=later(clock)) for name in names(realm))
 
 
 def test_the_list_of_branches_is_buried_last(catalog: Catalog, catalogs: Catalogs, realm: RealmStore) -> None:

@@ -101,6 +101,7 @@ def test_a_deleted_catalog_goes_entirely_in_the_end(
     store: Store, realm_rows: RealmStore, deleted_branch: str, clock: FakeClock
 ) -> None:
     Catalogs(realm_rows).delete("lake")
+    Catalogs(realm_rows).purge("lake")
     for _ in range(4):
         clock.advance(HOUR)
         collect(store, "acme")
@@ -115,6 +116,7 @@ def test_the_definition_of_a_deleted_catalog_is_listed_until_its_last_reference_
     store: Store, realm_rows: RealmStore, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
     Catalogs(realm_rows).delete("lake")
+    Catalogs(realm_rows).purge("lake")
     while names(realm_rows):
         unlisted = set(row_names(realm_rows)) - set(names(realm_rows))
         assert not any(name.startswith("cat/") for name in unlisted)
@@ -169,6 +171,7 @@ def test_the_claims_of_a_deleted_catalog_are_released(
 ) -> None:
     Claims(realm_rows).take([Claim(lake.definition.id, content_id(lake), "s3://lake/orders", uuid4())])
     Catalogs(realm_rows).delete("lake")
+    Catalogs(realm_rows).purge("lake")
     for _ in range(2):
         clock.advance(HOUR)
         collect(store, "acme")

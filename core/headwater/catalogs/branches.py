@@ -138,7 +138,7 @@ class Branches:
         expected      the head that the caller saw
         raises        RefusedError for the default branch; ConflictError when the head is another; MissingError
         """
-        if kind is NameKind.BRANCH and name == self._check_active().default_branch:
+        if kind is NameKind.BRANCH and name == self.check_active().default_branch:
             raise RefusedError(
                 f"branch {name!r} is the default branch of catalog {self._catalog.name!r}: it goes with the catalog"
             )
@@ -154,11 +154,47 @@ class Branches:
             f"{kind} {name!r} of catalog {self._catalog.name!r} moved {_TRIES} times while it was to be deleted"
         )
 
+    def undelete(self, kind: NameKind, name: str) -> NamedReference:
+        """Bring a deleted branch or tag back to the commit that it was at, as long as its tombstone stands: for the grace at least.
+
+        raises        MissingError when there is no tombstone (any more) · ConflictError when the name is taken · RefusedError
+                      while a collection sweeps, or when its commit is garbage already
+        """
+        self.check_active()
+        self._check_free(kind, name)
+        row = self._rows.find_row(self.reference(kind, name))
+        if row is None:
+            raise MissingError(
+                f"catalog {self._catalog.name!r} has no deleted {kind} {name!r}: it never was, or was collected after its grace"
+            )
+        target = row.pointer
+
+        def make() -> Reference:
+            if target is None:
+                return self._rows.create_reference(row.name)
+            return create_at(self._rows, row.name, target, among=[row.name])
+
+        try:
+            return _named(kind, name, self._list_and_make(kind, name, make))
+        except BeatenError as fault:
+            raise ConflictError(f"{kind} {name!r} of catalog {self._catalog.name!r} was created by another just now") from fault
+
+    def deleted(self, kind: NameKind) -> list[tuple[NamedReference, Micros]]:
+        """Those that were deleted and can come back, by name, each with the time of its deletion."""
+        names = head(self._rows, own_reference(self._catalog.id, OwnPart.REFS), fresh=True)
+        listed = [] if names is None else [entry.name for entry in listed_names(names.index(NAMES), kind)]
+        rows = self._rows.find_rows([self.reference(kind, name) for name in listed])
+        return [
+            (_named(kind, name, row), row.deleted)
+            for name, row in zip(listed, rows, strict=True)
+            if row is not None and row.deleted is not None
+        ]
+
     def list_name(self, kind: NameKind, name: str) -> None:
         """Commit the name to the index, with the present time, whether or not it stands there."""
 
         def change(tx: Transaction) -> None:
-            self._check_active()
+            self.check_active()
             entry = ListedName(kind, name, tx.time)
             tx.index(NAMES).put(entry.key, entry.encode())
 
@@ -236,8 +272,8 @@ class Branches:
         except BeatenError:
             return
 
-    def _check_active(self) -> CatalogDefinition:
-        """The definition as it is now, which may be newer than this handle's."""
+    def check_active(self) -> CatalogDefinition:
+        """The definition as it is now, which may be newer than this handle's; MissingError when the catalog was deleted."""
         now = find_definition(self._rows, catalog_id=self._catalog.id)
         if now is None or now.state is not CatalogState.ACTIVE:
             raise MissingError(f"catalog {self._catalog.name!r} of realm {self._rows.realm!r} was deleted")

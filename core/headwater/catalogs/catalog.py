@@ -11,10 +11,11 @@ from headwater.catalogs.counting import TypeCounts, count_types
 from headwater.catalogs.definitions import CatalogDefinition
 from headwater.catalogs.history import CONTENT, LogEntry, commit_properties, is_in_history, log_entry
 from headwater.catalogs.keys import ContentKey
-from headwater.catalogs.names import NameKind
+from headwater.catalogs.names import CATALOGS, NameKind
 from headwater.catalogs.operations import Delete, Operation, Put
 from headwater.catalogs.pages import Page, page_of
 from headwater.catalogs.planning import plan_commit
+from headwater.clock import Micros
 from headwater.commits import (
     Committed,
     Head,
@@ -41,6 +42,7 @@ class Catalog:
         self.definition = definition
         self._rows = rows
         self._branches = Branches(rows, definition)
+        self._known: tuple[ObjectId | None, float] = (None, 0.0)
 
     # branches and tags
 
@@ -77,6 +79,17 @@ class Catalog:
     def delete_tag(self, name: str, *, expected: ObjectId | None = None) -> NamedReference:
         return self._branches.delete(NameKind.TAG, name, expected=expected)
 
+    def undelete_branch(self, name: str) -> NamedReference:
+        """Bring a deleted branch back, within the grace; see ``Branches.undelete``."""
+        return self._branches.undelete(NameKind.BRANCH, name)
+
+    def undelete_tag(self, name: str) -> NamedReference:
+        return self._branches.undelete(NameKind.TAG, name)
+
+    def deleted_branches(self) -> list[tuple[NamedReference, Micros]]:
+        """Those that can come back, each with the time of its deletion."""
+        return self._branches.deleted(NameKind.BRANCH)
+
     # writing
 
     def commit(
@@ -100,6 +113,7 @@ class Catalog:
                       ``headwater.commits.commit`` raises
         """
         name = branch or self.definition.default_branch
+        self._check_alive()
         self._check_branch(name)
         seen = None if expected is None else self._branches.read_commit(expected)
         ids = dict(content_ids or {})  # kept over retries, so that a repeated attempt gives the same ids
@@ -185,6 +199,20 @@ class Catalog:
         return self._branches.resolve(ref)
 
     # inside
+
+    def _check_alive(self) -> None:
+        """A handle believes in its catalog for as long as one on a realm believes in the realm: looking every time would cost a round
+        trip. What this process itself does to the realm's catalogs is seen at once.
+
+        What is committed to a deleted catalog in that time is there when it is undeleted; its hold is longer.
+        """
+        clock = self._rows.clock
+        catalogs = self._rows.find_reference(CATALOGS)
+        pointer = None if catalogs is None else catalogs.pointer
+        known, since = self._known
+        if pointer is None or pointer != known or clock.monotonic() - since > self._rows.settings.realm_handle_ttl_seconds:
+            self._branches.check_active()
+            self._known = (pointer, clock.monotonic())
 
     def _check_branch(self, name: str) -> None:
         if self._rows.find_reference(self._branches.reference(NameKind.BRANCH, name)) is not None:

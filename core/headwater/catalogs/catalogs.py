@@ -1,5 +1,9 @@
 """The catalogs of a realm: made in steps of which each is repeated harmlessly, and taken down in the reverse order.
 
+    ACTIVE -> DELETED, held        one commit; nothing is removed, the name is free, and ``undelete`` leads back
+    held   -> being purged         when the hold is over, by the next collection, or by hand: there is no way back
+    being purged -> gone           its branches and tags, then its own references, become tombstones; the collector removes them
+
 A catalog is listed before its own references are made, those before its branches are listed, and a branch is listed before
 its row is made; so nothing that exists is hidden from the collector, wherever the making stops. Making the same catalog again
 completes it.
@@ -7,12 +11,14 @@ completes it.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, Unpack
 
 import msgspec
 
 from headwater.catalogs.branches import Branches
+from headwater.catalogs.burying import bury
 from headwater.catalogs.catalog import Catalog
 from headwater.catalogs.claims import normalise_location
 from headwater.catalogs.definitions import (
@@ -25,9 +31,10 @@ from headwater.catalogs.definitions import (
     checked_catalog_name,
 )
 from headwater.catalogs.listing import BY_ID, BY_NAME, all_definitions, definition_in, find_definition
-from headwater.catalogs.names import CATALOGS, NAMES, NameKind, OwnPart, checked_name, listed_names, own_reference
-from headwater.commits import Transaction, commit, ensure_references, head
-from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError, UnavailableError
+from headwater.catalogs.names import CATALOGS, NameKind, OwnPart, checked_name, own_reference
+from headwater.clock import Micros, as_text
+from headwater.commits import Transaction, commit, ensure_references
+from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError
 from headwater.index import Value
 from headwater.store import RealmStore, StoredObject, id_text
 
@@ -35,9 +42,9 @@ __all__ = ["CATALOG_ADMIN", "CATALOG_ADMIN_PRIVILEGES", "Catalogs"]
 
 CATALOG_ADMIN = "catalog_admin"
 CATALOG_ADMIN_PRIVILEGES = ("CATALOG_MANAGE_ACCESS", "CATALOG_MANAGE_CONTENT", "CATALOG_MANAGE_METADATA")
-_TRIES = 20
 
 R = TypeVar("R")
+Fence = Callable[[], None]
 
 
 class Catalogs:
@@ -82,7 +89,7 @@ class Catalogs:
     def read(self, name: str) -> CatalogDefinition:
         definition = self.find(name)
         if definition is None:
-            raise MissingError(f"realm {self._rows.realm!r} has no catalog {name!r}")
+            raise MissingError(f"realm {self._rows.realm!r} has no catalog {name!r}{self._advice(name)}")
         return definition
 
     def list(self) -> list[CatalogDefinition]:
@@ -106,6 +113,8 @@ class Catalogs:
 
         def change(tx: Transaction) -> CatalogDefinition:
             self._check_seen(tx, seen)
+            if seen.state is not CatalogState.ACTIVE:
+                raise RefusedError(f"catalog {seen.name!r} of realm {self._rows.realm!r} was deleted: undelete it first")
             if not _differences(seen, changes):
                 return seen
             new = msgspec.structs.replace(seen, updated=tx.time, **changes)
@@ -115,9 +124,9 @@ class Catalogs:
         return self._commit(change, f"update catalog {seen.name}")
 
     def delete(self, name: str, *, seen: CatalogDefinition | None = None) -> CatalogDefinition:
-        """Take a catalog from the list and leave tombstones of its branches and tags; the collector removes the rest.
+        """Take a catalog from the list. Until its hold is over nothing of it is removed, and ``undelete`` brings it back.
 
-        Run again after an interruption it goes on where it was; ``finish_deletions`` does the same for all.
+        Its name is free at once. Run again it changes nothing.
 
         seen          what the caller has decided about; None: whatever has the name
         raises        RefusedError while it is protected; MissingError when there is none; BeatenError when it is not as seen
@@ -128,28 +137,93 @@ class Catalogs:
                 self._check_seen(tx, seen)
             there = definition_in(tx.rows, tx.index(BY_NAME), name)
             if there is None:
-                return self._deleted(tx, name)
+                return self._newest_deleted(tx, name)
             if there.deletion_protection:
                 raise RefusedError(
                     f"catalog {name!r} of realm {self._rows.realm!r} is protected: clear its deletion protection first"
                 )
-            deleted = msgspec.structs.replace(there, state=CatalogState.DELETED, updated=tx.time)
+            hold = self._rows.settings.catalog_hold_seconds if there.hold_seconds is None else there.hold_seconds
+            until = Micros(tx.time + round(hold * 1_000_000))
+            deleted = msgspec.structs.replace(there, state=CatalogState.DELETED, updated=tx.time, held_until=until)
             _store(tx, deleted)
             return deleted
 
-        definition = self._commit(change, f"delete catalog {name}")
-        self._bury(definition)
+        return self._commit(change, f"delete catalog {name}")
+
+    def undelete(self, name: str, *, new_name: str | None = None, fence: Fence | None = None) -> CatalogDefinition:
+        """Bring a deleted catalog back as it was, managed by nobody. Also when its hold is over, as long as no collection has seen that.
+
+        name          the one of this name that was deleted last; or a catalog's id
+        new_name      under which it comes back; None: its own
+        raises        MissingError for none such · RefusedError when it is there, or is being purged · ConflictError when another
+                      catalog has the name by now
+        """
+
+        def change(tx: Transaction) -> CatalogDefinition:
+            there = self._held(tx, name)
+            wanted = there.name if new_name is None else checked_catalog_name(new_name)
+            if wanted.encode() in tx.index(BY_NAME):
+                raise ConflictError(
+                    f"realm {self._rows.realm!r} has another catalog {wanted!r} by now: bring {there.id} back under another name"
+                )
+            back = msgspec.structs.replace(
+                there, name=wanted, state=CatalogState.ACTIVE, updated=tx.time, manager=None, held_until=None
+            )
+            _store(tx, back)
+            return back
+
+        definition = self._commit(change, f"undelete catalog {name}", fence)
+        self.complete(definition)
         return definition
 
-    def finish_deletions(self) -> int:
-        """Bury what still lives of deleted catalogs: branches made while a deletion ran or left by an interrupted one, and the
-        catalog's own references once no branch or tag is listed any more. Returns how many tombstones that made.
-        """
-        deleted = [entry for entry, _ in all_definitions(self._rows, index=BY_ID) if entry.state is CatalogState.DELETED]
-        return sum(map(self._bury, deleted))
+    def purge(self, name: str, *, fence: Fence | None = None) -> CatalogDefinition:
+        """End the hold of a deleted catalog now: it cannot come back, and what it holds is garbage after the grace.
 
-    def _commit(self, change: Callable[[Transaction], R], message: str) -> R:
-        return commit(self._rows, CATALOGS, change, message=message).result
+        Run again after an interruption it goes on where it was; ``finish_deletions`` does the same for all.
+
+        name          the one of this name that was deleted last; or a catalog's id
+        raises        MissingError for none such · RefusedError while it is ACTIVE
+        """
+
+        def change(tx: Transaction) -> CatalogDefinition:
+            return _end_hold(tx, self._newest_deleted(tx, name))
+
+        definition = self._commit(change, f"purge catalog {name}", fence)
+        bury(self._rows, definition, fence or _no_fence)
+        return definition
+
+    def deleted(self) -> builtins.list[CatalogDefinition]:
+        """The deleted catalogs that are not gone yet, in the order of their making: those that can come back, and those being purged."""
+        found = (definition for definition, _ in all_definitions(self._rows, index=BY_ID))
+        return [definition for definition in found if definition.state is CatalogState.DELETED]
+
+    def finish_deletions(self, *, fence: Fence | None = None) -> int:
+        """Purge the deleted catalogs whose hold is over; of those that are being purged, bury what still lives.
+
+        That are branches made while a deletion ran, or left by an interrupted one, and a catalog's own references once no branch
+        or tag is listed any more. Returns how many tombstones that made.
+        """
+        now = self._rows.clock.now()
+        due = [one for one in self.deleted() if one.held_until is None or one.held_until <= now]
+        return sum(self._finish(one, fence) for one in due)
+
+    def _finish(self, seen: CatalogDefinition, fence: Fence | None) -> int:
+        if seen.is_held:
+
+            def change(tx: Transaction) -> CatalogDefinition | None:
+                there = definition_in(tx.rows, tx.index(BY_ID), seen.id)
+                return _end_hold(tx, there) if there == seen else None
+
+            if self._commit(change, f"purge catalog {seen.name}", fence) is None:
+                return 0  # it came back just now
+        return bury(self._rows, seen, fence or _no_fence)
+
+    def _commit(self, change: Callable[[Transaction], R], message: str, fence: Fence | None = None) -> R:
+        return commit(self._rows, CATALOGS, change, message=message, fence=fence).result
+
+    def _advice(self, name: str) -> str:
+        until = max((one.held_until for one in self.deleted() if one.name == name and one.held_until), default=None)
+        return "" if until is None else f"; one that was deleted can be undeleted until {as_text(until)}"
 
     def _reread(self, definition: CatalogDefinition) -> CatalogDefinition:
         now = find_definition(self._rows, catalog_id=definition.id)
@@ -162,14 +236,26 @@ class Catalogs:
         if now != seen:
             raise BeatenError(f"catalog {seen.name!r} of realm {self._rows.realm!r} was changed by another: read it again")
 
-    def _deleted(self, tx: Transaction, name: str) -> CatalogDefinition:
-        """The latest deleted catalog of that name that is not collected yet."""
+    def _held(self, tx: Transaction, name: str) -> CatalogDefinition:
+        """The deleted catalog of that name or id that can come back."""
+        found = self._newest_deleted(tx, name)
+        if not found.is_held:
+            raise RefusedError(
+                f"catalog {found.name!r} ({found.id}) of realm {self._rows.realm!r} is being purged: it cannot come back"
+            )
+        return found
+
+    def _newest_deleted(self, tx: Transaction, name: str) -> CatalogDefinition:
+        """The deleted catalog of that name or id that is not collected yet; the one deleted last, those that can come back first."""
         entries = [key.decode() for key, _ in tx.index(BY_ID).range()]
         found = [definition_in(tx.rows, tx.index(BY_ID), key) for key in entries]
-        named = [definition for definition in found if definition is not None and definition.name == name]
-        if not named:
-            raise MissingError(f"realm {self._rows.realm!r} has no catalog {name!r}")
-        return max(named, key=lambda definition: definition.id)
+        named = [one for one in found if one is not None and name in (one.name, one.id)]
+        deleted = [one for one in named if one.state is CatalogState.DELETED]
+        if deleted:
+            return max(deleted, key=lambda one: (one.is_held, one.updated, one.id))
+        if named:
+            raise RefusedError(f"catalog {name!r} of realm {self._rows.realm!r} is {named[0].state}: it was not deleted")
+        raise MissingError(f"realm {self._rows.realm!r} has no catalog {name!r}")
 
     def _ensure_role(self, definition: CatalogDefinition) -> None:
         def add(reference: OwnPart, make: Callable[[Transaction], StoredObject]) -> None:
@@ -182,40 +268,29 @@ class Catalogs:
         add(OwnPart.ROLES, lambda tx: CatalogRole(name=CATALOG_ADMIN, created=tx.time))
         add(OwnPart.GRANTS, lambda tx: CatalogGrants(role=CATALOG_ADMIN, privileges=CATALOG_ADMIN_PRIVILEGES))
 
-    def _bury(self, definition: CatalogDefinition) -> int:
-        refs = own_reference(definition.id, OwnPart.REFS)
-        listed = []
-        if self._rows.find_reference(refs, fresh=True) is not None:
-            names = head(self._rows, refs, fresh=True)
-            listed = [] if names is None else list(listed_names(names.index(NAMES)))
-        names_to_bury = [entry.reference(definition.id) for entry in listed]
-        if not listed:  # as long as a name is listed, its list must be readable
-            names_to_bury = [own_reference(definition.id, part) for part in OwnPart]
-        return sum(map(self._bury_one, names_to_bury))
-
-    def _bury_one(self, name: str) -> bool:
-        for _ in range(_TRIES):
-            row = self._rows.find_reference(name, fresh=True)
-            if row is None:
-                return False
-            try:
-                self._rows.delete_reference(row)
-            except BeatenError:
-                continue
-            return True
-        raise UnavailableError(
-            f"reference {name!r} of realm {self._rows.realm!r} moved {_TRIES} times while it was to be deleted"
-        )
-
 
 def _store(tx: Transaction, definition: CatalogDefinition) -> None:
     """Put a definition into both indexes, as its state demands."""
     value = Value(tx.add(definition), b"")
     tx.index(BY_ID).put(definition.id.encode(), value)
+    name = definition.name.encode()
+    there = definition_in(tx.rows, tx.index(BY_NAME), definition.name)
     if definition.state is CatalogState.ACTIVE:
-        tx.index(BY_NAME).put(definition.name.encode(), value)
-    else:
-        tx.index(BY_NAME).remove(definition.name.encode())
+        tx.index(BY_NAME).put(name, value)
+    elif there is not None and there.id == definition.id:  # another catalog may have the name by now
+        tx.index(BY_NAME).remove(name)
+
+
+def _end_hold(tx: Transaction, there: CatalogDefinition) -> CatalogDefinition:
+    if not there.is_held:
+        return there
+    ended = msgspec.structs.replace(there, updated=tx.time, held_until=None)
+    _store(tx, ended)
+    return ended
+
+
+def _no_fence() -> None:
+    """Nobody can take this work over."""
 
 
 def _check_fields(fields: Mapping[str, Any]) -> None:
@@ -225,6 +300,9 @@ def _check_fields(fields: Mapping[str, Any]) -> None:
         normalise_location(fields["base_location"])
     for location in fields.get("allowed_locations", ()):
         normalise_location(location)
+    hold = fields.get("hold_seconds")
+    if hold is not None and hold < 0:
+        raise RefusedError(f"a hold of {hold} s is none: give 0 or more")
 
 
 def _differences(definition: CatalogDefinition, fields: Mapping[str, Any]) -> list[str]:

@@ -175,7 +175,9 @@ def _release_own(rows: RealmStore, catalog_id: str, part: OwnPart, older_than: M
     def change(tx: Transaction) -> bool:
         by_id = tx.index(BY_ID)
         value, definition = by_id.get(key), definition_in(tx.rows, by_id, catalog_id)
-        if value is None or definition is None or definition.state is CatalogState.ACTIVE or definition.updated >= older_than:
+        if value is None or definition is None or definition.state is CatalogState.ACTIVE or definition.is_held:
+            return False
+        if definition.updated >= older_than:
             return False
         if tx.rows.find_row(own_reference(catalog_id, part)) is not None:
             return False

@@ -77,6 +77,7 @@ class _OptionalFields(TypedDict, total=False):
     manager: CatalogManager | None
     deletion_policy: Literal["Retain", "Purge"]
     deletion_protection: bool
+    hold_seconds: float | None
 
 
 class CatalogFields(_OptionalFields):
@@ -97,6 +98,8 @@ class CatalogDefinition(StoredObject, frozen=True, kw_only=True):
 
     id            16 hex digits, never used again; a catalog of the same name created later has another
     imported      names of imports that were done, each with the digest of the specification that was followed
+    hold_seconds  how long it can come back once it was deleted; None: as the settings say
+    held_until    of a deleted one: nothing of it is removed before; None: it is being purged, and cannot come back
     """
 
     id: str
@@ -113,6 +116,13 @@ class CatalogDefinition(StoredObject, frozen=True, kw_only=True):
     manager: CatalogManager | None = None
     deletion_policy: Literal["Retain", "Purge"] = "Retain"
     deletion_protection: bool = False
+    hold_seconds: float | None = None
+    held_until: Micros | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it was deleted, and can come back."""
+        return self.state is CatalogState.DELETED and self.held_until is not None
 
 
 @object_type("catalog-role")
