@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headwater.clock import FakeClock
-from headwater.store import ObjectId, Store
+from headwater.clock import FakeClock, Micros
+from headwater.store import FaultyBackend, ObjectId, Store
 from headwater.tasks import Claim, Tasks, TaskState
 
 DAY = 86400
@@ -83,3 +83,65 @@ def test_figures_tell_how_long_the_last_attempts_took(tasks: Tasks, claim: Claim
     claim.finish({})
 
     assert tasks.figures().seconds == {"gc": 12.0}
+
+
+def test_tasks_are_asked_for_by_what_they_are_about(tasks: Tasks, waiting: ObjectId) -> None:
+    lake = tasks.submit("import", realm="acme", subject="lake/a").id
+    tasks.submit("import", realm="other", subject="lake/a")
+    tasks.cancel(lake)
+    again = tasks.submit("import", realm="acme", subject="lake/a").id
+
+    assert [one.id for one in tasks.list(realm="acme", subject="lake/a")] == [again, lake]
+    assert [one.id for one in tasks.list(kind="gc", realm="acme")] == [waiting]
+
+
+def test_tasks_are_asked_for_by_their_age(tasks: Tasks, clock: FakeClock) -> None:
+    ids = []
+    for realm in ("a", "b", "c"):
+        ids.append(tasks.submit("gc", realm=realm).id)
+        tasks.cancel(ids[-1])
+        clock.advance(DAY)
+    now = clock.now()
+
+    assert [one.id for one in tasks.list(since=now - 2 * DAY * 1_000_000)] == [ids[2], ids[1]]
+    assert [one.id for one in tasks.list(before=now - DAY * 1_000_000)] == [ids[1], ids[0]]
+
+
+def test_an_old_task_that_ended_since_is_not_a_new_one(tasks: Tasks, waiting: ObjectId, clock: FakeClock) -> None:
+    clock.advance(DAY)
+    tasks.cancel(waiting)
+
+    assert tasks.list(since=clock.now() - 60_000_000) == []
+
+
+def test_figures_count_failed_attempts_of_tasks_that_wait_for_the_next(tasks: Tasks, claim: Claim) -> None:
+    claim.fail("no luck")
+
+    figures = tasks.figures()
+    assert (figures.retries, figures.due) == ({"gc": 1}, {})
+    assert figures.active == {("gc", TaskState.WAITING): 1}
+
+
+def test_a_dead_letter_that_is_retried_is_none_any_more(tasks: Tasks, claim: Claim) -> None:
+    claim.fail("no use", retry=False)
+    tasks.retry(claim.id)
+
+    assert tasks.figures().dead_letters == {}
+
+
+def test_figures_tell_what_runs(tasks: Tasks, claim: Claim) -> None:
+    assert tasks.figures().active == {("gc", TaskState.RUNNING): 1}
+
+
+def test_figures_read_no_task_that_waits_for_its_first_time_or_has_ended(
+    faulty: Store, faults: FaultyBackend, clock: FakeClock
+) -> None:
+    tasks = Tasks(faulty)
+    for number in range(20):
+        ended = tasks.submit("gc", realm=f"realm-{number}").id
+        tasks.cancel(ended)
+        tasks.submit("gc", realm=f"realm-{number}", due=Micros(clock.now() + DAY * 1_000_000))
+    before = len(faults.calls)
+
+    assert tasks.figures().active == {("gc", TaskState.WAITING): 20}
+    assert len(faults.calls) - before <= 2

@@ -13,7 +13,7 @@ from billiard.exceptions import SoftTimeLimitExceeded
 from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError
 from headwater.settings import duration_text
 from headwater.store import ObjectId, Store, id_text
-from headwater.tasks import Claim, Evidence, StoppedError, Tasks, Verdict
+from headwater.tasks import Claim, Evidence, NotYetError, StoppedError, Tasks, Verdict
 from headwater_workers.kinds import KINDS, Handler
 
 __all__ = ["run_task"]
@@ -73,6 +73,9 @@ def _attempt(store: Store, claim: Claim, handler: Handler) -> None:
         log.warning(TAKEN_OVER, reason=str(fenced))
     except StoppedError:
         _end(lambda: claim.hand_back(claim.stop_reason), "task handed back", reason=claim.stop_reason)
+    except NotYetError as not_yet:
+        reason = str(not_yet)
+        _end(lambda: claim.put_off(reason), "task put off", reason=reason)
     except SoftTimeLimitExceeded:
         error = f"it ran longer than the time limit of {duration_text(store.settings.task_time_limit_seconds)}"
         _end(lambda: claim.fail(error), "task failed", error=error)

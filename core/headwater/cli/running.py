@@ -13,7 +13,7 @@ from typing import Any
 from headwater.cli.session import Session
 from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError, UnreadableError
 from headwater.store import ObjectId, Store, Versioned, id_text
-from headwater.tasks import Claim, LeaseWatch, StoppedError, Task, Tasks, TaskState, Verdict
+from headwater.tasks import Claim, LeaseWatch, NotYetError, StoppedError, Task, Tasks, TaskState, Verdict
 
 __all__ = ["Work", "run_task"]
 
@@ -39,6 +39,11 @@ def run_task(session: Session, store: Store, task_id: ObjectId, work: Work) -> V
             raise
         except StoppedError as stopped:
             claim.hand_back(str(stopped))
+        except NotYetError as not_yet:
+            claim.put_off(str(not_yet))
+            raise RefusedError(
+                f"task {id_text(task_id)} waits, and a worker goes on with it (or cancel it): {not_yet}"
+            ) from not_yet
         except KeyboardInterrupt:
             claim.hand_back("interrupted at the command line")
             raise

@@ -4,7 +4,9 @@ All tasks live in the system realm. This room knows no kind of work, no message 
 what was asked, who does it, and how it ended. Workers, the command line and `headwater up` use it alike.
 """
 
-from headwater.tasks.claims import Claim, StoppedError, Verdict
+from headwater.tasks.asking import Asked
+from headwater.tasks.auditing import EntryFault, entry_faults, mend_entries
+from headwater.tasks.claims import Claim, NotYetError, StoppedError, Verdict
 from headwater.tasks.entries import REFERENCE
 from headwater.tasks.figures import TaskFigures
 from headwater.tasks.leases import Evidence, LeaseWatch, StoodStill
@@ -13,13 +15,16 @@ from headwater.tasks.task import Attempt, AttemptEnd, FollowUp, Progress, Task, 
 
 __all__ = [
     "REFERENCE",
+    "Asked",
     "Attempt",
     "AttemptEnd",
     "Claim",
     "Claimable",
+    "EntryFault",
     "Evidence",
     "FollowUp",
     "LeaseWatch",
+    "NotYetError",
     "Progress",
     "StoodStill",
     "StoppedError",
@@ -29,4 +34,6 @@ __all__ = [
     "TaskState",
     "Tasks",
     "Verdict",
+    "entry_faults",
+    "mend_entries",
 ]

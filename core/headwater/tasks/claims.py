@@ -16,7 +16,9 @@ from headwater.tasks.plain import OUTCOME_BYTES, require_plain
 from headwater.tasks.swapping import swap_task
 from headwater.tasks.task import FollowUp, Progress, Task, TaskState
 
-__all__ = ["Claim", "StoppedError", "Verdict"]
+__all__ = ["Claim", "NotYetError", "StoppedError", "Verdict"]
+
+LOOK_AGAIN_SECONDS = 60.0
 
 
 class Verdict(StrEnum):
@@ -31,6 +33,10 @@ class Verdict(StrEnum):
 
 class StoppedError(HeadwaterError):
     """The attempt was asked to stop between two steps. It still holds its task: tidy up, then hand it back."""
+
+
+class NotYetError(HeadwaterError):
+    """What the work needs is not there yet, and somebody else will see to it. Nothing was done: put the task off."""
 
 
 class Claim:
@@ -137,6 +143,14 @@ class Claim:
         raises        FencedError
         """
         self._end(lambda task: transitions.handed_back(task, now=self._now(), reason=reason))
+
+    def put_off(self, reason: str, seconds: float = LOOK_AGAIN_SECONDS) -> None:
+        """Let the task wait for something that is not there yet; this attempt is no failure. One that was cancelled is CANCELLED.
+
+        raises        FencedError
+        """
+        until = Micros(self._now() + round(seconds * 1_000_000))
+        self._end(lambda task: transitions.put_off(task, now=self._now(), reason=reason, until=until))
 
     def _end(self, change: Callable[[Task], Task]) -> None:
         with self._lock:

@@ -4,20 +4,22 @@
     unique    realm NUL kind NUL subject            every active task; its data: 8 bytes due time under which `due` lists it,
                                                   then for a retry the token of the finished task that it was decided on
     finished  8 bytes end time, 8 bytes task id     every other task, until its history ends
-    last      realm NUL kind NUL subject            the task that ended last, until its history ends
+    last      realm NUL kind NUL subject            the task that ended last, until its history ends; its data: the first letter of
+                                                  its state, then 8 bytes for how long its last attempt took, in microseconds
 
 `due` and `unique` change in the same commit, so an entry in one leads to that in the other, whatever the object says by now.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.clock import Micros
 from headwater.errors import RefusedError, UnreadableError
 from headwater.index import Value
 from headwater.store import ObjectId, Versioned, id_text
-from headwater.tasks.task import FollowUp, Task
+from headwater.tasks.task import FollowUp, Task, TaskState
 
 if TYPE_CHECKING:
     from headwater.commits import Head, Transaction
@@ -28,9 +30,13 @@ __all__ = [
     "LAST",
     "REFERENCE",
     "UNIQUE",
+    "Active",
+    "Ended",
+    "active_entries",
     "active_holder",
     "add_task",
     "due_of_key",
+    "ended_entries",
     "forget",
     "of_realm",
     "settle",
@@ -40,6 +46,9 @@ __all__ = [
 
 REFERENCE = "tasks"
 DUE, UNIQUE, FINISHED, LAST = "due", "unique", "finished", "last"
+
+
+_STATES = {state.value[:1].encode(): state for state in TaskState if not state.is_active}
 
 
 def time_key(time: int, task_id: ObjectId | int = 0) -> bytes:
@@ -52,6 +61,43 @@ def due_of_key(key: bytes) -> Micros:
 
 def unique_key(kind: str, realm: str, subject: str) -> bytes:
     return b"\0".join(part.encode() for part in (realm, kind, subject))
+
+
+class Active(NamedTuple):
+    """An entry of `unique`."""
+
+    due: Micros
+    id: ObjectId
+    realm: str
+    kind: str
+    subject: str
+
+
+class Ended(NamedTuple):
+    """An entry of `last`. ``state`` and ``seconds`` are None where a release before this one wrote it."""
+
+    id: ObjectId
+    kind: str
+    state: TaskState | None
+    seconds: float | None
+
+
+def active_entries(at: Head, realm: str | None = None) -> Iterator[Active]:
+    """All active tasks, or those of a realm, by realm, kind and subject: without a look at the objects, which decide."""
+    index = at.index(UNIQUE)
+    for key, value in index.range() if realm is None else index.prefix(realm.encode() + b"\0"):
+        if value.object_id is not None:
+            yield Active(due_of_key(value.data), value.object_id, *(part.decode() for part in key.split(b"\0", 2)))
+
+
+def ended_entries(at: Head) -> Iterator[Ended]:
+    """Of each realm, kind and subject the task that ended last."""
+    for key, value in at.index(LAST).range():
+        if value.object_id is None:
+            continue
+        kind, data = key.split(b"\0", 2)[1].decode(), value.data
+        seconds = int.from_bytes(data[1:9], "big") / 1_000_000 if data else None
+        yield Ended(value.object_id, kind, _STATES.get(data[:1]), seconds)
 
 
 def of_realm(at: Head, realm: str) -> list[ObjectId]:
@@ -113,9 +159,9 @@ def settle(tx: Transaction, seen: Versioned[Task]) -> None:
     tx.index(DUE).remove(listed)
     tx.index(UNIQUE).remove(key)
     tx.index(FINISHED).put(time_key(task.finished, seen.id), Value(seen.id, b""))
-    tx.index(LAST).put(key, Value(seen.id, b""))
+    tx.index(LAST).put(key, Value(seen.id, _ending(task)))
     if task.follow_up is not None:
-        _add_follow_up(tx, task.follow_up, task)
+        _add_follow_up(tx, task.follow_up, seen)
 
 
 def forget(tx: Transaction, *, end: bytes, limit: int) -> int:
@@ -165,7 +211,14 @@ def _eight_bytes(number: int) -> bytes:
     return number.to_bytes(8, "big")
 
 
-def _add_follow_up(tx: Transaction, follow_up: FollowUp, before: Task) -> None:
+def _ending(task: Task) -> bytes:
+    last = task.attempts[-1] if task.attempts else None
+    took = last.ended - last.started if last is not None and last.ended is not None else 0
+    return task.state.value[:1].encode() + _eight_bytes(took)
+
+
+def _add_follow_up(tx: Transaction, follow_up: FollowUp, seen: Versioned[Task]) -> None:
+    before = seen.value
     assert before.finished is not None
     if active_holder(tx, unique_key(follow_up.kind, follow_up.realm, follow_up.subject)) is not None:
         return
@@ -178,5 +231,6 @@ def _add_follow_up(tx: Transaction, follow_up: FollowUp, before: Task) -> None:
         created=before.finished,
         due=Micros(before.finished + round(follow_up.delay_seconds * 1_000_000)),
         max_attempts=follow_up.max_attempts or before.max_attempts,
+        after=seen.id,
     )
     add_task(tx, task)

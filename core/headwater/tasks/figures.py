@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from headwater.clock import Micros
+from headwater.store import ObjectId
+from headwater.tasks.entries import Active, Ended
 from headwater.tasks.task import Task, TaskState
 
 __all__ = ["TaskFigures", "figures_of"]
@@ -21,6 +24,7 @@ class TaskFigures:
     dead_letters            by kind: those that nothing has followed
     retries                 by kind: failed or lost attempts of active tasks
     seconds                 by kind: the mean duration of the last attempts, of those that succeeded
+    longest_seconds         by kind: the longest of these
     """
 
     active: Mapping[tuple[str, TaskState], int]
@@ -29,31 +33,61 @@ class TaskFigures:
     dead_letters: Mapping[str, int]
     retries: Mapping[str, int]
     seconds: Mapping[str, float]
+    longest_seconds: Mapping[str, float]
 
 
-def figures_of(tasks: Iterable[Task], *, now: Micros) -> TaskFigures:
-    """Count the active tasks, and the last of the finished ones."""
-    active: Counter[tuple[str, TaskState]] = Counter()
-    dead: Counter[str] = Counter()
+class _Standing(NamedTuple):
+    kind: str
+    state: TaskState
+    due: Micros
+    failures: int
+
+
+def figures_of(active: Iterable[Active], ended: Iterable[Ended], read: Mapping[ObjectId, Task], *, now: Micros) -> TaskFigures:
+    """Count entries.
+
+    read          the tasks of those entries that do not tell enough; other active ones count as waiting
+    """
+    states: Counter[tuple[str, TaskState]] = Counter()
     retries: Counter[str] = Counter()
-    due: dict[str, list[float]] = {}
+    ages: dict[str, list[float]] = {}
+    for one in _standings(active, read):
+        states[one.kind, one.state] += 1
+        retries[one.kind] += one.failures
+        if one.state is TaskState.WAITING and one.due <= now:
+            ages.setdefault(one.kind, []).append((now - one.due) / 1_000_000)
+    endings = list(_endings(ended, read))
+    dead = Counter(kind for kind, state, _ in endings if state is TaskState.FAILED)
     seconds: dict[str, list[float]] = {}
-    for task in tasks:
-        if task.is_active:
-            active[task.kind, task.state] += 1
-            retries[task.kind] += task.failures
-            if task.state is TaskState.WAITING and task.due <= now:
-                due.setdefault(task.kind, []).append((now - task.due) / 1_000_000)
-        elif task.state is TaskState.FAILED:
-            dead[task.kind] += 1
-        elif task.state is TaskState.SUCCEEDED and task.attempts:
-            last = task.attempts[-1]
-            seconds.setdefault(task.kind, []).append(((last.ended or now) - last.started) / 1_000_000)
+    for kind, state, took in endings:
+        if state is TaskState.SUCCEEDED:
+            seconds.setdefault(kind, []).append(took)
     return TaskFigures(
-        active=dict(active),
-        due={kind: len(ages) for kind, ages in due.items()},
-        oldest_due_seconds={kind: max(ages) for kind, ages in due.items()},
+        active=dict(states),
+        due={kind: len(found) for kind, found in ages.items()},
+        oldest_due_seconds={kind: max(found) for kind, found in ages.items()},
         dead_letters=dict(dead),
         retries={kind: count for kind, count in retries.items() if count},
-        seconds={kind: sum(lengths) / len(lengths) for kind, lengths in seconds.items()},
+        seconds={kind: sum(found) / len(found) for kind, found in seconds.items()},
+        longest_seconds={kind: max(found) for kind, found in seconds.items()},
     )
+
+
+def _standings(active: Iterable[Active], read: Mapping[ObjectId, Task]) -> Iterator[_Standing]:
+    for entry in active:
+        task = read.get(entry.id)
+        if task is None:
+            yield _Standing(entry.kind, TaskState.WAITING, entry.due, 0)
+        elif task.is_active:  # or else it has ended, and its entries follow
+            yield _Standing(task.kind, task.state, task.due, task.failures)
+
+
+def _endings(ended: Iterable[Ended], read: Mapping[ObjectId, Task]) -> Iterator[tuple[str, TaskState, float]]:
+    for entry in ended:
+        task = read.get(entry.id)
+        if entry.state is not None and entry.seconds is not None:
+            yield entry.kind, entry.state, entry.seconds
+        elif task is not None and not task.is_active:
+            last = task.attempts[-1] if task.attempts else None
+            took = (last.ended or last.started) - last.started if last is not None else 0
+            yield task.kind, task.state, took / 1_000_000

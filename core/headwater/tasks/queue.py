@@ -8,8 +8,8 @@ import random
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, islice
-from typing import Any, TypeVar
+from itertools import islice
+from typing import Any, TypeVar, Unpack
 
 import structlog
 
@@ -19,11 +19,11 @@ from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedE
 from headwater.index import Value
 from headwater.store import ObjectId, Store, Versioned, id_text
 from headwater.tasks import transitions
+from headwater.tasks.asking import READ_AT_ONCE, Asked, figures, last_of_realm, matching
 from headwater.tasks.claims import Claim
 from headwater.tasks.entries import (
     DUE,
     FINISHED,
-    LAST,
     REFERENCE,
     UNIQUE,
     active_holder,
@@ -32,7 +32,6 @@ from headwater.tasks.entries import (
     due_of_retry,
     forget,
     list_for_retry,
-    of_realm,
     settle,
     time_key,
     unique_key,
@@ -45,7 +44,6 @@ from headwater.tasks.task import Task, TaskState
 
 __all__ = ["Claimable", "Submitted", "Tasks"]
 
-READ_AT_ONCE = 200
 FORGOTTEN_AT_ONCE = 500
 NOBODY_WATCHED = StoodStill(None)
 
@@ -260,41 +258,23 @@ class Tasks:
         seen = self._rows.find_versioned(held.object_id, Task)
         return seen if seen is not None and seen.value.is_active else None
 
-    def list(
-        self,
-        *,
-        state: TaskState | None = None,
-        kind: str | None = None,
-        realm: str | None = None,
-        limit: int | None = None,
-    ) -> builtins.list[Versioned[Task]]:
-        """Tasks with all the properties given: the active ones as they are due, then the others, the newest first."""
-        chosen = (
-            seen
-            for seen in self._all_tasks(state)
-            if (state is None or seen.value.state is state)
-            and (kind is None or seen.value.kind == kind)
-            and (realm is None or seen.value.realm == realm)
-        )
-        return list(islice(chosen, limit))
+    def list(self, *, limit: int | None = None, **asked: Unpack[Asked]) -> builtins.list[Versioned[Task]]:
+        """Tasks with all that is asked: the active ones as they are due, then the others, those that ended last first."""
+        at = self._head()
+        return [] if at is None else list(islice(matching(self._rows, at, asked), limit))
 
     def of_realm(self, realm: str) -> builtins.list[Versioned[Task]]:
         """The active tasks of a realm; then, of each kind and subject, the one that ended last, the newest first."""
         at = self._head()
-        if at is None:
-            return []
-        seen = [one for one in self._rows.read_many_versioned(of_realm(at, realm), Task) if one is not None]
-        return sorted(seen, key=lambda one: (not one.value.is_active, -(one.value.finished or one.value.created)))
+        return [] if at is None else last_of_realm(self._rows, at, realm)
 
     def figures(self) -> TaskFigures:
-        """The active tasks, and of each kind, realm and subject the one that ended last, as numbers."""
-        at = self._head()
+        """The active tasks, and of each kind, realm and subject the one that ended last, as numbers; at a bounded cost."""
+        at, now = self._head(), self._clock.now()
         if at is None:
-            return figures_of((), now=self._clock.now())
-        entries = chain(at.index(DUE).range(), at.index(LAST).range())
-        blocks = (self._rows.read_many_versioned([task_id for _, task_id in block], Task) for block in _blocks(entries))
-        seen = {one.id: one.value for block in blocks for one in block if one is not None}
-        return figures_of(seen.values(), now=self._clock.now())
+            return figures_of((), (), {}, now=now)
+        soon = Micros(now + round(1.2 * self._settings.task_backoff_limit_seconds * 1_000_000))
+        return figures(self._rows, at, now=now, soon=soon)
 
     def forget_finished(self) -> int:
         """Take the tasks that ended longer ago than the setting says out of the history. The collector deletes them.
@@ -357,17 +337,6 @@ class Tasks:
             asked = self._clock.monotonic()
             seen = self._rows.read_many_versioned([task_id for _, task_id in block], Task)
             yield from ((key, task_id, asked, one) for (key, task_id), one in zip(block, seen, strict=True))
-
-    def _all_tasks(self, state: TaskState | None) -> Iterator[Versioned[Task]]:
-        at = self._head()
-        if at is None:
-            return
-        ended: Iterator[tuple[bytes, Value]] = iter(())
-        if state is None or not state.is_active:
-            ended = at.index(FINISHED).range(reverse=True)
-        for block in _blocks(chain(at.index(DUE).range(), ended)):
-            found = self._rows.read_many_versioned([task_id for _, task_id in block], Task)
-            yield from (seen for seen in found if seen is not None)
 
     @staticmethod
     def _refused(seen: Versioned[Task], why: str) -> RefusedError:

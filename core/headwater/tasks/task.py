@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from headwater.clock import Micros
-from headwater.store import StoredObject, object_type
+from headwater.store import ObjectId, StoredObject, object_type
 
 __all__ = ["Attempt", "AttemptEnd", "FollowUp", "Progress", "Task", "TaskState"]
 
@@ -33,6 +33,8 @@ class AttemptEnd(StrEnum):
     LOST = "LOST"
     """Its worker stopped beating, and another one took the task over."""
     HANDED_BACK = "HANDED_BACK"
+    PUT_OFF = "PUT_OFF"
+    """What it needs is not there yet. Attempts in a row that were put off for the same reason share one record."""
     CANCELLED = "CANCELLED"
 
 
@@ -45,12 +47,19 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One try at a task.
+
+    error         why it ended, unless it succeeded
+    progress      how far it was, as it told last
+    """
+
     number: int
     owner: str = ""
     started: Micros = Micros(0)
     ended: Micros | None = None
     outcome: AttemptEnd = AttemptEnd.RUNNING
     error: str = ""
+    progress: Progress | None = None
 
 
 class FollowUp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -77,6 +86,8 @@ class Task(StoredObject, frozen=True, kw_only=True):
     failures      attempts that failed or were lost since the task was submitted or retried
     beat          heartbeats of this attempt
     attempts      the last attempts, oldest first
+    after         the task that this one follows up, a name only: it may have left the history
+    retried       when a person let it wait again last, after it had ended
     """
 
     kind: str
@@ -99,6 +110,8 @@ class Task(StoredObject, frozen=True, kw_only=True):
     outcome: dict[str, Any] | None = None
     finished: Micros | None = None
     follow_up: FollowUp | None = None
+    after: ObjectId | None = None
+    retried: Micros | None = None
 
     @property
     def is_active(self) -> bool:

@@ -19,6 +19,7 @@ __all__ = [
     "handed_back",
     "hurried",
     "lost",
+    "put_off",
     "retried",
     "stop_requested",
     "succeeded",
@@ -70,6 +71,17 @@ def handed_back(task: Task, *, now: Micros, reason: str) -> Task:
     return replace(_closed(task, AttemptEnd.HANDED_BACK, now, reason), state=TaskState.WAITING, owner="")
 
 
+def put_off(task: Task, *, now: Micros, reason: str, until: Micros) -> Task:
+    """After an attempt that found that what it needs is not there yet: due again at ``until``, and no failure."""
+    if task.stop_requested:
+        return cancelled(task, now=now)
+    closed = _closed(task, AttemptEnd.PUT_OFF, now, reason)
+    *earlier, last = closed.attempts
+    if earlier and (earlier[-1].outcome, earlier[-1].error) == (last.outcome, last.error):
+        last = replace(last, started=earlier.pop().started)
+    return replace(closed, state=TaskState.WAITING, owner="", due=until, attempts=(*earlier, last))
+
+
 def cancelled(task: Task, *, now: Micros) -> Task:
     closed = _closed(task, AttemptEnd.CANCELLED, now) if task.state is TaskState.RUNNING else task
     return replace(closed, state=TaskState.CANCELLED, finished=now, owner="")
@@ -80,7 +92,9 @@ def stop_requested(task: Task) -> Task:
 
 
 def retried(task: Task, *, due: Micros) -> Task:
-    return replace(task, state=TaskState.WAITING, due=due, failures=0, stop_requested=False, finished=None, progress=None)
+    return replace(
+        task, state=TaskState.WAITING, due=due, retried=due, failures=0, stop_requested=False, finished=None, progress=None
+    )
 
 
 def hurried(task: Task, *, now: Micros) -> Task:
@@ -106,4 +120,5 @@ def _after_failure(task: Task, *, now: Micros, retry_at: Micros | None) -> Task:
 def _closed(task: Task, outcome: AttemptEnd, now: Micros, error: str = "") -> Task:
     *earlier, last = task.attempts
     ended = Micros(max(now, last.started))
-    return replace(task, attempts=(*earlier, replace(last, ended=ended, outcome=outcome, error=error[:ERROR_CHARACTERS])))
+    record = replace(last, ended=ended, outcome=outcome, error=error[:ERROR_CHARACTERS], progress=task.progress)
+    return replace(task, attempts=(*earlier, record))

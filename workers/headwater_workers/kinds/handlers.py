@@ -22,7 +22,7 @@ class Handler(Protocol):
         """Do the task that is claimed; returns its outcome.
 
         raises        RefusedError and MissingError: it can never be done · FencedError and StoppedError, from ``claim.check`` ·
-                      anything else: it is tried again later
+                      NotYetError: it waits, which is no failure · anything else: it is tried again later
         """
         ...
 

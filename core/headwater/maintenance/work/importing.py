@@ -22,7 +22,8 @@ from headwater.catalogs import (
 )
 from headwater.errors import RefusedError
 from headwater.maintenance.garbage import Progress
-from headwater.maintenance.work.recorded import open_realm, recorded
+from headwater.maintenance.work.recorded import recorded
+from headwater.maintenance.work.waiting import open_active_realm
 from headwater.realms import Realms
 from headwater.store import RealmStore, Store
 from headwater.tasks import Claim, Task
@@ -42,9 +43,10 @@ def run_import(store: Store, claim: Claim, *, survey: Survey, engine: str) -> di
     arguments     `catalog` and `catalogId`; `import` and `digest` for an import in the catalog's definition, as it read then; or
                   the whole import under `spec`, where a person asked for it by hand
     engine        what surveys, for people to read
+    raises        NotYetError while the realm is INACTIVE
     """
     task = claim.task
-    rows = open_realm(store, task)
+    rows = open_active_realm(store, task)
     catalog = _open_catalog(rows, task)
     spec = _spec(catalog.definition, task)
 

@@ -1,0 +1,97 @@
+"""What is asked of many tasks at once. The indexes say which to read; the objects decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypedDict
+
+from headwater.clock import Micros
+from headwater.commits import Head
+from headwater.store import ObjectId, RealmStore, Versioned
+from headwater.tasks.entries import DUE, FINISHED, active_entries, ended_entries, of_realm, time_key
+from headwater.tasks.figures import TaskFigures, figures_of
+from headwater.tasks.task import Task, TaskState
+
+__all__ = ["READ_AT_ONCE", "Asked", "figures", "last_of_realm", "matching"]
+
+READ_AT_ONCE = 200
+READ_FOR_FIGURES = 2000
+
+
+class Asked(TypedDict, total=False):
+    """What a task must be to be listed; None, or nothing said: whatever it is.
+
+    since         submitted at this time or later
+    before        submitted before this time
+    """
+
+    state: TaskState | None
+    kind: str | None
+    realm: str | None
+    subject: str | None
+    since: Micros | None
+    before: Micros | None
+
+
+def matching(rows: RealmStore, at: Head, asked: Asked) -> Iterator[Versioned[Task]]:
+    """The active tasks as they are due, then the others, those that ended last first."""
+    state = asked.get("state")
+    if state is None or state.is_active:
+        yield from _matching(_read(rows, _active(at, asked)), asked)
+    if state is None or not state.is_active:
+        yield from _matching(_read(rows, _finished(at, asked.get("since"))), asked)
+
+
+def last_of_realm(rows: RealmStore, at: Head, realm: str) -> list[Versioned[Task]]:
+    """The active tasks; then, of each kind and subject, the one that ended last, the newest first."""
+    seen = _read(rows, of_realm(at, realm))
+    return sorted(seen, key=lambda one: (not one.value.is_active, -(one.value.finished or one.value.created)))
+
+
+def figures(rows: RealmStore, at: Head, *, now: Micros, soon: Micros) -> TaskFigures:
+    """The active tasks, and of each kind, realm and subject the one that ended last, as numbers.
+
+    Costs two walks through indexes, and reads only tasks that can be anything but waiting for the first time: those due until
+    ``soon``, of which the 2000 that are due longest; the others of a longer queue count as waiting.
+
+    soon          now, and the longest wait between two attempts
+    """
+    active = sorted(active_entries(at))
+    ids = [entry.id for entry in active if entry.due <= soon][:READ_FOR_FIGURES]
+    retried = {entry.id for entry in active}
+    ended = [entry for entry in ended_entries(at) if entry.id not in retried]
+    ids += [entry.id for entry in ended if entry.state is None][:READ_FOR_FIGURES]
+    read = {seen.id: seen.value for seen in _read(rows, ids)}
+    return figures_of(active, ended, read, now=now)
+
+
+def _matching(found: Iterable[Versioned[Task]], asked: Asked) -> Iterator[Versioned[Task]]:
+    since, before = asked.get("since"), asked.get("before")
+    plain = {name: asked.get(name) for name in ("state", "kind", "realm", "subject") if asked.get(name) is not None}
+    for seen in found:
+        task = seen.value
+        is_in_time = (since is None or task.created >= since) and (before is None or task.created < before)
+        if is_in_time and all(getattr(task, name) == value for name, value in plain.items()):
+            yield seen
+
+
+def _active(at: Head, asked: Asked) -> Iterator[ObjectId]:
+    realm, kind, subject = asked.get("realm"), asked.get("kind"), asked.get("subject")
+    if realm is None and kind is None and subject is None:
+        return (value.object_id for _, value in at.index(DUE).range() if value.object_id is not None)
+    entries = active_entries(at, realm)
+    chosen = (entry for entry in entries if kind in (None, entry.kind) and subject in (None, entry.subject))
+    return (entry.id for entry in sorted(chosen))
+
+
+def _finished(at: Head, since: Micros | None) -> Iterator[ObjectId]:
+    """What ended before a time was submitted before it, too."""
+    entries = at.index(FINISHED).range(start=None if since is None else time_key(since), reverse=True)
+    return (value.object_id for _, value in entries if value.object_id is not None)
+
+
+def _read(rows: RealmStore, ids: Iterable[ObjectId]) -> Iterator[Versioned[Task]]:
+    rest = iter(ids)
+    while block := list(islice(rest, READ_AT_ONCE)):
+        yield from (seen for seen in rows.read_many_versioned(block, Task) if seen is not None)

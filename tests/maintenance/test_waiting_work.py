@@ -1,0 +1,62 @@
+"""What users asked for in a realm that sleeps: it waits, and is done once the realm is ACTIVE again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lakes import make_realm, rows_of
+from structlog.testing import capture_logs
+
+from headwater.catalogs import Catalogs, ImportSpec
+from headwater.clock import FakeClock
+from headwater.maintenance import IMPORT, list_runs, run_import
+from headwater.realms import Realms, RealmState
+from headwater.store import ObjectId, Store
+from headwater.tasks import AttemptEnd, Claim, StoodStill, Task, Tasks, TaskState
+from headwater_workers import run_task
+
+SPEC = ImportSpec(name="initial", locations=("s3://lake/",))
+
+
+@pytest.fixture
+def asked(store: Store) -> ObjectId:
+    """An import that was asked for in a realm that is INACTIVE by now."""
+    realm = make_realm(store)
+    lake = Catalogs(rows_of(store)).create("lake", base_location="s3://lake/", imports=(SPEC,))
+    arguments = {"catalog": "lake", "catalogId": lake.id, "import": SPEC.name, "digest": SPEC.digest()}
+    Realms(store).move(realm, RealmState.INACTIVE)
+    return Tasks(store).submit(IMPORT, realm="acme", realm_key=realm.key, arguments=arguments).id
+
+
+def import_nothing(store: Store, claim: Claim, log: Any) -> dict[str, Any]:
+    return run_import(store, claim, survey=lambda scope, progress: [], engine="test")
+
+
+def work(store: Store, task_id: ObjectId) -> Task:
+    with capture_logs():
+        run_task(store, task_id, StoodStill(None), owner="here", is_stopping=lambda: False, kinds={IMPORT: import_nothing})
+    return Tasks(store).read(task_id).value
+
+
+def test_an_import_waits_for_a_realm_that_sleeps(store: Store, asked: ObjectId) -> None:
+    task = work(store, asked)
+
+    assert (task.state, task.failures, task.attempts[-1].outcome) == (TaskState.WAITING, 0, AttemptEnd.PUT_OFF)
+    assert "realm 'acme' is INACTIVE" in task.error
+    assert list_runs(store) == []
+
+
+def test_an_import_is_done_once_its_realm_is_awake(store: Store, asked: ObjectId, clock: FakeClock) -> None:
+    work(store, asked)
+    Realms(store).move(Realms(store).read("acme"), RealmState.ACTIVE)
+    clock.advance(60)
+
+    assert work(store, asked).state is TaskState.SUCCEEDED
+
+
+def test_an_import_of_a_realm_that_goes_is_given_up(store: Store, asked: ObjectId, clock: FakeClock) -> None:
+    clock.advance(86_400)
+    Realms(store).move(Realms(store).read("acme"), RealmState.PURGING)
+
+    assert work(store, asked).state is TaskState.FAILED
