@@ -64,7 +64,9 @@ CATALOGUE = (
     _metric("tasks_due", "gauge", "kind", "Tasks that are due and that no worker does yet. Leader only."),
     _metric("task_oldest_due_seconds", "gauge", "kind", "How long the task has waited that is due longest. Leader only."),
     _metric("task_dead_letters", "gauge", "kind", "Tasks that were given up, and that nothing has followed. Leader only."),
+    _metric("task_retries", "gauge", "kind", "Attempts that failed or were lost, of active tasks. Leader only."),
     _metric("task_seconds", "gauge", "kind", "Mean duration of the last tasks that succeeded, one a subject. Leader only."),
+    _metric("task_longest_seconds", "gauge", "kind", "The longest of these durations. Leader only."),
     _metric(
         "maintenance_last_success_timestamp_seconds",
         "gauge",
@@ -190,7 +192,9 @@ class Metrics:
             yield _gauge("tasks_due", _labelled(tasks.due))
             yield _gauge("task_oldest_due_seconds", _labelled(tasks.oldest_due_seconds))
             yield _gauge("task_dead_letters", _labelled(tasks.dead_letters))
+            yield _gauge("task_retries", _labelled(tasks.retries))
             yield _gauge("task_seconds", _labelled(tasks.seconds))
+            yield _gauge("task_longest_seconds", _labelled(tasks.longest_seconds))
 
     def _of_realms(self) -> Iterator[Metric]:
         rows = self._tallies.rows()

@@ -224,5 +224,19 @@ def test_the_leader_reads_all_figures(store: Store, clock: FakeClock, make_due_t
     assert figures.tasks is not None and figures.tasks.due == {"gc": 1}
 
 
+def test_failed_attempts_and_durations_of_tasks_are_told_by_kind(metrics: Metrics, store: Store, clock: FakeClock) -> None:
+    tasks = Tasks(store)
+    failed, done = (tasks.claim(tasks.submit("gc", realm=realm).id, "worker-1") for realm in ("a", "b"))
+    assert failed is not None and done is not None
+    clock.advance(7)
+    failed.fail("no luck")
+    done.finish({})
+    metrics.note_figures(FiguresReader(store, clock, 15, lambda: True, lambda figures: None).read())
+
+    found = samples(metrics)
+    assert found['headwater_task_retries{kind="gc"}'] == 1
+    assert (found['headwater_task_seconds{kind="gc"}'], found['headwater_task_longest_seconds{kind="gc"}']) == (7, 7)
+
+
 def test_who_stands_by_reads_only_whether_the_store_answers(store: Store, clock: FakeClock) -> None:
     assert FiguresReader(store, clock, 15, lambda: False, lambda figures: None).read() == Figures(is_up=True)
