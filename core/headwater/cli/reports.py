@@ -125,9 +125,18 @@ FINDING: View[Finding] = View(
     "finding",
     "findings",
     (
-        Field("code", "what kind it is; a contract", lambda f: f.code, "CODE"),
+        Field("code", "what kind it is; a contract", lambda f: f.code.value, "CODE"),
+        Field(
+            "weight",
+            "DAMAGE, TROUBLE or LEFTOVER; the last alone is no reason to wake anybody",
+            lambda f: f.weight.value,
+            "WEIGHT",
+        ),
         Field("realm", "the realm's id", lambda f: f.realm, "REALM"),
-        Field("subject", "the reference, object or catalog", lambda f: f.subject, "SUBJECT"),
+        Field("subject", "the reference, object, catalog or task", lambda f: f.subject, "SUBJECT"),
+        Field(
+            "keys", "of what cannot be read: the keys under which the reference holds it, the first few", lambda f: list(f.keys)
+        ),
         Field("message", "what is wrong", lambda f: f.message, "MESSAGE"),
         Field("repair", "what would mend it", lambda f: f.repair, "REPAIR"),
     ),

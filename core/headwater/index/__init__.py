@@ -1,5 +1,6 @@
 """An ordered map from key bytes to values that spills into stripes. Knows nothing of commits, nor of what its values mean."""
 
+from headwater.index.checking import IndexChecker
 from headwater.index.containers import IndexContainer, Limits, Objects
 from headwater.index.editing import IndexEditor, Stored
 from headwater.index.keys import KEY_BYTES
@@ -12,6 +13,7 @@ __all__ = [
     "Change",
     "Entry",
     "Index",
+    "IndexChecker",
     "IndexContainer",
     "IndexEditor",
     "Limits",

@@ -3,7 +3,7 @@
 Also the work that tasks ask for, whoever claims them. Knows nothing of Celery, Spark, Kubernetes or the command line.
 """
 
-from headwater.maintenance.checking import Finding, check_store
+from headwater.maintenance.checks import CODES, Code, Finding, Weight, check_store, is_bad
 from headwater.maintenance.garbage import Collected, Explanation, Fence, Progress, collect, explain
 from headwater.maintenance.purging import Purged, purge
 from headwater.maintenance.runs import Run, list_runs, record_run
@@ -22,12 +22,14 @@ from headwater.maintenance.work import (
 )
 
 __all__ = [
+    "CODES",
     "COLLECT",
     "EXPORT",
     "IMPORT",
     "LOAD",
     "PURGE",
     "RESTORE",
+    "Code",
     "Collected",
     "Explanation",
     "Fence",
@@ -36,10 +38,12 @@ __all__ = [
     "Purged",
     "Run",
     "Survey",
+    "Weight",
     "check_store",
     "collect",
     "dry_import",
     "explain",
+    "is_bad",
     "list_runs",
     "purge",
     "record_run",

@@ -1,0 +1,128 @@
+"""What the next collection would say, and claims against what kept history holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterator
+from itertools import islice
+from uuid import UUID
+
+from headwater.catalogs import CLAIMS, CONTENT, ContentType, ContentValue, IcebergTable, Owner
+from headwater.clock import Micros
+from headwater.commits import Head, head, read_commit
+from headwater.errors import HeadwaterError, MissingError
+from headwater.index import Entry
+from headwater.maintenance.checks.findings import Code, Finding
+from headwater.maintenance.checks.sight import Sight, key_text
+from headwater.maintenance.checks.walking import Use
+from headwater.maintenance.garbage.collecting import marker_for
+from headwater.store import ObjectId, id_text
+
+__all__ = ["check_kept"]
+
+_AT_ONCE = 200
+_BY_UUID = "by-uuid"
+
+
+def check_kept(sight: Sight) -> Iterator[Finding]:
+    """Mark as a collection would, which refuses when anything that it must keep cannot be read; then look at the claims."""
+    marker = marker_for(sight.scope)
+    try:
+        marker.mark(sight.scope.found())
+    except HeadwaterError as fault:
+        if not sight.lost and not sight.list_fault:  # else the reason has been told
+            yield sight.finding(
+                Code.COLLECTION_REFUSED,
+                sight.rows.realm,
+                str(fault),
+                "mend what is named there; until then garbage stays, and nothing is lost."
+                " What a reference has left stays needed until the readers' grace is over",
+            )
+        return
+    if not sight.scope.is_system and not sight.lost:
+        try:
+            yield from _check_claims(sight, marker.content)
+        except MissingError:
+            return  # told with the names
+
+
+def _check_claims(sight: Sight, kept: Container[UUID]) -> Iterator[Finding]:
+    """Claims of content that nothing keeps, and tables whose uuid is another's.
+
+    A claim is taken before its table's commit, so a young one says nothing.
+    """
+    at = head(sight.rows, CLAIMS, fresh=True)
+    if at is None:
+        return
+    settings = sight.rows.settings
+    cutoff = Micros(sight.now - round(max(settings.writer_grace_seconds, settings.reader_grace_seconds) * 1_000_000))
+    free, owners = Counter[UUID](), dict[bytes, Owner]()
+    for name in at.names:
+        for key, value in at.index(name).range():
+            try:
+                owner = Owner.decode(value)
+            except HeadwaterError as fault:
+                where = key_text(Use(name, bytes(key)))
+                repair = "restore the reference to a commit before that; the claim can be taken again"
+                yield sight.finding(Code.CLAIM_UNREADABLE, CLAIMS, f"{where}: {fault}", repair)
+                continue
+            if name == _BY_UUID:
+                owners[bytes(key)] = owner
+            if owner.taken < cutoff and owner.content_id not in kept:
+                free[owner.content_id] += 1
+    if free:
+        shown = ", ".join(str(content) for content in sorted(free)[:5])
+        yield sight.finding(
+            Code.CLAIM_WITHOUT_CONTENT,
+            CLAIMS,
+            f"{free.total()} claims belong to {len(free)} contents that nothing keeps ({shown}{', ...' if len(free) > 5 else ''})",
+            "the next collection releases them",
+        )
+    if owners:
+        yield from _check_owners(sight, owners)
+
+
+def _check_owners(sight: Sight, owners: dict[bytes, Owner]) -> Iterator[Finding]:
+    """Tables of living branches and tags whose uuid belongs to another content: two that share their files."""
+    seen: set[ObjectId] = set()
+    content = {entry.name for entry in sight.listed if entry.is_content}
+    for row in sight.living:
+        if row.name not in content or row.pointer is None or row.pointer in seen:
+            continue
+        seen.add(row.pointer)
+        for key, table, mine in _tables(read_commit(sight.rows, row.pointer), seen):
+            owner = owners.get(_uuid_bytes(table.table_uuid))
+            if owner is not None and owner.content_id != mine:
+                yield sight.finding(
+                    Code.CLAIM_OF_ANOTHER,
+                    row.name,
+                    f"{sight.words(row.name)} has table {key} ({mine}) with the uuid {table.table_uuid}, which is claimed for content"
+                    f" {owner.content_id} of catalog {owner.catalog_id}: each may delete the other's files",
+                    "drop one of the two from its catalog, or give the table a uuid and files of its own",
+                    keys=[key],
+                )
+
+
+def _tables(at: Head, seen: set[ObjectId]) -> Iterator[tuple[str, IcebergTable, UUID]]:
+    """The Iceberg tables of a commit that were not seen yet: key, table, content id."""
+    entries = at.index(CONTENT).range()
+    while block := list(islice(entries, _AT_ONCE)):
+        fresh = dict(_fresh(block, seen))
+        for (object_id, (key, mine)), table in zip(fresh.items(), at.rows.read_many(list(fresh), IcebergTable), strict=True):
+            if table is not None and table.table_uuid:
+                yield key_text(Use(CONTENT, key)) or id_text(object_id), table, mine
+
+
+def _fresh(block: list[Entry], seen: set[ObjectId]) -> Iterator[tuple[ObjectId, tuple[bytes, UUID]]]:
+    for key, value in block:
+        decoded = ContentValue.decode(value)
+        if decoded.type == ContentType.ICEBERG_TABLE and value.object_id is not None and value.object_id not in seen:
+            seen.add(value.object_id)
+            yield value.object_id, (bytes(key), decoded.content_id)
+
+
+def _uuid_bytes(text: str | None) -> bytes:
+    try:
+        return UUID(text or "").bytes
+    except ValueError:
+        return b""

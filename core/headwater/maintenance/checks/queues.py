@@ -1,0 +1,32 @@
+"""The entries of tasks against the tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headwater.errors import HeadwaterError
+from headwater.maintenance.checks.findings import Code, Finding
+from headwater.maintenance.checks.sight import Sight
+from headwater.store import id_text
+from headwater.tasks import entry_faults
+
+__all__ = ["check_tasks"]
+
+
+def check_tasks(sight: Sight) -> Iterator[Finding]:
+    """Entries that name a task which is not there, or that contradict it."""
+    told: set[tuple[Code, str]] = set()
+    try:
+        for fault in entry_faults(sight.rows):
+            code = Code.TASK_MISSING if fault.is_missing else Code.TASK_ENTRY_STALE
+            if (code, id_text(fault.task)) in told:
+                continue
+            told.add((code, id_text(fault.task)))
+            repair = (
+                "`headwater fsck --repair` takes its entries off; what it asked for must be asked for again"
+                if fault.is_missing
+                else "whoever meets the task next settles it; `headwater fsck --repair` does it now"
+            )
+            yield sight.finding(code, id_text(fault.task), fault.text, repair)
+    except HeadwaterError:
+        return  # the reference cannot be read: told with the heads

@@ -1,0 +1,157 @@
+"""All that a commit reaches, read and unpacked; faults are gathered with the keys that lead to them, and none hides another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from headwater.commits import Commit
+from headwater.errors import UnreadableError
+from headwater.index import Stripe, StripeList, Value
+from headwater.store import ObjectId, RealmStore, StoredObject, UnknownObject, id_text
+
+__all__ = ["Fault", "Use", "Walker", "uses_below"]
+
+_BATCH = 100
+_USES = 20
+"""Keys that are told of one lost object, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that is needed and cannot be read. ``text`` is a whole sentence, ``is_unknown`` says that only this release cannot."""
+
+    object_id: ObjectId
+    text: str
+    is_unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """The key of an index under which a commit holds an object; an empty key: a part of the index itself."""
+
+    index: str
+    key: bytes
+
+
+class Walker:
+    """Walks from commits downwards. What was found sound is not read again, however many commits share it."""
+
+    def __init__(self, rows: RealmStore) -> None:
+        self._rows = rows
+        self._sound: set[ObjectId] = set()
+
+    def faults_below(self, root: ObjectId) -> tuple[list[Fault], Mapping[ObjectId, frozenset[ObjectId]]]:
+        """What a commit reaches and cannot be read, the commit itself included; and what leads there: from each object on a way
+        to a fault, the next ones on that way.
+        """
+        faults: dict[ObjectId, Fault] = {}
+        inner: list[ObjectId] = []
+        new = {root} - self._sound
+        waiting = list(new)
+        while waiting:
+            batch, waiting = waiting[-_BATCH:], waiting[:-_BATCH]
+            for object_id, found in read_each(self._rows, batch):
+                targets = _targets(self._rows, object_id, found)
+                if isinstance(targets, Fault):
+                    faults[object_id] = targets
+                    continue
+                if targets:
+                    inner.append(object_id)
+                fresh = [target for target in dict.fromkeys(targets) if target not in new and target not in self._sound]
+                new.update(fresh)
+                waiting += fresh
+        ways = self._ways(inner, set(faults)) if faults else {}
+        self._sound |= new.difference(faults, ways)
+        return list(faults.values()), ways
+
+    def _ways(self, inner: Sequence[ObjectId], bad: set[ObjectId]) -> dict[ObjectId, frozenset[ObjectId]]:
+        """Which of the objects lead to a bad one. As many rounds as there are levels."""
+        ways: dict[ObjectId, frozenset[ObjectId]] = {}
+        while True:
+            goals = bad | ways.keys()
+            found = dict(self._leading(inner, goals))
+            if found == ways:
+                return ways
+            ways = found
+
+    def _leading(self, inner: Sequence[ObjectId], goals: set[ObjectId]) -> Iterator[tuple[ObjectId, frozenset[ObjectId]]]:
+        for start in range(0, len(inner), _BATCH):
+            for object_id, found in read_each(self._rows, inner[start : start + _BATCH]):
+                if isinstance(found, StoredObject):
+                    towards = goals.intersection(found.points_to())
+                    if towards:
+                        yield object_id, frozenset(towards)
+
+
+def read_each(rows: RealmStore, ids: Sequence[ObjectId]) -> list[tuple[ObjectId, StoredObject | UnreadableError | None]]:
+    """Objects by their ids, each with what it is, why it cannot be read, or None where there is none."""
+    try:
+        return list(zip(ids, rows.read_many(ids, StoredObject), strict=True))
+    except UnreadableError as fault:
+        if len(ids) == 1:
+            return [(ids[0], fault)]
+    half = len(ids) // 2
+    return read_each(rows, ids[:half]) + read_each(rows, ids[half:])
+
+
+def uses_below(rows: RealmStore, root: ObjectId, bad: ObjectId, ways: Mapping[ObjectId, frozenset[ObjectId]]) -> list[Use]:
+    """The keys under which a commit holds an object that cannot be read, in no order; at most twenty."""
+    found: dict[Use, None] = {}
+    waiting: list[tuple[ObjectId, str]] = [(root, "")]
+    seen = set(waiting)
+    while waiting and len(found) < _USES:
+        object_id, index = waiting.pop()
+        [(_, there)] = read_each(rows, [object_id])
+        if not isinstance(there, StoredObject):
+            continue
+        for use, target in _held(there, index):
+            if target == bad:
+                found[use] = None
+            elif target in ways and (target, use.index) not in seen:
+                seen.add((target, use.index))
+                waiting.append((target, use.index))
+    return list(found)[:_USES]
+
+
+def _held(there: StoredObject, index: str) -> Iterator[tuple[Use, ObjectId]]:
+    """What an object points to, each with the index and the key under which it does."""
+    if isinstance(there, Commit):
+        for name, container in there.indexes.items():
+            yield from _pairs(name, container.page.between(0, container.page.count))
+            yield from ((Use(name, b""), target) for target in container.children.object_ids)
+        if there.depth:
+            for operation in there.operations:
+                if operation.object_id is not None:
+                    yield Use(operation.index, operation.key), operation.object_id
+            yield from ((Use("", b""), target) for target in there.beneath())
+    elif isinstance(there, Stripe):
+        yield from _pairs(index, there.page.between(0, there.page.count))
+    elif isinstance(there, StripeList):
+        yield from _pairs(index, there.page.between(0, there.page.count))
+        yield from ((Use(index, b""), target) for target in there.children.object_ids)
+    else:
+        yield from ((Use(index, b""), target) for target in there.points_to())
+
+
+def _pairs(index: str, entries: Sequence[tuple[bytes, Value | None]]) -> Iterator[tuple[Use, ObjectId]]:
+    for key, value in entries:
+        if value is not None and value.object_id is not None:
+            yield Use(index, bytes(key)), value.object_id
+
+
+def _targets(rows: RealmStore, object_id: ObjectId, found: StoredObject | UnreadableError | None) -> Sequence[ObjectId] | Fault:
+    if found is None:
+        return Fault(object_id, f"object {id_text(object_id)} of realm {rows.realm!r} is referred to, but not there")
+    if isinstance(found, UnreadableError):
+        return Fault(object_id, str(found))
+    if isinstance(found, UnknownObject):
+        return Fault(
+            object_id,
+            f"object {id_text(object_id)} of realm {rows.realm!r} has the type {found.name!r}, which this release does not know",
+            is_unknown=True,
+        )
+    try:
+        return list(found.points_to())
+    except UnreadableError as fault:
+        return Fault(object_id, f"object {id_text(object_id)} of type {found.type_name!r} in realm {rows.realm!r}: {fault}")
