@@ -1,8 +1,10 @@
 """The work that tasks ask for, whoever holds the claim: one module a kind. Knows what a task is, and not who runs it."""
 
 from headwater.maintenance.work.collecting import run_collection
+from headwater.maintenance.work.exporting import run_export
 from headwater.maintenance.work.importing import Survey, dry_import, run_import
 from headwater.maintenance.work.kinds import COLLECT, EXPORT, IMPORT, LOAD, PURGE, RESTORE
+from headwater.maintenance.work.loading import run_load
 from headwater.maintenance.work.purging import run_purge
 
 __all__ = [
@@ -15,6 +17,8 @@ __all__ = [
     "Survey",
     "dry_import",
     "run_collection",
+    "run_export",
     "run_import",
+    "run_load",
     "run_purge",
 ]

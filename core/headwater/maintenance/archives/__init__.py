@@ -1,0 +1,24 @@
+"""Archives: a realm as it was at one moment in a file, and a new realm from such a file, on any backend.
+
+Knows what a realm's references reach and how that is kept; knows nothing of tasks but that one holds pins and can be taken over.
+"""
+
+from headwater.maintenance.archives.exporting import Exported, Order, export
+from headwater.maintenance.archives.loading import Loaded, forget_progress, load
+from headwater.maintenance.archives.manifests import Checked, End, Manifest, check_archive
+from headwater.maintenance.archives.moments import newest_readable, readable_from
+
+__all__ = [
+    "Checked",
+    "End",
+    "Exported",
+    "Loaded",
+    "Manifest",
+    "Order",
+    "check_archive",
+    "export",
+    "forget_progress",
+    "load",
+    "newest_readable",
+    "readable_from",
+]

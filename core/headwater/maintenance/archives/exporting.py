@@ -1,0 +1,208 @@
+"""Export: a realm as it was at one moment, written to a file that is there as a whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import structlog
+
+from headwater.clock import Micros, as_text
+from headwater.commits import unpin
+from headwater.errors import FencedError, HeadwaterError, RefusedError, UnavailableError
+from headwater.maintenance.archives.blocks import BlockKind, BlockWriter
+from headwater.maintenance.archives.manifests import End, Manifest, check_archive, definition_of, end_record, manifest_record
+from headwater.maintenance.archives.moments import newest_readable
+from headwater.maintenance.archives.records import Contents, Pointer
+from headwater.maintenance.archives.snapshots import Snapshot, take_snapshot
+from headwater.maintenance.archives.walking import walk
+from headwater.maintenance.garbage import Fence, Progress
+from headwater.realms import Realm, Realms, RealmState
+from headwater.store import ObjectId, RealmStore, Store, id_text
+
+__all__ = ["Exported", "Order", "export"]
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is to be exported, and by whom.
+
+    time          the moment that is wanted; None: the newest that can be read
+    task          whose pins hold what is being read
+    """
+
+    realm: str
+    file: Path
+    time: Micros | None
+    task: ObjectId
+    attempt: int = 1
+    realm_key: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an archive holds."""
+
+    file: Path
+    manifest: Manifest
+    end: End
+    file_bytes: int
+
+    def as_plain(self) -> dict[str, Any]:
+        return {
+            "file": str(self.file),
+            "realm": self.manifest.realm,
+            "asOf": as_text(self.manifest.as_of),
+            "references": self.end.references,
+            "objects": self.end.objects,
+            "types": dict(self.end.types),
+            "objectBytes": self.end.size_bytes,
+            "fileBytes": self.file_bytes,
+            "digest": self.end.digest,
+        }
+
+
+def export(
+    store: Store,
+    order: Order,
+    *,
+    fence: Fence = lambda: None,
+    progress: Progress = lambda done, total, unit: None,
+) -> Exported:
+    """Write the archive. Interrupted, it begins anew, and takes away what the attempt before had written.
+
+    raises        RefusedError: there is such a file, the realm is in another state, the moment cannot be read ·
+                  UnavailableError: a collection sweeps, or the disk is full · UnreadableError: something of the realm is damaged
+    """
+    realms = Realms(store)
+    realm = _exportable(realms.read(order.realm), order.realm_key)
+    rows = realms.open_for(realm.id, realm.state)
+    with _file_faults(order.file):
+        _remove_leftovers(order)
+        if order.file.exists():
+            return _written_before(order)
+    time = newest_readable(store.clock.now(), store.settings) if order.time is None else order.time
+    try:
+        snapshot = take_snapshot(rows, time, owner=order.task, fence=fence)
+        done = _write(rows, realm, order, snapshot, fence=fence, progress=progress)
+    except HeadwaterError:
+        if _may_tidy_up(fence):
+            _unpin(rows, order, fence)
+        raise
+    _unpin(rows, order, fence)
+    return done
+
+
+def _write(rows: RealmStore, realm: Realm, order: Order, snapshot: Snapshot, *, fence: Fence, progress: Progress) -> Exported:
+    contents = Contents(pointers=dict(snapshot.pointers))
+    manifest = Manifest(
+        realm=realm.id,
+        as_of=snapshot.time,
+        exported=rows.clock.now(),
+        task=id_text(order.task),
+        definition=definition_of(realm),
+    )
+    with _file_faults(order.file), _temporary(order) as (file, temporary):
+        blocks = BlockWriter(file)
+        blocks.add(BlockKind.MANIFEST, manifest_record(manifest))
+        for name in sorted(snapshot.pointers, key=str.encode):
+            blocks.add(BlockKind.REFERENCES, Pointer(name, snapshot.pointers[name]).record())
+        for sealed in walk(rows, snapshot.commits):
+            record = sealed.record()
+            contents.add(sealed, record)
+            if blocks.add(BlockKind.OBJECTS, record):
+                fence()
+            progress(contents.objects, 0, "objects")
+        blocks.close_block()
+        end = End.of(contents, blocks=blocks.number, before=blocks.digest())
+        blocks.add(BlockKind.END, end_record(end))
+        blocks.close_block()
+        file.flush()
+        os.fsync(file.fileno())
+        fence()
+        _publish(temporary, order.file)
+    return Exported(order.file, manifest, end, blocks.size_bytes)
+
+
+def _exportable(realm: Realm, key: int) -> Realm:
+    if key not in (0, realm.key):
+        raise RefusedError(f"realm {realm.id!r} was created anew since this export was asked for: ask again")
+    if realm.state not in (RealmState.ACTIVE, RealmState.INACTIVE):
+        raise RefusedError(f"realm {realm.id!r} is {realm.state}: only an ACTIVE or INACTIVE realm can be exported")
+    return realm
+
+
+def _written_before(order: Order) -> Exported:
+    """The archive, if an attempt of the same task has put it there and died before it could say so."""
+    with contextlib.suppress(HeadwaterError):
+        checked = check_archive(order.file)
+        if checked.manifest.task == id_text(order.task):
+            return Exported(order.file, checked.manifest, checked.end, order.file.stat().st_size)
+    raise RefusedError(f"there is a file {str(order.file)!r} already: nothing is overwritten, name another one or take it away")
+
+
+@contextmanager
+def _temporary(order: Order) -> Iterator[tuple[BinaryIO, Path]]:
+    """A new file beside the wanted one, readable by its owner alone: an archive has the hashes of credentials. Gone in the end."""
+    path = order.file.with_name(f".{order.file.name}.{id_text(order.task)}-{order.attempt}.partial")
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file, path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _remove_leftovers(order: Order) -> None:
+    pattern = f".{glob.escape(order.file.name)}.{id_text(order.task)}-*.partial"
+    for leftover in order.file.parent.glob(pattern):
+        leftover.unlink(missing_ok=True)
+
+
+def _publish(temporary: Path, target: Path) -> None:
+    if target.exists():
+        raise RefusedError(f"there is a file {str(target)!r} by now: nothing is overwritten, name another one")
+    try:
+        temporary.replace(target)
+    except FileNotFoundError as gone:
+        raise FencedError(f"{str(temporary)!r} was taken away: a later attempt writes {str(target)!r}") from gone
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def _file_faults(path: Path) -> Iterator[None]:
+    """A wrong place is a person's to mend; a full disk, or one that is away, may be better later."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as fault:
+        raise RefusedError(f"{str(path)!r} cannot be written: {fault.strerror}") from fault
+    except OSError as fault:
+        raise UnavailableError(f"{str(path)!r} cannot be written: {fault.strerror}") from fault
+
+
+def _may_tidy_up(fence: Fence) -> bool:
+    """Whether this attempt still holds its task, and was not asked to stop."""
+    try:
+        fence()
+    except HeadwaterError:
+        return False
+    return True
+
+
+def _unpin(rows: RealmStore, order: Order, fence: Fence) -> None:
+    try:
+        unpin(rows, order.task, fence=fence)
+    except HeadwaterError as fault:
+        _log.warning("the commits stay pinned until the next collection", realm=rows.realm, fault=str(fault))

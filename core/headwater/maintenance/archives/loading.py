@@ -1,0 +1,249 @@
+"""Import: an archive becomes a new realm, under a key of its own, and serves nobody before it was read back and found equal.
+
+A realm that is being loaded has one object beside what it gets: how far the import is, under a fixed id. It goes in the end.
+
+    archive checked as a whole -> CREATED -> LOADING, progress -> objects -> references -> read back -> ACTIVE -> no progress
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from headwater.clock import as_text
+from headwater.errors import BeatenError, RefusedError, UnreadableError
+from headwater.maintenance.archives.blocks import BlockKind, read_blocks
+from headwater.maintenance.archives.manifests import Checked, check_archive, fields_of, open_archive
+from headwater.maintenance.archives.progress import LOAD_PROGRESS_ID, LoadProgress
+from headwater.maintenance.archives.records import Contents, Sealed, read_objects
+from headwater.maintenance.archives.walking import walk
+from headwater.maintenance.garbage import Fence, Progress
+from headwater.realms import Realm, Realms, RealmState
+from headwater.store import ROW_BYTES, ObjectRow, RealmStore, ReferenceRow, Store, Versioned, checked_realm_id, id_time
+
+__all__ = ["Loaded", "forget_progress", "load"]
+
+_REFERENCES = 200
+_SERVING = (RealmState.ACTIVE, RealmState.INACTIVE)
+_REASONS = {
+    RealmState.INITIALIZING: "it is INITIALIZING, a bootstrap fills it",
+    RealmState.ACTIVE: "it is ACTIVE and has content of its own",
+    RealmState.INACTIVE: "it is INACTIVE and has content of its own",
+    RealmState.PURGING: "it is PURGING, everything in it is being deleted",
+    RealmState.PURGED: "it is PURGED; delete it first",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What an import has brought."""
+
+    realm: Realm
+    file: Path
+    checked: Checked
+
+    def as_plain(self) -> dict[str, Any]:
+        end, manifest = self.checked.end, self.checked.manifest
+        return {
+            "file": str(self.file),
+            "realm": self.realm.id,
+            "state": self.realm.state.value,
+            "exportedRealm": manifest.realm,
+            "asOf": as_text(manifest.as_of),
+            "references": end.references,
+            "objects": end.objects,
+            "types": dict(end.types),
+            "objectBytes": end.size_bytes,
+            "digest": end.digest,
+        }
+
+
+def load(
+    store: Store,
+    realm_id: str,
+    file: Path,
+    *,
+    is_active: bool = True,
+    fence: Fence = lambda: None,
+    progress: Progress = lambda done, total, unit: None,
+) -> Loaded:
+    """Bring an archive into a new realm. Interrupted anywhere, the same call goes on where it was.
+
+    is_active     whether the realm serves users in the end; otherwise it is INACTIVE
+    raises        RefusedError: no archive, another format, ids ahead of the clock, a realm in another state or loaded from another
+                  file · UnreadableError: the archive is damaged (nothing was made of it), or what was written reads back
+                  otherwise (the realm stays LOADING) · BeatenError: somebody else changed the realm meanwhile
+    """
+    checked_realm_id(realm_id)
+
+    def looked(objects: int) -> None:
+        fence()
+        progress(objects, 0, "objects checked")
+
+    checked = check_archive(file, looked)
+    loading = _Loading(store, realm_id, file, checked, fence, progress)
+    return Loaded(loading.run(RealmState.ACTIVE if is_active else RealmState.INACTIVE), file, checked)
+
+
+def forget_progress(store: Store, realm_id: str) -> None:
+    """Take the progress of an import that has ended out of its realm. A second time, and in every other realm, nothing is done."""
+    realm = Realms(store).find(realm_id)
+    if realm is None or realm.state not in _SERVING:
+        return
+    rows = Realms(store).open_for(realm_id, realm.state)
+    seen = rows.find_versioned(LOAD_PROGRESS_ID, LoadProgress)
+    if seen is not None:
+        rows.delete(seen)
+
+
+@dataclass(slots=True)
+class _Loading:
+    store: Store
+    realm_id: str
+    file: Path
+    checked: Checked
+    fence: Fence
+    progress: Progress
+
+    def run(self, to: RealmState) -> Realm:
+        realms = Realms(self.store)
+        self._check_clock()
+        realm = self._made(realms)
+        if realm.state in _SERVING:
+            return realm  # an attempt before this one came that far
+        rows = realms.open_for(realm.id, RealmState.LOADING)
+        self._write_objects(rows, self._begun(rows))
+        self._write_references(rows)
+        self._verify(rows)
+        protected = bool(self.checked.manifest.definition.get("deletion_protection"))
+        self.fence()
+        realm = realms.update(realms.read(realm.id), deletion_protection=protected)
+        return realms.move(realm, to, fence=self.fence)
+
+    def _made(self, realms: Realms) -> Realm:
+        """The realm in LOADING; or beyond, when all of this was done before."""
+        # protected only in the end: what cannot be loaded must be purged
+        fields = fields_of(self.checked.manifest, str(self.file)) | {"deletion_protection": False}
+        self.fence()
+        realm = realms.find(self.realm_id) or realms.create(self.realm_id, **fields)
+        if realm.state in _SERVING and self._is_mine(realms.open_for(realm.id, realm.state)):
+            return realm
+        if realm.state is RealmState.LOADING:
+            return realm
+        if realm.state is not RealmState.CREATED or realm.manager is not None:
+            reason = _REASONS.get(realm.state, "a resource looks after it, and will fill it")
+            raise RefusedError(f"realm {realm.id!r} cannot be imported: {reason}. An import makes a new realm: name another id")
+        realm = realms.update(realm, **fields)
+        return realms.move(realm, RealmState.LOADING, fence=self.fence)
+
+    def _is_mine(self, rows: RealmStore) -> bool:
+        seen = rows.find_versioned(LOAD_PROGRESS_ID, LoadProgress)
+        return seen is not None and seen.value.archive == self.checked.end.before
+
+    def _begun(self, rows: RealmStore) -> Versioned[LoadProgress]:
+        """How far the import is: from an attempt before, or from the beginning."""
+        seen = rows.find_versioned(LOAD_PROGRESS_ID, LoadProgress)
+        if seen is None:
+            if not rows.is_empty():
+                raise RefusedError(
+                    f"realm {rows.realm!r} is LOADING, and has rows of which no import tells: purge it and import under another id"
+                )
+            self.fence()
+            return rows.insert(LOAD_PROGRESS_ID, LoadProgress(archive=self.checked.end.before))
+        if seen.value.archive != self.checked.end.before:
+            raise RefusedError(
+                f"realm {rows.realm!r} is being loaded from another archive than {str(self.file)!r}: go on with that one, or purge the"
+                " realm and begin anew"
+            )
+        return seen
+
+    def _check_clock(self) -> None:
+        """No id may be one that some process has still to make: its clock may be behind this one."""
+        bound = round(self.store.settings.clock_bound_seconds * 1_000_000)
+        free_from = id_time(self.checked.end.newest) + bound
+        if self.checked.end.objects and self.store.clock.now() < free_from:
+            raise RefusedError(
+                f"archive {str(self.file)!r} has objects whose ids are ahead of this store's clocks, of which some may be"
+                f" {bound // 1_000_000} s behind: it can be imported from {as_text(free_from + 999_999)} on"
+            )
+
+    def _write_objects(self, rows: RealmStore, seen: Versioned[LoadProgress]) -> None:
+        total, done = self.checked.end.objects, 0
+        with open_archive(self.file) as file:
+            for block in read_blocks(file, str(self.file)):
+                if block.kind is not BlockKind.OBJECTS:
+                    continue
+                objects = [sealed for sealed, _ in read_objects(block.body)]
+                done += len(objects)
+                if block.number > seen.value.block:
+                    self.fence()
+                    rows.check_write()
+                    rows.store.backend.write_objects([row for sealed in objects for row in _rows_of(rows, sealed)])
+                    seen = rows.update(seen, msgspec.structs.replace(seen.value, block=block.number))
+                self.progress(done, total, "objects")
+
+    def _write_references(self, rows: RealmStore) -> None:
+        """Those that an attempt before has made are there as they should be, or somebody else has written here."""
+        for names in _batches(sorted(self.checked.pointers, key=str.encode)):
+            self.fence()
+            rows.check_write()
+            now = rows.clock.now()
+            versions = rows.new_ids(len(names))
+            wanted = [
+                ReferenceRow(realm=rows.key, name=name, pointer=self.checked.pointers[name], version=version, created=now)
+                for name, version in zip(names, versions, strict=True)
+            ]
+            made = rows.store.backend.create_references(wanted)
+            there = [row.name for row, is_made in zip(wanted, made, strict=True) if not is_made]
+            for name, found in zip(there, rows.find_rows(there), strict=True):
+                if found is None or found.deleted is not None or found.pointer != self.checked.pointers[name]:
+                    raise BeatenError(f"reference {name!r} of realm {rows.realm!r} was changed while the realm was loaded")
+
+    def _verify(self, rows: RealmStore) -> None:
+        """Read everything back from the database, by the way that users take: from the references."""
+        found = Contents()
+        for names in _batches([key.name for key in rows.scan_references()]):
+            self.fence()
+            for row in rows.find_rows(names):
+                if row is not None and row.deleted is None:
+                    found.pointers[row.name] = row.pointer
+        total = self.checked.end.objects
+        for sealed in walk(rows, [pointer for pointer in found.pointers.values() if pointer is not None]):
+            found.add(sealed, sealed.record())
+            if found.objects % 10_000 == 0:
+                self.fence()
+            self.progress(found.objects, total, "objects read back")
+        if found.digest() != self.checked.end.digest:
+            raise UnreadableError(
+                f"realm {rows.realm!r} does not read back as archive {str(self.file)!r} has it ({found.objects} objects of"
+                f" {total}, {len(found.pointers)} references of {self.checked.end.references}): it stays LOADING; purge it"
+            )
+
+
+def _rows_of(rows: RealmStore, sealed: Sealed) -> Iterator[ObjectRow]:
+    token = secrets.token_hex(8) if sealed.is_updateable else None
+    now, size = rows.clock.now(), len(sealed.envelope)
+    starts = range(0, size, ROW_BYTES)
+    for part, start in enumerate(starts):
+        yield ObjectRow(
+            realm=rows.key,
+            id=sealed.id,
+            part=part,
+            type=sealed.type,
+            value=sealed.envelope[start : start + ROW_BYTES],
+            created=now,
+            token=token,
+            parts=len(starts),
+        )
+
+
+def _batches(names: Sequence[str]) -> Iterator[list[str]]:
+    remaining = iter(names)
+    while batch := list(islice(remaining, _REFERENCES)):
+        yield batch

@@ -1,0 +1,116 @@
+"""A realm as it was at one moment: which references there were, and at which commits, all of them pinned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from headwater.catalogs.listed import catalog_ids, names_in, own_references, relisted
+from headwater.catalogs.names import CATALOGS, OwnPart, own_reference
+from headwater.clock import Micros, as_text
+from headwater.commits import Head, pin, read_collection
+from headwater.errors import RefusedError, UnavailableError
+from headwater.maintenance.archives.moments import Absent, check_known, commit_at, head_then, readable_from
+from headwater.realms import REALM_REFERENCES
+from headwater.store import ObjectId, RealmStore
+
+__all__ = ["Snapshot", "take_snapshot"]
+
+_REMEMBERED_BYTES = 32 * 1024 * 1024
+_NAMES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """``pointers``: the references that there were at ``time``, each with its newest commit by then."""
+
+    time: Micros
+    pointers: Mapping[str, ObjectId | None]
+
+    @property
+    def commits(self) -> dict[ObjectId, list[str]]:
+        """The commits, each with the references that were at it."""
+        found: dict[ObjectId, list[str]] = {}
+        for name, commit in self.pointers.items():
+            if commit is not None:
+                found.setdefault(commit, []).append(name)
+        return found
+
+
+def take_snapshot(rows: RealmStore, time: Micros, *, owner: ObjectId, fence: Callable[[], None]) -> Snapshot:
+    """Find out what was at ``time``, and pin it for the task ``owner``.
+
+    rows          a handle that may write: the pins
+    raises        RefusedError for a time that is too late, too early, or before the realm was filled; UnavailableError while a
+                  collection sweeps; ExpiredError and UnreadableError when something is not there any more
+    """
+    snapshot = _Looking(rows.without_cache(budget_bytes=_REMEMBERED_BYTES), time).look()
+    fence()
+    try:
+        pin(rows, owner, snapshot.commits, fence=fence)
+    except RefusedError as refused:
+        record = read_collection(rows)
+        if record is not None and record.value.sweeping:
+            raise UnavailableError(f"realm {rows.realm!r} is being swept, try again after it: {refused}") from refused
+        raise
+    check_known(rows, time, now=rows.clock.now())
+    return snapshot
+
+
+@dataclass(slots=True)
+class _Looking:
+    rows: RealmStore
+    time: Micros
+    pointers: dict[str, ObjectId | None] = field(default_factory=dict)
+
+    def look(self) -> Snapshot:
+        self._check_time()
+        heads = self._look_at(REALM_REFERENCES)
+        catalogs = heads.get(CATALOGS)
+        if catalogs is not None:
+            heads = self._look_at(own_references(catalogs))
+            for catalog_id in catalog_ids(catalogs):
+                refs = heads.get(own_reference(catalog_id, OwnPart.REFS))
+                if refs is not None:
+                    self._look_at_names(refs, catalog_id)
+        return Snapshot(self.time, self.pointers)
+
+    def _look_at_names(self, refs: Head, catalog_id: str) -> None:
+        newest = self.rows.find_row(own_reference(catalog_id, OwnPart.REFS))
+        again = {}
+        if newest is not None and newest.pointer is not None:
+            again = dict(relisted(self.rows, newest.pointer, catalog_id, since=self.time))
+        self._look_at(names_in(refs, catalog_id), again)
+
+    def _look_at(self, names: list[str] | tuple[str, ...], again: Mapping[str, Micros] | None = None) -> dict[str, Head]:
+        """Note what these references were at; returns the commits of those that had one."""
+        heads = {}
+        for start in range(0, len(names), _NAMES):
+            some = names[start : start + _NAMES]
+            for name, row in zip(some, self.rows.find_rows(some), strict=True):
+                pointer = head_then(row, self.time, (again or {}).get(name))
+                if isinstance(pointer, Absent):
+                    continue
+                head = None if pointer is None else commit_at(self.rows, name, pointer, self.time)
+                self.pointers[name] = None if head is None else head.id
+                if head is not None:
+                    heads[name] = head
+        return heads
+
+    def _check_time(self) -> None:
+        """The moment must be over everywhere, and the realm filled by then."""
+        now, settings = self.rows.clock.now(), self.rows.settings
+        ready = readable_from(self.time, settings)
+        if now < ready:
+            raise RefusedError(
+                f"realm {self.rows.realm!r} as of {as_text(self.time)} can be read from {as_text(ready + 999_999)} on: until then a"
+                " commit of that time may still be under way"
+            )
+        check_known(self.rows, self.time, now=now)
+        rows = self.rows.find_rows(REALM_REFERENCES)
+        born = max((row.created for row in rows if row is not None), default=Micros(0))
+        if any(row is None for row in rows) or born > self.time:
+            filled = as_text(readable_from(born, settings) + 999_999)
+            raise RefusedError(
+                f"realm {self.rows.realm!r} was not filled yet at {as_text(self.time)}: it can be exported from {filled} on"
+            )

@@ -1,0 +1,33 @@
+"""The work of a task of the kind `export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from headwater.clock import Micros
+from headwater.maintenance.archives import Order, export
+from headwater.maintenance.work.recorded import recorded
+from headwater.store import Store
+from headwater.tasks import Claim
+
+__all__ = ["run_export"]
+
+
+def run_export(store: Store, claim: Claim) -> dict[str, Any]:
+    """Export the task's realm.
+
+    arguments     `file`: where to, on the machine that does it; `asOf`: microseconds since 1970, absent for the newest moment that
+                  can be read when the attempt begins
+    """
+    task = claim.task
+    as_of = task.arguments.get("asOf")
+    order = Order(
+        realm=task.realm,
+        realm_key=task.realm_key,
+        file=Path(str(task.arguments["file"])),
+        time=None if as_of is None else Micros(as_of),
+        task=claim.id,
+        attempt=claim.attempt,
+    )
+    return recorded(store, claim, lambda: export(store, order, fence=claim.check, progress=claim.report).as_plain())

@@ -1,0 +1,50 @@
+"""A realm with a catalog whose history is told by times, and archives of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
+from headwater.clock import Micros
+from headwater.maintenance.archives import Exported, Order, export
+from headwater.realms import Realm, Realms, bootstrap, hash_credentials, new_credentials
+from headwater.store import ObjectId, Store
+
+__all__ = ["REALM", "SLACK", "exported", "make_realm", "open_lake", "put", "tables"]
+
+REALM = "acme"
+SLACK = 46.0
+"""Seconds after which a moment can be read, by the settings of the tests: 15 for a commit, 30 for clocks, and one."""
+_HASH = hash_credentials(new_credentials())
+
+
+def make_realm(store: Store) -> Realm:
+    """An ACTIVE realm with an empty catalog ``lake``."""
+    realms = Realms(store)
+    realms.create(REALM, properties={"team": "data"}, deletion_protection=True)
+    realm = bootstrap(realms, REALM, _HASH)
+    Catalogs(realms.open(REALM)).create("lake", base_location="s3://lake/")
+    return realm
+
+
+def open_lake(store: Store, realm: str = REALM) -> Catalog:
+    return Catalogs(Realms(store).open(realm)).open("lake")
+
+
+def put(store: Store, *names: str, branch: str = "main") -> ObjectId:
+    """Commit new tables."""
+    wanted = [Put(ContentKey.of(name), IcebergTable(metadata_location=f"s3://lake/{name}/v1.json")) for name in names]
+    done = open_lake(store).commit(branch, wanted, message="put " + ", ".join(names))
+    assert done.commit_id is not None
+    return done.commit_id
+
+
+def tables(store: Store, realm: str, branch: str = "main") -> list[str]:
+    return [str(entry.key) for entry in open_lake(store, realm).entries(branch).entries]
+
+
+def exported(
+    store: Store, file: Path, *, time: Micros | None = None, realm: str = REALM, task: ObjectId | None = None
+) -> Exported:
+    """An archive of the newest moment that can be read, or of another."""
+    return export(store, Order(realm=realm, file=file, time=time, task=task or store.new_id()))

@@ -1,0 +1,112 @@
+"""A realm that was exported and imported is the realm that it was, wherever both lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from archived import REALM, SLACK, exported, make_realm, open_lake, put, tables
+
+from backend_fixtures import BACKENDS
+from headwater import Settings, Store
+from headwater.clock import FakeClock
+from headwater.maintenance import collect
+from headwater.maintenance.archives import load
+from headwater.realms import Realms, RealmState, find_root
+from headwater.store import Split
+
+
+def test_an_imported_realm_has_the_tables_of_all_branches(target: Store, archive: Path) -> None:
+    load(target, "copy", archive)
+
+    assert tables(target, "copy") == ["customers", "orders"]
+    assert tables(target, "copy", "dev") == ["customers", "drafts", "orders"]
+
+
+def test_an_imported_realm_has_its_principals_with_their_credentials(store: Store, target: Store, archive: Path) -> None:
+    load(target, "copy", archive)
+
+    assert find_root(Realms(target), "copy") == find_root(Realms(store), REALM)
+
+
+def test_an_imported_realm_has_its_definition_but_for_its_manager(store: Store, target: Store, archive: Path) -> None:
+    made = load(target, "copy", archive).realm
+
+    assert made.state is RealmState.ACTIVE
+    assert (made.properties, made.deletion_protection) == ({"team": "data"}, True)
+    assert made.retention == Realms(store).read(REALM).retention
+
+
+def test_objects_are_the_same_bytes_under_the_same_ids(store: Store, target: Store, archive: Path) -> None:
+    made = load(target, "copy", archive).realm
+    source = Realms(store).read(REALM)
+
+    keys = target.backend.scan_objects(Split(made.key), None, 1000)
+    wanted = [(key.id, key.part) for key in keys if key.type != "load-progress"]
+    before = {row.id: row.value for row in store.backend.read_objects(source.key, wanted) if row is not None}
+    after = {row.id: row.value for row in target.backend.read_objects(made.key, wanted) if row is not None}
+    assert len(after) > 10
+    assert after == before
+
+
+def test_an_imported_realm_exported_again_has_the_same_content(
+    store: Store, target: Store, archive: Path, clock: FakeClock, tmp_path: Path
+) -> None:
+    first = load(target, "copy", archive).checked.end
+    clock.advance(SLACK)
+
+    second = exported(target, tmp_path / "again.realm", realm="copy").end
+
+    assert msgspec.structs.replace(second, before=first.before, blocks=first.blocks) == first
+
+
+def test_the_same_moment_exported_twice_has_the_same_content(store: Store, tmp_path: Path) -> None:
+    first = exported(store, tmp_path / "first.realm")
+    second = exported(store, tmp_path / "second.realm", time=first.manifest.as_of)
+
+    assert first.end.digest == second.end.digest
+
+
+def test_another_table_is_other_content(store: Store, archive: Path, clock: FakeClock, tmp_path: Path) -> None:
+    before = exported(store, tmp_path / "before.realm").end.digest
+    put(store, "more")
+    clock.advance(SLACK)
+
+    assert exported(store, tmp_path / "after.realm").end.digest != before
+
+
+def test_an_imported_realm_goes_on_with_its_life(target: Store, archive: Path, clock: FakeClock) -> None:
+    load(target, "copy", archive)
+    open_lake(target, "copy").create_branch("later")
+    clock.advance(3600)
+    collect(target, "copy")
+
+    assert tables(target, "copy", "later") == ["customers", "orders"]
+
+
+def test_two_imports_of_one_archive_into_one_store_stand_side_by_side(store: Store, archive: Path) -> None:
+    load(store, "left", archive)
+    load(store, "right", archive)
+
+    assert tables(store, "left") == tables(store, "right") == tables(store, REALM)
+
+
+@pytest.mark.parametrize(("source", "aim"), [("sqlite", "postgresql"), ("postgresql", "mongodb"), ("mongodb", "unordered")])
+def test_realms_move_between_all_databases(
+    request: pytest.FixtureRequest, source: str, aim: str, settings: Settings, clock: FakeClock, tmp_path: Path
+) -> None:
+    left, right = (Store(BACKENDS[name](request), url="memory://", settings=settings, clock=clock) for name in (source, aim))
+    with left, right:
+        make_realm(left)
+        put(left, "orders")
+        clock.advance(SLACK)
+        file = exported(left, tmp_path / "moved.realm").file
+
+        load(right, "moved", file)
+
+        assert tables(right, "moved") == ["orders"]
+
+
+def test_an_archive_can_be_imported_without_serving_anybody(target: Store, archive: Path) -> None:
+    assert load(target, "copy", archive, is_active=False).realm.state is RealmState.INACTIVE
