@@ -158,7 +158,7 @@ def test_a_longer_retention_brings_nothing_back_that_stayed_for_an_inner_member(
     realms.update(realms.read("acme"), retention=Retention(content_commits=100))
     clock.advance(HOUR)
     collect(river.store, "acme")
-    marker = marker_for(scope_of(river.store, "acme"))
+    marker = marker_for(scope_of(river.store, "acme"), trace=True)
     marker.mark(marker.scope.found())
     kept = {commit_id for commit_id, origin in marker.origins.items() if origin.reference == river.reference}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import msgspec
 import pytest
 from lakes import HOUR, lake, make_lake, make_realm, open_on, put, rows_of
@@ -134,21 +132,6 @@ def test_nothing_is_deleted_while_a_commit_lies_too_far_in_the_future(settings: 
     with pytest.raises(RefusedError, match=r"commit .* set the clocks right"):
         collect(store, "acme")
     assert old in [key.id for key in keys_in(rows)]
-
-
-def test_nothing_is_deleted_when_the_marks_exceed_their_memory(settings: Settings, clock: FakeClock) -> None:
-    tight = dataclasses.replace(settings, mark_exact_bytes=120 * 5)
-    store = open_on(MemoryBackend(), tight, clock)
-    make_realm(store)
-    catalog = make_lake(store)
-    for version in range(3):
-        put(catalog, version)
-        clock.advance(HOUR)
-    before = keys_in(rows_of(store))
-
-    with pytest.raises(RefusedError, match="HEADWATER_MARK_EXACT_BYTES"):
-        collect(store, "acme")
-    assert keys_in(rows_of(store)) == before
 
 
 def test_an_inactive_realm_is_collected(store: Store, old_commits: list[ObjectId]) -> None:

@@ -10,6 +10,9 @@ from headwater.commits.collection import (
     Cut,
     CutLines,
     Cuts,
+    MarkChunk,
+    Sweep,
+    Swept,
     read_collection,
     read_cuts,
 )
@@ -20,7 +23,7 @@ from headwater.commits.moving import assign, create_at
 from headwater.commits.objects import Commit, Head, Operation
 from headwater.commits.pages import IndexPage, Listing, PageToken, read_next_page, read_page, read_pinned
 from headwater.commits.pinning import PINS, Pin, pin, pins, unpin
-from headwater.commits.reachability import reach
+from headwater.commits.reachability import Seen, Walk, reach
 from headwater.commits.walking import End, Log, Stretch, Touching
 
 __all__ = [
@@ -37,12 +40,17 @@ __all__ = [
     "IndexPage",
     "Listing",
     "Log",
+    "MarkChunk",
     "Operation",
     "PageToken",
     "Pin",
+    "Seen",
     "Stretch",
+    "Sweep",
+    "Swept",
     "Touching",
     "Transaction",
+    "Walk",
     "assign",
     "changes",
     "commit",

@@ -34,6 +34,7 @@ from headwater.store.identity import (
 )
 from headwater.store.ids import NodeLease, node_lease_id
 from headwater.store.objects import StoredObject, UnknownObject, Versioned, object_type, registered_type
+from headwater.store.pointing import Pointing, is_leaf
 from headwater.store.realm_rows import Batch, Gate, RealmStore, Whole
 from headwater.store.references import Reference
 from headwater.store.stores import Store, open_backend, open_store
@@ -59,6 +60,7 @@ __all__ = [
     "ObjectPosition",
     "ObjectRow",
     "Option",
+    "Pointing",
     "RealmId",
     "RealmKey",
     "RealmStore",
@@ -81,6 +83,7 @@ __all__ = [
     "id_text",
     "id_time",
     "is_fixed",
+    "is_leaf",
     "node_lease_id",
     "object_type",
     "one_of",

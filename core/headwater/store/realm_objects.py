@@ -15,6 +15,7 @@ from headwater.store.handles import Handle
 from headwater.store.identity import ObjectId, id_text
 from headwater.store.object_rows import Loaded, load
 from headwater.store.objects import StoredObject, UnknownObject, Versioned
+from headwater.store.pointing import Pointing, is_leaf, pointing_in, pointing_of
 
 __all__ = ["Batch", "RealmObjects"]
 
@@ -70,6 +71,32 @@ class RealmObjects(Handle):
             if value is not None:
                 found[object_id] = value
         return self._read_cold(object_ids, cls, found)
+
+    def read_pointing(self, object_ids: Sequence[ObjectId]) -> list[Pointing | None]:
+        """What objects point to, of whatever type, None where there is none; in one round trip, a second for those in parts.
+
+        For a walk over everything: what points to nothing by its type is not decoded, nor its checksum looked at, and nothing
+        new is remembered.
+        """
+        found: dict[ObjectId, Pointing] = {}
+        for object_id in object_ids:
+            value = self._cache.find(self.key, object_id)
+            if value is not None:
+                found[object_id] = pointing_of(value)
+        absent = [object_id for object_id in dict.fromkeys(object_ids) if object_id not in found]
+        if absent:
+            self._bounds.check_ids(absent)
+            several: list[ObjectId] = []
+            for row in self._backend.read_objects(self.key, [(object_id, 0) for object_id in absent]):
+                if row is None:
+                    continue
+                if row.parts > 1 and not is_leaf(row.type):
+                    several.append(row.id)
+                else:
+                    found[row.id] = pointing_in(row, row.value, realm=self.realm)
+            for row, envelope in self._load(several):
+                found[row.id] = pointing_in(row, envelope, realm=self.realm)
+        return [found.get(object_id) for object_id in object_ids]
 
     def read_many_versioned(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[Versioned[T] | None]:
         """Updateable objects as they are now, never from the cache."""

@@ -48,7 +48,7 @@ def explain(store: Store, realm_id: str, object_id: ObjectId) -> Explanation:
         raise MissingError(f"object {id_text(object_id)} is not in realm {realm_id!r}: it was collected, or never was")
     marker = marker_for(scope, trace=True)
     marker.mark(scope.found())
-    why = marker.marks.get(object_id)
+    why = marker.marks.find(object_id)
     chain: tuple[str, ...] = ()
     if is_fixed(object_id):
         is_kept, sentence = True, "it stands under a fixed id, which is never collected"

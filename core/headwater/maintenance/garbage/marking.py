@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from uuid import UUID
 
 from headwater.catalogs import committed_ids, content_ids
 from headwater.clock import Micros, as_text
-from headwater.commits import PINS, Collection, Cut, CutLines, Head, cut_time, newest_move, reach, read_cuts
+from headwater.commits import PINS, Collection, Cut, CutLines, Head, Walk, cut_time, newest_move, read_commit, read_cuts
 from headwater.errors import ExpiredError, RefusedError, UnreadableError
+from headwater.maintenance.garbage.contents import Contents
 from headwater.maintenance.garbage.listing import Listed, Scope
-from headwater.maintenance.garbage.retention import Line, Why, kept
+from headwater.maintenance.garbage.marks import Marks
+from headwater.maintenance.garbage.retention import Line, Place, Why, kept
 from headwater.store import Move, ObjectId, Reference, id_text
 
 __all__ = ["Marker", "Origin", "check_time"]
 
-_BYTES_PER_MARK = 120
-"""What an entry of the exact set costs: a boxed 64-bit integer and its place in a dictionary."""
-_REASONS = (Why.HEAD, Why.GRACE, Why.RETENTION, Why.RECORD)
+_REASONS = (Why.HEAD, Why.GRACE, Why.RETENTION)
+"""In this order each object gets the first that holds."""
+_NEVER = Micros(0)
+_WAITING = 5000
+"""So many ids wait before they are looked at, so that commits of a line are walked in blocks."""
+_RECENT = 50_000
+"""Leaves that are remembered exactly beyond the budget: neighbouring commits point to the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +35,32 @@ class Origin:
     why: Why
 
 
+@dataclass(slots=True)
+class _Stretch:
+    """A line, and how far down it was walked.
+
+    place         the next commit to be judged; None: all that stay were
+    oldest        the last one that stays, with its time; ``is_oldest_new``: no other line had it before
+    """
+
+    line: Line
+    listed: Listed
+    row: Reference
+    place: Place | None
+    oldest: ObjectId | None = None
+    oldest_time: Micros = _NEVER
+    is_oldest_new: bool = False
+    head_seq: int = 0
+    newest: Micros = _NEVER
+
+
 @dataclass(slots=True, kw_only=True)
 class Marker:
-    """The exact set of one realm's marked objects.
+    """Marks all objects of one realm that stay.
 
     now, reader_cutoff, writer_cutoff   fixed once, at the start
-    trace         remember what pointed to each object, for explanations
+    trace         remember what pointed to each object and where each commit was found, for explanations: takes much memory
+    expected      how many objects will be marked, at a guess: a filter that becomes necessary is sized by it
     content       ids of all content that kept commits hold: of the oldest of each line, and of what the later ones put
     """
 
@@ -45,27 +70,71 @@ class Marker:
     writer_cutoff: Micros
     previous: Collection | None
     trace: bool = False
-    marks: dict[ObjectId, Why] = field(default_factory=dict)
+    expected: int = 0
+    marks: Marks = field(init=False)
     cuts: dict[str, Cut] = field(default_factory=dict)
     origins: dict[ObjectId, Origin] = field(default_factory=dict)
     parents: dict[ObjectId, ObjectId] = field(default_factory=dict)
-    content: set[UUID] = field(default_factory=set)
+    content: Contents = field(default_factory=Contents)
+    _walked: Marks = field(init=False)
+    _recent: set[ObjectId] = field(default_factory=set)
+    _why: Why = Why.HEAD
+
+    def __post_init__(self) -> None:
+        settings = self.scope.rows.settings
+        self.marks = Marks(
+            settings.mark_exact_bytes,
+            expected=self.expected,
+            fpp=settings.filter_fpp,
+            refuse_fpp=settings.filter_refuse_fpp,
+        )
+        self._walked = Marks(settings.mark_exact_bytes)
 
     def mark(self, rows: Iterable[tuple[Listed, Reference]]) -> None:
         """Mark what the references keep. May be called again with what was read later: it adds.
 
         raises        UnreadableError: a reference dangles, or something that is kept cannot be walked ·
-                      RefusedError: more objects than memory allows, or a time that lies too far in the future
+                      RefusedError: a time that lies too far in the future
         """
-        found: dict[Why, list[ObjectId]] = {why: [] for why in _REASONS}
         cuts = read_cuts(self.scope.rows, self.previous)
-        for listed, row in rows:
-            for line in self._lines(listed, row, cuts):
-                self._walk(line, listed, row, found)
+        stretches = [
+            _Stretch(line, listed, row, Place(line.pointer, 0, line.left))
+            for listed, row in rows
+            for line in self._lines(listed, row, cuts)
+        ]
+        walk = Walk(self.scope.rows, self)
+        for why in _REASONS:
+            self._why = why
+            for stretch in stretches:
+                self._descend(stretch, walk)
+            self._run(walk)
+        for stretch in stretches:
+            self._finish(stretch)
         if self.previous is not None and self.previous.cuts is not None:
-            found[Why.RECORD].append(self.previous.cuts)
-        for why, roots in found.items():
-            self._reach(roots, why)
+            self._why = Why.RECORD
+            walk.push([self.previous.cuts], None)
+            self._run(walk)
+
+    # what the walk asks
+
+    def unseen(self, object_ids: Sequence[ObjectId]) -> list[ObjectId]:
+        unmarked = self.marks.unmarked(object_ids)
+        return [object_id for object_id in unmarked if object_id not in self._recent] if self._recent else unmarked
+
+    def settle(self, object_ids: Sequence[ObjectId], *, are_leaves: bool) -> None:
+        if not are_leaves:
+            self.marks.add_many(object_ids, self._why)
+            return
+        self.marks.add_leaves(object_ids, self._why)
+        if self.marks.is_full:
+            if len(self._recent) > _RECENT:
+                self._recent.clear()
+            self._recent.update(object_ids)
+
+    def note(self, targets: Sequence[ObjectId], parent: ObjectId | None) -> None:
+        if self.trace and parent is not None:
+            for target in targets:
+                self.parents.setdefault(target, parent)
 
     def chain(self, object_id: ObjectId) -> list[ObjectId]:
         """From an object up to the commit that keeps it; needs ``trace``."""
@@ -101,46 +170,58 @@ class Marker:
             lines.insert(0, line(row.pointer, None))
         return lines
 
-    def _walk(self, line: Line, listed: Listed, row: Reference, found: dict[Why, list[ObjectId]]) -> None:
-        oldest: Head | None = None
-        head_seq, newest, is_new = 0, Micros(0), False
+    def _descend(self, stretch: _Stretch, walk: Walk) -> None:
+        """Mark the commits that stay for the reason that is being marked, down to the first that stays for a later one."""
+        if stretch.place is None:
+            return
         try:
-            for commit, why in kept(self.scope.rows, line):
-                check_time(commit.commit.time, self.now, self.scope, f"commit {id_text(commit.id)} of reference {line.name!r}")
-                found[why].append(commit.id)
-                is_new = commit.id not in self.origins
-                if is_new:
-                    self.origins[commit.id] = Origin(line.name, commit.id, why)
-                    self.content.update(committed_ids(commit) if listed.is_content else ())
-                head_seq, newest = max(head_seq, commit.commit.seq), max(newest, commit.commit.time)
-                oldest = commit
+            for commit, why, place in kept(self.scope.rows, stretch.line, stretch.place):
+                stretch.place = place
+                if why is not self._why:
+                    return
+                self._keep(commit, stretch, walk)
+                if walk.waiting > _WAITING:
+                    self._run(walk)
         except ExpiredError as fault:
             raise UnreadableError(
-                f"reference {line.name!r} of realm {self.scope.rows.realm!r} dangles: its commit {id_text(line.pointer)} is not there;"
-                " nothing is deleted until that is mended (`headwater fsck` tells more)"
+                f"reference {stretch.line.name!r} of realm {self.scope.rows.realm!r} dangles: its commit"
+                f" {id_text(stretch.place.commit)} is not there; nothing is deleted until that is mended"
+                " (`headwater fsck` tells more)"
             ) from fault
-        if oldest is not None:
-            self.cuts[line.name] = Cut(oldest.commit.time, line.pointer, head_seq, newest_move(row), newest)
-            if is_new and listed.is_content:  # what the later ones hold, it holds as well, or they put it
-                self.content.update(content_ids(oldest))
+        stretch.place = None
 
-    def _reach(self, roots: list[ObjectId], why: Why) -> None:
-        limit = self.scope.rows.settings.mark_exact_bytes // _BYTES_PER_MARK
+    def _keep(self, commit: Head, stretch: _Stretch, walk: Walk) -> None:
+        found, name = commit.commit, stretch.line.name
+        check_time(found.time, self.now, self.scope, f"commit {id_text(commit.id)} of reference {name!r}")
+        stretch.head_seq, stretch.newest = max(stretch.head_seq, found.seq), max(stretch.newest, found.time)
+        stretch.oldest, stretch.oldest_time = commit.id, found.time
+        stretch.is_oldest_new = self._walked.add(commit.id, self._why)
+        if stretch.is_oldest_new:
+            if self.trace:
+                self.origins[commit.id] = Origin(name, commit.id, self._why)
+            if stretch.listed.is_content:
+                self.content.update(committed_ids(commit))
+        self.parents.pop(commit.id, None)  # it stays by itself
+        if self.marks.add(commit.id, self._why):
+            walk.push(found.points_to(), commit.id)
 
-        def mark(object_id: ObjectId, parent: ObjectId | None) -> bool:
-            if object_id in self.marks:
-                return False
-            if len(self.marks) >= limit:
-                raise RefusedError(
-                    f"realm {self.scope.rows.realm!r} keeps more than {limit} objects, all that the memory for exact marking holds;"
-                    " nothing is deleted: set HEADWATER_MARK_EXACT_BYTES higher"
-                )
-            self.marks[object_id] = why
-            if self.trace and parent is not None:
-                self.parents[object_id] = parent
-            return True
+    def _run(self, walk: Walk) -> None:
+        try:
+            walk.run()
+        except UnreadableError as fault:
+            raise UnreadableError(
+                f"{fault}; it is kept as {self._why} of a reference, and nothing of the realm is deleted until that is mended"
+                " (`headwater fsck` tells which reference needs it)"
+            ) from fault
 
-        reach(self.scope.rows, roots, mark)
+    def _finish(self, stretch: _Stretch) -> None:
+        """What is known once a line was walked to its end: where it is cut, and what content its oldest commit holds."""
+        if stretch.oldest is None:
+            return
+        line, row = stretch.line, stretch.row
+        self.cuts[line.name] = Cut(stretch.oldest_time, line.pointer, stretch.head_seq, newest_move(row), stretch.newest)
+        if stretch.is_oldest_new and stretch.listed.is_content:  # what the later ones hold, it holds as well, or they put it
+            self.content.update(content_ids(read_commit(self.scope.rows, stretch.oldest)))
 
 
 def check_time(time: Micros, now: Micros, scope: Scope, what: str) -> None:

@@ -24,6 +24,8 @@ CHUNK_BYTES = 300 * 1024
 _BODY_BYTES = CHUNK_BYTES - 4
 _RUN = 4096
 """Ids of one run, at most: an insertion moves half as many on average."""
+_MANY = 16
+"""From so many ids on, it pays to look at them together."""
 _BYTES_PER_MARK = 10
 _REASONS = (Why.HEAD, Why.GRACE, Why.RETENTION, Why.RECORD)
 """The codes of the chunks' format: append only."""
@@ -89,6 +91,36 @@ class Marks:
         if len(run) > _RUN:
             self._split(place)
         return True
+
+    def add_many(self, object_ids: Sequence[ObjectId], why: Why) -> None:
+        """As ``add``, for many: quick where they lie close together."""
+        if len(object_ids) < _MANY:
+            for object_id in object_ids:
+                self.add(object_id, why)
+            return
+        ascending = sorted(set(object_ids))
+        at = 0
+        while at < len(ascending):
+            place = bisect_right(self._lows, ascending[at]) - 1
+            end = bisect_left(ascending, self._lows[place + 1], at) if place + 1 < len(self._lows) else len(ascending)
+            end = min(end, at + _RUN)
+            self._lay_into(place, ascending[at:end], _CODES[why])
+            at = end
+
+    def add_leaves(self, object_ids: Sequence[ObjectId], why: Why) -> None:
+        """As ``add_leaf``, for many."""
+        room = max(self.exact_limit - self._exact, 0)
+        self.add_many(object_ids[:room], why)
+        for object_id in object_ids[room:]:
+            self.add_leaf(object_id, why)
+
+    def unmarked(self, object_ids: Sequence[ObjectId]) -> list[ObjectId]:
+        """Those that are not marked exactly, each once, in their order."""
+        distinct = dict.fromkeys(object_ids)
+        if len(distinct) < _MANY:
+            return [object_id for object_id in distinct if not self.is_exact(object_id)]
+        once = list(distinct)
+        return [object_id for object_id, why in zip(once, self._judge_exactly(once), strict=True) if why is None]
 
     def add_leaf(self, object_id: ObjectId, why: Why) -> None:
         """Mark what points to nothing: exactly while the budget lasts."""
@@ -166,6 +198,26 @@ class Marks:
         if ids:
             yield ids.tobytes() + codes
         yield from pieces
+
+    def _lay_into(self, place: int, ascending: list[ObjectId], code: int) -> None:
+        """Add ids that all belong into one run."""
+        run, whys = self._runs[place], self._whys[place]
+        start, end = bisect_left(run, ascending[0]), bisect_right(run, ascending[-1])
+        if start == end:
+            fresh: Sequence[int] = ascending
+            codes = bytes((code,)) * len(ascending)
+        else:
+            known = dict(zip(run[start:end], whys[start:end], strict=True))
+            self._exact -= len(known)
+            known = dict.fromkeys(ascending, code) | known
+            fresh = sorted(known)
+            codes = bytes(map(known.__getitem__, fresh))
+        run[start:end] = array("Q", fresh)
+        whys[start:end] = codes
+        self._exact += len(fresh)
+        while len(self._runs[place]) > _RUN:
+            self._split(place)
+            place += len(self._runs[place]) <= _RUN
 
     def _split(self, place: int) -> None:
         """In halves; at the end, where ids ascend, almost all stays in the first, which then grows no more."""

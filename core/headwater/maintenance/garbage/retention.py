@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from headwater.clock import Micros
 from headwater.commits import Head, log
 from headwater.store import ObjectId, RealmStore
 
-__all__ = ["Line", "Why", "kept"]
+__all__ = ["Line", "Place", "Why", "kept"]
 
 
 class Why(StrEnum):
@@ -64,15 +65,25 @@ class Line:
         return None
 
 
-def kept(rows: RealmStore, line: Line) -> Iterator[tuple[Head, Why]]:
-    """The commits of a line that stay, newest first. Reads twenty at a time, and one beyond the last.
+class Place(NamedTuple):
+    """Where a walk down a line stands: the next commit, how many were above it, and when it was superseded (None: never)."""
 
-    raises        ExpiredError when the pointer itself is not there
+    commit: ObjectId
+    position: int
+    superseded: Micros | None
+
+
+def kept(rows: RealmStore, line: Line, since: Place | None = None) -> Iterator[tuple[Head, Why, Place]]:
+    """The commits of a line that stay, newest first, each with its place. Reads twenty at a time, and one beyond the last.
+
+    since         where an earlier walk stood; None: the pointer itself
+    raises        ExpiredError when the first commit is not there
     """
-    superseded = line.left
-    for position, found in enumerate(log(rows, line.pointer)):
+    place = since or Place(line.pointer, 0, line.left)
+    superseded = place.superseded
+    for position, found in enumerate(log(rows, place.commit), place.position):
         why = line.why(position, found.commit.time, superseded)
         if why is None:
             return
-        yield found, why
+        yield found, why, Place(found.id, position, superseded)
         superseded = found.commit.time

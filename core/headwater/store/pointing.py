@@ -1,0 +1,50 @@
+"""What an object points to, read without more of the object than that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from headwater.store.backend import ObjectRow
+from headwater.store.codec import decode
+from headwater.store.identity import ObjectId
+from headwater.store.objects import StoredObject, UnknownObject, registered_type
+
+__all__ = ["Pointing", "is_leaf", "pointing_in", "pointing_of"]
+
+
+class Pointing(NamedTuple):
+    """An object as a walk sees it.
+
+    targets       what it points to; None when this release does not know its type, and so cannot tell
+    is_leaf       nothing of its type ever points to anything
+    bytes         of its first row, about; 0 when it came from the cache
+    """
+
+    type: str
+    targets: Sequence[ObjectId] | None
+    is_leaf: bool = False
+    bytes: int = 0
+
+
+def is_leaf(type_name: str) -> bool:
+    """Whether the class of a type says nothing of targets. False for unknown types."""
+    cls = registered_type(type_name)
+    return cls is not None and cls.points_to is StoredObject.points_to
+
+
+def pointing_of(value: StoredObject) -> Pointing:
+    if isinstance(value, UnknownObject):
+        return Pointing(value.name, None)
+    return Pointing(value.type_name, tuple(value.points_to()), type(value).points_to is StoredObject.points_to)
+
+
+def pointing_in(row: ObjectRow, envelope: bytes, *, realm: str) -> Pointing:
+    """The same of a stored object; UnreadableError when one that may point on cannot be decoded."""
+    cls = registered_type(row.type)
+    if cls is None:
+        return Pointing(row.type, None, bytes=len(row.value))
+    if cls.points_to is StoredObject.points_to:
+        return Pointing(row.type, (), is_leaf=True, bytes=len(row.value))
+    value = decode(row.id, row.type, envelope, StoredObject, realm=realm, token=row.token)
+    return Pointing(row.type, tuple(value.points_to()), bytes=len(row.value))

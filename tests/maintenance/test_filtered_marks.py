@@ -1,0 +1,89 @@
+"""Beyond the memory for exact marks a filter holds the leaves, and what it errs in can keep too much, never too little."""
+
+import dataclasses
+
+import pytest
+from lakes import HOUR, copied, make_lake, make_realm, open_on, put, rows_of, unreadable_heads
+
+from headwater.clock import FakeClock
+from headwater.commits import reach
+from headwater.maintenance import collect
+from headwater.maintenance.garbage.collecting import marker_for
+from headwater.maintenance.garbage.listing import scope_of
+from headwater.maintenance.garbage.marking import Marker
+from headwater.maintenance.garbage.marks import Marks
+from headwater.maintenance.garbage.retention import Why
+from headwater.settings import Settings
+from headwater.store import ObjectId, Store, is_leaf
+from headwater.store.backends.memory import MemoryBackend
+
+
+@pytest.fixture
+def tight(settings: Settings) -> Settings:
+    """Room for ten exact marks."""
+    return dataclasses.replace(settings, mark_exact_bytes=100)
+
+
+@pytest.fixture
+def store(tight: Settings, clock: FakeClock) -> Store:
+    """A realm that keeps more objects than that, and has garbage."""
+    made = open_on(MemoryBackend(), tight, clock)
+    make_realm(made)
+    catalog = make_lake(made)
+    for table in range(15):
+        put(catalog, 1, table=f"t{table}")
+    catalog.create_branch("dev")
+    for version in range(3):
+        put(catalog, version)
+        clock.advance(HOUR)
+    return made
+
+
+def reached(store: Store) -> set[ObjectId]:
+    """What all heads lead to, by a walk of its own."""
+    seen: set[ObjectId] = set()
+    for row in rows_of(store).scan_references():
+        if row.pointer is not None and row.deleted is None:
+            reach(rows_of(store), [row.pointer], lambda new, _: new not in seen and not seen.add(new))  # type: ignore[func-returns-value]
+    return seen
+
+
+def marked(store: Store, marks: Marks | None = None) -> Marker:
+    marker = marker_for(scope_of(store, "acme"))
+    marker.marks = marker.marks if marks is None else marks
+    marker.mark(marker.scope.found())
+    return marker
+
+
+def test_a_realm_beyond_the_memory_for_exact_marks_is_collected(store: Store, tight: Settings, clock: FakeClock) -> None:
+    done = collect(store, "acme")
+
+    assert done.deleted
+    assert done.kept["filter"]
+    assert unreadable_heads(store.backend, tight, clock) == []
+
+
+def test_the_filter_deletes_what_exact_marks_would(store: Store, settings: Settings, clock: FakeClock) -> None:
+    exact = open_on(copied(store.backend), settings, clock)
+
+    assert collect(store, "acme").garbage == collect(exact, "acme").garbage > 0
+
+
+def test_everything_that_points_on_is_marked_exactly(store: Store) -> None:
+    marker = marked(store)
+    types = {key.id: key.type for batch in rows_of(store).scan_objects() for key in batch}
+
+    inner = [object_id for object_id in reached(store) if not is_leaf(types[object_id])]
+    assert all(marker.marks.is_exact(object_id) for object_id in inner)
+    assert Why.FILTER in marker.marks.judge(sorted(reached(store)))
+
+
+def test_a_filter_that_claims_everything_ends_no_descent(store: Store) -> None:
+    liar = Marks(10)
+    for number in range(100_000):
+        liar.add_leaf(ObjectId(number), Why.HEAD)
+    assert liar.find(next(iter(reached(store)))) is Why.FILTER
+    types = {key.id: key.type for batch in rows_of(store).scan_objects() for key in batch}
+
+    inner = [object_id for object_id in reached(store) if not is_leaf(types[object_id])]
+    assert all(marked(store, liar).marks.is_exact(object_id) for object_id in inner)
