@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from headwater.catalogs import Catalogs
+from headwater.cli.archives import export_, import_
 from headwater.cli.credentials import check_place, ensure_credentials
 from headwater.cli.options import DURATION, confirm_option, prints, properties_option
 from headwater.cli.rotating import reset_credentials, rotate_credentials
@@ -31,6 +32,8 @@ def realm() -> None:
     """Look at realms, create them, and take them through their life."""
 
 
+realm.add_command(export_)
+realm.add_command(import_)
 realm.add_command(rotate_credentials)
 realm.add_command(reset_credentials)
 

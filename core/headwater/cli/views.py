@@ -19,6 +19,7 @@ from headwater.catalogs import (
     LogEntry,
     NamedReference,
 )
+from headwater.cli.archive_reports import ARCHIVE, LOADED
 from headwater.cli.fields import Field, View, duration, identifier, time, time_after
 from headwater.cli.reports import COLLECTION, EXPLANATION, FINDING, IMPORT, RUN
 from headwater.cli.rotating import ROOT
@@ -427,6 +428,8 @@ ALL: tuple[View[Any], ...] = (
     REALM,
     ROOT,
     PURGE_PLAN,
+    ARCHIVE,
+    LOADED,
     CATALOG,
     DELETION_PLAN,
     ENTRY,

@@ -3,9 +3,9 @@
 Knows what a realm's references reach and how that is kept; knows nothing of tasks but that one holds pins and can be taken over.
 """
 
-from headwater.maintenance.archives.exporting import Exported, Order, export
+from headwater.maintenance.archives.exporting import Exported, Order, check_order, export
 from headwater.maintenance.archives.loading import Loaded, forget_progress, load
-from headwater.maintenance.archives.manifests import Checked, End, Manifest, check_archive
+from headwater.maintenance.archives.manifests import Checked, End, Manifest, check_archive, check_head
 from headwater.maintenance.archives.moments import newest_readable, readable_from
 
 __all__ = [
@@ -16,6 +16,8 @@ __all__ = [
     "Manifest",
     "Order",
     "check_archive",
+    "check_head",
+    "check_order",
     "export",
     "forget_progress",
     "load",

@@ -20,13 +20,13 @@ from headwater.maintenance.archives.blocks import BlockKind, BlockWriter
 from headwater.maintenance.archives.manifests import End, Manifest, check_archive, definition_of, end_record, manifest_record
 from headwater.maintenance.archives.moments import newest_readable
 from headwater.maintenance.archives.records import Contents, Pointer
-from headwater.maintenance.archives.snapshots import Snapshot, take_snapshot
+from headwater.maintenance.archives.snapshots import Snapshot, check_moment, take_snapshot
 from headwater.maintenance.archives.walking import walk
 from headwater.maintenance.garbage import Fence, Progress
 from headwater.realms import Realm, Realms, RealmState
 from headwater.store import ObjectId, RealmStore, Store, id_text
 
-__all__ = ["Exported", "Order", "export"]
+__all__ = ["Exported", "Order", "check_order", "export"]
 
 _log = structlog.get_logger()
 
@@ -99,6 +99,13 @@ def export(
         raise
     _unpin(rows, order, fence)
     return done
+
+
+def check_order(store: Store, realm_id: str, time: Micros | None) -> None:
+    """Pass if a realm can be exported now as of a moment (None: the newest). Raises RefusedError as ``export`` does."""
+    realm = _exportable(Realms(store).read(realm_id), 0)
+    moment = newest_readable(store.clock.now(), store.settings) if time is None else time
+    check_moment(store.rows(realm.id, realm.key).without_cache(), moment)
 
 
 def _write(rows: RealmStore, realm: Realm, order: Order, snapshot: Snapshot, *, fence: Fence, progress: Progress) -> Exported:

@@ -23,6 +23,7 @@ __all__ = [
     "End",
     "Manifest",
     "check_archive",
+    "check_head",
     "definition_of",
     "end_record",
     "fields_of",
@@ -162,6 +163,13 @@ def check_archive(path: Path, progress: Callable[[int], None] = lambda objects: 
             checking.take(block)
             progress(checking.contents.objects)
         return checking.result()
+
+
+def check_head(path: Path) -> Manifest:
+    """Read only what an archive says at its beginning. Raises as ``check_archive`` does."""
+    with open_archive(path) as file:
+        first = next(read_blocks(file, str(path)))
+    return _decoded(first.body, Manifest, str(path))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from headwater.maintenance.archives.moments import Absent, check_known, commit_a
 from headwater.realms import REALM_REFERENCES
 from headwater.store import ObjectId, RealmStore
 
-__all__ = ["Snapshot", "take_snapshot"]
+__all__ = ["Snapshot", "check_moment", "take_snapshot"]
 
 _REMEMBERED_BYTES = 32 * 1024 * 1024
 _NAMES = 500
@@ -64,7 +64,7 @@ class _Looking:
     pointers: dict[str, ObjectId | None] = field(default_factory=dict)
 
     def look(self) -> Snapshot:
-        self._check_time()
+        check_moment(self.rows, self.time)
         heads = self._look_at(REALM_REFERENCES)
         catalogs = heads.get(CATALOGS)
         if catalogs is not None:
@@ -97,20 +97,24 @@ class _Looking:
                     heads[name] = head
         return heads
 
-    def _check_time(self) -> None:
-        """The moment must be over everywhere, and the realm filled by then."""
-        now, settings = self.rows.clock.now(), self.rows.settings
-        ready = readable_from(self.time, settings)
-        if now < ready:
-            raise RefusedError(
-                f"realm {self.rows.realm!r} as of {as_text(self.time)} can be read from {as_text(ready + 999_999)} on: until then a"
-                " commit of that time may still be under way"
-            )
-        check_known(self.rows, self.time, now=now)
-        rows = self.rows.find_rows(REALM_REFERENCES)
-        born = max((row.created for row in rows if row is not None), default=Micros(0))
-        if any(row is None for row in rows) or born > self.time:
-            filled = as_text(readable_from(born, settings) + 999_999)
-            raise RefusedError(
-                f"realm {self.rows.realm!r} was not filled yet at {as_text(self.time)}: it can be exported from {filled} on"
-            )
+
+def check_moment(rows: RealmStore, time: Micros) -> None:
+    """Pass if a moment is over everywhere, and the realm was filled by then.
+
+    raises        RefusedError with the time from which on it works
+    """
+    now, settings = rows.clock.now(), rows.settings
+    ready = readable_from(time, settings)
+    if now < ready:
+        raise RefusedError(
+            f"realm {rows.realm!r} as of {as_text(time)} can be read from {as_text(ready + 999_999)} on (--wait waits): until then a"
+            " commit of that time may still be under way"
+        )
+    check_known(rows, time, now=now)
+    there = rows.find_rows(REALM_REFERENCES)
+    born = max((row.created for row in there if row is not None), default=Micros(0))
+    if any(row is None for row in there) or born > time:
+        filled = as_text(readable_from(born, settings) + 999_999)
+        raise RefusedError(
+            f"realm {rows.realm!r} was not filled yet at {as_text(time)}: it can be exported from {filled} on (--wait waits)"
+        )

@@ -1,0 +1,110 @@
+"""Exporting and importing realms from the command line."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from commandline import CommandLine
+
+from headwater import Settings, open_store
+from headwater.catalogs import Catalogs
+from headwater.clock import FakeClock, as_text
+from headwater.realms import Realms, bootstrap, hash_credentials, new_credentials
+from headwater.tasks import Tasks
+
+OLD = 2 * 3600
+"""Seconds: older than clocks may differ, and younger than what is remembered of deletions."""
+
+
+@pytest.fixture
+def acme(url: str) -> str:
+    """A realm that was filled two hours ago."""
+    with open_store(url, clock=FakeClock((int(time.time()) - OLD) * 1_000_000)) as store:
+        realms = Realms(store)
+        realms.create("acme")
+        bootstrap(realms, "acme", hash_credentials(new_credentials()))
+        Catalogs(realms.open("acme")).create("lake", base_location="s3://lake/")
+    return "acme"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "acme.realm"
+
+
+@pytest.mark.usefixtures("acme")
+def test_a_realm_is_exported_and_imported_under_another_id(headwater: CommandLine, file: Path) -> None:
+    exported = headwater.data("realm", "export", "acme", file)
+    imported = headwater.data("realm", "import", file, "copy")
+
+    assert (imported["realm"], imported["state"], imported["exportedRealm"]) == ("copy", "ACTIVE", "acme")
+    assert imported["digest"] == exported["digest"]
+    assert headwater.data("catalog", "list", "copy")[0]["name"] == "lake"
+
+
+@pytest.mark.usefixtures("acme")
+def test_an_archive_can_be_read_by_its_owner_alone(headwater: CommandLine, file: Path) -> None:
+    headwater.ok("realm", "export", "acme", file)
+
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.usefixtures("acme")
+def test_an_export_overwrites_no_file(headwater: CommandLine, file: Path) -> None:
+    file.write_text("precious")
+
+    assert headwater("realm", "export", "acme", file).exit_code == 5
+    assert file.read_text() == "precious"
+
+
+@pytest.mark.usefixtures("acme")
+def test_a_moment_that_cannot_be_read_yet_is_refused_with_the_time_from_which_it_can(
+    headwater: CommandLine, file: Path
+) -> None:
+    now = int(time.time())
+    result = headwater("realm", "export", "acme", file, "--as-of", as_text(now * 1_000_000))
+
+    assert result.exit_code == 5
+    assert as_text((now + 5400 + 15) * 1_000_000) in result.stderr
+
+
+@pytest.mark.usefixtures("acme")
+def test_an_export_that_waits_is_left_to_a_worker_until_its_moment_can_be_read(
+    headwater: CommandLine, file: Path, url: str
+) -> None:
+    task = headwater.data("realm", "export", "acme", file, "--wait", "--detach")
+
+    with open_store(url) as store:
+        found = next(seen.value for seen in Tasks(store).list(kind="export"))
+    assert found.due - found.arguments["asOf"] == (5400 + 15) * 1_000_000
+    assert task["state"] == "WAITING"
+
+
+@pytest.mark.usefixtures("acme")
+def test_an_archive_is_not_imported_over_a_realm(headwater: CommandLine, file: Path) -> None:
+    headwater.ok("realm", "export", "acme", file)
+
+    result = headwater("realm", "import", file, "acme")
+    assert result.exit_code == 5
+    assert "ACTIVE" in result.stderr
+
+
+def test_a_file_that_is_no_archive_is_refused_before_a_task_is_made(headwater: CommandLine, file: Path, url: str) -> None:
+    file.write_text("a letter")
+
+    result = headwater("realm", "import", file, "copy")
+    assert (result.exit_code, "no archive" in result.stderr) == (5, True)
+    with open_store(url, settings=Settings()) as store:
+        assert not Tasks(store).list(kind="load")
+
+
+def test_a_second_import_of_another_file_into_the_realm_is_refused(headwater: CommandLine, tmp_path: Path) -> None:
+    headwater.ok("realm", "import", tmp_path / "one", "copy", "--detach")
+
+    assert headwater("realm", "import", tmp_path / "two", "copy", "--detach").exit_code == 5
+
+
+def test_a_time_is_written_with_its_zone_or_meant_in_utc(headwater: CommandLine, file: Path) -> None:
+    assert headwater("realm", "export", "acme", file, "--as-of", "yesterday").exit_code == 2
