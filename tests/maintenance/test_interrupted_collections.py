@@ -97,6 +97,9 @@ def test_wherever_the_database_fails_once_nothing_is_lost(
         assert met.faults == []
         met.collect_again()
         assert not is_sweeping(met.open())
+        if check_store(met.open()):  # a name that lost its row: the next collection buries it, and the one after removes it
+            met.collect_again()
+            met.collect_again()
         assert check_store(met.open()) == []
         if len(faulty.calls) < call:
             break
@@ -173,7 +176,7 @@ def is_sweeping(store: Store) -> bool:
 
 def content_types(store: Store) -> list[str]:
     """The rows that are not the collector's own bookkeeping, by id."""
-    own = {"collection", "cuts"}
+    own = {"collection", "cuts", "marks"}
     rows = rows_of(store)
     head = lake(store).resolve()
     keys: list[ObjectKey] = [key for batch in rows.scan_objects() for key in batch]

@@ -4,16 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from headwater.clock import Micros
-from headwater.store import ObjectId, RealmStore, StoredObject, Versioned, fixed_id, object_type
+from headwater.store import ObjectId, ObjectPosition, RealmStore, StoredObject, Versioned, fixed_id, object_type
 
-__all__ = ["COLLECTION_ID", "Collection", "Cut", "CutLines", "Cuts", "read_collection", "read_cuts"]
+__all__ = [
+    "COLLECTION_ID",
+    "Collection",
+    "Cut",
+    "CutLines",
+    "Cuts",
+    "MarkChunk",
+    "Sweep",
+    "Swept",
+    "read_collection",
+    "read_cuts",
+]
 
 COLLECTION_ID = fixed_id(2)
 """Every realm keeps its collection record under this id."""
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """How far one split of a realm was swept: nothing is left to be deleted up to ``after``. ``is_done``: nor up to its end."""
+
+    after: ObjectPosition | None = None
+    until: ObjectPosition | None = None
+    is_done: bool = False
+
+
+class Sweep(msgspec.Struct, frozen=True):
+    """All that another process needs to go on with a sweep: the marks, the splits, and what was counted so far.
+
+    started       when the run began that marked
+    marks         the chunks of its marks, in their order
+    counts        of that run and of those that went on with it, as plain data
+    """
+
+    started: Micros
+    marks: tuple[ObjectId, ...]
+    splits: tuple[Swept, ...]
+    counts: dict[str, Any] = {}
+
+
+@object_type("marks", compressed=False, cached_seconds=0)
+class MarkChunk(StoredObject, frozen=True, kw_only=True):
+    """Some of the marks of a sweep that is on; garbage when it is over."""
+
+    data: bytes = b""
 
 
 @object_type("collection", updateable=True)
@@ -24,6 +65,9 @@ class Collection(StoredObject, frozen=True, kw_only=True):
     owner         the task attempt that runs it, as text
     reader_cutoff what was HEAD after this moment was kept
     cuts          the Cuts object: how far each reference's history was kept; None when nothing was ever collected
+    sweep         while ``sweeping``, once everything is marked: where it stands. None: who finds it marks anew
+    marked        objects that the last run marked; the next one is sized by it
+    scanned       rows that the last run scanned
     """
 
     sweeping: bool = False
@@ -31,6 +75,9 @@ class Collection(StoredObject, frozen=True, kw_only=True):
     reader_cutoff: Micros = Micros(0)
     writer_cutoff: Micros = Micros(0)
     cuts: ObjectId | None = None
+    sweep: Sweep | None = None
+    marked: int = 0
+    scanned: int = 0
 
 
 class Cut(msgspec.Struct, frozen=True):

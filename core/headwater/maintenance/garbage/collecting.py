@@ -3,93 +3,43 @@
 1. The cut-offs are fixed: no row younger than the writer's grace is touched, and what was HEAD within the reader's grace stays.
 2. Mark from every listed reference; plan, by a scan that deletes nothing.
 3. Publish "sweeping". Raise the version of every listed reference, and mark what is new: whoever looked before is beaten now.
-4. Sweep: delete the rows that are unmarked, or left-over parts of what is marked, and unchanged since they were scanned.
+4. Save the marks. From here on a run that crashes is gone on with, by the same marks and cut-offs.
+5. Sweep: delete the rows that are unmarked, or left-over parts of what is marked, and unchanged since they were scanned.
    Withdraw the flag.
 
-A run that crashed leaves the flag on, which harms nobody but those who want to point at an old commit. The next run marks anew.
+A run that crashed leaves the flag on, which harms nobody but those who want to point at an old commit. While it is on, nothing
+that was garbage can come back, and what was written since is younger than the cut-off: however late a sweep goes on, its marks hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from operator import attrgetter
 
-import structlog
+import msgspec
 
-from headwater.catalogs import Catalogs, release_claims, release_name
-from headwater.clock import Micros, as_text
-from headwater.commits import COLLECTION_ID, Collection, Cuts, read_collection
-from headwater.errors import BeatenError, FencedError, HeadwaterError, UnavailableError
-from headwater.maintenance.garbage.keys import keys_with_rows
+from headwater.catalogs import release_claims
+from headwater.clock import Micros
+from headwater.commits import Collection, Cuts, Sweep, Swept, read_collection
+from headwater.errors import BeatenError, FencedError, HeadwaterError, UnavailableError, UnknownOutcomeError, UnreadableError
+from headwater.maintenance.garbage.counts import Collected, Phases
+from headwater.maintenance.garbage.judging import Judge
 from headwater.maintenance.garbage.listing import Listed, Scope, scope_of
 from headwater.maintenance.garbage.marking import Marker, check_time
-from headwater.maintenance.garbage.parts import LeftOvers
-from headwater.maintenance.garbage.retention import Why
-from headwater.realms import Realms
+from headwater.maintenance.garbage.marks import Marks
+from headwater.maintenance.garbage.pacing import Fence, Pacing, Progress
+from headwater.maintenance.garbage.publishing import Published
+from headwater.maintenance.garbage.releasing import bury, collect_purged_keys, finish_catalogs, release_pins
+from headwater.maintenance.garbage.saving import load_marks, save_marks
+from headwater.maintenance.garbage.sweeping import Landmarks, Sweeper
 from headwater.settings import duration_text
-from headwater.store import ObjectKey, RealmId, Reference, Store, Versioned, is_fixed
+from headwater.store import ObjectId, Reference, Store
+from headwater.tasks import StoppedError
 
-__all__ = ["Collected", "Fence", "Progress", "collect", "marker_for"]
-
-Fence = Callable[[], None]
-"""Called before every durable step; raises FencedError when the task was taken over."""
-Progress = Callable[[int, int, str], None]
-"""Called with (done, total, unit)."""
+__all__ = ["Collected", "Collecting", "Fence", "Progress", "collect", "marker_for"]
 
 _TRIES = 100
-_log = structlog.get_logger()
-
-
-@dataclass(slots=True, kw_only=True)
-class Collected:
-    """What a collection saw and did, counted in rows (an object may have several).
-
-    kept          by reason; ``types`` the same by object type
-    leftover_parts  of the garbage: parts that an interrupted rewriting left of an object that itself may stay
-    deleted       rows that the database confirmed gone; in a dry run 0, and ``garbage`` says what would go
-    deleted_bytes at least so many
-    """
-
-    realm: str
-    dry_run: bool
-    writer_cutoff: Micros
-    reader_cutoff: Micros
-    references: int = 0
-    scanned: int = 0
-    garbage: int = 0
-    garbage_bytes: int = 0
-    leftover_parts: int = 0
-    deleted: int = 0
-    deleted_bytes: int = 0
-    kept: dict[str, int] = field(default_factory=dict)
-    types: dict[str, dict[str, int]] = field(default_factory=dict)
-    tombstones_removed: int = 0
-    claims_released: int = 0
-    late_rows_deleted: int = 0
-    notes: list[str] = field(default_factory=list)
-
-    def as_plain(self) -> dict[str, Any]:
-        """For a task's outcome and a run's record."""
-        return {
-            "realm": self.realm,
-            "dryRun": self.dry_run,
-            "writerCutoff": as_text(self.writer_cutoff),
-            "readerCutoff": as_text(self.reader_cutoff),
-            "references": self.references,
-            "scanned": self.scanned,
-            "kept": self.kept,
-            "garbage": self.garbage,
-            "garbageBytes": self.garbage_bytes,
-            "leftoverParts": self.leftover_parts,
-            "deleted": self.deleted,
-            "deletedBytes": self.deleted_bytes,
-            "types": self.types,
-            "tombstonesRemoved": self.tombstones_removed,
-            "claimsReleased": self.claims_released,
-            "lateRowsDeleted": self.late_rows_deleted,
-            "notes": self.notes,
-        }
+_created = attrgetter("created")
 
 
 def collect(
@@ -101,20 +51,22 @@ def collect(
     owner: str = "",
     dry_run: bool = False,
 ) -> Collected:
-    """Collect the garbage of one realm, or of ``::system::``.
+    """Collect the garbage of one realm, or of ``::system::``; or go on with a sweep that was interrupted.
 
     owner         who does it, as text: stands in the realm's record while it sweeps
     dry_run       mark and plan, and change nothing
     raises        RefusedError and UnreadableError before anything was deleted, with the reason why nothing may be ·
-                  FencedError when the task was taken over
+                  UnavailableError when the marks' filter turned out too small, or another run is at it · FencedError when the
+                  task was taken over
     """
-    return _Collection(store, scope_of(store, realm_id), fence, progress, owner, dry_run).run()
+    return Collecting(store, scope_of(store, realm_id), fence=fence, progress=progress, owner=owner).run(dry_run=dry_run)
 
 
 def marker_for(scope: Scope, *, trace: bool = False) -> Marker:
     """A marker with the cut-offs of now."""
     settings, now = scope.rows.settings, scope.rows.clock.now()
     record = read_collection(scope.rows)
+    marked = 0 if record is None else record.value.marked
     return Marker(
         scope=scope,
         now=now,
@@ -122,34 +74,56 @@ def marker_for(scope: Scope, *, trace: bool = False) -> Marker:
         writer_cutoff=Micros(now - round(settings.writer_grace_seconds * 1_000_000)),
         previous=None if record is None else record.value,
         trace=trace,
+        expected=marked + marked // 10,
     )
 
 
-class _Collection:
-    def __init__(self, store: Store, scope: Scope, fence: Fence, progress: Progress, owner: str, dry_run: bool) -> None:
+class Collecting:
+    """One run. ``result`` counts while it runs, and tells of a run that fails how far it came."""
+
+    def __init__(self, store: Store, scope: Scope, *, fence: Fence, progress: Progress, owner: str) -> None:
         self._store = store
         self._scope = scope
         self._rows = scope.rows
-        self._fence = fence
         self._progress = progress
         self._owner = owner
+        self._pacing = Pacing(store.settings, store.clock, fence)
+        self._watch = self._pacing.watch
+        self._published = Published(self._rows, read_collection(self._rows), self._watch)
         self._marker = marker_for(scope)
-        self.result = Collected(
-            realm=scope.rows.realm,
-            dry_run=dry_run,
-            writer_cutoff=self._marker.writer_cutoff,
-            reader_cutoff=self._marker.reader_cutoff,
+        self._landmarks = Landmarks()
+        self._start(
+            Collected(
+                realm=self._rows.realm,
+                dry_run=False,
+                writer_cutoff=self._marker.writer_cutoff,
+                reader_cutoff=self._marker.reader_cutoff,
+            )
         )
 
-    def run(self) -> Collected:
+    def _start(self, result: Collected) -> None:
+        self.result = result
+        self._phases = Phases(self._store.clock, result.seconds)
+
+    def run(self, *, dry_run: bool = False) -> Collected:
+        """Do it, once."""
+        self.result.dry_run = dry_run
+        if not dry_run and self._go_on():
+            return self.result
         self._note_circumstances()
-        found = self._scope.found()
-        self.result.references = sum(row.deleted is None for _, row in found)
-        self._marker.mark(found)
-        self._plan()
-        if not self.result.dry_run:
+        with self._phases.phase("mark"):
+            found = self._scope.found()
+            self.result.references = sum(row.deleted is None for _, row in found)
+            self._marker.mark(found)
+        self._count_marks()
+        self._require_room()
+        with self._phases.phase("plan"):
+            self._plan()
+        if not dry_run:
             self._destroy()
         return self.result
+
+    # marking and planning
 
     def _note_circumstances(self) -> None:
         settings = self._rows.settings
@@ -158,106 +132,129 @@ class _Collection:
                 f"UNSAFE: graces are {duration_text(settings.writer_grace_seconds)} (writers) and"
                 f" {duration_text(settings.reader_grace_seconds)} (readers), by the setting unsafe_short_graces"
             )
-        if self._marker.previous is not None and self._marker.previous.sweeping:
-            self.result.notes.append(
-                f"the sweep of {self._marker.previous.owner or 'an earlier run'} was interrupted: marked anew"
+        record = self._published.value
+        if record is not None and record.sweeping and record.sweep is None:
+            self.result.notes.append(f"the collection of {_named(record)} was interrupted before its sweep: marked anew")
+
+    def _count_marks(self) -> None:
+        marks = self._marks
+        self.result.marks, self.result.filter_bytes, self.result.filter_fpp = len(marks), marks.filter_bytes, marks.fpp
+
+    def _require_room(self) -> None:
+        """Refuse to delete by a filter that keeps too much by mistake; the next run is sized by what this one has counted."""
+        limit = self._rows.settings.filter_refuse_fpp
+        if not self._marks.is_overfull:
+            return
+        said = (
+            f"realm {self._rows.realm!r} has more objects than the last run marked ({self.result.marks}, about): the filter would keep"
+            f" {self.result.filter_fpp:.0e} of the garbage by mistake, and more than {limit:.0e} are not accepted"
+        )
+        if self.result.dry_run:
+            self.result.notes.append(f"{said}; a collection would delete nothing, and size the next one right")
+            return
+        before = self._published.value or Collection()
+        self._published.replace(
+            Collection(
+                owner=self._owner,
+                reader_cutoff=before.reader_cutoff,
+                writer_cutoff=before.writer_cutoff,
+                cuts=before.cuts,
+                marked=self.result.marks,
+                scanned=before.scanned,
             )
+        )
+        raise UnavailableError(f"{said}: nothing was deleted; the next run is sized right")
 
     def _plan(self) -> None:
         """Count what stays and why, and what would go; and see that no row's time makes its age meaningless."""
-        result = self.result
-        for judged in self._judged():
-            self._fence()
-            for key, why in judged:
-                check_time(key.created, self._marker.now, self._scope, f"a row of type {key.type!r}")
-                result.scanned += 1
-                by_type = result.types.setdefault(key.type, {})
-                name = "garbage" if why is None else why.value
-                by_type[name] = by_type.get(name, 0) + 1
-                if why is None:
-                    result.garbage += 1
-                    result.garbage_bytes += key.bytes
-                    result.leftover_parts += self._why(key) is not None
-                else:
-                    result.kept[why.value] = result.kept.get(why.value, 0) + 1
-            self._progress(0, result.garbage, "rows")
-
-    def _judged(self) -> Iterator[list[tuple[ObjectKey, Why | None]]]:
-        """Every row of the realm, in batches, with why it stays; None: it is garbage, by its object or as a left-over part."""
-        left_overs = LeftOvers(self._rows)
+        judge, result = self._judge(), self.result
         for batch in self._rows.scan_objects():
-            judged = [(key, self._why(key)) for key in batch]
-            old = [key for key, why in judged if why is not None and key.created <= self._marker.writer_cutoff]
-            left = left_overs.among(batch, old)
-            yield [(key, None if key in left else why) for key, why in judged]
+            judged, left_over = judge.judge(batch)
+            latest = max(batch, key=_created)
+            check_time(latest.created, self._marker.now, self._scope, f"a row of type {latest.type!r}")
+            result.count(batch, judged)
+            result.leftover_parts += left_over
+            self._landmarks.pass_by(batch)
+            self._progress(0, result.garbage, "rows")
+            self._pacing.before_scanning_on(len(batch))
 
-    def _why(self, key: ObjectKey) -> Why | None:
-        """Why a row's object stays; None when it is garbage."""
-        if is_fixed(key.id):
-            return Why.FIXED
-        marked = self._marker.marks.get(key.id)
-        if marked is not None:
-            return marked
-        return Why.YOUNG if key.created > self._marker.writer_cutoff else None
+    @property
+    def _marks(self) -> Marks:
+        return self._marker.marks
+
+    def _judge(self) -> Judge:
+        return Judge(self._rows, self._marks, self.result.writer_cutoff)
+
+    # deleting
 
     def _destroy(self) -> None:
-        self._fence()
-        published = self._publish()
+        self._published.replace(self._record())
         try:
-            listed = self._scope.listed()
-            raised = [(entry, row) for entry in listed if (row := self._raise_version(entry)) is not None]
-            self._marker.mark(raised)
-            published = self._republish(published)
-            self._sweep()
-            self._bury(raised)
-            self._release()
+            with self._phases.phase("raise"):
+                listed = self._scope.listed()
+                raised = [(entry, row) for entry in listed if (row := self._raise_version(entry)) is not None]
+                self._marker.mark(raised)
+            self._count_marks()
+            self._release_claims()
+            with self._phases.phase("save"):
+                chunks = save_marks(self._rows, self._marks, self._watch)
+            splits = self._landmarks.cut(self._rows.settings.sweep_splits)
+            self._published.replace(self._record(chunks, splits))
         except FencedError:
             raise  # the flag belongs to whoever took over
         except HeadwaterError:
-            self._withdraw(published)
+            self._published.withdraw()
             raise
-        self._withdraw(published)
+        self._finish(splits)
 
-    def _publish(self) -> Versioned[Collection]:
-        seen = read_collection(self._rows)
-        record = self._record(sweeping=True)
-        if seen is None:
-            return self._rows.insert(COLLECTION_ID, record)
-        if seen.value != self._marker.previous:
-            raise UnavailableError(
-                f"another collection of realm {self._rows.realm!r} is under way ({seen.value.owner or 'no owner named'}):"
-                " try again after it"
-            )
-        return self._rows.update(seen, record)
+    def _finish(self, splits: Sequence[Swept]) -> None:
+        """Sweep, and end. What may pass leaves the record as it is, for the next attempt to go on with."""
+        try:
+            self._sweep(splits)
+            bury(self._scope, self._scope.found(), self._watch, self.result)
+            if not self._scope.is_system:
+                finish_catalogs(self._scope, self._watch)
+                release_pins(self._store, self._scope, self._watch, self.result)
+            collect_purged_keys(self._store, self._watch, self.result)
+        except (FencedError, StoppedError, UnavailableError, UnknownOutcomeError):
+            raise
+        except HeadwaterError:
+            self._published.withdraw()
+            raise
+        self._watch.check()
+        self._published.withdraw()
 
-    def _republish(self, published: Versioned[Collection]) -> Versioned[Collection]:
-        """The cuts as they are after the second marking, before anything is deleted by them."""
-        self._fence()
-        return self._rows.update(published, self._record(sweeping=True))
+    def _sweep(self, splits: Sequence[Swept]) -> None:
+        sweeper = Sweeper(self._rows, self._judge, self._pacing, self.result, self._phases, self._save)
+        with self._phases.phase("sweep"):
+            sweeper.sweep(splits, self._progress)
 
-    def _record(self, *, sweeping: bool) -> Collection:
+    def _save(self, splits: Sequence[Swept]) -> None:
+        record = self._published.value
+        assert record is not None and record.sweep is not None
+        self._published.replace(self._swept(record, splits))
+
+    def _swept(self, record: Collection, splits: Sequence[Swept]) -> Collection:
+        assert record.sweep is not None
+        sweep = Sweep(record.sweep.started, record.sweep.marks, tuple(splits), self.result.saved())
+        return msgspec.structs.replace(record, sweep=sweep, owner=self._owner)
+
+    def _record(self, chunks: Sequence[ObjectId] = (), splits: Sequence[Swept] = ()) -> Collection:
+        """The cuts as they are by now; with the chunks of the marks, a sweep that can be gone on with."""
+        self._watch.check()
         cuts = self._rows.new_id()
         self._rows.write([(cuts, Cuts(lines=self._marker.cuts))])
+        sweep = Sweep(self._marker.now, tuple(chunks), tuple(splits), self.result.saved()) if chunks else None
         return Collection(
-            sweeping=sweeping,
+            sweeping=True,
             owner=self._owner,
-            reader_cutoff=self._marker.reader_cutoff,
-            writer_cutoff=self._marker.writer_cutoff,
+            reader_cutoff=self.result.reader_cutoff,
+            writer_cutoff=self.result.writer_cutoff,
             cuts=cuts,
+            sweep=sweep,
+            marked=self.result.marks,
+            scanned=self.result.scanned,
         )
-
-    def _withdraw(self, published: Versioned[Collection]) -> None:
-        done = Collection(
-            sweeping=False,
-            owner=published.value.owner,
-            reader_cutoff=published.value.reader_cutoff,
-            writer_cutoff=published.value.writer_cutoff,
-            cuts=published.value.cuts,
-        )
-        try:
-            self._rows.update(published, done)
-        except HeadwaterError as fault:
-            _log.warning("the sweep's flag stays on until the next run", realm=self._rows.realm, fault=str(fault))
 
     def _raise_version(self, entry: Listed) -> Reference | None:
         """The reference as it is under its new version; a listed name without a row gets a tombstone.
@@ -265,7 +262,7 @@ class _Collection:
         A name that every realm has is never created on an existing commit: it needs none.
         """
         for _ in range(_TRIES):
-            self._fence()
+            self._watch.check()
             row = self._rows.find_row(entry.name)
             if row is None and entry.listed == 0:
                 return None
@@ -277,65 +274,39 @@ class _Collection:
             f"reference {entry.name!r} of realm {self._rows.realm!r} changes too fast to be collected: try again later"
         )
 
-    def _sweep(self) -> None:
-        done = 0
-        for batch in _batches(self._garbage(), self._rows.settings.delete_batch):
-            self._fence()
-            deleted = self._rows.delete_unchanged(batch)
-            self.result.deleted += deleted
-            if deleted == len(batch):  # else some of them changed meanwhile, and nobody knows which
-                self.result.deleted_bytes += sum(key.bytes for key in batch)
-            done += len(batch)
-            self._progress(done, max(self.result.garbage, done), "rows")
+    def _release_claims(self) -> None:
+        """Of tables that no kept commit holds. Before the sweep: who goes on with that does not know what commits hold."""
+        if self._scope.is_system:
+            return
+        cutoff = min(self.result.reader_cutoff, self.result.writer_cutoff)
+        self._watch.check()
+        self.result.claims_released = release_claims(
+            self._rows, self._marker.content, older_than=cutoff, fence=self._watch.check
+        )
 
-    def _garbage(self) -> Iterator[ObjectKey]:
-        for judged in self._judged():
-            yield from (key for key, why in judged if why is None)
+    # going on
 
-    def _bury(self, raised: list[tuple[Listed, Reference]]) -> None:
-        """Remove tombstones that nobody can read from any more, then their names."""
-        slack = round(self._rows.settings.commit_timeout_seconds * 1_000_000)
-        cutoff = Micros(min(self._marker.reader_cutoff, self._marker.writer_cutoff) - slack)
-        for entry, row in raised:
-            ended = row.deleted
-            if ended is None or entry.listed == 0 or max(ended, entry.listed, *(m.time for m in row.moves), 0) >= cutoff:
-                continue
-            self._fence()
-            try:
-                self._rows.remove_tombstone(row)
-            except BeatenError:
-                continue  # alive again
-            release_name(self._rows, entry.name, older_than=cutoff)
-            self.result.tombstones_removed += 1
-
-    def _release(self) -> None:
-        """What belongs to nothing that is kept: claims of tables, and rows that late writers left under purged keys."""
-        if not self._scope.is_system:
-            cutoff = min(self._marker.reader_cutoff, self._marker.writer_cutoff)
-            self._fence()
-            self.result.claims_released = release_claims(self._rows, self._marker.content, older_than=cutoff, fence=self._fence)
-            self._fence()
-            Catalogs(self._rows).finish_deletions()
-        self._collect_purged_keys()
-
-    def _collect_purged_keys(self) -> None:
-        realms = Realms(self._store)
-        oldest = self._marker.now - self._rows.settings.purged_keys_kept_seconds * 1_000_000
-        purged = realms.purged_keys()
-        for key in keys_with_rows(self._store, purged, self._fence):
-            rows = self._store.rows(RealmId("purged"), key)
-            while not rows.is_empty():
-                self._fence()
-                self.result.late_rows_deleted += rows.delete_rows(self._rows.settings.delete_batch)
-        realms.forget_purged_keys([key for key, removed in purged.items() if removed < oldest], fence=self._fence)
+    def _go_on(self) -> bool:
+        """Go on with an interrupted sweep, if there is one that can be: by its marks and its cut-offs."""
+        record = self._published.value
+        if record is None or not record.sweeping or record.sweep is None:
+            return False
+        sweep = record.sweep
+        try:
+            marks, counted = load_marks(self._rows, sweep.marks), Collected.restored(sweep.counts)
+        except UnreadableError as fault:
+            self.result.notes.append(
+                f"the sweep of {_named(record)} was interrupted, and cannot be gone on with: {fault}: marked anew"
+            )
+            return False
+        counted.resumed += 1
+        counted.notes.append(f"the sweep of {_named(record)} was interrupted: gone on with, by its marks and cut-offs")
+        self._start(counted)
+        self._marker.marks = marks
+        self._published.replace(self._swept(record, sweep.splits))
+        self._finish(sweep.splits)
+        return True
 
 
-def _batches(keys: Iterator[ObjectKey], size: int) -> Iterator[list[ObjectKey]]:
-    batch: list[ObjectKey] = []
-    for key in keys:
-        batch.append(key)
-        if len(batch) >= size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+def _named(record: Collection) -> str:
+    return record.owner or "an earlier run"

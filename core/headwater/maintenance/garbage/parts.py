@@ -24,6 +24,11 @@ class LeftOvers:
         self._latest: tuple[ObjectId, int] | None = None
         """The last first part that was scanned, and its count: where keys are ordered, the next batch begins with its others."""
 
+    def pass_by(self, batch: Sequence[ObjectKey]) -> None:
+        """A batch of first parts only: nothing in it is left over."""
+        if batch:
+            self._latest = (batch[-1].id, batch[-1].parts)
+
     def among(self, batch: Sequence[ObjectKey], judged: Collection[ObjectKey]) -> frozenset[ObjectKey]:
         """Those of ``judged`` that are left over. ``batch`` is all that was scanned; where the first part is not in it, it is read."""
         counts = dict([] if self._latest is None else [self._latest])

@@ -1,0 +1,145 @@
+"""Sweep: delete what nobody keeps, split by split, each from where it was left, unchanged since it was scanned."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+
+import msgspec
+
+from headwater.commits import Swept
+from headwater.maintenance.garbage.counts import Collected, Phases
+from headwater.maintenance.garbage.judging import Judge
+from headwater.maintenance.garbage.pacing import Pacing, Progress
+from headwater.store import ObjectKey, ObjectPosition, RealmStore, Split
+
+__all__ = ["Landmarks", "Sweeper"]
+
+_SAVE_BATCHES = 20
+_SAVE_SECONDS = 5.0
+"""Where a sweep stands is saved after so many batches, or so long: what it repeats after a crash costs a look and deletes nothing."""
+_ROWS_PER_SPLIT = 20_000
+_MOST_LANDMARKS = 512
+
+Save = Callable[[Sequence[Swept]], None]
+
+
+class Landmarks:
+    """Positions that a scan of everything passed at equal distances: where the next scan can be cut, for nothing."""
+
+    def __init__(self) -> None:
+        self._passed: list[ObjectPosition] = []
+        self._every = 1
+        self._batches = 0
+        self._rows = 0
+
+    def pass_by(self, batch: Sequence[ObjectKey]) -> None:
+        self._rows += len(batch)
+        self._batches += 1
+        if self._batches % self._every == 0:
+            self._passed.append(batch[-1].position)
+        if len(self._passed) >= _MOST_LANDMARKS:
+            self._passed = self._passed[1::2]
+            self._every *= 2
+
+    def cut(self, splits: int) -> tuple[Swept, ...]:
+        """Up to so many splits of about as many rows each, and of no less than is worth a thread."""
+        count = max(1, min(splits, self._rows // _ROWS_PER_SPLIT, len(self._passed)))
+        ends = [self._passed[len(self._passed) * number // count - 1] for number in range(1, count)]
+        return tuple(Swept(after, until) for after, until in zip([None, *ends], [*ends, None], strict=True))
+
+
+class Sweeper:
+    """One realm's sweep.
+
+    judges        makes the judge of one split
+    save          keeps where the splits stand, and what ``result`` counts; called by one thread at a time
+    """
+
+    def __init__(
+        self, rows: RealmStore, judges: Callable[[], Judge], pacing: Pacing, result: Collected, phases: Phases, save: Save
+    ) -> None:
+        self._rows = rows
+        self._judges = judges
+        self._pacing = pacing
+        self._result = result
+        self._phases = phases
+        self._save = save
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._splits: list[Swept] = []
+        self._unsaved = 0
+        self._saved_at = rows.clock.monotonic()
+
+    def sweep(self, splits: Sequence[Swept], progress: Progress) -> None:
+        """Sweep all splits, side by side. After any fault of one the others stop at their next batch; where they stand is saved.
+
+        raises        whatever ``save``, the fence or the database raise
+        """
+        self._splits = list(splits)
+        self._progress = progress
+        left = [number for number, split in enumerate(splits) if not split.is_done]
+        if len(left) <= 1:
+            for number in left:
+                self._sweep_split(number, share=1)
+            return
+        with ThreadPoolExecutor(len(left), thread_name_prefix="sweep") as threads:
+            futures = [threads.submit(self._sweep_split, number, share=len(left)) for number in left]
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+            finally:  # also when this thread is interrupted: without it, nobody would stop the others
+                self._stop.set() if not all(f.done() and f.exception() is None for f in futures) else None
+        for future in futures:
+            future.result()
+
+    def _sweep_split(self, number: int, *, share: int) -> None:
+        swept, judge = self._splits[number], self._judges()
+        realm = self._rows.key if self._rows.store.backend.capabilities.ordered_keys else None
+        garbage: list[ObjectKey] = []
+        size = self._rows.settings.delete_batch
+        for batch in self._rows.scan_objects(Split(realm, swept.after, swept.until)):
+            if self._stop.is_set():
+                return
+            judged, _ = judge.judge(batch)
+            garbage += [key for key, why in zip(batch, judged, strict=True) if why is None]
+            while len(garbage) >= size:
+                some, garbage = garbage[:size], garbage[size:]
+                self._delete(some, share)
+                self._note(number, some[-1].position)
+            if not garbage:
+                self._note(number, batch[-1].position, batches=0)
+            self._pacing.before_scanning_on(len(batch))
+        if garbage and not self._stop.is_set():
+            self._delete(garbage, share)
+        if not self._stop.is_set():
+            self._note(number, None)
+
+    def _delete(self, garbage: Sequence[ObjectKey], share: int) -> None:
+        self._pacing.before_deleting(len(garbage))
+        with self._phases.phase("delete", share=share):
+            deleted = self._rows.delete_unchanged(garbage)
+        gone = garbage if deleted == len(garbage) else self._gone(garbage, deleted)
+        with self._lock:
+            self._result.count_deleted(deleted, gone)
+            done = self._result.deleted
+        self._progress(done, max(self._result.garbage, done), "rows")
+
+    def _gone(self, garbage: Sequence[ObjectKey], deleted: int) -> Sequence[ObjectKey]:
+        """Which of them went by us: those that are not there, unless others deleted some as well."""
+        there = self._rows.store.backend.read_objects(self._rows.key, [(key.id, key.part) for key in garbage])
+        gone = [key for key, row in zip(garbage, there, strict=True) if row is None]
+        return gone if len(gone) == deleted else ()
+
+    def _note(self, number: int, position: ObjectPosition | None, *, batches: int = 1) -> None:
+        """All up to here is swept; None: up to the split's end."""
+        now = self._rows.clock.monotonic()
+        with self._lock:
+            seen = self._splits[number]
+            is_done = position is None
+            self._splits[number] = msgspec.structs.replace(seen, after=seen.after if is_done else position, is_done=is_done)
+            self._unsaved += batches
+            if self._unsaved >= _SAVE_BATCHES or now - self._saved_at >= _SAVE_SECONDS:
+                self._pacing.watch.check()
+                self._save(self._splits)
+                self._unsaved, self._saved_at = 0, self._rows.clock.monotonic()
