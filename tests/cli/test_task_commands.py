@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from commandline import CommandLine
 
@@ -41,13 +43,17 @@ def test_a_task_tells_the_story_of_its_attempts(headwater: CommandLine, store: S
     assert [(a["number"], a["owner"], a["error"]) for a in shown["attempts"]] == [(1, "worker-1", "the disk is full")]
 
 
-def test_a_task_is_told_to_a_person_line_by_line(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
+def test_a_task_is_told_to_a_person_as_a_story(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
     fail(store, task_id)
 
     lines = headwater.ok("task", "show", id_text(task_id)).splitlines()
 
     assert any(line.split() == ["state:", "FAILED"] for line in lines)
-    assert lines[-1].split()[:2] == ["1", "worker-1"]
+    told = [" ".join(line.split()[1:]) for line in lines[lines.index("story:") + 2 :]]
+    assert told[0].startswith("submitted")
+    assert told[1].startswith("attempt 1 failed") and told[1].endswith("worker-1 - the disk is full")
+    assert told[2].startswith("given up: trying again would not have helped")
+    assert told[3].startswith("next") and told[3].endswith(f"`headwater task retry {id_text(task_id)}`")
 
 
 def test_a_failed_task_is_retried(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
@@ -80,3 +86,34 @@ def test_an_unknown_task_is_not_found(headwater: CommandLine) -> None:
 
 def test_what_is_no_id_is_a_usage_error(headwater: CommandLine) -> None:
     assert headwater("task", "show", "7").exit_code == 2
+
+
+def test_tasks_are_listed_by_subject_and_age(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
+    about = id_text(Tasks(store).submit("import", realm="acme", subject="lake").id)
+
+    assert [entry["id"] for entry in headwater.data("task", "list", "--subject", "lake", "--since", "1h")] == [about]
+    assert headwater.data("task", "list", "--older-than", "1h") == []
+
+
+def test_a_watch_shows_what_is_there_and_then_only_what_changes(
+    headwater: CommandLine, store: Store, task_id: ObjectId
+) -> None:
+    shown = headwater.ok("task", "list", "--watch", "--every", "10ms", "--for", "40ms").splitlines()
+
+    assert [line.split()[0] for line in shown] == ["TASK", id_text(task_id)]
+
+
+def test_a_watch_tells_programs_one_task_a_line(headwater: CommandLine, task_id: ObjectId) -> None:
+    shown = headwater.ok("-o", "json", "task", "list", "--watch", "--every", "10ms", "--for", "0s").splitlines()
+
+    assert [json.loads(line)["id"] for line in shown] == [id_text(task_id)]
+
+
+def test_tasks_are_counted_by_kind(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
+    fail(store, task_id)
+    Tasks(store).submit("purge", realm="acme")
+
+    shown = {row["kind"]: row for row in headwater.data("task", "figures")}
+
+    assert (shown["gc"]["deadLetters"], shown["gc"]["waiting"]) == (1, 0)
+    assert (shown["purge"]["waiting"], shown["purge"]["due"]) == (1, 1)

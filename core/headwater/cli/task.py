@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import click
 
-from headwater.cli.options import ID, prints
+from headwater.cli.options import DURATION, ID, prints
 from headwater.cli.session import Session
-from headwater.cli.views import TASK
-from headwater.store import ObjectId
-from headwater.tasks import Task, Tasks, TaskState
+from headwater.cli.stories import TASK, TASK_FIGURES, TASK_PAGE, Page, figure_rows
+from headwater.cli.watching import watch
+from headwater.clock import Micros
+from headwater.store import ObjectId, Versioned
+from headwater.tasks import Asked, Task, Tasks, TaskState
 
 __all__ = ["task"]
 
@@ -20,18 +24,94 @@ def task() -> None:
     """Look at the work of a store, and steer it."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Watching:
+    """``--watch``, and how."""
+
+    every_seconds: float
+    for_seconds: float | None
+
+
+def _read_watch(ctx: click.Context, parameter: click.Parameter, is_on: bool) -> _Watching | None:
+    """Reads its own two options, so that the command gets one value."""
+    every, lasts = ctx.params.pop("every"), ctx.params.pop("lasts")
+    return _Watching(every, lasts) if is_on else None
+
+
 @task.command(name="list")
 @click.option("--state", type=click.Choice([state.value for state in TaskState]), help="Only tasks in this state.")
 @click.option("--kind", help="Only tasks of this kind.")
 @click.option("--realm", help="Only tasks of this realm.")
+@click.option("--subject", help="Only tasks about this, within their realm.")
+@click.option("--since", type=DURATION, metavar="DURATION", help="Only tasks submitted within this time, such as 2h.")
+@click.option("--older-than", type=DURATION, metavar="DURATION", help="Only tasks submitted longer ago, such as 7d.")
 @click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), default=100, show_default=True, help="At most so many.")
+@click.option(
+    "--every",
+    type=DURATION,
+    metavar="DURATION",
+    default="2s",
+    show_default=True,
+    is_eager=True,
+    help="With --watch: look so often.",
+)
+@click.option(
+    "--for",
+    "lasts",
+    type=DURATION,
+    metavar="DURATION",
+    is_eager=True,
+    help="With --watch: end after this time; default is when interrupted.",
+)
+@click.option("--watch", "watching", is_flag=True, callback=_read_watch, help="Stay, and show what changes.")
 @prints(TASK, many=True)
 @click.pass_obj
-def list_(session: Session, state: str | None, kind: str | None, realm: str | None, limit: int) -> None:
-    """List tasks: the active ones as they are due, then those that ended, the newest first."""
+def list_(session: Session, /, limit: int, watching: _Watching | None, **filters: Any) -> None:
+    """List tasks: the active ones as they are due, then those that ended, the newest first.
+
+    With --watch a terminal shows the table as it is now; elsewhere, and as JSON or YAML, each task is printed when it changes.
+    """
     with session.open_store() as store:
-        found = Tasks(store).list(state=TaskState(state) if state else None, kind=kind, realm=realm, limit=limit)
-    session.show_all(TASK, found)
+        tasks = Tasks(store)
+
+        def look() -> list[Versioned[Task]]:
+            return tasks.list(limit=limit, **_asked(filters, store.clock.now()))
+
+        if watching is None:
+            session.show_all(TASK, look())
+            return
+        watch(
+            session,
+            TASK,
+            look,
+            clock=store.clock,
+            every_seconds=watching.every_seconds,
+            for_seconds=watching.for_seconds,
+        )
+
+
+def _asked(filters: dict[str, Any], now: Micros) -> Asked:
+    def ago(seconds: float | None) -> Micros | None:
+        return None if seconds is None else Micros(now - round(seconds * 1_000_000))
+
+    return Asked(
+        state=TaskState(filters["state"]) if filters["state"] else None,
+        kind=filters["kind"],
+        realm=filters["realm"],
+        subject=filters["subject"],
+        since=ago(filters["since"]),
+        before=ago(filters["older_than"]),
+    )
+
+
+@task.command()
+@prints(TASK_FIGURES, many=True)
+@click.pass_obj
+def figures(session: Session) -> None:
+    """Show for each kind how many tasks wait, run, are late and were given up, and how long they take."""
+    with session.open_store() as store:
+        rows = figure_rows(Tasks(store).figures())
+    session.show_all(TASK_FIGURES, rows)
 
 
 @task.command()
@@ -39,9 +119,13 @@ def list_(session: Session, state: str | None, kind: str | None, realm: str | No
 @prints(TASK)
 @click.pass_obj
 def show(session: Session, task_id: ObjectId) -> None:
-    """Show everything about one task, with the story of its attempts."""
+    """Show everything about one task: what it is, the story of its attempts, and what comes next."""
     with session.open_store() as store:
-        session.show(TASK, Tasks(store).read(task_id))
+        seen, now = Tasks(store).read(task_id), store.clock.now()
+    if session.output == "table":
+        session.show(TASK_PAGE, Page(seen, now))
+    else:
+        session.show(TASK, seen)
 
 
 @task.command()

@@ -23,11 +23,10 @@ from headwater.cli.archive_reports import ARCHIVE, LOADED
 from headwater.cli.fields import Field, View, duration, identifier, time, time_after
 from headwater.cli.reports import COLLECTION, EXPLANATION, FINDING, IMPORT, RUN
 from headwater.cli.rotating import ROOT
+from headwater.cli.stories import TASK, TASK_FIGURES
 from headwater.clock import Micros
 from headwater.realms import Maintenance, Manager, Realm, Retention
 from headwater.reconcile import Outcome, Refuse, Report, Wait
-from headwater.store import Versioned
-from headwater.tasks import Attempt, FollowUp, Progress, Task
 
 __all__ = [
     "ALL",
@@ -77,6 +76,10 @@ def _retention(retention: Retention) -> dict[str, Any]:
     return {
         "content": {"age": duration(retention.content_age_seconds), "commits": retention.content_commits},
         "references": {"commits": retention.reference_commits},
+        "patterns": [
+            {"pattern": kept.pattern, "commits": kept.commits, "age": duration(kept.age_seconds)}
+            for kept in retention.references
+        ],
     }
 
 
@@ -125,6 +128,7 @@ REALM: View[RealmRow] = View(
                 ".content.age": "of content, at least so long",
                 ".content.commits": "of content, at least so many commits",
                 ".references.commits": "of other references, so many commits",
+                ".patterns": "exceptions by the name of the reference: the first that matches decides",
             },
         ),
         Field(
@@ -318,79 +322,6 @@ NAMED_REFERENCE: View[NamedReference] = View(
 )
 
 
-def _progress(progress: Progress | None) -> dict[str, Any] | None:
-    return None if progress is None else {"done": progress.done, "total": progress.total, "unit": progress.unit}
-
-
-def _attempt(attempt: Attempt) -> dict[str, Any]:
-    return {
-        "number": attempt.number,
-        "owner": attempt.owner,
-        "started": time(attempt.started),
-        "ended": time(attempt.ended),
-        "outcome": attempt.outcome.value,
-        "error": attempt.error or None,
-    }
-
-
-def _follow_up(follow_up: FollowUp | None) -> dict[str, Any] | None:
-    return None if follow_up is None else {"kind": follow_up.kind, "realm": follow_up.realm, "subject": follow_up.subject}
-
-
-TASK: View[Versioned[Task]] = View(
-    "task",
-    "tasks",
-    (
-        Field("id", "the task's id", lambda t: identifier(t.id), "TASK"),
-        Field("kind", "what is to be done", lambda t: t.value.kind, "KIND"),
-        Field("realm", "the realm's id", lambda t: t.value.realm, "REALM"),
-        Field(
-            "realmKey",
-            "the key that the realm had when the task was submitted",
-            lambda t: identifier(t.value.realm_key or None),
-        ),
-        Field("subject", "what within the realm, such as a catalog", lambda t: t.value.subject, "SUBJECT"),
-        Field("arguments", "names and ids", lambda t: t.value.arguments),
-        Field("state", "WAITING, RUNNING, SUCCEEDED, FAILED or CANCELLED", lambda t: t.value.state.value, "STATE"),
-        Field("stopRequested", "somebody asked it to stop", lambda t: t.value.stop_requested),
-        Field("attempt", "number of the last attempt; 0: none yet", lambda t: t.value.attempt, "ATTEMPT"),
-        Field("failures", "attempts that failed or were lost", lambda t: t.value.failures, "FAILURES"),
-        Field("maxAttempts", "failures until it is FAILED", lambda t: t.value.max_attempts),
-        Field("owner", "who does it now", lambda t: t.value.owner),
-        Field(
-            "progress",
-            "how far it is; null: nothing told yet",
-            lambda t: _progress(t.value.progress),
-            inside={".done": "so many", ".total": "of so many; null: not known yet", ".unit": "of these"},
-        ),
-        Field("created", "when it was submitted", lambda t: time(t.value.created), "CREATED"),
-        Field("due", "not done before", lambda t: time(t.value.due), "DUE"),
-        Field("finished", "when it ended", lambda t: time(t.value.finished), "FINISHED"),
-        Field("error", "what the last attempt failed of", lambda t: t.value.error or None),
-        Field("outcome", "what came out, by kind of task", lambda t: t.value.outcome),
-        Field(
-            "followUp",
-            "the task that is submitted when this one has succeeded",
-            lambda t: _follow_up(t.value.follow_up),
-            inside={".kind": "its kind", ".realm": "its realm", ".subject": "its subject"},
-        ),
-        Field(
-            "attempts",
-            "the last attempts, oldest first",
-            lambda t: [_attempt(attempt) for attempt in t.value.attempts],
-            inside={
-                "[].number": "1 for the first",
-                "[].owner": "who made it",
-                "[].started": "when it began",
-                "[].ended": "when it ended; null: it goes on",
-                "[].outcome": "RUNNING, SUCCEEDED, FAILED, LOST, HANDED_BACK or CANCELLED",
-                "[].error": "what it failed of",
-            },
-        ),
-    ),
-)
-
-
 def _wait(wait: Wait) -> dict[str, Any]:
     return {"reason": wait.reason, "message": wait.message, "until": time_after(wait.until)}
 
@@ -441,6 +372,7 @@ ALL: tuple[View[Any], ...] = (
     EXPLANATION,
     FINDING,
     TASK,
+    TASK_FIGURES,
     VERSION,
 )
 """Every kind of result, as it is documented."""

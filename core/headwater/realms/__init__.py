@@ -10,6 +10,7 @@ from headwater.realms.credentials import Credentials, CredentialsHash, hash_cred
 from headwater.realms.definitions import (
     DeletionPolicy,
     DriftPolicy,
+    KeptHistory,
     Maintenance,
     Manager,
     Realm,
@@ -19,17 +20,21 @@ from headwater.realms.definitions import (
     hold_until,
 )
 from headwater.realms.entities import Principal
-from headwater.realms.principals import find_root, log_in, reset_root, rotate_root
+from headwater.realms.principals import BY_CLIENT, BY_NAME, PRINCIPALS, find_root, log_in, reset_root, rotate_root
 from headwater.realms.realms import REALM_REFERENCES, REALMS, Realms
 from headwater.realms.states import RealmState
 
 __all__ = [
+    "BY_CLIENT",
+    "BY_NAME",
+    "PRINCIPALS",
     "REALMS",
     "REALM_REFERENCES",
     "Credentials",
     "CredentialsHash",
     "DeletionPolicy",
     "DriftPolicy",
+    "KeptHistory",
     "Maintenance",
     "Manager",
     "Principal",

@@ -1,0 +1,115 @@
+"""What a page tells of a task: every attempt, how long it waited and took, why it ended, and what comes next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headwater import Settings, open_store
+from headwater.cli.stories import Page, next_step, story
+from headwater.clock import FakeClock
+from headwater.store import ObjectId, Store
+from headwater.tasks import FollowUp, LeaseWatch, Tasks
+
+
+@pytest.fixture
+def tasks(clock: FakeClock) -> Tasks:
+    store: Store = open_store("memory://", settings=Settings(), clock=clock)
+    return Tasks(store, chance=lambda: 0.5)
+
+
+@pytest.fixture
+def task_id(tasks: Tasks) -> ObjectId:
+    return tasks.submit("gc", realm="acme", max_attempts=2).id
+
+
+def told(tasks: Tasks, task_id: ObjectId, clock: FakeClock) -> list[dict[str, Any]]:
+    return story(Page(tasks.read(task_id), clock.now()))
+
+
+def test_a_story_tells_of_each_attempt_how_long_it_waited_and_took_and_how_far_it_came(
+    tasks: Tasks, task_id: ObjectId, clock: FakeClock
+) -> None:
+    clock.advance(3)
+    claim = tasks.claim(task_id, "worker-1")
+    assert claim is not None
+    clock.advance(12)
+    claim.report(30, 100, "rows")
+    claim.heartbeat()
+    claim.fail("no luck")
+
+    attempt = told(tasks, task_id, clock)[1]
+    assert attempt["what"] == "attempt 1 failed"
+    assert (attempt["waited"], attempt["took"], attempt["who"]) == ("3s", "12s", "worker-1")
+    assert (attempt["progress"], attempt["why"]) == ("30 of 100 rows", "no luck")
+
+
+def test_a_lost_attempt_and_the_one_that_took_over_stand_in_one_story(
+    tasks: Tasks, task_id: ObjectId, clock: FakeClock
+) -> None:
+    watch = LeaseWatch(clock, 60)
+    tasks.claim(task_id, "worker-1")
+    tasks.look(watch)
+    clock.advance(61)
+    assert tasks.claim(task_id, "worker-2", watch) is not None
+    clock.advance(5)
+
+    events = told(tasks, task_id, clock)
+    assert [event["what"] for event in events] == ["submitted", "attempt 1 was lost", "attempt 2 runs", "next"]
+    assert events[1]["why"] == "no sign of life from worker-1 for a whole lease"
+    assert events[2]["took"] == "5s"
+
+
+def test_a_retry_by_a_person_stands_where_it_happened(tasks: Tasks, task_id: ObjectId, clock: FakeClock) -> None:
+    for owner in ("worker-1", "worker-2"):
+        claim = tasks.claim(task_id, owner)
+        assert claim is not None
+        claim.fail("no use", retry=False)
+        clock.advance(60)
+        tasks.retry(task_id)
+
+    assert [event["what"] for event in told(tasks, task_id, clock)] == [
+        "submitted",
+        "attempt 1 failed",
+        "attempt 2 failed",
+        "let wait again by a person",
+        "next",
+    ]
+
+
+def test_a_story_says_which_task_it_follows(tasks: Tasks, task_id: ObjectId, clock: FakeClock) -> None:
+    claim = tasks.claim(task_id, "worker-1")
+    assert claim is not None
+    claim.finish({}, FollowUp(kind="purge", realm="acme"))
+    follow_up = tasks.find_active("purge", "acme")
+
+    assert follow_up is not None
+    assert told(tasks, follow_up.id, clock)[0]["why"] == f"follows up {task_id:016x}"
+    assert next_step(tasks.read(task_id)) == "purge of realm 'acme' follows, unless it was asked for already"
+
+
+def test_attempts_that_are_no_longer_kept_are_counted(tasks: Tasks, task_id: ObjectId, clock: FakeClock) -> None:
+    for number in range(25):
+        claim = tasks.claim(task_id, f"worker-{number}")
+        assert claim is not None
+        claim.hand_back("a break")
+
+    assert told(tasks, task_id, clock)[1]["what"] == "5 attempts before these, no longer kept"
+
+
+def test_a_task_that_nobody_does_asks_for_a_worker(tasks: Tasks, task_id: ObjectId, clock: FakeClock) -> None:
+    clock.advance(90)
+
+    assert "it is due for 1m30s, so look whether a worker is there" in next_step(tasks.read(task_id), clock.now())
+
+
+def test_the_last_attempt_is_told_as_such(tasks: Tasks, task_id: ObjectId) -> None:
+    claim = tasks.claim(task_id, "worker-1")
+    assert claim is not None
+    assert "it is its last attempt" not in next_step(tasks.read(task_id))
+    claim.fail("no luck")
+    tasks.run_now(task_id)
+    tasks.claim(task_id, "worker-1")
+
+    assert "it is its last attempt" in next_step(tasks.read(task_id))
