@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from headwater.clock import Micros
@@ -36,8 +37,11 @@ class Run(StoredObject, frozen=True, kw_only=True):
     error: str = ""
 
 
-def record_run(store: Store, run: Run) -> None:
-    """Keep a record; the oldest ones beyond ``runs_kept`` leave."""
+def record_run(store: Store, run: Run, *, fence: Callable[[], None] | None = None) -> None:
+    """Keep a record; the oldest ones beyond ``runs_kept`` leave.
+
+    raises        what the fence raises
+    """
     ensure_reference(store.system, RUNS)
 
     def change(tx: Transaction) -> None:
@@ -47,7 +51,7 @@ def record_run(store: Store, run: Run) -> None:
         for key, _ in list(index.range(limit=max(len(index) - store.settings.runs_kept, 0))):
             index.remove(key)
 
-    commit(store.system, RUNS, change, message=f"record a {run.kind} of {run.realm}")
+    commit(store.system, RUNS, change, message=f"record a {run.kind} of {run.realm}", fence=fence)
 
 
 def list_runs(store: Store, *, kind: str | None = None, realm: str | None = None, limit: int | None = None) -> list[Run]:

@@ -7,11 +7,13 @@ from typing import Any, Protocol
 
 from structlog.typing import FilteringBoundLogger
 
-from headwater.maintenance import COLLECT, IMPORT, PURGE
+from headwater.maintenance import COLLECT, EXPORT, IMPORT, LOAD, PURGE
 from headwater.store import Store
 from headwater.tasks import Claim
+from headwater_workers.kinds.export import run as export_realm
 from headwater_workers.kinds.gc import run as collect_garbage
 from headwater_workers.kinds.imports import run as import_tables
+from headwater_workers.kinds.load import run as load_realm
 from headwater_workers.kinds.purge import run as purge_realm
 
 __all__ = ["KINDS", "Handler"]
@@ -27,4 +29,10 @@ class Handler(Protocol):
         ...
 
 
-KINDS: Mapping[str, Handler] = {COLLECT: collect_garbage, IMPORT: import_tables, PURGE: purge_realm}
+KINDS: Mapping[str, Handler] = {
+    COLLECT: collect_garbage,
+    EXPORT: export_realm,
+    IMPORT: import_tables,
+    LOAD: load_realm,
+    PURGE: purge_realm,
+}

@@ -40,7 +40,9 @@ def recorded(store: Store, claim: Claim, work: Callable[[], dict[str, Any]]) -> 
             error=error,
         )
         try:
-            record_run(store, run)
+            record_run(store, run, fence=claim.check)
+        except (FencedError, StoppedError):
+            raise
         except HeadwaterError as fault:  # the work itself is done, and its task tells how it ended
             _log.warning("the run was not recorded", task=id_text(claim.id), fault=str(fault))
 
