@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from commandline import CommandLine
 
 from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalogs, ContentKey, IcebergTable, Put
+from headwater.commits import pin
 from headwater.realms import Realms
-from headwater.store import id_text
+from headwater.store import id_of, id_text
 from headwater.tasks import LeaseWatch, Tasks
 
 
@@ -114,3 +117,51 @@ def test_a_lost_object_is_a_finding_with_code_8(headwater: CommandLine, url: str
 
     assert result.exit_code == 8
     assert "HEAD_UNREADABLE" in result.stdout
+
+
+def lose_head(url: str, heads: list[str]) -> None:
+    """Main's commits but the first are gone."""
+    with open_store(url, settings=Settings()) as store:
+        rows = Realms(store).open("acme")
+        lost = [key for batch in rows.scan_objects() for key in batch if id_text(key.id) in heads[1:]]
+        rows.delete_unchanged(lost)
+
+
+def test_a_plan_is_shown_and_changes_nothing(headwater: CommandLine, url: str, heads: list[str]) -> None:
+    lose_head(url, heads)
+
+    result = headwater("-o", "json", "fsck", "--plan")
+    [step] = json.loads(result.stdout)
+    assert (result.exit_code, step["action"], step["target"], step["result"]) == (8, "GO_BACK", heads[0], None)
+    assert headwater("fsck").exit_code == 8
+
+
+def test_a_repair_without_its_confirmation_shows_the_plan_and_is_refused(
+    headwater: CommandLine, url: str, heads: list[str]
+) -> None:
+    lose_head(url, heads)
+
+    result = headwater("fsck", "--realm", "acme", "--repair")
+    assert (result.exit_code, "GO_BACK" in result.stdout) == (5, True)
+    assert "--confirm acme" in result.stderr
+
+
+def test_a_confirmed_repair_does_the_safe_steps(headwater: CommandLine, url: str, heads: list[str]) -> None:
+    lose_head(url, heads)
+
+    result = headwater("-o", "json", "fsck", "--repair", "--confirm", "acme")
+    assert heads[0] in json.loads(result.stdout)[0]["result"]
+    assert headwater.data("catalog", "log", "acme", "lake")[0]["hash"] == heads[0]
+
+
+def test_a_repair_of_a_realm_that_was_not_named_is_refused(headwater: CommandLine, heads: list[str]) -> None:
+    assert headwater("fsck", "--realm", "acme", "--repair", "--confirm", "other").exit_code == 5
+
+
+def test_left_overs_alone_do_not_end_with_code_8(headwater: CommandLine, store: Store, heads: list[str]) -> None:
+    ended = Tasks(store).submit("export", realm="acme")
+    Tasks(store).cancel(ended.id)
+    rows = Realms(store).open("acme")
+    pin(rows, ended.id, {id_of(heads[0]): [row.name for row in rows.scan_references()]})
+
+    assert "PIN_STALE" in headwater.ok("fsck")

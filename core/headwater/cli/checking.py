@@ -1,29 +1,61 @@
-"""``headwater fsck``: whether everything that is stored is as it must be."""
+"""``headwater fsck``: whether everything that is stored is as it must be, and what mends what is not."""
 
 from __future__ import annotations
 
 import click
 
 from headwater.cli.failures import FINDINGS
-from headwater.cli.options import prints
-from headwater.cli.reports import FINDING
+from headwater.cli.options import confirm_option, prints
+from headwater.cli.reports import FINDING, STEP
 from headwater.cli.session import Session
-from headwater.maintenance import check_store, is_bad
+from headwater.errors import RefusedError
+from headwater.maintenance import check_store, is_bad, plan_repairs, repair
+from headwater.store import Store
 
 __all__ = ["fsck"]
 
 
 @click.command()
 @click.option("--realm", metavar="REALM", help="Only this realm.")
+@click.option("--plan", is_flag=True, help="Show the steps of a repair in their order, and what each does and loses.")
+@click.option("--repair", "mend", is_flag=True, help="Do the safe steps of one realm's plan.")
+@confirm_option("REALM")
 @prints(FINDING, many=True)
 @click.pass_context
-def fsck(ctx: click.Context, realm: str | None) -> None:
+def fsck(ctx: click.Context, realm: str | None, plan: bool, mend: bool, confirm: str | None) -> None:
     """Read everything, change nothing, and list what is wrong with what would mend it.
 
     Exit code 8 if anything is wrong; left-overs that maintenance clears by itself do not count.
+
+    With --plan it shows steps instead of findings. With --repair and --confirm it does those steps of the realm that are
+    safe, which guess nothing and take nothing away that can be read, shows what came of each, and looks again for its exit code.
     """
     session = ctx.ensure_object(Session)
     with session.open_store() as store:
+        if mend:
+            ctx.exit(_mend(session, store, _confirmed(session, store, realm, confirm)))
         findings = check_store(store, realm=realm)
-    session.show_all(FINDING, findings)
+    if plan:
+        session.show_all(STEP, plan_repairs(findings))
+    else:
+        session.show_all(FINDING, findings)
     ctx.exit(FINDINGS if is_bad(findings) else 0)
+
+
+def _confirmed(session: Session, store: Store, realm: str | None, confirm: str | None) -> str:
+    """The realm whose id was repeated; otherwise a person is shown the plan."""
+    if confirm is not None and realm in (None, confirm):
+        return confirm
+    session.show_all(STEP, plan_repairs(check_store(store, realm=realm)))
+    raise RefusedError(
+        f"nothing was changed: repeat the realm's id with --confirm {realm or 'REALM'} to do the safe steps of its plan"
+    )
+
+
+def _mend(session: Session, store: Store, realm: str) -> int:
+    done = list(repair(store, realm, plan_repairs(check_store(store, realm=realm))))
+    session.show_all(STEP, done)
+    left = check_store(store, realm=realm)
+    for finding in left:
+        session.warn(f"left: {finding.code} {finding.subject}: {finding.message}")
+    return FINDINGS if is_bad(left) else 0

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headwater.cli.fields import Field, View, identifier, time
-from headwater.maintenance import Explanation, Finding, Run
+from headwater.maintenance import Explanation, Finding, Run, Step
 
-__all__ = ["COLLECTION", "EXPLANATION", "FINDING", "IMPORT", "RUN"]
+__all__ = ["COLLECTION", "EXPLANATION", "FINDING", "IMPORT", "RUN", "STEP"]
 
 
 def _of(name: str) -> Callable[[Mapping[str, Any]], Any]:
@@ -139,5 +139,26 @@ FINDING: View[Finding] = View(
         ),
         Field("message", "what is wrong", lambda f: f.message, "MESSAGE"),
         Field("repair", "what would mend it", lambda f: f.repair, "REPAIR"),
+    ),
+)
+
+STEP: View[Step] = View(
+    "step",
+    "steps",
+    (
+        Field(
+            "action",
+            "GO_BACK, COMPLETE_CATALOG, SETTLE_TASKS, WITHDRAW_FLAG, BY_HAND or COLLECT",
+            lambda s: s.action.value,
+            "ACTION",
+        ),
+        Field("safe", "whether `headwater fsck --repair` does it", lambda s: s.is_safe, "SAFE"),
+        Field("realm", "the realm's id", lambda s: s.realm, "REALM"),
+        Field("subject", "what it is done to", lambda s: s.subject, "SUBJECT"),
+        Field("does", "what it does, or what a person has to do", lambda s: s.does, "DOES"),
+        Field("loses", "what is gone after it", lambda s: s.loses, "LOSES"),
+        Field("because", "codes of the [findings](#finding) that it mends", lambda s: [code.value for code in s.because]),
+        Field("target", "the commit that it goes back to", lambda s: s.target or None),
+        Field("result", "what came of it; null: not done", lambda s: s.result or None, "RESULT"),
     ),
 )

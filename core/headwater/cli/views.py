@@ -21,7 +21,7 @@ from headwater.catalogs import (
 )
 from headwater.cli.archive_reports import ARCHIVE, LOADED
 from headwater.cli.fields import Field, View, duration, identifier, time, time_after
-from headwater.cli.reports import COLLECTION, EXPLANATION, FINDING, IMPORT, RUN
+from headwater.cli.reports import COLLECTION, EXPLANATION, FINDING, IMPORT, RUN, STEP
 from headwater.cli.rotating import ROOT
 from headwater.cli.stories import TASK, TASK_FIGURES
 from headwater.clock import Micros
@@ -371,6 +371,7 @@ ALL: tuple[View[Any], ...] = (
     RUN,
     EXPLANATION,
     FINDING,
+    STEP,
     TASK,
     TASK_FIGURES,
     VERSION,

@@ -3,7 +3,7 @@
 Also the work that tasks ask for, whoever claims them. Knows nothing of Celery, Spark, Kubernetes or the command line.
 """
 
-from headwater.maintenance.checks import CODES, Code, Finding, Weight, check_store, is_bad
+from headwater.maintenance.checks import CODES, Action, Code, Finding, Step, Weight, check_store, is_bad, plan_repairs, repair
 from headwater.maintenance.garbage import Collected, Explanation, Fence, Progress, collect, explain
 from headwater.maintenance.purging import Purged, purge
 from headwater.maintenance.runs import Run, list_runs, record_run
@@ -19,6 +19,7 @@ from headwater.maintenance.work import (
     run_collection,
     run_import,
     run_purge,
+    run_restore,
 )
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "LOAD",
     "PURGE",
     "RESTORE",
+    "Action",
     "Code",
     "Collected",
     "Explanation",
@@ -37,6 +39,7 @@ __all__ = [
     "Progress",
     "Purged",
     "Run",
+    "Step",
     "Survey",
     "Weight",
     "check_store",
@@ -45,9 +48,12 @@ __all__ = [
     "explain",
     "is_bad",
     "list_runs",
+    "plan_repairs",
     "purge",
     "record_run",
+    "repair",
     "run_collection",
     "run_import",
     "run_purge",
+    "run_restore",
 ]

@@ -1,0 +1,109 @@
+"""The safe steps of a repair. Each looks again at what it is about to change, does one thing, and does nothing the second time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from headwater.catalogs import Catalogs
+from headwater.clock import as_text
+from headwater.commits import newest_move, read_collection, read_commit, read_cuts
+from headwater.errors import BeatenError, HeadwaterError, RefusedError
+from headwater.maintenance.checks.flags import abandoned_sweep
+from headwater.maintenance.checks.heads import readable_pointer
+from headwater.maintenance.checks.planning import Action, Step
+from headwater.maintenance.checks.walking import Walker
+from headwater.maintenance.garbage.listing import Scope, scope_of
+from headwater.store import ObjectId, RealmStore, Reference, Store, id_text
+from headwater.tasks import mend_entries
+
+__all__ = ["repair"]
+
+_TRIES = 10
+
+
+def repair(store: Store, realm_id: str, steps: Sequence[Step]) -> Iterator[Step]:
+    """Do the safe steps of one realm, in their order; each comes back with its result, also where it was refused.
+
+    raises        MissingError and RefusedError when the realm is not there, or in no state in which anything is mended
+    """
+    scope = scope_of(store, realm_id)
+    for step in steps:
+        if not step.is_safe or step.realm != realm_id:
+            continue
+        try:
+            yield replace(step, result=_ACTIONS[step.action](store, scope, step))
+        except HeadwaterError as fault:
+            yield replace(step, result=f"not done: {fault}")
+
+
+def _go_back(store: Store, scope: Scope, step: Step) -> str:
+    """Point a dangling reference at the commit that the plan names.
+
+    A collection under way cannot have lost sight of that commit: the reference is read first, then the flag; whoever publishes a
+    sweep after that raises the reference's version, and beats the swap. What was cut before is refused by its time.
+    """
+    for _ in range(_TRIES):
+        row = scope.rows.find_row(step.subject)
+        if row is None or row.deleted is not None or row.pointer is None:
+            return "nothing to do: it is not there any more, or points nowhere"
+        if all(fault.object_id != row.pointer for fault in Walker(scope.rows).faults_below(row.pointer)[0]):
+            return "nothing to do: its head can be read"
+        target = readable_pointer(scope.rows, row)
+        if target is None or id_text(target) != step.target:
+            raise RefusedError(f"the newest readable pointer of {step.subject!r} is another one by now: plan again")
+        _check_kept(scope.rows, row, target)
+        try:
+            scope.rows.move_reference(row, target)
+        except BeatenError:
+            continue
+        return f"it is at commit {step.target}; what it left, {id_text(row.pointer)}, is recorded"
+    raise BeatenError(f"reference {step.subject!r} of realm {scope.rows.realm!r} changes too fast: try again")
+
+
+def _check_kept(rows: RealmStore, row: Reference, target: ObjectId) -> None:
+    """Pass if a collection keeps what a recent pointer leads to: nothing is swept now, and the last cut left it alone."""
+    record = read_collection(rows)
+    if record is None:
+        return
+    if record.value.sweeping:
+        raise RefusedError(
+            f"a collection of realm {rows.realm!r} is sweeping ({record.value.owner or 'no owner named'}): end it first"
+        )
+    cuts = read_cuts(rows, record.value)
+    own = cuts.lines.get(row.name)
+    cut = own.time if own is not None and own.moved == newest_move(row) else cuts.latest
+    time = read_commit(rows, target).commit.time
+    if time < cut:
+        raise RefusedError(
+            f"commit {id_text(target)} ({as_text(time)}) is older than what the last collection kept (since {as_text(cut)}):"
+            " it may go at any time, so nothing can point to it again"
+        )
+
+
+def _complete_catalog(store: Store, scope: Scope, step: Step) -> str:
+    catalogs = Catalogs(scope.rows)
+    catalogs.complete(catalogs.read(step.subject))
+    return "it is complete"
+
+
+def _settle_tasks(store: Store, scope: Scope, step: Step) -> str:
+    return f"entries of {mend_entries(scope.rows)} tasks were mended"
+
+
+def _withdraw_flag(store: Store, scope: Scope, step: Step) -> str:
+    seen = read_collection(scope.rows)
+    if seen is None or not abandoned_sweep(store, scope.rows.realm, seen):
+        return "nothing to do: no sweep is on that nobody owns"
+    scope.rows.update(seen, msgspec.structs.replace(seen.value, sweeping=False, sweep=None))
+    return f"the flag of {seen.value.owner} is withdrawn"
+
+
+_ACTIONS: dict[Action, Callable[[Store, Scope, Step], str]] = {
+    Action.GO_BACK: _go_back,
+    Action.COMPLETE_CATALOG: _complete_catalog,
+    Action.SETTLE_TASKS: _settle_tasks,
+    Action.WITHDRAW_FLAG: _withdraw_flag,
+}

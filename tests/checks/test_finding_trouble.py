@@ -1,0 +1,132 @@
+"""fsck finds what interruptions leave behind, and weighs it: what maintenance clears by itself is no reason to wake anybody."""
+
+from __future__ import annotations
+
+import uuid
+
+import msgspec
+import pytest
+from harm import HOUR, REALM, deactivate, findings, lose, lose_row, put
+
+from headwater.catalogs import Catalog, Claim, Claims
+from headwater.clock import FakeClock
+from headwater.commits import COLLECTION_ID, Collection, pin
+from headwater.maintenance import COLLECT, PURGE, Code, check_store, is_bad, purge
+from headwater.realms import Realms, RealmState
+from headwater.store import ObjectId, RealmStore, Store, UnknownObject, id_text
+from headwater.tasks import Tasks
+
+
+@pytest.fixture
+def ended_task(store: Store) -> ObjectId:
+    """A collection that was cancelled."""
+    tasks = Tasks(store)
+    submitted = tasks.submit(COLLECT, realm=REALM)
+    tasks.cancel(submitted.id)
+    return submitted.id
+
+
+def sweep_of(rows: RealmStore, owner: str) -> None:
+    rows.insert(COLLECTION_ID, Collection(sweeping=True, owner=owner))
+
+
+def test_a_sweep_whose_task_has_ended_is_found(store: Store, realm_rows: RealmStore, ended_task: ObjectId) -> None:
+    sweep_of(realm_rows, f"task {id_text(ended_task)}, attempt 1")
+
+    assert set(findings(store)) == {Code.SWEEP_ABANDONED}
+
+
+def test_a_sweep_that_another_task_will_go_on_with_is_no_finding(
+    store: Store, realm_rows: RealmStore, ended_task: ObjectId
+) -> None:
+    sweep_of(realm_rows, f"task {id_text(ended_task)}, attempt 1")
+    Tasks(store).submit(COLLECT, realm=REALM)
+
+    assert check_store(store) == []
+
+
+def test_a_pin_is_stale_once_its_task_has_ended(
+    store: Store, lake: Catalog, realm_rows: RealmStore, ended_task: ObjectId
+) -> None:
+    waiting = Tasks(store).submit("export", realm=REALM)
+    head = put(lake, 1)
+    for owner in (ended_task, waiting.id):
+        pin(realm_rows, owner, {head: [f"cat/{lake.definition.id}/heads/main"]})
+
+    [found] = check_store(store)
+    assert (found.code, id_text(ended_task) in found.message) == (Code.PIN_STALE, True)
+    assert not is_bad([found])
+
+
+def test_a_task_that_is_listed_and_not_there_is_found_once(store: Store, realm_rows: RealmStore) -> None:
+    submitted = Tasks(store).submit(COLLECT, realm=REALM)
+    lose(store.system, submitted.id)
+
+    assert {found.subject for found in check_store(store, realm="::system::") if found.code is Code.TASK_MISSING} == {
+        id_text(submitted.id)
+    }
+
+
+def test_an_entry_that_contradicts_its_task_is_a_left_over(store: Store, clock: FakeClock) -> None:
+    submitted = Tasks(store).submit(COLLECT, realm=REALM, due=clock.now() + 3_600_000_000)
+    seen = Tasks(store).read(submitted.id)
+    store.system.update(seen, msgspec.structs.replace(seen.value, due=clock.now()))
+
+    [found] = check_store(store)
+    assert (found.code, is_bad([found])) == (Code.TASK_ENTRY_STALE, False)
+
+
+def test_a_catalog_without_a_list_of_its_own_is_found(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
+    lose_row(store, realm_rows, f"cat/{lake.definition.id}/grants")
+
+    assert "no grants" in findings(store)[Code.CATALOG_INCOMPLETE].message
+
+
+def test_claims_of_content_that_nothing_keeps_are_left_over(
+    store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock
+) -> None:
+    claim = Claim(lake.definition.id, uuid.uuid4(), "s3://lake/gone", uuid.uuid4())
+    Claims(realm_rows).take([claim])
+    assert check_store(store) == []
+    clock.advance(HOUR)
+
+    found = findings(store)[Code.CLAIM_WITHOUT_CONTENT]
+    assert f"2 claims belong to 1 contents that nothing keeps ({claim.content_id})" in found.message
+
+
+def test_a_table_with_the_uuid_of_another_is_found(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
+    table_uuid = uuid.uuid4()
+    Claims(realm_rows).take([Claim(lake.definition.id, uuid.uuid4(), "s3://lake/first", table_uuid)])
+    put(lake, 1, "second", table_uuid=str(table_uuid))
+
+    found = findings(store)[Code.CLAIM_OF_ANOTHER]
+    assert found.keys == ("second",)
+
+
+def test_a_purge_that_nobody_does_is_found(store: Store, lake: Catalog, clock: FakeClock) -> None:
+    inactive = deactivate(store)
+    clock.advance(HOUR)
+    Realms(store).move(inactive, RealmState.PURGING)
+    assert set(findings(store)) == {Code.PURGE_ABANDONED}
+
+    Tasks(store).submit(PURGE, realm=REALM, realm_key=inactive.key)
+    assert check_store(store) == []
+
+
+def test_rows_that_came_back_after_a_purge_are_found(store: Store, lake: Catalog, clock: FakeClock) -> None:
+    inactive = deactivate(store)
+    clock.advance(HOUR)
+    Realms(store).move(inactive, RealmState.PURGING)
+    purge(store, REALM)
+    store.rows(inactive.id, inactive.key).write([(store.new_id(), UnknownObject(name="late-row", body=b"\x80"))])
+
+    assert set(findings(store)) == {Code.ROWS_AFTER_PURGE}
+
+
+def test_a_lost_definition_of_a_realm_is_found_and_its_rows_are_not_called_leftovers(store: Store, lake: Catalog) -> None:
+    [definition] = [key.id for batch in store.system.scan_objects() for key in batch if key.type == "realm"][-1:]
+    lose(store.system, definition)
+
+    found = {one.code: one for one in check_store(store)}
+    assert Code.REALM_UNREADABLE in found
+    assert "a living realm" in found[Code.ROWS_OF_NO_REALM].repair
