@@ -88,7 +88,9 @@ def export(
     with _file_faults(order.file):
         _remove_leftovers(order)
         if order.file.exists():
-            return _written_before(order)
+            done = _written_before(order)
+            _unpin(rows, order, fence)
+            return done
     time = newest_readable(store.clock.now(), store.settings) if order.time is None else order.time
     try:
         snapshot = take_snapshot(rows, time, owner=order.task, fence=fence)

@@ -1,0 +1,183 @@
+"""An archive that is not exactly what was written makes no realm, and one that lacks something never serves anybody."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from archived import REALM, exported
+
+from headwater import Store
+from headwater.clock import FakeClock, as_text
+from headwater.errors import HeadwaterError, RefusedError, UnreadableError
+from headwater.maintenance.archives import End, check_archive, load
+from headwater.maintenance.archives.blocks import BlockKind, BlockWriter, read_blocks
+from headwater.maintenance.archives.manifests import end_record
+from headwater.maintenance.archives.records import Contents, Pointer, Sealed, read_objects, read_pointers
+from headwater.realms import Realms, RealmState
+from headwater.store import ObjectId, fixed_id, id_time
+
+
+def frames(raw: bytes) -> Iterator[bytes]:
+    """The blocks of an archive, as they lie in the file."""
+    at = 8
+    while at < len(raw):
+        end = at + 21 + int.from_bytes(raw[at + 9 : at + 13], "big")
+        yield raw[at:end]
+        at = end
+
+
+def forged(archive: Path, change: Callable[[Contents, list[Sealed]], None]) -> Path:
+    """An archive of other content, whose checksums all fit."""
+    contents, objects = Contents(), list[Sealed]()
+    with archive.open("rb") as file:
+        blocks = list(read_blocks(file, "archive"))
+    for block in blocks:
+        if block.kind is BlockKind.REFERENCES:
+            contents.pointers.update((pointer.name, pointer.commit) for pointer in read_pointers(block.body))
+        elif block.kind is BlockKind.OBJECTS:
+            objects += [sealed for sealed, _ in read_objects(block.body)]
+    change(contents, objects)
+    path = archive.with_name("forged.realm")
+    with path.open("wb") as file:
+        writer = BlockWriter(file)
+        writer.add(BlockKind.MANIFEST, blocks[0].body)
+        for name, commit in contents.pointers.items():
+            writer.add(BlockKind.REFERENCES, Pointer(name, commit).record())
+        for sealed in objects:
+            writer.add(BlockKind.OBJECTS, sealed.record())
+            contents.add(sealed, sealed.record())
+        writer.close_block()
+        writer.add(BlockKind.END, end_record(End.of(contents, blocks=writer.number, before=writer.digest())))
+        writer.close_block()
+    return path
+
+
+def refusal(target: Store, file: Path) -> HeadwaterError:
+    """How an import ends that must make no realm."""
+    with pytest.raises((UnreadableError, RefusedError)) as raised:
+        load(target, "copy", file)
+    assert Realms(target).find("copy") is None
+    return raised.value
+
+
+@pytest.fixture
+def raw(archive: Path) -> bytes:
+    return archive.read_bytes()
+
+
+def test_any_bit_that_was_flipped_is_found(archive: Path, raw: bytes) -> None:
+    for at in [*range(40), *range(40, len(raw), 37), *range(len(raw) - 30, len(raw))]:
+        archive.write_bytes(raw[:at] + bytes([raw[at] ^ 1 << at % 8]) + raw[at + 1 :])
+
+        with pytest.raises((UnreadableError, RefusedError)):
+            check_archive(archive)
+
+
+def test_a_damaged_archive_makes_no_realm(target: Store, archive: Path, raw: bytes) -> None:
+    archive.write_bytes(raw[:500] + bytes([raw[500] ^ 4]) + raw[501:])
+
+    assert "checksum" in str(refusal(target, archive))
+
+
+def test_an_archive_that_was_cut_off_anywhere_makes_no_realm(archive: Path, raw: bytes) -> None:
+    for end in [*range(60), *range(60, len(raw), 61), len(raw) - 1]:
+        archive.write_bytes(raw[:end])
+
+        with pytest.raises((UnreadableError, RefusedError)):
+            check_archive(archive)
+
+
+def test_an_archive_with_something_behind_its_end_makes_no_realm(target: Store, archive: Path, raw: bytes) -> None:
+    archive.write_bytes(raw + b"\0")
+
+    assert "behind its end" in str(refusal(target, archive))
+
+
+@pytest.mark.parametrize("order", [(1, 0, 2, 3), (0, 2, 1, 3), (0, 1, 3), (0, 1, 2), (0, 1, 1, 2, 3), (3,)])
+def test_an_archive_whose_blocks_were_moved_makes_no_realm(
+    target: Store, archive: Path, raw: bytes, order: Sequence[int]
+) -> None:
+    blocks = list(frames(raw))
+    archive.write_bytes(raw[:8] + b"".join(blocks[at] for at in order))
+
+    assert "damaged" in str(refusal(target, archive))
+
+
+def test_an_archive_of_another_format_is_refused_with_both_numbers(target: Store, archive: Path, raw: bytes) -> None:
+    archive.write_bytes(raw[:7] + b"\x02" + raw[8:])
+
+    assert "format 2, and this release reads format 1" in str(refusal(target, archive))
+
+
+@pytest.mark.parametrize("text", [b"", b"HW", b"PK\x03\x04 another kind of archive"])
+def test_a_file_that_is_no_archive_is_refused(target: Store, archive: Path, text: bytes) -> None:
+    archive.write_bytes(text)
+
+    assert "no archive" in str(refusal(target, archive))
+
+
+def test_a_folder_is_refused(target: Store, tmp_path: Path) -> None:
+    assert "cannot be read" in str(refusal(target, tmp_path))
+
+
+def test_an_archive_swells_to_no_more_than_it_says(archive: Path, raw: bytes) -> None:
+    bomb = zlib.compress(bytes(50_000_000))
+    frame = b"M" + bytes(8) + len(bomb).to_bytes(4, "big") + (100).to_bytes(4, "big")
+    archive.write_bytes(raw[:8] + frame + zlib.crc32(bomb, zlib.crc32(frame)).to_bytes(4, "big") + bomb)
+
+    with pytest.raises(UnreadableError, match="100 bytes"):
+        check_archive(archive)
+
+
+def test_an_object_under_an_id_that_is_set_aside_is_refused(target: Store, archive: Path) -> None:
+    file = forged(archive, lambda contents, objects: objects.append(objects[0]._replace(id=fixed_id(2))))
+
+    assert "none of a realm's content" in str(refusal(target, file))
+
+
+def test_an_object_whose_envelope_is_anothers_is_refused(target: Store, archive: Path) -> None:
+    file = forged(archive, lambda contents, objects: objects.append(objects[0]._replace(id=ObjectId(objects[0].id + 1))))
+
+    assert "checksum" in str(refusal(target, file))
+
+
+def test_an_archive_that_lacks_an_object_never_serves_anybody(target: Store, archive: Path) -> None:
+    file = forged(archive, lambda contents, objects: objects.pop(3) and None)  # type: ignore[func-returns-value]
+
+    with pytest.raises(UnreadableError, match="not there"):
+        load(target, "copy", file)
+    assert Realms(target).read("copy").state is RealmState.LOADING
+
+
+def test_an_archive_with_an_object_that_nothing_leads_to_never_serves_anybody(target: Store, archive: Path) -> None:
+    file = forged(archive, lambda contents, objects: contents.pointers.pop("grants") and None)
+
+    with pytest.raises(UnreadableError, match="does not read back"):
+        load(target, "copy", file)
+    assert Realms(target).read("copy").state is RealmState.LOADING
+
+
+def test_ids_that_this_stores_clocks_have_still_to_make_are_refused(
+    store: Store, target: Store, archive: Path, clock: FakeClock, tmp_path: Path
+) -> None:
+    newest = id_time(check_archive(archive).end.newest)
+    behind = FakeClock(newest)
+    target.clock, before = behind, target.clock
+
+    assert as_text(newest + 30_000_000 + 999_999) in str(refusal(target, archive))
+    behind.advance(30)
+    assert load(target, "copy", archive).realm.state is RealmState.ACTIVE
+    target.clock = before
+
+
+def test_the_end_of_an_archive_tells_the_checksum_of_the_file_up_to_it(store: Store, raw: bytes, tmp_path: Path) -> None:
+    end = list(frames(raw))[-1]
+
+    told = msgspec.json.decode(zlib.decompress(end[21:]), type=End)
+    assert told.before == hashlib.sha256(raw[: -len(end)]).hexdigest()
+    assert exported(store, tmp_path / "again", realm=REALM).end.digest == told.digest

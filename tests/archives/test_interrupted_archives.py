@@ -1,0 +1,225 @@
+"""Exports and imports that end before they are done: whoever does them again comes to the same end."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from archived import REALM, SLACK, exported, put, tables
+
+from headwater import Settings, Store
+from headwater.clock import FakeClock
+from headwater.commits import pins
+from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError
+from headwater.maintenance import list_runs
+from headwater.maintenance.archives import Order, check_archive, export, load
+from headwater.maintenance.archives.progress import LOAD_PROGRESS_ID, LoadProgress
+from headwater.maintenance.work import EXPORT, LOAD, run_export, run_load
+from headwater.realms import Realms, RealmState
+from headwater.store import FaultyBackend, id_text
+from headwater.store.backends.memory import MemoryBackend
+from headwater.tasks import Claim, Tasks
+
+
+class Killed(BaseException):
+    """Stands for the death of a process: nothing catches it, and only what its end would do happens."""
+
+
+def die() -> None:
+    raise Killed
+
+
+def open_on(backend: Any, settings: Settings, clock: FakeClock) -> Store:
+    return Store(backend, url="memory://", settings=settings, clock=clock)
+
+
+def claim_of(store: Store, kind: str, realm: str, **arguments: Any) -> Claim:
+    tasks = Tasks(store)
+    claim = tasks.claim(tasks.submit(kind, realm=realm, arguments=arguments).id, "worker")
+    assert claim is not None
+    return claim
+
+
+def claim_again(store: Store, claim: Claim) -> Claim:
+    """The next attempt, after this one was handed back."""
+    claim.hand_back("the worker stops")
+    again = Tasks(store).claim(claim.id, "another worker")
+    assert again is not None
+    return again
+
+
+def dying_imports(archive: Path, settings: Settings, clock: FakeClock) -> Iterator[tuple[MemoryBackend, int]]:
+    """An import that dies before its n-th call to the database, for every n."""
+    for call in itertools.count(1):
+        backend = MemoryBackend()
+        faulty = FaultyBackend(backend)
+        faulty.intervene("*", die, at=call)
+        try:
+            load(open_on(faulty, settings, clock), "copy", archive)
+        except Killed:
+            yield backend, call
+            continue
+        return
+
+
+def test_an_import_that_died_before_any_call_serves_nobody_until_it_is_done_again(
+    archive: Path, settings: Settings, clock: FakeClock
+) -> None:
+    died = 0
+    for backend, _ in dying_imports(archive, settings, clock):
+        store = open_on(backend, settings, clock)
+        found = Realms(store).find("copy")
+        is_whole = found is not None and found.state is RealmState.ACTIVE and len(tables(store, "copy")) == 2
+        assert found is None or found.state in (RealmState.CREATED, RealmState.LOADING) or is_whole
+
+        load(store, "copy", archive)
+
+        assert tables(store, "copy", "dev") == ["customers", "drafts", "orders"]
+        died += 1
+    assert died > 20
+
+
+def test_an_import_that_never_hears_of_what_it_did_comes_to_its_end(
+    archive: Path, settings: Settings, clock: FakeClock
+) -> None:
+    backend = MemoryBackend()
+    for call in range(1, 200):
+        faulty = FaultyBackend(backend)
+        faulty.fail("*", at=call, before=False)
+        try:
+            load(open_on(faulty, settings, clock), "copy", archive)
+        except HeadwaterError:
+            continue
+        break
+
+    assert tables(open_on(backend, settings, clock), "copy") == ["customers", "orders"]
+
+
+def test_an_import_goes_on_behind_the_last_block_that_it_wrote(
+    store: Store, settings: Settings, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.maintenance.archives.blocks.BLOCK_BYTES", 500)
+    archive = exported(store, tmp_path / "many.realm").file
+    backend = MemoryBackend()
+    faulty = FaultyBackend(backend)
+    faulty.intervene("write_objects", die, at=10)
+    with pytest.raises(Killed):
+        load(open_on(faulty, settings, clock), "copy", archive)
+
+    left = open_on(backend, settings, clock)
+    progress = left.rows(Realms(left).read("copy").id, Realms(left).read("copy").key).read_versioned(
+        LOAD_PROGRESS_ID, LoadProgress
+    )
+    load(left, "copy", archive)
+    assert progress.value.block > 5
+    assert tables(left, "copy") == ["customers", "orders"]
+
+
+def test_an_import_that_was_broken_off_does_not_go_on_with_another_archive(
+    store: Store, archive: Path, settings: Settings, clock: FakeClock, tmp_path: Path
+) -> None:
+    backend = MemoryBackend()
+    faulty = FaultyBackend(backend)
+    faulty.intervene("create_references", die)
+    with pytest.raises(Killed):
+        load(open_on(faulty, settings, clock), "copy", archive)
+    put(store, "more")
+    clock.advance(SLACK)
+
+    other = exported(store, tmp_path / "other.realm").file
+    with pytest.raises(RefusedError, match="another archive"):
+        load(open_on(backend, settings, clock), "copy", other)
+
+
+def test_nothing_of_an_import_is_left_beside_what_it_brought(target: Store, archive: Path) -> None:
+    run_load(target, claim_of(target, LOAD, "copy", file=str(archive)))
+
+    rows = Realms(target).open("copy")
+    assert rows.find_versioned(LOAD_PROGRESS_ID, LoadProgress) is None
+    assert sum(len(batch) for batch in rows.scan_objects()) == check_archive(archive).end.objects
+
+
+def test_an_import_whose_worker_died_before_it_could_tell_is_told_by_the_next(target: Store, archive: Path) -> None:
+    claim = claim_of(target, LOAD, "copy", file=str(archive))
+    first = run_load(target, claim)
+    again = claim_again(target, claim)
+
+    assert run_load(target, again) == first
+    assert len(list_runs(target, kind=LOAD)) == 1
+
+
+def test_an_import_of_a_task_that_was_taken_over_stops(target: Store, archive: Path) -> None:
+    claim = claim_of(target, LOAD, "copy", file=str(archive))
+    claim_again(target, claim)
+
+    with pytest.raises(FencedError):
+        run_load(target, claim)
+    assert Realms(target).find("copy") is None
+
+
+def test_an_export_that_died_before_any_call_is_done_again_and_leaves_no_pin(
+    store: Store, settings: Settings, clock: FakeClock, tmp_path: Path
+) -> None:
+    wanted, died = exported(store, tmp_path / "wanted.realm").end.digest, 0
+    for call in itertools.count(1):
+        faulty = FaultyBackend(store.backend)
+        faulty.intervene("*", die, at=call)
+        order = Order(realm=REALM, file=tmp_path / f"{call}.realm", time=None, task=store.new_id())
+        try:
+            export(open_on(faulty, settings, clock), order)
+        except Killed:
+            died += 1
+            assert export(store, order).end.digest == wanted
+            continue
+        break
+
+    assert died > 15
+    assert pins(Realms(store).open(REALM)) == []
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_what_a_killed_export_has_written_is_taken_away_by_the_next_attempt(store: Store, tmp_path: Path) -> None:
+    file = tmp_path / "acme.realm"
+    claim = claim_of(store, EXPORT, REALM, file=str(file))
+    left = tmp_path / f".acme.realm.{id_text(claim.id)}-1.partial"
+    left.write_bytes(b"HWREALM")
+
+    run_export(store, claim_again(store, claim))
+    assert (left.exists(), check_archive(file).manifest.realm) == (False, REALM)
+
+
+def test_an_export_whose_worker_died_before_it_could_tell_is_told_by_the_next(store: Store, tmp_path: Path) -> None:
+    claim = claim_of(store, EXPORT, REALM, file=str(tmp_path / "acme.realm"))
+    first = run_export(store, claim)
+
+    assert run_export(store, claim_again(store, claim)) == first
+
+
+def test_an_export_of_a_task_that_was_taken_over_writes_no_file(store: Store, tmp_path: Path) -> None:
+    claim = claim_of(store, EXPORT, REALM, file=str(tmp_path / "acme.realm"))
+    claim_again(store, claim)
+
+    with pytest.raises(FencedError):
+        run_export(store, claim)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_export_is_kept_as_a_run_with_its_counts(store: Store, tmp_path: Path) -> None:
+    outcome = run_export(store, claim_of(store, EXPORT, REALM, file=str(tmp_path / "acme.realm")))
+
+    assert list_runs(store, kind=EXPORT)[0].counts == outcome
+
+
+def test_an_export_of_a_realm_that_was_made_anew_is_refused(store: Store, tmp_path: Path) -> None:
+    order = Order(realm=REALM, file=tmp_path / "acme.realm", time=None, task=store.new_id(), realm_key=7)
+
+    with pytest.raises(RefusedError, match="created anew"):
+        export(store, order)
+
+
+def test_an_export_of_no_realm_is_told_so(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(MissingError):
+        exported(store, tmp_path / "none.realm", realm="none")

@@ -1,0 +1,234 @@
+"""What an export shows of a realm that is written to: each reference as it was at one moment, names as they were listed then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from archived import REALM, SLACK, exported, open_lake, put, tables
+
+from headwater.catalogs import Catalogs
+from headwater.clock import FakeClock, Micros, as_text
+from headwater.commits import COLLECTION_ID, Collection, pins
+from headwater.errors import HeadwaterError, MissingError, RefusedError, UnavailableError
+from headwater.maintenance import collect
+from headwater.maintenance.archives import Order, export, load
+from headwater.realms import Realms, RealmState
+from headwater.store import RealmStore, Store
+from headwater.tasks import Tasks
+
+AsOf = Callable[[Micros], Store]
+
+
+@pytest.fixture
+def rows(store: Store) -> RealmStore:
+    return Realms(store).open(REALM)
+
+
+@pytest.fixture
+def moment(clock: FakeClock) -> Micros:
+    """Now; from here on the clock moves."""
+    now = clock.now()
+    clock.advance(1)
+    return now
+
+
+@pytest.fixture
+def as_of(store: Store, target: Store, clock: FakeClock, tmp_path: Path) -> AsOf:
+    """The store where the realm is imported as ``copy``, as it was at a moment, once that can be read."""
+
+    def make(time: Micros) -> Store:
+        clock.advance(SLACK)
+        load(target, "copy", exported(store, tmp_path / "then.realm", time=time).file)
+        return target
+
+    return make
+
+
+def branches(store: Store) -> list[str]:
+    return [branch.name for branch in open_lake(store, "copy").branches()]
+
+
+def test_a_commit_after_the_moment_is_left_out(store: Store, moment: Micros, as_of: AsOf) -> None:
+    put(store, "late")
+
+    assert tables(as_of(moment), "copy") == ["customers", "orders"]
+
+
+def test_a_commit_of_the_very_moment_is_in(store: Store, clock: FakeClock, as_of: AsOf) -> None:
+    put(store, "just")
+
+    assert "just" in tables(as_of(clock.now()), "copy")
+
+
+def test_a_branch_that_was_made_later_is_left_out(store: Store, moment: Micros, as_of: AsOf) -> None:
+    open_lake(store).create_branch("late")
+
+    assert branches(as_of(moment)) == ["dev", "main"]
+
+
+def test_a_branch_that_was_deleted_later_is_there(store: Store, moment: Micros, as_of: AsOf) -> None:
+    open_lake(store).delete_branch("dev")
+
+    assert tables(as_of(moment), "copy", "dev") == ["customers", "drafts", "orders"]
+
+
+def test_a_branch_that_was_deleted_before_is_not_there(store: Store, clock: FakeClock, as_of: AsOf) -> None:
+    open_lake(store).delete_branch("dev")
+    clock.advance(1)
+
+    assert branches(as_of(clock.now())) == ["main"]
+
+
+def test_a_branch_that_was_deleted_before_and_made_again_later_is_not_there(
+    store: Store, clock: FakeClock, as_of: AsOf
+) -> None:
+    open_lake(store).delete_branch("dev")
+    clock.advance(1)
+    moment = clock.now()
+    clock.advance(1)
+    open_lake(store).create_branch("dev")
+
+    assert branches(as_of(moment)) == ["main"]
+
+
+def test_a_branch_that_was_deleted_and_made_again_later_is_as_it_was(
+    store: Store, moment: Micros, clock: FakeClock, as_of: AsOf
+) -> None:
+    open_lake(store).delete_branch("dev")
+    clock.advance(1)
+    open_lake(store).create_branch("dev")
+
+    assert "drafts" in tables(as_of(moment), "copy", "dev")
+
+
+def test_a_branch_that_was_moved_later_is_where_it_was(store: Store, moment: Micros, as_of: AsOf) -> None:
+    lake = open_lake(store)
+    lake.assign_branch("dev", lake.branch("main").head)  # type: ignore[arg-type]  # it has one
+    put(store, "late", branch="dev")
+
+    assert "drafts" in tables(as_of(moment), "copy", "dev")
+
+
+def test_a_branch_that_was_moved_before_is_where_it_was_put(store: Store, clock: FakeClock, as_of: AsOf) -> None:
+    lake = open_lake(store)
+    lake.assign_branch("dev", lake.branch("main").head)  # type: ignore[arg-type]  # it has one
+    clock.advance(1)
+    moment = clock.now()
+    clock.advance(1)
+    put(store, "late", branch="dev")
+
+    assert tables(as_of(moment), "copy", "dev") == ["customers", "orders"]
+
+
+def test_a_catalog_that_was_deleted_later_is_there(store: Store, rows: RealmStore, moment: Micros, as_of: AsOf) -> None:
+    Catalogs(rows).delete("lake")
+    Catalogs(rows).finish_deletions()
+
+    assert tables(as_of(moment), "copy") == ["customers", "orders"]
+
+
+def test_a_catalog_that_was_made_later_is_left_out(rows: RealmStore, moment: Micros, as_of: AsOf) -> None:
+    Catalogs(rows).create("late", base_location="s3://late/")
+
+    with pytest.raises(MissingError):
+        Catalogs(Realms(as_of(moment)).open("copy")).open("late")
+
+
+def test_a_realm_that_sleeps_can_be_exported(store: Store, tmp_path: Path) -> None:
+    realms = Realms(store)
+    realms.move(realms.read(REALM), RealmState.INACTIVE)
+
+    assert exported(store, tmp_path / "asleep.realm").end.objects > 10
+
+
+def test_a_moment_is_refused_until_no_commit_of_it_can_be_under_way(store: Store, clock: FakeClock, tmp_path: Path) -> None:
+    now = clock.now()
+    clock.advance(44)
+
+    with pytest.raises(RefusedError, match=as_text(now + 45_000_000)):
+        exported(store, tmp_path / "early.realm", time=now)
+    clock.advance(1)
+    assert exported(store, tmp_path / "early.realm", time=now).manifest.as_of == now
+
+
+def test_a_moment_of_which_deletions_may_be_forgotten_is_refused(store: Store, clock: FakeClock, tmp_path: Path) -> None:
+    moment = clock.now()
+    clock.advance(61)
+
+    with pytest.raises(RefusedError, match="cannot be told any more"):
+        exported(store, tmp_path / "late.realm", time=moment)
+
+
+def test_a_moment_before_the_last_collections_grace_is_refused(store: Store, clock: FakeClock, tmp_path: Path) -> None:
+    moment = clock.now()
+    clock.advance(50)
+    Realms(store).open(REALM).insert(COLLECTION_ID, Collection(reader_cutoff=Micros(moment + 1)))
+
+    with pytest.raises(RefusedError, match="cannot be told any more"):
+        exported(store, tmp_path / "collected.realm", time=moment)
+
+
+def test_a_realm_that_was_not_filled_at_the_moment_is_refused_with_the_time_from_which_it_can(
+    store: Store, clock: FakeClock, archive: Path, tmp_path: Path
+) -> None:
+    load(store, "fresh", archive)
+
+    with pytest.raises(RefusedError, match="not filled yet"):
+        exported(store, tmp_path / "fresh.realm", realm="fresh")
+
+
+def test_no_export_begins_during_a_sweep(store: Store, moment: Micros, clock: FakeClock, tmp_path: Path) -> None:
+    put(store, "late")
+    clock.advance(SLACK)
+    Realms(store).open(REALM).insert(COLLECTION_ID, Collection(sweeping=True))
+
+    with pytest.raises(UnavailableError, match="swept"):
+        exported(store, tmp_path / "swept.realm", time=moment)
+
+
+def test_commits_are_pinned_while_they_are_written_and_free_again_afterwards(
+    store: Store, rows: RealmStore, tmp_path: Path
+) -> None:
+    during: list[int] = []
+
+    def look(done: int, total: int | None, unit: str) -> None:
+        during.append(len(pins(rows)))
+
+    export(store, Order(realm=REALM, file=tmp_path / "pinned.realm", time=None, task=store.new_id()), progress=look)
+    assert min(during) > 5
+    assert pins(rows) == []
+
+
+def test_an_export_that_fails_pins_nothing_any_more(store: Store, rows: RealmStore, tmp_path: Path) -> None:
+    with pytest.raises(HeadwaterError):
+        exported(store, tmp_path / "no such folder" / "file.realm")
+
+    assert pins(rows) == []
+
+
+def test_a_collection_takes_nothing_that_is_being_exported(
+    store: Store, moment: Micros, clock: FakeClock, target: Store, tmp_path: Path
+) -> None:
+    realms = Realms(store)
+    wanted = msgspec.structs.replace(realms.read(REALM).retention, content_commits=1, content_age_seconds=0)
+    realms.update(realms.read(REALM), retention=wanted)
+    clock.advance(SLACK)
+    collected: list[int] = []
+
+    def collect_meanwhile(done: int, total: int | None, unit: str) -> None:
+        if not collected:
+            open_lake(store).delete_branch("dev")
+            put(store, "late")
+            put(store, "later")
+            clock.advance(3600)
+            collected.append(collect(store, REALM).deleted)
+
+    task = Tasks(store).submit("export", realm=REALM).id  # pins without an active task are taken away
+    order = Order(realm=REALM, file=tmp_path / "busy.realm", time=moment, task=task)
+    export(store, order, progress=collect_meanwhile)
+    assert collected[0] > 0
+    load(target, "copy", order.file)
+    assert tables(target, "copy", "dev") == ["customers", "drafts", "orders"]
