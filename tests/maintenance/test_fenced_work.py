@@ -1,7 +1,6 @@
-"""Work whose task was taken over in the middle of it: it ends with the step that was under way, and writes nothing more.
+"""Work that is disturbed before each of its calls in turn: taken over, it writes nothing more; stopped, the next attempt ends it.
 
-Each kind of work is taken over before each of its writes in turn. A step is a bulk of objects and the swap that publishes it, or one
-batch of deletions; the fence refuses what comes next.
+A step is a bulk of objects and the swap that publishes it, or one batch of deletions; the fence refuses what comes next.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from headwater.realms import Realms, RealmState
 from headwater.settings import Settings
 from headwater.store import FaultyBackend, ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import Claim, StoodStill, Tasks
+from headwater.tasks import Claim, StoodStill, StoppedError, Tasks, TaskState
 
 Run = Callable[[Store, Claim], dict[str, Any]]
 
@@ -71,25 +70,48 @@ class World:
     folder: Path
     run: Run
 
-    def work(self, *, taken_over_before: int | None = None) -> tuple[list[str], BaseException | None]:
-        """The calls to the database, and what the work raised; another worker takes the task over before that call."""
+    def begin(self) -> tuple[FaultyBackend, Store, Claim]:
+        """The first attempt, on rows of its own."""
         (self.folder / EXPORTED).unlink(missing_ok=True)
-        rows = copied(self.rows)
-        faulty = FaultyBackend(rows)
+        faulty = FaultyBackend(copied(self.rows))
         store = open_on(faulty, self.settings, FakeClock(self.now))
-        other = Tasks(open_on(rows, self.settings, FakeClock(self.now)))
         claim = Tasks(store).claim(self.task, "first")
         assert claim is not None
+        return faulty, store, claim
+
+    def calls(self) -> list[str]:
+        """What undisturbed work asks of the database."""
+        faulty, store, claim = self.begin()
         before = len(faulty.calls)
-        if taken_over_before is not None:
-            token = StoodStill(other.read(self.task).token)
-            faulty.intervene("*", lambda: other.claim(self.task, "second", token), at=taken_over_before + 1)
-        fault = None
-        try:
-            claim.finish(self.run(store, claim))
-        except FencedError as fenced:
-            fault = fenced
-        return faulty.calls[before:], fault
+        claim.finish(self.run(store, claim))
+        return faulty.calls[before:]
+
+
+def taken_over(world: World, call: int) -> tuple[list[str], bool]:
+    """What an attempt still wrote that lost its task before the call; and whether it was told so."""
+    faulty, store, claim = world.begin()
+    others = Tasks(open_on(faulty.backend, world.settings, FakeClock(world.now)))
+    token, before = StoodStill(others.read(world.task).token), len(faulty.calls)
+    faulty.intervene("*", lambda: others.claim(world.task, "second", token), at=call + 1)
+    try:
+        claim.finish(world.run(store, claim))
+    except FencedError:
+        return [late for late in faulty.calls[before + call :] if late in WRITES], True
+    return [], False
+
+
+def stopped(world: World, call: int) -> TaskState:
+    """How a task ends whose first attempt is asked to stop before the call, and whose second one goes on."""
+    faulty, store, claim = world.begin()
+    faulty.intervene("*", lambda: claim.stop("the worker stops"), at=call + 1)
+    try:
+        claim.finish(world.run(store, claim))
+    except StoppedError:
+        claim.end_stopped()
+        second = Tasks(store).claim(world.task, "second")
+        assert second is not None and second.task.failures == 0
+        second.finish(world.run(store, second))
+    return Tasks(store).read(world.task).value.state
 
 
 Make = Callable[[Store, FakeClock, Path], tuple[ObjectId, Run]]
@@ -145,21 +167,24 @@ def _load(store: Store, clock: FakeClock, folder: Path) -> tuple[ObjectId, Run]:
     return Tasks(store).submit("load", realm="copy", arguments={"file": str(archive)}).id, run_load
 
 
-@pytest.mark.parametrize("make", [_collection, _purge, _import, _export, _load])
-def test_who_is_taken_over_before_a_write_ends_with_that_step(
-    make: Make, settings: Settings, clock: FakeClock, tmp_path: Path
-) -> None:
+@pytest.fixture(params=[_collection, _purge, _import, _export, _load], ids=["gc", "purge", "import", "export", "load"])
+def world(request: pytest.FixtureRequest, settings: Settings, clock: FakeClock, tmp_path: Path) -> World:
+    make: Make = request.param
     rows = MemoryBackend()
     task, run = make(open_on(rows, settings, clock), clock, tmp_path)
-    world = World(rows, task, clock.now(), settings, tmp_path, run)
-    calls, fault = world.work()
-    steps = [number for number, call in enumerate(calls) if call in WRITES]
-    assert fault is None and len(steps) > 3
+    return World(rows, task, clock.now(), settings, tmp_path, run)
 
-    for number in steps:
-        after, fenced = world.work(taken_over_before=number)
-        late = [call for call in after[number:] if call in WRITES]
-        assert fenced is not None or number in steps[-STEP:], (
-            f"{after[number]}, call {number}, was the last that anybody checked"
-        )
+
+def test_who_is_taken_over_before_a_write_ends_with_that_step(world: World) -> None:
+    writes = [number for number, call in enumerate(world.calls()) if call in WRITES]
+    assert len(writes) > 3
+
+    for number in writes:
+        late, is_told = taken_over(world, number)
+        assert is_told or number in writes[-STEP:], f"call {number} was the last, and nobody checked it"
         assert len(late) <= STEP, f"taken over before call {number}, it still did {late}"
+
+
+def test_who_is_stopped_anywhere_hands_its_task_back_and_the_next_attempt_ends_it(world: World) -> None:
+    for call in range(0, len(world.calls()), 3):
+        assert stopped(world, call) is TaskState.SUCCEEDED, call

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from billiard.exceptions import SoftTimeLimitExceeded
 from structlog.testing import capture_logs
 
 from headwater.errors import ConflictError, FencedError, MissingError, RefusedError, UnavailableError
-from headwater.store import ObjectId, Store
+from headwater.settings import Settings
+from headwater.store import ObjectId, Store, open_store
 from headwater.tasks import AttemptEnd, Claim, StoodStill, Task, Tasks, TaskState
 from headwater_workers import run_task
 
@@ -73,6 +75,24 @@ def test_what_may_work_later_is_tried_again(run: Run, error: Exception) -> None:
 
 def test_a_time_limit_is_named(run: Run) -> None:
     assert run(raising(SoftTimeLimitExceeded())).error == "it ran longer than the time limit of 6h"
+
+
+def test_work_over_its_time_limit_fails_at_its_next_check(settings: Settings) -> None:
+    hasty = replace(settings, task_time_limit_seconds=0.001)
+    with open_store("memory://", settings=hasty) as other, capture_logs():
+        task_id = Tasks(other).submit("gc", realm="acme").id
+        run_task(
+            other,
+            task_id,
+            StoodStill(None),
+            owner="here",
+            is_stopping=lambda: False,
+            kinds={"gc": lambda store, claim, log: checking(claim)},
+        )
+        task = Tasks(other).read(task_id).value
+
+    assert (task.state, task.failures) == (TaskState.WAITING, 1)
+    assert task.error == "it ran longer than the time limit of 1ms"
 
 
 def test_an_outcome_that_is_none_fails_the_task_with_a_sentence(run: Run) -> None:

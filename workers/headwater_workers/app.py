@@ -19,8 +19,10 @@ __all__ = ["EMBEDDED", "LOOK", "Broker", "broker_of", "has_folder", "make_app", 
 
 LOOK = "headwater.look"
 EMBEDDED = "embedded"
+SOFT_LIMIT_AFTER_SECONDS = 30.0
+"""Work that is over its time limit stops at its next check; so much later it is interrupted wherever it is."""
 HARD_LIMIT_AFTER_SECONDS = 60.0
-"""A worker's child that does not heed the soft time limit is killed so much later."""
+"""A worker's child that does not heed that either is killed so much later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ def send_look(app: Celery, task_id: ObjectId, token: str | None = None) -> None:
 
 
 def _configuration(settings: Settings, broker: Broker) -> dict[str, Any]:
-    soft_limit = settings.task_time_limit_seconds
+    soft_limit = settings.task_time_limit_seconds + SOFT_LIMIT_AFTER_SECONDS
     return {
         "broker_url": broker.url,
         "broker_transport_options": _transport_options(broker, soft_limit + HARD_LIMIT_AFTER_SECONDS),

@@ -72,12 +72,12 @@ def _attempt(store: Store, claim: Claim, handler: Handler) -> None:
     except FencedError as fenced:
         log.warning(TAKEN_OVER, reason=str(fenced))
     except StoppedError:
-        _end(lambda: claim.hand_back(claim.stop_reason), "task handed back", reason=claim.stop_reason)
+        _end(claim.end_stopped, "task stopped", reason=claim.stop_reason)
     except NotYetError as not_yet:
         reason = str(not_yet)
         _end(lambda: claim.put_off(reason), "task put off", reason=reason)
-    except SoftTimeLimitExceeded:
-        error = f"it ran longer than the time limit of {duration_text(store.settings.task_time_limit_seconds)}"
+    except SoftTimeLimitExceeded:  # it did not come to a check for long
+        error = _too_long(store)
         _end(lambda: claim.fail(error), "task failed", error=error)
     except (RefusedError, MissingError) as refused:
         error = str(refused)
@@ -87,6 +87,10 @@ def _attempt(store: Store, claim: Claim, handler: Handler) -> None:
         _end(lambda: claim.fail(error), "task failed", error=error, exc_info=not isinstance(fault, HeadwaterError))
     else:
         log.info("task finished", seconds=round(store.clock.monotonic() - started, 1), **_numbers(outcome))
+
+
+def _too_long(store: Store) -> str:
+    return f"it ran longer than the time limit of {duration_text(store.settings.task_time_limit_seconds)}"
 
 
 def _end(step: Callable[[], None], event: str, **values: Any) -> None:
@@ -120,9 +124,12 @@ def _heartbeats(store: Store, claim: Claim, is_stopping: Callable[[], bool]) -> 
 
 def _beat(store: Store, claim: Claim, is_stopping: Callable[[], bool], done: threading.Event) -> None:
     last, shown = store.clock.monotonic(), claim.progress
+    ends = last + store.settings.task_time_limit_seconds
     while not done.wait(STOP_SECONDS):
         if is_stopping():
             claim.stop("its worker stops")
+        if store.clock.monotonic() >= ends:
+            claim.stop(_too_long(store), is_overdue=True)
         waited = store.clock.monotonic() - last
         news = claim.progress != shown and waited >= PROGRESS_SECONDS
         if not news and waited < store.settings.task_heartbeat_seconds:

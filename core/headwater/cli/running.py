@@ -37,8 +37,8 @@ def run_task(session: Session, store: Store, task_id: ObjectId, work: Work) -> V
             claim.finish(work(claim))
         except FencedError:
             raise
-        except StoppedError as stopped:
-            claim.hand_back(str(stopped))
+        except StoppedError:
+            claim.end_stopped()
         except NotYetError as not_yet:
             claim.put_off(str(not_yet))
             raise RefusedError(

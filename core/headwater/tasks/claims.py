@@ -55,6 +55,7 @@ class Claim:
         self._lock = threading.RLock()
         self._progress: Progress | None = None
         self._stop_reason = ""
+        self._is_overdue = False
         self._beaten_at = rows.clock.monotonic()
         self.id = seen.id
         self.attempt = seen.value.attempt
@@ -77,9 +78,13 @@ class Claim:
         """Why the attempt was asked to stop, or an empty text."""
         return self._stop_reason
 
-    def stop(self, reason: str) -> None:
-        """Ask the work to stop: its next ``check`` raises StoppedError. Writes nothing."""
-        self._stop_reason = self._stop_reason or reason
+    def stop(self, reason: str, *, is_overdue: bool = False) -> None:
+        """Ask the work to stop: its next ``check`` raises StoppedError. Writes nothing.
+
+        is_overdue    it took too long, which is a failure of this attempt; otherwise it is handed back
+        """
+        if not self._stop_reason:
+            self._stop_reason, self._is_overdue = reason, is_overdue
 
     def report(self, done: int, total: int | None = None, unit: str = "") -> None:
         """Note the progress for the next heartbeat; a total of 0 is one that is not known yet. Writes nothing."""
@@ -143,6 +148,16 @@ class Claim:
         raises        FencedError
         """
         self._end(lambda task: transitions.handed_back(task, now=self._now(), reason=reason))
+
+    def end_stopped(self) -> None:
+        """End an attempt whose work has stopped as it was asked to: handed back, or failed if it took too long.
+
+        raises        FencedError
+        """
+        if self._is_overdue and not self.task.stop_requested:
+            self.fail(self._stop_reason)
+        else:
+            self.hand_back(self._stop_reason)
 
     def put_off(self, reason: str, seconds: float = LOOK_AGAIN_SECONDS) -> None:
         """Let the task wait for something that is not there yet; this attempt is no failure. One that was cancelled is CANCELLED.
