@@ -13,7 +13,7 @@ from archived import REALM, SLACK, exported, put, tables
 from headwater import Settings, Store
 from headwater.clock import FakeClock
 from headwater.commits import pins
-from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError
+from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError, UnavailableError
 from headwater.maintenance import list_runs
 from headwater.maintenance.archives import Order, check_archive, export, load
 from headwater.maintenance.archives.progress import LOAD_PROGRESS_ID, LoadProgress
@@ -205,6 +205,15 @@ def test_an_export_of_a_task_that_was_taken_over_writes_no_file(store: Store, tm
     with pytest.raises(FencedError):
         run_export(store, claim)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_export_whose_moment_is_not_over_by_its_workers_clock_is_tried_again(
+    store: Store, clock: FakeClock, tmp_path: Path
+) -> None:
+    claim = claim_of(store, EXPORT, REALM, file=str(tmp_path / "acme.realm"), asOf=clock.now())
+
+    with pytest.raises(UnavailableError, match="by itself"):
+        run_export(store, claim)
 
 
 def test_an_export_is_kept_as_a_run_with_its_counts(store: Store, tmp_path: Path) -> None:

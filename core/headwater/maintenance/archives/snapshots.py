@@ -113,7 +113,7 @@ def check_moment(rows: RealmStore, time: Micros) -> None:
     check_known(rows, time, now=now)
     there = rows.find_rows(REALM_REFERENCES)
     born = max((row.created for row in there if row is not None), default=Micros(0))
-    if any(row is None for row in there) or born > time:
+    if born > time:
         filled = as_text(readable_from(born, settings) + 999_999)
         raise RefusedError(
             f"realm {rows.realm!r} was not filled yet at {as_text(time)}: it can be exported from {filled} on (--wait waits)"

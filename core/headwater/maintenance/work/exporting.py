@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from headwater.clock import Micros
-from headwater.maintenance.archives import Order, export
+from headwater.clock import Micros, as_text
+from headwater.errors import UnavailableError
+from headwater.maintenance.archives import Order, export, readable_from
 from headwater.maintenance.work.recorded import recorded
 from headwater.store import Store
 from headwater.tasks import Claim
@@ -30,4 +31,11 @@ def run_export(store: Store, claim: Claim) -> dict[str, Any]:
         task=claim.id,
         attempt=claim.attempt,
     )
+    _check_over(store, order)
     return recorded(store, claim, lambda: export(store, order, fence=claim.check, progress=claim.report).as_plain())
+
+
+def _check_over(store: Store, order: Order) -> None:
+    """The door has seen that its moment will be readable; here a clock may be behind that one's."""
+    if order.time is not None and store.clock.now() < readable_from(order.time, store.settings):
+        raise UnavailableError(f"realm {order.realm!r} as of {as_text(order.time)} cannot be read yet: the export goes on by itself")
