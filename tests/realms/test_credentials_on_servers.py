@@ -1,0 +1,39 @@
+"""Root's credentials on the databases that are servers."""
+
+from __future__ import annotations
+
+import pytest
+
+from backend_fixtures import STORES
+from headwater.errors import RefusedError
+from headwater.realms import (
+    Credentials,
+    CredentialsHash,
+    Realms,
+    bootstrap,
+    hash_credentials,
+    log_in,
+    new_credentials,
+    reset_root,
+    rotate_root,
+)
+
+
+@pytest.fixture(params=["postgresql", "mongodb"])
+def store_url(request: pytest.FixtureRequest) -> str:
+    return STORES[request.param](request)
+
+
+def test_a_rotation_keeps_the_former_credentials_and_a_reset_refuses_them(
+    realms: Realms, credentials: Credentials, credentials_hash: CredentialsHash
+) -> None:
+    realms.create("acme")
+    bootstrap(realms, "acme", credentials_hash)
+    others = new_credentials()
+    rotate_root(realms, "acme", hash_credentials(others))
+    assert [log_in(realms, "acme", one).name for one in (credentials, others)] == ["root", "root"]
+
+    reset_root(realms, "acme", hash_credentials(others))
+
+    with pytest.raises(RefusedError, match="refuses client"):
+        log_in(realms, "acme", credentials)

@@ -1,0 +1,52 @@
+"""The life of a task on the databases that are servers, each in a few calls; the embedded ones are asked everything elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from backend_fixtures import STORES
+from headwater.clock import FakeClock
+from headwater.tasks import AttemptEnd, FollowUp, LeaseWatch, Tasks, TaskState
+
+
+@pytest.fixture(params=["postgresql", "mongodb"])
+def store_url(request: pytest.FixtureRequest) -> str:
+    return STORES[request.param](request)
+
+
+def test_a_task_is_lost_put_off_failed_retried_and_done(tasks: Tasks, watch: LeaseWatch, clock: FakeClock) -> None:
+    task_id = tasks.submit("gc", realm="acme", max_attempts=2).id
+    assert tasks.submit("gc", realm="acme").id == task_id
+    assert tasks.claim(task_id, "worker-1") is not None
+    tasks.look(watch)
+    clock.advance(61)
+    for end in ("put off", "fail"):
+        claim = tasks.claim(task_id, "worker-2", watch)
+        assert claim is not None
+        claim.put_off("the realm sleeps") if end == "put off" else claim.fail("no luck")
+        clock.advance(60)
+    assert tasks.figures().dead_letters == {"gc": 1}
+    tasks.retry(task_id)
+    last = tasks.claim(task_id, "worker-3")
+    assert last is not None
+    last.finish({"done": 1}, FollowUp(kind="purge", realm="acme"))
+
+    task = tasks.read(task_id).value
+    assert [attempt.outcome for attempt in task.attempts] == [
+        AttemptEnd.LOST,
+        AttemptEnd.PUT_OFF,
+        AttemptEnd.FAILED,
+        AttemptEnd.SUCCEEDED,
+    ]
+    assert [one.value.after for one in tasks.list(state=TaskState.WAITING, realm="acme")] == [task_id]
+
+
+def test_tasks_are_asked_for_and_counted(tasks: Tasks, clock: FakeClock) -> None:
+    old = tasks.submit("import", realm="acme", subject="lake").id
+    clock.advance(100)
+    tasks.submit("import", realm="acme", subject="pond")
+    tasks.cancel(old)
+
+    assert [one.id for one in tasks.list(subject="lake", before=clock.now())] == [old]
+    assert [one.value.subject for one in tasks.list(since=clock.now())] == ["pond"]
+    assert tasks.figures().active == {("import", TaskState.WAITING): 1}
