@@ -39,7 +39,7 @@ from headwater.catalogs.definitions import (
     ImportSpec,
     checked_catalog_name,
 )
-from headwater.catalogs.history import CONTENT, CommittedOperation, LogEntry
+from headwater.catalogs.history import CONTENT, CommittedOperation, LogEntry, commit_properties
 from headwater.catalogs.import_reports import ROWS_SHOWN, ImportReport
 from headwater.catalogs.imports import ImportOptions, import_tables, scope_of
 from headwater.catalogs.keys import ContentKey
@@ -94,6 +94,7 @@ __all__ = [
     "Write",
     "checked_catalog_name",
     "checked_name",
+    "commit_properties",
     "committed_ids",
     "content_digest",
     "content_ids",

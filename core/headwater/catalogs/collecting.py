@@ -50,11 +50,13 @@ class ListedReference(NamedTuple):
 
     is_content    a branch or tag: its history is content
     listed        when somebody last said that the name is wanted (of a deleted catalog's own references: when it was deleted)
+    called        how people call a branch or tag: catalog and name, as ``lake/main``; empty for a catalog's own references
     """
 
     name: str
     is_content: bool
     listed: Micros
+    called: str = ""
 
 
 def reference_names(rows: RealmStore) -> list[ListedReference]:
@@ -151,7 +153,10 @@ def _content_names(rows: RealmStore, definition: CatalogDefinition) -> list[List
     except MissingError:
         return []  # not made yet, or buried after its last name was released
     listed = [] if names is None else listed_names(names.index(NAMES))
-    return [ListedReference(entry.reference(definition.id), True, entry.listed) for entry in listed]
+    return [
+        ListedReference(entry.reference(definition.id), True, entry.listed, f"{definition.name}/{entry.name}")
+        for entry in listed
+    ]
 
 
 def _release_content(rows: RealmStore, catalog_id: str, kind: NameKind, name: str, older_than: Micros) -> bool:

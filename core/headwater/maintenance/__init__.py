@@ -4,7 +4,8 @@ Also the work that tasks ask for, whoever claims them. Knows nothing of Celery, 
 """
 
 from headwater.maintenance.checks import CODES, Action, Code, Finding, Step, Weight, check_store, is_bad, plan_repairs, repair
-from headwater.maintenance.garbage import Collected, Explanation, Fence, Progress, collect, explain
+from headwater.maintenance.explaining import Explanation, explain
+from headwater.maintenance.garbage import Collected, Fence, Progress, collect
 from headwater.maintenance.purging import Purged, purge
 from headwater.maintenance.runs import Run, list_runs, record_run
 from headwater.maintenance.work import (

@@ -6,6 +6,7 @@ from headwater.maintenance.work.importing import Survey, dry_import, run_import
 from headwater.maintenance.work.kinds import COLLECT, EXPORT, IMPORT, LOAD, PURGE, RESTORE
 from headwater.maintenance.work.loading import run_load
 from headwater.maintenance.work.purging import run_purge
+from headwater.maintenance.work.restoring import run_restore
 
 __all__ = [
     "COLLECT",
@@ -21,4 +22,5 @@ __all__ = [
     "run_import",
     "run_load",
     "run_purge",
+    "run_restore",
 ]

@@ -1,0 +1,252 @@
+"""Carrying a restoration out: pins first, then what comes back, then a commit on top of each reference, what was made later at the end.
+
+Every step looks at what is there: taken again, after an interruption or by a second restoration, it does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from headwater.catalogs import CONTENT, Catalog, CatalogChanges, CatalogDefinition, Catalogs, NameKind, commit_properties
+from headwater.commits import Committed, Head, Transaction, assign, commit, head, pin, read_collection, read_commit, unpin
+from headwater.errors import MissingError, RefusedError, UnavailableError, UnreadableError
+from headwater.index import Value
+from headwater.maintenance.restoring.claiming import claim_tables
+from headwater.maintenance.restoring.differing import Difference, differences, indexes_of
+from headwater.maintenance.restoring.planning import plan_restoration
+from headwater.maintenance.restoring.requests import Request
+from headwater.maintenance.restoring.steps import Act, Step
+from headwater.store import ObjectId, RealmStore, StoredObject, UnknownObject, id_text
+
+__all__ = ["Restored", "restore"]
+
+Fence = Callable[[], None]
+Progress = Callable[[int, int, str], None]
+_READ_AT_ONCE = 500
+
+
+@dataclass(slots=True)
+class Restored:
+    """What a restoration did.
+
+    steps         one for each reference, as ``Step.as_plain`` says it; ``commit`` is the new one, or None
+    conflicts     tables that stay away, each with the reason
+    notes         what could not come back, or was left as it is
+    """
+
+    realm: str
+    aim: str
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def as_plain(self, *, limit: int = 100) -> dict[str, Any]:
+        """For a task's outcome and a run's record: the numbers are whole, the lists have so many entries at most."""
+        changed = [step for step in self.steps if Act(step["act"]).changes]
+        return {
+            "realm": self.realm,
+            "to": self.aim,
+            "changed": len(changed),
+            "steps": changed[:limit],
+            "conflicts": len(self.conflicts),
+            "stayedAway": self.conflicts[:limit],
+            "notes": self.notes[:limit],
+        }
+
+
+def restore(
+    rows: RealmStore,
+    owner: ObjectId,
+    request: Request,
+    *,
+    fence: Fence = lambda: None,
+    progress: Progress = lambda done, total, unit: None,
+) -> Restored:
+    """Make a realm, a catalog or one reference hold what it held, by new commits.
+
+    owner         the task, in whose name what is read stays pinned
+    raises        what ``plan_restoration`` raises, before anything is written · UnavailableError while a collection sweeps
+    """
+    plan = plan_restoration(rows, request)
+    result = Restored(rows.realm, str(request.aim))
+    result.notes = [f"{step.text}: {step.note}" for step in plan.steps if step.act in (Act.KEEP, Act.LOSE)]
+    if not plan.is_needed:
+        unpin(rows, owner, fence=fence)  # an earlier attempt may have done everything but that
+        return result
+    carrier = _Carrier(rows, request, result, fence)
+    fence()
+    carrier.waiting_for_sweeps(lambda: _pin(rows, owner, plan.steps, fence))
+    for done, step in enumerate(plan.steps):
+        progress(done, len(plan.steps), "references")
+        carrier.take(step)
+    progress(len(plan.steps), len(plan.steps), "references")
+    unpin(rows, owner, fence=fence)
+    return result
+
+
+def _pin(rows: RealmStore, owner: ObjectId, steps: Sequence[Step], fence: Fence) -> None:
+    """Everything that is read from, at once: nothing is restored where something of it is garbage already."""
+    wanted: dict[ObjectId, tuple[str, ...]] = {}
+    for step in steps:
+        if step.target is not None and step.act.changes:
+            wanted[step.target] = (*wanted.get(step.target, ()), step.reference, *step.among)
+    if wanted:
+        pin(rows, owner, wanted, fence=fence)
+
+
+class _Carrier:
+    def __init__(self, rows: RealmStore, request: Request, result: Restored, fence: Fence) -> None:
+        self._rows = rows
+        self._request = request
+        self._result = result
+        self._fence = fence
+
+    def take(self, step: Step) -> None:
+        made: ObjectId | None = None
+        if step.reference:
+            made = self._reference(step)
+        elif step.catalog is not None:
+            self._catalog(step, step.catalog)
+        self._result.steps.append({**step.as_plain(), "commit": None if made is None else id_text(made)})
+
+    def waiting_for_sweeps(self, act: Callable[[], object]) -> None:
+        """A sweep refuses what points to the past, and is over some time."""
+        try:
+            act()
+        except RefusedError as refused:
+            record = read_collection(self._rows)
+            if record is not None and record.value.sweeping:
+                raise UnavailableError(str(refused)) from refused
+            raise
+
+    def _catalog(self, step: Step, definition: CatalogDefinition) -> None:
+        catalogs = Catalogs(self._rows)
+        if step.act is Act.REVIVE:
+            catalogs.undelete(definition.id, fence=self._fence)
+        elif step.act is Act.UPDATE:
+            self._fence()
+            now = catalogs.read(definition.name)
+            if now.id == definition.id:
+                catalogs.update(now, **cast(CatalogChanges, dict(step.fields)))
+        elif step.act is Act.DELETE:
+            self._fence()
+            catalogs.delete(definition.name, seen=catalogs.read(definition.name))
+
+    def _reference(self, step: Step) -> ObjectId | None:
+        if step.act is Act.REVIVE:
+            self._revive(step)
+        elif step.act is Act.DELETE:
+            self._delete(step)
+            return None
+        if step.kind is NameKind.TAG:
+            if step.act in (Act.MOVE, Act.REVIVE):
+                self._move(step)
+            return None
+        return self._restore(step) if step.act in (Act.RESTORE, Act.REVIVE) else None
+
+    def _open(self, step: Step) -> Catalog:
+        assert step.catalog is not None
+        return Catalogs(self._rows).open(step.catalog.name)
+
+    def _revive(self, step: Step) -> None:
+        catalog = self._open(step)
+        revive = catalog.undelete_branch if step.kind is NameKind.BRANCH else catalog.undelete_tag
+        self._fence()
+        self.waiting_for_sweeps(lambda: revive(step.name))
+
+    def _delete(self, step: Step) -> None:
+        catalog = self._open(step)
+        delete = catalog.delete_branch if step.kind is NameKind.BRANCH else catalog.delete_tag
+        self._fence()
+        try:
+            delete(step.name)
+        except MissingError:
+            return  # somebody else did
+
+    def _move(self, step: Step) -> None:
+        row = self._rows.read_reference(step.reference, fresh=True)
+        if step.target is None or row.pointer == step.target:
+            return
+        target = step.target
+        self._fence()
+        self.waiting_for_sweeps(lambda: assign(self._rows, step.reference, target, expected=row.pointer, among=step.among))
+
+    def _restore(self, step: Step) -> ObjectId | None:
+        """A commit on top whose state is the target's, but for tables that others have the files of."""
+        target = None if step.target is None else read_commit(self._rows, step.target)
+        now = head(self._rows, step.reference, fresh=True)
+        found = differences(self._rows, step.reference, indexes_of(now, target), target)
+        refused: dict[bytes, str] = {}
+        if step.catalog is not None and found:
+            refused = claim_tables(self._rows, step.catalog.id, found, fence=self._fence).refused
+            self._result.conflicts += [f"{step.text}: {reason}" for reason in refused.values()]
+        done = self._commit(step, now, target, found, refused)
+        return done.commit_id if done.changed else None
+
+    def _commit(
+        self, step: Step, now: Head | None, target: Head | None, found: list[Difference], refused: dict[bytes, str]
+    ) -> Committed[None]:
+        shown = "nothing" if target is None else f"commit {id_text(target.id)}"
+        names = list(indexes_of(now, target))
+        objects: dict[ObjectId, StoredObject] = {}  # kept over retries
+
+        def change(tx: Transaction) -> None:
+            is_seen = tx.head_id == (None if now is None else now.id)
+            all_of = {*names, *(tx.head.indexes if tx.head is not None else ())}
+            there = (
+                found
+                if is_seen
+                else differences(tx.rows, step.reference, {name: tx.index(name) for name in sorted(all_of)}, target)
+            )
+            wanted = [one for one in there if one.index_name != CONTENT or one.key not in refused]
+            _read_ahead(self._rows, wanted, objects)
+            _apply(tx, wanted, objects)
+            tx.set_message(
+                f"restore to {shown}, as of {self._request.aim}" if self._request.aim.time else f"restore to {shown}"
+            )
+
+        properties = {} if target is None else {"restored": id_text(target.id)}
+        if step.catalog is not None:
+            properties = commit_properties(step.catalog.id, (), properties)
+        return commit(self._rows, step.reference, change, properties=properties, fence=self._fence)
+
+
+def _read_ahead(rows: RealmStore, wanted: Sequence[Difference], objects: dict[ObjectId, StoredObject]) -> None:
+    """What is to be copied, in bulk."""
+    missing = [
+        one.then.object_id
+        for one in wanted
+        if one.then is not None and one.then.object_id is not None and one.then.object_id not in objects
+    ]
+    missing = list(dict.fromkeys(missing))
+    for start in range(0, len(missing), _READ_AT_ONCE):
+        part = missing[start : start + _READ_AT_ONCE]
+        for object_id, found in zip(part, rows.read_many(part, StoredObject), strict=True):
+            objects[object_id] = _checked(rows, object_id, found)
+
+
+def _checked(rows: RealmStore, object_id: ObjectId, found: StoredObject | None) -> StoredObject:
+    where = f"object {id_text(object_id)} of realm {rows.realm!r}"
+    if found is None:
+        raise UnreadableError(f"{where} belongs to what is to be restored, and is not there: run `headwater fsck`")
+    if isinstance(found, UnknownObject):
+        raise UnreadableError(f"{where} has the type {found.name!r}, which this release does not know: it cannot be copied")
+    if any(True for _ in found.points_to()):
+        raise UnreadableError(f"{where} ({found.type_name}) points to others: it cannot be copied by this release")
+    return found
+
+
+def _apply(tx: Transaction, wanted: Sequence[Difference], objects: dict[ObjectId, StoredObject]) -> None:
+    """Edit the indexes. What comes back is copied: the objects of old commits may be garbage tomorrow."""
+    copies: dict[ObjectId, ObjectId] = {}
+    for one in wanted:
+        index = tx.index(one.index_name)
+        if one.then is None:
+            index.remove(one.key)
+            continue
+        old = one.then.object_id
+        if old is not None and old not in copies:
+            copies[old] = tx.add(objects[old])
+        index.put(one.key, Value(None if old is None else copies[old], bytes(one.then.data)))

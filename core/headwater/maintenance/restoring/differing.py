@@ -1,0 +1,154 @@
+"""What differs between what a reference holds now and what it held: by key, and counted by type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from headwater.catalogs import CONTENT, ContentType, ContentValue
+from headwater.commits import Head
+from headwater.index import Entry, Index, Value
+from headwater.realms import PRINCIPALS
+from headwater.realms.principals import BY_CLIENT, BY_NAME
+from headwater.store import ObjectId, RealmStore, StoredObject
+
+__all__ = ["Counts", "Difference", "counted", "differences", "indexes_of"]
+
+_READ_AT_ONCE = 500
+
+
+class Difference(NamedTuple):
+    """A key of an index that is to become as it was. ``then`` None: it was not there."""
+
+    index_name: str
+    key: bytes
+    now: Value | None
+    then: Value | None
+
+
+@dataclass(slots=True)
+class Counts:
+    """Keys that come back, change, and go."""
+
+    put: int = 0
+    changed: int = 0
+    removed: int = 0
+
+    def as_plain(self) -> dict[str, int]:
+        return {"put": self.put, "changed": self.changed, "removed": self.removed}
+
+
+def indexes_of(now: Head | None, then: Head | None) -> dict[str, Index]:
+    """All indexes that there are at either commit, as they are ``now``."""
+    names = sorted({name for head in (now, then) if head is not None for name in head.names})
+    return {name: Index() if now is None else now.index(name) for name in names}
+
+
+def differences(rows: RealmStore, reference: str, now: Mapping[str, Index], then: Head | None) -> list[Difference]:
+    """What is to be changed, in the order of indexes and keys. Equal values are left as they are, whatever objects hold them.
+
+    now           the reference's indexes as they are
+    then          the commit whose state is wanted; None: the reference held nothing
+    """
+    found = [
+        one for name, index in now.items() for one in _differing(name, index, Index() if then is None else then.index(name))
+    ]
+    found = _without_equal(rows, found)
+    return _principals(rows, found) if reference == PRINCIPALS else found
+
+
+def counted(found: Iterable[Difference]) -> dict[str, Counts]:
+    """How many keys, by the type of content; of other references by the index."""
+    counts: dict[str, Counts] = {}
+    for one in found:
+        here = counts.setdefault(_type(one), Counts())
+        if one.then is None:
+            here.removed += 1
+        elif one.now is None:
+            here.put += 1
+        else:
+            here.changed += 1
+    return counts
+
+
+def _type(one: Difference) -> str:
+    value = one.then or one.now
+    if one.index_name != CONTENT or value is None:
+        return one.index_name
+    kind = ContentValue.decode(value).type
+    return kind.name if isinstance(kind, ContentType) else f"type {kind}"
+
+
+def _differing(name: str, now: Index, then: Index) -> Iterator[Difference]:
+    """Both in key order, side by side."""
+    left, right = now.range(), then.range()
+    here, there = next(left, None), next(right, None)
+    while here is not None or there is not None:
+        if there is None or (here is not None and here[0] < there[0]):
+            assert here is not None
+            yield Difference(name, *here, None)
+            here = next(left, None)
+        elif here is None or there[0] < here[0]:
+            yield Difference(name, there[0], None, there[1])
+            there = next(right, None)
+        else:
+            if not _is_equal(name, here, there):
+                yield Difference(name, here[0], here[1], there[1])
+            here, there = next(left, None), next(right, None)
+
+
+def _is_equal(name: str, here: Entry, there: Entry) -> bool:
+    if here[1].data != there[1].data:
+        return False
+    return name == CONTENT or here[1].object_id == there[1].object_id  # the digest of content is in its value
+
+
+def _without_equal(rows: RealmStore, found: list[Difference]) -> list[Difference]:
+    """Without those whose two objects are equal, where the index does not tell."""
+    unclear = [
+        (one.now.object_id, one.then.object_id)
+        for one in found
+        if one.index_name != CONTENT
+        and one.now is not None
+        and one.then is not None
+        and one.now.data == one.then.data
+        and one.now.object_id is not None
+        and one.then.object_id is not None
+    ]
+    if not unclear:
+        return found
+    objects = _read(rows, list(dict.fromkeys(one for pair in unclear for one in pair)))
+    equal = {pair for pair in unclear if objects[pair[0]] is not None and objects[pair[0]] == objects[pair[1]]}
+    return [
+        one
+        for one in found
+        if one.now is None
+        or one.then is None
+        or (one.now.object_id, one.then.object_id) not in equal
+        or one.index_name == CONTENT
+    ]
+
+
+def _read(rows: RealmStore, wanted: Sequence[ObjectId]) -> dict[ObjectId, StoredObject | None]:
+    found: dict[ObjectId, StoredObject | None] = {}
+    for start in range(0, len(wanted), _READ_AT_ONCE):
+        part = wanted[start : start + _READ_AT_ONCE]
+        found.update(zip(part, rows.read_many(part, StoredObject), strict=True))
+    return found
+
+
+def _principals(rows: RealmStore, found: list[Difference]) -> list[Difference]:
+    """Credentials are never restored: whoever is there keeps those of now, or a secret that was given up would be good again.
+
+    Only those who are gone come back, and those who came later go, with all client ids under which they are found.
+    """
+    chosen = [one for one in found if one.index_name == BY_NAME and (one.now is None or one.then is None)]
+    back = {one.then.object_id for one in chosen if one.then is not None}
+    gone = {one.now.object_id for one in chosen if one.now is not None}
+    for one in found:
+        comes_back = one.then is not None and one.now is None and one.then.object_id in back
+        goes = one.now is not None and one.then is None and one.now.object_id in gone
+        if one.index_name == BY_CLIENT and (comes_back or goes):
+            chosen.append(one)
+    return chosen

@@ -1,0 +1,225 @@
+"""From a request to steps: what stood where, and what becomes of what was made or deleted since. Writes nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from headwater.catalogs import CATALOGS, CLAIMS, CatalogDefinition, Catalogs, CatalogState, NameKind
+from headwater.catalogs.listing import BY_ID, find_definition
+from headwater.catalogs.names import NAMES, ListedName, OwnPart, content_reference, listed_names, name_key, own_reference
+from headwater.clock import Micros
+from headwater.commits import PINS, Head, load_head, read_commit
+from headwater.errors import MissingError, RefusedError
+from headwater.maintenance.restoring.differing import counted, differences, indexes_of
+from headwater.maintenance.restoring.moments import NamesThen, names_at, stood_at, was_alive
+from headwater.maintenance.restoring.requests import Request
+from headwater.maintenance.restoring.steps import Act, Plan, Step
+from headwater.realms import REALM_REFERENCES
+from headwater.store import RealmStore, Reference, id_text
+
+__all__ = ["plan_restoration"]
+
+_DERIVED = {
+    CATALOGS: "restore a catalog by its name, or the whole realm",
+    CLAIMS: "claims are taken anew for tables that come back",
+    PINS: "it belongs to tasks",
+}
+_OWN = tuple(name for name in REALM_REFERENCES if name not in _DERIVED)
+_FIELDS = ("base_location", "allowed_locations", "default_branch", "properties")
+"""Of a catalog, what a restoration brings back. The rest is for its manager to say, or for the hand that deletes."""
+_LATER = "made later: it stays, unless --prune says otherwise"
+
+
+def plan_restoration(rows: RealmStore, request: Request) -> Plan:
+    """The steps by which a realm, or a part of it, becomes as it was.
+
+    raises        MissingError for an unknown catalog or branch · ExpiredError for a collected commit · RefusedError when the past
+                  cannot be told, or the request means nothing
+    """
+    return Plan(tuple(_Planner(rows, request).steps()))
+
+
+class _Planner:
+    def __init__(self, rows: RealmStore, request: Request) -> None:
+        self._rows = rows
+        self._aim = request.aim
+        self._text = request.reference
+        self._prune = request.prune
+        self._catalogs = Catalogs(rows)
+
+    def steps(self) -> Iterator[Step]:
+        kind, name = self._meaning()
+        if kind == "realm":
+            yield from self._realm()
+        elif kind == "reference":
+            yield self._own(name, name)
+        elif "/" in name:
+            yield self._branch_or_tag(*name.split("/", 1))
+        else:
+            yield from self._catalog(self._catalogs.read(name))
+
+    def _meaning(self) -> tuple[str, str]:
+        """What the reference's text stands for. A catalog may have the name of one of the realm's own references."""
+        prefix, colon, rest = self._text.partition(":")
+        if colon and prefix in ("catalog", "reference"):
+            return prefix, rest
+        if not self._text:
+            return "realm", ""
+        if self._text not in REALM_REFERENCES and self._text != PINS:
+            return "catalog", self._text
+        if find_definition(self._rows, name=self._text) is not None:
+            raise RefusedError(
+                f"{self._text!r} is a catalog, and a reference of realm {self._rows.realm!r}: write catalog:{self._text} or"
+                f" reference:{self._text}"
+            )
+        return "reference", self._text
+
+    def _time(self) -> Micros:
+        if self._aim.time is None:
+            what = f"catalog {self._text!r}" if self._text else f"realm {self._rows.realm!r}"
+            raise RefusedError(f"{self._aim} belongs to one reference: for the whole of {what} give a time")
+        return self._aim.time
+
+    # the whole realm
+
+    def _realm(self) -> Iterator[Step]:
+        time = self._time()
+        yield from (self._own(name, name) for name in _OWN)
+        row = self._rows.read_reference(CATALOGS, fresh=True)
+        then = stood_at(self._rows, row, time)
+        entries = [] if then is None else [value for _, value in then.index(BY_ID).range()]
+        found = self._rows.read_many([value.object_id for value in entries if value.object_id is not None], CatalogDefinition)
+        alive = {one.id: one for one in found if one is not None and one.state is CatalogState.ACTIVE}
+        now = {one.id: one for one in self._catalogs.list()}
+        held = {one.id: one for one in self._catalogs.deleted()}
+        for catalog_id, was in alive.items():
+            if catalog_id in now:
+                yield from self._catalog(now[catalog_id], was)
+            elif catalog_id in held and held[catalog_id].is_held:
+                yield from self._deleted_catalog(held[catalog_id], was)
+            else:
+                yield Step(act=Act.LOSE, text=was.name, catalog=was, note="it was purged: it cannot come back")
+        for catalog_id, later in now.items():
+            if catalog_id not in alive:
+                yield self._later(Step(act=Act.KEEP, text=later.name, catalog=later))
+
+    def _deleted_catalog(self, held: CatalogDefinition, was: CatalogDefinition) -> Iterator[Step]:
+        taken = find_definition(self._rows, name=held.name)
+        if taken is not None:
+            note = f"another catalog has its name by now: `headwater catalog undelete` brings {held.id} back under another one"
+            yield Step(act=Act.LOSE, text=held.name, catalog=held, note=note)
+            return
+        yield Step(act=Act.REVIVE, text=held.name, catalog=held)
+        yield from self._catalog(held, was)
+
+    # one catalog
+
+    def _catalog(self, now: CatalogDefinition, was: CatalogDefinition | None = None) -> Iterator[Step]:
+        time = self._time()
+        was = was or self._definition_at(now, time)
+        refs = self._rows.read_reference(own_reference(now.id, OwnPart.REFS), fresh=True)
+        names = names_at(self._rows, refs, time)
+        listed = self._listed_now(refs)
+        for key, entry in {**names.listed, **listed}.items():
+            yield self._listed(now, entry, key, names)
+        for part in (OwnPart.ROLES, OwnPart.GRANTS):
+            yield self._own(own_reference(now.id, part), f"{now.name} ({part})")
+        fields = {name: getattr(was, name) for name in _FIELDS if getattr(was, name) != getattr(now, name)}
+        yield Step(act=Act.UPDATE if fields else Act.NOTHING, text=now.name, catalog=now, fields=fields, note=", ".join(fields))
+
+    def _definition_at(self, now: CatalogDefinition, time: Micros) -> CatalogDefinition:
+        then = stood_at(self._rows, self._rows.read_reference(CATALOGS, fresh=True), time)
+        value = None if then is None else then.index(BY_ID).get(now.id.encode())
+        found = None if value is None or value.object_id is None else self._rows.find(value.object_id, CatalogDefinition)
+        if found is None or found.state is not CatalogState.ACTIVE:
+            raise RefusedError(
+                f"there was no catalog {now.name!r} ({now.id}) in realm {self._rows.realm!r} at {self._aim}; it was made later"
+            )
+        return found
+
+    def _listed_now(self, refs: Reference) -> dict[bytes, ListedName]:
+        found = load_head(self._rows, refs)
+        return {} if found is None else {entry.key: entry for entry in listed_names(found.index(NAMES))}
+
+    def _listed(self, catalog: CatalogDefinition, entry: ListedName, key: bytes, names: NamesThen) -> Step:
+        """One name, listed then or now."""
+        reference = entry.reference(catalog.id)
+        text = f"{catalog.name}/{entry.name}"
+        step = Step(act=Act.NOTHING, text=text, reference=reference, catalog=catalog, kind=entry.kind, name=entry.name)
+        row = self._rows.find_row(reference)
+        is_alive = row is not None and row.deleted is None
+        was_listed = key in names.listed
+        if row is None:
+            note = "it was deleted, and collected after its grace: it cannot come back"
+            return dataclasses.replace(step, act=Act.LOSE, note=note) if was_listed else step
+        if was_listed and was_alive(row, names.relisted.get(key), self._time()):
+            return self._back(step, row, stood_at(self._rows, row, self._time()))
+        return self._later(step) if is_alive else step
+
+    def _later(self, step: Step) -> Step:
+        if not self._prune:
+            return dataclasses.replace(step, act=Act.KEEP, note=_LATER)
+        if step.kind is NameKind.BRANCH and step.catalog is not None and step.name == step.catalog.default_branch:
+            return dataclasses.replace(step, act=Act.KEEP, note="it is the default branch: it stays")
+        return dataclasses.replace(step, act=Act.DELETE, note="made later")
+
+    # one reference
+
+    def _branch_or_tag(self, catalog_name: str, name: str) -> Step:
+        catalog = self._catalogs.read(catalog_name)
+        rows = {kind: self._rows.find_row(content_reference(catalog.id, kind, name)) for kind in NameKind}
+        there = {kind: row for kind, row in rows.items() if row is not None}
+        living = [kind for kind, row in there.items() if row.deleted is None]
+        kind = next(iter([*living, *there]), None)
+        if kind is None:
+            raise MissingError(
+                f"catalog {catalog_name!r} of realm {self._rows.realm!r} has no branch or tag {name!r}, nor a deleted one"
+            )
+        row = there[kind]
+        step = Step(act=Act.NOTHING, text=f"{catalog_name}/{name}", reference=row.name, catalog=catalog, kind=kind, name=name)
+        if self._aim.commit is not None:
+            target = self._of_catalog(catalog, read_commit(self._rows, self._aim.commit))
+            return self._back(dataclasses.replace(step, among=tuple(self._all_names(catalog))), row, target)
+        refs = self._rows.read_reference(own_reference(catalog.id, OwnPart.REFS), fresh=True)
+        names, key = names_at(self._rows, refs, self._time()), name_key(kind, name)
+        if key not in names.listed or not was_alive(row, names.relisted.get(key), self._time()):
+            raise RefusedError(f"there was no {kind} {name!r} of catalog {catalog_name!r} at {self._aim}")
+        return self._back(step, row, stood_at(self._rows, row, self._time()))
+
+    def _of_catalog(self, catalog: CatalogDefinition, found: Head) -> Head:
+        if found.commit.properties.get("catalog") != catalog.id:
+            raise MissingError(f"commit {id_text(found.id)} is not one of catalog {catalog.name!r}")
+        return found
+
+    def _all_names(self, catalog: CatalogDefinition) -> Sequence[str]:
+        refs = self._rows.read_reference(own_reference(catalog.id, OwnPart.REFS), fresh=True)
+        return [entry.reference(catalog.id) for entry in self._listed_now(refs).values()]
+
+    def _own(self, reference: str, text: str) -> Step:
+        """A reference that is neither branch nor tag. It is never deleted alone."""
+        if reference in _DERIVED:
+            raise RefusedError(f"reference {reference!r} is not restored by itself: {_DERIVED[reference]}")
+        step = Step(act=Act.NOTHING, text=text, reference=reference)
+        row = self._rows.find_row(reference)
+        if row is None:
+            return step  # a realm of an earlier release, or one that is not whole
+        if self._aim.commit is not None:
+            return self._back(step, row, read_commit(self._rows, self._aim.commit))
+        if row.created > self._time():
+            return dataclasses.replace(step, note="made later")
+        return self._back(step, row, stood_at(self._rows, row, self._time()))
+
+    def _back(self, step: Step, row: Reference, target: Head | None) -> Step:
+        """What it takes that a reference holds what it held at ``target``."""
+        step = dataclasses.replace(step, target=None if target is None else target.id)
+        is_alive = row.deleted is None
+        if step.kind is NameKind.TAG and target is not None:
+            moved = Act.NOTHING if row.pointer == target.id else Act.MOVE
+            return dataclasses.replace(step, act=moved if is_alive else Act.REVIVE)
+        if is_alive and row.pointer == step.target:
+            return step
+        head = load_head(self._rows, row)
+        counts = counted(differences(self._rows, step.reference, indexes_of(head, target), target))
+        act = Act.REVIVE if not is_alive else Act.RESTORE if counts else Act.NOTHING
+        return dataclasses.replace(step, act=act, counts=counts)

@@ -1,0 +1,97 @@
+"""What a person wants back: which part of a realm, and as of when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from headwater.clock import Micros, as_text
+from headwater.errors import RefusedError
+from headwater.settings import parse_duration
+from headwater.store import ObjectId, id_of, id_text
+
+__all__ = ["Aim", "Request"]
+
+_COMMIT = re.compile(r"[0-9a-f]{16}")
+_SECOND = 999_999
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """A commit, or what held at a moment: one of the two."""
+
+    commit: ObjectId | None = None
+    time: Micros | None = None
+
+    @classmethod
+    def parse(cls, text: str, now: Micros) -> Aim:
+        """A commit's hash; a time in RFC 3339; or how long ago, such as ``90m``.
+
+        A time without a fraction means the end of its second: that is how times are printed.
+
+        raises        RefusedError for anything else, and for a time to come
+        """
+        if _COMMIT.fullmatch(text):
+            return cls(commit=id_of(text))
+        time = _ago(text, now) or _time(text)
+        if time is None:
+            raise RefusedError(
+                f"{text!r} is neither a commit (16 hex digits) nor a time: write for example 2025-11-22T12:00:00Z, or 90m for as long ago"
+            )
+        if time - _SECOND > now:
+            raise RefusedError(f"{text} is still to come: it is {as_text(now)} now")
+        return cls(time=Micros(min(time, now)))
+
+    def __str__(self) -> str:
+        return f"commit {id_text(self.commit)}" if self.commit is not None else as_text(self.time or 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A restoration as it is asked for.
+
+    reference     ``lake/main``, ``lake``, ``grants``, or empty for the whole realm
+    prune         delete the branches, tags and catalogs that were made later
+    """
+
+    reference: str
+    aim: Aim
+    prune: bool = False
+
+    def arguments(self) -> dict[str, Any]:
+        """As a task carries it."""
+        commit = None if self.aim.commit is None else id_text(self.aim.commit)
+        return {"reference": self.reference, "commit": commit, "time": self.aim.time, "prune": self.prune}
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> Request:
+        """The reverse of ``arguments``.
+
+        raises        RefusedError when they are of something else
+        """
+        commit, time = arguments.get("commit"), arguments.get("time")
+        if (commit is None) == (time is None):
+            raise RefusedError(f"a restoration needs a commit or a time, not {dict(arguments)!r}")
+        aim = Aim(None if commit is None else id_of(commit), None if time is None else Micros(int(time)))
+        return cls(reference=str(arguments.get("reference", "")), aim=aim, prune=bool(arguments.get("prune")))
+
+
+def _ago(text: str, now: Micros) -> Micros | None:
+    try:
+        return Micros(now - round(parse_duration(text) * 1_000_000))
+    except RefusedError:
+        return None
+
+
+def _time(text: str) -> Micros | None:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if found.tzinfo is None:
+        raise RefusedError(f"the time {text!r} has no zone: write {text}Z if it is in UTC")
+    micros = round(found.astimezone(UTC).timestamp() * 1_000_000)
+    return Micros(micros if "." in text else micros + _SECOND)

@@ -1,0 +1,212 @@
+"""A whole catalog, a whole realm, and the references that are no branches."""
+
+from __future__ import annotations
+
+import pytest
+from pasts import catalogs_of, claimed, contents, drop, lake_of, make_realm, passed, planned, put, request, restored, submitted
+
+from headwater import Store
+from headwater.catalogs import Catalog, Catalogs
+from headwater.clock import FakeClock
+from headwater.commits import Transaction, commit, head
+from headwater.errors import MissingError, RefusedError
+from headwater.index import Value
+from headwater.maintenance import run_restore
+from headwater.maintenance.restoring import Act
+from headwater.realms import Realms, RealmState, hash_credentials, log_in, new_credentials, rotate_root
+from headwater.realms.entities import PrincipalRole
+from headwater.store import RealmStore
+
+
+def add_role(rows: RealmStore, name: str) -> None:
+    def change(tx: Transaction) -> None:
+        role = PrincipalRole(entity=rows.new_id(), name=name, created=tx.time)
+        tx.index("by-name").put(name.encode(), Value(tx.add(role), b""))
+
+    commit(rows, "principal-roles", change)
+
+
+def remove_role(rows: RealmStore, name: str) -> None:
+    commit(rows, "principal-roles", lambda tx: tx.index("by-name").remove(name.encode()))
+
+
+def roles(rows: RealmStore) -> list[str]:
+    found = head(rows, "principal-roles", fresh=True)
+    return [] if found is None else [key.decode() for key, _ in found.index("by-name").range()]
+
+
+def acts(store: Store, reference: str, moment: int) -> dict[str, str]:
+    steps = planned(store, request(reference, moment)).steps  # type: ignore[arg-type]
+    return {step.text: step.act.value for step in steps if step.act is not Act.NOTHING}
+
+
+def test_a_reference_of_the_realm_holds_again_what_it_held(store: Store, rows: RealmStore, clock: FakeClock) -> None:
+    add_role(rows, "reader")
+    moment = passed(clock)
+    remove_role(rows, "reader")
+    add_role(rows, "writer")
+    restored(store, request("principal-roles", moment))
+
+    assert roles(rows) == ["reader", "service_admin"]
+
+
+def test_equal_objects_are_no_difference(store: Store, rows: RealmStore, clock: FakeClock) -> None:
+    found = head(rows, "principal-roles", fresh=True)
+    assert found is not None
+    moment = passed(clock)
+    value = found.index("by-name").get(b"service_admin")
+    assert value is not None
+    assert value.object_id is not None
+    role = rows.read(value.object_id, PrincipalRole)
+    commit(rows, "principal-roles", lambda tx: tx.index("by-name").put(b"service_admin", Value(tx.add(role), b"")))
+
+    assert acts(store, "principal-roles", moment) == {}
+
+
+@pytest.mark.parametrize(("name", "reason"), [("catalogs", "by its name"), ("claims", "taken anew"), ("pins", "tasks")])
+def test_what_is_derived_is_not_restored_by_itself(store: Store, lake: Catalog, name: str, reason: str) -> None:
+    with pytest.raises(RefusedError, match=reason):
+        planned(store, request(name, store.clock.now()))
+
+
+def test_a_rotated_secret_does_not_become_good_again(store: Store, rows: RealmStore, clock: FakeClock) -> None:
+    realms, old, new = Realms(store), new_credentials(), new_credentials()
+    rotate_root(realms, "acme", hash_credentials(old))
+    moment = passed(clock)
+    rotate_root(realms, "acme", hash_credentials(new), overlap_seconds=0)
+    clock.advance(1)
+    restored(store, request("", moment))
+
+    assert log_in(realms, "acme", new).name == "root"
+    with pytest.raises(RefusedError):
+        log_in(realms, "acme", old)
+
+
+def test_a_catalog_holds_again_what_it_held_on_every_branch(store: Store, lake: Catalog, clock: FakeClock) -> None:
+    put(lake, "orders")
+    lake.create_branch("dev")
+    put(lake, "customers", branch="dev")
+    moment = passed(clock)
+    drop(lake, "orders")
+    lake.delete_branch("dev")
+    restored(store, request("lake", moment))
+
+    assert (set(contents(lake)), set(contents(lake, "dev"))) == ({"orders"}, {"orders", "customers"})
+
+
+def test_branches_made_later_stay_and_are_told(store: Store, lake: Catalog, clock: FakeClock) -> None:
+    moment = passed(clock)
+    lake.create_branch("dev")
+    outcome = restored(store, request("lake", moment))
+
+    assert acts(store, "lake", moment) == {"lake/dev": "keep"}
+    assert outcome["notes"] == ["lake/dev: made later: it stays, unless --prune says otherwise"]
+
+
+def test_branches_made_later_are_deleted_on_request(store: Store, lake: Catalog, clock: FakeClock) -> None:
+    moment = passed(clock)
+    lake.create_branch("dev")
+    lake.create_tag("v1")
+    restored(store, request("lake", moment, prune=True))
+
+    assert ([named.name for named in lake.branches()], lake.tags()) == (["main"], [])
+
+
+def test_the_definition_of_a_catalog_is_restored(store: Store, lake: Catalog, clock: FakeClock) -> None:
+    moment = passed(clock)
+    catalogs_of(store).update(lake.definition, properties={"owner": "nobody"}, deletion_protection=True)
+    restored(store, request("lake", moment))
+
+    now = catalogs_of(store).read("lake")
+    assert (now.properties, now.deletion_protection) == ({}, True)
+
+
+def test_a_catalog_made_later_cannot_be_restored(store: Store, rows: RealmStore, clock: FakeClock) -> None:
+    moment = passed(clock)
+    Catalogs(rows).create("lake", base_location="s3://lake/")
+
+    with pytest.raises(RefusedError, match="it was made later"):
+        planned(store, request("lake", moment))
+
+
+def test_a_deleted_catalog_comes_back_with_the_realm(store: Store, lake: Catalog, clock: FakeClock) -> None:
+    put(lake, "orders")
+    moment = passed(clock)
+    drop(lake, "orders")
+    catalogs_of(store).delete("lake")
+    restored(store, request("", moment))
+
+    assert set(contents(lake_of(store))) == {"orders"}
+
+
+def test_a_purged_catalog_is_told_as_lost(store: Store, lake: Catalog, clock: FakeClock) -> None:
+    moment = passed(clock)
+    catalogs_of(store).delete("lake")
+    catalogs_of(store).purge("lake")
+
+    assert acts(store, "", moment) == {"lake": "lose"}
+
+
+def test_a_catalog_whose_name_is_taken_is_told(store: Store, lake: Catalog, clock: FakeClock) -> None:
+    moment = passed(clock)
+    catalogs_of(store).delete("lake")
+    catalogs_of(store).create("lake", base_location="s3://other/")
+
+    assert [step.act.value for step in planned(store, request("", moment)).steps if step.text == "lake"] == ["lose", "keep"]
+
+
+def test_catalogs_made_later_are_deleted_on_request_and_can_come_back(store: Store, lake: Catalog, clock: FakeClock) -> None:
+    moment = passed(clock)
+    catalogs_of(store).create("pond", base_location="s3://pond/")
+    restored(store, request("", moment, prune=True))
+
+    assert [one.name for one in catalogs_of(store).list()] == ["lake"]
+    assert catalogs_of(store).undelete("pond").name == "pond"
+
+
+def test_a_commit_is_no_aim_for_a_whole_realm(store: Store, lake: Catalog) -> None:
+    done = put(lake, "orders")
+
+    with pytest.raises(RefusedError, match="belongs to one reference"):
+        planned(store, request("", done, is_commit=True))
+
+
+def test_a_name_that_means_two_things_is_refused(store: Store, rows: RealmStore, clock: FakeClock) -> None:
+    Catalogs(rows).create("grants", base_location="s3://grants/")
+    moment = passed(clock)
+
+    with pytest.raises(RefusedError, match="catalog:grants or"):
+        planned(store, request("grants", moment))
+    assert acts(store, "catalog:grants", moment) == acts(store, "reference:grants", moment) == {}
+
+
+def test_an_unknown_catalog_is_missing(store: Store, rows: RealmStore) -> None:
+    with pytest.raises(MissingError, match="no catalog 'lake'"):
+        planned(store, request("lake", store.clock.now()))
+
+
+def test_a_realm_at_rest_is_restored_too(store: Store, lake: Catalog, clock: FakeClock) -> None:
+    put(lake, "orders")
+    moment = passed(clock)
+    drop(lake, "orders")
+    Realms(store).move(Realms(store).read("acme"), RealmState.INACTIVE)
+    restored(store, request("", moment))
+
+    assert set(contents(lake_of(store))) == {"orders"}
+
+
+def test_a_realm_that_was_created_anew_is_left_alone(store: Store, clock: FakeClock) -> None:
+    realms = Realms(store)
+    first = make_realm(store)
+    task = submitted(store, request("", passed(clock)))
+    gone = realms.move(first, RealmState.INACTIVE)
+    clock.advance(25 * 3600)
+    for state in (RealmState.PURGING, RealmState.PURGED):
+        while store.rows(gone.id, gone.key).delete_rows(1000):
+            pass
+        gone = realms.move(gone, state)
+    realms.remove(gone)
+    make_realm(store)
+
+    with pytest.raises(RefusedError, match="created anew"):
+        run_restore(store, claimed(store, task))
