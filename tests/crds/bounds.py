@@ -41,15 +41,16 @@ def _choice(kind: str, path: str, words: tuple[str, ...]) -> Bound:
 
 
 def _count(kind: str, path: str) -> list[Bound]:
+    told = path.replace(".[]", "[0]")
     return [
-        Bound(kind, path, "minimum", 1, 0, f"Invalid value: 0: spec.{path} in body should be greater than or equal to 1"),
+        Bound(kind, path, "minimum", 1, 0, f"Invalid value: 0: spec.{told} in body should be greater than or equal to 1"),
         Bound(
             kind,
             path,
             "maximum",
             1_000_000,
             1_000_001,
-            f"Invalid value: 1000001: spec.{path} in body should be less than or equal to 1000000",
+            f"Invalid value: 1000001: spec.{told} in body should be less than or equal to 1000000",
         ),
     ]
 
@@ -75,6 +76,7 @@ def _locations(path: str) -> list[Bound]:
 
 
 _ONE = {"name": "one", "locations": ["s3://lake/"]}
+_KEPT = {"pattern": "*/main", "commits": 1}
 _NO_SUBDOMAIN = "spec.{} in body should match '{}'"
 
 BOUNDS: list[Bound] = [
@@ -86,6 +88,13 @@ BOUNDS: list[Bound] = [
     *_text("Realm", "retention.content.age", 50, _LONGEST_DURATION, "0" * 50 + "s"),
     *_count("Realm", "retention.content.commits"),
     *_count("Realm", "retention.references.commits"),
+    Bound(
+        *("Realm", "retention.patterns", "maxItems", [_KEPT] * 32, [_KEPT] * 33),
+        "Too many: 33: must have at most 32 items",
+    ),
+    *_text("Realm", "retention.patterns.[].pattern", 330, "p" * 330, "p" * 331),
+    *_count("Realm", "retention.patterns.[].commits"),
+    *_text("Realm", "retention.patterns.[].age", 50, _LONGEST_DURATION, "0" * 50 + "s"),
     *_text("Realm", "maintenance.schedule", 100, _LONGEST_CRON, _PADDED_CRON),
     *_text("Realm", "maintenance.timeZone", 64, "Z" * 64, "Z" * 65),
     *_properties("Realm"),

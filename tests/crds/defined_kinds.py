@@ -80,6 +80,9 @@ def placed(kind: str, path: Path_, value: Any) -> dict[str, Any]:
     if path[:2] == ("imports", "[]"):
         (one,) = inner["imports"]
         inner = {"imports": [{"name": "first", "locations": ["s3://lake/"], "mode": "sync", **one}]}
+    if path[:3] == ("retention", "patterns", "[]"):
+        (one,) = inner["retention"]["patterns"]
+        inner = {"retention": {"patterns": [{"pattern": "*", "commits": 1, **one} if isinstance(one, dict) else one]}}
     return {**LEAST[kind], **inner, **_storage(kind, inner)}
 
 

@@ -193,6 +193,12 @@ SAMPLES: list[Sample] = [
         ["74s", "1m14s", "74999ms", "74s999ms", "0d", "1m", "0d0h0m0s0ms"],
     ),
     *_durations("retention.content.age"),
+    _at(
+        *("Realm", "retention.patterns.[].pattern", "Invalid value: ...: must not be made of spaces alone"),
+        ["lake/release-*", "*/main", "grants", "a b"],
+        [" ", "\u2003"],
+    ),
+    *_durations("retention.patterns.[].age"),
     *_schedules("Realm", "maintenance.schedule"),
     _at(
         *(

@@ -85,7 +85,11 @@ REALM_SPECS = _a_few(
     deletionProtection=_FLAGS,
     driftPolicy=st.sampled_from(["Correct", "Report", "Ignore"]),
     purgeHold=DURATIONS,
-    retention=_block(content=_block(age=DURATIONS, commits=_COMMITS), references=_block(commits=_COMMITS)),
+    retention=_block(
+        content=_block(age=DURATIONS, commits=_COMMITS),
+        references=_block(commits=_COMMITS),
+        patterns=st.lists(_mostly(_block(pattern=_texts("ab*/ [é", 4), commits=_COMMITS, age=DURATIONS)), max_size=2),
+    ),
     maintenance=_block(schedule=SCHEDULES, timeZone=ZONES, suspend=_FLAGS),
     properties=_PROPERTIES,
 )

@@ -29,7 +29,7 @@ WIDER = {
     "maintenance.timeZone": r"is not a time zone",
 }
 """What a server lets in and Headwater does not: a rule cannot know every zone, nor whether a range is empty or a date never comes."""
-DURATION_FIELDS = ("purgeHold", "retention.content.age")
+DURATION_FIELDS = ("purgeHold", "retention.content.age", "retention.patterns.[].age")
 CANONICAL_DURATION = re.compile(r"([0-9]{1,5}d)?([0-9]{1,6}h)?([0-9]{1,8}m)?([0-9]{1,10}s)?([0-9]{1,13}ms)?")
 RESOURCE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 CANONICAL_SCHEDULE = re.compile(r"\S+( +\S+){4}")
@@ -96,7 +96,7 @@ def test_each_block_of_a_resource_has_the_fields_of_the_manifest(kind: str) -> N
 
         assert set(message.removeprefix("unknown field; there is: ").split(", ")) == schema["properties"].keys(), path
 
-    assert len(blocks) == {"Realm": 5, "Catalog": 3}[kind]
+    assert len(blocks) == {"Realm": 6, "Catalog": 3}[kind]
 
 
 @pytest.mark.parametrize(("kind", "type_"), [("Realm", RealmSpec), ("Catalog", CatalogSpec)])

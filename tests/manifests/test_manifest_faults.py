@@ -24,7 +24,7 @@ CRON_EXAMPLE = 'write minute, hour, day of month, month and day of week, for exa
     ("spec", "wanted"),
     [
         ("realmid: acme", "x.yaml:6: spec.realmid: unknown field; did you mean realmId?"),
-        ("retention: {tags: 3}", "x.yaml:6: spec.retention.tags: unknown field; there is: content, references"),
+        ("retention: {tags: 3}", "x.yaml:6: spec.retention.tags: unknown field; there is: content, references, patterns"),
         ("state: active", 'x.yaml:6: spec.state: "active" is none of Active, Inactive; did you mean Active?'),
         ("state: [Active]", "x.yaml:6: spec.state: expected one of Active, Inactive, not a list"),
         ("deletionProtection: yes", "x.yaml:6: spec.deletionProtection: expected true or false, not yes"),
@@ -55,6 +55,16 @@ CRON_EXAMPLE = 'write minute, hour, day of month, month and day of week, for exa
         (
             "retention: {references: {commits: 0}}",
             "x.yaml:6: spec.retention.references.commits: must be from 1 to 1000000, not 0",
+        ),
+        ("retention: {patterns: [{pattern: '*/main'}]}", "x.yaml:6: spec.retention.patterns[0].commits: is missing"),
+        ("retention: {patterns: [{commits: 3}]}", "x.yaml:6: spec.retention.patterns[0].pattern: is missing"),
+        (
+            "retention: {patterns: [{pattern: a, commits: 0}]}",
+            "x.yaml:6: spec.retention.patterns[0].commits: must be from 1 to 1000000, not 0",
+        ),
+        (
+            "retention: {patterns: [" + "{pattern: a, commits: 1}, " * 33 + "]}",
+            "x.yaml:6: spec.retention.patterns[32]: there may be 32 patterns, not 33",
         ),
         ("retention: 30d", 'x.yaml:6: spec.retention: expected a mapping, not "30d"'),
         (

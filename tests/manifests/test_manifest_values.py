@@ -10,7 +10,7 @@ import pytest
 
 from headwater.catalogs import ImportSpec
 from headwater.errors import MissingError
-from headwater.realms import Maintenance, Retention
+from headwater.realms import KeptHistory, Maintenance, Retention
 from headwater.reconcile import CatalogManifest, ManifestError, RealmManifest, load_manifests
 from headwater.reconcile.manifests import CatalogSpec, RealmSpec, ResourceName
 from headwater.settings import Settings
@@ -50,7 +50,7 @@ def test_every_field_of_a_realm_is_read(write: Write) -> None:
               deletionProtection: true
               driftPolicy: Report
               purgeHold: 24h
-              retention: {content: {age: 30d, commits: 100}, references: {commits: 20}}
+              retention: {content: {age: 30d, commits: 100}, references: {commits: 20}, patterns: [{pattern: "*/main", commits: 5, age: 1d}]}
               maintenance: {schedule: "0 3 * * 0", timeZone: Europe/Berlin, suspend: true}
               properties: {team: lake, empty: ""}
             """
@@ -66,7 +66,12 @@ def test_every_field_of_a_realm_is_read(write: Write) -> None:
         deletion_protection=True,
         drift_policy="Report",
         purge_hold_seconds=86400.0,
-        retention=Retention(content_age_seconds=2592000.0, content_commits=100, reference_commits=20),
+        retention=Retention(
+            content_age_seconds=2592000.0,
+            content_commits=100,
+            reference_commits=20,
+            references=(KeptHistory(pattern="*/main", commits=5, age_seconds=86400.0),),
+        ),
         maintenance=Maintenance(schedule="0 3 * * 0", time_zone="Europe/Berlin", suspend=True),
         properties={"team": "lake", "empty": ""},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import Literal, TypedDict
 
 import msgspec
@@ -14,6 +15,7 @@ from headwater.store import RealmId, RealmKey, StoredObject, checked_realm_id, o
 __all__ = [
     "DeletionPolicy",
     "DriftPolicy",
+    "KeptHistory",
     "Maintenance",
     "Manager",
     "Realm",
@@ -27,12 +29,31 @@ DeletionPolicy = Literal["Retain", "Purge"]
 DriftPolicy = Literal["Correct", "Report"]
 
 
+class KeptHistory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How much history the references with a name like ``pattern`` keep: so many commits, and all that are younger than an age.
+
+    pattern       as in file names, upper and lower case told apart; ``*`` matches ``/`` as well. A branch or tag is called
+                  ``<catalog>/<name>``, any other reference by its own name
+    """
+
+    pattern: str
+    commits: int = 1
+    age_seconds: float = 0.0
+
+    def covers(self, name: str) -> bool:
+        return fnmatchcase(name, self.pattern)
+
+
 class Retention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What history a realm keeps. ``None`` is the setting of the same name."""
+    """What history a realm keeps. ``None`` is the setting of the same name.
+
+    references    where a pattern says more of a reference: the first that covers it decides alone
+    """
 
     content_age_seconds: float | None = None
     content_commits: int | None = None
     reference_commits: int | None = None
+    references: tuple[KeptHistory, ...] = ()
 
 
 class Maintenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

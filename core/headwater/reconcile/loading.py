@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 
 from headwater.catalogs import ImportSpec, NameKind, checked_catalog_name, checked_name
 from headwater.errors import MissingError, RefusedError
-from headwater.realms import Maintenance, Retention, checked_realm_id
+from headwater.realms import KeptHistory, Maintenance, Retention, checked_realm_id
 from headwater.reconcile.locations import checked_location
 from headwater.reconcile.manifests import (
     ADOPT,
@@ -53,6 +53,7 @@ DELETED = {
 DELETING = {"Realm": (ADOPT, CONFIRM_PURGE), "Catalog": (CONFIRM_PURGE,)}
 """The annotations that a deletion follows."""
 MOST_COMMITS = 1_000_000
+MOST_PATTERNS = 32
 
 _RESOURCE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -343,13 +344,29 @@ def _check_annotation(key: str, value: Value, kind: str) -> None:
 
 
 def _retention(spec: Block) -> Retention:
-    retention = spec.block("retention", "content", "references")
+    retention = spec.block("retention", "content", "references", "patterns")
     content = retention.block("content", "age", "commits")
     references = retention.block("references", "commits")
     return Retention(
         content_age_seconds=content.given("age", Value.duration, None),
         content_commits=content.given("commits", _commits, None),
         reference_commits=references.given("commits", _commits, None),
+        references=_patterns(retention),
+    )
+
+
+def _patterns(retention: Block) -> tuple[KeptHistory, ...]:
+    items = retention.items("patterns")
+    if len(items) > MOST_PATTERNS:
+        items[MOST_PATTERNS].fault(f"there may be {MOST_PATTERNS} patterns, not {len(items)}")
+    return tuple(_kept_history(item.block("pattern", "commits", "age")) for item in items)
+
+
+def _kept_history(block: Block) -> KeptHistory:
+    return KeptHistory(
+        pattern=block.required("pattern", Value.text, ""),
+        commits=block.required("commits", _commits, 1),
+        age_seconds=block.given("age", Value.duration, 0.0),
     )
 
 

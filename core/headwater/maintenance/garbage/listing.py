@@ -9,7 +9,7 @@ from headwater.catalogs import reference_names
 from headwater.clock import Micros
 from headwater.commits import PINS
 from headwater.errors import RefusedError
-from headwater.realms import REALM_REFERENCES, REALMS, Realm, Realms, RealmState
+from headwater.realms import REALM_REFERENCES, REALMS, KeptHistory, Realm, Realms, RealmState
 from headwater.settings import Settings
 from headwater.store import SYSTEM_REALM, RealmStore, Reference, Store
 from headwater.tasks import REFERENCE as TASKS
@@ -22,20 +22,36 @@ REMEMBERED_BYTES = 32 * 1024 * 1024
 
 
 class Listed(NamedTuple):
-    """The name of a reference that is, or was, or is about to be. ``listed`` is 0 for names that every realm has."""
+    """The name of a reference that is, or was, or is about to be. ``listed`` is 0 for names that every realm has.
+
+    called        how people, and patterns of retention, call it where that is not its name
+    """
 
     name: str
     is_content: bool = False
     listed: Micros = Micros(0)
+    called: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How much history stays."""
+    """How much history stays: by the first pattern that covers a reference, otherwise by what it is."""
 
     content_commits: int
     content_age_seconds: float
     reference_commits: int
+    patterns: tuple[KeptHistory, ...] = ()
+
+    def kept_of(self, listed: Listed) -> tuple[int, float]:
+        """Commits, and the age in seconds until which all stay; 0 for no age. Pins keep no history."""
+        if listed.name == PINS:
+            return 0, 0.0
+        for kept in self.patterns:
+            if kept.covers(listed.called or listed.name):
+                return kept.commits, kept.age_seconds
+        if listed.is_content:
+            return self.content_commits, self.content_age_seconds
+        return self.reference_commits, 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +104,5 @@ def _policy(realm: Realm | None, settings: Settings) -> Policy:
         content_commits=int(of("content_commits", settings.content_commits)),
         content_age_seconds=of("content_age_seconds", settings.content_age_seconds),
         reference_commits=int(of("reference_commits", settings.reference_commits)),
+        patterns=() if wanted is None else wanted.references,
     )

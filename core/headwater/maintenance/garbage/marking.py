@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from headwater.catalogs import committed_ids, content_ids
 from headwater.clock import Micros, as_text
-from headwater.commits import PINS, Collection, Cut, CutLines, Head, Walk, cut_time, newest_move, read_commit, read_cuts
+from headwater.commits import Collection, Cut, CutLines, Head, Walk, cut_time, newest_move, read_commit, read_cuts
 from headwater.errors import ExpiredError, RefusedError, UnreadableError
 from headwater.maintenance.garbage.contents import Contents
 from headwater.maintenance.garbage.listing import Listed, Scope
@@ -100,7 +100,7 @@ class Marker:
         stretches = [
             _Stretch(line, listed, row, Place(line.pointer, 0, line.left))
             for listed, row in rows
-            for line in self._lines(listed, row, cuts)
+            for line in self.lines(listed, row, cuts)
         ]
         walk = Walk(self.scope.rows, self)
         for why in _REASONS:
@@ -143,14 +143,13 @@ class Marker:
             steps.append(self.parents[steps[-1]])
         return steps
 
-    def _lines(self, listed: Listed, row: Reference, cuts: CutLines) -> list[Line]:
+    def lines(self, listed: Listed, row: Reference, cuts: CutLines) -> list[Line]:
         """The reference's own line, if it is alive, and those that it left within the grace."""
-        policy = self.scope.policy
+        commits, age = self.scope.policy.kept_of(listed)
         slack = round(self.scope.rows.settings.commit_timeout_seconds * 1_000_000)
         left = list(row.moves)
         if row.deleted is not None and row.pointer is not None:
             left.append(Move(row.pointer, row.deleted))
-        age = policy.content_age_seconds if listed.is_content else 0.0
         # what a longer grace would keep is garbage since the last collection
         cutoff = max(self.reader_cutoff, self.previous.reader_cutoff if self.previous else 0)
 
@@ -160,7 +159,7 @@ class Marker:
                 pointer=pointer,
                 left=time,
                 reader_cutoff=Micros(cutoff - slack),
-                commits=0 if row.name == PINS else policy.content_commits if listed.is_content else policy.reference_commits,
+                commits=commits,
                 since=Micros(self.now - round(age * 1_000_000)) if age else self.now,
                 cut=cut_time(self.scope.rows, row, cuts) if time is None else Micros(0),
             )
