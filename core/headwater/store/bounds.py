@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from headwater.errors import RefusedError, UnreadableError
@@ -15,6 +16,7 @@ NAME_BYTES = 500
 """The most bytes of UTF-8 that a reference's name may have."""
 _MOST = (1 << 63) - 1
 _POINTER_BYTES, _MOVE_BYTES = 8, 16
+_realm_of, _id_of, _row_of = attrgetter("realm"), attrgetter("id"), attrgetter("id", "part")
 
 
 class Bounds:
@@ -86,11 +88,11 @@ class Bounds:
             )
 
     def check_keys(self, keys: Sequence[ObjectKey]) -> None:
-        for key in keys:
-            if key.realm != self._key:
-                raise self._foreign(f"object {key.id}", key.realm)
-        self.check_ids([key.id for key in keys])
-        self._check_once([(key.id, key.part) for key in keys], "row (id, part)")
+        if not set(map(_realm_of, keys)) <= {self._key}:
+            foreign = next(key for key in keys if key.realm != self._key)
+            raise self._foreign(f"object {foreign.id}", foreign.realm)
+        self.check_ids(list(map(_id_of, keys)))
+        self._check_once(list(map(_row_of, keys)), "row (id, part)")
 
     def check_split(self, split: Split[Any], *, is_ordered: bool) -> None:
         """A split of this realm; where keys are not ordered, of all, because there is no other."""
