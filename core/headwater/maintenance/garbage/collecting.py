@@ -67,10 +67,12 @@ def marker_for(scope: Scope, *, trace: bool = False) -> Marker:
     settings, now = scope.rows.settings, scope.rows.clock.now()
     record = read_collection(scope.rows)
     marked = 0 if record is None else record.value.marked
+    before = 0 if record is None else record.value.reader_cutoff
     return Marker(
         scope=scope,
         now=now,
-        reader_cutoff=Micros(now - round(settings.reader_grace_seconds * 1_000_000)),
+        # never before the last run's, also by a clock that is behind its: what that let go may be deleted
+        reader_cutoff=Micros(max(now - round(settings.reader_grace_seconds * 1_000_000), before)),
         writer_cutoff=Micros(now - round(settings.writer_grace_seconds * 1_000_000)),
         previous=None if record is None else record.value,
         trace=trace,
@@ -114,7 +116,7 @@ class Collecting:
         with self._phases.phase("mark"):
             found = self._scope.found()
             self.result.references = sum(row.deleted is None for _, row in found)
-            self._marker.mark(found)
+            self._mark(found)
         self._count_marks()
         self._require_room()
         with self._phases.phase("plan"):
@@ -135,6 +137,18 @@ class Collecting:
         record = self._published.value
         if record is not None and record.sweeping and record.sweep is None:
             self.result.notes.append(f"the collection of {_named(record)} was interrupted before its sweep: marked anew")
+
+    def _mark(self, found: Sequence[tuple[Listed, Reference]]) -> None:
+        """Mark; where something is missing, see first whether another run deleted it meanwhile, by a later cut-off than ours."""
+        try:
+            self._marker.mark(found)
+        except UnreadableError as fault:
+            record = read_collection(self._rows)
+            if record is None or record.value == self._published.value:
+                raise
+            raise UnavailableError(
+                f"another collection of realm {self._rows.realm!r} ({_named(record.value)}) ran meanwhile: try again after it"
+            ) from fault
 
     def _count_marks(self) -> None:
         marks = self._marks

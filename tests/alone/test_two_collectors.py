@@ -1,0 +1,84 @@
+"""Two collectors of one realm at once, whose clocks differ as far as clocks may."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from deaths import SETTINGS, copied, open_on
+from grounds_of_work import HOUR, faults_of_realm, make_garbage, make_realm
+
+from headwater.catalogs import ContentKey, IcebergTable, Put
+from headwater.clock import FakeClock
+from headwater.errors import HeadwaterError, UnavailableError
+from headwater.maintenance import Collected, collect
+from headwater.store import FaultyBackend, Store
+from headwater.store.backends.memory import MemoryBackend
+
+BOUND = SETTINGS.clock_bound_seconds
+
+
+def ahead(clock: FakeClock, seconds: float) -> FakeClock:
+    return FakeClock(clock.now() + round(seconds * 1_000_000))
+
+
+@pytest.fixture(scope="module")
+def prepared() -> tuple[MemoryBackend, int]:
+    """A realm with garbage, and a branch that has left its commit so long ago that the faster clock alone takes it for garbage."""
+    backend, clock = MemoryBackend(), FakeClock()
+    catalog = make_realm(open_on(backend, clock))
+    catalog.commit(None, [Put(ContentKey.of("early"), IcebergTable(metadata_location="s3://lake/early.json"))])
+    catalog.create_branch("side", "main")
+    early = catalog.branch("side").head
+    make_garbage(catalog, clock)
+    clock.advance(HOUR)
+    target = catalog.branch("main").head
+    assert target is not None
+    catalog.assign_branch("side", target, expected=early)
+    clock.advance(SETTINGS.reader_grace_seconds + SETTINGS.commit_timeout_seconds - 0.5 * BOUND)
+    return backend, clock.now()
+
+
+def run(store: Store) -> Collected | HeadwaterError:
+    try:
+        return collect(store, "acme")
+    except HeadwaterError as fault:
+        return fault
+
+
+def meetings(
+    prepared: MemoryBackend, start: int, *, seconds_ahead: float, step: int
+) -> Iterator[tuple[int, object, object, Store]]:
+    """The first collector's call before which the second one ran, how both ended, and the store that they left."""
+    for call in itertools.count(1, step):
+        backend, clock, others = copied(prepared), FakeClock(start), list[object]()
+        second = open_on(backend, ahead(clock, seconds_ahead))
+        faulty = FaultyBackend(backend)
+        faulty.intervene("*", lambda: others.append(run(second)), at=call)  # noqa: B023 - called before the next round
+        first = run(open_on(faulty, clock))
+        if not others:
+            return
+        yield call, first, others[0], open_on(backend, ahead(clock, 2 * HOUR))
+
+
+@pytest.mark.parametrize("seconds_ahead", [0, BOUND, -BOUND])
+def test_one_of_two_collectors_ends_and_the_other_ends_or_is_told_to_come_again(
+    prepared: tuple[MemoryBackend, int], seconds_ahead: float
+) -> None:
+    for call, first, second, store in meetings(*prepared, seconds_ahead=seconds_ahead, step=5):
+        assert isinstance(first, Collected | UnavailableError), (call, first)
+        assert isinstance(second, Collected | UnavailableError), (call, second)
+        assert isinstance(first, Collected) or isinstance(second, Collected), call
+        assert faults_of_realm(store, FakeClock()) == [], call
+
+
+def test_a_collector_whose_clock_is_behind_takes_nothing_for_lost_that_others_let_go(
+    prepared: tuple[MemoryBackend, int],
+) -> None:
+    backend, clock = copied(prepared[0]), FakeClock(prepared[1])
+    before = collect(open_on(backend, ahead(clock, BOUND)), "acme").deleted
+    behind = open_on(backend, clock)
+
+    assert before > 0
+    assert [collect(behind, "acme").deleted for _ in range(3)][1:] == [0, 0]
