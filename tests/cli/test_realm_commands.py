@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from commandline import CommandLine
 
 from headwater import Store
@@ -43,6 +44,29 @@ def test_a_credentials_file_is_never_overwritten(headwater: CommandLine, store: 
 
     assert (result.exit_code, (tmp_path / "root.json").read_text()) == (5, "precious")
     assert Realms(store).find("acme") is None
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        ((RealmState.LOADING,), "it is LOADING, an import fills it"),
+        ((RealmState.PURGING,), "it is PURGING, everything in it is being deleted"),
+        ((RealmState.PURGING, RealmState.PURGED), "it is PURGED; delete it, then create it anew"),
+    ],
+    ids=["loading", "purging", "purged"],
+)
+def test_an_id_that_is_loaded_or_purged_is_not_bootstrapped_and_the_reason_is_told(
+    headwater: CommandLine, store: Store, tmp_path: Path, steps: tuple[RealmState, ...], reason: str
+) -> None:
+    realms = Realms(store)
+    found = realms.create("acme")
+    for step in steps:
+        found = realms.move(found, step)
+
+    refused = headwater("realm", "create", "acme", "--credentials", tmp_path / "root.json")
+
+    assert (refused.exit_code, (tmp_path / "root.json").exists()) == (5, False)
+    assert reason in refused.stderr
 
 
 def test_credentials_into_a_folder_that_is_not_there_are_refused_before_anything_is_done(

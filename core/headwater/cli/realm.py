@@ -17,7 +17,18 @@ from headwater.cli.session import Session
 from headwater.cli.views import PURGE_PLAN, REALM, TASK, PurgePlan, RealmRow
 from headwater.errors import BeatenError, RefusedError
 from headwater.maintenance import PURGE, run_purge
-from headwater.realms import Credentials, Realm, Realms, RealmState, bootstrap, find_root, hash_credentials, hold_until, verify
+from headwater.realms import (
+    Credentials,
+    Realm,
+    Realms,
+    RealmState,
+    bootstrap,
+    check_bootstrap,
+    find_root,
+    hash_credentials,
+    hold_until,
+    verify,
+)
 from headwater.reconcile import release_realm
 from headwater.store import Store
 from headwater.tasks import Tasks
@@ -82,7 +93,8 @@ def create(session: Session, realm_id: str, file: Path, purge_hold: float | None
         if found is None:
             check_place(file)
             found = realms.create(realm_id, properties=properties, purge_hold_seconds=purge_hold)
-        elif found.state not in FRESH or found.manager is not None:
+        check_bootstrap(found)
+        if found.state not in FRESH or found.manager is not None:
             raise BeatenError(f"there is a realm {realm_id!r} already; it is {found.state}")
         credentials = ensure_credentials(file, found).credentials
         active = bootstrap(realms, realm_id, hash_credentials(credentials))

@@ -5,7 +5,7 @@ This room knows nothing of what users keep in a realm (catalogs), of tasks, or o
 
 from __future__ import annotations
 
-from headwater.realms.bootstrap import bootstrap
+from headwater.realms.bootstrap import bootstrap, check_bootstrap
 from headwater.realms.credentials import Credentials, CredentialsHash, hash_credentials, new_credentials, verify
 from headwater.realms.definitions import (
     DeletionPolicy,
@@ -44,6 +44,7 @@ __all__ = [
     "Realms",
     "Retention",
     "bootstrap",
+    "check_bootstrap",
     "checked_realm_id",
     "find_root",
     "hash_credentials",

@@ -19,7 +19,7 @@ from headwater.realms.realms import REALM_REFERENCES, Realms
 from headwater.realms.states import RealmState
 from headwater.store import ObjectId, RealmStore
 
-__all__ = ["bootstrap"]
+__all__ = ["bootstrap", "check_bootstrap"]
 
 ROOT_CONTAINER = "root_container"
 SERVICE_ADMIN = "service_admin"
@@ -38,8 +38,7 @@ def bootstrap(realms: Realms, realm_id: str, credentials: CredentialsHash) -> Re
     realm = realms.read(realm_id)
     if realm.state in (RealmState.ACTIVE, RealmState.INACTIVE):
         return realm
-    if realm.state not in (RealmState.CREATED, RealmState.INITIALIZING):
-        raise RefusedError(f"realm {realm_id!r} cannot be bootstrapped: {_REASONS[realm.state]}")
+    check_bootstrap(realm)
     if realm.state is RealmState.CREATED:
         realm = realms.move(realm, RealmState.INITIALIZING)
     try:
@@ -50,6 +49,12 @@ def bootstrap(realms: Realms, realm_id: str, credentials: CredentialsHash) -> Re
         if found is not None and found.key == realm.key and found.state is RealmState.ACTIVE:
             return found  # another process brought the same bootstrap to its end
         raise
+
+
+def check_bootstrap(realm: Realm) -> None:
+    """Pass unless an import fills the realm, or it is on its way out; raises RefusedError with the reason."""
+    if realm.state in _REASONS:
+        raise RefusedError(f"realm {realm.id!r} cannot be bootstrapped: {_REASONS[realm.state]}")
 
 
 _REASONS = {
