@@ -10,7 +10,7 @@ from harm import HOUR, REALM, deactivate, findings, lose, lose_row, put
 
 from headwater.catalogs import Catalog, Claim, Claims
 from headwater.clock import FakeClock
-from headwater.commits import COLLECTION_ID, Collection, pin
+from headwater.commits import COLLECTION_ID, Collection, head, pin
 from headwater.maintenance import COLLECT, PURGE, Code, check_store, is_bad, purge
 from headwater.realms import Realms, RealmState
 from headwater.store import ObjectId, RealmStore, Store, UnknownObject, id_text
@@ -49,9 +49,9 @@ def test_a_pin_is_stale_once_its_task_has_ended(
     store: Store, lake: Catalog, realm_rows: RealmStore, ended_task: ObjectId
 ) -> None:
     waiting = Tasks(store).submit("export", realm=REALM)
-    head = put(lake, 1)
+    commit = put(lake, 1)
     for owner in (ended_task, waiting.id):
-        pin(realm_rows, owner, {head: [f"cat/{lake.definition.id}/heads/main"]})
+        pin(realm_rows, owner, {commit: [f"cat/{lake.definition.id}/heads/main"]})
 
     [found] = check_store(store)
     assert (found.code, id_text(ended_task) in found.message) == (Code.PIN_STALE, True)
@@ -124,8 +124,9 @@ def test_rows_that_came_back_after_a_purge_are_found(store: Store, lake: Catalog
 
 
 def test_a_lost_definition_of_a_realm_is_found_and_its_rows_are_not_called_leftovers(store: Store, lake: Catalog) -> None:
-    [definition] = [key.id for batch in store.system.scan_objects() for key in batch if key.type == "realm"][-1:]
-    lose(store.system, definition)
+    realms = head(store.system, "realms")
+    assert realms is not None
+    lose(store.system, realms.index("by-id").get(REALM.encode()).object_id)  # type: ignore[union-attr, arg-type]
 
     found = {one.code: one for one in check_store(store)}
     assert Code.REALM_UNREADABLE in found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headwater.cli.fields import Field, View, identifier, time
+from headwater.cli.fields import Field, View, identifier, time, time_after
 from headwater.maintenance import Explanation, Finding, Run, Step
 
 __all__ = ["COLLECTION", "EXPLANATION", "FINDING", "IMPORT", "RUN", "STEP"]
@@ -116,8 +116,15 @@ EXPLANATION: View[Explanation] = View(
         Field("id", "the object's id", lambda e: e.object_id),
         Field("type", "the object's type", lambda e: e.type),
         Field("kept", "whether a collection that starts now would keep it", lambda e: e.is_kept),
+        Field(
+            "why", "head, grace, retention, record, young, fixed or unknown type; null: it is garbage", lambda e: e.why or None
+        ),
         Field("reason", "why, or when it goes", lambda e: e.sentence),
+        Field(
+            "goes", "the first time at which a collection deletes it; null: that cannot be told", lambda e: time_after(e.goes)
+        ),
         Field("chain", "type and id, from the commit that keeps it down to the object", lambda e: list(e.chain)),
+        Field("path", "the same in words, from the reference on: commits, indexes, keys", lambda e: list(e.path)),
     ),
 )
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from headwater.commits import Commit
 from headwater.errors import UnreadableError
 from headwater.index import Stripe, StripeList, Value
+from headwater.maintenance.garbage.marks import Marks
+from headwater.maintenance.garbage.retention import Why
 from headwater.store import ObjectId, RealmStore, StoredObject, UnknownObject, id_text
 
-__all__ = ["Fault", "Use", "Walker", "uses_below"]
+__all__ = ["Fault", "Use", "Walker", "held", "read_each", "uses_below"]
 
 _BATCH = 100
 _USES = 20
@@ -35,11 +37,16 @@ class Use:
 
 
 class Walker:
-    """Walks from commits downwards. What was found sound is not read again, however many commits share it."""
+    """Walks from commits downwards. What was found sound is not read again, however many commits share it.
+
+    Memory: nine bytes an object, and more for those that lead to faults.
+    """
 
     def __init__(self, rows: RealmStore) -> None:
         self._rows = rows
-        self._sound: set[ObjectId] = set()
+        self._met = Marks(rows.settings.mark_exact_bytes)
+        self._tainted: set[ObjectId] = set()
+        """Of those that were met: what cannot be read, and what leads there. Met from another commit, they are told again."""
 
     def faults_below(self, root: ObjectId) -> tuple[list[Fault], Mapping[ObjectId, frozenset[ObjectId]]]:
         """What a commit reaches and cannot be read, the commit itself included; and what leads there: from each object on a way
@@ -47,23 +54,28 @@ class Walker:
         """
         faults: dict[ObjectId, Fault] = {}
         inner: list[ObjectId] = []
-        new = {root} - self._sound
-        waiting = list(new)
+        again: set[ObjectId] = set()
+        waiting = self._new([root], again)
         while waiting:
             batch, waiting = waiting[-_BATCH:], waiting[:-_BATCH]
             for object_id, found in read_each(self._rows, batch):
                 targets = _targets(self._rows, object_id, found)
                 if isinstance(targets, Fault):
                     faults[object_id] = targets
-                    continue
-                if targets:
+                elif targets:
                     inner.append(object_id)
-                fresh = [target for target in dict.fromkeys(targets) if target not in new and target not in self._sound]
-                new.update(fresh)
-                waiting += fresh
+                    waiting += self._new(targets, again)
         ways = self._ways(inner, set(faults)) if faults else {}
-        self._sound |= new.difference(faults, ways)
+        self._tainted |= faults.keys() | ways.keys()
         return list(faults.values()), ways
+
+    def _new(self, targets: Sequence[ObjectId], again: set[ObjectId]) -> list[ObjectId]:
+        """Those that are to be walked: met for the first time, or for the first time in this walk and tainted."""
+        fresh = self._met.unmarked(targets)
+        self._met.add_many(fresh, Why.HEAD)
+        repeated = self._tainted.intersection(targets) - again if self._tainted else set[ObjectId]()
+        again |= repeated
+        return [*fresh, *repeated]
 
     def _ways(self, inner: Sequence[ObjectId], bad: set[ObjectId]) -> dict[ObjectId, frozenset[ObjectId]]:
         """Which of the objects lead to a bad one. As many rounds as there are levels."""
@@ -105,7 +117,7 @@ def uses_below(rows: RealmStore, root: ObjectId, bad: ObjectId, ways: Mapping[Ob
         [(_, there)] = read_each(rows, [object_id])
         if not isinstance(there, StoredObject):
             continue
-        for use, target in _held(there, index):
+        for use, target in held(there, index):
             if target == bad:
                 found[use] = None
             elif target in ways and (target, use.index) not in seen:
@@ -114,7 +126,7 @@ def uses_below(rows: RealmStore, root: ObjectId, bad: ObjectId, ways: Mapping[Ob
     return list(found)[:_USES]
 
 
-def _held(there: StoredObject, index: str) -> Iterator[tuple[Use, ObjectId]]:
+def held(there: StoredObject, index: str) -> Iterator[tuple[Use, ObjectId]]:
     """What an object points to, each with the index and the key under which it does."""
     if isinstance(there, Commit):
         for name, container in there.indexes.items():

@@ -4,7 +4,6 @@ Knows what references, commits and catalogs keep; must not know tasks' inside, w
 """
 
 from headwater.maintenance.garbage.collecting import Collected, Fence, Progress, collect, marker_for
-from headwater.maintenance.garbage.explaining import Explanation, explain
 from headwater.maintenance.garbage.keys import keys_in_use, keys_with_rows
 from headwater.maintenance.garbage.listing import RUNS, Listed, Policy, Scope, scope_of
 from headwater.maintenance.garbage.marking import Marker, check_time
@@ -14,7 +13,6 @@ from headwater.maintenance.garbage.retention import Why
 __all__ = [
     "RUNS",
     "Collected",
-    "Explanation",
     "Fence",
     "LeftOvers",
     "Listed",
@@ -25,7 +23,6 @@ __all__ = [
     "Why",
     "check_time",
     "collect",
-    "explain",
     "keys_in_use",
     "keys_with_rows",
     "marker_for",
