@@ -17,10 +17,10 @@ from headwater.catalogs import iceberg
 from headwater.clock import FakeClock
 from headwater.errors import FencedError
 from headwater.maintenance import run_collection, run_import, run_purge
-from headwater.maintenance.work import run_export, run_load
+from headwater.maintenance.work import run_export, run_load, run_restore
 from headwater.realms import Realms, RealmState
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectId, Store
+from headwater.store import FaultyBackend, ObjectId, Store, id_text
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import Claim, StoodStill, StoppedError, Tasks, TaskState
 
@@ -167,9 +167,20 @@ def _load(store: Store, clock: FakeClock, folder: Path) -> tuple[ObjectId, Run]:
     return Tasks(store).submit("load", realm="copy", arguments={"file": str(archive)}).id, run_load
 
 
-@pytest.fixture(params=[_collection, _purge, _import, _export, _load], ids=["gc", "purge", "import", "export", "load"])
+def _restore(store: Store, clock: FakeClock, folder: Path) -> tuple[ObjectId, Run]:
+    make_realm(store, commits=10)
+    catalog = make_lake(store)
+    commits = [put(catalog, version) for version in (1, 2, 3)]
+    clock.advance(HOUR)
+    return _submit(store, "restore", reference="lake/main", commit=id_text(commits[0])), run_restore
+
+
+MAKES = {"gc": _collection, "purge": _purge, "import": _import, "export": _export, "load": _load, "restore": _restore}
+
+
+@pytest.fixture(params=MAKES)
 def world(request: pytest.FixtureRequest, settings: Settings, clock: FakeClock, tmp_path: Path) -> World:
-    make: Make = request.param
+    make: Make = MAKES[request.param]
     rows = MemoryBackend()
     task, run = make(open_on(rows, settings, clock), clock, tmp_path)
     return World(rows, task, clock.now(), settings, tmp_path, run)
