@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwater.commits.objects import Commit, Head
-from headwater.errors import UnknownOutcomeError, UnreadableError
+from headwater.errors import ExpiredError, UnknownOutcomeError, UnreadableError
 from headwater.store import ObjectId, RealmStore, Reference, id_text
 
 __all__ = ["descends", "load_head"]
@@ -12,12 +12,20 @@ __all__ = ["descends", "load_head"]
 def load_head(rows: RealmStore, reference: Reference) -> Head | None:
     """The commit that a reference points to; None when it has none yet.
 
-    raises        UnreadableError when it points to a commit that is not there: never to be taken for "no commit yet"
+    raises        UnreadableError when it points to a commit that is not there: never to be taken for "no commit yet" ·
+                  ExpiredError when it points elsewhere by now: read it again. Between the read of the row and this one its process
+                  was stopped for longer than the reader's grace, or the row came from a cache
     """
     if reference.pointer is None:
         return None
     found = rows.find(reference.pointer, Commit)
     if found is None:
+        now = rows.find_row(reference.name)
+        if now is None or now.pointer != reference.pointer:
+            raise ExpiredError(
+                f"reference {reference.name!r} of realm {rows.realm!r} has left commit {id_text(reference.pointer)}, which was collected"
+                " since: read it again"
+            )
         raise UnreadableError(
             f"reference {reference.name!r} of realm {rows.realm!r} points to commit {id_text(reference.pointer)}, which is not there;"
             f" recent pointers: {', '.join(id_text(i) for i in reference.recent[:3]) or 'none'}. Nothing was changed: run `headwater fsck`"

@@ -13,6 +13,7 @@ from headwater.store import ObjectId, RealmStore, Reference, id_text
 __all__ = ["changes", "ensure_reference", "ensure_references", "head", "log", "read_commit"]
 
 _ALL = Stretch()
+_LOOKS = 3
 
 
 def head(rows: RealmStore, reference: str, *, fresh: bool = False) -> Head | None:
@@ -21,12 +22,16 @@ def head(rows: RealmStore, reference: str, *, fresh: bool = False) -> Head | Non
     fresh         ask the database; otherwise the reference may be as old as its time to live in the cache
     raises        MissingError: no such reference · UnreadableError: it points to a commit that is not there
     """
-    try:
-        return load_head(rows, rows.read_reference(reference, fresh=fresh))
-    except UnreadableError:
-        if fresh:
-            raise
-        return head(rows, reference, fresh=True)  # what the cache remembers may have been collected since
+    for _ in range(_LOOKS):
+        try:
+            return load_head(rows, rows.read_reference(reference, fresh=fresh))
+        except ExpiredError:
+            fresh = True  # what the cache remembers was collected since, or this process was stopped for long
+        except UnreadableError:
+            if fresh:
+                raise
+            fresh = True
+    return load_head(rows, rows.read_reference(reference, fresh=True))
 
 
 def read_commit(rows: RealmStore, commit_id: ObjectId) -> Head:

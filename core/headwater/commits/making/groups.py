@@ -22,10 +22,13 @@ from headwater.commits.ancestry import load_head
 from headwater.commits.making.transaction import Changes, Memos, Transaction
 from headwater.commits.making.unpublished import Unpublished
 from headwater.commits.objects import TAIL, Commit, Head, Operation
+from headwater.errors import ExpiredError, UnavailableError
 from headwater.index import Index, IndexContainer, IndexEditor, Limits, Value
 from headwater.store import Batch, ObjectId, RealmStore, Reference, StoredObject
 
 __all__ = ["Group", "GroupIsFullError", "Member"]
+
+_LOOKS = 3
 
 
 class GroupIsFullError(Exception):
@@ -85,9 +88,14 @@ class Group:
 
         raises        MissingError: no such reference · UnreadableError: its head cannot be read · UnavailableError
         """
-        prepared = rows.clock.monotonic()
-        seen = rows.read_reference(reference, fresh=True)
-        return cls(rows, seen, load_head(rows, seen), prepared)
+        for _ in range(_LOOKS):
+            prepared = rows.clock.monotonic()
+            seen = rows.read_reference(reference, fresh=True)
+            try:
+                return cls(rows, seen, load_head(rows, seen), prepared)
+            except ExpiredError:
+                continue  # this thread was stopped between the two reads, for longer than a head stays readable
+        raise UnavailableError(f"reference {reference!r} of realm {rows.realm!r} could not be read at one moment: try again")
 
     def __len__(self) -> int:
         return len(self._members)
