@@ -12,7 +12,7 @@ from benchmarks.tables import CONTENT, SEED, limits_of, moved_table, table_keys,
 from headwater.catalogs import Catalogs
 from headwater.clock import Micros, SystemClock
 from headwater.commits import Commit
-from headwater.index import Index, IndexEditor
+from headwater.index import Index, IndexEditor, Value
 from headwater.realms import Realm, Realms, bootstrap, hash_credentials, new_credentials
 from headwater.store import ObjectId, ObjectKey, RealmStore, Store
 
@@ -53,11 +53,12 @@ class Litter:
     garbage: tuple[Sequence[ObjectKey], Sequence[ObjectKey]]
 
 
-def littered(store: Store, objects: int, garbage_share: float) -> Litter:
+def littered(store: Store, objects: int, garbage_share: float, *, has_leaves: bool = True) -> Litter:
     """Fill an empty store; opened with a clock that is behind, so that what is written is old.
 
     objects       of tables, kept and not
     garbage_share of them
+    has_leaves    False: the tables in the index have no objects, so that nothing but its inner nodes is there
     """
     realms, chance = Realms(store), random.Random(SEED)
     realms.create(REALM)
@@ -68,22 +69,23 @@ def littered(store: Store, objects: int, garbage_share: float) -> Litter:
     garbage = set(chance.sample(range(objects), round(objects * garbage_share)))
     live = [number for place, number in enumerate(numbers) if place not in garbage]
     thrown = [number for place, number in enumerate(numbers) if place in garbage]
-    for some in _blocks(live):
+    for some in _blocks(live if has_leaves else []):
         rows.write((number, moved_table(0)) for number in some)
     halves = _write_garbage(rows, thrown[::2]), _write_garbage(rows, thrown[1::2])
-    inner = _point_to(rows, f"cat/{definition.id}/heads/main", definition.id, live)
-    return Litter(realm, len(live), inner, halves)
+    inner = _point_to(rows, f"cat/{definition.id}/heads/main", definition.id, live, has_leaves)
+    return Litter(realm, len(live) if has_leaves else 0, inner, halves)
 
 
 def _write_garbage(rows: RealmStore, numbers: Sequence[ObjectId]) -> list[ObjectKey]:
     return [key for some in _blocks(numbers) for key in rows.write((number, moved_table(0)) for number in some)]
 
 
-def _point_to(rows: RealmStore, branch: str, catalog_id: str, numbers: Sequence[ObjectId]) -> int:
+def _point_to(rows: RealmStore, branch: str, catalog_id: str, numbers: Sequence[ObjectId], has_leaves: bool) -> int:
     """One commit whose index holds all of them, as an import makes them. Returns how many objects lie above the tables."""
     chance, editor = random.Random(SEED), IndexEditor(Index())
     for key, number in zip(table_keys(len(numbers)), numbers, strict=True):
-        editor.put(key, value_of(number, chance))
+        value = value_of(number, chance)
+        editor.put(key, value if has_leaves else Value(None, value.data))
     stored = editor.stored(rows.new_ids, limits_of(rows))
     for some in _blocks(stored.objects):
         rows.write(some)

@@ -152,7 +152,7 @@ def deletions(place: Place, case: str, litter: Litter, bare: float, done: Collec
         rate,
         at_least_of_floor(0.7),
     )
-    whole = sum(seconds[phase] for phase in ("mark", "plan", "raise", "sweep") if phase in seconds)
+    whole = sum(seconds[phase] for phase in ("mark", "plan", "raise", "save", "sweep"))
     yield Row(f"whole collection, {case}", place.name, whole * 1e6 / done.scanned, "µs/object")
 
 
@@ -188,25 +188,33 @@ def purges(place: Place, scale: Scale) -> Iterator[Row]:
 
 
 def marks(place: Place, scale: Scale) -> Iterator[Row]:
-    """What marking reads: stripes and commits, which point on, and the tables below them, which do not."""
+    """What marking reads: inner nodes (commits, lists, stripes), which point on, and the tables below them, which do not."""
     say(f"{place.name}: mark")
-    name = "mark"
+    whole = _marked(place, scale, has_leaves=True)
+    bare = _marked(place, scale, has_leaves=False)
+    for how in ("cold", "warm"):
+        (litter, seconds), (nodes, less) = (whole[how], bare[how])
+        yield Row(f"mark, {how}: inner nodes", place.name, nodes.inner / less, "objects/s")
+        yield Row(f"mark, {how}: leaves", place.name, litter.live / max(seconds - less, 1e-9), "objects/s")
+        yield Row(f"mark, {how}: all", place.name, (litter.inner + litter.live) / seconds, "objects/s")
+
+
+def _marked(place: Place, scale: Scale, *, has_leaves: bool) -> dict[str, tuple[Litter, float]]:
+    """By a store that was just opened, and once more by the same; in memory there is no other store."""
+    name = "mark" if has_leaves else "mark_inner"
     with open_store(place.url(name), clock=ShiftedClock(-2 * DAY)) as behind:
-        litter = littered(behind, scale.littered, 0.0)
+        litter = littered(behind, scale.littered, 0.0, has_leaves=has_leaves)
         if not place.is_shared:
-            yield from _marked(place, behind, litter, "warm")
-            return
+            behind.cache.clear()
+            return {how: (litter, _mark(behind)) for how in ("cold", "warm")}
     with open_store(place.url(name)) as store, place.apart():
-        yield from _marked(place, store, litter, "cold")
-        yield from _marked(place, store, litter, "warm")
+        return {how: (litter, _mark(store)) for how in ("cold", "warm")}
 
 
-def _marked(place: Place, store: Store, litter: Litter, how: str) -> Iterator[Row]:
+def _mark(store: Store) -> float:
     scope = scope_of(store, REALM)
     found = scope.found()
-    marker = marker_for(scope)
-    seconds = timed(marker.mark, found)
-    yield Row(f"mark, {how}: inner nodes and leaves", place.name, (litter.inner + litter.live) / seconds, "objects/s")
+    return timed(marker_for(scope).mark, found)
 
 
 def memory(place: Place, scale: Scale) -> Iterator[Row]:
