@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from headwater.errors import RefusedError, UnavailableError
-from headwater.maintenance.garbage.collecting import Fence, Progress
+from headwater.maintenance.garbage import Fence, Pacing, Phases, Progress
 from headwater.realms import Realm, Realms, RealmState
 from headwater.store import RealmStore, Store
 
@@ -18,14 +18,24 @@ _BATCHES = 10
 
 @dataclass(slots=True)
 class Purged:
-    """What a purge deleted. ``rounds`` counts the looks that still found rows of late writers."""
+    """What a purge deleted.
+
+    rounds        looks that still found rows of late writers
+    seconds       by phase: count, delete
+    """
 
     realm: str
     rows_deleted: int = 0
     rounds: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
 
     def as_plain(self) -> dict[str, Any]:
-        return {"realm": self.realm, "rowsDeleted": self.rows_deleted, "rounds": self.rounds}
+        return {
+            "realm": self.realm,
+            "rowsDeleted": self.rows_deleted,
+            "rounds": self.rounds,
+            "seconds": {name: round(seconds, 3) for name, seconds in self.seconds.items()},
+        }
 
 
 def purge(
@@ -50,16 +60,12 @@ def purge(
     realm = _check_key(realms.read(realm_id), key)
     state = RealmState.PURGED if realm.state is RealmState.PURGED else RealmState.PURGING
     rows = realms.open_for(realm_id, state)  # looks at state and key before every batch
-    total = _count(rows, fence)
-    batches = 2 * total // store.settings.delete_batch + _BATCHES  # no more in one round: late writers could feed it for ever
+    pacing, phases = Pacing(store.settings, store.clock, fence), Phases(store.clock, result.seconds)
+    with phases.phase("count"):
+        total = _count(rows, pacing)
     while result.rounds < _ROUNDS:
-        for _ in range(batches):
-            fence()
-            deleted = rows.delete_rows(store.settings.delete_batch)
-            if not deleted:
-                break
-            result.rows_deleted += deleted
-            progress(result.rows_deleted, max(total, result.rows_deleted), "rows")
+        with phases.phase("delete"):
+            _delete(rows, total, pacing, progress, result)
         if rows.is_empty():
             realms.move(_check_key(realms.read(realm_id), key), RealmState.PURGED, fence=fence)
             return result
@@ -69,11 +75,23 @@ def purge(
     )
 
 
-def _count(rows: RealmStore, fence: Fence) -> int:
+def _delete(rows: RealmStore, total: int, pacing: Pacing, progress: Progress, result: Purged) -> None:
+    """Batch after batch, until none is left or late writers have fed it for too long."""
+    size = rows.settings.delete_batch
+    for _ in range(2 * total // size + _BATCHES):
+        pacing.before_deleting(size)
+        deleted = rows.delete_rows(size)
+        if not deleted:
+            return
+        result.rows_deleted += deleted
+        progress(result.rows_deleted, max(total, result.rows_deleted), "rows")
+
+
+def _count(rows: RealmStore, pacing: Pacing) -> int:
     """How many rows are to go: their keys are scanned once, because no database is asked to count."""
     total = sum(1 for _ in rows.scan_references())
     for batch in rows.scan_objects():
-        fence()
+        pacing.before_scanning_on(len(batch))
         total += len(batch)
     return total
 

@@ -3,26 +3,33 @@
 Knows what references, commits and catalogs keep; must not know tasks' inside, who asks, or when.
 """
 
-from headwater.maintenance.garbage.collecting import Collected, Fence, Progress, collect, marker_for
+from headwater.maintenance.garbage.collecting import Collecting, collect, marker_for
+from headwater.maintenance.garbage.counts import Collected, Phases
 from headwater.maintenance.garbage.keys import keys_in_use, keys_with_rows
 from headwater.maintenance.garbage.listing import RUNS, Listed, Policy, Scope, scope_of
 from headwater.maintenance.garbage.marking import Marker, check_time
+from headwater.maintenance.garbage.pacing import Fence, Pacing, Progress
 from headwater.maintenance.garbage.parts import LeftOvers
+from headwater.maintenance.garbage.publishing import give_up
 from headwater.maintenance.garbage.retention import Why
 
 __all__ = [
     "RUNS",
     "Collected",
+    "Collecting",
     "Fence",
     "LeftOvers",
     "Listed",
     "Marker",
+    "Pacing",
+    "Phases",
     "Policy",
     "Progress",
     "Scope",
     "Why",
     "check_time",
     "collect",
+    "give_up",
     "keys_in_use",
     "keys_with_rows",
     "marker_for",

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
+from typing import Any
 
 import msgspec
 
@@ -106,6 +107,10 @@ class Collecting:
     def _start(self, result: Collected) -> None:
         self.result = result
         self._phases = Phases(self._store.clock, result.seconds)
+
+    def so_far(self) -> dict[str, Any]:
+        """What was counted until now, by this attempt and those before it."""
+        return self.result.as_plain()
 
     def run(self, *, dry_run: bool = False) -> Collected:
         """Do it, once."""

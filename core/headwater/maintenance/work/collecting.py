@@ -4,20 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.maintenance.garbage import collect
+import structlog
+
+from headwater.errors import HeadwaterError
+from headwater.maintenance.garbage import Collecting, give_up, scope_of
 from headwater.maintenance.work.recorded import open_realm, recorded
-from headwater.store import SYSTEM_REALM, Store, id_text
-from headwater.tasks import Claim
+from headwater.store import SYSTEM_REALM, RealmStore, Store, id_text
+from headwater.tasks import Claim, StoppedError
 
 __all__ = ["run_collection"]
 
+_log = structlog.get_logger()
+
 
 def run_collection(store: Store, claim: Claim) -> dict[str, Any]:
-    """Collect the garbage of the task's realm."""
+    """Collect the garbage of the task's realm, or go on with what an attempt that ended in its sweep has left."""
     if claim.task.realm != SYSTEM_REALM:
         open_realm(store, claim.task)
     owner = f"task {id_text(claim.id)}, attempt {claim.attempt}"
-    realm = claim.task.realm
-    return recorded(
-        store, claim, lambda: collect(store, realm, fence=claim.check, progress=claim.report, owner=owner).as_plain()
-    )
+    scope = scope_of(store, claim.task.realm)
+    collecting = Collecting(store, scope, fence=claim.check, progress=claim.report, owner=owner)
+    try:
+        return recorded(store, claim, lambda: collecting.run().as_plain(), so_far=collecting.so_far)
+    except StoppedError:
+        if claim.task.stop_requested:  # cancelled: nobody goes on with it. Else the next attempt does
+            _give_up(scope.rows, owner)
+        raise
+
+
+def _give_up(rows: RealmStore, owner: str) -> None:
+    try:
+        give_up(rows, owner)
+    except HeadwaterError as fault:
+        _log.warning("the flag of a cancelled sweep stays on until the next run", realm=rows.realm, fault=str(fault))

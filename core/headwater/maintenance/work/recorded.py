@@ -18,8 +18,12 @@ __all__ = ["open_realm", "recorded"]
 _log = structlog.get_logger()
 
 
-def recorded(store: Store, claim: Claim, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def recorded(
+    store: Store, claim: Claim, work: Callable[[], dict[str, Any]], *, so_far: Callable[[], dict[str, Any]] = dict
+) -> dict[str, Any]:
     """Do the work and keep a record of it; its notes stand under ``notes`` of what it returns.
+
+    so_far        what work that fails has counted until then
 
     An attempt that was taken over or handed back leaves no record: the one that ends the work does.
     """
@@ -52,12 +56,12 @@ def recorded(store: Store, claim: Claim, work: Callable[[], dict[str, Any]]) -> 
     except (FencedError, StoppedError):
         raise
     except RefusedError as refused:
-        record({}, str(refused))
+        record(so_far(), str(refused))
         if {before, _state(store, claim.task)} == {RealmState.ACTIVE, RealmState.INACTIVE}:
             raise UnavailableError(f"the realm was switched meanwhile, try again: {refused}") from refused
         raise
     except HeadwaterError as error:
-        record({}, str(error))
+        record(so_far(), str(error))
         raise
     record(outcome)
     return outcome
