@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import random
 from uuid import UUID
 
@@ -21,7 +22,7 @@ from headwater.settings import Settings
 from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend
 
-TABLES = ("a", "b", "c", "d")
+TABLES = tuple("abcdefghijkl")
 
 
 def wander(catalog: Catalog, clock: FakeClock, chance: random.Random) -> None:
@@ -53,8 +54,12 @@ def held(marker: Marker) -> set[UUID]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_marking_finds_the_content_of_every_kept_commit(seed: int, settings: Settings, clock: FakeClock) -> None:
-    store, chance = open_on(MemoryBackend(), settings, clock), random.Random(seed)
+@pytest.mark.parametrize("stripe_bytes", [16 * 1024, 150], ids=["in commits", "in stripes"])
+def test_marking_finds_the_content_of_every_kept_commit(
+    seed: int, stripe_bytes: int, settings: Settings, clock: FakeClock
+) -> None:
+    small = dataclasses.replace(settings, index_embedded_bytes=stripe_bytes, index_stripe_bytes=2 * stripe_bytes)
+    store, chance = open_on(MemoryBackend(), small, clock), random.Random(seed)
     make_realm(store, commits=4)
     catalog = make_lake(store)
     for _ in range(2):

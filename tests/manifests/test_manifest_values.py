@@ -50,7 +50,10 @@ def test_every_field_of_a_realm_is_read(write: Write) -> None:
               deletionProtection: true
               driftPolicy: Report
               purgeHold: 24h
-              retention: {content: {age: 30d, commits: 100}, references: {commits: 20}, patterns: [{pattern: "*/main", commits: 5, age: 1d}]}
+              retention:
+                content: {age: 30d, commits: 100}
+                references: {commits: 20}
+                patterns: [{pattern: "*/main", commits: 5, age: 1d}]
               maintenance: {schedule: "0 3 * * 0", timeZone: Europe/Berlin, suspend: true}
               properties: {team: lake, empty: ""}
             """

@@ -9,8 +9,8 @@ from headwater.catalogs.catalog import Catalog
 from headwater.catalogs.catalogs import Catalogs
 from headwater.catalogs.claims import CLAIMS, Claim, ClaimConflict, Claims, Owner, normalise_location
 from headwater.catalogs.collecting import (
+    ContentVisit,
     ListedReference,
-    committed_ids,
     content_ids,
     reference_names,
     reference_text,
@@ -70,6 +70,7 @@ __all__ = [
     "ContentKey",
     "ContentType",
     "ContentValue",
+    "ContentVisit",
     "Delete",
     "DeltaLakeTable",
     "Entry",
@@ -95,7 +96,6 @@ __all__ = [
     "checked_catalog_name",
     "checked_name",
     "commit_properties",
-    "committed_ids",
     "content_digest",
     "content_ids",
     "content_type_of",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from headwater.catalogs.claims import BY_LOCATION, BY_UUID, CLAIMS, Owner
-from headwater.catalogs.contents import ContentValue
+from headwater.catalogs.contents import CONTENT_VALUE_BYTES, ContentValue
 from headwater.catalogs.definitions import CatalogDefinition, CatalogState
 from headwater.catalogs.history import CONTENT
 from headwater.catalogs.listing import BY_ID, all_definitions, definition_in, gone_parts
@@ -28,13 +28,13 @@ from headwater.catalogs.names import (
 )
 from headwater.clock import Micros
 from headwater.commits import Head, Transaction, commit, head
-from headwater.errors import MissingError
-from headwater.index import Value
-from headwater.store import RealmStore
+from headwater.errors import MissingError, UnreadableError
+from headwater.index import Value, Visit
+from headwater.store import ObjectId, RealmStore
 
 __all__ = [
+    "ContentVisit",
     "ListedReference",
-    "committed_ids",
     "content_ids",
     "reference_names",
     "reference_text",
@@ -112,10 +112,36 @@ def content_ids(commit: Head) -> Iterator[UUID]:
     return (ContentValue.decode(value).content_id for _, value in commit.index(CONTENT).range())
 
 
-def committed_ids(commit: Head) -> Iterator[UUID]:
-    """The ids of the content that a commit of a branch or tag put."""
-    put = (operation.value for operation in commit.commit.operations if operation.index == CONTENT)
-    return (ContentValue.decode(value).content_id for value in put if value is not None)
+class ContentVisit:
+    """The content that many commits of branches and tags hold, where these share most of their stripes.
+
+    is_new, was_met   as of ``Visit``
+    """
+
+    def __init__(self, rows: RealmStore, *, is_new: Callable[[ObjectId], bool], was_met: Callable[[ObjectId], bool]) -> None:
+        self._visit = Visit(rows, is_new=is_new, was_met=was_met)
+
+    def held(self, commit: Head) -> Iterator[bytes]:
+        """The ids of all content that a commit holds, as 16 bytes each; without those that were told before, as far as is known."""
+        container = commit.commit.indexes.get(CONTENT)
+        if commit.commit.depth:
+            yield from (_raw_id(value.data) for _, value in commit.index(CONTENT).range())
+        elif container is not None:
+            for data in self._visit.data(container):
+                yield from map(_raw_id, data)
+
+    def put(self, commit: Head) -> Iterator[bytes]:
+        """The ids of the content that a commit put, as 16 bytes each."""
+        operations = (operation for operation in commit.commit.operations if operation.index == CONTENT)
+        return (_raw_id(operation.data) for operation in operations if not operation.removed)
+
+
+def _raw_id(data: bytes) -> bytes:
+    if len(data) != CONTENT_VALUE_BYTES:
+        raise UnreadableError(
+            f"{data!r} is no value of the index {CONTENT!r}: it has {len(data)} bytes, not {CONTENT_VALUE_BYTES}"
+        )
+    return data[1:17]
 
 
 def release_claims(

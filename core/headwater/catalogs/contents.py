@@ -22,6 +22,7 @@ from headwater.index import Value
 from headwater.store import ObjectId, StoredObject, object_type
 
 __all__ = [
+    "CONTENT_VALUE_BYTES",
     "Content",
     "ContentType",
     "ContentValue",
@@ -38,7 +39,7 @@ __all__ = [
 ]
 
 NO_SNAPSHOT = -1
-_DATA_BYTES = 1 + 16 + 16
+CONTENT_VALUE_BYTES = 1 + 16 + 16
 
 
 class ContentType(IntEnum):
@@ -138,9 +139,9 @@ class ContentValue:
         raises        UnreadableError when the value has another length or no object
         """
         data = bytes(value.data)
-        if len(data) != _DATA_BYTES or value.object_id is None:
+        if len(data) != CONTENT_VALUE_BYTES or value.object_id is None:
             raise UnreadableError(
-                f"index value of {len(data)} bytes and object {value.object_id} is no content: {_DATA_BYTES} bytes and an object"
+                f"index value of {len(data)} bytes and object {value.object_id} is no content: {CONTENT_VALUE_BYTES} bytes and an object"
             )
         number = data[0]
         known = ContentType(number) if number in _KNOWN else number

@@ -7,6 +7,7 @@ from headwater.index.keys import KEY_BYTES
 from headwater.index.reading import Index, after_prefix
 from headwater.index.stripes import Stripe, StripeList
 from headwater.index.values import Change, Entry, Value
+from headwater.index.visiting import Visit
 
 __all__ = [
     "KEY_BYTES",
@@ -22,5 +23,6 @@ __all__ = [
     "Stripe",
     "StripeList",
     "Value",
+    "Visit",
     "after_prefix",
 ]

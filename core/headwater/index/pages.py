@@ -113,6 +113,10 @@ class Page:
         """Entries from a position to another."""
         return list(zip(self.keys.between(start, end), self.values(start, end), strict=True))
 
+    def all_data(self) -> list[bytes]:
+        """The data of all entries, of a page without removals."""
+        return self._data.rows(0, self.count)
+
     def values(self, start: int, end: int) -> list[Value | None]:
         ids = struct.unpack(f">{end - start}Q", self._ids.whole(start, end))
         data = self._data.rows(start, end)

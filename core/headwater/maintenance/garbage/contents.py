@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from uuid import UUID
 
@@ -11,45 +13,66 @@ from headwater.store import ObjectId
 
 __all__ = ["Contents"]
 
-_WAITING = 8192
+_BUCKETS = 256
+_MIX = 0x9E3779B97F4A7C15
+_MASK = 0xFFFFFFFFFFFFFFFF
 
 
 class Contents:
-    """Content ids by 63 of their bits: two that share them are taken for one, which can keep a claim and never release one."""
+    """Content ids by 63 bits of a hash: two that share them are taken for one, which can keep a claim and never release one.
 
-    def __init__(self, marks: Marks | None = None) -> None:
-        self._marks = Marks(1 << 62) if marks is None else marks
-        self._waiting: list[ObjectId] = []
+    Hashes lie in buckets by their first bits; a bucket is sorted, and rid of what it has twice, when it has doubled.
+    """
 
-    def update(self, content_ids: Iterable[UUID]) -> None:
+    def __init__(self) -> None:
+        self._buckets: list[array[int]] = [array("Q") for _ in range(_BUCKETS)]
+        self._sorted = [0] * _BUCKETS
+
+    def update(self, content_ids: Iterable[bytes]) -> None:
+        """Add ids, each as its 16 bytes."""
+        buckets, bound = self._buckets, self._sorted
         for content_id in content_ids:
-            self._waiting.append(_bits(content_id))
-            if len(self._waiting) >= _WAITING:
-                self._settle()
+            number = _hash(content_id)
+            place = number >> 55
+            bucket = buckets[place]
+            bucket.append(number)
+            if len(bucket) > 2 * bound[place] + 1024:
+                self._sort(place)
 
     def __contains__(self, content_id: object) -> bool:
-        self._settle()
-        return isinstance(content_id, UUID) and self._marks.is_exact(_bits(content_id))
+        if not isinstance(content_id, UUID):
+            return False
+        number = _hash(content_id.bytes)
+        bucket = self._sort(number >> 55)
+        at = bisect_left(bucket, number)
+        return at < len(bucket) and bucket[at] == number
 
     def __len__(self) -> int:
-        self._settle()
-        return len(self._marks)
+        return sum(len(self._sort(place)) for place in range(_BUCKETS))
 
     def chunks(self) -> Iterator[bytes]:
         """To be persisted, as those of ``Marks``."""
-        self._settle()
-        return self._marks.chunks()
+        marks = Marks(1 << 62)
+        for place in range(_BUCKETS):
+            marks.add_many([ObjectId(number) for number in self._sort(place)], Why.HEAD)
+        return marks.chunks()
 
     @classmethod
     def from_chunks(cls, chunks: Iterable[bytes]) -> Contents:
         """What ``chunks`` told. Raises UnreadableError as ``Marks.from_chunks`` does."""
-        return cls(Marks.from_chunks(chunks))
+        made = cls()
+        for number in Marks.from_chunks(chunks):
+            made._buckets[number >> 55].append(number)
+        return made
 
-    def _settle(self) -> None:
-        self._marks.add_many(self._waiting, Why.HEAD)
-        self._waiting.clear()
+    def _sort(self, place: int) -> array[int]:
+        bucket = self._buckets[place]
+        if len(bucket) != self._sorted[place]:
+            bucket = self._buckets[place] = array("Q", sorted(set(bucket)))
+            self._sorted[place] = len(bucket)
+        return bucket
 
 
-def _bits(content_id: UUID) -> ObjectId:
-    number = content_id.int
-    return ObjectId((number ^ (number >> 64)) & 0x7FFFFFFFFFFFFFFF)
+def _hash(content_id: bytes) -> int:
+    number = int.from_bytes(content_id, "big")
+    return (((number ^ (number >> 64)) * _MIX) & _MASK) >> 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from headwater.catalogs import committed_ids, content_ids
+from headwater.catalogs import ContentVisit
 from headwater.clock import Micros, as_text
 from headwater.commits import Collection, Cut, CutLines, Head, Walk, cut_time, newest_move, read_commit, read_cuts
 from headwater.errors import ExpiredError, RefusedError, UnreadableError
@@ -77,6 +77,7 @@ class Marker:
     parents: dict[ObjectId, ObjectId] = field(default_factory=dict)
     content: Contents = field(default_factory=Contents)
     _walked: Marks = field(init=False)
+    _contents: ContentVisit = field(init=False)
     _recent: set[ObjectId] = field(default_factory=set)
     _why: Why = Why.HEAD
 
@@ -89,6 +90,9 @@ class Marker:
             refuse_fpp=settings.filter_refuse_fpp,
         )
         self._walked = Marks(settings.mark_exact_bytes)
+        told = Marks(settings.mark_exact_bytes)
+        cold = self.scope.rows.without_cache()
+        self._contents = ContentVisit(cold, is_new=lambda one: told.add(one, Why.HEAD), was_met=told.is_exact)
 
     def mark(self, rows: Iterable[tuple[Listed, Reference]]) -> None:
         """Mark what the references keep. May be called again with what was read later: it adds.
@@ -199,7 +203,7 @@ class Marker:
             if self.trace:
                 self.origins[commit.id] = Origin(name, commit.id, self._why)
             if stretch.listed.is_content:
-                self.content.update(committed_ids(commit))
+                self.content.update(self._contents.put(commit))
         self.parents.pop(commit.id, None)  # it stays by itself
         if self.marks.add(commit.id, self._why):
             walk.push(found.points_to(), commit.id)
@@ -220,7 +224,7 @@ class Marker:
         line, row = stretch.line, stretch.row
         self.cuts[line.name] = Cut(stretch.oldest_time, line.pointer, stretch.head_seq, newest_move(row), stretch.newest)
         if stretch.is_oldest_new and stretch.listed.is_content:  # what the later ones hold, it holds as well, or they put it
-            self.content.update(content_ids(read_commit(self.scope.rows, stretch.oldest)))
+            self.content.update(self._contents.held(read_commit(self.scope.rows, stretch.oldest)))
 
 
 def check_time(time: Micros, now: Micros, scope: Scope, what: str) -> None:

@@ -24,6 +24,8 @@ CHUNK_BYTES = 300 * 1024
 _BODY_BYTES = CHUNK_BYTES - 4
 _RUN = 4096
 """Ids of one run, at most: an insertion moves half as many on average."""
+_SPARSE = 8
+"""With so many times as many neighbours, adding one by one is quicker than merging."""
 _MANY = 16
 """From so many ids on, it pays to look at them together."""
 _BYTES_PER_MARK = 10
@@ -181,6 +183,12 @@ class Marks:
             made._filter = Filter.joined(capacity, pieces)
         return made
 
+    def __iter__(self) -> Iterator[ObjectId]:
+        """The ids that are marked exactly, ascending."""
+        for run in self._runs:
+            for number in run:
+                yield ObjectId(number)
+
     # inside
 
     def _chunks(self) -> Iterator[bytes]:
@@ -203,6 +211,10 @@ class Marks:
         """Add ids that all belong into one run."""
         run, whys = self._runs[place], self._whys[place]
         start, end = bisect_left(run, ascending[0]), bisect_right(run, ascending[-1])
+        if end - start > _SPARSE * len(ascending):
+            for object_id in ascending:
+                self.add(ObjectId(object_id), _REASONS[code])
+            return
         if start == end:
             fresh: Sequence[int] = ascending
             codes = bytes((code,)) * len(ascending)
