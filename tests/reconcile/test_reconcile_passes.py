@@ -213,7 +213,7 @@ def test_a_confirmed_deletion_takes_a_catalog_down_and_leaves_its_realm(
 
     deleted, _ = apply(make_realm(), make_catalog({DELETE: "true", CONFIRM_PURGE: "acme/lake"}, deletion_policy="Purge"))
 
-    assert deleted.done[-1] == "deleted catalog lake of realm acme"
+    assert deleted.done[-1].startswith("deleted catalog lake of realm acme; it can be undeleted until ")
     assert Catalogs(Realms(store).open("acme")).list() == []
 
 

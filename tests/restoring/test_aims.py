@@ -20,6 +20,10 @@ def test_a_time_is_in_rfc_3339() -> None:
     assert Aim.parse("2026-05-01T12:00:00.5+02:00", NOW) == Aim(time=Micros(1_777_629_600_500_000))
 
 
+def test_a_time_without_a_zone_is_in_utc() -> None:
+    assert Aim.parse("2026-05-01T12:00:00", NOW) == Aim.parse("2026-05-01T12:00:00Z", NOW)
+
+
 def test_a_time_as_it_is_printed_covers_its_whole_second() -> None:
     committed = Micros(NOW - 3_400_001)
     aim = Aim.parse(as_text(committed), NOW)
@@ -34,7 +38,7 @@ def test_a_duration_is_so_long_ago() -> None:
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("yesterday", "neither a commit"), ("2027-01-01T00:00:00Z", "still to come"), ("2026-05-01T12:00:00", "has no zone")],
+    [("yesterday", "neither a commit"), ("2027-01-01T00:00:00Z", "still to come")],
 )
 def test_anything_else_is_refused(text: str, reason: str) -> None:
     with pytest.raises(RefusedError, match=reason):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from headwater.catalogs import Catalog, ContentKey
+from headwater.catalogs import Catalog, CatalogFields, ContentKey
+from headwater.cli.fields import time_after
 from headwater.cli.opening import opened_catalog, opened_catalogs
-from headwater.cli.options import confirm_option, prints, properties_option
+from headwater.cli.options import DURATION, confirm_option, prints, properties_option
 from headwater.cli.reference import branch, tag
 from headwater.cli.session import Session
 from headwater.cli.views import CATALOG, COMMIT, DELETION_PLAN, ENTRY, CatalogRow, DeletionPlan
@@ -26,12 +27,14 @@ catalog.add_command(tag)
 
 @catalog.command(name="list")
 @click.argument("realm_id", metavar="REALM")
+@click.option("--deleted", is_flag=True, help="Those that were deleted, and are not gone yet.")
 @prints(CATALOG, many=True)
 @click.pass_obj
-def list_(session: Session, realm_id: str) -> None:
+def list_(session: Session, realm_id: str, deleted: bool) -> None:
     """List the catalogs of a realm."""
     with opened_catalogs(session, realm_id) as catalogs:
-        session.show_all(CATALOG, [CatalogRow(realm_id, definition) for definition in catalogs.list()])
+        found = catalogs.deleted() if deleted else catalogs.list()
+        session.show_all(CATALOG, [CatalogRow(realm_id, definition) for definition in found])
 
 
 @catalog.command()
@@ -59,6 +62,9 @@ def show(session: Session, realm_id: str, name: str) -> None:
     show_default=True,
     help="The branch that is meant where none is named.",
 )
+@click.option(
+    "--hold", type=DURATION, metavar="DURATION", help="How long it can come back once it was deleted; default is the setting."
+)
 @properties_option
 @prints(CATALOG)
 @click.pass_obj
@@ -69,13 +75,17 @@ def create(
     base_location: str,
     allowed: tuple[str, ...],
     default_branch: str,
+    hold: float | None,
     properties: dict[str, str],
 ) -> None:
     """Create a catalog. Interrupted, the same command completes it."""
     with opened_catalogs(session, realm_id) as catalogs:
-        definition = catalogs.create(
-            name, base_location=base_location, allowed_locations=allowed, default_branch=default_branch, properties=properties
+        fields = CatalogFields(
+            base_location=base_location, allowed_locations=allowed, default_branch=default_branch, properties=properties
         )
+        if hold is not None:
+            fields["hold_seconds"] = hold
+        definition = catalogs.create(name, **fields)
         session.show(CATALOG, CatalogRow(realm_id, definition))
 
 
@@ -86,14 +96,47 @@ def create(
 @prints(DELETION_PLAN)
 @click.pass_obj
 def delete(session: Session, realm_id: str, name: str, confirm: str | None) -> None:
-    """Delete a catalog with all its branches and tags. The files of its tables are not touched."""
+    """Delete a catalog with all its branches and tags. The files of its tables are not touched.
+
+    Until its hold is over, `headwater catalog undelete` brings it back; after that, the next collection purges it.
+    """
     with opened_catalogs(session, realm_id) as catalogs:
         wanted = f"{realm_id}/{name}"
         if confirm != wanted:
             session.show(DELETION_PLAN, _deletion_plan(realm_id, catalogs.open(name)))
             raise RefusedError(f"nothing was deleted: repeat realm and catalog with --confirm {wanted} to go ahead")
-        catalogs.delete(name)
-        session.say(f"catalog {wanted} is deleted")
+        deleted = catalogs.delete(name)
+        until = None if deleted.held_until is None else time_after(deleted.held_until)
+        session.say(f"catalog {wanted} is deleted" + (f"; it can be undeleted until {until}" if until else ""))
+
+
+@catalog.command()
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@click.option("--as", "new_name", metavar="NAME", help="Under this name, where another catalog has its own by now.")
+@prints(CATALOG)
+@click.pass_obj
+def undelete(session: Session, realm_id: str, name: str, new_name: str | None) -> None:
+    """Bring a deleted catalog back as it was: the last one of that name, or the one with that id."""
+    with opened_catalogs(session, realm_id) as catalogs:
+        session.show(CATALOG, CatalogRow(realm_id, catalogs.undelete(name, new_name=new_name)))
+
+
+@catalog.command()
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@confirm_option("REALM/CATALOG")
+@prints(CATALOG)
+@click.pass_obj
+def purge(session: Session, realm_id: str, name: str, confirm: str | None) -> None:
+    """End the hold of a deleted catalog (by its name or id) now. There is no way back; collections remove what it held."""
+    with opened_catalogs(session, realm_id) as catalogs:
+        wanted = f"{realm_id}/{name}"
+        if confirm != wanted:
+            named = [CatalogRow(realm_id, one) for one in catalogs.deleted() if name in (one.name, one.id)]
+            session.show_all(CATALOG, named)
+            raise RefusedError(f"nothing was purged: repeat realm and catalog with --confirm {wanted} to go ahead")
+        session.show(CATALOG, CatalogRow(realm_id, catalogs.purge(name)))
 
 
 @catalog.command()

@@ -11,6 +11,7 @@ from headwater.catalogs import Catalogs
 from headwater.cli.archives import export_, import_
 from headwater.cli.credentials import check_place, ensure_credentials
 from headwater.cli.options import DURATION, confirm_option, prints, properties_option
+from headwater.cli.restoring import restore
 from headwater.cli.rotating import reset_credentials, rotate_credentials
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
@@ -45,6 +46,7 @@ def realm() -> None:
 
 realm.add_command(export_)
 realm.add_command(import_)
+realm.add_command(restore)
 realm.add_command(rotate_credentials)
 realm.add_command(reset_credentials)
 

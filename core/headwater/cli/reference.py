@@ -28,12 +28,14 @@ def tag() -> None:
 @branch.command(name="list")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
+@click.option("--deleted", is_flag=True, help="Those that were deleted, and can come back.")
 @prints(NAMED_REFERENCE, many=True)
 @click.pass_obj
-def list_branches(session: Session, realm_id: str, name: str) -> None:
+def list_branches(session: Session, realm_id: str, name: str, deleted: bool) -> None:
     """List the branches of a catalog."""
     with opened_catalog(session, realm_id, name) as opened:
-        session.show_all(NAMED_REFERENCE, opened.branches())
+        found = [named for named, _ in opened.deleted_branches()] if deleted else opened.branches()
+        session.show_all(NAMED_REFERENCE, found)
 
 
 @tag.command(name="list")
@@ -118,6 +120,30 @@ def delete_tag(session: Session, realm_id: str, name: str, tag_name: str, expect
     with opened_catalog(session, realm_id, name) as opened:
         seen = opened.tag(tag_name).head if expected is None else expected
         _say_deleted(session, opened.delete_tag(tag_name, expected=seen))
+
+
+@branch.command(name="undelete")
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@click.argument("branch_name", metavar="BRANCH")
+@prints(NAMED_REFERENCE)
+@click.pass_obj
+def undelete_branch(session: Session, realm_id: str, name: str, branch_name: str) -> None:
+    """Bring a deleted branch back to where it was. It works for the grace after its deletion, and until it is collected."""
+    with opened_catalog(session, realm_id, name) as opened:
+        session.show(NAMED_REFERENCE, opened.undelete_branch(branch_name))
+
+
+@tag.command(name="undelete")
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@click.argument("tag_name", metavar="TAG")
+@prints(NAMED_REFERENCE)
+@click.pass_obj
+def undelete_tag(session: Session, realm_id: str, name: str, tag_name: str) -> None:
+    """Bring a deleted tag back to where it was. It works for the grace after its deletion, and until it is collected."""
+    with opened_catalog(session, realm_id, name) as opened:
+        session.show(NAMED_REFERENCE, opened.undelete_tag(tag_name))
 
 
 def _commit_of(opened: Catalog, target: str) -> ObjectId:

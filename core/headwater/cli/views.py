@@ -22,6 +22,7 @@ from headwater.catalogs import (
 from headwater.cli.archive_reports import ARCHIVE, LOADED
 from headwater.cli.fields import Field, View, duration, identifier, time, time_after
 from headwater.cli.reports import COLLECTION, EXPLANATION, FINDING, IMPORT, RUN, STEP
+from headwater.cli.restoration_reports import RESTORATION
 from headwater.cli.rotating import ROOT
 from headwater.cli.stories import TASK, TASK_FIGURES
 from headwater.clock import Micros
@@ -224,6 +225,14 @@ CATALOG: View[CatalogRow] = View(
         Field("deletionPolicy", "Retain or Purge, when its resource is deleted", lambda c: c.definition.deletion_policy),
         Field("deletionProtection", "it cannot be deleted", lambda c: c.definition.deletion_protection),
         Field(
+            "hold", "how long it can come back once deleted; null is the setting", lambda c: duration(c.definition.hold_seconds)
+        ),
+        Field(
+            "heldUntil",
+            "a deleted one: it is purged after that; null: being purged",
+            lambda c: time_after(c.definition.held_until),
+        ),
+        Field(
             "manager",
             "the resource that looks after it; null: nobody",
             lambda c: _manager(c.definition.manager),
@@ -251,6 +260,7 @@ DELETION_PLAN: View[DeletionPlan] = View(
         Field("realm", "the realm's id", lambda p: p.realm),
         Field("name", "the catalog", lambda p: p.definition.name),
         Field("deletionProtection", "it cannot be deleted", lambda p: p.definition.deletion_protection),
+        Field("hold", "how long it can come back; null is the setting", lambda p: duration(p.definition.hold_seconds)),
         Field("branches", "all these go", lambda p: p.branches),
         Field("tags", "all these go", lambda p: p.tags),
         Field("keys", "keys on the default branch", lambda p: p.keys),
@@ -361,6 +371,7 @@ ALL: tuple[View[Any], ...] = (
     PURGE_PLAN,
     ARCHIVE,
     LOADED,
+    RESTORATION,
     CATALOG,
     DELETION_PLAN,
     ENTRY,

@@ -188,8 +188,9 @@ class CatalogActor:
                 self._seen = self._catalogs.update(self._catalog, imported=imported)
                 return f"noted that import {name} of catalog {self._name} is done"
             case DeleteCatalog():
-                self._catalogs.delete(self._name, seen=self._catalog)
-                return f"deleted catalog {self._name} of realm {self._realm.id}"
+                deleted = self._catalogs.delete(self._name, seen=self._catalog)
+                until = as_text((deleted.held_until or 0) + 999_999)
+                return f"deleted catalog {self._name} of realm {self._realm.id}; it can be undeleted until {until}"
         return _act_on_task(self._store, self._realm, action)
 
     @property

@@ -28,7 +28,7 @@ class Aim:
 
     @classmethod
     def parse(cls, text: str, now: Micros) -> Aim:
-        """A commit's hash; a time in RFC 3339; or how long ago, such as ``90m``.
+        """A commit's hash; a time in RFC 3339, in UTC unless it names a zone; or how long ago, such as ``90m``.
 
         A time without a fraction means the end of its second: that is how times are printed.
 
@@ -92,6 +92,6 @@ def _time(text: str) -> Micros | None:
     except ValueError:
         return None
     if found.tzinfo is None:
-        raise RefusedError(f"the time {text!r} has no zone: write {text}Z if it is in UTC")
-    micros = round(found.astimezone(UTC).timestamp() * 1_000_000)
+        found = found.replace(tzinfo=UTC)
+    micros = round(found.timestamp() * 1_000_000)
     return Micros(micros if "." in text else micros + _SECOND)
