@@ -56,12 +56,16 @@ class PageToken(msgspec.Struct, frozen=True, array_like=True):
         """
         try:
             data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-            token = msgspec.msgpack.decode(data[5:], type=cls)
+            token = _decoder.decode(data[5:])
         except (binascii.Error, ValueError, msgspec.MsgspecError):
             token = None
         if token is None or token.encode() != text:
             raise RefusedError(f"{text!r} is no page token: give one as it came with the page before, or none")
         return token
+
+
+_decoder = msgspec.msgpack.Decoder(PageToken)
+"""Made here, and not by the threads that meet the first token at once: msgspec does not stand that."""
 
 
 @dataclass(frozen=True, slots=True)

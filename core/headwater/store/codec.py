@@ -6,7 +6,9 @@ A value beyond one row's limit is cut into parts; part 0 knows how many.
 
 from __future__ import annotations
 
+import os
 import struct
+import threading
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
@@ -103,9 +105,7 @@ def _opened(object_id: ObjectId, name: str, envelope: bytes, token: str | None) 
     body = _inflated(stored) if flags else stored
     known = registered_type(name)
     if known is not None:
-        decoder = _decoders.get(known)
-        if decoder is None:
-            decoder = _decoders[known] = msgspec.msgpack.Decoder(known, ext_hook=_read_extension)
+        decoder = _decoders.get(known) or _made_decoder(known)
         try:
             return decoder.decode(body)
         except msgspec.ValidationError:
@@ -114,6 +114,19 @@ def _opened(object_id: ObjectId, name: str, envelope: bytes, token: str | None) 
     if not is_type_name(name):
         raise UnreadableError("that is no type's name, the row is not ours")
     return UnknownObject(name=name, body=body, packed=stored if flags else b"", is_updateable=token is not None)
+
+
+def _made_decoder(known: type[StoredObject]) -> msgspec.msgpack.Decoder[StoredObject]:
+    """One at a time: a thread that meets a class of which another is making the first decoder ends the process (msgspec 0.22)."""
+    with _making:
+        if known not in _decoders:
+            _decoders[known] = msgspec.msgpack.Decoder(known, ext_hook=_read_extension)
+        return _decoders[known]
+
+
+def _renew_lock() -> None:
+    global _making  # noqa: PLW0603  a thread that the child does not have may have held it
+    _making = threading.Lock()
 
 
 def _inflated(stored: bytes) -> bytes:
@@ -168,3 +181,5 @@ def _read_extension(code: int, data: memoryview) -> Any:
 
 _encoder = msgspec.msgpack.Encoder()
 _decoders: dict[type[StoredObject], msgspec.msgpack.Decoder[StoredObject]] = {}
+_making = threading.Lock()
+os.register_at_fork(after_in_child=_renew_lock)
