@@ -5,17 +5,34 @@ from __future__ import annotations
 from pathlib import Path
 
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
-from headwater.clock import Micros
+from headwater.clock import Clock, Micros
 from headwater.maintenance.archives import Exported, Order, export
 from headwater.realms import Realm, Realms, bootstrap, hash_credentials, new_credentials
-from headwater.store import ObjectId, Store
+from headwater.settings import Settings
+from headwater.store import Backend, FaultyBackend, ObjectId, Split, Store
+from headwater.store.backends.memory import MemoryBackend
 
-__all__ = ["REALM", "SLACK", "exported", "make_realm", "open_lake", "put", "tables"]
+__all__ = ["REALM", "SLACK", "copied", "exported", "make_realm", "open_lake", "open_on", "put", "tables"]
 
 REALM = "acme"
 SLACK = 46.0
 """Seconds after which a moment can be read, by the settings of the tests: 15 for a commit, 30 for clocks, and one."""
 _HASH = hash_credentials(new_credentials())
+
+
+def open_on(backend: Backend | FaultyBackend, settings: Settings, clock: Clock) -> Store:
+    """A process of its own: its cache and its node are not shared."""
+    return Store(backend, url="memory://", settings=settings, clock=clock)  # type: ignore[arg-type]  # faulty is any backend
+
+
+def copied(backend: Backend) -> MemoryBackend:
+    """The same rows in a memory of their own."""
+    copy = MemoryBackend()
+    for reference in backend.scan_references(Split(), None, 100_000):
+        copy.create_references([row for row in backend.read_references(reference.realm, [reference.name]) if row is not None])
+    for key in backend.scan_objects(Split(), None, 100_000):
+        copy.write_objects([row for row in backend.read_objects(key.realm, [(key.id, key.part)]) if row is not None])
+    return copy
 
 
 def make_realm(store: Store) -> Realm:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from archived import REALM, SLACK, exported, put, tables
+from archived import REALM, SLACK, exported, open_on, put, tables
 
 from headwater import Settings, Store
 from headwater.clock import FakeClock
@@ -30,10 +30,6 @@ class Killed(BaseException):
 
 def die() -> None:
     raise Killed
-
-
-def open_on(backend: Any, settings: Settings, clock: FakeClock) -> Store:
-    return Store(backend, url="memory://", settings=settings, clock=clock)
 
 
 def claim_of(store: Store, kind: str, realm: str, **arguments: Any) -> Claim:

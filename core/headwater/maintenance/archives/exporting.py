@@ -15,7 +15,7 @@ import structlog
 
 from headwater.clock import Micros, as_text
 from headwater.commits import unpin
-from headwater.errors import FencedError, HeadwaterError, RefusedError, UnavailableError
+from headwater.errors import FencedError, HeadwaterError, RefusedError, UnavailableError, UnreadableError
 from headwater.maintenance.archives.blocks import BlockKind, BlockWriter
 from headwater.maintenance.archives.manifests import End, Manifest, check_archive, definition_of, end_record, manifest_record
 from headwater.maintenance.archives.moments import newest_readable
@@ -95,7 +95,9 @@ def export(
     try:
         snapshot = take_snapshot(rows, time, owner=order.task, fence=fence)
         done = _write(rows, realm, order, snapshot, fence=fence, progress=progress)
-    except HeadwaterError:
+    except HeadwaterError as fault:
+        if isinstance(fault, UnreadableError):
+            _exportable(realms.read(realm.id), realm.key)  # it may be purged by now: then nothing is damaged
         if _may_tidy_up(fence):
             _unpin(rows, order, fence)
         raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 import msgspec
 
 from headwater.clock import as_text
-from headwater.errors import BeatenError, RefusedError, UnreadableError
+from headwater.errors import BeatenError, FencedError, RefusedError, UnavailableError, UnreadableError
 from headwater.maintenance.archives.blocks import BlockKind, read_blocks
 from headwater.maintenance.archives.manifests import Checked, check_archive, fields_of, open_archive
 from headwater.maintenance.archives.progress import LOAD_PROGRESS_ID, LoadProgress
@@ -30,6 +31,7 @@ from headwater.store import ROW_BYTES, ObjectRow, RealmStore, ReferenceRow, Stor
 __all__ = ["Loaded", "forget_progress", "load"]
 
 _REFERENCES = 200
+_TRIES = 20
 _SERVING = (RealmState.ACTIVE, RealmState.INACTIVE)
 _REASONS = {
     RealmState.INITIALIZING: "it is INITIALIZING, a bootstrap fills it",
@@ -189,21 +191,60 @@ class _Loading:
                 self.progress(done, total, "objects")
 
     def _write_references(self, rows: RealmStore) -> None:
-        """Those that an attempt before has made are there as they should be, or somebody else has written here."""
-        for names in _batches(sorted(self.checked.pointers, key=str.encode)):
+        """Make them; those that an attempt before has made are taken over by raising their versions.
+
+            an attempt that was stopped         the next one                       somebody else
+            makes a reference, and sleeps
+                                                finds it, raises its version, ends
+                                                                                   deletes the branch
+            wakes, finds that it was taken
+            over: takes back what it made, if
+            it is still as it was made
+
+        If it sleeps before it makes it, nobody else has raised the version, and it goes: no name comes back after its deletion.
+        """
+        for batch in _batches(sorted(self.checked.pointers, key=str.encode)):
+            waiting = batch
+            for _ in range(_TRIES):
+                self.fence()
+                waiting = [name for name in self._make(rows, waiting) if not self._take_over(rows, name)]
+                if not waiting:
+                    break
+            else:
+                raise UnavailableError(
+                    f"references {waiting!r} of realm {rows.realm!r} come and go: the import goes on by itself"
+                )
+
+    def _make(self, rows: RealmStore, names: Sequence[str]) -> list[str]:
+        """Create references; returns the names of those that were there."""
+        rows.check_write()
+        now, versions = rows.clock.now(), rows.new_ids(len(names))
+        wanted = [
+            ReferenceRow(realm=rows.key, name=name, pointer=self.checked.pointers[name], version=version, created=now)
+            for name, version in zip(names, versions, strict=True)
+        ]
+        made = rows.store.backend.create_references(wanted)
+        try:
             self.fence()
-            rows.check_write()
-            now = rows.clock.now()
-            versions = rows.new_ids(len(names))
-            wanted = [
-                ReferenceRow(realm=rows.key, name=name, pointer=self.checked.pointers[name], version=version, created=now)
-                for name, version in zip(names, versions, strict=True)
-            ]
-            made = rows.store.backend.create_references(wanted)
-            there = [row.name for row, is_made in zip(wanted, made, strict=True) if not is_made]
-            for name, found in zip(there, rows.find_rows(there), strict=True):
-                if found is None or found.deleted is not None or found.pointer != self.checked.pointers[name]:
-                    raise BeatenError(f"reference {name!r} of realm {rows.realm!r} was changed while the realm was loaded")
+        except FencedError:
+            for row in (row for row, is_made in zip(wanted, made, strict=True) if is_made):
+                with suppress(BeatenError):
+                    rows.store.backend.remove_reference(row)
+            raise
+        return [row.name for row, is_made in zip(wanted, made, strict=True) if not is_made]
+
+    def _take_over(self, rows: RealmStore, name: str) -> bool:
+        """Whether a reference that was there is this attempt's now; BeatenError when it is not as the archive has it."""
+        found = rows.find_row(name)
+        if found is None:
+            return False
+        if found.deleted is not None or found.pointer != self.checked.pointers[name]:
+            raise BeatenError(f"reference {name!r} of realm {rows.realm!r} was changed while the realm was loaded")
+        try:
+            rows.raise_version(found)
+        except BeatenError:
+            return False
+        return True
 
     def _verify(self, rows: RealmStore) -> None:
         """Read everything back from the database, by the way that users take: from the references."""

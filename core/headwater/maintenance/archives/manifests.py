@@ -10,12 +10,13 @@ from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
+from headwater.catalogs.names import parse_reference
 from headwater.clock import Micros
 from headwater.errors import RefusedError, UnavailableError, UnreadableError
 from headwater.maintenance.archives.blocks import Block, BlockKind, read_blocks
 from headwater.maintenance.archives.records import Contents, Pointer, Sealed, read_objects, read_pointers
 from headwater.maintenance.archives.walking import opened
-from headwater.realms import Realm, RealmFields
+from headwater.realms import REALM_REFERENCES, Realm, RealmFields
 from headwater.store import ObjectId, is_fixed
 
 __all__ = [
@@ -134,6 +135,10 @@ class _Checking:
     def _take_pointer(self, pointer: Pointer) -> None:
         if pointer.name in self.contents.pointers:
             raise UnreadableError(f"archive {self.name!r} names the reference {pointer.name!r} twice")
+        if pointer.name not in REALM_REFERENCES and parse_reference(pointer.name) is None:
+            raise UnreadableError(
+                f"archive {self.name!r} has a reference {pointer.name!r}, which this release does not know: use the one that wrote it"
+            )
         self.contents.pointers[pointer.name] = pointer.commit
 
     def _take_object(self, sealed: Sealed, record: bytes) -> None:

@@ -1,0 +1,228 @@
+"""Exports and imports while others act: between any two calls to the database, or after a long sleep."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from archived import REALM, SLACK, copied, exported, open_lake, open_on, put, tables
+
+from headwater import Settings, Store
+from headwater.clock import FakeClock, Micros
+from headwater.commits import Transaction, commit, head
+from headwater.errors import BeatenError, FencedError, HeadwaterError, RefusedError
+from headwater.index import Value
+from headwater.maintenance import collect
+from headwater.maintenance.archives import Order, export, load
+from headwater.maintenance.work import LOAD, run_load
+from headwater.realms import Realms, RealmState, bootstrap, hash_credentials, new_credentials
+from headwater.store import FaultyBackend, ObjectId, RealmId, RealmKey, StoredObject, object_type
+from headwater.store.backends.memory import MemoryBackend
+from headwater.tasks import Claim, LeaseWatch, Tasks
+from stored_groups import write_group
+
+
+@object_type("archived-load")
+class Load(StoredObject, frozen=True, kw_only=True):
+    """A leaf of any size."""
+
+    raw: bytes
+
+
+def disturb(store: Store) -> None:
+    """Change everything that an export looks at."""
+    lake = open_lake(store)
+    put(store, f"late-{store.new_id()}")
+    lake.delete_branch("dev")
+    store.clock.sleep(0.001)
+    lake.create_branch("dev")
+    lake.create_branch(f"b{store.new_id()}")
+    collect(store, REALM)
+
+
+def test_an_export_shows_its_moment_whatever_others_do_between_any_two_of_its_calls(
+    store: Store, settings: Settings, clock: FakeClock, tmp_path: Path
+) -> None:
+    wanted, acted = exported(store, tmp_path / "wanted.realm"), list[int]()
+    for call in itertools.count(1):
+        backend, now = copied(store.backend), FakeClock(clock.now())
+        other, faulty = open_on(backend, settings, now), FaultyBackend(backend)
+        task = Tasks(other).submit("export", realm=REALM).id
+        faulty.intervene("*", lambda: _run(lambda: (disturb(other), acted.append(call))), at=call)  # noqa: B023 - called in this round
+        order = Order(realm=REALM, file=tmp_path / f"{call}.realm", time=wanted.manifest.as_of, task=task)
+
+        assert export(open_on(faulty, settings, now), order).end.digest == wanted.end.digest
+        if call not in acted:
+            break
+
+    assert len(acted) > 20
+
+
+def test_a_moment_in_the_middle_of_a_group_of_commits_is_told_by_its_inner_member(
+    store: Store, target: Store, clock: FakeClock, tmp_path: Path
+) -> None:
+    rows = Realms(store).open(REALM)
+    time = clock.now()
+    write_group(rows, [{b"a": Value(None, b"1")}, {b"b": Value(None, b"2")}, {b"c": Value(None, b"3")}], reference="root")
+    clock.advance(SLACK)
+
+    load(target, "copy", exported(store, tmp_path / "group.realm", time=Micros(time + 2)).file)
+    found = head(Realms(target).open("copy"), "root")
+    assert found is not None
+    assert [key for key, _ in found.index("things").range()] == [b"a", b"b"]
+
+
+def test_an_object_of_several_rows_comes_back(store: Store, target: Store, clock: FakeClock, tmp_path: Path) -> None:
+    raw = bytes(range(256)) * 4096
+
+    def change(tx: Transaction) -> None:
+        tx.index("things").put(b"large", Value(tx.add(Load(raw=raw + str(tx.rows.new_id()).encode()))))
+
+    Load.compressed = False
+    commit(Realms(store).open(REALM), "root", change)
+    clock.advance(SLACK)
+
+    load(target, "copy", exported(store, tmp_path / "large.realm").file)
+    rows = Realms(target).open("copy")
+    found = head(rows, "root")
+    assert found is not None
+    value = found.index("things").get(b"large")
+    assert rows.read(value.object_id or ObjectId(1) if value else ObjectId(1), Load).raw.startswith(raw)
+
+
+def test_a_realm_that_is_being_loaded_is_neither_bootstrapped_nor_collected(
+    archive: Path, settings: Settings, clock: FakeClock
+) -> None:
+    backend = MemoryBackend()
+    faulty = FaultyBackend(backend)
+    refused: list[str] = []
+    store = open_on(faulty, settings, clock)
+    other = open_on(backend, settings, clock)
+
+    def interfere() -> None:
+        for act in (
+            lambda: bootstrap(Realms(other), "copy", hash_credentials(new_credentials())),
+            lambda: collect(other, "copy"),
+        ):
+            try:
+                act()
+            except HeadwaterError as fault:
+                refused.append(str(fault))
+
+    faulty.intervene("scan_references", lambda: _run(interfere))
+    load(store, "copy", archive)
+    assert ["LOADING" in text for text in refused] == [True, True]
+
+
+def test_a_realm_that_is_purged_while_it_is_loaded_gets_nothing_more(
+    archive: Path, settings: Settings, clock: FakeClock
+) -> None:
+    backend = MemoryBackend()
+    faulty = FaultyBackend(backend)
+    store = open_on(faulty, settings, clock)
+    realms = Realms(open_on(backend, settings, clock))
+    faulty.intervene("create_references", lambda: _run(lambda: realms.move(realms.read("copy"), RealmState.PURGING)), at=1)
+
+    with pytest.raises(HeadwaterError):
+        load(store, "copy", archive)
+    assert realms.read("copy").state is RealmState.PURGING
+
+
+def test_an_import_that_slept_brings_back_no_branch_that_was_deleted_meanwhile(
+    archive: Path, settings: Settings, clock: FakeClock
+) -> None:
+    backend, awake = MemoryBackend(), list[Store]()
+    faulty = FaultyBackend(backend)
+    sleeper = open_on(faulty, settings, clock)
+    store = open_on(backend, settings, clock)
+    tasks = Tasks(store)
+    task_id = tasks.submit(LOAD, realm="copy", arguments={"file": str(archive)}).id
+    claim = Tasks(sleeper).claim(task_id, "sleeper")
+    assert claim is not None
+
+    def take_over() -> None:
+        claim_of_other = _taken_over(store, task_id)
+        run_load(store, claim_of_other)
+        open_lake(store, "copy").delete_branch("dev")
+        clock.advance(3600)
+        collect(store, "copy")
+        awake.append(store)
+
+    faulty.intervene("create_references", lambda: _run(take_over), at=1)
+    with pytest.raises(FencedError):
+        run_load(sleeper, claim)
+    assert awake
+    assert [key.name for key in Realms(store).open("copy").scan_references() if key.name.endswith("/dev")] == []
+
+
+def test_an_import_takes_over_the_references_that_an_attempt_before_it_made(
+    archive: Path, settings: Settings, clock: FakeClock
+) -> None:
+    backend = MemoryBackend()
+    faulty = FaultyBackend(backend)
+    faulty.fail("create_references", before=False)
+    with pytest.raises(HeadwaterError):
+        load(open_on(faulty, settings, clock), "copy", archive)
+
+    store = open_on(backend, settings, clock)
+    before = {key.name: key.version for key in store.rows(*_named(store)).scan_references()}
+    load(store, "copy", archive)
+    after = {key.name: key.version for key in store.rows(*_named(store)).scan_references()}
+    assert all(after[name] > version for name, version in before.items())
+    assert tables(store, "copy") == ["customers", "orders"]
+
+
+def test_a_reference_that_somebody_changed_while_the_realm_was_loaded_stops_the_import(
+    archive: Path, settings: Settings, clock: FakeClock
+) -> None:
+    backend = MemoryBackend()
+    faulty = FaultyBackend(backend)
+    faulty.fail("create_references", before=False)
+    with pytest.raises(HeadwaterError):
+        load(open_on(faulty, settings, clock), "copy", archive)
+    store = open_on(backend, settings, clock)
+    rows = store.rows(*_named(store))
+    rows.delete_reference(rows.read_reference("grants"))
+
+    with pytest.raises(BeatenError, match="grants"):
+        load(store, "copy", archive)
+
+
+def test_an_export_of_a_realm_that_is_purged_meanwhile_says_so(store: Store, tmp_path: Path) -> None:
+    realms = Realms(store)
+    realms.update(realms.read(REALM), deletion_protection=False, purge_hold_seconds=0.0)
+
+    def purge_all(done: int, total: int | None, unit: str) -> None:
+        if done == 1:
+            realms.move(realms.move(realms.read(REALM), RealmState.INACTIVE), RealmState.PURGING)
+            realms.open_for(REALM, RealmState.PURGING).delete_rows(10_000)
+
+    order = Order(realm=REALM, file=tmp_path / "gone.realm", time=None, task=store.new_id())
+    with pytest.raises(RefusedError, match="PURGING"):
+        export(store, order, progress=purge_all)
+    assert not list(tmp_path.iterdir())
+
+
+def _taken_over(store: Store, task_id: ObjectId) -> Claim:
+    """The claim of a worker that has seen the other one stand still for its lease."""
+    watch = LeaseWatch(store.clock, store.settings.task_lease_seconds)
+    Tasks(store).claim(task_id, "other", watch)
+    store.clock.sleep(store.settings.task_lease_seconds + 1)
+    claim = Tasks(store).claim(task_id, "other", watch)
+    assert claim is not None
+    return claim
+
+
+def _named(store: Store) -> tuple[RealmId, RealmKey]:
+    realm = Realms(store).read("copy")
+    return realm.id, realm.key
+
+
+def _run(act: Callable[[], object]) -> None:
+    """On a thread of its own, as another process would: the caller may be inside a commit."""
+    thread = threading.Thread(target=act)
+    thread.start()
+    thread.join(60)
