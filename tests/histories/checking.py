@@ -20,6 +20,8 @@ from histories.walking import Chain, Walk, all_objects, all_references, pinned, 
 __all__ = ["Kept", "check_garbage", "check_history", "check_purged", "check_readable", "markers_at"]
 
 _SERVED = (RealmState.ACTIVE, RealmState.INACTIVE)
+_OWN = ("cuts",)
+"""What a collection writes for the next one: of the one before the last it may be there still."""
 _NOT_DONE = (Outcome.REFUSED, Outcome.BEATEN)
 
 
@@ -38,7 +40,8 @@ def check_history(store: Store, events: Sequence[Event], *, lasting: Mapping[str
     saw what they had to; nobody met an error that nobody should.
 
     events        all operations of all clients on this store
-    lasting       references that no one moves but by commits that the events tell of, each with the commits that it had before
+    lasting       names of references, of whatever realm, that no one moves but by commits that the events tell of, each with the
+                  commits that it had before
     """
     faults = [f"nobody should ever be told: {event}" for event in events if event.outcome is Outcome.BROKEN]
     commits = [event for event in events if event.action == COMMIT and event.marker]
@@ -53,8 +56,9 @@ def check_history(store: Store, events: Sequence[Event], *, lasting: Mapping[str
                 faults += _held(rows, row, by_marker, where, lasting.get(row.name))
         names = {row.name for row in references_of(rows)}
         faults += [f"reference {name} of realm {realm.id} is gone" for name in lasting if _is_of(name, realm, commits) - names]
-    for name, before in lasting.items():
-        faults += _looks([event for event in events if event.reference == name], before)
+    for (_, name), there in _by_reference(events).items():
+        if name in lasting:
+            faults += _looks(there, lasting[name])
     return faults
 
 
@@ -90,14 +94,17 @@ def check_garbage(store: Store, realm_id: str, kept: Kept) -> list[str]:
     faults = [f"the sweep of realm {realm_id} is still on, of {record.value.owner}"] if record.value.sweeping else []
     needed = _needed(rows, kept, Micros(record.value.reader_cutoff))
     parts: dict[ObjectId, int] = {}
+    own = 0
     for key in all_objects(store.backend):
         if key.realm != realm.key or is_fixed(key.id) or key.created > record.value.writer_cutoff:
             continue
-        if key.id not in needed:
+        if key.id not in needed and key.type in _OWN:
+            own += 1
+        elif key.id not in needed:
             faults.append(f"object {id_text(key.id)} of type {key.type} in realm {realm_id} is garbage, made at {key.created}")
         elif key.part and key.part >= parts.setdefault(key.id, _parts_of(rows, key.id)):
             faults.append(f"part {key.part} of object {id_text(key.id)} of type {key.type} in realm {realm_id} is left over")
-    return faults
+    return [*faults, f"{own} objects of former collections are left in realm {realm_id}"] if own > 1 else faults
 
 
 def markers_at(head: Head) -> set[str]:
@@ -125,7 +132,7 @@ def _held(rows: RealmStore, row: ReferenceRow, by_marker: Mapping[str, Event], w
     faults += _once(rows, row.pointer, by_marker, where)
     if before is None:
         return faults
-    told = {marker for marker, event in by_marker.items() if event.reference == row.name and event.outcome is Outcome.OK}
+    told = {marker for marker, event in by_marker.items() if _is_to(event, row) and event.outcome is Outcome.OK}
     faults += [f"{where}: {by_marker[marker]} was acknowledged, and is lost" for marker in sorted(told - there)]
     if head.commit.seq - before != len(there):
         faults.append(f"{where}: {head.commit.seq - before} commits since the beginning put {len(there)} markers")
@@ -205,6 +212,17 @@ def _served(store: Store) -> list[Realm]:
 
 def _rows(store: Store, realm: Realm) -> RealmStore:
     return store.rows(realm.id, realm.key).without_cache(budget_bytes=1 << 25)
+
+
+def _by_reference(events: Sequence[Event]) -> dict[tuple[int, str], list[Event]]:
+    found: dict[tuple[int, str], list[Event]] = {}
+    for event in events:
+        found.setdefault((event.key, event.reference), []).append(event)
+    return found
+
+
+def _is_to(event: Event, row: ReferenceRow) -> bool:
+    return event.reference == row.name and event.key in (0, row.realm)
 
 
 def _is_of(name: str, realm: Realm, commits: Iterable[Event]) -> set[str]:

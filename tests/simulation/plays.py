@@ -1,0 +1,127 @@
+"""One seed from its beginning to its end: a world with its cast, then one more collection of everything, then all the questions."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import structlog
+from casts import KEPT_COMMITS, RAW, SETTINGS, Cast, prepare
+from worlds import Luck, World
+
+from headwater.catalogs import Catalogs, NameKind
+from headwater.catalogs.names import content_reference
+from headwater.clock import FakeClock
+from headwater.errors import HeadwaterError
+from headwater.maintenance import check_store, collect, purge
+from headwater.realms import Realms, RealmState
+from headwater.store import SYSTEM_KEY, SYSTEM_REALM, Split, Store
+from headwater.store.backends.memory import MemoryBackend
+from headwater.tasks import LeaseWatch, Tasks
+from histories.checking import Kept, check_garbage, check_history, check_purged, check_readable
+
+__all__ = ["Play"]
+
+HOUR = 3600.0
+_ROUNDS = 9
+_HARMLESS = ("TOMBSTONE_WITHOUT_NAME",)
+"""A collector that is stopped between its fence and the tombstone that it makes for a listed name finds the name given up by another."""
+
+
+class Play:
+    """Plays a seed; ``faults`` says what was wrong with it, ``story`` what happened."""
+
+    def __init__(self, seed: int) -> None:
+        chance = random.Random(seed)
+        luck = Luck(
+            stays=chance.choice((0.0, 0.3, 0.6, 0.9)),
+            fails=chance.choice((0.0, 0.002, 0.01)),
+            dies=chance.choice((0.0, 0.001, 0.004)),
+            stops=chance.choice((0.0, 0.0005, 0.002)),
+            naps=chance.choice((0.0, 0.1, 0.4)),
+        )
+        with seeded(seed):
+            self.world = World(seed, prepare(), SETTINGS, is_atomic=chance.random() < 0.5, luck=luck)
+            self.world.ledger.begin(self.world.now)
+            self.cast = Cast(self.world)
+            self.world.run()
+            self._faults = [f"{actor.name} ended by {actor.bug!r}" for actor in self.world.actors if actor.bug is not None]
+            self._faults += self.world.ledger.faults
+            self._conclude()
+
+    def faults(self) -> list[str]:
+        return self._faults
+
+    def story(self) -> str:
+        return "\n".join([self.world.story(), *map(str, self.cast.journal.events), *self._faults])
+
+    def _conclude(self) -> None:
+        world = self.world
+        clock = FakeClock(world.now + round(world.settings.clock_bound_seconds * 1e6))
+        with Store(_Lasting(world.backend), url="memory://", settings=world.settings, clock=clock) as store:  # type: ignore[arg-type]
+            try:
+                catalogs = Catalogs(Realms(store).open("acme"))
+                Tasks(store).look(LeaseWatch(clock, world.settings.task_lease_seconds))  # settles what those who died left
+                for definition in catalogs.list():
+                    catalogs.complete(definition)  # whose making was interrupted
+                for number in range(
+                    _ROUNDS
+                ):  # the first may end what was interrupted; what one releases makes other commits too old
+                    before = self._pointers()
+                    clock.advance(HOUR)
+                    self._tidy(store)
+                    if number and before == self._pointers():
+                        break
+                else:
+                    self._faults.append(f"{_ROUNDS} collections still change references")
+                main = content_reference(catalogs.read("lake").id, NameKind.BRANCH, "main")
+                self._faults += check_history(store, self.cast.journal.events, lasting={RAW: 0, main: 0})
+                self._faults += check_readable(store) + check_purged(store)
+                for realm in Realms(store).list():
+                    if realm.state in (RealmState.ACTIVE, RealmState.INACTIVE):
+                        self._faults += check_garbage(store, realm.id, Kept(commits=KEPT_COMMITS, age_seconds=1))
+                self._faults += [f"fsck: {found}" for found in check_store(store) if found.code not in _HARMLESS]
+            except HeadwaterError as fault:
+                self._faults.append(f"afterwards: {type(fault).__name__}: {fault}")
+
+    def _pointers(self) -> dict[tuple[int, str], object]:
+        """Without those of the system realm, where every realm's tasks and runs are."""
+        rows = self.world.backend.scan_references(Split(), None, 10_000)
+        return {(row.realm, row.name): (row.pointer, row.deleted) for row in rows if row.realm != SYSTEM_KEY}
+
+    def _tidy(self, store: Store) -> None:
+        for realm in Realms(store).list():
+            if realm.state in (RealmState.PURGING, RealmState.PURGED):  # also what late writers left since
+                purge(store, realm.id)
+            elif realm.state in (RealmState.ACTIVE, RealmState.INACTIVE):
+                collect(store, realm.id)
+        collect(store, SYSTEM_REALM)
+
+
+class _Lasting:
+    def __init__(self, backend: MemoryBackend) -> None:
+        self._backend = backend
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def close(self) -> None:
+        """The world's database stays."""
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Everything that is drawn by chance, also where chance comes from the machine, comes from the seed."""
+    drawn = random.Random(seed)
+    state, urandom = random.getstate(), os.urandom
+    random.seed(seed)
+    os.urandom = random._urandom = drawn.randbytes  # type: ignore[attr-defined,assignment]
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    try:
+        yield
+    finally:
+        random.setstate(state)
+        os.urandom = random._urandom = urandom  # type: ignore[attr-defined]
