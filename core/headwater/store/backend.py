@@ -127,6 +127,8 @@ class Capabilities(NamedTuple):
     """``delete_realm`` works: a realm's rows can be deleted in bounded batches without being read here."""
     atomic_commits: bool = False
     """``write_and_swap`` does all or nothing: a swap that is beaten leaves no objects behind."""
+    parallel_scans: bool = False
+    """Splits that several threads of one process scan are done sooner than by one: the work is done by a server."""
 
 
 class Backend(Protocol):

@@ -206,6 +206,11 @@ class Collecting:
 
     # deleting
 
+    @property
+    def _splits(self) -> int:
+        is_parallel = self._store.backend.capabilities.parallel_scans
+        return self._rows.settings.sweep_splits if is_parallel else 1
+
     def _destroy(self) -> None:
         self._published.replace(self._record())
         try:
@@ -217,7 +222,7 @@ class Collecting:
             self._release_claims()
             with self._phases.phase("save"):
                 chunks = save_marks(self._rows, self._marks, self._watch)
-            splits = self._landmarks.cut(self._rows.settings.sweep_splits)
+            splits = self._landmarks.cut(self._splits)
             self._published.replace(self._record(chunks, splits))
         except FencedError:
             raise  # the flag belongs to whoever took over

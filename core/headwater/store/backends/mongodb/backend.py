@@ -70,7 +70,7 @@ class MongodbBackend:
     needs a replica set, and the single-row CAS is all that a store asks of a database.
     """
 
-    capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True)
+    capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True, parallel_scans=True)
 
     def __init__(self, calls: Calls, *, exact_rows: int = EXACT_ROWS) -> None:
         self._calls = calls

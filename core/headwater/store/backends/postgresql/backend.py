@@ -48,7 +48,7 @@ _reference_position = attrgetter("realm", "name")
 class PostgresqlBackend:
     """Two tables over a pool of connections."""
 
-    capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True, atomic_commits=True)
+    capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True, atomic_commits=True, parallel_scans=True)
 
     def __init__(self, pool: Pool, *, place: str, schema: str) -> None:
         self._pool = pool
