@@ -10,6 +10,7 @@ from pathlib import Path
 
 from torture_actors import Actor, ActorProcess, Role, Stage
 from torture_clock import Timeline
+from torture_copies import ask_for_copies
 from torture_keepers import collect_without_a_task, purge_and_create, work, write_late
 from torture_users import FORGETFUL, LAKE, SIDE_BRANCHES, STEADY, count, look_back, move_branches, write
 
@@ -23,31 +24,31 @@ __all__ = ["FORGETFUL_COMMITS", "SECONDS", "SEED", "SETTINGS", "torture"]
 SECONDS = float(os.environ.get("HEADWATER_TORTURE_SECONDS", "22"))
 """Of the storm itself; what comes before and after takes some seconds more."""
 SEED = int(os.environ.get("HEADWATER_SEED", "0")) or int.from_bytes(os.urandom(4), "big")
-SPEED = 360.0
-"""Ten seconds are an hour."""
+SPEED = 480.0
+"""30 seconds are four hours."""
 END_SECONDS = 60.0
 FORGETFUL_COMMITS = 3
 
 SETTINGS = Settings(
-    commit_timeout_seconds=600,
-    commit_backoff_seconds=1.8,
+    commit_timeout_seconds=720,
+    commit_backoff_seconds=2.4,
     commit_backoff_limit_seconds=60,
     commit_member_seconds=10,
     index_embedded_bytes=2048,
     index_stripe_bytes=2048,
     realm_handle_ttl_seconds=60,
-    writer_grace_seconds=1200,
-    reader_grace_seconds=1200,
-    purge_hold_seconds=700,
-    catalog_hold_seconds=700,
-    task_lease_seconds=900,
-    task_heartbeat_seconds=180,
+    writer_grace_seconds=2400,
+    reader_grace_seconds=2400,
+    purge_hold_seconds=800,
+    catalog_hold_seconds=800,
+    task_lease_seconds=1200,
+    task_heartbeat_seconds=240,
     task_backoff_limit_seconds=300,
     task_attempts=1000,
     reference_commits=5,
     delete_batch=20,
 )
-"""All of it in the fast time: the graces are 3.3 seconds of the machine, a lease 2.5, a commit's time-out 1.7."""
+"""All of it in the fast time: the graces are 5 seconds of the machine, a lease 2.5, a commit's time-out 1.5."""
 
 ROLES: Mapping[str, Role] = {
     "writer-a": write,
@@ -61,6 +62,7 @@ ROLES: Mapping[str, Role] = {
     "collector": collect_without_a_task,
     "phoenix": purge_and_create,
     "late": write_late,
+    "copier": ask_for_copies,
 }
 
 

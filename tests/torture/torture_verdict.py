@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Sequence
 
 from click.testing import CliRunner
 from torture_actors import Note, Stage, notes_of
+from torture_copies import archives_of, faults_of_copy, keys_of
 from torture_keepers import PHOENIX
 from torture_storm import FORGETFUL_COMMITS, SETTINGS
 from torture_users import COUNTED, FORGETFUL, LAKE, STEADY
 
 from headwater.catalogs import Catalogs
 from headwater.cli import main
-from headwater.maintenance import PURGE
+from headwater.maintenance import COLLECT
 from headwater.realms import Realms, RealmState
 from headwater.settings import Settings
-from headwater.store import SYSTEM_REALM, Store, open_store
-from headwater.tasks import Tasks
+from headwater.store import SYSTEM_REALM, Store, id_text, open_store
+from headwater.tasks import LeaseWatch, StoodStill, Tasks, TaskState
+from headwater_workers.running import run_task
 from histories.checking import Kept, check_garbage, check_history, check_purged, check_readable
 from histories.journal import read_journals
 
 __all__ = ["faults_of", "report"]
 
 ENVIRONMENT = {"HEADWATER_TASK_LEASE": "1s", "HEADWATER_TASK_HEARTBEAT": "400ms"}
+DRAIN_SECONDS = 60.0
 BUG = re.compile(r"^\w*(Error|Exception|Warning|Exit|Interrupt): ")
 KEPT = {STEADY: Kept(commits=1_000_000), FORGETFUL: Kept(commits=max(FORGETFUL_COMMITS, SETTINGS.reference_commits))}
 
@@ -33,11 +37,12 @@ def faults_of(stage: Stage) -> list[str]:
     """Everything that is wrong. Collects each realm once more, as somebody would a day later."""
     notes = notes_of(stage.folder)
     faults = [f"{note['what']}: {note}" for note in notes if note["what"] in ("bug", "damage", "lost")]
-    faults += _end_the_purge(stage)
+    faults += _end_the_tasks(stage) + _end_the_purge(stage)
     served = [STEADY, FORGETFUL, SYSTEM_REALM]
     for _ in range(2):  # the first may make garbage of its own: it takes names away
         faults += [fault for realm in served for fault in _command(stage, "gc", "run", realm)]
     faults += _command(stage, "fsck")
+    faults += _copies(stage, notes)
     with open_store(stage.url, settings=Settings.from_environment(ENVIRONMENT)) as store:
         faults += _kept_promises(store, notes) + _tasks(store) + _history(store)
         faults += check_readable(store) + check_purged(store)
@@ -56,9 +61,40 @@ def report(stage: Stage) -> dict[str, int]:
         note["what"] == "task" and note["kind"] == "gc" and note["state"] == "SUCCEEDED" for note in notes
     )
     outcomes = [note["outcome"] or {} for note in notes if note["what"] == "task"]
+    counts["archives"] = len(archives_of(stage.folder))
+    counts["loaded"] = sum(note["what"] == "task" and note["kind"] == "load" and note["state"] == "SUCCEEDED" for note in notes)
+    counts["restored"] = sum(
+        note["what"] == "task" and note["kind"] == "restore" and note["state"] == "SUCCEEDED" for note in notes
+    )
     counts["deleted"] = sum(outcome.get("deleted", 0) for outcome in outcomes)
     counts["purged rows"] = sum(outcome.get("rowsDeleted", 0) for outcome in outcomes)
     return dict(counts)
+
+
+def _end_the_tasks(stage: Stage) -> list[str]:
+    """All that is due is done by a worker that nobody disturbs."""
+    with open_store(stage.url, settings=Settings.from_environment(ENVIRONMENT)) as store:
+        tasks, until = Tasks(store), time.monotonic() + DRAIN_SECONDS
+        watch = LeaseWatch(store.clock, store.settings.task_lease_seconds)
+        while due := [seen for seen in tasks.list() if seen.value.is_active and seen.value.due <= store.clock.now()]:
+            for one in tasks.look(watch):
+                run_task(store, one.id, StoodStill(one.token), owner="the last worker", is_stopping=lambda: False)
+            if time.monotonic() > until:
+                return [f"task {id_text(seen.id)} does not end: {seen.value}" for seen in due]
+            time.sleep(0.05)
+    return []
+
+
+def _copies(stage: Stage, notes: Sequence[Note]) -> list[str]:
+    """The newest archive of each realm makes a realm in another store, which holds what it has to, and nothing that is wrong."""
+    url, faults = f"sqlite:///{stage.folder}/copies.db", list[str]()
+    newest = {path.name.split("-")[0]: path for path in archives_of(stage.folder)}
+    for realm, archive in newest.items():
+        faults += _command(stage, "realm", "import", str(archive), realm, url=url)
+        if not faults:
+            with open_store(url) as store:
+                faults += faults_of_copy(stage, archive, Catalogs(Realms(store).open(realm)).open(LAKE), notes)
+    return faults + (_command(stage, "fsck", url=url) if newest else [])
 
 
 def _end_the_purge(stage: Stage) -> list[str]:
@@ -76,13 +112,7 @@ def _kept_promises(store: Store, notes: Sequence[Note]) -> list[str]:
     faults = []
     for realm in (STEADY, FORGETFUL):
         catalog = Catalogs(Realms(store).open(realm)).open(LAKE)
-        entries, token = [], None
-        while True:
-            page = catalog.entries("main", limit=1000) if token is None else catalog.entries(page_token=token, limit=1000)
-            entries += page.entries
-            if (token := page.next_token) is None:
-                break
-        there = {entry.key.name for entry in entries}
+        there = keys_of(catalog)
         must, may = _promised(notes, realm)
         faults += [f"{realm}: {key} was acknowledged, and is lost" for key in sorted(must - there)]
         faults += [f"{realm}: {key} is there, and its writer was told that it is not" for key in sorted(there - must - may)]
@@ -124,16 +154,16 @@ def _history(store: Store) -> list[str]:
 
 
 def _tasks(store: Store) -> list[str]:
-    """None died of a bug, and none was given up but purges of what is not to be purged, and collections of what is gone."""
+    """None died of a bug, and no collection was given up but of what is gone."""
     faults = []
     for seen in Tasks(store).list():
         errors = {attempt.error for attempt in seen.value.attempts if attempt.error}
         faults += [f"task {seen.value} died of {error}" for error in errors if BUG.match(error)]
-        if seen.value.state == "FAILED" and seen.value.kind != PURGE and seen.value.realm != PHOENIX:
+        if seen.value.state is TaskState.FAILED and seen.value.kind == COLLECT and seen.value.realm != PHOENIX:
             faults.append(f"task {seen.value} was given up: {seen.value.error}")
     return faults
 
 
-def _command(stage: Stage, *arguments: str) -> list[str]:
-    result = CliRunner().invoke(main, ["--store", stage.url, *arguments], env=ENVIRONMENT, prog_name="headwater")
+def _command(stage: Stage, *arguments: str, url: str = "") -> list[str]:
+    result = CliRunner().invoke(main, ["--store", url or stage.url, *arguments], env=ENVIRONMENT, prog_name="headwater")
     return [] if result.exit_code == 0 else [f"headwater {' '.join(arguments)}: exit code {result.exit_code}: {result.output}"]
