@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
 import click
 
-from headwater.cli.options import ID, prints
-from headwater.cli.reports import COLLECTION, EXPLANATION, RUN
+from headwater.cli.options import DURATION, ID, prints
+from headwater.cli.page import report_page
+from headwater.cli.reports import COLLECTION, EXPLANATION, RUN, RUN_TYPE, types_of
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
 from headwater.cli.views import TASK
-from headwater.maintenance import COLLECT, collect, explain, list_runs, run_collection
+from headwater.errors import RefusedError
+from headwater.maintenance import COLLECT, Run, collect, explain, list_runs, run_collection
 from headwater.realms import Realms
 from headwater.store import SYSTEM_REALM, ObjectId, Store
 from headwater.tasks import Tasks
 
 __all__ = ["gc"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @click.group()
@@ -43,16 +53,49 @@ def run(session: Session, realm_id: str, dry_run: bool, detach: bool) -> None:
         session.show(COLLECTION, ended.value.outcome or {})
 
 
+def _chosen(function: F) -> F:
+    """Options that choose among the records of runs."""
+    for option in (
+        click.option("--failed", is_flag=True, help="Only runs that did not do what they were for."),
+        click.option("--since", type=DURATION, metavar="DURATION", help="Only runs that began within this time, such as 7d."),
+        click.option("--kind", metavar="KIND", help="Only runs of this kind: gc, purge, import, export, load or restore."),
+        click.option("--realm", metavar="REALM", help="Only runs on this realm."),
+    ):
+        function = option(function)
+    return function
+
+
 @gc.command()
-@click.option("--realm", metavar="REALM", help="Only runs on this realm.")
-@click.option("--kind", metavar="KIND", help="Only runs of this kind: gc, purge or import.")
+@_chosen
 @click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@click.option("--types", is_flag=True, help="A line for each type of object that a run counted, instead of one for each run.")
 @prints(RUN, many=True)
 @click.pass_obj
-def log(session: Session, realm: str | None, kind: str | None, limit: int) -> None:
+def log(session: Session, /, limit: int, types: bool, **chosen: Any) -> None:
     """List the last runs of maintenance, newest first, with what each did."""
     with session.open_store() as store:
-        session.show_all(RUN, list_runs(store, kind=kind, realm=realm, limit=limit))
+        runs = _runs(store, **chosen)[:limit]
+    if types:
+        session.show_all(RUN_TYPE, types_of(runs))
+    else:
+        session.show_all(RUN, runs)
+
+
+@gc.command()
+@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@_chosen
+@click.pass_obj
+def report(session: Session, /, file: Path, **chosen: Any) -> None:
+    """Write the last runs of maintenance to FILE, as one page of HTML with pictures that needs nothing beside itself.
+
+    It shows for each realm what was kept and why, garbage and deletions, types and durations, and every run in a table. A file of
+    that name is replaced.
+    """
+    with session.open_store() as store:
+        runs, now = _runs(store, **chosen), store.clock.now()
+        page = report_page(runs, store=store.url, now=now)
+    _write(file, page)
+    session.say(f"report of {len(runs)} runs written to {file}")
 
 
 @gc.command(name="explain")
@@ -68,3 +111,25 @@ def explain_(session: Session, realm_id: str, object_id: ObjectId) -> None:
 
 def _key(store: Store, realm_id: str) -> int:
     return 0 if realm_id == SYSTEM_REALM else Realms(store).read(realm_id).key
+
+
+def _runs(store: Store, *, realm: str | None, kind: str | None, since: float | None, failed: bool) -> list[Run]:
+    runs = list_runs(store, kind=kind, realm=realm)
+    start = 0 if since is None else store.clock.now() - round(since * 1_000_000)
+    return [run for run in runs if run.started >= start and (run.error or not failed)]
+
+
+def _write(file: Path, text: str) -> None:
+    """All of it or nothing: who looks at the file meanwhile sees the one before."""
+    try:
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as part:
+                os.fchmod(handle, 0o644)
+                part.write(text)
+            Path(name).replace(file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as fault:
+        raise RefusedError(f"{file} cannot be written: {fault.strerror or fault}") from fault

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from headwater.cli.fields import Field, View, identifier, time, time_after
 from headwater.maintenance import Explanation, Finding, Run, Step
 
-__all__ = ["COLLECTION", "EXPLANATION", "FINDING", "IMPORT", "RUN", "STEP"]
+__all__ = ["COLLECTION", "EXPLANATION", "FINDING", "IMPORT", "RUN", "RUN_TYPE", "STEP", "RunType", "types_of"]
 
 
 def _of(name: str) -> Callable[[Mapping[str, Any]], Any]:
@@ -25,16 +26,24 @@ COLLECTION: View[Mapping[str, Any]] = View(
         Field("readerCutoff", "what was HEAD after this stays", _of("readerCutoff")),
         Field("references", "living references that were read", _of("references")),
         Field("scanned", "rows", _of("scanned")),
-        Field("kept", "rows, by reason: head, grace, retention, record, young, fixed", _of("kept")),
+        Field("kept", "rows, by reason: head, grace, retention, record, filter, young, fixed, unknown type", _of("kept")),
         Field("garbage", "rows that nothing keeps", _of("garbage")),
         Field("garbageBytes", "their bytes", _of("garbageBytes")),
         Field("leftoverParts", "of the garbage: parts that an interrupted rewriting left of an object", _of("leftoverParts")),
         Field("deleted", "rows that the database confirmed gone", _of("deleted")),
         Field("deletedBytes", "at least so many bytes", _of("deletedBytes")),
         Field("types", "rows by object type and reason", _of("types")),
+        Field("garbageTypes", "garbage by object type: rows and bytes", _of("garbageTypes")),
+        Field("deletedTypes", "of the deleted rows, those whose type is certain: rows and bytes", _of("deletedTypes")),
         Field("tombstonesRemoved", "deleted references that nobody can read from any more", _of("tombstonesRemoved")),
         Field("claimsReleased", "uuids and locations of tables that are gone", _of("claimsReleased")),
+        Field("pinsReleased", "pins of tasks that have ended", _of("pinsReleased")),
         Field("lateRowsDeleted", "rows that late writers left under purged keys", _of("lateRowsDeleted")),
+        Field("marks", "objects that were marked", _of("marks")),
+        Field("filterBytes", "size of the filter; 0: the marks were exact", _of("filterBytes")),
+        Field("filterFpp", "share of the garbage that the filter keeps by mistake", _of("filterFpp")),
+        Field("seconds", "by phase: mark, plan, raise, sweep, and of the sweep delete", _of("seconds")),
+        Field("resumed", "how often an interrupted sweep was gone on with", _of("resumed")),
         Field("notes", "what a person should know", _of("notes")),
     ),
 )
@@ -95,7 +104,7 @@ RUN: View[Run] = View(
     (
         Field("started", "when it began", lambda r: time(r.started), "STARTED"),
         Field("finished", "when it ended", lambda r: time(r.finished)),
-        Field("kind", "gc, purge or import", lambda r: r.kind, "KIND"),
+        Field("kind", "gc, purge, import, export, load or restore", lambda r: r.kind, "KIND"),
         Field("realm", "the realm's id", lambda r: r.realm, "REALM"),
         Field("subject", "what within the realm, such as a catalog", lambda r: r.subject, "SUBJECT"),
         Field("seconds", "how long it took", _seconds, "SECONDS"),
@@ -105,6 +114,47 @@ RUN: View[Run] = View(
         Field("notes", "what a person should know", lambda r: list(r.notes)),
         Field("task", "the task's id", lambda r: identifier(r.task)),
         Field("attempt", "of the task", lambda r: r.attempt),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunType:
+    """What one run counted of one type of object, in rows."""
+
+    run: Run
+    type: str
+    kept: Mapping[str, int]
+    garbage: int
+    deleted: int
+    deleted_bytes: int
+
+
+def types_of(runs: Sequence[Run]) -> list[RunType]:
+    """The types that runs counted, those with the most rows first."""
+    return [one for run in runs for one in sorted(_types_of(run), key=lambda t: (-sum(t.kept.values()) - t.garbage, t.type))]
+
+
+def _types_of(run: Run) -> Iterator[RunType]:
+    deleted = run.counts.get("deletedTypes") or {}
+    for name, reasons in (run.counts.get("types") or {}).items():
+        gone = deleted.get(name) or {}
+        kept = {reason: rows for reason, rows in reasons.items() if reason != "garbage"}
+        yield RunType(run, name, kept, reasons.get("garbage", 0), gone.get("rows", 0), gone.get("bytes", 0))
+
+
+RUN_TYPE: View[RunType] = View(
+    "type of a run",
+    "types",
+    (
+        Field("started", "when the run began", lambda t: time(t.run.started), "STARTED"),
+        Field("realm", "the realm's id", lambda t: t.run.realm, "REALM"),
+        Field("type", "the type of object", lambda t: t.type, "TYPE"),
+        Field("scanned", "rows", lambda t: sum(t.kept.values()) + t.garbage, "SCANNED"),
+        Field("kept", "rows, by reason", lambda t: dict(t.kept), "KEPT"),
+        Field("garbage", "rows that nothing keeps", lambda t: t.garbage, "GARBAGE"),
+        Field("deleted", "rows of which it is certain that they went", lambda t: t.deleted, "DELETED"),
+        Field("deletedBytes", "at least so many bytes", lambda t: t.deleted_bytes, "BYTES"),
     ),
 )
 

@@ -21,7 +21,7 @@ from headwater.catalogs import (
 )
 from headwater.cli.archive_reports import ARCHIVE, LOADED
 from headwater.cli.fields import Field, View, duration, identifier, time, time_after
-from headwater.cli.reports import COLLECTION, EXPLANATION, FINDING, IMPORT, RUN, STEP
+from headwater.cli.reports import COLLECTION, EXPLANATION, FINDING, IMPORT, RUN, RUN_TYPE, STEP
 from headwater.cli.restoration_reports import RESTORATION
 from headwater.cli.rotating import ROOT
 from headwater.cli.stories import TASK, TASK_FIGURES
@@ -380,6 +380,7 @@ ALL: tuple[View[Any], ...] = (
     IMPORT,
     COLLECTION,
     RUN,
+    RUN_TYPE,
     EXPLANATION,
     FINDING,
     STEP,
