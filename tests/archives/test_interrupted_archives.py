@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +210,16 @@ def test_an_export_whose_moment_is_not_over_by_its_workers_clock_is_tried_again(
 
     with pytest.raises(UnavailableError, match="by itself"):
         run_export(store, claim)
+
+
+@pytest.mark.parametrize(("kind", "work"), [(EXPORT, run_export), (LOAD, run_load)])
+def test_a_file_of_another_machine_is_left_to_that_machine(
+    store: Store, archive: Path, kind: str, work: Callable[[Store, Claim], object]
+) -> None:
+    claim = claim_of(store, kind, REALM if kind == EXPORT else "copy", file=str(archive), host="elsewhere")
+
+    with pytest.raises(UnavailableError, match="elsewhere"):
+        work(store, claim)
 
 
 def test_an_export_is_kept_as_a_run_with_its_counts(store: Store, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from headwater.clock import Micros, as_text
 from headwater.errors import RefusedError
 from headwater.maintenance.archives import check_head, check_order, readable_from
 from headwater.maintenance.work import EXPORT, LOAD, run_export, run_load
+from headwater.maintenance.work.places import place_arguments
 from headwater.realms import Realms
 from headwater.store import Store, checked_realm_id, id_text
 from headwater.tasks import Submitted, Tasks
@@ -66,7 +67,7 @@ def export_(session: Session, realm_id: str, file: Path, as_of: Micros | None, w
             check_order(store, realm_id, time)
         if file.exists() and not detach:
             raise RefusedError(f"there is a file {str(file)!r} already: nothing is overwritten, name another one")
-        arguments: dict[str, Any] = {"file": str(file.absolute())} | ({} if time is None else {"asOf": time})
+        arguments = place_arguments(file, is_here=not detach) | ({} if time is None else {"asOf": time})
         submitted = Tasks(store).submit(
             EXPORT, realm=realm.id, realm_key=realm.key, subject=arguments["file"], arguments=arguments, due=due
         )
@@ -94,7 +95,7 @@ def import_(session: Session, file: Path, realm_id: str, inactive: bool, detach:
     if not detach:
         check_head(file)
     with session.open_store() as store:
-        arguments = {"file": str(file.absolute()), "inactive": inactive}
+        arguments = place_arguments(file, is_here=not detach) | {"inactive": inactive}
         submitted = Tasks(store).submit(LOAD, realm=realm_id, arguments=arguments)
         _check_same(store, submitted, arguments)
         if detach:
@@ -121,7 +122,7 @@ def _ready(session: Session, store: Store, time: Micros | None, *, wait: bool, d
 def _check_same(store: Store, submitted: Submitted, arguments: Mapping[str, Any]) -> None:
     """A task that is under way already must be the one that was asked for."""
     task = Tasks(store).read(submitted.id).value
-    if task.arguments != arguments:
+    if task.arguments | {"host": ""} != {**arguments, "host": ""}:
         raise RefusedError(
             f"task {id_text(submitted.id)} ({task}) is under way with {task.arguments}: wait for it, or cancel it"
         )
