@@ -15,7 +15,7 @@ from headwater.catalogs import Catalogs
 from headwater.clock import FakeClock, Micros
 from headwater.commits import pins
 from headwater.errors import FencedError
-from headwater.maintenance import run_restore
+from headwater.maintenance import check_store, collect, run_restore
 from headwater.maintenance.restoring import restore
 from headwater.store import Backend, FaultyBackend, ObjectId, Split
 from headwater.store.backends.memory import MemoryBackend
@@ -63,6 +63,24 @@ def test_a_realm_is_restored_on_every_database(any_store: Store, clock: FakeCloc
 
     assert past_of(any_store) == BEFORE
     assert restored(any_store, request("", moment))["changed"] == 0
+    assert [str(finding) for finding in check_store(any_store)] == []
+
+
+def test_a_deleted_catalog_comes_back_or_goes_on_every_database(any_store: Store, clock: FakeClock) -> None:
+    make_realm(any_store)
+    catalogs_of(any_store).create("lake", base_location="s3://lake/")
+    put(lake_of(any_store), "orders")
+    catalogs_of(any_store).delete("lake")
+    collect(any_store, "acme")
+    back = catalogs_of(any_store).undelete("lake")
+    assert set(contents(lake_of(any_store))) == {"orders"}
+    catalogs_of(any_store).delete("lake")
+    for _ in range(4):
+        clock.advance(25 * 3600)
+        collect(any_store, "acme")
+
+    assert catalogs_of(any_store).deleted() == []
+    assert not any(row.name.startswith(f"cat/{back.id}") for row in rows_of(any_store).scan_references())
 
 
 def test_a_restoration_is_finished_wherever_it_was_killed(settings: Settings) -> None:

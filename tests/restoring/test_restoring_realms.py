@@ -112,6 +112,17 @@ def test_branches_made_later_are_deleted_on_request(store: Store, lake: Catalog,
     assert ([named.name for named in lake.branches()], lake.tags()) == (["main"], [])
 
 
+def test_a_branch_that_was_collected_is_told_as_lost(store: Store, lake: Catalog, rows: RealmStore, clock: FakeClock) -> None:
+    lake.create_branch("dev")
+    moment = passed(clock)
+    lake.delete_branch("dev")
+    tombstone = rows.find_row(f"cat/{lake.definition.id}/heads/dev")
+    assert tombstone is not None
+    rows.remove_tombstone(tombstone)
+
+    assert acts(store, "lake", moment) == {"lake/dev": "lose"}
+
+
 def test_the_definition_of_a_catalog_is_restored(store: Store, lake: Catalog, clock: FakeClock) -> None:
     moment = passed(clock)
     catalogs_of(store).update(lake.definition, properties={"owner": "nobody"}, deletion_protection=True)

@@ -207,6 +207,7 @@ class _Carrier:
                 f"restore to {shown}, as of {self._request.aim}" if self._request.aim.time else f"restore to {shown}"
             )
 
+        _read_ahead(self._rows, [one for one in found if one.key not in refused], objects)  # a commit's own time is short
         properties = {} if target is None else {"restored": id_text(target.id)}
         if step.catalog is not None:
             properties = commit_properties(step.catalog.id, (), properties)

@@ -9,17 +9,18 @@ it records another, so that what lies before its newest move by more than that c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headwater.catalogs.listed import relisted
 from headwater.catalogs.names import NAMES, ListedName, listed_names
 from headwater.clock import Micros, as_text
-from headwater.commits import Commit, Head, load_head, log, read_commit
+from headwater.commits import Commit, Head, read_commit
 from headwater.errors import RefusedError
-from headwater.index import Value
-from headwater.store import ObjectId, RealmStore, Reference
+from headwater.maintenance.archives.moments import Absent, head_then
+from headwater.store import RealmStore, Reference
 
-__all__ = ["NamesThen", "names_at", "newest_not_after", "stood_at", "was_alive"]
+__all__ = ["NamesThen", "names_at", "newest_not_after", "stood_at"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,16 @@ class NamesThen:
     """The branches and tags that a catalog listed at a moment.
 
     listed        by index key
-    relisted      when each was listed for the first time after that moment: it had no living row just before, or lost it by then
+    relisted      by reference, when each was listed for the first time after that moment: by then it was not alive any more
     """
 
+    time: Micros
     listed: Mapping[bytes, ListedName]
-    relisted: Mapping[bytes, Micros]
+    relisted: Mapping[str, Micros]
+
+    def has_living(self, key: bytes, row: Reference) -> bool:
+        """Whether a name was listed, and its reference alive."""
+        return key in self.listed and not isinstance(head_then(row, self.time, self.relisted.get(row.name)), Absent)
 
 
 def stood_at(rows: RealmStore, row: Reference, time: Micros) -> Head | None:
@@ -45,22 +51,10 @@ def stood_at(rows: RealmStore, row: Reference, time: Micros) -> Head | None:
             f"where reference {row.name!r} of realm {rows.realm!r} stood at {as_text(time)} cannot be told: it was put elsewhere at"
             f" {as_text(row.moves[0].time)}, and moves before {since} are forgotten; give a commit instead"
         )
-    later = _left_after(row, time)
-    pointer = row.pointer if later is None else later[0]
-    return None if pointer is None else newest_not_after(rows, read_commit(rows, pointer), time, row.name)
-
-
-def was_alive(row: Reference, relisted: Micros | None, time: Micros) -> bool:
-    """Whether a reference that was listed then was alive at a moment.
-
-    relisted      see ``NamesThen``
-    """
-    if row.created > time:
-        return False
-    if relisted is None:
-        return row.deleted is None or row.deleted > time
-    later = _left_after(row, time)
-    return later is not None and later[1] <= relisted
+    pointer = head_then(row, time)
+    if pointer is None or isinstance(pointer, Absent):
+        return None
+    return newest_not_after(rows, read_commit(rows, pointer), time, row.name)
 
 
 def newest_not_after(rows: RealmStore, head: Head, time: Micros, name: str) -> Head | None:
@@ -89,35 +83,15 @@ def newest_not_after(rows: RealmStore, head: Head, time: Micros, name: str) -> H
     return current
 
 
-def names_at(rows: RealmStore, refs: Reference, time: Micros) -> NamesThen:
+def names_at(rows: RealmStore, refs: Reference, catalog_id: str, time: Micros) -> NamesThen:
     """The names that the reference ``refs`` of a catalog listed at a moment.
 
     raises        RefusedError when that cannot be told any more
     """
     then = stood_at(rows, refs, time)
     listed = {} if then is None else {entry.key: entry for entry in listed_names(then.index(NAMES))}
-    now = load_head(rows, refs)
-    return NamesThen(listed, {} if now is None else dict(_relisted(rows, now.id, time)))
-
-
-def _relisted(rows: RealmStore, start: ObjectId, time: Micros) -> Iterator[tuple[bytes, Micros]]:
-    """Newest first: of several listings of a name the earliest comes last."""
-    for found in log(rows, start):
-        if found.commit.time <= time:
-            return
-        for operation in found.commit.operations:
-            if operation.index == NAMES and not operation.removed:
-                yield operation.key, ListedName.decode(operation.key, Value(None, operation.data)).listed
-
-
-def _left_after(row: Reference, time: Micros) -> tuple[ObjectId | None, Micros] | None:
-    """The first pointer that the reference left after a moment, and when."""
-    for move in reversed(row.moves):
-        if move.time > time:
-            return move.pointer, move.time
-    if row.deleted is not None and row.deleted > time:
-        return row.pointer, row.deleted
-    return None
+    again = {} if refs.pointer is None else relisted(rows, refs.pointer, catalog_id, since=time)
+    return NamesThen(time, listed, again)
 
 
 def _remembered(rows: RealmStore) -> int:

@@ -12,7 +12,7 @@ from headwater.clock import Micros
 from headwater.commits import PINS, Head, load_head, read_commit
 from headwater.errors import MissingError, RefusedError
 from headwater.maintenance.restoring.differing import counted, differences, indexes_of
-from headwater.maintenance.restoring.moments import NamesThen, names_at, stood_at, was_alive
+from headwater.maintenance.restoring.moments import NamesThen, names_at, stood_at
 from headwater.maintenance.restoring.requests import Request
 from headwater.maintenance.restoring.steps import Act, Plan, Step
 from headwater.realms import REALM_REFERENCES
@@ -119,7 +119,7 @@ class _Planner:
         time = self._time()
         was = was or self._definition_at(now, time)
         refs = self._rows.read_reference(own_reference(now.id, OwnPart.REFS), fresh=True)
-        names = names_at(self._rows, refs, time)
+        names = names_at(self._rows, refs, now.id, time)
         listed = self._listed_now(refs)
         for key, entry in {**names.listed, **listed}.items():
             yield self._listed(now, entry, key, names)
@@ -149,11 +149,10 @@ class _Planner:
         step = Step(act=Act.NOTHING, text=text, reference=reference, catalog=catalog, kind=entry.kind, name=entry.name)
         row = self._rows.find_row(reference)
         is_alive = row is not None and row.deleted is None
-        was_listed = key in names.listed
         if row is None:
             note = "it was deleted, and collected after its grace: it cannot come back"
-            return dataclasses.replace(step, act=Act.LOSE, note=note) if was_listed else step
-        if was_listed and was_alive(row, names.relisted.get(key), self._time()):
+            return dataclasses.replace(step, act=Act.LOSE, note=note) if key in names.listed else step
+        if names.has_living(key, row):
             return self._back(step, row, stood_at(self._rows, row, self._time()))
         return self._later(step) if is_alive else step
 
@@ -182,8 +181,8 @@ class _Planner:
             target = self._of_catalog(catalog, read_commit(self._rows, self._aim.commit))
             return self._back(dataclasses.replace(step, among=tuple(self._all_names(catalog))), row, target)
         refs = self._rows.read_reference(own_reference(catalog.id, OwnPart.REFS), fresh=True)
-        names, key = names_at(self._rows, refs, self._time()), name_key(kind, name)
-        if key not in names.listed or not was_alive(row, names.relisted.get(key), self._time()):
+        names, key = names_at(self._rows, refs, catalog.id, self._time()), name_key(kind, name)
+        if not names.has_living(key, row):
             raise RefusedError(f"there was no {kind} {name!r} of catalog {catalog_name!r} at {self._aim}")
         return self._back(step, row, stood_at(self._rows, row, self._time()))
 
