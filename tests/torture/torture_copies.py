@@ -33,7 +33,8 @@ def ask_for_copies(actor: Actor) -> None:
             request = Request(reference=f"{LAKE}/{actor.chance.choice(SIDE_BRANCHES)}", aim=Aim.parse("10m", actor.clock.now()))
             tasks.submit(RESTORE, realm=realm.id, realm_key=realm.key, subject=request.reference, arguments=request.arguments())
             copies = [found for found in Realms(actor.store).list() if found.id.startswith("copy-")]
-            if len(copies) < COPIES and (archives := archives_of(actor.stage.folder)):
+            archives = [path for path in archives_of(actor.stage.folder) if path.name.startswith(STEADY)]
+            if len(copies) < COPIES and archives:  # a copy of the other would have its markers twice
                 arguments = {"file": str(actor.chance.choice(archives)), "inactive": False}
                 tasks.submit(LOAD, realm=f"copy-{len(copies)}", arguments=arguments)
 
