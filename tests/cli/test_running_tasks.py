@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from typing import Any
 
@@ -12,7 +14,7 @@ from headwater.cli.running import run_task
 from headwater.cli.session import Session
 from headwater.errors import FencedError, MissingError, RefusedError, UnavailableError
 from headwater.store import ObjectId
-from headwater.tasks import Claim, LeaseWatch, Tasks
+from headwater.tasks import Claim, LeaseWatch, NotYetError, Tasks
 
 
 @pytest.fixture
@@ -35,6 +37,30 @@ def test_an_interrupt_hands_the_task_back(store: Store, task_id: ObjectId) -> No
 
     task = Tasks(store).read(task_id).value
     assert (task.state, task.failures, task.attempts[-1].outcome) == ("WAITING", 0, "HANDED_BACK")
+
+
+def test_who_is_told_to_end_hands_the_task_back_at_the_next_check(store: Store, task_id: ObjectId) -> None:
+    def work(claim: Claim) -> dict[str, Any]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        claim.check()
+        raise AssertionError("the check lets it go on")
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(UnavailableError, match="was handed back: the command line was told to end"):
+        run_task(Session(), store, task_id, work)
+
+    task = Tasks(store).read(task_id).value
+    assert (task.state, task.failures, task.attempts[-1].outcome) == ("WAITING", 0, "HANDED_BACK")
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_work_that_has_to_wait_is_left_to_a_worker(store: Store, task_id: ObjectId) -> None:
+    def work(claim: Claim) -> dict[str, Any]:
+        raise NotYetError("the realm sleeps")
+
+    with pytest.raises(RefusedError, match=r"waits, and a worker goes on with it .*: the realm sleeps"):
+        run_task(Session(), store, task_id, work)
+    assert Tasks(store).read(task_id).value.attempts[-1].outcome == "PUT_OFF"
 
 
 @pytest.mark.parametrize(

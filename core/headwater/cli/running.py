@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from headwater.cli.session import Session
-from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError, UnreadableError
+from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError, UnavailableError, UnreadableError
 from headwater.store import ObjectId, Store, Versioned, id_text
 from headwater.tasks import Claim, LeaseWatch, NotYetError, StoppedError, Task, Tasks, TaskState, Verdict
 
@@ -26,13 +27,16 @@ LOOK_SECONDS = 0.5
 def run_task(session: Session, store: Store, task_id: ObjectId, work: Work) -> Versioned[Task]:
     """Do a submitted task here and now, or see it through where a worker has it; returns the task as it ended.
 
-    raises        whatever ``work`` raises, after the task was told; RefusedError for a task that failed or was cancelled elsewhere
+    Told to end by SIGTERM, the work stops at its next check, and the task is handed back.
+
+    raises        whatever ``work`` raises, after the task was told; RefusedError for a task that failed or was cancelled elsewhere;
+                  UnavailableError for one that was handed back
     """
     tasks = Tasks(store)
     claim = _claim(session, store, tasks, task_id)
     if claim is None:
         return _ended(tasks.read(task_id))
-    with _heartbeats(session, store, claim):
+    with _heartbeats(session, store, claim), _ends_when_told(claim):
         try:
             claim.finish(work(claim))
         except FencedError:
@@ -81,7 +85,24 @@ def _ended(seen: Versioned[Task]) -> Versioned[Task]:
     task = seen.value
     if task.state is TaskState.SUCCEEDED:
         return seen
+    if task.is_active:
+        raise UnavailableError(
+            f"task {id_text(seen.id)} ({task}) was handed back: {task.error}; a worker goes on with it, or the same command"
+        )
     raise RefusedError(f"task {id_text(seen.id)} ({task}) ended as {task.state}" + (f": {task.error}" if task.error else ""))
+
+
+@contextmanager
+def _ends_when_told(claim: Claim) -> Iterator[None]:
+    """While it lasts, SIGTERM asks the work to stop: a task that is dropped would have to wait for the end of its lease."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may take signals
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, frame: claim.stop("the command line was told to end"))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from headwater.errors import FencedError, HeadwaterError, RefusedError, Unavaila
 from headwater.maintenance.runs import Run, record_run
 from headwater.realms import Realms, RealmState
 from headwater.store import SYSTEM_REALM, RealmStore, Store, id_text
-from headwater.tasks import Claim, StoppedError, Task
+from headwater.tasks import Claim, NotYetError, StoppedError, Task
 
 __all__ = ["open_realm", "recorded"]
 
@@ -25,7 +25,7 @@ def recorded(
 
     so_far        what work that fails has counted until then
 
-    An attempt that was taken over or handed back leaves no record: the one that ends the work does.
+    An attempt that was taken over, handed back or put off leaves no record: the one that ends the work does.
     """
     started = store.clock.now()
 
@@ -53,7 +53,7 @@ def recorded(
     before = _state(store, claim.task)
     try:
         outcome = work()
-    except (FencedError, StoppedError):
+    except (FencedError, NotYetError, StoppedError):
         raise
     except RefusedError as refused:
         record(so_far(), str(refused))
