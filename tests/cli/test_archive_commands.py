@@ -83,12 +83,12 @@ def test_an_export_that_waits_is_left_to_a_worker_until_its_moment_can_be_read(
 
 
 @pytest.mark.usefixtures("acme")
-def test_an_archive_is_not_imported_over_a_realm(headwater: CommandLine, file: Path) -> None:
+def test_an_archive_is_not_imported_over_a_realm_and_no_task_is_made_for_it(headwater: CommandLine, file: Path) -> None:
     headwater.ok("realm", "export", "acme", file)
 
     result = headwater("realm", "import", file, "acme")
-    assert result.exit_code == 5
-    assert "ACTIVE" in result.stderr
+    assert (result.exit_code, "ACTIVE" in result.stderr) == (5, True)
+    assert [task["kind"] for task in headwater.data("task", "list")] == ["export"]
 
 
 def test_a_file_that_is_no_archive_is_refused_before_a_task_is_made(headwater: CommandLine, file: Path, url: str) -> None:

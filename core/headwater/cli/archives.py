@@ -16,7 +16,7 @@ from headwater.cli.session import Session
 from headwater.cli.views import TASK
 from headwater.clock import Micros, as_text
 from headwater.errors import RefusedError
-from headwater.maintenance.archives import check_head, check_order, readable_from
+from headwater.maintenance.archives import check_head, check_importable, check_order, readable_from
 from headwater.maintenance.work import EXPORT, LOAD, run_export, run_load
 from headwater.maintenance.work.places import place_arguments
 from headwater.realms import Realms
@@ -96,6 +96,8 @@ def import_(session: Session, file: Path, realm_id: str, inactive: bool, detach:
         check_head(file)
     with session.open_store() as store:
         arguments = place_arguments(file, is_here=not detach) | {"inactive": inactive}
+        if not any(seen.value.is_active for seen in Tasks(store).list(kind=LOAD, realm=realm_id)):
+            check_importable(Realms(store).find(realm_id))  # an import under way may be further than that
         submitted = Tasks(store).submit(LOAD, realm=realm_id, arguments=arguments)
         _check_same(store, submitted, arguments)
         if detach:

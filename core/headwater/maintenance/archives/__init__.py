@@ -4,7 +4,7 @@ Knows what a realm's references reach and how that is kept; knows nothing of tas
 """
 
 from headwater.maintenance.archives.exporting import Exported, Order, check_order, export
-from headwater.maintenance.archives.loading import Loaded, forget_progress, load
+from headwater.maintenance.archives.loading import Loaded, check_importable, forget_progress, load
 from headwater.maintenance.archives.manifests import Checked, End, Manifest, check_archive, check_head
 from headwater.maintenance.archives.moments import newest_readable, readable_from
 
@@ -17,6 +17,7 @@ __all__ = [
     "Order",
     "check_archive",
     "check_head",
+    "check_importable",
     "check_order",
     "export",
     "forget_progress",

@@ -28,7 +28,7 @@ from headwater.maintenance.garbage import Fence, Progress
 from headwater.realms import Realm, Realms, RealmState
 from headwater.store import ROW_BYTES, ObjectRow, RealmStore, ReferenceRow, Store, Versioned, checked_realm_id, id_time
 
-__all__ = ["Loaded", "forget_progress", "load"]
+__all__ = ["Loaded", "check_importable", "forget_progress", "load"]
 
 _REFERENCES = 200
 _TRIES = 20
@@ -93,6 +93,18 @@ def load(
     return Loaded(loading.run(RealmState.ACTIVE if is_active else RealmState.INACTIVE), file, checked)
 
 
+def check_importable(realm: Realm | None) -> None:
+    """Pass if an import may fill the realm, or go on with it: there is none yet, it is CREATED and nobody's, or LOADING.
+
+    raises        RefusedError that says what it is
+    """
+    if realm is None or realm.state is RealmState.LOADING:
+        return
+    if realm.state is not RealmState.CREATED or realm.manager is not None:
+        reason = _REASONS.get(realm.state, "a resource looks after it, and will fill it")
+        raise RefusedError(f"realm {realm.id!r} cannot be imported: {reason}. An import makes a new realm: name another id")
+
+
 def forget_progress(store: Store, realm_id: str) -> None:
     """Take the progress of an import that has ended out of its realm. A second time, and in every other realm, nothing is done."""
     realm = Realms(store).find(realm_id)
@@ -138,9 +150,7 @@ class _Loading:
             return realm
         if realm.state is RealmState.LOADING:
             return realm
-        if realm.state is not RealmState.CREATED or realm.manager is not None:
-            reason = _REASONS.get(realm.state, "a resource looks after it, and will fill it")
-            raise RefusedError(f"realm {realm.id!r} cannot be imported: {reason}. An import makes a new realm: name another id")
+        check_importable(realm)
         realm = realms.update(realm, **fields)
         return realms.move(realm, RealmState.LOADING, fence=self.fence)
 
