@@ -103,6 +103,15 @@ def test_a_watch_shows_what_is_there_and_then_only_what_changes(
     assert [line.split()[0] for line in shown] == ["TASK", id_text(task_id)]
 
 
+def test_a_list_shows_how_far_what_runs_is(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
+    claim = Tasks(store).claim(task_id, "worker-1")
+    assert claim is not None
+    claim.report(30, 100, "rows")
+    claim.heartbeat()
+
+    assert "   30 of 100 rows   " in headwater.ok("task", "list", "--state", "RUNNING")
+
+
 def test_a_watch_tells_programs_one_task_a_line(headwater: CommandLine, task_id: ObjectId) -> None:
     shown = headwater.ok("-o", "json", "task", "list", "--watch", "--every", "10ms", "--for", "0s").splitlines()
 

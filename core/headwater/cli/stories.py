@@ -6,7 +6,7 @@ Everything here is pure. The names of fields are a contract: ``docs/cli.md`` is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headwater.cli.fields import Field, View, duration, identifier, time
@@ -14,7 +14,7 @@ from headwater.clock import Micros
 from headwater.store import Versioned, id_text
 from headwater.tasks import Attempt, AttemptEnd, FollowUp, Progress, Task, TaskFigures, TaskState
 
-__all__ = ["TASK", "TASK_FIGURES", "TASK_PAGE", "FiguresRow", "Page", "figure_rows", "next_step", "story"]
+__all__ = ["TASK", "TASK_FIGURES", "TASK_LINES", "TASK_PAGE", "FiguresRow", "Page", "figure_rows", "next_step", "story"]
 
 UNTOUCHED_SECONDS = 60
 """A task that waits for longer than this, though it is due, wants somebody to look for its workers."""
@@ -81,6 +81,7 @@ TASK: View[Versioned[Task]] = View(
             "progress",
             "how far it is; null: nothing told yet",
             lambda t: _progress(t.value.progress),
+            "PROGRESS",
             inside={".done": "so many", ".total": "of so many; null: not known yet", ".unit": "of these"},
         ),
         Field("next", "what comes next, for people to read", lambda t: next_step(t, None)),
@@ -244,6 +245,16 @@ def _on_page(field: Field[Versioned[Task]]) -> Field[Page]:
 
 
 _IN_THE_STORY = ("next", "attempts", "error", "owner", "created", "finished", "after", "retried")
+
+TASK_LINES: View[Versioned[Task]] = View(
+    "task",
+    "tasks",
+    tuple(
+        replace(field, value=lambda seen: _progress_text(seen.value.progress)) if field.name == "progress" else field
+        for field in TASK.fields
+    ),
+)
+"""For people: a progress in words."""
 
 TASK_PAGE: View[Page] = View(
     "task page",

@@ -10,7 +10,7 @@ import click
 
 from headwater.cli.options import DURATION, ID, prints
 from headwater.cli.session import Session
-from headwater.cli.stories import TASK, TASK_FIGURES, TASK_PAGE, Page, figure_rows
+from headwater.cli.stories import TASK, TASK_FIGURES, TASK_LINES, TASK_PAGE, Page, figure_rows
 from headwater.cli.watching import watch
 from headwater.clock import Micros
 from headwater.store import ObjectId, Versioned
@@ -77,17 +77,12 @@ def list_(session: Session, /, limit: int, watching: _Watching | None, **filters
         def look() -> list[Versioned[Task]]:
             return tasks.list(limit=limit, **_asked(filters, store.clock.now()))
 
+        view = TASK_LINES if session.output == "table" else TASK
         if watching is None:
-            session.show_all(TASK, look())
-            return
-        watch(
-            session,
-            TASK,
-            look,
-            clock=store.clock,
-            every_seconds=watching.every_seconds,
-            for_seconds=watching.for_seconds,
-        )
+            session.show_all(view, look())
+        else:
+            every, lasts = watching.every_seconds, watching.for_seconds
+            watch(session, view, look, clock=store.clock, every_seconds=every, for_seconds=lasts)
 
 
 def _asked(filters: dict[str, Any], now: Micros) -> Asked:
