@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from pasts import catalogs_of, claimed, contents, drop, lake_of, make_realm, passed, planned, put, request, restored, submitted
 
@@ -12,10 +14,11 @@ from headwater.commits import Transaction, commit, head
 from headwater.errors import MissingError, RefusedError
 from headwater.index import Value
 from headwater.maintenance import run_restore
-from headwater.maintenance.restoring import Act
+from headwater.maintenance.restoring import Act, Restored, Step
 from headwater.realms import Realms, RealmState, hash_credentials, log_in, new_credentials, rotate_root
 from headwater.realms.entities import PrincipalRole
 from headwater.store import RealmStore
+from headwater.tasks.plain import OUTCOME_BYTES
 
 
 def add_role(rows: RealmStore, name: str) -> None:
@@ -121,6 +124,38 @@ def test_a_branch_that_was_collected_is_told_as_lost(store: Store, lake: Catalog
     rows.remove_tombstone(tombstone)
 
     assert acts(store, "lake", moment) == {"lake/dev": "lose"}
+
+
+def test_a_tag_is_not_taken_off_its_commit(store: Store, lake: Catalog, clock: FakeClock) -> None:
+    lake.create_tag("v1")
+    moment = passed(clock)
+    lake.assign_tag("v1", put(lake, "orders"))
+
+    assert acts(store, "lake", moment) == {"lake/main": "restore", "lake/v1": "lose"}
+
+
+def test_a_default_branch_that_is_lost_is_told(store: Store, lake: Catalog, rows: RealmStore, clock: FakeClock) -> None:
+    lake.create_branch("dev")
+    catalogs_of(store).update(lake.definition, default_branch="dev")
+    moment = passed(clock)
+    catalogs_of(store).update(catalogs_of(store).read("lake"), default_branch="main")
+    lake_of(store).delete_branch("dev")
+    tombstone = rows.find_row(f"cat/{lake.definition.id}/heads/dev")
+    assert tombstone is not None
+    rows.remove_tombstone(tombstone)
+
+    assert restored(store, request("lake", moment))["notes"] == [
+        "lake/dev: it was deleted, and collected after its grace: it cannot come back",
+        "lake: its default branch was 'dev', which cannot come back",
+    ]
+
+
+def test_an_outcome_has_room_whatever_was_restored() -> None:
+    step = Step(act=Act.MOVE, text="x" * 200, note="y" * 200).as_plain()
+    plain = Restored("acme", "a time", [step] * 500, ["z" * 300] * 500, ["z" * 300] * 500).as_plain()
+
+    assert (plain["changed"], plain["conflicts"]) == (500, 500)
+    assert len(json.dumps(plain)) < OUTCOME_BYTES
 
 
 def test_the_definition_of_a_catalog_is_restored(store: Store, lake: Catalog, clock: FakeClock) -> None:

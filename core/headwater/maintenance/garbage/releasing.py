@@ -48,8 +48,7 @@ def release_pins(store: Store, scope: Scope, watch: Watch, result: Collected) ->
 
 def finish_catalogs(scope: Scope, watch: Watch) -> None:
     """Bury what belongs to catalogs whose hold is over."""
-    watch.check()
-    Catalogs(scope.rows).finish_deletions()
+    Catalogs(scope.rows).finish_deletions(fence=watch.check)
 
 
 def collect_purged_keys(store: Store, watch: Watch, result: Collected) -> None:

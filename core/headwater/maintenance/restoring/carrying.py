@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import msgspec
+
 from headwater.catalogs import CONTENT, Catalog, CatalogChanges, CatalogDefinition, Catalogs, NameKind, commit_properties
 from headwater.commits import Committed, Head, Transaction, assign, commit, head, pin, read_collection, read_commit, unpin
-from headwater.errors import MissingError, RefusedError, UnavailableError, UnreadableError
+from headwater.errors import BeatenError, MissingError, RefusedError, UnavailableError, UnreadableError
 from headwater.index import Value
 from headwater.maintenance.restoring.claiming import claim_tables
 from headwater.maintenance.restoring.differing import Difference, differences, indexes_of
@@ -25,6 +27,7 @@ __all__ = ["Restored", "restore"]
 Fence = Callable[[], None]
 Progress = Callable[[int, int, str], None]
 _READ_AT_ONCE = 500
+_SHOWN, _SHOWN_BYTES = 100, 32 * 1024
 
 
 @dataclass(slots=True)
@@ -42,8 +45,14 @@ class Restored:
     conflicts: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def as_plain(self, *, limit: int = 100) -> dict[str, Any]:
-        """For a task's outcome and a run's record: the numbers are whole, the lists have so many entries at most."""
+    def as_plain(self) -> dict[str, Any]:
+        """For a task's outcome and a run's record: the numbers are whole, the lists as long as there is room for them."""
+        limit = _SHOWN
+        while limit and len(msgspec.json.encode(self._shown(limit))) > _SHOWN_BYTES:
+            limit //= 2
+        return self._shown(limit)
+
+    def _shown(self, limit: int) -> dict[str, Any]:
         changed = [step for step in self.steps if Act(step["act"]).changes]
         return {
             "realm": self.realm,
@@ -126,13 +135,21 @@ class _Carrier:
         if step.act is Act.REVIVE:
             catalogs.undelete(definition.id, fence=self._fence)
         elif step.act is Act.UPDATE:
-            self._fence()
-            now = catalogs.read(definition.name)
-            if now.id == definition.id:
-                catalogs.update(now, **cast(CatalogChanges, dict(step.fields)))
+            self._update(catalogs, definition, dict(step.fields))
         elif step.act is Act.DELETE:
             self._fence()
             catalogs.delete(definition.name, seen=catalogs.read(definition.name))
+
+    def _update(self, catalogs: Catalogs, definition: CatalogDefinition, fields: dict[str, Any]) -> None:
+        now = catalogs.read(definition.name)
+        if now.id != definition.id:
+            raise BeatenError(f"catalog {definition.name!r} of realm {self._rows.realm!r} was made anew meanwhile: look again")
+        branch = fields.get("default_branch", now.default_branch)
+        if branch not in {named.name for named in catalogs.open(definition.name).branches()}:
+            self._result.notes.append(f"{definition.name}: its default branch was {branch!r}, which cannot come back")
+            del fields["default_branch"]
+        self._fence()
+        catalogs.update(now, **cast(CatalogChanges, fields))
 
     def _reference(self, step: Step) -> ObjectId | None:
         if step.act is Act.REVIVE:

@@ -121,8 +121,10 @@ class _Planner:
         refs = self._rows.read_reference(own_reference(now.id, OwnPart.REFS), fresh=True)
         names = names_at(self._rows, refs, now.id, time)
         listed = self._listed_now(refs)
-        for key, entry in {**names.listed, **listed}.items():
-            yield self._listed(now, entry, key, names)
+        entries = {**names.listed, **listed}
+        rows = self._rows.find_rows([entry.reference(now.id) for entry in entries.values()])
+        for entry, row in zip(entries.values(), rows, strict=True):
+            yield self._listed(now, entry, row, names)
         for part in (OwnPart.ROLES, OwnPart.GRANTS):
             yield self._own(own_reference(now.id, part), f"{now.name} ({part})")
         fields = {name: getattr(was, name) for name in _FIELDS if getattr(was, name) != getattr(now, name)}
@@ -142,19 +144,17 @@ class _Planner:
         found = load_head(self._rows, refs)
         return {} if found is None else {entry.key: entry for entry in listed_names(found.index(NAMES))}
 
-    def _listed(self, catalog: CatalogDefinition, entry: ListedName, key: bytes, names: NamesThen) -> Step:
-        """One name, listed then or now."""
+    def _listed(self, catalog: CatalogDefinition, entry: ListedName, row: Reference | None, names: NamesThen) -> Step:
+        """One name, listed then or now, with its row."""
         reference = entry.reference(catalog.id)
         text = f"{catalog.name}/{entry.name}"
         step = Step(act=Act.NOTHING, text=text, reference=reference, catalog=catalog, kind=entry.kind, name=entry.name)
-        row = self._rows.find_row(reference)
-        is_alive = row is not None and row.deleted is None
         if row is None:
             note = "it was deleted, and collected after its grace: it cannot come back"
-            return dataclasses.replace(step, act=Act.LOSE, note=note) if key in names.listed else step
-        if names.has_living(key, row):
+            return dataclasses.replace(step, act=Act.LOSE, note=note) if entry.key in names.listed else step
+        if names.has_living(entry.key, row):
             return self._back(step, row, stood_at(self._rows, row, self._time()))
-        return self._later(step) if is_alive else step
+        return self._later(step) if row.deleted is None else step
 
     def _later(self, step: Step) -> Step:
         if not self._prune:
@@ -213,8 +213,10 @@ class _Planner:
         """What it takes that a reference holds what it held at ``target``."""
         step = dataclasses.replace(step, target=None if target is None else target.id)
         is_alive = row.deleted is None
-        if step.kind is NameKind.TAG and target is not None:
-            moved = Act.NOTHING if row.pointer == target.id else Act.MOVE
+        if step.kind is NameKind.TAG and row.pointer != step.target and target is None:
+            return dataclasses.replace(step, act=Act.LOSE, note="it was on no commit then, and a tag is not taken off again")
+        if step.kind is NameKind.TAG:
+            moved = Act.NOTHING if row.pointer == step.target else Act.MOVE
             return dataclasses.replace(step, act=moved if is_alive else Act.REVIVE)
         if is_alive and row.pointer == step.target:
             return step
