@@ -20,8 +20,8 @@ from headwater.store.backends.memory import MemoryBackend
 
 @pytest.fixture
 def tight(settings: Settings) -> Settings:
-    """Room for ten exact marks."""
-    return dataclasses.replace(settings, mark_exact_bytes=100)
+    """Room for ten exact marks, and indexes in stripes."""
+    return dataclasses.replace(settings, mark_exact_bytes=100, index_embedded_bytes=300, index_stripe_bytes=400)
 
 
 @pytest.fixture

@@ -22,6 +22,8 @@ _REASONS = (Why.HEAD, Why.GRACE, Why.RETENTION)
 _NEVER = Micros(0)
 _WAITING = 5000
 """So many ids wait before they are looked at, so that commits of a line are walked in blocks."""
+_LANDMARK = 16
+"""Of so many commits of a line, one is remembered as its own."""
 _RECENT = 50_000
 """Leaves that are remembered exactly beyond the budget: neighbouring commits point to the same."""
 
@@ -40,18 +42,27 @@ class _Stretch:
     """A line, and how far down it was walked.
 
     place         the next commit to be judged; None: all that stay were
-    oldest        the last one that stays, with its time; ``is_oldest_new``: no other line had it before
+    oldest        the place of the last one that stays, with its time and seq; ``is_oldest_new``: no other line had it before
     """
 
     line: Line
     listed: Listed
     row: Reference
     place: Place | None
-    oldest: ObjectId | None = None
+    oldest: Place | None = None
     oldest_time: Micros = _NEVER
+    oldest_seq: int = 0
     is_oldest_new: bool = False
     head_seq: int = 0
     newest: Micros = _NEVER
+
+    def keeps_what(self, other: _Stretch, why: Why) -> bool:
+        """Whether this line keeps, for that reason, all that another one does of a history that they share."""
+        mine, its = self.line, other.line
+        if why is Why.GRACE:
+            return mine.reader_cutoff <= its.reader_cutoff
+        is_as_long = self.head_seq - mine.commits <= other.head_seq - its.commits and mine.since <= its.since
+        return is_as_long and mine.left is None and mine.cut <= its.cut
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,6 +89,7 @@ class Marker:
     content: Contents = field(default_factory=Contents)
     _walked: Marks = field(init=False)
     _contents: ContentVisit = field(init=False)
+    _landmarks: dict[ObjectId, _Stretch] = field(default_factory=dict)
     _recent: set[ObjectId] = field(default_factory=set)
     _why: Why = Why.HEAD
 
@@ -109,6 +121,7 @@ class Marker:
         walk = Walk(self.scope.rows, self)
         for why in _REASONS:
             self._why = why
+            stretches.sort(key=lambda stretch: -stretch.head_seq)  # who keeps less of a shared history comes first
             for stretch in stretches:
                 self._descend(stretch, walk)
             self._run(walk)
@@ -175,29 +188,51 @@ class Marker:
 
     def _descend(self, stretch: _Stretch, walk: Walk) -> None:
         """Mark the commits that stay for the reason that is being marked, down to the first that stays for a later one."""
-        if stretch.place is None:
-            return
-        try:
-            for commit, why, place in kept(self.scope.rows, stretch.line, stretch.place):
-                stretch.place = place
-                if why is not self._why:
+        while stretch.place is not None:
+            try:
+                if self._is_down(stretch, walk):
                     return
-                self._keep(commit, stretch, walk)
-                if walk.waiting > _WAITING:
-                    self._run(walk)
-        except ExpiredError as fault:
-            raise UnreadableError(
-                f"reference {stretch.line.name!r} of realm {self.scope.rows.realm!r} dangles: its commit"
-                f" {id_text(stretch.place.commit)} is not there; nothing is deleted until that is mended"
-                " (`headwater fsck` tells more)"
-            ) from fault
+            except ExpiredError as fault:
+                raise UnreadableError(
+                    f"reference {stretch.line.name!r} of realm {self.scope.rows.realm!r} dangles: its commit"
+                    f" {id_text(stretch.place.commit)} is not there; nothing is deleted until that is mended"
+                    " (`headwater fsck` tells more)"
+                ) from fault
+
+    def _is_down(self, stretch: _Stretch, walk: Walk) -> bool:
+        """Go down as far as it goes without a leap. False: there was one, go on from there."""
+        for commit, why, place in kept(self.scope.rows, stretch.line, stretch.place):
+            stretch.place = place
+            if why is not self._why:
+                return True
+            self._keep(commit, stretch, walk)
+            if walk.waiting > _WAITING:
+                self._run(walk)
+            landing = self._landing(commit, stretch)
+            if landing is not None:
+                stretch.place = landing
+                return False
         stretch.place = None
+        return True
+
+    def _landing(self, commit: Head, stretch: _Stretch) -> Place | None:
+        """Where to go on when another line was walked from here: at the last commit of it that stays, if this line keeps that too.
+
+        Branches share most of their history. Some commits of each line know whose they are, so that it is walked once.
+        """
+        seq, position = commit.commit.seq, 0 if stretch.oldest is None else stretch.oldest.position
+        if self._why is Why.HEAD or seq % _LANDMARK:
+            return None
+        other = self._landmarks.setdefault(commit.id, stretch)
+        if other is stretch or other.oldest is None or other.oldest_seq >= seq or not stretch.keeps_what(other, self._why):
+            return None
+        return other.oldest._replace(position=position + seq - other.oldest_seq)
 
     def _keep(self, commit: Head, stretch: _Stretch, walk: Walk) -> None:
         found, name = commit.commit, stretch.line.name
         check_time(found.time, self.now, self.scope, f"commit {id_text(commit.id)} of reference {name!r}")
         stretch.head_seq, stretch.newest = max(stretch.head_seq, found.seq), max(stretch.newest, found.time)
-        stretch.oldest, stretch.oldest_time = commit.id, found.time
+        stretch.oldest, stretch.oldest_time, stretch.oldest_seq = stretch.place, found.time, found.seq
         stretch.is_oldest_new = self._walked.add(commit.id, self._why)
         if stretch.is_oldest_new:
             if self.trace:
@@ -224,7 +259,7 @@ class Marker:
         line, row = stretch.line, stretch.row
         self.cuts[line.name] = Cut(stretch.oldest_time, line.pointer, stretch.head_seq, newest_move(row), stretch.newest)
         if stretch.is_oldest_new and stretch.listed.is_content:  # what the later ones hold, it holds as well, or they put it
-            self.content.update(self._contents.held(read_commit(self.scope.rows, stretch.oldest)))
+            self.content.update(self._contents.held(read_commit(self.scope.rows, stretch.oldest.commit)))
 
 
 def check_time(time: Micros, now: Micros, scope: Scope, what: str) -> None:
