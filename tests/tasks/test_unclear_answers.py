@@ -76,6 +76,27 @@ def test_an_unclear_failure_counts_once(tasks: Tasks, claim: Claim, faults: Faul
 
 
 @unclear
+def test_an_unclear_put_off_puts_off_once(tasks: Tasks, claim: Claim, faults: FaultyBackend, fault: dict[str, Any]) -> None:
+    faults.fail("update_object", **fault)
+
+    claim.put_off("the realm sleeps")
+
+    task = tasks.read(claim.id).value
+    assert (task.state, task.failures, len(task.attempts)) == (TaskState.WAITING, 0, 1)
+
+
+def test_a_task_whose_entries_did_not_follow_its_end_is_listed_by_its_state(
+    tasks: Tasks, claim: Claim, faults: FaultyBackend
+) -> None:
+    faults.fail("swap_reference", times=1000)
+    claim.fail("no use", retry=False)
+    faults.heal()
+
+    assert [one.id for one in tasks.list(state=TaskState.FAILED)] == [claim.id]
+    assert tasks.list(state=TaskState.WAITING) == []
+
+
+@unclear
 def test_an_unclear_cancel_cancels(tasks: Tasks, waiting: ObjectId, faults: FaultyBackend, fault: dict[str, Any]) -> None:
     faults.fail("update_object", **fault)
 

@@ -37,8 +37,8 @@ class Asked(TypedDict, total=False):
 def matching(rows: RealmStore, at: Head, asked: Asked) -> Iterator[Versioned[Task]]:
     """The active tasks as they are due, then the others, those that ended last first."""
     state = asked.get("state")
-    if state is None or state.is_active:
-        yield from _matching(_read(rows, _active(at, asked)), asked)
+    # also for what has ended: whoever ended it may have died before its entries followed
+    yield from _matching(_read(rows, _active(at, asked)), asked)
     if state is None or not state.is_active:
         yield from _matching(_read(rows, _finished(at, asked.get("since"))), asked)
 
