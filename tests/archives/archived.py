@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
 from headwater.clock import Clock, Micros
@@ -11,8 +12,9 @@ from headwater.realms import Realm, Realms, bootstrap, hash_credentials, new_cre
 from headwater.settings import Settings
 from headwater.store import Backend, FaultyBackend, ObjectId, Split, Store
 from headwater.store.backends.memory import MemoryBackend
+from headwater.tasks import Claim, Tasks
 
-__all__ = ["REALM", "SLACK", "copied", "exported", "make_realm", "open_lake", "open_on", "put", "tables"]
+__all__ = ["REALM", "SLACK", "claim_of", "copied", "exported", "make_realm", "open_lake", "open_on", "put", "tables"]
 
 REALM = "acme"
 SLACK = 46.0
@@ -65,3 +67,11 @@ def exported(
 ) -> Exported:
     """An archive of the newest moment that can be read, or of another."""
     return export(store, Order(realm=realm, file=file, time=time, task=task or store.new_id()))
+
+
+def claim_of(store: Store, kind: str, realm: str, **arguments: Any) -> Claim:
+    """The first attempt of a task that was asked for just now."""
+    tasks = Tasks(store)
+    claim = tasks.claim(tasks.submit(kind, realm=realm, arguments=arguments).id, "worker")
+    assert claim is not None
+    return claim

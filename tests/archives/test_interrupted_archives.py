@@ -5,16 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from archived import REALM, SLACK, exported, open_on, put, tables
+from archived import REALM, SLACK, claim_of, exported, open_on, put, tables
 
 from headwater import Settings, Store
 from headwater.clock import FakeClock
 from headwater.commits import pins
 from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError, UnavailableError
-from headwater.maintenance import list_runs
+from headwater.maintenance import list_runs, purge
 from headwater.maintenance.archives import Order, check_archive, export, load
 from headwater.maintenance.archives.progress import LOAD_PROGRESS_ID, LoadProgress
 from headwater.maintenance.work import EXPORT, LOAD, run_export, run_load
@@ -30,13 +29,6 @@ class Killed(BaseException):
 
 def die() -> None:
     raise Killed
-
-
-def claim_of(store: Store, kind: str, realm: str, **arguments: Any) -> Claim:
-    tasks = Tasks(store)
-    claim = tasks.claim(tasks.submit(kind, realm=realm, arguments=arguments).id, "worker")
-    assert claim is not None
-    return claim
 
 
 def claim_again(store: Store, claim: Claim) -> Claim:
@@ -128,6 +120,22 @@ def test_an_import_that_was_broken_off_does_not_go_on_with_another_archive(
     other = exported(store, tmp_path / "other.realm").file
     with pytest.raises(RefusedError, match="another archive"):
         load(open_on(backend, settings, clock), "copy", other)
+
+
+def test_what_was_loaded_in_part_can_be_purged_and_imported_anew(archive: Path, settings: Settings, clock: FakeClock) -> None:
+    backend = MemoryBackend()
+    faulty = FaultyBackend(backend)
+    faulty.intervene("create_references", die)
+    with pytest.raises(Killed):
+        load(open_on(faulty, settings, clock), "copy", archive)
+
+    store = open_on(backend, settings, clock)
+    realms = Realms(store)
+    realms.move(realms.read("copy"), RealmState.PURGING)
+    purge(store, "copy")
+    realms.remove(realms.read("copy"))
+    load(store, "copy", archive)
+    assert tables(store, "copy") == ["customers", "orders"]
 
 
 def test_nothing_of_an_import_is_left_beside_what_it_brought(target: Store, archive: Path) -> None:

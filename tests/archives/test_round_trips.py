@@ -6,13 +6,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from archived import REALM, SLACK, exported, make_realm, open_lake, put, tables
+from archived import REALM, SLACK, claim_of, exported, make_realm, open_lake, put, tables
 
 from backend_fixtures import BACKENDS
 from headwater import Settings, Store
 from headwater.clock import FakeClock
 from headwater.maintenance import collect
 from headwater.maintenance.archives import load
+from headwater.maintenance.work import EXPORT, LOAD, run_export, run_load
 from headwater.realms import Realms, RealmState, find_root
 from headwater.store import Split
 
@@ -93,7 +94,7 @@ def test_two_imports_of_one_archive_into_one_store_stand_side_by_side(store: Sto
 
 
 @pytest.mark.parametrize(("source", "aim"), [("sqlite", "postgresql"), ("postgresql", "mongodb"), ("mongodb", "unordered")])
-def test_realms_move_between_all_databases(
+def test_tasks_move_realms_between_all_databases(
     request: pytest.FixtureRequest, source: str, aim: str, settings: Settings, clock: FakeClock, tmp_path: Path
 ) -> None:
     left, right = (Store(BACKENDS[name](request), url="memory://", settings=settings, clock=clock) for name in (source, aim))
@@ -101,10 +102,12 @@ def test_realms_move_between_all_databases(
         make_realm(left)
         put(left, "orders")
         clock.advance(SLACK)
-        file = exported(left, tmp_path / "moved.realm").file
+        file = str(tmp_path / "moved.realm")
 
-        load(right, "moved", file)
+        written = run_export(left, claim_of(left, EXPORT, REALM, file=file))
+        brought = run_load(right, claim_of(right, LOAD, "moved", file=file))
 
+        assert written["digest"] == brought["digest"]
         assert tables(right, "moved") == ["orders"]
 
 

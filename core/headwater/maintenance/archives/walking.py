@@ -27,7 +27,8 @@ def walk(rows: RealmStore, roots: Iterable[ObjectId]) -> Iterator[Sealed]:
     seen = Marks(_EXACT_BYTES)
     waiting = [root for root in roots if seen.add(root, Why.HEAD)]
     while waiting:
-        batch, waiting = waiting[-_BATCH:], waiting[:-_BATCH]
+        batch = waiting[-_BATCH:]
+        del waiting[-_BATCH:]
         found = {
             row.id: Sealed(row.id, row.type, row.token is not None, envelope)
             for row, envelope in load(rows.store.backend, rows.realm, rows.key, batch)
