@@ -5,13 +5,14 @@ from __future__ import annotations
 from uuid import UUID, uuid4
 
 import pytest
-from pasts import catalogs_of, contents, drop, passed, planned, put, request, restored
+from pasts import catalogs_of, claimed, contents, drop, passed, planned, put, request, restored, submitted
 
 from headwater import Store
 from headwater.catalogs import Catalog, Claim, Claims, ContentKey
 from headwater.clock import FakeClock
 from headwater.commits import COLLECTION_ID, Collection, pins, read_commit
 from headwater.errors import ExpiredError, MissingError, RefusedError, UnavailableError
+from headwater.maintenance import run_restore
 from headwater.store import ObjectId, RealmStore, id_text
 
 V1 = "s3://lake/orders/metadata/1.json"
@@ -57,7 +58,18 @@ def test_a_restoration_is_a_commit_on_top(store: Store, lake: Catalog) -> None:
 
     entry, former = list(lake.log(limit=2))
     assert former.id == new
-    assert (entry.message, entry.properties) == (f"restore to commit {id_text(old)}", {"restored": id_text(old)})
+    assert (entry.message, entry.properties["restored"]) == (f"restore to commit {id_text(old)}", id_text(old))
+
+
+def test_an_attempt_that_goes_on_undoes_nothing_that_came_after(store: Store, lake: Catalog) -> None:
+    old = put(lake, "orders", 1)
+    put(lake, "orders", 2)
+    claim = claimed(store, submitted(store, request("lake/main", old, is_commit=True)))
+    run_restore(store, claim)  # and dies before it says so
+    put(lake, "news")
+    run_restore(store, claim)
+
+    assert set(contents(lake)) == {"orders", "news"}
 
 
 def test_restoring_again_does_nothing(store: Store, lake: Catalog) -> None:

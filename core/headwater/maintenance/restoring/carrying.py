@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from headwater.catalogs import CONTENT, Catalog, CatalogChanges, CatalogDefinition, Catalogs, NameKind, commit_properties
-from headwater.commits import Committed, Head, Transaction, assign, commit, head, pin, read_collection, read_commit, unpin
+from headwater.clock import Micros
+from headwater.commits import Committed, Head, Transaction, assign, commit, head, log, pin, read_collection, read_commit, unpin
 from headwater.errors import BeatenError, MissingError, RefusedError, UnavailableError, UnreadableError
 from headwater.index import Value
 from headwater.maintenance.restoring.claiming import claim_tables
@@ -70,12 +71,14 @@ def restore(
     owner: ObjectId,
     request: Request,
     *,
+    since: Micros | None = None,
     fence: Fence = lambda: None,
     progress: Progress = lambda done, total, unit: None,
 ) -> Restored:
     """Make a realm, a catalog or one reference hold what it held, by new commits.
 
-    owner         the task, in whose name what is read stays pinned
+    owner         the task, in whose name what is read stays pinned; its commits name it, so that a later attempt knows what is done
+    since         when the task was asked for: its commits are no older; None: there are none
     raises        what ``plan_restoration`` raises, before anything is written · UnavailableError while a collection sweeps
     """
     plan = plan_restoration(rows, request)
@@ -84,7 +87,7 @@ def restore(
     if not plan.is_needed:
         unpin(rows, owner, fence=fence)  # an earlier attempt may have done everything but that
         return result
-    carrier = _Carrier(rows, request, result, fence)
+    carrier = _Carrier(rows, request, result, fence, _Mark(owner, since))
     fence()
     carrier.waiting_for_sweeps(lambda: _pin(rows, owner, plan.steps, fence))
     for done, step in enumerate(plan.steps):
@@ -105,8 +108,29 @@ def _pin(rows: RealmStore, owner: ObjectId, steps: Sequence[Step], fence: Fence)
         pin(rows, owner, wanted, fence=fence)
 
 
+class _Mark(NamedTuple):
+    """What the commits of a restoration are known by: whoever goes on where it was interrupted undoes nothing that others did after it."""
+
+    owner: ObjectId
+    since: Micros | None
+
+    def find(self, rows: RealmStore, now: Head | None) -> ObjectId | None:
+        """The commit on top of which a reference holds what was wanted, if this task made it."""
+        if now is None or self.since is None:
+            return None
+        oldest = self.since - rows.settings.clock_bound_seconds * 1_000_000
+        for found in log(rows, now.id):
+            if found.commit.time < oldest:
+                return None
+            told = found.commit.properties.get("properties", found.commit.properties)
+            if told.get("task") == id_text(self.owner):
+                return found.id
+        return None
+
+
 class _Carrier:
-    def __init__(self, rows: RealmStore, request: Request, result: Restored, fence: Fence) -> None:
+    def __init__(self, rows: RealmStore, request: Request, result: Restored, fence: Fence, mark: _Mark) -> None:
+        self._mark = mark
         self._rows = rows
         self._request = request
         self._result = result
@@ -194,6 +218,9 @@ class _Carrier:
         """A commit on top whose state is the target's, but for tables that others have the files of."""
         target = None if step.target is None else read_commit(self._rows, step.target)
         now = head(self._rows, step.reference, fresh=True)
+        done_before = self._mark.find(self._rows, now)
+        if done_before is not None:
+            return done_before
         found = differences(self._rows, step.reference, indexes_of(now, target), target)
         refused: dict[bytes, str] = {}
         if step.catalog is not None and found:
@@ -225,7 +252,7 @@ class _Carrier:
             )
 
         _read_ahead(self._rows, [one for one in found if one.key not in refused], objects)  # a commit's own time is short
-        properties = {} if target is None else {"restored": id_text(target.id)}
+        properties = {"task": id_text(self._mark.owner)} | ({} if target is None else {"restored": id_text(target.id)})
         if step.catalog is not None:
             properties = commit_properties(step.catalog.id, (), properties)
         return commit(self._rows, step.reference, change, properties=properties, fence=self._fence)

@@ -23,7 +23,9 @@ def run_restore(store: Store, claim: Claim) -> dict[str, Any]:
     def work() -> dict[str, Any]:
         request = Request.of(claim.task.arguments)
         try:
-            return restore(rows, claim.id, request, fence=claim.check, progress=claim.report).as_plain()
+            return restore(
+                rows, claim.id, request, since=claim.task.created, fence=claim.check, progress=claim.report
+            ).as_plain()
         except (RefusedError, MissingError, UnreadableError):
             with suppress(HeadwaterError):  # the next collection gives up the pins of tasks that ended
                 unpin(rows, claim.id, fence=claim.check)
