@@ -14,7 +14,7 @@ from headwater.maintenance.archives.moments import Absent, check_known, commit_a
 from headwater.realms import REALM_REFERENCES
 from headwater.store import ObjectId, RealmStore
 
-__all__ = ["Snapshot", "check_moment", "take_snapshot"]
+__all__ = ["Snapshot", "check_moment", "is_swept", "take_snapshot"]
 
 _REMEMBERED_BYTES = 32 * 1024 * 1024
 _NAMES = 500
@@ -49,8 +49,7 @@ def take_snapshot(rows: RealmStore, time: Micros, *, owner: ObjectId, fence: Cal
     try:
         pin(rows, owner, snapshot.commits, fence=fence)
     except RefusedError as refused:
-        record = read_collection(rows)
-        if record is not None and record.value.sweeping:
+        if is_swept(rows):
             raise UnavailableError(f"realm {rows.realm!r} is being swept, try again after it: {refused}") from refused
         raise
     check_known(rows, time, now=rows.clock.now())
@@ -96,6 +95,12 @@ class _Looking:
                 if head is not None:
                     heads[name] = head
         return heads
+
+
+def is_swept(rows: RealmStore) -> bool:
+    """Whether a collection of the realm sweeps now, or was broken off while it did."""
+    record = read_collection(rows)
+    return record is not None and record.value.sweeping
 
 
 def check_moment(rows: RealmStore, time: Micros) -> None:
