@@ -21,6 +21,7 @@ from headwater.store import (
     Store,
     StoredObject,
     UnknownObject,
+    id_text,
     object_type,
 )
 from headwater.store.backends.memory import MemoryBackend
@@ -65,7 +66,7 @@ def test_nothing_is_deleted_while_a_kept_object_is_missing(
     lose(realm_rows, next(iter(head.commit.points_to())))
     before = keys_in(realm_rows)
 
-    with pytest.raises(UnreadableError, match="not there"):
+    with pytest.raises(UnreadableError, match=f"referred to by object {id_text(head.id)}, but not there; nothing of the realm"):
         collect(store, "acme")
     assert keys_in(realm_rows) == before
 

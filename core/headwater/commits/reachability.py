@@ -13,6 +13,8 @@ __all__ = ["Seen", "Walk", "reach"]
 _BATCH = 100
 _FEW, _MANY = 32, 500
 _BATCH_BYTES = 4 * 1024 * 1024
+_Block = tuple[ObjectId | None, list[ObjectId]]
+"""Targets, and what points to them."""
 _ENTRIES = "stripe"
 """The type whose targets are what indexes hold, small as a rule; what others point to may be stripes."""
 
@@ -59,8 +61,8 @@ class Walk:
     def __init__(self, rows: RealmStore, seen: Seen) -> None:
         self._rows = rows
         self._seen = seen
-        self._entries: list[ObjectId] = []
-        self._others: list[ObjectId] = []
+        self._entries = _Waiting()
+        self._others = _Waiting()
         self._entry_bytes = _BATCH_BYTES / _FEW / 2
 
     def push(self, targets: Iterable[ObjectId], parent: ObjectId | None, *, are_entries: bool = False) -> None:
@@ -68,38 +70,33 @@ class Walk:
         unseen = self._seen.unseen(list(targets))
         if unseen:
             self._seen.note(unseen, parent)
-            (self._entries if are_entries else self._others).extend(unseen)
+            (self._entries if are_entries else self._others).add(unseen, parent)
 
     @property
     def waiting(self) -> int:
-        return len(self._entries) + len(self._others)
+        return self._entries.count + self._others.count
 
     def run(self) -> None:
         """Look at all that waits, and at what that leads to. Raises UnreadableError as ``reach`` does."""
-        while self._entries or self._others:
-            if self._entries:
-                batch = self._last(self._entries, min(max(int(_BATCH_BYTES / self._entry_bytes), _FEW), _MANY))
-                if batch:
-                    self._entry_bytes = max(self._look(batch) / len(batch), 1.0)
+        while self.waiting:
+            if self._entries.count:
+                wanted = self._entries.take(min(max(int(_BATCH_BYTES / self._entry_bytes), _FEW), _MANY))
+                read, looked = self._look(wanted)
+                self._entry_bytes = max(read / looked, 1.0) if looked else self._entry_bytes
             else:
-                self._look(self._last(self._others, _FEW))
+                self._look(self._others.take(_FEW))
 
-    def _last(self, waiting: list[ObjectId], count: int) -> list[ObjectId]:
-        """Of what waits, so many that were not settled meanwhile."""
-        batch = waiting[-count:]
-        del waiting[-count:]
-        return self._seen.unseen(batch)
-
-    def _look(self, batch: list[ObjectId]) -> int:
-        """Returns how many bytes were read."""
+    def _look(self, wanted: list[_Block]) -> tuple[int, int]:
+        """Look at those that were not settled meanwhile. Returns how many bytes were read, of how many objects."""
+        batch = self._seen.unseen([object_id for _, targets in wanted for object_id in targets])
         leaves: list[ObjectId] = []
         inner: list[tuple[ObjectId, Pointing]] = []
         read = 0
         for object_id, found in zip(batch, self._rows.read_pointing(batch), strict=True):
             if found is None:
-                raise _missing(self._rows, object_id)
+                raise _missing(self._rows, object_id, _parent(wanted, object_id))
             if found.targets is None:
-                raise _unknown(self._rows, object_id, found.type)
+                raise _unknown(self._rows, object_id, found.type, _parent(wanted, object_id))
             read += found.bytes
             if found.is_leaf:
                 leaves.append(object_id)
@@ -109,15 +106,49 @@ class Walk:
         self._seen.settle([object_id for object_id, _ in inner], are_leaves=False)
         for object_id, found in inner:
             self.push(found.targets or (), object_id, are_entries=found.type == _ENTRIES)
-        return read
+        return read, len(batch)
 
 
-def _missing(rows: RealmStore, object_id: ObjectId) -> UnreadableError:
-    return UnreadableError(f"object {id_text(object_id)} of realm {rows.realm!r} is referred to, but not there")
+class _Waiting:
+    """What waits to be looked at: the last in is the first out, so that it stays as little as a few objects point to."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._blocks: list[_Block] = []
+
+    def add(self, targets: list[ObjectId], parent: ObjectId | None) -> None:
+        self._blocks.append((parent, targets))
+        self.count += len(targets)
+
+    def take(self, most: int) -> list[_Block]:
+        """So many at most, taken out."""
+        taken: list[_Block] = []
+        while most > 0 and self._blocks:
+            parent, targets = self._blocks[-1]
+            taken.append((parent, targets[-most:]))
+            if len(targets) <= most:
+                self._blocks.pop()
+            del targets[-most:]
+            most -= len(taken[-1][1])
+            self.count -= len(taken[-1][1])
+        return taken
 
 
-def _unknown(rows: RealmStore, object_id: ObjectId, name: str) -> UnreadableError:
+def _parent(wanted: list[_Block], object_id: ObjectId) -> ObjectId | None:
+    return next((parent for parent, targets in wanted if object_id in targets), None)
+
+
+def _below(parent: ObjectId | None) -> str:
+    return "" if parent is None else f" by object {id_text(parent)}"
+
+
+def _missing(rows: RealmStore, object_id: ObjectId, parent: ObjectId | None = None) -> UnreadableError:
+    return UnreadableError(f"object {id_text(object_id)} of realm {rows.realm!r} is referred to{_below(parent)}, but not there")
+
+
+def _unknown(rows: RealmStore, object_id: ObjectId, name: str, parent: ObjectId | None = None) -> UnreadableError:
+    by = f" (referred to{_below(parent)})" if parent else ""
     return UnreadableError(
-        f"object {id_text(object_id)} of realm {rows.realm!r} has the type {name!r}, which this release does not know:"
+        f"object {id_text(object_id)} of realm {rows.realm!r} has the type {name!r}{by}, which this release does not know:"
         " what it points to cannot be told"
     )

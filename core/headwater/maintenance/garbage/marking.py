@@ -248,8 +248,7 @@ class Marker:
             walk.run()
         except UnreadableError as fault:
             raise UnreadableError(
-                f"{fault}; it is kept as {self._why} of a reference, and nothing of the realm is deleted until that is mended"
-                " (`headwater fsck` tells which reference needs it)"
+                f"{fault}; nothing of the realm is deleted until that is mended (`headwater fsck` tells which references need it)"
             ) from fault
 
     def _finish(self, stretch: _Stretch) -> None:
