@@ -51,9 +51,10 @@ def test_a_realm_in_another_state_is_left_alone_with_its_reason(
 
 
 def test_a_realm_that_was_only_created_takes_the_definition_of_the_archive(target: Store, archive: Path) -> None:
-    Realms(target).create("copy", properties={"of": "nobody"})
+    Realms(target).create("copy", properties={"of": "nobody"}, purge_hold_seconds=7.0)
 
-    assert load(target, "copy", archive).realm.properties == {"team": "data"}
+    made = load(target, "copy", archive).realm
+    assert (made.properties, made.purge_hold_seconds) == ({"team": "data"}, None)
 
 
 def test_a_realm_that_a_resource_has_created_is_left_to_it(target: Store, archive: Path) -> None:

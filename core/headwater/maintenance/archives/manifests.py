@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar, cast
 
 import msgspec
 
@@ -17,7 +17,7 @@ from headwater.maintenance.archives.blocks import Block, BlockKind, read_blocks
 from headwater.maintenance.archives.records import Contents, Pointer, Sealed, read_objects, read_pointers
 from headwater.maintenance.archives.walking import opened
 from headwater.realms import REALM_REFERENCES, Realm, RealmFields
-from headwater.store import ObjectId, is_fixed
+from headwater.store import SYSTEM_KEY, ObjectId, RealmId, is_fixed
 
 __all__ = [
     "Checked",
@@ -204,13 +204,15 @@ def definition_of(realm: Realm) -> dict[str, Any]:
 
 
 def fields_of(manifest: Manifest, name: str) -> RealmFields:
-    """The fields of the realm that an archive makes; what this release does not know is left out.
+    """All fields of the realm that an archive makes; what this release does not know is left out.
 
     raises        UnreadableError when they are none
     """
     told = {field: value for field, value in manifest.definition.items() if field in _FIELDS}
+    blank = Realm(id=RealmId(manifest.realm), key=SYSTEM_KEY)
+    default = cast(RealmFields, {field: getattr(blank, field) for field in _FIELDS})
     try:
-        return msgspec.convert(told, RealmFields)
+        return default | msgspec.convert(told, RealmFields)
     except msgspec.ValidationError as fault:
         raise UnreadableError(f"archive {name!r}: its realm's definition cannot be read: {fault}") from fault
 
