@@ -1,12 +1,16 @@
 """Beyond the memory for exact marks a filter holds the leaves, and what it errs in can keep too much, never too little."""
 
 import dataclasses
+from collections.abc import Iterator
 
 import pytest
 from lakes import HOUR, copied, make_lake, make_realm, open_on, put, rows_of, unreadable_heads
 
+from backend_fixtures import BACKENDS
+from headwater.catalogs import ContentKey, IcebergTable, Put
 from headwater.clock import FakeClock
 from headwater.commits import reach
+from headwater.errors import FencedError
 from headwater.maintenance import collect
 from headwater.maintenance.garbage.collecting import marker_for
 from headwater.maintenance.garbage.listing import scope_of
@@ -15,7 +19,6 @@ from headwater.maintenance.garbage.marks import Marks
 from headwater.maintenance.garbage.retention import Why
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store, is_leaf
-from headwater.store.backends.memory import MemoryBackend
 
 
 @pytest.fixture
@@ -24,19 +27,21 @@ def tight(settings: Settings) -> Settings:
     return dataclasses.replace(settings, mark_exact_bytes=100, index_embedded_bytes=300, index_stripe_bytes=400)
 
 
-@pytest.fixture
-def store(tight: Settings, clock: FakeClock) -> Store:
+@pytest.fixture(params=["memory"])
+def store(request: pytest.FixtureRequest, tight: Settings, clock: FakeClock) -> Iterator[Store]:
     """A realm that keeps more objects than that, and has garbage."""
-    made = open_on(MemoryBackend(), tight, clock)
-    make_realm(made)
-    catalog = make_lake(made)
-    for table in range(15):
-        put(catalog, 1, table=f"t{table}")
-    catalog.create_branch("dev")
-    for version in range(3):
-        put(catalog, version)
-        clock.advance(HOUR)
-    return made
+    with open_on(BACKENDS[request.param](request), tight, clock) as opened:
+        make_realm(opened)
+        catalog = make_lake(opened)
+        tables = [
+            Put(ContentKey.of(f"t{number}"), IcebergTable(metadata_location=f"s3://lake/{number}")) for number in range(15)
+        ]
+        catalog.commit("main", tables)
+        catalog.create_branch("dev")
+        for version in range(3):
+            put(catalog, version)
+            clock.advance(HOUR)
+        yield opened
 
 
 def reached(store: Store) -> set[ObjectId]:
@@ -55,6 +60,7 @@ def marked(store: Store, marks: Marks | None = None) -> Marker:
     return marker
 
 
+@pytest.mark.parametrize("store", ["memory", "sqlite", "postgresql", "mongodb"], indirect=True)
 def test_a_realm_beyond_the_memory_for_exact_marks_is_collected(store: Store, tight: Settings, clock: FakeClock) -> None:
     done = collect(store, "acme")
 
@@ -87,3 +93,17 @@ def test_a_filter_that_claims_everything_ends_no_descent(store: Store) -> None:
 
     inner = [object_id for object_id in reached(store) if not is_leaf(types[object_id])]
     assert all(marked(store, liar).marks.is_exact(object_id) for object_id in inner)
+
+
+def test_what_ends_a_task_ends_its_marking(store: Store) -> None:
+    marker = marker_for(scope_of(store, "acme"))
+    looks: list[int] = []
+
+    def look() -> None:
+        looks.append(len(looks))
+        if len(looks) == 5:
+            raise FencedError("another worker has it")
+
+    marker.look = look
+    with pytest.raises(FencedError):
+        marker.mark(marker.scope.found())

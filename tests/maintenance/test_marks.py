@@ -104,6 +104,14 @@ def test_a_filter_that_got_more_than_it_was_sized_for_is_over_full() -> None:
     assert full(exact=1000, leaves=4000).is_overfull
 
 
+def test_a_filter_of_which_every_bit_is_set_still_tells_a_number() -> None:
+    marks = full(exact=1, leaves=40_000)
+
+    assert marks.is_overfull
+    assert marks.fpp == 1.0
+    assert 25_000 < len(marks) < 60_000
+
+
 def persisted(marks: Marks) -> Iterator[bytes]:
     for chunk in marks.chunks():
         assert len(chunk) <= CHUNK_BYTES

@@ -13,6 +13,8 @@ __all__ = ["Filter"]
 
 _MIX = 0x9E3779B97F4A7C15F39CC0605CEDC835
 """The golden ratio in 128 bits, odd: products with it differ in their high bits even where ids follow one another."""
+_FULL = 30
+"""So many times its capacity sets the last bit of a filter, about."""
 _HALF, _ALL = 1 << 127, (1 << 128) - 1
 
 
@@ -33,8 +35,9 @@ class Filter:
         return object_id in self._bloom
 
     def __len__(self) -> int:
-        """How many different entries it has, estimated from the bits that are set."""
-        return round(self._bloom.approx_items)
+        """How many different entries it has, estimated from the bits that are set; once all are, as many as fill it so."""
+        items = self._bloom.approx_items
+        return _FULL * self.capacity if math.isinf(items) else round(items)
 
     @property
     def size_bytes(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from headwater.catalogs import ContentVisit
@@ -72,6 +72,7 @@ class Marker:
     now, reader_cutoff, writer_cutoff   fixed once, at the start
     trace         remember what pointed to each object and where each commit was found, for explanations: takes much memory
     expected      how many objects will be marked, at a guess: a filter that becomes necessary is sized by it
+    look          called often while it marks: may raise, to end it
     content       ids of all content that kept commits hold: of the oldest of each line, and of what the later ones put
     """
 
@@ -82,6 +83,7 @@ class Marker:
     previous: Collection | None
     trace: bool = False
     expected: int = 0
+    look: Callable[[], None] = lambda: None
     marks: Marks = field(init=False)
     cuts: dict[str, Cut] = field(default_factory=dict)
     origins: dict[ObjectId, Origin] = field(default_factory=dict)
@@ -139,6 +141,7 @@ class Marker:
         return [object_id for object_id in unmarked if object_id not in self._recent] if self._recent else unmarked
 
     def settle(self, object_ids: Sequence[ObjectId], *, are_leaves: bool) -> None:
+        self.look()
         if not are_leaves:
             self.marks.add_many(object_ids, self._why)
             return
@@ -229,6 +232,7 @@ class Marker:
         return other.oldest._replace(position=position + seq - other.oldest_seq)
 
     def _keep(self, commit: Head, stretch: _Stretch, walk: Walk) -> None:
+        self.look()
         found, name = commit.commit, stretch.line.name
         check_time(found.time, self.now, self.scope, f"commit {id_text(commit.id)} of reference {name!r}")
         stretch.head_seq, stretch.newest = max(stretch.head_seq, found.seq), max(stretch.newest, found.time)
