@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from harm import HOUR, REALM, deactivate, findings, lose, lose_row, put
 
-from headwater.catalogs import Catalog, Claim, Claims
+from headwater.catalogs import Catalog, Catalogs, Claim, Claims
 from headwater.clock import FakeClock
 from headwater.commits import COLLECTION_ID, Collection, head, pin
-from headwater.maintenance import COLLECT, PURGE, Code, check_store, is_bad, purge
+from headwater.maintenance import COLLECT, LOAD, PURGE, Code, check_store, collect, is_bad, purge
 from headwater.realms import Realms, RealmState
 from headwater.store import ObjectId, RealmStore, Store, UnknownObject, id_text
 from headwater.tasks import Tasks
@@ -131,3 +131,25 @@ def test_a_lost_definition_of_a_realm_is_found_and_its_rows_are_not_called_lefto
     found = {one.code: one for one in check_store(store)}
     assert Code.REALM_UNREADABLE in found
     assert "a living realm" in found[Code.ROWS_OF_NO_REALM].repair
+
+
+def test_a_load_that_nobody_does_is_found(store: Store) -> None:
+    realms = Realms(store)
+    loading = realms.move(realms.create(REALM), RealmState.LOADING)
+    assert set(findings(store)) == {Code.LOAD_ABANDONED}
+
+    Tasks(store).submit(LOAD, realm=REALM, realm_key=loading.key)
+    assert check_store(store) == []
+
+
+def test_a_deleted_catalog_is_no_finding_at_any_time_of_its_end(
+    store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock
+) -> None:
+    put(lake, 1)
+    Catalogs(realm_rows).delete("lake")
+    for _ in range(4):
+        assert [found for found in check_store(store) if is_bad([found])] == []
+        clock.advance(12 * HOUR)
+        collect(store, REALM)
+
+    assert check_store(store) == []

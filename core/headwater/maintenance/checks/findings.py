@@ -48,6 +48,7 @@ class Code(StrEnum):
     TASK_ENTRY_STALE = "TASK_ENTRY_STALE"
     REALM_UNREADABLE = "REALM_UNREADABLE"
     PURGE_ABANDONED = "PURGE_ABANDONED"
+    LOAD_ABANDONED = "LOAD_ABANDONED"
     ROWS_AFTER_PURGE = "ROWS_AFTER_PURGE"
     ROWS_BEFORE_BOOTSTRAP = "ROWS_BEFORE_BOOTSTRAP"
     LATE_ROWS = "LATE_ROWS"
@@ -80,6 +81,7 @@ CODES: dict[Code, tuple[Weight, str]] = {
     Code.TASK_ENTRY_STALE: (Weight.LEFTOVER, "the entry of a task contradicts it"),
     Code.REALM_UNREADABLE: (Weight.DAMAGE, "the list of realms, or a realm's definition, cannot be read"),
     Code.PURGE_ABANDONED: (Weight.TROUBLE, "a realm is PURGING, and no task purges it"),
+    Code.LOAD_ABANDONED: (Weight.TROUBLE, "a realm is LOADING, and no task loads it"),
     Code.ROWS_AFTER_PURGE: (Weight.TROUBLE, "a PURGED realm has rows again"),
     Code.ROWS_BEFORE_BOOTSTRAP: (Weight.TROUBLE, "a realm that was never begun has rows"),
     Code.LATE_ROWS: (Weight.LEFTOVER, "late writers left rows under the key of a realm that is deleted"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from headwater.errors import HeadwaterError
 from headwater.maintenance.checks.findings import Code, Finding
 from headwater.maintenance.garbage.keys import keys_in_use
-from headwater.maintenance.work.kinds import PURGE
+from headwater.maintenance.work.kinds import LOAD, PURGE
 from headwater.realms import REALMS, Realm, Realms, RealmState
 from headwater.store import SYSTEM_KEY, SYSTEM_REALM, RealmKey, Store
 from headwater.tasks import Tasks
@@ -27,13 +27,21 @@ def listed_realms(store: Store) -> tuple[list[Realm], list[Finding]]:
 def check_state(store: Store, realm: Realm) -> Iterator[Finding]:
     """A realm that is not begun has no rows, nor has one that is purged; one that is being purged has a task for it."""
     command = f"headwater realm purge {realm.id} --confirm {realm.id}"
-    if realm.state is RealmState.PURGING and Tasks(store).active(PURGE, realm.id) is None:
+    if realm.state is RealmState.PURGING and not _has(store, realm, PURGE):
         yield _finding(
             Code.PURGE_ABANDONED,
             realm.id,
             "rows",
             "the realm is PURGING, and no task purges it: its purge failed, was cancelled, or was never asked for",
             f"`{command}` goes on with it; there is no way back from PURGING",
+        )
+    elif realm.state is RealmState.LOADING and not _has(store, realm, LOAD):
+        yield _finding(
+            Code.LOAD_ABANDONED,
+            realm.id,
+            "rows",
+            "the realm is LOADING, and no task loads it: its import failed or was cancelled",
+            f"`headwater realm import FILE {realm.id}` with the same file goes on with it, or `{command}` takes it away",
         )
     elif realm.state is RealmState.PURGED and not Realms(store).is_empty(realm):
         yield _finding(
@@ -51,6 +59,11 @@ def check_state(store: Store, realm: Realm) -> Iterator[Finding]:
             "the realm is CREATED, its bootstrap never began, and yet there are rows under its key",
             f"`{command}`, then delete the realm and create it again",
         )
+
+
+def _has(store: Store, realm: Realm, kind: str) -> bool:
+    """Whether a task of that kind, whatever its subject, is active in the realm."""
+    return any(seen.value.is_active and seen.value.kind == kind for seen in Tasks(store).of_realm(realm.id))
 
 
 def check_keys(store: Store, realms: list[Realm], *, is_complete: bool) -> Iterator[Finding]:

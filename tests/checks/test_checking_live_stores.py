@@ -1,0 +1,70 @@
+"""fsck of a store that others write to, collect and delete from meanwhile: what moved is no damage."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+
+import pytest
+from harm import HOUR, REALM, make_lake, make_realm, open_on, put, rows_of
+
+from headwater import Settings
+from headwater.catalogs import Catalogs
+from headwater.clock import FakeClock
+from headwater.maintenance import Finding, check_store, collect
+from headwater.store import FaultyBackend, Store
+from headwater.store.backends.memory import MemoryBackend
+
+Act = Callable[[Store, FakeClock], None]
+
+
+def commit_and_collect(store: Store, clock: FakeClock) -> None:
+    """All that fsck saw before is superseded, and gone."""
+    lake = Catalogs(rows_of(store)).open("lake")
+    lake.delete_branch("main-2")
+    for version in (10, 11):
+        put(lake, version, "orders", "customers")
+        clock.advance(HOUR)
+    collect(store, REALM)
+
+
+def branch_and_delete(store: Store, clock: FakeClock) -> None:
+    lake = Catalogs(rows_of(store)).open("lake")
+    lake.create_branch("dev")
+    put(lake, 12, branch="dev")
+    lake.delete_branch("main-2")
+    clock.advance(HOUR)
+    collect(store, REALM)
+
+
+def found_while(act: Act, settings: Settings, call: int) -> list[Finding] | None:
+    """What fsck finds when ``act`` happens before its ``call``-th call to the database; None: it makes fewer."""
+    backend, clock = MemoryBackend(), FakeClock()
+    other = open_on(backend, settings, clock)
+    make_realm(other)
+    lake = make_lake(other)
+    put(lake, 1, "orders", "customers")
+    lake.create_branch("main-2")
+    clock.advance(HOUR)
+    acted: list[bool] = []
+
+    def meanwhile() -> None:
+        acting = threading.Thread(target=lambda: (act(other, clock), acted.append(True)))
+        acting.start()
+        acting.join(60)
+
+    faulty = FaultyBackend(backend)
+    faulty.intervene("*", meanwhile, at=call)
+    found = check_store(open_on(faulty, settings, clock))
+    return found if acted else None
+
+
+@pytest.mark.parametrize("act", [commit_and_collect, branch_and_delete])
+def test_what_others_do_meanwhile_is_no_damage(act: Act, settings: Settings) -> None:
+    for call in itertools.count(1, 2):
+        found = found_while(act, settings, call)
+        if found is None:
+            break
+        assert [(call, one) for one in found if one.weight != "LEFTOVER"] == []
+    assert call > 20
