@@ -21,8 +21,8 @@ def shuffled(count: int) -> list[ObjectId]:
     return ids
 
 
-def full(exact: int, leaves: int, *, expected: int = 0) -> Marks:
-    marks = Marks(exact * 10, expected=expected)
+def full(exact: int, leaves: int, *, expected: int = 0, salt: int = 0) -> Marks:
+    marks = Marks(exact * 10, expected=expected, salt=salt)
     for object_id in range(0, leaves * 2, 2):
         marks.add_leaf(ObjectId(object_id), Why.HEAD)
     return marks
@@ -104,6 +104,18 @@ def test_a_filter_that_got_more_than_it_was_sized_for_is_over_full() -> None:
     assert full(exact=1000, leaves=4000).is_overfull
 
 
+def test_with_another_salt_a_filter_errs_in_others() -> None:
+    odd = [ObjectId(place * 2 + 1) for place in range(20_000)]
+    first, second = (
+        full(exact=1, leaves=4000, salt=salt).judge(odd) for salt in (1_763_000_000_000_000, 1_763_600_000_000_000)
+    )
+    wrong = [sum(why is not None for why in judged) for judged in (first, second)]
+    both = sum(one is not None and other is not None for one, other in zip(first, second, strict=True))
+
+    assert min(wrong) > 1000
+    assert both < 1.5 * wrong[0] * wrong[1] / len(odd)
+
+
 def test_a_filter_of_which_every_bit_is_set_still_tells_a_number() -> None:
     marks = full(exact=1, leaves=40_000)
 
@@ -131,7 +143,7 @@ def test_exact_marks_are_the_same_after_they_were_persisted() -> None:
 
 
 def test_a_filter_is_the_same_after_it_was_persisted() -> None:
-    marks = full(exact=1000, leaves=150_000, expected=150_000)
+    marks = full(exact=1000, leaves=150_000, expected=150_000, salt=99)
     again = Marks.from_chunks(persisted(marks))
 
     batch = [ObjectId(place) for place in range(0, 300_000, 7)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from rbloom import Bloom
 
@@ -22,11 +22,13 @@ class Filter:
     """A Bloom filter of 63-bit ids, sized once.
 
     capacity      entries for which the share of false positives is ``fpp``; more may be added, and it rises
+    salt          up to 63 bits: with another one, others are claimed by mistake
     """
 
-    def __init__(self, capacity: int, fpp: float) -> None:
+    def __init__(self, capacity: int, fpp: float, salt: int = 0) -> None:
         self.capacity = max(capacity, 1000)
-        self._bloom = Bloom(self.capacity, fpp, _spread)
+        self.salt = salt
+        self._bloom = Bloom(self.capacity, fpp, _spread(salt))
 
     def add(self, object_id: int) -> None:
         self._bloom.add(object_id)
@@ -58,17 +60,22 @@ class Filter:
             yield bytes(saved[start : start + piece_bytes])
 
     @classmethod
-    def joined(cls, capacity: int, pieces: list[bytes]) -> Filter:
+    def joined(cls, capacity: int, salt: int, pieces: list[bytes]) -> Filter:
         """What ``pieces`` told. UnreadableError when these are not the pieces of a filter."""
         made = cls.__new__(cls)
-        made.capacity = capacity
+        made.capacity, made.salt = capacity, salt
         try:
-            made._bloom = Bloom.load_bytes(b"".join(pieces), _spread)
+            made._bloom = Bloom.load_bytes(b"".join(pieces), _spread(salt))
         except ValueError as fault:
             raise UnreadableError(f"the filter of a collection's marks cannot be read: {fault}") from fault
         return made
 
 
-def _spread(object_id: int) -> int:
-    mixed = (object_id * _MIX) & _ALL
-    return (mixed ^ (mixed >> 64)) - _HALF
+def _spread(salt: int) -> Callable[[int], int]:
+    mix = (_MIX ^ (salt << 1)) & _ALL
+
+    def spread(object_id: int) -> int:
+        mixed = (object_id * mix) & _ALL
+        return (mixed ^ (mixed >> 64)) - _HALF
+
+    return spread

@@ -102,6 +102,7 @@ class Marker:
             expected=self.expected,
             fpp=settings.filter_fpp,
             refuse_fpp=settings.filter_refuse_fpp,
+            salt=self.now,  # what is kept by mistake is not kept by the next run
         )
         self._walked = Marks(settings.mark_exact_bytes)
         told = Marks(settings.mark_exact_bytes)

@@ -32,7 +32,7 @@ _BYTES_PER_MARK = 10
 _REASONS = (Why.HEAD, Why.GRACE, Why.RETENTION, Why.RECORD)
 """The codes of the chunks' format: append only."""
 _CODES = {why: code for code, why in enumerate(_REASONS)}
-_HEADER = struct.Struct("<4sQQddQQ")
+_HEADER = struct.Struct("<4sQQddQQQ")
 _MAGIC = b"mrk1"
 
 
@@ -43,13 +43,17 @@ class Marks:
     expected      how many marks there will be, at a guess; the filter is sized for what of them the exact part does not hold,
                   or for as many again as that holds when this is more
     fpp           the filter's share of false positives at that size; above ``refuse_fpp`` it is over-full
+    salt          another one, and the filter errs in others
     """
 
-    def __init__(self, exact_bytes: int, *, expected: int = 0, fpp: float = 1e-5, refuse_fpp: float = 5e-5) -> None:
+    def __init__(
+        self, exact_bytes: int, *, expected: int = 0, fpp: float = 1e-5, refuse_fpp: float = 5e-5, salt: int = 0
+    ) -> None:
         self.exact_limit = max(exact_bytes // _BYTES_PER_MARK, 1)
         self.expected = expected
         self._fpp = fpp
         self._refuse_fpp = refuse_fpp
+        self._salt = salt
         self._exact = 0
         self._lows: list[int] = [0]
         self._runs: list[array[int]] = [array("Q")]
@@ -130,7 +134,7 @@ class Marks:
             self.add(object_id, why)
         elif not self.is_exact(object_id):
             if self._filter is None:
-                self._filter = Filter(max(self.expected - self._exact, self._exact), self._fpp)
+                self._filter = Filter(max(self.expected - self._exact, self._exact), self._fpp, self._salt)
             self._filter.add(object_id)
 
     def is_exact(self, object_id: ObjectId) -> bool:
@@ -172,15 +176,15 @@ class Marks:
         header = next(given, b"")
         if len(header) != _HEADER.size or not header.startswith(_MAGIC):
             raise UnreadableError("the marks of a collection cannot be read: their header is missing or of another release")
-        _, limit, exact, fpp, refuse_fpp, filter_bytes, capacity = _HEADER.unpack(header)
-        made = cls(limit * _BYTES_PER_MARK, fpp=fpp, refuse_fpp=refuse_fpp)
+        _, limit, exact, fpp, refuse_fpp, filter_bytes, capacity, salt = _HEADER.unpack(header)
+        made = cls(limit * _BYTES_PER_MARK, fpp=fpp, refuse_fpp=refuse_fpp, salt=salt)
         while made._exact < exact:
             made._append(next(given, b""))
         pieces = list(given)
         if made._exact != exact or sum(map(len, pieces)) != filter_bytes:
             raise UnreadableError("the marks of a collection cannot be read: there are more or fewer than were written")
         if pieces:
-            made._filter = Filter.joined(capacity, pieces)
+            made._filter = Filter.joined(capacity, salt, pieces)
         return made
 
     def __iter__(self) -> Iterator[ObjectId]:
@@ -194,7 +198,9 @@ class Marks:
     def _chunks(self) -> Iterator[bytes]:
         pieces = [] if self._filter is None else list(self._filter.pieces(_BODY_BYTES))
         capacity = 0 if self._filter is None else self._filter.capacity
-        yield _HEADER.pack(_MAGIC, self.exact_limit, self._exact, self._fpp, self._refuse_fpp, sum(map(len, pieces)), capacity)
+        yield _HEADER.pack(
+            _MAGIC, self.exact_limit, self._exact, self._fpp, self._refuse_fpp, sum(map(len, pieces)), capacity, self._salt
+        )
         ids: array[int] = array("Q")
         codes = bytearray()
         for run, whys in zip(self._runs, self._whys, strict=True):
