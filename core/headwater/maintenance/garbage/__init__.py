@@ -12,6 +12,7 @@ from headwater.maintenance.garbage.pacing import Fence, Pacing, Progress
 from headwater.maintenance.garbage.parts import LeftOvers
 from headwater.maintenance.garbage.publishing import give_up
 from headwater.maintenance.garbage.retention import Why
+from headwater.maintenance.garbage.together import collect_together
 
 __all__ = [
     "RUNS",
@@ -29,6 +30,7 @@ __all__ = [
     "Why",
     "check_time",
     "collect",
+    "collect_together",
     "give_up",
     "keys_in_use",
     "keys_with_rows",

@@ -13,7 +13,7 @@ that was garbage can come back, and what was written since is younger than the c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -34,7 +34,7 @@ from headwater.maintenance.garbage.releasing import bury, collect_purged_keys, f
 from headwater.maintenance.garbage.saving import load_marks, save_marks
 from headwater.maintenance.garbage.sweeping import Landmarks, Sweeper
 from headwater.settings import duration_text
-from headwater.store import ObjectId, Reference, Store
+from headwater.store import ObjectId, ObjectKey, RealmKey, Reference, Store
 from headwater.tasks import StoppedError
 
 __all__ = ["Collected", "Collecting", "Fence", "Progress", "collect", "marker_for"]
@@ -94,7 +94,9 @@ class Collecting:
         self._watch = self._pacing.watch
         self._published = Published(self._rows, read_collection(self._rows), self._watch)
         self._marker = marker_for(scope)
+        self._marker.look = self._watch.look
         self._landmarks = Landmarks()
+        self._judge: Judge | None = None
         self._start(
             Collected(
                 realm=self._rows.realm,
@@ -106,29 +108,41 @@ class Collecting:
 
     def _start(self, result: Collected) -> None:
         self.result = result
-        self._phases = Phases(self._store.clock, result.seconds)
+        self.phases = Phases(self._store.clock, result.seconds)
+
+    @property
+    def key(self) -> RealmKey:
+        """What the rows of its realm carry."""
+        return self._rows.key
 
     def so_far(self) -> dict[str, Any]:
         """What was counted until now, by this attempt and those before it."""
         return self.result.as_plain()
 
     def run(self, *, dry_run: bool = False) -> Collected:
-        """Do it, once."""
+        """Do it, once: go on with what was interrupted, or begin."""
         self.result.dry_run = dry_run
-        if not dry_run and self._go_on():
+        if not dry_run and self.go_on():
             return self.result
+        self.begin()
+        with self.phases.phase("plan"):
+            for batch in self._rows.scan_objects():
+                self.plan(batch)
+                self._pacing.before_scanning_on(len(batch))
+        if not dry_run:
+            splits = self.publish(self._landmarks.cut(self._splits))
+            self.finish(lambda: self._sweep(splits))
+        return self.result
+
+    def begin(self) -> None:
+        """Mark."""
         self._note_circumstances()
-        with self._phases.phase("mark"):
+        with self.phases.phase("mark"):
             found = self._scope.found()
             self.result.references = sum(row.deleted is None for _, row in found)
             self._mark(found)
         self._count_marks()
         self._require_room()
-        with self._phases.phase("plan"):
-            self._plan()
-        if not dry_run:
-            self._destroy()
-        return self.result
 
     # marking and planning
 
@@ -184,24 +198,23 @@ class Collecting:
         )
         raise UnavailableError(f"{said}: nothing was deleted; the next run is sized right")
 
-    def _plan(self) -> None:
-        """Count what stays and why, and what would go; and see that no row's time makes its age meaningless."""
-        judge, result = self._judge(), self.result
-        for batch in self._rows.scan_objects():
-            judged, left_over = judge.judge(batch)
-            latest = max(batch, key=_created)
-            check_time(latest.created, self._marker.now, self._scope, f"a row of type {latest.type!r}")
-            result.count(batch, judged)
-            result.leftover_parts += left_over
-            self._landmarks.pass_by(batch)
-            self._progress(0, result.garbage, "rows")
-            self._pacing.before_scanning_on(len(batch))
+    def plan(self, batch: Sequence[ObjectKey]) -> None:
+        """Count of a batch what stays and why, and what would go; and see that no row's time makes its age meaningless."""
+        if self._judge is None:
+            self._judge = self._new_judge()
+        judged, left_over = self._judge.judge(batch)
+        latest = max(batch, key=_created)
+        check_time(latest.created, self._marker.now, self._scope, f"a row of type {latest.type!r}")
+        self.result.count(batch, judged)
+        self.result.leftover_parts += left_over
+        self._landmarks.pass_by(batch)
+        self._progress(0, self.result.garbage, "rows")
 
     @property
     def _marks(self) -> Marks:
         return self._marker.marks
 
-    def _judge(self) -> Judge:
+    def _new_judge(self) -> Judge:
         return Judge(self._rows, self._marks, self.result.writer_cutoff)
 
     # deleting
@@ -211,30 +224,30 @@ class Collecting:
         is_parallel = self._store.backend.capabilities.parallel_scans
         return self._rows.settings.sweep_splits if is_parallel else 1
 
-    def _destroy(self) -> None:
+    def publish(self, splits: tuple[Swept, ...]) -> tuple[Swept, ...]:
+        """Say that a sweep is on, mark what came between, and save all that the sweep needs. Returns the splits."""
         self._published.replace(self._record())
         try:
-            with self._phases.phase("raise"):
+            with self.phases.phase("raise"):
                 listed = self._scope.listed()
                 raised = [(entry, row) for entry in listed if (row := self._raise_version(entry)) is not None]
                 self._marker.mark(raised)
             self._count_marks()
             self._release_claims()
-            with self._phases.phase("save"):
+            with self.phases.phase("save"):
                 chunks = save_marks(self._rows, self._marks, self._watch)
-            splits = self._landmarks.cut(self._splits)
             self._published.replace(self._record(chunks, splits))
         except FencedError:
             raise  # the flag belongs to whoever took over
         except HeadwaterError:
             self._published.withdraw()
             raise
-        self._finish(splits)
+        return splits
 
-    def _finish(self, splits: Sequence[Swept]) -> None:
+    def finish(self, sweep: Callable[[], None]) -> None:
         """Sweep, and end. What may pass leaves the record as it is, for the next attempt to go on with."""
         try:
-            self._sweep(splits)
+            sweep()
             bury(self._scope, self._scope.found(), self._watch, self.result)
             if not self._scope.is_system:
                 finish_catalogs(self._scope, self._watch)
@@ -248,10 +261,13 @@ class Collecting:
         self._watch.check()
         self._published.withdraw()
 
+    def sweeper(self) -> Sweeper:
+        """What deletes by the marks."""
+        return Sweeper(self._rows, self._new_judge, self._pacing, self.result, self.phases, self._save)
+
     def _sweep(self, splits: Sequence[Swept]) -> None:
-        sweeper = Sweeper(self._rows, self._judge, self._pacing, self.result, self._phases, self._save)
-        with self._phases.phase("sweep"):
-            sweeper.sweep(splits, self._progress)
+        with self.phases.phase("sweep"):
+            self.sweeper().sweep(splits, self._progress)
 
     def _save(self, splits: Sequence[Swept]) -> None:
         record = self._published.value
@@ -310,8 +326,8 @@ class Collecting:
 
     # going on
 
-    def _go_on(self) -> bool:
-        """Go on with an interrupted sweep, if there is one that can be: by its marks and its cut-offs."""
+    def go_on(self) -> bool:
+        """Go on with an interrupted sweep, if there is one that can be: by its marks and its cut-offs, to the end."""
         record = self._published.value
         if record is None or not record.sweeping or record.sweep is None:
             return False
@@ -328,7 +344,7 @@ class Collecting:
         self._start(counted)
         self._marker.marks = marks
         self._published.replace(self._swept(record, sweep.splits))
-        self._finish(sweep.splits)
+        self.finish(lambda: self._sweep(sweep.splits))
         return True
 
 

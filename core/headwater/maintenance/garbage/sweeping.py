@@ -14,7 +14,7 @@ from headwater.maintenance.garbage.judging import Judge
 from headwater.maintenance.garbage.pacing import Pacing, Progress
 from headwater.store import ObjectKey, ObjectPosition, RealmStore, Split
 
-__all__ = ["Landmarks", "Sweeper"]
+__all__ = ["Landmarks", "SplitSweep", "Sweeper"]
 
 _SAVE_BATCHES = 20
 _SAVE_SECONDS = 5.0
@@ -71,14 +71,19 @@ class Sweeper:
         self._splits: list[Swept] = []
         self._unsaved = 0
         self._saved_at = rows.clock.monotonic()
+        self.delete_batch = rows.settings.delete_batch
+
+    def begin(self, splits: Sequence[Swept], progress: Progress) -> None:
+        """Where the splits stand, before any of them is swept on."""
+        self._splits = list(splits)
+        self._progress = progress
 
     def sweep(self, splits: Sequence[Swept], progress: Progress) -> None:
-        """Sweep all splits, side by side. After any fault of one the others stop at their next batch; where they stand is saved.
+        """Sweep all splits, side by side. After any fault of one the others stop at their next batch.
 
         raises        whatever ``save``, the fence or the database raise
         """
-        self._splits = list(splits)
-        self._progress = progress
+        self.begin(splits, progress)
         left = [number for number, split in enumerate(splits) if not split.is_done]
         if len(left) <= 1:
             for number in left:
@@ -87,35 +92,29 @@ class Sweeper:
         with ThreadPoolExecutor(len(left), thread_name_prefix="sweep") as threads:
             futures = [threads.submit(self._sweep_split, number, share=len(left)) for number in left]
             try:
-                wait(futures, return_when=FIRST_EXCEPTION)
-            finally:  # also when this thread is interrupted: without it, nobody would stop the others
-                self._stop.set() if not all(f.done() and f.exception() is None for f in futures) else None
-        for future in futures:
-            future.result()
+                for future in wait(futures, return_when=FIRST_EXCEPTION).done:
+                    future.result()
+            except BaseException:  # of a split, or an interruption of this thread: nobody else would stop them
+                self._stop.set()
+                raise
+
+    def split(self, number: int, *, share: int = 1) -> SplitSweep:
+        """The sweep of one split, for who scans it."""
+        return SplitSweep(self, number, self._judges(), share)
 
     def _sweep_split(self, number: int, *, share: int) -> None:
-        swept, judge = self._splits[number], self._judges()
+        swept, sweep = self._splits[number], self.split(number, share=share)
         realm = self._rows.key if self._rows.store.backend.capabilities.ordered_keys else None
-        garbage: list[ObjectKey] = []
-        size = self._rows.settings.delete_batch
         for batch in self._rows.scan_objects(Split(realm, swept.after, swept.until)):
             if self._stop.is_set():
                 return
-            judged, _ = judge.judge(batch)
-            garbage += [key for key, why in zip(batch, judged, strict=True) if why is None]
-            while len(garbage) >= size:
-                some, garbage = garbage[:size], garbage[size:]
-                self._delete(some, share)
-                self._note(number, some[-1].position)
-            if not garbage:
-                self._note(number, batch[-1].position, batches=0)
+            sweep.take(batch, batch[-1].position)
             self._pacing.before_scanning_on(len(batch))
-        if garbage and not self._stop.is_set():
-            self._delete(garbage, share)
         if not self._stop.is_set():
-            self._note(number, None)
+            sweep.end()
 
-    def _delete(self, garbage: Sequence[ObjectKey], share: int) -> None:
+    def delete(self, garbage: Sequence[ObjectKey], share: int) -> None:
+        """Delete a batch and count what went."""
         self._pacing.before_deleting(len(garbage))
         with self._phases.phase("delete", share=share):
             deleted = self._rows.delete_unchanged(garbage)
@@ -131,8 +130,8 @@ class Sweeper:
         gone = [key for key, row in zip(garbage, there, strict=True) if row is None]
         return gone if len(gone) == deleted else ()
 
-    def _note(self, number: int, position: ObjectPosition | None, *, batches: int = 1) -> None:
-        """All up to here is swept; None: up to the split's end."""
+    def note(self, number: int, position: ObjectPosition | None, *, batches: int = 1) -> None:
+        """All of a split up to here is swept; None: up to its end. Saved now and then."""
         now = self._rows.clock.monotonic()
         with self._lock:
             seen = self._splits[number]
@@ -143,3 +142,33 @@ class Sweeper:
                 self._pacing.watch.check()
                 self._save(self._splits)
                 self._unsaved, self._saved_at = 0, self._rows.clock.monotonic()
+
+
+class SplitSweep:
+    """One split of a realm, given batch after batch."""
+
+    def __init__(self, sweeper: Sweeper, number: int, judge: Judge, share: int) -> None:
+        self._sweeper = sweeper
+        self._number = number
+        self._judge = judge
+        self._share = share
+        self._size = sweeper.delete_batch
+        self._garbage: list[ObjectKey] = []
+
+    def take(self, batch: Sequence[ObjectKey], position: ObjectPosition) -> None:
+        """Rows as they were scanned, perhaps none; ``position`` is that of the last one that the scan has passed."""
+        if batch:
+            judged, _ = self._judge.judge(batch)
+            self._garbage += [key for key, why in zip(batch, judged, strict=True) if why is None]
+        while len(self._garbage) >= self._size:
+            some, self._garbage = self._garbage[: self._size], self._garbage[self._size :]
+            self._sweeper.delete(some, self._share)
+            self._sweeper.note(self._number, some[-1].position)
+        if not self._garbage:
+            self._sweeper.note(self._number, position, batches=0)
+
+    def end(self) -> None:
+        """Nothing comes any more."""
+        if self._garbage:
+            self._sweeper.delete(self._garbage, self._share)
+        self._sweeper.note(self._number, None)

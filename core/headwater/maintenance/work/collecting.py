@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 
 from headwater.errors import HeadwaterError
-from headwater.maintenance.garbage import Collecting, give_up, scope_of
+from headwater.maintenance.garbage import Collecting, collect_together, give_up, scope_of
 from headwater.maintenance.work.recorded import open_realm, recorded
 from headwater.store import SYSTEM_REALM, RealmStore, Store, id_text
 from headwater.tasks import Claim, StoppedError
@@ -22,6 +22,8 @@ def run_collection(store: Store, claim: Claim) -> dict[str, Any]:
     if claim.task.realm != SYSTEM_REALM:
         open_realm(store, claim.task)
     owner = f"task {id_text(claim.id)}, attempt {claim.attempt}"
+    if not store.backend.capabilities.ordered_keys:
+        return recorded(store, claim, lambda: _in_turn(store, claim, owner))
     scope = scope_of(store, claim.task.realm)
     collecting = Collecting(store, scope, fence=claim.check, progress=claim.report, owner=owner)
     try:
@@ -30,6 +32,14 @@ def run_collection(store: Store, claim: Claim) -> dict[str, Any]:
         if claim.task.stop_requested:  # cancelled: nobody goes on with it. Else the next attempt does
             _give_up(scope.rows, owner)
         raise
+
+
+def _in_turn(store: Store, claim: Claim, owner: str) -> dict[str, Any]:
+    """Where a scan reads the whole store, when nobody else scans it."""
+    fate = collect_together(store, [claim.task.realm], fence=claim.check, owner=owner)[claim.task.realm]
+    if isinstance(fate, HeadwaterError):
+        raise fate
+    return fate.as_plain()
 
 
 def _give_up(rows: RealmStore, owner: str) -> None:
