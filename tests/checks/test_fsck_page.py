@@ -1,0 +1,24 @@
+"""The page about fsck names every code with its weight, and every step of a repair."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from headwater.maintenance import CODES, Action
+from headwater.maintenance.checks import Step
+
+PAGE = (Path(__file__).parents[2] / "docs" / "fsck.md").read_text(encoding="utf-8")
+
+
+def test_every_code_stands_on_the_page_with_its_weight() -> None:
+    told = dict(re.findall(r"^\| `(\w+)` \| (DAMAGE|TROUBLE|LEFTOVER) \|", PAGE, re.MULTILINE))
+
+    assert told == {code.value: weight.value for code, (weight, _) in CODES.items()}
+
+
+def test_every_step_stands_on_the_page_with_whether_it_is_safe() -> None:
+    told = dict(re.findall(r"^\| `(\w+)` \| (yes|no) \|", PAGE, re.MULTILINE))
+    steps = [Step(action=action, realm="", subject="", does="", loses="", because=()) for action in Action]
+
+    assert told == {step.action.value: "yes" if step.is_safe else "no" for step in steps}
