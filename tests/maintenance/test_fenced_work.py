@@ -96,8 +96,13 @@ def taken_over(world: World, call: int) -> tuple[list[str], bool]:
     try:
         claim.finish(world.run(store, claim))
     except FencedError:
-        return [late for late in faulty.calls[before + call :] if late in WRITES], True
+        return _but_taken_back([late for late in faulty.calls[before + call :] if late in WRITES]), True
     return [], False
+
+
+def _but_taken_back(writes: list[str]) -> list[str]:
+    """Without the removals of references that were made by the step under way, which is a step taken back."""
+    return [write for write in writes if "create_references" not in writes or write != "remove_reference"]
 
 
 def stopped(world: World, call: int) -> TaskState:
