@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from headwater.maintenance.archives import Order, check_archive, export, load
 from headwater.maintenance.archives.progress import LOAD_PROGRESS_ID, LoadProgress
 from headwater.maintenance.work import EXPORT, LOAD, run_export, run_load
 from headwater.realms import Realms, RealmState
-from headwater.store import FaultyBackend, id_text
+from headwater.store import Backend, FaultyBackend, id_text
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import Claim, Tasks
 
@@ -29,6 +31,18 @@ class Killed(BaseException):
 
 def die() -> None:
     raise Killed
+
+
+class SlowBackend(FaultyBackend):
+    """A database of which each call takes a second."""
+
+    def __init__(self, backend: Backend, clock: FakeClock) -> None:
+        super().__init__(backend)
+        self._clock = clock
+
+    def __getattr__(self, name: str) -> object:
+        self._clock.advance(1)
+        return super().__getattr__(name)
 
 
 def claim_again(store: Store, claim: Claim) -> Claim:
@@ -200,6 +214,25 @@ def test_an_export_whose_worker_died_before_it_could_tell_is_told_by_the_next(st
     first = run_export(store, claim)
 
     assert run_export(store, claim_again(store, claim)) == first
+
+
+@pytest.mark.parametrize("kind", [EXPORT, LOAD])
+def test_work_on_a_slow_database_asks_again_and_again_whether_it_goes_on(
+    store: Store, archive: Path, settings: Settings, clock: FakeClock, tmp_path: Path, kind: str
+) -> None:
+    started, asked = clock.monotonic(), list[float]()
+    slow = open_on(SlowBackend(store.backend, clock), settings, clock)
+
+    def fence() -> None:
+        asked.append(clock.monotonic() - started)
+
+    order = Order(realm=REALM, file=tmp_path / "slow.realm", time=None, task=store.new_id())
+    if kind == EXPORT:
+        with suppress(RefusedError):  # its moment may be over by then
+            export(slow, order, fence=fence)
+    else:
+        load(slow, "copy", archive, fence=fence)
+    assert max(later - sooner for sooner, later in pairwise(asked)) <= 25
 
 
 def test_an_export_of_a_task_that_was_taken_over_writes_no_file(store: Store, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from headwater.clock import Micros, as_text
 from headwater.commits import unpin
 from headwater.errors import FencedError, HeadwaterError, RefusedError, UnavailableError, UnreadableError
 from headwater.maintenance.archives.blocks import BlockKind, BlockWriter
+from headwater.maintenance.archives.fencing import paced
 from headwater.maintenance.archives.manifests import End, Manifest, check_archive, definition_of, end_record, manifest_record
 from headwater.maintenance.archives.moments import newest_readable
 from headwater.maintenance.archives.records import Contents, Pointer
@@ -126,7 +127,7 @@ def check_order(store: Store, realm_id: str, time: Micros | None) -> None:
 
 
 def _write(rows: RealmStore, realm: Realm, order: Order, snapshot: Snapshot, *, fence: Fence, progress: Progress) -> Exported:
-    contents = Contents(pointers=dict(snapshot.pointers))
+    contents, still_mine = Contents(pointers=dict(snapshot.pointers)), paced(fence, rows.clock)
     manifest = Manifest(
         realm=realm.id,
         as_of=snapshot.time,
@@ -144,6 +145,7 @@ def _write(rows: RealmStore, realm: Realm, order: Order, snapshot: Snapshot, *, 
             contents.add(sealed, record)
             if blocks.add(BlockKind.OBJECTS, record):
                 fence()
+            still_mine()
             progress(contents.objects, 0, "objects")
         blocks.close_block()
         end = End.of(contents, blocks=blocks.number, before=blocks.digest())

@@ -20,6 +20,7 @@ import msgspec
 from headwater.clock import as_text
 from headwater.errors import BeatenError, FencedError, RefusedError, UnavailableError, UnreadableError
 from headwater.maintenance.archives.blocks import BlockKind, read_blocks
+from headwater.maintenance.archives.fencing import paced
 from headwater.maintenance.archives.manifests import Checked, check_archive, fields_of, open_archive
 from headwater.maintenance.archives.progress import LOAD_PROGRESS_ID, LoadProgress
 from headwater.maintenance.archives.records import Contents, Sealed, read_objects
@@ -264,11 +265,10 @@ class _Loading:
             for row in rows.find_rows(names):
                 if row is not None and row.deleted is None:
                     found.pointers[row.name] = row.pointer
-        total = self.checked.end.objects
+        total, still_mine = self.checked.end.objects, paced(self.fence, rows.clock)
         for sealed in walk(rows, [pointer for pointer in found.pointers.values() if pointer is not None]):
             found.add(sealed, sealed.record())
-            if found.objects % 10_000 == 0:
-                self.fence()
+            still_mine()
             self.progress(found.objects, total, "objects read back")
         if found.digest() != self.checked.end.digest:
             raise UnreadableError(

@@ -10,6 +10,7 @@ A row knows since when it is there, when it was deleted, and each pointer that i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from headwater.clock import Micros, as_text
@@ -72,13 +73,16 @@ def head_then(row: Reference | None, time: Micros, relisted: Micros | None = Non
     return Absent() if row.deleted is not None else row.pointer
 
 
-def commit_at(rows: RealmStore, name: str, pointer: ObjectId, time: Micros) -> Head | None:
+def commit_at(
+    rows: RealmStore, name: str, pointer: ObjectId, time: Micros, *, fence: Callable[[], None] = lambda: None
+) -> Head | None:
     """The newest commit not after ``time`` on the line that a pointer ends; None where the line begins later.
 
     raises        RefusedError where history was cut before it · ExpiredError when the pointer's own commit is not there
     """
     line = log(rows, pointer)
     for found in line:
+        fence()
         if found.commit.time <= time:
             return found
     if line.end is End.BEGINNING:

@@ -10,6 +10,7 @@ from headwater.catalogs.names import CATALOGS, OwnPart, own_reference
 from headwater.clock import Micros, as_text
 from headwater.commits import Head, pin, read_collection
 from headwater.errors import RefusedError, UnavailableError
+from headwater.maintenance.archives.fencing import paced
 from headwater.maintenance.archives.moments import Absent, check_known, commit_at, head_then, readable_from
 from headwater.realms import REALM_REFERENCES
 from headwater.store import ObjectId, RealmStore
@@ -44,7 +45,8 @@ def take_snapshot(rows: RealmStore, time: Micros, *, owner: ObjectId, fence: Cal
     raises        RefusedError for a time that is too late, too early, or before the realm was filled; UnavailableError while a
                   collection sweeps; ExpiredError and UnreadableError when something is not there any more
     """
-    snapshot = _Looking(rows.without_cache(budget_bytes=_REMEMBERED_BYTES), time).look()
+    looked = rows.without_cache(budget_bytes=_REMEMBERED_BYTES)
+    snapshot = _Looking(looked, time, paced(fence, rows.clock)).look()
     fence()
     try:
         pin(rows, owner, snapshot.commits, fence=fence)
@@ -60,6 +62,7 @@ def take_snapshot(rows: RealmStore, time: Micros, *, owner: ObjectId, fence: Cal
 class _Looking:
     rows: RealmStore
     time: Micros
+    fence: Callable[[], None]
     pointers: dict[str, ObjectId | None] = field(default_factory=dict)
 
     def look(self) -> Snapshot:
@@ -87,10 +90,11 @@ class _Looking:
         for start in range(0, len(names), _NAMES):
             some = names[start : start + _NAMES]
             for name, row in zip(some, self.rows.find_rows(some), strict=True):
+                self.fence()
                 pointer = head_then(row, self.time, (again or {}).get(name))
                 if isinstance(pointer, Absent):
                     continue
-                head = None if pointer is None else commit_at(self.rows, name, pointer, self.time)
+                head = None if pointer is None else commit_at(self.rows, name, pointer, self.time, fence=self.fence)
                 self.pointers[name] = None if head is None else head.id
                 if head is not None:
                     heads[name] = head
