@@ -103,7 +103,10 @@ class Settings:
     task_backoff_seconds: float = _seconds(10.0, "first wait after a failed attempt; doubles")
     task_backoff_limit_seconds: float = _seconds(10 * MINUTE, "longest wait between two attempts of a task")
     task_history_seconds: float = _seconds(90 * DAY, "how long finished tasks are kept")
-    task_time_limit_seconds: float = _seconds(6 * HOUR, "the longest that one attempt may run")
+    task_time_limit_seconds: float = _seconds(
+        6 * HOUR,
+        "the longest that one attempt may run; it stops at its next check, is interrupted 30 s later and killed after another minute",
+    )
     runs_kept: int = _count(50, "records of maintenance runs")
     content_age_seconds: float = _seconds(30 * DAY, "content history kept, where a realm says nothing else")
     content_commits: int = _count(100, "content history kept, in commits, where a realm says nothing else")
