@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import pytest
 from lakes import HOUR, make_lake, make_realm, open_on, put, rows_of
 from lakes import lake as open_lake
 
+from backend_fixtures import BACKENDS, STORES
 from headwater.catalogs import Catalog
 from headwater.clock import FakeClock
 from headwater.errors import FencedError, HeadwaterError, RefusedError, UnavailableError
-from headwater.maintenance import collect, purge
+from headwater.maintenance import collect, list_runs, purge, run_purge
 from headwater.realms import Realm, Realms, RealmState
-from headwater.settings import DAY
+from headwater.settings import DAY, Settings
 from headwater.store import SYSTEM_REALM, FaultyBackend, RealmKey, RealmStore, Split, Store, StoredObject, object_type
+from headwater.tasks import Claim, Tasks
 
 
 @object_type("test-late-note")
@@ -220,3 +222,49 @@ def test_a_purged_key_is_forgotten_after_its_time(
     collect(store, SYSTEM_REALM)
 
     assert Realms(store).purged_keys() == {}
+
+
+@pytest.fixture(params=STORES)
+def any_purging(request: pytest.FixtureRequest, settings: Settings, clock: FakeClock) -> Iterator[Store]:
+    """A realm that is to be purged, on each of the four databases."""
+    with open_on(BACKENDS[request.param](request), dataclasses.replace(settings, delete_batch=9), clock) as opened:
+        make_realm(opened)
+        put(make_lake(opened), 1)
+        to_purging(opened, clock)
+        yield opened
+
+
+def claim_of(store: Store, realm: Realm, *, key: int | None = None) -> Claim:
+    tasks = Tasks(store)
+    submitted = tasks.submit("purge", realm=realm.id, realm_key=RealmKey(realm.key if key is None else key))
+    claim = tasks.claim(submitted.id, "worker")
+    assert claim is not None
+    return claim
+
+
+def test_a_worker_purges_on_any_database_and_keeps_a_record(any_purging: Store) -> None:
+    realm = Realms(any_purging).read("acme")
+    expected = rows_left(any_purging, realm.key)
+    run_purge(any_purging, claim_of(any_purging, realm))
+
+    [run] = list_runs(any_purging, kind="purge")
+    assert (run.counts["rowsDeleted"], rows_left(any_purging, realm.key)) == (expected, 0)
+    assert Realms(any_purging).read("acme").state is RealmState.PURGED
+
+
+@pytest.mark.parametrize("is_keyed", [True, False])
+def test_a_stale_task_purges_no_active_realm(store: Store, lake: Catalog, realm: Realm, is_keyed: bool) -> None:
+    claim = claim_of(store, realm, key=None if is_keyed else 0)
+    before = rows_left(store, realm.key)
+
+    with pytest.raises(RefusedError, match="ACTIVE"):
+        run_purge(store, claim)
+    assert rows_left(store, realm.key) == before
+
+
+def test_a_purge_keeps_its_limit(store: Store, purging: Realm, clock: FakeClock) -> None:
+    slow = open_on(store.backend, dataclasses.replace(store.settings, delete_rows_per_second=10, delete_batch=20), clock)
+    began = clock.monotonic()
+    done = purge(slow, "acme")
+
+    assert clock.monotonic() - began >= done.rows_deleted / 10

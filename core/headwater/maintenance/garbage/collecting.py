@@ -141,7 +141,6 @@ class Collecting:
             found = self._scope.found()
             self.result.references = sum(row.deleted is None for _, row in found)
             self._mark(found)
-        self._count_marks()
         self._require_room()
 
     # marking and planning
@@ -175,6 +174,7 @@ class Collecting:
 
     def _require_room(self) -> None:
         """Refuse to delete by a filter that keeps too much by mistake; the next run is sized by what this one has counted."""
+        self._count_marks()
         limit = self._rows.settings.filter_refuse_fpp
         if not self._marks.is_overfull:
             return
@@ -232,7 +232,7 @@ class Collecting:
                 listed = self._scope.listed()
                 raised = [(entry, row) for entry in listed if (row := self._raise_version(entry)) is not None]
                 self._marker.mark(raised)
-            self._count_marks()
+            self._require_room()
             self._release_claims()
             with self.phases.phase("save"):
                 chunks = save_marks(self._rows, self._marks, self._watch)
