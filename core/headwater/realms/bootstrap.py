@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from headwater.commits import Transaction, commit, ensure_references
-from headwater.errors import BeatenError, RefusedError
+from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
 from headwater.index import Value
 from headwater.realms.credentials import CredentialsHash
 from headwater.realms.definitions import Realm
@@ -44,10 +44,13 @@ def bootstrap(realms: Realms, realm_id: str, credentials: CredentialsHash) -> Re
     try:
         _fill(realms.open_for(realm_id, RealmState.INITIALIZING), credentials)
         return realms.move(realm, RealmState.ACTIVE)
-    except (BeatenError, RefusedError):
+    except (BeatenError, MissingError, RefusedError, UnreadableError) as fault:
         found = realms.find(realm_id)
-        if found is not None and found.key == realm.key and found.state is RealmState.ACTIVE:
+        if found is None or found.key != realm.key:
+            raise RefusedError(f"realm {realm_id!r} was purged while it was being bootstrapped") from fault
+        if found.state is RealmState.ACTIVE:
             return found  # another process brought the same bootstrap to its end
+        check_bootstrap(found)  # what is missing of a realm that is being purged is not damaged
         raise
 
 

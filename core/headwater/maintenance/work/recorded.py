@@ -7,14 +7,15 @@ from typing import Any
 
 import structlog
 
-from headwater.errors import FencedError, HeadwaterError, RefusedError, UnavailableError
+from headwater.errors import FencedError, HeadwaterError, RefusedError, UnavailableError, UnreadableError
 from headwater.maintenance.runs import Run, record_run
-from headwater.realms import Realms, RealmState
+from headwater.realms import Realm, Realms, RealmState
 from headwater.store import SYSTEM_REALM, RealmStore, Store, id_text
 from headwater.tasks import Claim, NotYetError, StoppedError, Task
 
 __all__ = ["open_realm", "recorded"]
 
+_GOING = (RealmState.PURGING, RealmState.PURGED)
 _log = structlog.get_logger()
 
 
@@ -50,15 +51,20 @@ def recorded(
         except HeadwaterError as fault:  # the work itself is done, and its task tells how it ended
             _log.warning("the run was not recorded", task=id_text(claim.id), fault=str(fault))
 
-    before = _state(store, claim.task)
+    before = _realm(store, claim.task)
     try:
         outcome = work()
     except (FencedError, NotYetError, StoppedError):
         raise
     except RefusedError as refused:
         record(so_far(), str(refused))
-        if {before, _state(store, claim.task)} == {RealmState.ACTIVE, RealmState.INACTIVE}:
+        if {_state(before), _state(_realm(store, claim.task))} == {RealmState.ACTIVE, RealmState.INACTIVE}:
             raise UnavailableError(f"the realm was switched meanwhile, try again: {refused}") from refused
+        raise
+    except UnreadableError as damage:
+        record(so_far(), str(damage))
+        if _is_going(before, _realm(store, claim.task)):
+            raise RefusedError(f"realm {claim.task.realm!r} was purged meanwhile: {damage}") from damage
         raise
     except HeadwaterError as error:
         record(so_far(), str(error))
@@ -75,6 +81,16 @@ def open_realm(store: Store, task: Task) -> RealmStore:
     return rows
 
 
-def _state(store: Store, task: Task) -> RealmState | None:
-    realm = None if task.realm == SYSTEM_REALM else Realms(store).find(task.realm)
+def _realm(store: Store, task: Task) -> Realm | None:
+    return None if task.realm == SYSTEM_REALM else Realms(store).find(task.realm)
+
+
+def _state(realm: Realm | None) -> RealmState | None:
     return None if realm is None else realm.state
+
+
+def _is_going(before: Realm | None, now: Realm | None) -> bool:
+    """Whether a realm that stood when the work began is being deleted by now: then nothing is damaged that it did not find."""
+    if before is None or before.state in _GOING:
+        return False
+    return now is None or now.key != before.key or now.state in _GOING
