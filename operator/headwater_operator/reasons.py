@@ -324,7 +324,7 @@ _ALL: tuple[Reason, ...] = (
     Reason("RealmDeleted", (), "Normal", "The entry of the purged realm was deleted, and with it the Secret of its root."),
     Reason("CatalogCreated", (), "Normal", "The catalog was created."),
     Reason("CatalogUpdated", (), "Normal", "The definition of the catalog was changed as the resource declares."),
-    Reason("CatalogDeleted", (), "Normal", "The catalog was deleted; what only it held is garbage for the next collections."),
+    Reason("CatalogDeleted", (), "Normal", "The catalog was deleted; what only it held is garbage once its hold is over."),
     Reason("TaskRequested", (), "Normal", "A task was asked for: a collection, a purge or an import."),
     Reason("TaskHurried", (), "Normal", "A task that waited for its time was let run now."),
     Reason("ImportDone", (), "Normal", "An import has run to its end."),
