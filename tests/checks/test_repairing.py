@@ -153,6 +153,16 @@ def test_the_flag_of_a_sweep_without_a_task_is_withdrawn(store: Store, realm_row
     assert check_store(store) == []
 
 
+def test_the_flag_stays_when_a_task_came_to_go_on_with_the_sweep(store: Store, realm_rows: RealmStore) -> None:
+    ended = Tasks(store).submit(COLLECT, realm=REALM)
+    Tasks(store).cancel(ended.id)
+    realm_rows.insert(COLLECTION_ID, Collection(sweeping=True, owner=f"task {id_text(ended.id)}, attempt 1"))
+    steps = plan(store)
+    Tasks(store).submit(COLLECT, realm=REALM)
+
+    assert [step.result for step in repair(store, REALM, steps)] == ["nothing to do: no sweep is on that nobody owns"]
+
+
 def test_a_reference_is_mended_before_what_it_lists(
     store: Store, lake: Catalog, realm_rows: RealmStore, commits: list[ObjectId]
 ) -> None:
