@@ -86,6 +86,10 @@ def test_what_is_kept_and_cut_is_as_if_each_line_were_walked_alone(
     for steps in (range(60), range(60, 120)):
         grow(catalog, clock, chance, steps)
         together, alone = marked(store), marked(store, each_alone=True)
+        if steps.stop == 120:
+            grow(catalog, clock, chance, range(200, 230))
+            for marker in (together, alone):
+                marker.mark(marker.scope.found())
 
         assert together.cuts == alone.cuts
         assert list(together.marks) == list(alone.marks)
@@ -109,3 +113,24 @@ def test_a_branch_costs_a_few_blocks_beyond_the_history_that_it_shares(settings:
         reads.append(sum(backend.reads.get((object_id, 0), 0) for object_id in marker.marks))
 
     assert reads[0] < len(marker.marks) + 11 * 3 * TAIL < reads[1]
+
+
+def test_what_did_not_change_is_not_marked_again(settings: Settings, clock: FakeClock) -> None:
+    backend = CountingBackend()
+    store = open_on(backend, settings, clock)
+    make_realm(store, commits=10)
+    catalog = make_lake(store)
+    for version in range(10):
+        put(catalog, version)
+    catalog.create_branch("dev")
+    marker = marked(store)
+    changed = put(catalog, 11, branch="dev")
+    found = marker.scope.found()
+    backend.reads.clear()
+    marker.mark(found)
+
+    assert marker.marks.is_exact(changed)
+    assert sum(backend.reads.values()) < 60
+    backend.reads.clear()
+    marker.mark(found)
+    assert backend.reads == {}

@@ -37,6 +37,14 @@ class Origin:
     why: Why
 
 
+_Aim = tuple[ObjectId | None, Micros | None, tuple[Move, ...]]
+
+
+def _aim(row: Reference) -> _Aim:
+    """All of a reference that says what it keeps: not its version."""
+    return row.pointer, row.deleted, tuple(row.moves)
+
+
 @dataclass(slots=True)
 class _Stretch:
     """A line, and how far down it was walked.
@@ -91,6 +99,7 @@ class Marker:
     content: Contents = field(default_factory=Contents)
     _walked: Marks = field(init=False)
     _contents: ContentVisit = field(init=False)
+    _marked: dict[str, _Aim] = field(default_factory=dict)
     _landmarks: dict[ObjectId, _Stretch] = field(default_factory=dict)
     _recent: set[ObjectId] = field(default_factory=set)
     _why: Why = Why.HEAD
@@ -110,12 +119,14 @@ class Marker:
         self._contents = ContentVisit(cold, is_new=lambda one: told.add(one, Why.HEAD), was_met=told.is_exact)
 
     def mark(self, rows: Iterable[tuple[Listed, Reference]]) -> None:
-        """Mark what the references keep. May be called again with what was read later: it adds.
+        """Mark what the references keep. May be called again with what was read later: it adds, and looks at what changed alone.
 
         raises        UnreadableError: a reference dangles, or something that is kept cannot be walked ·
                       RefusedError: a time that lies too far in the future
         """
         cuts = read_cuts(self.scope.rows, self.previous)
+        rows = [(listed, row) for listed, row in rows if self._marked.get(row.name) != _aim(row)]
+        self._landmarks.clear()  # of lines that were walked to their ends, where others of their own would end
         stretches = [
             _Stretch(line, listed, row, Place(line.pointer, 0, line.left))
             for listed, row in rows
@@ -134,6 +145,7 @@ class Marker:
             self._why = Why.RECORD
             walk.push([self.previous.cuts], None)
             self._run(walk)
+        self._marked |= {row.name: _aim(row) for _, row in rows}
 
     # what the walk asks
 
