@@ -26,6 +26,18 @@ spec: {realm: acme, name: lake, storage: {baseLocation: "s3://lake/"}}
 """
 
 
+REALM_WITH_PATTERNS = """
+apiVersion: headwater.dev/v1alpha1
+kind: Realm
+metadata: {name: acme}
+spec:
+  retention:
+    patterns:
+      - {pattern: lake/release-*, commits: 50, age: 90d}
+      - {pattern: grants, commits: 5}
+"""
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "manifests.yaml"
@@ -55,6 +67,16 @@ def test_changed_fields_are_told_in_the_words_of_manifests(headwater: CommandLin
     file.write_text(MANIFESTS.replace("{team: lake}", "{team: lake}, driftPolicy: Report"))
 
     assert "Realm acme: updated realm acme: driftPolicy\n" in headwater.ok("apply", "-f", file, "--credentials", folder)
+
+
+def test_history_kept_by_name_is_carried_out_and_shown(headwater: CommandLine, file: Path) -> None:
+    file.write_text(REALM_WITH_PATTERNS)
+    headwater.ok("apply", "-f", file)
+
+    assert headwater.data("realm", "show", "acme")["retention"]["patterns"] == [
+        {"pattern": "lake/release-*", "commits": 50, "age": "90d"},
+        {"pattern": "grants", "commits": 5, "age": "0s"},
+    ]
 
 
 def test_each_step_is_told(headwater: CommandLine, file: Path, folder: Path) -> None:
