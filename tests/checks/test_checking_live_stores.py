@@ -7,12 +7,13 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from harm import HOUR, REALM, make_lake, make_realm, open_on, put, rows_of
+from harm import HOUR, REALM, deactivate, make_lake, make_realm, open_on, put, rows_of
 
 from headwater import Settings
 from headwater.catalogs import Catalogs
 from headwater.clock import FakeClock
-from headwater.maintenance import Finding, check_store, collect
+from headwater.maintenance import Finding, check_store, collect, purge
+from headwater.realms import Realms, RealmState
 from headwater.store import FaultyBackend, Store
 from headwater.store.backends.memory import MemoryBackend
 
@@ -38,6 +39,17 @@ def branch_and_delete(store: Store, clock: FakeClock) -> None:
     collect(store, REALM)
 
 
+def purge_and_create(store: Store, clock: FakeClock) -> None:
+    """The realm goes, and another one of its id comes."""
+    realms = Realms(store)
+    inactive = deactivate(store)
+    clock.advance(HOUR)
+    realms.move(inactive, RealmState.PURGING)
+    purge(store, REALM)
+    realms.remove(realms.read(REALM))
+    make_realm(store)
+
+
 def found_while(act: Act, settings: Settings, call: int) -> list[Finding] | None:
     """What fsck finds when ``act`` happens before its ``call``-th call to the database; None: it makes fewer."""
     backend, clock = MemoryBackend(), FakeClock()
@@ -60,7 +72,7 @@ def found_while(act: Act, settings: Settings, call: int) -> list[Finding] | None
     return found if acted else None
 
 
-@pytest.mark.parametrize("act", [commit_and_collect, branch_and_delete])
+@pytest.mark.parametrize("act", [commit_and_collect, branch_and_delete, purge_and_create])
 def test_what_others_do_meanwhile_is_no_damage(act: Act, settings: Settings) -> None:
     for call in itertools.count(1, 2):
         found = found_while(act, settings, call)

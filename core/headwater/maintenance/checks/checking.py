@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from headwater.errors import HeadwaterError, MissingError, RefusedError
 from headwater.maintenance.checks.catalogs import check_catalogs
 from headwater.maintenance.checks.claims import check_kept
-from headwater.maintenance.checks.findings import Finding
+from headwater.maintenance.checks.findings import Finding, is_bad
 from headwater.maintenance.checks.flags import check_flags
 from headwater.maintenance.checks.heads import check_heads
 from headwater.maintenance.checks.naming import check_names
@@ -15,7 +16,7 @@ from headwater.maintenance.checks.scanning import check_rows
 from headwater.maintenance.checks.sight import Sight, sight_of
 from headwater.maintenance.checks.states import check_keys, check_state, listed_realms
 from headwater.maintenance.garbage.listing import scope_of
-from headwater.realms import Realms, RealmState
+from headwater.realms import Realm, Realms, RealmState
 from headwater.store import SYSTEM_REALM, Store
 
 __all__ = ["check_store"]
@@ -37,17 +38,33 @@ def check_store(store: Store, *, realm: str | None = None) -> list[Finding]:
     if realm == SYSTEM_REALM:
         return list(_check_rows(store, SYSTEM_REALM))
     if realm is not None:
-        found = Realms(store).read(realm)
-        findings = list(check_state(store, found))
-        return findings + (list(_check_rows(store, realm)) if found.state in _SERVED else [])
+        return _check_realm(store, Realms(store).read(realm))
     findings = list(_check_rows(store, SYSTEM_REALM))
     realms, faults = listed_realms(store)
     findings += faults
     for one in realms:
-        findings += check_state(store, one)
-        if one.state in _SERVED:
-            findings += _check_rows(store, one.id)
-    return findings + list(check_keys(store, realms, is_complete=not faults))
+        findings += _check_realm(store, one)
+    return findings + list(check_keys(store))
+
+
+def _check_realm(store: Store, realm: Realm) -> list[Finding]:
+    """A realm against its state. One that is taken down while its rows are looked at is not damaged, and is told by its new state."""
+    found: list[Finding] = []
+    if realm.state in _SERVED:
+        fault: HeadwaterError | None = None
+        try:
+            found = list(_check_rows(store, realm.id))
+        except (MissingError, RefusedError) as raised:
+            fault = raised
+        if fault is not None or is_bad(found):
+            now = Realms(store).find(realm.id)
+            if now is None or now.key != realm.key:
+                return []
+            if now.state not in _SERVED:
+                return list(check_state(store, now))
+        if fault is not None:
+            raise fault
+    return [*check_state(store, realm), *found]
 
 
 def _check_rows(store: Store, realm_id: str) -> Iterator[Finding]:

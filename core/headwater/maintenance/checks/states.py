@@ -66,12 +66,11 @@ def _has(store: Store, realm: Realm, kind: str) -> bool:
     return any(seen.value.is_active and seen.value.kind == kind for seen in Tasks(store).of_realm(realm.id))
 
 
-def check_keys(store: Store, realms: list[Realm], *, is_complete: bool) -> Iterator[Finding]:
-    """Rows under keys that no realm has, or had lately.
-
-    is_complete   all realms are known: otherwise these rows may be those of a living realm
-    """
+def check_keys(store: Store) -> Iterator[Finding]:
+    """Rows under keys that no realm has, or had lately. A realm is listed before it gets rows, so the list is read after them."""
     used = keys_in_use(store)
+    realms, faults = listed_realms(store)
+    is_complete = not faults  # otherwise these rows may be those of a living realm
     try:
         purged = set(Realms(store).purged_keys())
     except HeadwaterError:
