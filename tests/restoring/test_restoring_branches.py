@@ -8,7 +8,7 @@ import pytest
 from pasts import catalogs_of, claimed, contents, drop, passed, planned, put, request, restored, submitted
 
 from headwater import Store
-from headwater.catalogs import Catalog, Claim, Claims, ContentKey
+from headwater.catalogs import Catalog, Claim, Claims, ContentKey, Delete, IcebergTable, Put
 from headwater.clock import FakeClock
 from headwater.commits import COLLECTION_ID, Collection, pins, read_commit
 from headwater.errors import ExpiredError, MissingError, RefusedError, UnavailableError
@@ -238,3 +238,17 @@ def test_a_table_whose_files_belong_to_another_stays_away_and_is_told(store: Sto
 
     assert set(contents(lake)) == {"customers"}
     assert outcome["conflicts"] == 1
+
+
+@pytest.mark.parametrize(
+    "places", [("s3://lake/1.json", "s3://lake/2.json"), ("nowhere", "1.json"), ("s3://a/b/1", "s3://a/1")]
+)
+def test_tables_that_shared_files_come_back_together(store: Store, lake: Catalog, places: tuple[str, ...]) -> None:
+    keys = [ContentKey.of("one"), ContentKey.of("two")]
+    puts = [Put(key, IcebergTable(metadata_location=place)) for key, place in zip(keys, places, strict=True)]
+    old = lake.commit("main", puts).commit_id
+    lake.commit("main", [Delete(key) for key in keys])
+    assert old is not None
+    restored(store, request("lake/main", old, is_commit=True))
+
+    assert set(contents(lake)) == {"one", "two"}

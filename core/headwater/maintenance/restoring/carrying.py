@@ -224,7 +224,7 @@ class _Carrier:
         found = differences(self._rows, step.reference, indexes_of(now, target), target)
         refused: dict[bytes, str] = {}
         if step.catalog is not None and found:
-            refused = claim_tables(self._rows, step.catalog.id, found, fence=self._fence).refused
+            refused = claim_tables(self._rows, step.catalog.id, found, target, fence=self._fence)
             self._result.conflicts += [f"{step.text}: {reason}" for reason in refused.values()]
         done = self._commit(step, now, target, found, refused)
         return done.commit_id if done.changed else None

@@ -3,40 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from headwater.catalogs import CONTENT, Claim, Claims, ContentKey, ContentType, ContentValue, IcebergTable
+from headwater.catalogs import (
+    CONTENT,
+    Claim,
+    Claims,
+    ContentKey,
+    ContentType,
+    ContentValue,
+    IcebergTable,
+    content_ids,
+    normalise_location,
+)
+from headwater.commits import Head
+from headwater.errors import RefusedError
 from headwater.maintenance.restoring.differing import Difference
 from headwater.store import RealmStore
 
-__all__ = ["Claimed", "claim_tables"]
+__all__ = ["claim_tables"]
 
 _METADATA = "metadata"
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """Which keys of the content cannot come back, because others have their files by now: by index key, with the reason."""
+def claim_tables(
+    rows: RealmStore, catalog_id: str, found: Sequence[Difference], then: Head | None, *, fence: Callable[[], None]
+) -> dict[bytes, str]:
+    """Take the claims of the Iceberg tables that these differences bring back, in batches.
 
-    refused: dict[bytes, str]
-
-
-def claim_tables(rows: RealmStore, catalog_id: str, found: Sequence[Difference], *, fence: Callable[[], None]) -> Claimed:
-    """Take the claims of the Iceberg tables that these differences bring back, in batches."""
+    then          the commit whose state is wanted: tables that shared files in it share them again
+    returns       the keys that cannot come back, because others have their files by now, each with the reason
+    """
     refused: dict[bytes, str] = {}
     coming = [one for one in found if _comes_back(one)]
     batch = rows.settings.import_batch
+    together: set[UUID] | None = None
     for start in range(0, len(coming), batch):
         part = coming[start : start + batch]
         wishes = {one.key: claim for one, claim in zip(part, _claims(rows, catalog_id, part), strict=True) if claim is not None}
-        if not wishes:
-            continue
-        by_claim = {claim: key for key, claim in wishes.items()}
-        for conflict in Claims(rows).take(list(wishes.values()), fence=fence):
-            key = by_claim[conflict.claim]
-            refused[key] = f"{ContentKey.from_index(key)} stays away: {conflict}"
-    return Claimed(refused)
+        conflicts = Claims(rows).take(list(wishes.values()), fence=fence) if wishes else ()
+        if conflicts and together is None:
+            together = set() if then is None else set(content_ids(then))
+        keys = {claim: key for key, claim in wishes.items()}
+        for conflict in conflicts:
+            owner = conflict.owner
+            if owner.catalog_id != catalog_id or owner.content_id not in (together or ()):
+                key = keys[conflict.claim]
+                refused[key] = f"{ContentKey.from_index(key)} stays away: {conflict}"
+    return refused
 
 
 def _comes_back(one: Difference) -> bool:
@@ -53,9 +67,22 @@ def _claims(rows: RealmStore, catalog_id: str, part: Sequence[Difference]) -> li
     values = [ContentValue.decode(one.then) for one in part if one.then is not None]
     tables = rows.read_many([value.object_id for value in values], IcebergTable)
     return [
-        None if table is None else Claim(catalog_id, value.content_id, _folder(table), _uuid(table.table_uuid))
+        None if table is None or not _is_place(_folder(table)) else _claim(catalog_id, value, table)
         for value, table in zip(values, tables, strict=True)
     ]
+
+
+def _claim(catalog_id: str, value: ContentValue, table: IcebergTable) -> Claim:
+    return Claim(catalog_id, value.content_id, _folder(table), _uuid(table.table_uuid))
+
+
+def _is_place(folder: str) -> bool:
+    """Who commits a table may say anything of where it lies."""
+    try:
+        normalise_location(folder)
+    except RefusedError:
+        return False
+    return True
 
 
 def _folder(table: IcebergTable) -> str:
