@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from worlds import START, Actor, World
 
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, NameKind, Put
 from headwater.catalogs.names import content_reference
-from headwater.clock import FakeClock
+from headwater.clock import FakeClock, Micros
 from headwater.commits import Transaction, commit, ensure_reference, ensure_references, head
 from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError, UnreadableError
 from headwater.index import Value
-from headwater.maintenance import COLLECT, PURGE, run_collection, run_purge
+from headwater.maintenance import COLLECT, EXPORT, PURGE, RESTORE, run_collection, run_purge
+from headwater.maintenance.restoring import Aim, Request
+from headwater.maintenance.work.exporting import run_export
+from headwater.maintenance.work.places import place_arguments
+from headwater.maintenance.work.restoring import run_restore
 from headwater.realms import REALM_REFERENCES, Realms, RealmState, Retention, bootstrap
 from headwater.realms.credentials import CredentialsHash
 from headwater.settings import Settings
@@ -54,9 +59,8 @@ _RETENTION = Retention(content_commits=KEPT_COMMITS, content_age_seconds=1, refe
 _HASH = CredentialsHash(client_id="c", salt=b"s", digest=b"d")
 
 
-def prepare() -> MemoryBackend:
-    """A database with one realm that is served, which has a lake."""
-    backend = MemoryBackend()
+def prepare(backend: MemoryBackend) -> MemoryBackend:
+    """The database with one realm that is served, which has a lake."""
     store = Store(backend, url="memory://", settings=SETTINGS, clock=FakeClock(START - 7_200_000_000))
     ensure_reference(store.system, TASKS)
     realms = Realms(store)
@@ -67,11 +71,18 @@ def prepare() -> MemoryBackend:
     return backend
 
 
-class Cast:
-    """The actors of a world, and the journal in which they write what they asked for."""
+_WORK = {COLLECT: run_collection, PURGE: run_purge, EXPORT: run_export, RESTORE: run_restore}
 
-    def __init__(self, world: World) -> None:
+
+class Cast:
+    """The actors of a world, and the journal in which they write what they asked for.
+
+    folder        where exports go; None: there are none
+    """
+
+    def __init__(self, world: World, folder: Path | None) -> None:
         self.world = world
+        self.folder = folder
         self.journal = Journal(now=world.tick)
         self.chance = world.rng
         self.numbers = iter(range(1_000_000))
@@ -84,11 +95,13 @@ class Cast:
             ("writer-2", self.write, 12),
             ("brancher-1", self.branch, 11),
             ("brancher-2", self.branch, 11),
-            ("cataloger", self.catalog, 4),
+            ("cataloger", self.catalog, 6),
+            ("restorer", self.restore, 3),
             ("reader", self.look, 5),
             ("worker-1", self.work, 11),
             ("worker-2", self.work, 11),
             ("keeper", self.ask, 4),
+            *([("exporter", self.export, 3)] if self.folder is not None else []),
             ("landlord-1", self.tend, 10),
             ("landlord-2", self.tend, 10),
         ]
@@ -147,7 +160,10 @@ class Cast:
         def delete(_: dict[str, Any]) -> None:
             lake.delete_branch(name)
 
-        act = self.chance.choice((make, make, assign, delete))
+        def undelete(_: dict[str, Any]) -> None:
+            lake.undelete_branch(name)
+
+        act = self.chance.choice((make, make, make, assign, assign, delete, delete, undelete))
         self._note(actor, f"{act.__name__} {name}", act)
 
     def _target(self, lake: Catalog, branch: str) -> ObjectId | None:
@@ -174,7 +190,10 @@ class Cast:
         def delete(_: dict[str, Any]) -> None:
             catalogs.delete("side")
 
-        act = self.chance.choice((make, make, fill, delete))
+        def undelete(_: dict[str, Any]) -> None:
+            catalogs.undelete("side")
+
+        act = self.chance.choice((make, make, fill, delete, undelete))
         self._note(actor, f"{act.__name__} catalog side", act)
 
     def look(self, actor: Actor) -> None:
@@ -194,19 +213,43 @@ class Cast:
 
     # the store
 
+    def restore(self, actor: Actor) -> None:
+        """Ask that a branch becomes what it was."""
+        branch = self.chance.choice(BRANCHES)
+
+        def work(_: dict[str, Any]) -> None:
+            found = Realms(actor.store).read("acme")
+            aim = Aim(time=Micros(actor.clock.now() - round(self.chance.choice((1.0, 100.0, 500.0)) * 1e6)))
+            wish = Request(reference=f"lake/{branch}", aim=aim).arguments()
+            self._tasks(actor).submit(RESTORE, realm="acme", realm_key=found.key, subject=f"lake/{branch}", arguments=wish)
+
+        self._note(actor, f"ask for {branch} to be restored", work)
+
+    def export(self, actor: Actor) -> None:
+        """Ask for an archive."""
+        assert self.folder is not None
+        file = self.folder / f"{next(self.numbers)}.archive"
+
+        def work(_: dict[str, Any]) -> None:
+            found = Realms(actor.store).read("acme")
+            wish = place_arguments(file, is_here=True)
+            self._tasks(actor).submit(EXPORT, realm="acme", realm_key=found.key, subject=file.name, arguments=wish)
+
+        self._note(actor, "ask for an export", work)
+
     def ask(self, actor: Actor) -> None:
         """Ask for a collection."""
         realm = self.chance.choice(("acme", "beta"))
 
         def work(_: dict[str, Any]) -> None:
             found = Realms(actor.store).read(realm)
-            Tasks(actor.store, chance=self.chance.random).submit(COLLECT, realm=realm, realm_key=found.key)
+            self._tasks(actor).submit(COLLECT, realm=realm, realm_key=found.key)
 
         self._note(actor, f"ask for a collection of {realm}", work)
 
     def work(self, actor: Actor) -> None:
         """What a worker does: look, claim, do, and tell how it ended. Its heart beats only in ``check``. Often it asks for work first."""
-        tasks = Tasks(actor.store, chance=self.chance.random)
+        tasks = self._tasks(actor)
         if self.watches.get(actor, (None,))[0] is not actor.store:
             self.watches[actor] = actor.store, LeaseWatch(actor.clock, self.world.settings.task_lease_seconds)
         watch = self.watches[actor][1]
@@ -224,7 +267,7 @@ class Cast:
 
     def _do(self, store: Store, claim: Claim) -> None:
         try:
-            claim.finish({COLLECT: run_collection, PURGE: run_purge}[claim.task.kind](store, claim))
+            claim.finish(_WORK[claim.task.kind](store, claim))
         except FencedError:
             return
         except StoppedError as stopped:
@@ -255,9 +298,9 @@ class Cast:
                     return
                 actor.clock.sleep(110)
                 realm = realms.move(realm, RealmState.PURGING)
-                Tasks(actor.store, chance=self.chance.random).submit(PURGE, realm="beta", realm_key=realm.key)
+                self._tasks(actor).submit(PURGE, realm="beta", realm_key=realm.key)
             elif realm.state is RealmState.PURGING:
-                Tasks(actor.store, chance=self.chance.random).submit(PURGE, realm="beta", realm_key=realm.key)
+                self._tasks(actor).submit(PURGE, realm="beta", realm_key=realm.key)
             else:
                 realms.remove(realm)
 
@@ -274,6 +317,9 @@ class Cast:
             self._note(actor, COMMIT, lambda found, change=change: commit(rows, RAW, change), rows.key, RAW, marker)  # type: ignore[misc]
 
     # what they share
+
+    def _tasks(self, actor: Actor) -> Tasks:
+        return Tasks(actor.store, chance=self.chance.random)
 
     def _open(self, actor: Actor) -> Any:
         return self._note(actor, "open acme", lambda _: Realms(actor.store).open("acme"))

@@ -35,17 +35,22 @@ class Stay:
 
 @dataclass
 class Ledger:
-    """``faults``: what must never be, each with the time at which it was seen first."""
+    """What was, and what must never be.
+
+    times         of every commit that was a head, its time
+    """
 
     backend: MemoryBackend
     settings: Settings
     faults: list[str] = field(default_factory=list)
     stays: list[Stay] = field(default_factory=list)
+    times: dict[ObjectId, int] = field(default_factory=dict)
     deletions: int = 0
     deleted_rows: int = 0
     _current: dict[tuple[RealmKey, str], Stay] = field(default_factory=dict)
     _versions: dict[tuple[RealmKey, str], int] = field(default_factory=dict)
     _below: dict[tuple[RealmKey, ObjectId], tuple[ObjectId, ...]] = field(default_factory=dict)
+    _lines: dict[tuple[RealmKey, str], list[ObjectId]] = field(default_factory=dict)
     _purging: set[RealmKey] = field(default_factory=set)
 
     def record(self, name: str, arguments: tuple[Any, ...], now: int) -> str:
@@ -102,7 +107,19 @@ class Ledger:
         if row.pointer is not None and row.deleted is None:
             stay = Stay(row.realm, row.name, row.pointer, now)
             self._current[row.realm, row.name] = stay
+            self._time(row.realm, row.pointer)
             self.stays.append(stay)
+            self._lines.setdefault((row.realm, row.name), []).append(row.pointer)
+
+    def _time(self, realm: RealmKey, commit_id: ObjectId) -> None:
+        row = self.backend._objects.rows.get((realm, commit_id, 0))
+        if commit_id not in self.times and row is not None and row.parts == 1:
+            found = decode(row.id, row.type, row.value, Commit, realm=str(realm))
+            self.times[commit_id] = found.time
+
+    def heads(self, realm: RealmKey, name: str) -> list[ObjectId]:
+        """Every pointer that a reference ever had, in order."""
+        return self._lines.get((realm, name), [])
 
     def _leave(self, row: ReferenceRow, now: int) -> None:
         stay = self._current.pop((row.realm, row.name), None)
