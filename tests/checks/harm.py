@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 
 import msgspec
 
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
 from headwater.clock import Clock
 from headwater.maintenance import Code, Finding, check_store
-from headwater.realms import Realm, Realms, RealmState, Retention, bootstrap, hash_credentials, new_credentials
+from headwater.realms import CredentialsHash, Realm, Realms, RealmState, Retention, bootstrap, hash_credentials, new_credentials
 from headwater.settings import Settings
 from headwater.store import Backend, FaultyBackend, ObjectId, RealmStore, Store
 
@@ -26,7 +27,13 @@ def make_realm(store: Store, *, commits: int = 1) -> Realm:
     """An ACTIVE realm that keeps so much history."""
     realms = Realms(store)
     realms.create(REALM, retention=Retention(content_commits=commits, content_age_seconds=0.0))
-    return bootstrap(realms, REALM, hash_credentials(new_credentials()))
+    return bootstrap(realms, REALM, credentials())
+
+
+@cache
+def credentials() -> CredentialsHash:
+    """Hashed once: that is meant to take long."""
+    return hash_credentials(new_credentials())
 
 
 def rows_of(store: Store) -> RealmStore:
