@@ -5,8 +5,7 @@ from __future__ import annotations
 import sqlite3
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -31,6 +30,7 @@ from headwater.store.urls import BackendKind, Option, StoreUrl, as_seconds
 __all__ = ["KIND", "SCHEMA_VERSION", "SqliteBackend"]
 
 K = TypeVar("K", bound=tuple[Any, ...])
+_new: Any = tuple.__new__
 SCHEMA_VERSION = 1
 _TABLES = {
     "refs": """
@@ -214,8 +214,12 @@ class SqliteBackend:
         starts = [start for start in (split.after, after) if start is not None]
         condition, values = _condition(key, split.realm, max(starts, default=None), split.until)
         statement = f"{select}{condition} ORDER BY {', '.join(key)} LIMIT ?"
-        make = partial(tuple.__new__, cls)  # a third quicker than _make, which is Python
-        return self._file.read("scan", lambda connection: list(map(make, connection.execute(statement, (*values, limit)))))
+
+        def scan(connection: sqlite3.Connection) -> list[K]:
+            found = connection.execute(statement, (*values, limit)).fetchall()
+            return list(map(_new, repeat(cls), found))  # a third quicker than _make, and a tenth than a partial row by row
+
+        return self._file.read("scan", scan)
 
     def split_references(self, realm: RealmKey | None, count: int) -> list[Split[ReferencePosition]]:
         return self._split("refs", ("realm", "name"), realm, count)
