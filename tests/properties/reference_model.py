@@ -59,7 +59,7 @@ class ReferenceModel(TwoStores):
         elif old.deleted is None:
             self._settle(name, outcome, None)
         else:
-            left = [Move(old.pointer, old.deleted)] if old.pointer is not None else []
+            left = [Move(old.pointer, Micros(old.deleted & ~1))] if old.pointer is not None else []
             expected = dataclasses.replace(_onto(old, pointer), moves=_recorded(left, old, since), deleted=None)
             self._settle(name, outcome, lambda new: new == expected)
 
@@ -80,7 +80,7 @@ class ReferenceModel(TwoStores):
         if seen is None or seen.deleted is not None:
             return
         now, since = self.clock.now(), self._since()
-        left = [Move(seen.pointer, now)] if seen.pointer is not None else []
+        left = [Move(seen.pointer, Micros(now & ~1))] if seen.pointer is not None else []
         act: Callable[[], Reference]
         act, expected = {
             "advance": (lambda: self.writer.advance_reference(seen, pointer), _onto(seen, pointer)),
@@ -90,7 +90,7 @@ class ReferenceModel(TwoStores):
             ),
             "record": (
                 lambda: self.writer.record_move(seen, pointer),
-                dataclasses.replace(_next(seen), moves=_recorded([Move(pointer, now)], seen, since)),
+                dataclasses.replace(_next(seen), moves=_noted(pointer, now, seen, since)),
             ),
             "raise": (lambda: self.writer.raise_version(seen), _next(seen)),
             "delete": (lambda: self.writer.delete_reference(seen), dataclasses.replace(_next(seen), deleted=now)),
@@ -262,6 +262,13 @@ def _next(seen: Reference) -> Reference:
 def _onto(seen: Reference, pointer: ObjectId | None) -> Reference:
     left = () if seen.pointer is None else (seen.pointer,)
     return dataclasses.replace(_next(seen), pointer=pointer, recent=(*left, *seen.recent)[:KEPT_POINTERS])
+
+
+def _noted(left: ObjectId, now: int, seen: Reference, since: int) -> tuple[Move, ...]:
+    """A note has an odd time; the last move that is none stays told."""
+    moves = _recorded([Move(left, Micros(now | 1))], seen, since)
+    real = [move for move in seen.moves if move.time % 2 == 0][:1]
+    return moves + tuple(move for move in real if move not in moves)
 
 
 def _recorded(left: Iterable[Move], seen: Reference, since: int) -> tuple[Move, ...]:

@@ -12,7 +12,7 @@ from headwater.clock import FakeClock, Micros
 from headwater.errors import BeatenError, MissingError, RefusedError
 from headwater.settings import Settings
 from headwater.store import Move, ObjectId, RealmStore, Reference, Store
-from headwater.store.references import MOVES_LIMIT, advanced, buried, moved, raised, recreated, with_move
+from headwater.store.references import MOVES_LIMIT, advanced, buried, is_note, moved, raised, recreated, with_move
 
 NEW = ObjectId(200)
 
@@ -66,7 +66,14 @@ def test_a_raised_version_keeps_everything_else(rows: RealmStore, reference: Ref
 def test_a_recorded_move_keeps_the_pointer(rows: RealmStore, reference: Reference, clock: FakeClock) -> None:
     new = rows.record_move(reference, ObjectId(50))
 
-    assert (new.pointer, new.recent, new.moves) == (100, (), (Move(ObjectId(50), clock.now()),))
+    assert (new.pointer, new.recent, new.moves) == (100, (), (Move(ObjectId(50), Micros(clock.now() | 1)),))
+
+
+def test_the_note_of_a_late_commit_is_told_from_a_move(rows: RealmStore, reference: Reference) -> None:
+    moved = rows.move_reference(reference, ObjectId(60))
+    noted = rows.record_move(moved, ObjectId(50))
+
+    assert [is_note(move) for move in noted.moves] == [True, False]
 
 
 def test_a_deleted_reference_is_absent_but_its_row_stays(rows: RealmStore, tombstone: Reference, clock: FakeClock) -> None:

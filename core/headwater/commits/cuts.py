@@ -7,7 +7,7 @@ from headwater.commits.ancestry import descends
 from headwater.commits.collection import Cut, CutLines
 from headwater.commits.history import log
 from headwater.errors import ExpiredError, UnknownOutcomeError
-from headwater.store import ObjectId, RealmStore, Reference
+from headwater.store import ObjectId, RealmStore, Reference, is_note
 
 __all__ = ["cut_time", "newest_move"]
 
@@ -30,8 +30,11 @@ def cut_time(rows: RealmStore, row: Reference, cuts: CutLines) -> Micros:
 
 
 def newest_move(row: Reference) -> Micros:
-    """When the reference was last moved other than by a commit on top, by the mover's clock; 0 for never."""
-    return row.moves[0].time if row.moves else Micros(0)
+    """When the reference was last moved other than by a commit on top, by the mover's clock; 0 for never.
+
+    That a commit took effect late is noted among the moves, and is none: all history would count as cut by others.
+    """
+    return next((move.time for move in row.moves if not is_note(move)), Micros(0))
 
 
 def _is_on_line(rows: RealmStore, row: Reference, pointer: ObjectId, cut: Cut, newest: Micros) -> bool:

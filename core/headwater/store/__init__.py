@@ -36,7 +36,7 @@ from headwater.store.ids import NodeLease, node_lease_id
 from headwater.store.objects import StoredObject, UnknownObject, Versioned, object_type, registered_type
 from headwater.store.pointing import Pointing, is_leaf
 from headwater.store.realm_rows import Batch, Gate, RealmStore, Whole
-from headwater.store.references import Reference
+from headwater.store.references import Reference, is_note
 from headwater.store.stores import Store, open_backend, open_store
 from headwater.store.urls import BackendKind, Option, StoreUrl, as_count, as_seconds, one_of, parse_url
 
@@ -84,6 +84,7 @@ __all__ = [
     "id_time",
     "is_fixed",
     "is_leaf",
+    "is_note",
     "node_lease_id",
     "object_type",
     "one_of",

@@ -1,4 +1,7 @@
-"""References as values: what each kind of change makes of the row that was seen. Nothing here touches a database."""
+"""References as values: what each kind of change makes of the row that was seen. Nothing here touches a database.
+
+A recorded move has an even time. An odd one is a note that a commit on top took effect late: the reference is on its line still.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from headwater.errors import RefusedError
 from headwater.store.backend import Move, ReferenceRow
 from headwater.store.identity import ObjectId
 
-__all__ = ["Reference", "advanced", "buried", "moved", "raised", "recreated", "with_move"]
+__all__ = ["Reference", "advanced", "buried", "is_note", "moved", "raised", "recreated", "with_move"]
 
 RECENT_POINTERS = 20
 MOVES_LIMIT = 4000
@@ -26,12 +29,19 @@ def advanced(seen: ReferenceRow, pointer: ObjectId) -> ReferenceRow:
 
 def moved(seen: ReferenceRow, pointer: ObjectId, *, now: Micros, since: Micros) -> ReferenceRow:
     """Onto a commit that is not on top of the old one: the old one is recorded."""
-    return dataclasses.replace(advanced(seen, pointer), moves=_moves(seen, seen.pointer, now=now, since=since))
+    return dataclasses.replace(advanced(seen, pointer), moves=_moves(seen, seen.pointer, now=_even(now), since=since))
 
 
 def with_move(seen: ReferenceRow, left: ObjectId, *, now: Micros, since: Micros) -> ReferenceRow:
-    """The same pointer, with the record that ``left`` was HEAD until now."""
-    return dataclasses.replace(seen, version=seen.version + 1, moves=_moves(seen, left, now=now, since=since))
+    """The same pointer, with the note that ``left`` was HEAD until now. What was the last real move stays told, however old."""
+    noted = _moves(seen, left, now=Micros(now | 1), since=since)
+    last = next((move for move in seen.moves if not is_note(move)), None)
+    return dataclasses.replace(seen, version=seen.version + 1, moves=noted if last is None or last in noted else (*noted, last))
+
+
+def is_note(move: Move) -> bool:
+    """Whether the reference left that pointer by a commit on top after all, and this tells how late."""
+    return bool(move.time & 1)
 
 
 def raised(seen: ReferenceRow) -> ReferenceRow:
@@ -52,9 +62,13 @@ def recreated(tombstone: ReferenceRow, pointer: ObjectId | None, *, since: Micro
         pointer=pointer,
         version=tombstone.version + 1,
         recent=_recent(tombstone),
-        moves=_moves(tombstone, tombstone.pointer, now=tombstone.deleted, since=since),
+        moves=_moves(tombstone, tombstone.pointer, now=_even(tombstone.deleted), since=since),
         deleted=None,
     )
+
+
+def _even(time: Micros) -> Micros:
+    return Micros(time & ~1)
 
 
 def _recent(seen: ReferenceRow) -> tuple[ObjectId, ...]:

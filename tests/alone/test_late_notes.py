@@ -1,0 +1,56 @@
+"""A commit that took effect late notes so on its reference; what retention keeps of its history stays kept."""
+
+from __future__ import annotations
+
+from deaths import SETTINGS, open_on
+from grounds_of_work import HOUR, ROOT
+
+from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
+from headwater.clock import FakeClock
+from headwater.commits import commit
+from headwater.index import Value
+from headwater.maintenance import collect
+from headwater.realms import Realms, Retention, bootstrap
+from headwater.store import RealmStore, Store
+from headwater.store.backends.memory import MemoryBackend
+
+VERSIONS = 6
+
+
+def put(catalog: Catalog, number: int) -> None:
+    catalog.commit(None, [Put(ContentKey.of(f"table-{number}"), IcebergTable(metadata_location=f"s3://lake/{number}.json"))])
+
+
+def make_lake(store: Store) -> tuple[RealmStore, Catalog]:
+    """In a realm that keeps all history of content, and little of the rest."""
+    realms = Realms(store)
+    realms.create("acme", retention=Retention(content_commits=1000, reference_commits=2))
+    bootstrap(realms, "acme", ROOT)
+    rows = realms.open("acme")
+    Catalogs(rows).create("lake", base_location="s3://lake/")
+    return rows, Catalogs(rows).open("lake")
+
+
+def test_history_that_is_kept_survives_a_note_of_a_late_commit() -> None:
+    """The late one's clock is behind, as far as clocks may: its commit is of a time at which others cut already."""
+    backend, clock = MemoryBackend(), FakeClock()
+    rows, catalog = make_lake(open_on(backend, clock))
+    for number in range(VERSIONS):
+        put(catalog, number)
+        clock.advance(HOUR)
+    for note in (b"1", b"2", b"3", b"4"):
+        clock.advance(HOUR if note == b"4" else 1)
+        commit(rows, "policy-mappings", lambda tx, note=note: tx.index("notes").put(note, Value(None, b"")))  # type: ignore[misc]
+    collect(rows.store, "acme")
+    behind = open_on(backend, FakeClock(clock.now() - round(SETTINGS.clock_bound_seconds * 1_000_000)))
+    late = Realms(behind).open("acme")
+    row = late.find_row(f"cat/{catalog.definition.id}/heads/main")
+    assert row is not None and row.pointer is not None
+    put(Catalogs(late).open("lake"), VERSIONS)
+    seen = late.find_row(row.name)
+    assert seen is not None
+    late.record_move(seen, row.pointer)
+    clock.advance(HOUR)
+    collect(rows.store, "acme")
+
+    assert len(list(catalog.log())) == VERSIONS + 1
