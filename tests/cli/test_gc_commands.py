@@ -136,6 +136,14 @@ def test_a_plan_is_shown_and_changes_nothing(headwater: CommandLine, url: str, h
     assert headwater("fsck").exit_code == 8
 
 
+def test_a_plan_for_people_is_a_numbered_list(headwater: CommandLine, url: str, heads: list[str]) -> None:
+    lose_head(url, heads)
+
+    first, does, loses = headwater("fsck", "--plan").stdout.splitlines()
+    assert first.startswith("1. GO_BACK (safe): cat/") and first.endswith("heads/main of acme")
+    assert (does.startswith("   does: point it back"), loses.startswith("   loses: what the commits")) == (True, True)
+
+
 def test_a_repair_without_its_confirmation_shows_the_plan_and_is_refused(
     headwater: CommandLine, url: str, heads: list[str]
 ) -> None:

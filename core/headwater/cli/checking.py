@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from headwater.cli.failures import FINDINGS
@@ -9,7 +11,7 @@ from headwater.cli.options import confirm_option, prints
 from headwater.cli.reports import FINDING, STEP
 from headwater.cli.session import Session
 from headwater.errors import RefusedError
-from headwater.maintenance import check_store, is_bad, plan_repairs, repair
+from headwater.maintenance import Step, check_store, is_bad, plan_repairs, repair
 from headwater.store import Store
 
 __all__ = ["fsck"]
@@ -36,7 +38,7 @@ def fsck(ctx: click.Context, realm: str | None, plan: bool, mend: bool, confirm:
             ctx.exit(_mend(session, store, _confirmed(session, store, realm, confirm)))
         findings = check_store(store, realm=realm)
     if plan:
-        session.show_all(STEP, plan_repairs(findings))
+        _show(session, plan_repairs(findings))
     else:
         session.show_all(FINDING, findings)
     ctx.exit(FINDINGS if is_bad(findings) else 0)
@@ -46,7 +48,7 @@ def _confirmed(session: Session, store: Store, realm: str | None, confirm: str |
     """The realm whose id was repeated; otherwise a person is shown the plan."""
     if confirm is not None and realm in (None, confirm):
         return confirm
-    session.show_all(STEP, plan_repairs(check_store(store, realm=realm)))
+    _show(session, plan_repairs(check_store(store, realm=realm)))
     raise RefusedError(
         f"nothing was changed: repeat the realm's id with --confirm {realm or 'REALM'} to do the safe steps of its plan"
     )
@@ -54,8 +56,20 @@ def _confirmed(session: Session, store: Store, realm: str | None, confirm: str |
 
 def _mend(session: Session, store: Store, realm: str) -> int:
     done = list(repair(store, realm, plan_repairs(check_store(store, realm=realm))))
-    session.show_all(STEP, done)
+    _show(session, done)
     left = check_store(store, realm=realm)
     for finding in left:
         session.warn(f"left: {finding.code} {finding.subject}: {finding.message}")
     return FINDINGS if is_bad(left) else 0
+
+
+def _show(session: Session, steps: Sequence[Step]) -> None:
+    """Steps for people are a numbered list: their sentences are too long for columns."""
+    if session.output != "table" or not steps:
+        session.show_all(STEP, steps)
+        return
+    for number, step in enumerate(steps, 1):
+        click.echo(f"{number}. {step.action}{' (safe)' if step.is_safe else ''}: {step.subject} of {step.realm}")
+        for name, text in (("does", step.does), ("loses", step.loses), ("result", step.result)):
+            if text:
+                click.echo(f"   {name}: {text}")
