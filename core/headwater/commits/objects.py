@@ -69,11 +69,13 @@ class Commit(StoredObject, frozen=True, kw_only=True):
 
     def points_to(self) -> Iterable[ObjectId]:
         """What its indexes hold; an inner member's: what its operations put, and the commits that it is read from."""
+        found: list[ObjectId] = []
         if self.depth:
-            yield from (operation.object_id for operation in self.operations if operation.object_id is not None)
-            yield from self.beneath()
+            found += (operation.object_id for operation in self.operations if operation.object_id is not None)
+            found += self.beneath()
         for container in self.indexes.values():
-            yield from container.points_to()
+            found += container.points_to()
+        return found
 
     def beneath(self) -> tuple[ObjectId, ...]:
         """The commits that an inner member is read from, as far as its tail names them: the members before it, and the base."""

@@ -35,8 +35,7 @@ class IndexContainer(msgspec.Struct, frozen=True, dict=True, omit_defaults=True)
 
     def points_to(self) -> Iterable[ObjectId]:
         """The objects that must stay as long as this container does: its children, and what its embedded part points to."""
-        yield from self.page.object_ids()
-        yield from self.children.page.object_ids()
+        return self.page.object_ids() + self.children.page.object_ids()
 
     @memo
     def page(self) -> Page:

@@ -34,8 +34,7 @@ class StripeList(StoredObject, frozen=True, kw_only=True, dict=True):
     spilled: bytes
 
     def points_to(self) -> Iterable[ObjectId]:
-        yield from self.page.object_ids()
-        yield from self.children.page.object_ids()
+        return self.page.object_ids() + self.children.page.object_ids()
 
     @memo
     def page(self) -> Page:

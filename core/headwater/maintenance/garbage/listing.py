@@ -17,7 +17,7 @@ from headwater.tasks import REFERENCE as TASKS
 __all__ = ["RUNS", "Listed", "Policy", "Scope", "scope_of"]
 
 RUNS = "maintenance-runs"
-REMEMBERED_BYTES = 32 * 1024 * 1024
+REMEMBERED_BYTES = 16 * 1024 * 1024
 """What one collection remembers of what it has read: branches share most of their history."""
 
 

@@ -101,6 +101,7 @@ class Marker:
     _contents: ContentVisit = field(init=False)
     _marked: dict[str, _Aim] = field(default_factory=dict)
     _landmarks: dict[ObjectId, _Stretch] = field(default_factory=dict)
+    _neighbours: set[ObjectId] = field(default_factory=set)
     _recent: set[ObjectId] = field(default_factory=set)
     _why: Why = Why.HEAD
 
@@ -258,7 +259,9 @@ class Marker:
                 self.content.update(self._contents.put(commit))
         self.parents.pop(commit.id, None)  # it stays by itself
         if self.marks.add(commit.id, self._why):
-            walk.push(found.points_to(), commit.id)
+            targets = set(found.points_to())
+            walk.push(targets - self._neighbours, commit.id)
+            self._neighbours = targets
 
     def _run(self, walk: Walk) -> None:
         try:
