@@ -116,18 +116,20 @@ def sweeper_of(
 
 
 def test_a_fault_in_one_split_stops_the_others(littered: Store) -> None:
-    rows, met = rows_of(littered), threading.Event()
+    rows, first, met = rows_of(littered), threading.Lock(), list[Sweeper]()
 
     def fence() -> None:
-        if met.is_set():
+        if first.acquire(blocking=False):
             raise FencedError("taken over")
-        met.set()
+        assert met[0].stopped.wait(30)
 
     sweeper, result = sweeper_of(rows, [], fence=fence)
+    met.append(sweeper)
+    half = Swept(until=dust(rows)[4].position)
     with pytest.raises(FencedError):
-        sweeper.sweep([Swept(split.after, split.until) for split in rows.split_objects(3)], lambda *_: None)
+        sweeper.sweep([half, Swept(after=half.until)], lambda *_: None)
 
-    assert result.deleted <= 2
+    assert result.deleted <= 2  # a batch that was about to be deleted
     assert len(dust(rows)) == 10 - result.deleted
 
 

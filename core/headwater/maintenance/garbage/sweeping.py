@@ -55,6 +55,7 @@ class Sweeper:
 
     judges        makes the judge of one split
     save          keeps where the splits stand, and what ``result`` counts; called by one thread at a time
+    stopped       set after the first fault of a split
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Sweeper:
         self._phases = phases
         self._save = save
         self._lock = threading.Lock()
-        self._stop = threading.Event()
+        self.stopped = threading.Event()
         self._splits: list[Swept] = []
         self._unsaved = 0
         self._saved_at = rows.clock.monotonic()
@@ -79,7 +80,7 @@ class Sweeper:
         self._progress = progress
 
     def sweep(self, splits: Sequence[Swept], progress: Progress) -> None:
-        """Sweep all splits, side by side. After any fault of one the others stop at their next batch.
+        """Sweep all splits, side by side. After any fault of one the others stop before their next batch.
 
         raises        whatever ``save``, the fence or the database raise
         """
@@ -90,27 +91,34 @@ class Sweeper:
                 self._sweep_split(number, share=1)
             return
         with ThreadPoolExecutor(len(left), thread_name_prefix="sweep") as threads:
-            futures = [threads.submit(self._sweep_split, number, share=len(left)) for number in left]
+            futures = [threads.submit(self._sweep_side_by_side, number, share=len(left)) for number in left]
             try:
                 for future in wait(futures, return_when=FIRST_EXCEPTION).done:
                     future.result()
-            except BaseException:  # of a split, or an interruption of this thread: nobody else would stop them
-                self._stop.set()
+            except BaseException:  # also an interruption of this thread, of which nobody else would tell the others
+                self.stopped.set()
                 raise
 
     def split(self, number: int, *, share: int = 1) -> SplitSweep:
         """The sweep of one split, for who scans it."""
         return SplitSweep(self, number, self._judges(), share)
 
+    def _sweep_side_by_side(self, number: int, *, share: int) -> None:
+        try:
+            self._sweep_split(number, share=share)
+        except BaseException:
+            self.stopped.set()
+            raise
+
     def _sweep_split(self, number: int, *, share: int) -> None:
         swept, sweep = self._splits[number], self.split(number, share=share)
         realm = self._rows.key if self._rows.store.backend.capabilities.ordered_keys else None
         for batch in self._rows.scan_objects(Split(realm, swept.after, swept.until)):
-            if self._stop.is_set():
+            if self.stopped.is_set():
                 return
             sweep.take(batch, batch[-1].position)
             self._pacing.before_scanning_on(len(batch))
-        if not self._stop.is_set():
+        if not self.stopped.is_set():
             sweep.end()
 
     def delete(self, garbage: Sequence[ObjectKey], share: int) -> None:
@@ -160,7 +168,7 @@ class SplitSweep:
         if batch:
             judged, _ = self._judge.judge(batch)
             self._garbage += [key for key, why in zip(batch, judged, strict=True) if why is None]
-        while len(self._garbage) >= self._size:
+        while len(self._garbage) >= self._size and not self._sweeper.stopped.is_set():
             some, self._garbage = self._garbage[: self._size], self._garbage[self._size :]
             self._sweeper.delete(some, self._share)
             self._sweeper.note(self._number, some[-1].position)
