@@ -1,0 +1,99 @@
+"""Workers that are stopped for longer than their lease, and work that is longer than a lease."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from deaths import IS_SOAK, SEED, attempt, copied, open_on, succeed
+from grounds_of_work import WORKS
+
+from headwater.clock import FakeClock
+from headwater.errors import FencedError
+from headwater.maintenance import list_runs
+from headwater.store import Backend, FaultyBackend, ObjectId, Store
+from headwater.store.backends.memory import MemoryBackend
+from headwater.tasks import LeaseWatch, Tasks, TaskState
+from headwater_workers.kinds import KINDS
+
+STEP = 1 if IS_SOAK else 7
+
+
+class SlowBackend:
+    """A database of which each call takes so many seconds of a clock; others look at the tasks in between."""
+
+    def __init__(self, backend: Backend, clock: FakeClock, *, seconds: float, meanwhile: Callable[[], None]) -> None:
+        self.backend, self.capabilities = backend, backend.capabilities
+        self._clock, self._seconds, self._meanwhile = clock, seconds, meanwhile
+
+    def __getattr__(self, name: str) -> Any:
+        return partial(self._call, getattr(self.backend, name))
+
+    def _call(self, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        self._clock.advance(self._seconds)
+        self._meanwhile()
+        return call(*arguments, **named)
+
+
+@pytest.mark.parametrize("name", ["gc", "purge", "load"])  # an export on a slow database does not fit into graces of a minute
+def test_work_that_lasts_longer_than_its_lease_is_not_taken_over(name: str, tmp_path: Path) -> None:
+    backend, clock = MemoryBackend(), FakeClock()
+    task_id = WORKS[name].submit(open_on(backend, clock), clock, tmp_path)
+    other = open_on(backend, clock)
+    watch, taken, started = LeaseWatch(clock, other.settings.task_lease_seconds), list[ObjectId](), clock.now()
+
+    def look() -> None:
+        taken.extend(found.id for found in Tasks(other).look(watch) if found.token is not None)
+
+    slow = open_on(SlowBackend(backend, clock, seconds=2, meanwhile=look), clock)  # type: ignore[arg-type]  # it is any backend
+    attempt(slow, task_id, LeaseWatch(clock, other.settings.task_lease_seconds))
+
+    task = Tasks(other).read(task_id).value
+    assert (task.state, len(task.attempts), taken) == (TaskState.SUCCEEDED, 1, [])
+    assert clock.now() - started > 1.5 * other.settings.task_lease_seconds * 1_000_000
+    assert WORKS[name].faults(other, clock, tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["gc", "purge", "load"])
+def test_a_worker_that_wakes_after_its_lease_changes_nothing_of_what_the_next_one_did(name: str, tmp_path: Path) -> None:
+    """It is stopped before one of its calls in turn, and that one call it still makes when it wakes."""
+    prepared, clock = MemoryBackend(), FakeClock()
+    task_id = WORKS[name].submit(open_on(prepared, clock), clock, tmp_path)
+    stopped_at, met = 1 + SEED % STEP, 0
+    while (overtaken := overtake(prepared, clock.now(), task_id, stopped_at)) is not None:
+        store, its_clock, told = overtaken
+        after = [Tasks(store).read(task_id).value, list_runs(store)]
+        assert after == told, stopped_at
+        assert after[0].state is TaskState.SUCCEEDED, stopped_at
+        assert WORKS[name].faults(store, its_clock, tmp_path) == [], stopped_at
+        stopped_at, met = stopped_at + STEP, met + 1
+    assert met > 3
+
+
+def overtake(
+    prepared: MemoryBackend, start: int, task_id: ObjectId, stopped_at: int
+) -> tuple[Store, FakeClock, list[Any]] | None:
+    """A worker that sleeps before one of its calls while another one ends the task; what that one left: its task and runs.
+
+    returns       None when the work has no such call
+    """
+    backend, clock, told = copied(prepared), FakeClock(start), list[Any]()
+    store = open_on(backend, clock)
+
+    def others() -> None:
+        told.extend([succeed(store, clock, task_id), list_runs(store)])
+
+    faulty = FaultyBackend(backend)
+    asleep = open_on(faulty, clock)
+    claim = Tasks(asleep).claim(task_id, "one that is stopped")
+    assert claim is not None
+    faulty.intervene("*", others, at=stopped_at)
+    try:
+        claim.finish(KINDS[claim.task.kind](asleep, claim, structlog.get_logger()))
+    except FencedError:
+        assert told
+    return (store, clock, told) if told else None
