@@ -1,0 +1,108 @@
+"""A realm's bootstrap that dies at any of its calls; run again it ends in the same realm, with one set of credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from deaths import deaths, open_on
+from grounds_of_work import HOUR, ROOT, faults_of_store
+
+from headwater.catalogs import Catalogs
+from headwater.clock import FakeClock
+from headwater.commits import head
+from headwater.errors import MissingError, RefusedError
+from headwater.realms import Realms, RealmState, bootstrap, find_root, hash_credentials, new_credentials
+from headwater.store import Store
+from headwater.store.backends.memory import MemoryBackend
+
+OTHER = hash_credentials(new_credentials())
+
+
+def create(store: Store) -> None:
+    """As a person would type it, again and again."""
+    realms = Realms(store)
+    if realms.find("acme") is None:
+        realms.create("acme")
+    bootstrap(realms, "acme", ROOT)
+
+
+def test_a_bootstrap_that_died_anywhere_is_ended_by_the_next_one() -> None:
+    met = 0
+    for widow in deaths(MemoryBackend(), FakeClock().now(), create):
+        store = widow.open()
+        began = Realms(store).find("acme")
+        create(store)
+        realm = Realms(store).read("acme")
+        assert realm.state is RealmState.ACTIVE, widow.call
+        assert began is None or began.key == realm.key, widow.call
+        assert faults_of_store(store) == [], widow.call
+        met += 1
+    assert met > 30
+
+
+def test_however_a_bootstrap_died_there_is_one_root_with_the_credentials_that_came_first() -> None:
+    for widow in deaths(MemoryBackend(), FakeClock().now(), create):
+        store = widow.open()
+        realms = Realms(store)
+        before = None if realms.find("acme") is None else find_root(realms, "acme")
+        if realms.find("acme") is None:
+            realms.create("acme")
+        bootstrap(realms, "acme", OTHER)
+        root = find_root(realms, "acme")
+        assert root is not None
+        assert root.credentials == (OTHER if before is None else before.credentials), widow.call
+        principals = head(realms.open("acme"), "principals", fresh=True)
+        assert principals is not None
+        assert [len(principals.index(name)) for name in ("by-name", "by-client")] == [1, 1], widow.call
+
+
+def purging(realms: Realms, clock: FakeClock) -> None:
+    create(realms.store)
+    inactive = realms.move(realms.read("acme"), RealmState.INACTIVE)
+    clock.advance(HOUR)
+    realms.move(inactive, RealmState.PURGING)
+
+
+def purged(realms: Realms, clock: FakeClock) -> None:
+    purging(realms, clock)
+    while realms.open_for("acme", RealmState.PURGING).delete_rows(100):
+        pass
+    realms.move(realms.read("acme"), RealmState.PURGED)
+
+
+@pytest.mark.parametrize("prepare", [purging, purged])
+def test_a_realm_on_its_way_out_is_not_bootstrapped_and_the_reason_is_told(
+    prepare: Callable[[Realms, FakeClock], None],
+) -> None:
+    clock = FakeClock()
+    realms = Realms(open_on(MemoryBackend(), clock))
+    prepare(realms, clock)
+
+    with pytest.raises(RefusedError, match=f"cannot be bootstrapped: it is {prepare.__name__.upper()}"):
+        bootstrap(realms, "acme", OTHER)
+
+
+def test_a_realm_made_again_under_the_same_id_sees_nothing_of_the_old_one() -> None:
+    clock = FakeClock()
+    realms = Realms(open_on(MemoryBackend(), clock))
+    create(realms.store)
+    old = realms.open("acme")
+    Catalogs(old).create("lake", base_location="s3://lake/")
+    former = realms.read("acme").key
+    purged_again(realms, clock)
+    create(realms.store)
+
+    assert realms.read("acme").key != former
+    assert Catalogs(realms.open("acme")).list() == []
+    with pytest.raises((RefusedError, MissingError)):
+        Catalogs(old).create("late", base_location="s3://late/")
+
+
+def purged_again(realms: Realms, clock: FakeClock) -> None:
+    inactive = realms.move(realms.read("acme"), RealmState.INACTIVE)
+    clock.advance(HOUR)
+    realms.move(inactive, RealmState.PURGING)
+    while realms.open_for("acme", RealmState.PURGING).delete_rows(100):
+        pass
+    realms.remove(realms.move(realms.read("acme"), RealmState.PURGED))
