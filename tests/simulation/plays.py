@@ -31,6 +31,7 @@ __all__ = ["Play"]
 
 HOUR = 3600.0
 _COPY = "copy-"
+_OF_COPIES = (Code.NAME_WITHOUT_ROW, Code.CATALOG_INCOMPLETE, Code.CLAIM_WITHOUT_CONTENT)
 _ROUNDS = 9
 EXPORTING = 8
 """In one seed of so many there are exports, which write files."""
@@ -123,12 +124,10 @@ class Play:
 
 def _is_harmless(found: Finding) -> bool:
     """A collector that is stopped between its fence and the tombstone that it makes for a listed name finds the name given up by
-    another. And an archive holds a catalog that was being made at its moment as far as it was, and names whose rows were deleted.
+    another. And an archive holds a catalog that was being made at its moment as far as it was, names whose
+    rows were deleted, and claims of what was deleted.
     """
-    is_copy = found.realm.startswith(_COPY)
-    return found.code is Code.TOMBSTONE_WITHOUT_NAME or (
-        is_copy and found.code in (Code.NAME_WITHOUT_ROW, Code.CATALOG_INCOMPLETE)
-    )
+    return found.code is Code.TOMBSTONE_WITHOUT_NAME or (found.realm.startswith(_COPY) and found.code in _OF_COPIES)
 
 
 class _Lasting:
