@@ -17,7 +17,7 @@ from headwater.clock import Micros, as_text
 from headwater.commits import End, Head, log, read_collection
 from headwater.errors import RefusedError
 from headwater.settings import Settings
-from headwater.store import Move, ObjectId, RealmStore, Reference
+from headwater.store import Move, ObjectId, RealmStore, Reference, is_note
 
 __all__ = ["Absent", "check_known", "commit_at", "head_then", "newest_readable", "readable_from"]
 
@@ -62,7 +62,7 @@ def head_then(row: Reference | None, time: Micros, relisted: Micros | None = Non
     """
     if row is None or row.created > time:
         return Absent()
-    left = list(row.moves)
+    left = [move for move in row.moves if not is_note(move)]  # what a late commit left stands on its own line
     if row.deleted is not None:
         left.insert(0, Move(row.pointer, row.deleted))  # type: ignore[arg-type]  # None is told as None
     later = [move for move in left if move.time > time]

@@ -1,0 +1,22 @@
+"""What a late commit noted that it left was left long before: the line of the pointer tells when, and the note does not."""
+
+from __future__ import annotations
+
+from headwater.clock import Micros
+from headwater.maintenance.archives.moments import head_then
+from headwater.store import Move, ObjectId, RealmKey, ReferenceRow
+
+LEFT, HEAD = ObjectId(5), ObjectId(9)
+NOON = 1_780_000_000_000_000
+
+
+def row(*moves: Move) -> ReferenceRow:
+    return ReferenceRow(realm=RealmKey(7), name="grants", pointer=HEAD, version=3, created=Micros(1), moves=moves)
+
+
+def test_a_note_is_no_move() -> None:
+    assert head_then(row(Move(LEFT, Micros(NOON + 1))), Micros(NOON - 60)) == HEAD
+
+
+def test_a_move_is_one() -> None:
+    assert head_then(row(Move(LEFT, Micros(NOON))), Micros(NOON - 60)) == LEFT
