@@ -128,6 +128,17 @@ def test_of_several_the_one_deleted_last_comes_back(catalogs: Catalogs, clock: F
     assert catalogs.undelete("lake").id == last.id
 
 
+def test_a_purge_that_is_repeated_leaves_one_that_was_deleted_before_alone(catalogs: Catalogs, clock: FakeClock) -> None:
+    for _ in range(2):
+        make(catalogs)
+        catalogs.delete("lake")
+        clock.advance(1)
+    catalogs.purge("lake")
+    catalogs.purge("lake")
+
+    assert [deleted.is_held for deleted in catalogs.deleted()] == [True, False]
+
+
 def test_what_is_left_of_a_purged_catalog_is_buried_by_the_next_look(catalogs: Catalogs, realm: RealmStore) -> None:
     made = make(catalogs)
     catalogs.delete("lake")

@@ -179,14 +179,15 @@ class Catalogs:
     def purge(self, name: str, *, fence: Fence | None = None) -> CatalogDefinition:
         """End the hold of a deleted catalog now: it cannot come back, and what it holds is garbage after the grace.
 
-        Run again after an interruption it goes on where it was; ``finish_deletions`` does the same for all.
+        Run again after an interruption it goes on where it was, and with no other of the same name; ``finish_deletions`` does the
+        same for all.
 
-        name          the one of this name that was deleted last; or a catalog's id
+        name          the one of this name that was deleted, or purged, last; or a catalog's id
         raises        MissingError for none such · RefusedError while it is ACTIVE
         """
 
         def change(tx: Transaction) -> CatalogDefinition:
-            return _end_hold(tx, self._newest_deleted(tx, name))
+            return _end_hold(tx, max(self._all_deleted(tx, name), key=lambda one: (one.updated, not one.is_held, one.id)))
 
         definition = self._commit(change, f"purge catalog {name}", fence)
         bury(self._rows, definition, fence or _no_fence)
@@ -247,12 +248,16 @@ class Catalogs:
 
     def _newest_deleted(self, tx: Transaction, name: str) -> CatalogDefinition:
         """The deleted catalog of that name or id that is not collected yet; the one deleted last, those that can come back first."""
+        return max(self._all_deleted(tx, name), key=lambda one: (one.is_held, one.updated, one.id))
+
+    def _all_deleted(self, tx: Transaction, name: str) -> builtins.list[CatalogDefinition]:
+        """The deleted catalogs of that name or id that are not collected yet: at least one."""
         entries = [key.decode() for key, _ in tx.index(BY_ID).range()]
         found = [definition_in(tx.rows, tx.index(BY_ID), key) for key in entries]
         named = [one for one in found if one is not None and name in (one.name, one.id)]
         deleted = [one for one in named if one.state is CatalogState.DELETED]
         if deleted:
-            return max(deleted, key=lambda one: (one.is_held, one.updated, one.id))
+            return deleted
         if named:
             raise RefusedError(f"catalog {name!r} of realm {self._rows.realm!r} is {named[0].state}: it was not deleted")
         raise MissingError(f"realm {self._rows.realm!r} has no catalog {name!r}")
