@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 import pytest
 from archived import REALM, SLACK, exported, open_lake, put, tables
 
-from headwater.catalogs import Catalogs
+from headwater.catalogs import Catalogs, NameKind
+from headwater.catalogs.branches import Branches
 from headwater.clock import FakeClock, Micros, as_text
 from headwater.commits import COLLECTION_ID, Collection, pins
-from headwater.errors import HeadwaterError, MissingError, RefusedError, UnavailableError
+from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError, UnavailableError
 from headwater.maintenance import collect
 from headwater.maintenance.archives import Order, export, load
 from headwater.realms import Realms, RealmState
@@ -102,6 +104,14 @@ def test_a_branch_that_was_deleted_and_made_again_later_is_as_it_was(
     open_lake(store).create_branch("dev")
 
     assert "drafts" in tables(as_of(moment), "copy", "dev")
+
+
+def test_a_branch_is_there_whose_name_another_creator_lists_when_it_wakes(store: Store, moment: Micros, as_of: AsOf) -> None:
+    lake = open_lake(store)
+    with suppress(BeatenError):
+        Branches(Realms(store).open(REALM), lake.definition).list_name(NameKind.BRANCH, "dev")
+
+    assert branches(as_of(moment)) == ["dev", "main"]
 
 
 def test_a_branch_that_was_moved_later_is_where_it_was(store: Store, moment: Micros, as_of: AsOf) -> None:

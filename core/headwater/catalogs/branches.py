@@ -191,10 +191,21 @@ class Branches:
         ]
 
     def list_name(self, kind: NameKind, name: str) -> None:
-        """Commit the name to the index, with the present time, whether or not it stands there."""
+        """Commit the name to the index, with the present time, whether or not it stands there; never while it is alive.
+
+        So who looks at the past knows of a name that was listed later that it was not alive then. A creator that was stopped after it
+        found the name free would deny the branch of another one, that was made in between.
+
+        raises        BeatenError: it is alive
+        """
 
         def change(tx: Transaction) -> None:
             self.check_active()
+            row = tx.rows.find_row(self.reference(kind, name))
+            if row is not None and row.deleted is None:
+                raise BeatenError(
+                    f"{kind} {name!r} of catalog {self._catalog.name!r} of realm {tx.rows.realm!r} is there already"
+                )
             entry = ListedName(kind, name, tx.time)
             tx.index(NAMES).put(entry.key, entry.encode())
 
