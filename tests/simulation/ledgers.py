@@ -40,6 +40,7 @@ class Ledger:
     """What was, and what must never be.
 
     times         of every commit that was a head, its time
+    late          those that became one long after it
     """
 
     backend: MemoryBackend
@@ -47,6 +48,7 @@ class Ledger:
     faults: list[str] = field(default_factory=list)
     stays: list[Stay] = field(default_factory=list)
     times: dict[ObjectId, int] = field(default_factory=dict)
+    late: set[ObjectId] = field(default_factory=set)
     deletions: int = 0
     deleted_rows: int = 0
     _current: dict[tuple[RealmKey, str], Stay] = field(default_factory=dict)
@@ -130,6 +132,8 @@ class Ledger:
             self._time(row.realm, row.pointer)
             self.stays.append(stay)
             self._lines.setdefault((row.realm, row.name), []).append(row.pointer)
+            if now - self.times.get(row.pointer, now) > _LATE:
+                self.late.add(row.pointer)
 
     def _time(self, realm: RealmKey, commit_id: ObjectId) -> None:
         row = self.backend._objects.rows.get((realm, commit_id, 0))

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from headwater.catalogs import CONTENT, ContentType, ContentValue
 from headwater.commits import Head
+from headwater.errors import ExpiredError, UnreadableError
 from headwater.index import Entry, Index, Value
 from headwater.realms import PRINCIPALS
 from headwater.realms.principals import BY_CLIENT, BY_NAME
-from headwater.store import ObjectId, RealmStore, StoredObject
+from headwater.store import ObjectId, RealmStore, StoredObject, id_text
 
 __all__ = ["Counts", "Difference", "counted", "differences", "indexes_of"]
 
@@ -50,12 +51,22 @@ def differences(rows: RealmStore, reference: str, now: Mapping[str, Index], then
 
     now           the reference's indexes as they are
     then          the commit whose state is wanted; None: the reference held nothing
+    raises        ExpiredError when that commit was collected meanwhile, of which this process may remember a part
     """
-    found = [
-        one for name, index in now.items() for one in _differing(name, index, Index() if then is None else then.index(name))
-    ]
-    found = _without_equal(rows, found)
+    try:
+        found = _without_equal(rows, list(_all_differing(now, then)))
+    except UnreadableError as fault:
+        if then is not None and then.is_collected():
+            raise ExpiredError(
+                f"commit {id_text(then.id)} of realm {rows.realm!r} was collected: only history that is kept can be restored"
+            ) from fault
+        raise
     return _principals(rows, found) if reference == PRINCIPALS else found
+
+
+def _all_differing(now: Mapping[str, Index], then: Head | None) -> Iterator[Difference]:
+    for name, index in now.items():
+        yield from _differing(name, index, Index() if then is None else then.index(name))
 
 
 def counted(found: Iterable[Difference]) -> dict[str, Counts]:
