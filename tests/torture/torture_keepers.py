@@ -51,7 +51,7 @@ def _ask(actor: Actor, tasks: Tasks) -> None:
 def collect_without_a_task(actor: Actor) -> None:
     """Somebody who collects by hand, whatever the tasks do meanwhile."""
     while actor.goes_on(pause_seconds=0.5):
-        with actor.trying("collect", may_be_gone=True):  # others may delete, by a later cut-off, what it marks
+        with actor.trying("collect"):
             collected = collect(actor.store, actor.chance.choice((STEADY, FORGETFUL, SYSTEM_REALM)), owner=actor.name)
             actor.note("collected", realm=collected.realm, deleted=collected.deleted)
 
