@@ -84,6 +84,8 @@ def measure(place: Place, scale: Scale, options: Options, curves: list[Curve]) -
     if options.wants("mark"):
         yield from marks(place, scale)
     if options.wants("memory") and place.is_shared:
+        if not options.wants("sweep"):
+            _made(place, _name(scale.largest, FEW), scale.largest, FEW)
         yield from memory(place, scale)
 
 
@@ -113,7 +115,7 @@ def growth(place: Place, scale: Scale, curves: list[Curve]) -> Iterator[Row]:
 
 def sweeps(place: Place, size: int, share: float, rounds: int) -> Iterator[Row]:
     """Half of the garbage is deleted by the bare driver, the other half by a collection of the same realm."""
-    name, case = f"sweep_{size}_{round(100 * share)}", f"{size:,} objects, {share:.0%} garbage"
+    name, case = _name(size, share), f"{size:,} objects, {share:.0%} garbage"
     say(f"{place.name}: {case}")
     litter = _made(place, name, size, share)
     with open_store(place.url(name)) as store, closing(place.floor(name)) as floor, place.apart():
@@ -133,6 +135,7 @@ def sweeps(place: Place, size: int, share: float, rounds: int) -> Iterator[Row]:
             at_least_of_floor(0.5),
         )
         bare = timed(_delete_bare, floor, litter.garbage[0], store.settings.delete_batch)
+        floor.settle()
         done = collect(store, REALM)
         yield from deletions(place, case, litter, bare, done)
 
@@ -214,8 +217,8 @@ def _mark(store: Store) -> float:
 
 
 def memory(place: Place, scale: Scale) -> Iterator[Row]:
-    """Over the realm of the growth's last size, which is still there."""
-    name = f"sweep_{scale.largest}_{round(100 * FEW)}"
+    """Over the realm of the growth's last size, which is there."""
+    name = _name(scale.largest, FEW)
     say(f"{place.name}: memory of a collection over {scale.largest:,} objects")
     idle, peak = peak_of(place.url(name), REALM)
     yield Row(
@@ -245,6 +248,10 @@ def packs(folder: Path, scale: Scale, ours: Sequence[Row]) -> Iterator[Row]:
         for row in ours:
             if row.case == f"{WHOLE}, {case}":
                 yield Row(f"{WHOLE} against that pack, {case}", row.backend, row.value, row.unit, pack)
+
+
+def _name(size: int, share: float) -> str:
+    return f"sweep_{size}_{round(100 * share)}"
 
 
 def _made(place: Place, name: str, size: int, share: float) -> Litter:
