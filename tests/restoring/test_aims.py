@@ -38,7 +38,14 @@ def test_a_duration_is_so_long_ago() -> None:
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("yesterday", "neither a commit"), ("2027-01-01T00:00:00Z", "still to come")],
+    [
+        ("yesterday", "neither a commit"),
+        ("2027-01-01T00:00:00Z", "still to come"),
+        ("1969-12-31", "before all times"),
+        ("9999999999h", "before all times"),
+        pytest.param("9" * 5000 + "d", "before all times", id="huge"),
+        ("0001-01-01T00:00:00+23:00", "before all times"),
+    ],
 )
 def test_anything_else_is_refused(text: str, reason: str) -> None:
     with pytest.raises(RefusedError, match=reason):

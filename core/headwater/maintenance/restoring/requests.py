@@ -41,6 +41,8 @@ class Aim:
             raise RefusedError(
                 f"{text!r} is neither a commit (16 hex digits) nor a time: write for example 2025-11-22T12:00:00Z, or 90m for as long ago"
             )
+        if time < 0:
+            raise RefusedError(f"{text} is before all times that a store knows: the oldest is {as_text(0)}")
         if time - _SECOND > now:
             raise RefusedError(f"{text} is still to come: it is {as_text(now)} now")
         return cls(time=Micros(min(time, now)))
@@ -81,7 +83,9 @@ class Request:
 
 def _ago(text: str, now: Micros) -> Micros | None:
     try:
-        return Micros(now - round(parse_duration(text) * 1_000_000))
+        return Micros(max(-1, now - round(parse_duration(text) * 1_000_000)))
+    except (OverflowError, ValueError):
+        return Micros(-1)
     except RefusedError:
         return None
 
