@@ -5,17 +5,40 @@ from __future__ import annotations
 import json
 
 import pytest
-from pasts import catalogs_of, claimed, contents, drop, lake_of, make_realm, passed, planned, put, request, restored, submitted
+from pasts import (
+    catalogs_of,
+    claimed,
+    contents,
+    credentials,
+    drop,
+    lake_of,
+    make_realm,
+    passed,
+    planned,
+    put,
+    request,
+    restored,
+    submitted,
+)
 
 from headwater import Store
 from headwater.catalogs import Catalog, Catalogs
-from headwater.clock import FakeClock
-from headwater.commits import Transaction, commit, head
+from headwater.clock import FakeClock, Micros
+from headwater.commits import Transaction, commit, ensure_references, head
 from headwater.errors import MissingError, RefusedError
 from headwater.index import Value
 from headwater.maintenance import run_restore
 from headwater.maintenance.restoring import Act, Restored, Step
-from headwater.realms import Realms, RealmState, hash_credentials, log_in, new_credentials, rotate_root
+from headwater.realms import (
+    REALM_REFERENCES,
+    Realms,
+    RealmState,
+    bootstrap,
+    hash_credentials,
+    log_in,
+    new_credentials,
+    rotate_root,
+)
 from headwater.realms.entities import PrincipalRole
 from headwater.store import RealmStore
 from headwater.tasks.plain import OUTCOME_BYTES
@@ -72,6 +95,41 @@ def test_what_is_derived_is_not_restored_by_itself(store: Store, lake: Catalog, 
         planned(store, request(name, store.clock.now()))
 
 
+@pytest.mark.parametrize(("part", "reason"), [("refs", "the catalog by its name"), ("heads/main", "such as lake/main")])
+def test_what_a_catalog_lists_and_holds_is_not_restored_past_it(store: Store, lake: Catalog, part: str, reason: str) -> None:
+    with pytest.raises(RefusedError, match=reason):
+        planned(store, request(f"reference:cat/{lake.definition.id}/{part}", store.clock.now()))
+
+
+def test_the_grants_of_a_catalog_are_a_reference_of_their_own(store: Store, lake: Catalog) -> None:
+    assert not planned(store, request(f"reference:cat/{lake.definition.id}/grants", store.clock.now())).is_needed
+
+
+@pytest.mark.parametrize("name", ["nonsense", "cat/0123456789abcdef/roles"])
+def test_a_reference_that_there_is_not_is_told(store: Store, lake: Catalog, name: str) -> None:
+    with pytest.raises(MissingError, match="no reference"):
+        planned(store, request(f"reference:{name}", store.clock.now()))
+
+
+@pytest.mark.parametrize("reference", ["", "principals"])
+def test_a_realm_is_not_restored_to_what_its_bootstrap_had_still_to_fill(
+    store: Store, clock: FakeClock, reference: str
+) -> None:
+    realms = Realms(store)
+    realms.move(realms.create("acme"), RealmState.INITIALIZING)
+    ensure_references(realms.open_for("acme", RealmState.INITIALIZING), REALM_REFERENCES)
+    moment = passed(clock)
+    bootstrap(realms, "acme", credentials())
+
+    with pytest.raises(RefusedError, match="not filled yet"):
+        planned(store, request(reference, moment))
+
+
+def test_a_realm_is_not_restored_to_a_time_before_it_was(store: Store, lake: Catalog, clock: FakeClock) -> None:
+    with pytest.raises(RefusedError, match="not filled yet"):
+        planned(store, request("", Micros(0), prune=True))
+
+
 def test_a_rotated_secret_does_not_become_good_again(store: Store, rows: RealmStore, clock: FakeClock) -> None:
     realms, old, new = Realms(store), new_credentials(), new_credentials()
     rotate_root(realms, "acme", hash_credentials(old))
@@ -110,6 +168,7 @@ def test_branches_made_later_are_deleted_on_request(store: Store, lake: Catalog,
     moment = passed(clock)
     lake.create_branch("dev")
     lake.create_tag("v1")
+    clock.advance(1)
     restored(store, request("lake", moment, prune=True))
 
     assert ([named.name for named in lake.branches()], lake.tags()) == (["main"], [])

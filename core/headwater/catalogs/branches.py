@@ -132,10 +132,13 @@ class Branches:
             raise ConflictError(f"{kind} {name!r} of catalog {self._catalog.name!r} was moved by another just now") from fault
         return _named(kind, name, moved)
 
-    def delete(self, kind: NameKind, name: str, *, expected: ObjectId | None = None) -> NamedReference:
+    def delete(
+        self, kind: NameKind, name: str, *, expected: ObjectId | None = None, fence: Callable[[], None] = lambda: None
+    ) -> NamedReference:
         """Delete a branch or tag; its tombstone keeps what it pointed to readable for the grace.
 
         expected      the head that the caller saw
+        fence         called after it was read: whoever makes it anew after that is left alone
         raises        RefusedError for the default branch; ConflictError when the head is another; MissingError
         """
         if kind is NameKind.BRANCH and name == self.check_active().default_branch:
@@ -145,6 +148,7 @@ class Branches:
         for _ in range(_TRIES):
             row = self._read_row(kind, name)
             self._check_expected(kind, name, row, expected)
+            fence()
             try:
                 self._rows.delete_reference(row)
             except BeatenError:
@@ -161,7 +165,7 @@ class Branches:
                       while a collection sweeps, or when its commit is garbage already
         """
         self.check_active()
-        self._check_free(kind, name)
+        self._check_free(kind, name, "undelete")
         row = self._rows.find_row(self.reference(kind, name))
         if row is None:
             raise MissingError(
@@ -255,11 +259,11 @@ class Branches:
         names = head(self._rows, own_reference(self._catalog.id, OwnPart.REFS), fresh=True)
         return [] if names is None else [entry.reference(self._catalog.id) for entry in listed_names(names.index(NAMES))]
 
-    def _check_free(self, kind: NameKind, name: str) -> None:
+    def _check_free(self, kind: NameKind, name: str, verb: str = "create") -> None:
         """A name is a branch or a tag. Where two clients make both in the same moment both stay, and the branch is read."""
         for taken in NameKind:
             if self._find_row(taken, name) is not None:
-                raise ConflictError(f"cannot create {kind} {name!r}: catalog {self._catalog.name!r} has a {taken} of this name")
+                raise ConflictError(f"cannot {verb} {kind} {name!r}: catalog {self._catalog.name!r} has a {taken} of this name")
 
     def _list_and_make(self, kind: NameKind, name: str, make: Callable[[], Reference]) -> Reference:
         """List a name and make its row, both within the time in which no collector gives a listed name up.

@@ -30,6 +30,7 @@ from headwater.commits import (
 )
 from headwater.errors import MissingError, RefusedError, UnreadableError
 from headwater.index import Index
+from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text
 
 __all__ = ["Catalog"]
@@ -72,12 +73,16 @@ class Catalog:
     def assign_tag(self, name: str, target: ObjectId, *, expected: ObjectId | None = None) -> NamedReference:
         return self._branches.assign(NameKind.TAG, name, target, expected=expected)
 
-    def delete_branch(self, name: str, *, expected: ObjectId | None = None) -> NamedReference:
+    def delete_branch(
+        self, name: str, *, expected: ObjectId | None = None, fence: Callable[[], None] = lambda: None
+    ) -> NamedReference:
         """Delete a branch, unless it is the default branch; what it pointed to stays readable by hash for the grace."""
-        return self._branches.delete(NameKind.BRANCH, name, expected=expected)
+        return self._branches.delete(NameKind.BRANCH, name, expected=expected, fence=fence)
 
-    def delete_tag(self, name: str, *, expected: ObjectId | None = None) -> NamedReference:
-        return self._branches.delete(NameKind.TAG, name, expected=expected)
+    def delete_tag(
+        self, name: str, *, expected: ObjectId | None = None, fence: Callable[[], None] = lambda: None
+    ) -> NamedReference:
+        return self._branches.delete(NameKind.TAG, name, expected=expected, fence=fence)
 
     def undelete_branch(self, name: str) -> NamedReference:
         """Bring a deleted branch back, within the grace; see ``Branches.undelete``."""
@@ -86,9 +91,16 @@ class Catalog:
     def undelete_tag(self, name: str) -> NamedReference:
         return self._branches.undelete(NameKind.TAG, name)
 
+    @property
+    def settings(self) -> Settings:
+        return self._rows.settings
+
     def deleted_branches(self) -> list[tuple[NamedReference, Micros]]:
         """Those that can come back, each with the time of its deletion."""
         return self._branches.deleted(NameKind.BRANCH)
+
+    def deleted_tags(self) -> list[tuple[NamedReference, Micros]]:
+        return self._branches.deleted(NameKind.TAG)
 
     # writing
 

@@ -11,7 +11,17 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from headwater.catalogs import CONTENT, Catalog, CatalogChanges, CatalogDefinition, Catalogs, NameKind, commit_properties
+from headwater.catalogs import (
+    CONTENT,
+    Catalog,
+    CatalogChanges,
+    CatalogDefinition,
+    Catalogs,
+    CatalogState,
+    NameKind,
+    commit_properties,
+)
+from headwater.catalogs.listing import find_definition
 from headwater.clock import Micros
 from headwater.commits import Committed, Head, Transaction, assign, commit, head, log, pin, read_collection, read_commit, unpin
 from headwater.errors import BeatenError, MissingError, RefusedError, UnavailableError, UnreadableError
@@ -78,10 +88,10 @@ def restore(
     """Make a realm, a catalog or one reference hold what it held, by new commits.
 
     owner         the task, in whose name what is read stays pinned; its commits name it, so that a later attempt knows what is done
-    since         when the task was asked for: its commits are no older; None: there are none
+    since         when the task was asked for: its commits are no older, and what others did after it stays; None: there are none
     raises        what ``plan_restoration`` raises, before anything is written · UnavailableError while a collection sweeps
     """
-    plan = plan_restoration(rows, request)
+    plan = plan_restoration(rows, request, since=since)
     result = Restored(rows.realm, str(request.aim))
     result.notes = [f"{step.text}: {step.note}" for step in plan.steps if step.act in (Act.KEEP, Act.LOSE)]
     if not plan.is_needed:
@@ -161,8 +171,15 @@ class _Carrier:
         elif step.act is Act.UPDATE:
             self._update(catalogs, definition, dict(step.fields))
         elif step.act is Act.DELETE:
-            self._fence()
-            catalogs.delete(definition.name, seen=catalogs.read(definition.name))
+            self._delete_catalog(catalogs, definition)
+
+    def _delete_catalog(self, catalogs: Catalogs, planned: CatalogDefinition) -> None:
+        """The very one that was planned: another may have its name by now."""
+        now = find_definition(self._rows, catalog_id=planned.id)
+        if now is None or now.state is not CatalogState.ACTIVE:
+            return  # somebody else did
+        self._fence()
+        catalogs.delete(now.name, seen=now)
 
     def _update(self, catalogs: Catalogs, definition: CatalogDefinition, fields: dict[str, Any]) -> None:
         now = catalogs.read(definition.name)
@@ -189,7 +206,10 @@ class _Carrier:
 
     def _open(self, step: Step) -> Catalog:
         assert step.catalog is not None
-        return Catalogs(self._rows).open(step.catalog.name)
+        now = find_definition(self._rows, catalog_id=step.catalog.id)
+        if now is None or now.state is not CatalogState.ACTIVE:
+            raise BeatenError(f"catalog {step.catalog.name!r} of realm {self._rows.realm!r} was deleted meanwhile: look again")
+        return Catalog(self._rows, now)
 
     def _revive(self, step: Step) -> None:
         catalog = self._open(step)
@@ -200,9 +220,8 @@ class _Carrier:
     def _delete(self, step: Step) -> None:
         catalog = self._open(step)
         delete = catalog.delete_branch if step.kind is NameKind.BRANCH else catalog.delete_tag
-        self._fence()
         try:
-            delete(step.name)
+            delete(step.name, fence=self._fence)
         except MissingError:
             return  # somebody else did
 

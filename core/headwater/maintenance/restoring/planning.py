@@ -7,16 +7,26 @@ from collections.abc import Iterator, Sequence
 
 from headwater.catalogs import CATALOGS, CLAIMS, CatalogDefinition, Catalogs, CatalogState, NameKind
 from headwater.catalogs.listing import BY_ID, find_definition
-from headwater.catalogs.names import NAMES, ListedName, OwnPart, content_reference, listed_names, name_key, own_reference
+from headwater.catalogs.names import (
+    NAMES,
+    CatalogPart,
+    ListedName,
+    OwnPart,
+    content_reference,
+    listed_names,
+    name_key,
+    own_reference,
+    parse_reference,
+)
 from headwater.clock import Micros
 from headwater.commits import PINS, Head, load_head, read_commit
-from headwater.errors import MissingError, RefusedError
+from headwater.errors import MissingError, RefusedError, UnreadableError
 from headwater.maintenance.restoring.differing import counted, differences, indexes_of
 from headwater.maintenance.restoring.moments import NamesThen, names_at, stood_at
 from headwater.maintenance.restoring.requests import Request
 from headwater.maintenance.restoring.steps import Act, Plan, Step
-from headwater.realms import REALM_REFERENCES
-from headwater.store import RealmStore, Reference, id_text
+from headwater.realms import PRINCIPALS, REALM_REFERENCES
+from headwater.store import RealmStore, Reference, id_text, is_note
 
 __all__ = ["plan_restoration"]
 
@@ -26,23 +36,29 @@ _DERIVED = {
     PINS: "it belongs to tasks",
 }
 _OWN = tuple(name for name in REALM_REFERENCES if name not in _DERIVED)
+_FILLED = ("root", PRINCIPALS, "principal-roles", "grants")
+"""What a bootstrap fills: without them nobody gets into a realm, so it never held nothing there."""
 _FIELDS = ("base_location", "allowed_locations", "default_branch", "properties")
 """Of a catalog, what a restoration brings back. The rest is for its manager to say, or for the hand that deletes."""
 _LATER = "made later: it stays, unless --prune says otherwise"
+_SINCE = "since this restoration was asked for: it stays so"
 
 
-def plan_restoration(rows: RealmStore, request: Request) -> Plan:
+def plan_restoration(rows: RealmStore, request: Request, *, since: Micros | None = None) -> Plan:
     """The steps by which a realm, or a part of it, becomes as it was.
 
+    since         when it was asked for: whatever was made, moved or deleted after that stays, for an earlier attempt may have done its
+                  part, and others go on from there; None: now
     raises        MissingError for an unknown catalog or branch · ExpiredError for a collected commit · RefusedError when the past
-                  cannot be told, or the request means nothing
+                  cannot be told, or the request means nothing · UnreadableError when a catalog's definition of then is not there
     """
-    return Plan(tuple(_Planner(rows, request).steps()))
+    return Plan(tuple(_Planner(rows, request, since).steps()))
 
 
 class _Planner:
-    def __init__(self, rows: RealmStore, request: Request) -> None:
+    def __init__(self, rows: RealmStore, request: Request, since: Micros | None) -> None:
         self._rows = rows
+        self._since = since
         self._aim = request.aim
         self._text = request.reference
         self._prune = request.prune
@@ -53,7 +69,7 @@ class _Planner:
         if kind == "realm":
             yield from self._realm()
         elif kind == "reference":
-            yield self._own(name, name)
+            yield self._own(_checked_own(self._rows, name), name)
         elif "/" in name:
             yield self._branch_or_tag(*name.split("/", 1))
         else:
@@ -90,6 +106,10 @@ class _Planner:
         then = stood_at(self._rows, row, time)
         entries = [] if then is None else [value for _, value in then.index(BY_ID).range()]
         found = self._rows.read_many([value.object_id for value in entries if value.object_id is not None], CatalogDefinition)
+        if len(found) != len(entries) or None in found:  # it would look as if it was made later
+            raise UnreadableError(
+                f"realm {self._rows.realm!r} listed a catalog at {self._aim} whose definition is not there: run `headwater fsck`"
+            )
         alive = {one.id: one for one in found if one is not None and one.state is CatalogState.ACTIVE}
         now = {one.id: one for one in self._catalogs.list()}
         held = {one.id: one for one in self._catalogs.deleted()}
@@ -102,13 +122,16 @@ class _Planner:
                 yield Step(act=Act.LOSE, text=was.name, catalog=was, note="it was purged: it cannot come back")
         for catalog_id, later in now.items():
             if catalog_id not in alive:
-                yield self._later(Step(act=Act.KEEP, text=later.name, catalog=later))
+                yield self._later(Step(act=Act.KEEP, text=later.name, catalog=later), later.updated)
 
     def _deleted_catalog(self, held: CatalogDefinition, was: CatalogDefinition) -> Iterator[Step]:
         taken = find_definition(self._rows, name=held.name)
         if taken is not None:
             note = f"another catalog has its name by now: `headwater catalog undelete` brings {held.id} back under another one"
             yield Step(act=Act.LOSE, text=held.name, catalog=held, note=note)
+            return
+        if self._is_newer(held.updated):
+            yield Step(act=Act.KEEP, text=held.name, catalog=held, note=f"deleted {_SINCE}")
             return
         yield Step(act=Act.REVIVE, text=held.name, catalog=held)
         yield from self._catalog(held, was)
@@ -154,14 +177,19 @@ class _Planner:
             return dataclasses.replace(step, act=Act.LOSE, note=note) if entry.key in names.listed else step
         if names.has_living(entry.key, row):
             return self._back(step, row, stood_at(self._rows, row, self._time()))
-        return self._later(step) if row.deleted is None else step
+        return self._later(step, entry.listed) if row.deleted is None else step
 
-    def _later(self, step: Step) -> Step:
+    def _later(self, step: Step, made: Micros) -> Step:
         if not self._prune:
             return dataclasses.replace(step, act=Act.KEEP, note=_LATER)
+        if self._is_newer(made):
+            return dataclasses.replace(step, act=Act.KEEP, note=f"made {_SINCE}")
         if step.kind is NameKind.BRANCH and step.catalog is not None and step.name == step.catalog.default_branch:
             return dataclasses.replace(step, act=Act.KEEP, note="it is the default branch: it stays")
         return dataclasses.replace(step, act=Act.DELETE, note="made later")
+
+    def _is_newer(self, time: Micros | None) -> bool:
+        return self._since is not None and time is not None and time > self._since
 
     # one reference
 
@@ -205,16 +233,24 @@ class _Planner:
             return step  # a realm of an earlier release, or one that is not whole
         if self._aim.commit is not None:
             return self._back(step, row, read_commit(self._rows, self._aim.commit))
+        then = None if row.created > self._time() else stood_at(self._rows, row, self._time())
+        if then is None and reference in _FILLED:
+            raise RefusedError(f"realm {self._rows.realm!r} was not filled yet at {self._aim}: name a later time")
         if row.created > self._time():
             return dataclasses.replace(step, note="made later")
-        return self._back(step, row, stood_at(self._rows, row, self._time()))
+        return self._back(step, row, then)
 
     def _back(self, step: Step, row: Reference, target: Head | None) -> Step:
         """What it takes that a reference holds what it held at ``target``."""
         step = dataclasses.replace(step, target=None if target is None else target.id)
         is_alive = row.deleted is None
+        if self._is_newer(row.deleted):
+            return dataclasses.replace(step, act=Act.KEEP, note=f"deleted {_SINCE}")
         if step.kind is NameKind.TAG and row.pointer != step.target and target is None:
             return dataclasses.replace(step, act=Act.LOSE, note="it was on no commit then, and a tag is not taken off again")
+        left = next((move.time for move in row.moves if not is_note(move)), None)
+        if step.kind is NameKind.TAG and row.pointer != step.target and self._is_newer(left):
+            return dataclasses.replace(step, act=Act.KEEP, note=f"moved {_SINCE}")
         if step.kind is NameKind.TAG:
             moved = Act.NOTHING if row.pointer == step.target else Act.MOVE
             return dataclasses.replace(step, act=moved if is_alive else Act.REVIVE)
@@ -224,3 +260,26 @@ class _Planner:
         counts = counted(differences(self._rows, step.reference, indexes_of(head, target), target))
         act = Act.REVIVE if not is_alive else Act.RESTORE if counts else Act.NOTHING
         return dataclasses.replace(step, act=act, counts=counts)
+
+
+def _checked_own(rows: RealmStore, reference: str) -> str:
+    """A reference that may be restored by its own name: one of the realm, or the roles or grants of a catalog.
+
+    raises        RefusedError for branches and tags, whose tables take claims, and for lists of names, which must hold all that there is ·
+                  MissingError for none such
+    """
+    match parse_reference(reference):
+        case CatalogPart(part=OwnPart.ROLES | OwnPart.GRANTS) if rows.find_row(reference) is not None:
+            return reference
+        case CatalogPart(part=OwnPart.REFS):
+            raise RefusedError(
+                f"reference {reference!r} of realm {rows.realm!r} lists branches and tags, and is not restored by itself: restore the"
+                " catalog by its name"
+            )
+        case CatalogPart(part=NameKind()):
+            raise RefusedError(
+                f"reference {reference!r} of realm {rows.realm!r} is a branch or tag: write it as catalog and name, such as lake/main"
+            )
+    if reference in (*REALM_REFERENCES, PINS):
+        return reference
+    raise MissingError(f"realm {rows.realm!r} has no reference {reference!r} that can be restored")

@@ -28,7 +28,7 @@ class Act(StrEnum):
     DELETE = "delete"
     """It was made later, and is deleted."""
     KEEP = "keep"
-    """It was made later, and stays."""
+    """It was made later, or others changed it since the restoration was asked for: it stays as it is."""
     LOSE = "lose"
     """It cannot come back."""
     NOTHING = "nothing"
