@@ -15,7 +15,7 @@ from headwater.clock import FakeClock, Micros
 from headwater.commits import Transaction, commit, head
 from headwater.errors import BeatenError, FencedError, HeadwaterError, RefusedError
 from headwater.index import Value
-from headwater.maintenance import collect
+from headwater.maintenance import collect, purge
 from headwater.maintenance.archives import Order, export, load
 from headwater.maintenance.work import LOAD, run_load
 from headwater.realms import Realms, RealmState, bootstrap, hash_credentials, new_credentials
@@ -129,6 +129,31 @@ def test_a_realm_that_is_purged_while_it_is_loaded_gets_nothing_more(
     with pytest.raises(HeadwaterError):
         load(store, "copy", archive)
     assert realms.read("copy").state is RealmState.PURGING
+
+
+def test_a_realm_that_was_made_anew_while_it_was_loaded_is_left_to_its_bootstrap(target: Store, archive: Path) -> None:
+    realms = Realms(target)
+
+    def make_anew(done: int, total: int | None = None, unit: str = "") -> None:
+        if (done, unit) == (total, "objects read back"):
+            realms.move(realms.read("copy"), RealmState.PURGING)
+            purge(target, "copy")
+            realms.remove(realms.read("copy"))
+            realms.move(realms.create("copy"), RealmState.INITIALIZING)
+
+    with pytest.raises(BeatenError, match="created anew"):
+        load(target, "copy", archive, progress=make_anew)
+    assert realms.read("copy").state is RealmState.INITIALIZING
+
+
+def test_a_name_that_is_taken_and_cannot_be_seen_is_left_alone(store: Store, tmp_path: Path) -> None:
+    file = tmp_path / "acme.realm"
+    file.symlink_to(tmp_path / "unmounted" / "acme.realm")
+
+    with pytest.raises(RefusedError, match="nothing is overwritten"):
+        exported(store, file)
+    assert file.is_symlink()
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_an_import_that_slept_brings_back_no_branch_that_was_deleted_meanwhile(

@@ -13,11 +13,11 @@ from archived import REALM, SLACK, exported, open_lake, put, tables
 from headwater.catalogs import Catalogs, NameKind
 from headwater.catalogs.branches import Branches
 from headwater.clock import FakeClock, Micros, as_text
-from headwater.commits import COLLECTION_ID, Collection, pins
+from headwater.commits import COLLECTION_ID, Collection, ensure_references, pins
 from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError, UnavailableError
 from headwater.maintenance import collect
 from headwater.maintenance.archives import Order, export, load
-from headwater.realms import Realms, RealmState
+from headwater.realms import REALM_REFERENCES, Realms, RealmState, bootstrap, hash_credentials, new_credentials
 from headwater.store import RealmStore, Store
 from headwater.tasks import Tasks
 
@@ -188,6 +188,19 @@ def test_a_realm_that_was_not_filled_at_the_moment_is_refused_with_the_time_from
 
     with pytest.raises(RefusedError, match="not filled yet"):
         exported(store, tmp_path / "fresh.realm", realm="fresh")
+
+
+def test_a_realm_is_not_exported_as_of_the_midst_of_its_bootstrap(store: Store, clock: FakeClock, tmp_path: Path) -> None:
+    realms = Realms(store)
+    realms.move(realms.create("fresh"), RealmState.INITIALIZING)
+    ensure_references(realms.open_for("fresh", RealmState.INITIALIZING), REALM_REFERENCES)
+    moment = clock.now()
+    clock.advance(1)
+    bootstrap(realms, "fresh", hash_credentials(new_credentials()))
+    clock.advance(SLACK)
+
+    with pytest.raises(RefusedError, match="not filled yet"):
+        exported(store, tmp_path / "fresh.realm", realm="fresh", time=moment)
 
 
 def test_no_export_begins_during_a_sweep(store: Store, moment: Micros, clock: FakeClock, tmp_path: Path) -> None:

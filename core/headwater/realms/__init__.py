@@ -21,12 +21,13 @@ from headwater.realms.definitions import (
 )
 from headwater.realms.entities import Principal
 from headwater.realms.principals import BY_CLIENT, BY_NAME, PRINCIPALS, find_root, log_in, reset_root, rotate_root
-from headwater.realms.realms import REALM_REFERENCES, REALMS, Realms
+from headwater.realms.realms import FILLED_REFERENCES, REALM_REFERENCES, REALMS, Realms
 from headwater.realms.states import RealmState
 
 __all__ = [
     "BY_CLIENT",
     "BY_NAME",
+    "FILLED_REFERENCES",
     "PRINCIPALS",
     "REALMS",
     "REALM_REFERENCES",

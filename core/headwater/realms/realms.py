@@ -17,13 +17,15 @@ from headwater.realms.handles import MaintenanceGate, UserGate
 from headwater.realms.states import RealmState, check_move
 from headwater.store import ObjectId, RealmKey, RealmStore, Store
 
-__all__ = ["BY_ID", "PURGED_KEYS", "REALMS", "REALM_REFERENCES", "Realms"]
+__all__ = ["BY_ID", "FILLED_REFERENCES", "PURGED_KEYS", "REALMS", "REALM_REFERENCES", "Realms"]
 
 REALMS = "realms"
 BY_ID = "by-id"
 PURGED_KEYS = "purged-keys"
 REALM_REFERENCES = ("root", "catalogs", "principals", "principal-roles", "grants", "policy-mappings", "claims")
 """The named pointers that every realm has from its bootstrap on."""
+FILLED_REFERENCES = ("root", "principals", "principal-roles", "grants")
+"""Those that a bootstrap fills, in this order: a realm in which one holds nothing lets nobody in."""
 
 Fence = Callable[[], None]
 R = TypeVar("R")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import os
 from collections.abc import Iterator
@@ -31,6 +32,8 @@ __all__ = ["Exported", "Order", "check_order", "export"]
 
 _log = structlog.get_logger()
 _SWEEP_SECONDS = 600
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
+"""What file systems answer that give a file one name only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,10 +197,10 @@ def _remove_leftovers(order: Order) -> None:
 
 
 def _publish(temporary: Path, target: Path) -> None:
-    if target.exists():
-        raise RefusedError(f"there is a file {str(target)!r} by now: nothing is overwritten, name another one")
     try:
-        temporary.replace(target)
+        _rename(temporary, target)
+    except FileExistsError as exists:
+        raise RefusedError(f"there is a file {str(target)!r} by now: nothing is overwritten, name another one") from exists
     except FileNotFoundError as gone:
         raise FencedError(f"{str(temporary)!r} was taken away: a later attempt writes {str(target)!r}") from gone
     folder = os.open(target.parent, os.O_RDONLY)
@@ -205,6 +208,18 @@ def _publish(temporary: Path, target: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _rename(temporary: Path, target: Path) -> None:
+    """Give the file its name; FileExistsError when another has it. Where files cannot have two names, one may come in between."""
+    try:
+        os.link(temporary, target)
+    except OSError as fault:
+        if fault.errno not in _NO_LINKS:
+            raise
+        if target.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from fault
+        temporary.replace(target)
 
 
 @contextmanager

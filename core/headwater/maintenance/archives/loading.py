@@ -138,8 +138,13 @@ class _Loading:
         self._verify(rows)
         protected = bool(self.checked.manifest.definition.get("deletion_protection"))
         self.fence()
-        realm = realms.update(realms.read(realm.id), deletion_protection=protected)
-        return realms.move(realm, to, fence=self.fence)
+        now = realms.read(realm.id)
+        if now.key != realm.key:
+            raise BeatenError(
+                f"realm {realm.id!r} was purged and created anew while it was loaded: nothing of the archive is in it"
+            )
+        now = realms.update(now, deletion_protection=protected)
+        return realms.move(now, to, fence=self.fence)
 
     def _made(self, realms: Realms) -> Realm:
         """The realm in LOADING; or beyond, when all of this was done before."""

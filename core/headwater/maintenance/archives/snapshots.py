@@ -12,7 +12,7 @@ from headwater.commits import Head, pin, read_collection
 from headwater.errors import RefusedError, UnavailableError
 from headwater.maintenance.archives.fencing import paced
 from headwater.maintenance.archives.moments import Absent, check_known, commit_at, head_then, readable_from
-from headwater.realms import REALM_REFERENCES
+from headwater.realms import FILLED_REFERENCES, REALM_REFERENCES
 from headwater.store import ObjectId, RealmStore
 
 __all__ = ["Snapshot", "check_moment", "is_swept", "take_snapshot"]
@@ -68,6 +68,10 @@ class _Looking:
     def look(self) -> Snapshot:
         check_moment(self.rows, self.time)
         heads = self._look_at(REALM_REFERENCES)
+        if any(name not in heads for name in FILLED_REFERENCES):
+            raise RefusedError(
+                f"realm {self.rows.realm!r} was not filled yet at {as_text(self.time)}: its bootstrap was under way; name a later time"
+            )
         catalogs = heads.get(CATALOGS)
         if catalogs is not None:
             heads = self._look_at(own_references(catalogs))

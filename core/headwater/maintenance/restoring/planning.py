@@ -25,7 +25,7 @@ from headwater.maintenance.restoring.differing import counted, differences, inde
 from headwater.maintenance.restoring.moments import NamesThen, names_at, stood_at
 from headwater.maintenance.restoring.requests import Request
 from headwater.maintenance.restoring.steps import Act, Plan, Step
-from headwater.realms import PRINCIPALS, REALM_REFERENCES
+from headwater.realms import FILLED_REFERENCES, REALM_REFERENCES
 from headwater.store import RealmStore, Reference, id_text, is_note
 
 __all__ = ["plan_restoration"]
@@ -36,8 +36,6 @@ _DERIVED = {
     PINS: "it belongs to tasks",
 }
 _OWN = tuple(name for name in REALM_REFERENCES if name not in _DERIVED)
-_FILLED = ("root", PRINCIPALS, "principal-roles", "grants")
-"""What a bootstrap fills: without them nobody gets into a realm, so it never held nothing there."""
 _FIELDS = ("base_location", "allowed_locations", "default_branch", "properties")
 """Of a catalog, what a restoration brings back. The rest is for its manager to say, or for the hand that deletes."""
 _LATER = "made later: it stays, unless --prune says otherwise"
@@ -234,7 +232,7 @@ class _Planner:
         if self._aim.commit is not None:
             return self._back(step, row, read_commit(self._rows, self._aim.commit))
         then = None if row.created > self._time() else stood_at(self._rows, row, self._time())
-        if then is None and reference in _FILLED:
+        if then is None and reference in FILLED_REFERENCES:
             raise RefusedError(f"realm {self._rows.realm!r} was not filled yet at {self._aim}: name a later time")
         if row.created > self._time():
             return dataclasses.replace(step, note="made later")
