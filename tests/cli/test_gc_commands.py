@@ -9,7 +9,9 @@ from commandline import CommandLine
 
 from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalogs, ContentKey, IcebergTable, Put
+from headwater.clock import Micros
 from headwater.commits import pin
+from headwater.maintenance import Run, record_run
 from headwater.realms import Realms
 from headwater.store import id_of, id_text
 from headwater.tasks import LeaseWatch, Tasks
@@ -173,3 +175,35 @@ def test_left_overs_alone_do_not_end_with_code_8(headwater: CommandLine, store: 
     pin(rows, ended.id, {id_of(heads[0]): [row.name for row in rows.scan_references()]})
 
     assert "PIN_STALE" in headwater.ok("fsck")
+
+
+@pytest.fixture
+def brief(url: str, heads: list[str]) -> CommandLine:
+    """The same store, with graces that are over at once."""
+    short = {"HEADWATER_WRITER_GRACE": "2ms", "HEADWATER_READER_GRACE": "2ms", "HEADWATER_COMMIT_TIMEOUT": "1ms"}
+    return CommandLine(url, {"HEADWATER_UNSAFE_SHORT_GRACES": "true", **short})
+
+
+def test_types_of_a_collection_are_shown_beside_an_export(headwater: CommandLine, store: Store, heads: list[str]) -> None:
+    headwater.ok("gc", "run", "acme")
+    record_run(store, Run(kind="export", realm="acme", started=Micros(1), finished=Micros(2), counts={"types": {"commit": 5}}))
+
+    assert {shown["type"] for shown in headwater.data("gc", "log", "--types")} >= {"commit", "catalog"}
+
+
+def test_the_way_to_an_object_is_a_line_for_each_step(headwater: CommandLine, heads: list[str]) -> None:
+    shown = headwater.ok("gc", "explain", "acme", heads[-1])
+
+    assert "path:\n  branch main of catalog lake\n  commit " in shown
+
+
+def test_tables_of_garbage_by_type_are_headed_by_type(brief: CommandLine) -> None:
+    brief.ok("gc", "run", "acme")  # what it wrote down for its own resumption is garbage for the next one
+
+    assert "garbageTypes:\n  TYPE " in brief.ok("gc", "run", "acme", "--dry-run")
+
+
+def test_a_confirmation_without_a_repair_is_a_usage_error(headwater: CommandLine, realm: str) -> None:
+    result = headwater("fsck", "--confirm", realm)
+
+    assert (result.exit_code, "--repair" in result.stderr) == (2, True)

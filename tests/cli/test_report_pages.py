@@ -161,7 +161,7 @@ def test_the_command_writes_the_page_and_replaces_the_one_before(headwater: Comm
     headwater.ok("gc", "report", file)
     headwater.ok("gc", "run", realm)
 
-    assert "report of 1 runs" in headwater.ok("gc", "report", file)
+    assert "report of 1 run " in headwater.ok("gc", "report", file)
     assert "Kept, and why" in file.read_text()
     assert [path.name for path in tmp_path.iterdir() if "report" in path.name] == ["report.html"]
 

@@ -123,3 +123,34 @@ def test_deleted_branches_are_listed(headwater: CommandLine, dropped: str) -> No
     headwater.ok("catalog", "branch", "delete", "acme", "lake", "dev")
 
     assert [entry["name"] for entry in headwater.data("catalog", "branch", "list", "acme", "lake", "--deleted")] == ["dev"]
+
+
+@pytest.mark.parametrize("kind", ["branch", "tag"])
+def test_what_was_deleted_is_listed_with_its_hold(headwater: CommandLine, dropped: str, kind: str) -> None:
+    headwater.ok("catalog", kind, "create", "acme", "lake", "one")
+    headwater.ok("catalog", kind, "delete", "acme", "lake", "one")
+
+    (shown,) = headwater.data("catalog", kind, "list", "acme", "lake", "--deleted")
+    assert (shown["kind"], shown["name"]) == (kind, "one")
+    assert shown["heldUntil"] > shown["deleted"] >= shown["created"]
+
+
+def test_an_undeletion_of_what_is_there_says_so(headwater: CommandLine, dropped: str) -> None:
+    result = headwater("catalog", "branch", "undelete", "acme", "lake", "main")
+
+    assert (result.exit_code, "cannot undelete branch 'main'" in result.stderr) == (6, True)
+
+
+def test_the_list_of_deleted_catalogs_shows_ids_and_holds(headwater: CommandLine, catalog: tuple[str, str]) -> None:
+    headwater.ok("catalog", "delete", "acme", "lake", "--confirm", "acme/lake")
+    (held,) = headwater.data("catalog", "list", "acme", "--deleted")
+
+    shown = headwater.ok("catalog", "list", "acme", "--deleted")
+    assert held["id"] in shown
+    assert held["heldUntil"] in shown
+
+
+@pytest.mark.parametrize(("name", "code"), [("lake", 5), ("sea", 3)])
+def test_a_purge_of_no_deleted_catalog_says_why(headwater: CommandLine, catalog: tuple[str, str], name: str, code: int) -> None:
+    assert headwater("catalog", "purge", "acme", name).exit_code == code
+    assert "--confirm" not in headwater("catalog", "purge", "acme", name).stderr

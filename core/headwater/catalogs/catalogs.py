@@ -12,7 +12,7 @@ completes it.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, Unpack
 
 import msgspec
@@ -164,7 +164,7 @@ class Catalogs:
             wanted = there.name if new_name is None else checked_catalog_name(new_name)
             if wanted.encode() in tx.index(BY_NAME):
                 raise ConflictError(
-                    f"realm {self._rows.realm!r} has another catalog {wanted!r} by now: bring {there.id} back under another name"
+                    f"realm {self._rows.realm!r} has another catalog {wanted!r} by now: bring {there.id} back under another name (--as)"
                 )
             back = msgspec.structs.replace(
                 there, name=wanted, state=CatalogState.ACTIVE, updated=tx.time, manager=None, held_until=None
@@ -187,7 +187,7 @@ class Catalogs:
         """
 
         def change(tx: Transaction) -> CatalogDefinition:
-            return _end_hold(tx, max(self._all_deleted(tx, name), key=lambda one: (one.updated, not one.is_held, one.id)))
+            return _end_hold(tx, max(self._all_deleted(tx, name), key=_lastness))
 
         definition = self._commit(change, f"purge catalog {name}", fence)
         bury(self._rows, definition, fence or _no_fence)
@@ -197,6 +197,11 @@ class Catalogs:
         """The deleted catalogs that are not gone yet, in the order of their making: those that can come back, and those being purged."""
         found = (definition for definition, _ in all_definitions(self._rows, index=BY_ID))
         return [definition for definition in found if definition.state is CatalogState.DELETED]
+
+    def read_deleted(self, name: str) -> CatalogDefinition:
+        """The deleted catalog that ``purge`` takes by that name or id; raises what it raises."""
+        found = (definition for definition, _ in all_definitions(self._rows, index=BY_ID))
+        return max(self._deleted_among(found, name), key=_lastness)
 
     def finish_deletions(self, *, fence: Fence | None = None) -> int:
         """Purge the deleted catalogs whose hold is over; of those that are being purged, bury what still lives.
@@ -254,7 +259,10 @@ class Catalogs:
         """The deleted catalogs of that name or id that are not collected yet: at least one."""
         entries = [key.decode() for key, _ in tx.index(BY_ID).range()]
         found = [definition_in(tx.rows, tx.index(BY_ID), key) for key in entries]
-        named = [one for one in found if one is not None and name in (one.name, one.id)]
+        return self._deleted_among([one for one in found if one is not None], name)
+
+    def _deleted_among(self, found: Iterable[CatalogDefinition], name: str) -> builtins.list[CatalogDefinition]:
+        named = [one for one in found if name in (one.name, one.id)]
         deleted = [one for one in named if one.state is CatalogState.DELETED]
         if deleted:
             return deleted
@@ -284,6 +292,10 @@ def _store(tx: Transaction, definition: CatalogDefinition) -> None:
         tx.index(BY_NAME).put(name, value)
     elif there is not None and there.id == definition.id:  # another catalog may have the name by now
         tx.index(BY_NAME).remove(name)
+
+
+def _lastness(deleted: CatalogDefinition) -> tuple[Micros, bool, str]:
+    return deleted.updated, not deleted.is_held, deleted.id
 
 
 def _end_hold(tx: Transaction, there: CatalogDefinition) -> CatalogDefinition:

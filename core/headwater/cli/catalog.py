@@ -10,7 +10,7 @@ from headwater.cli.opening import opened_catalog, opened_catalogs
 from headwater.cli.options import DURATION, confirm_option, prints, properties_option
 from headwater.cli.reference import branch, tag
 from headwater.cli.session import Session
-from headwater.cli.views import CATALOG, COMMIT, DELETION_PLAN, ENTRY, CatalogRow, DeletionPlan
+from headwater.cli.views import CATALOG, COMMIT, DELETED_CATALOG, DELETION_PLAN, ENTRY, CatalogRow, DeletionPlan
 from headwater.errors import RefusedError
 
 __all__ = ["catalog"]
@@ -34,7 +34,7 @@ def list_(session: Session, realm_id: str, deleted: bool) -> None:
     """List the catalogs of a realm."""
     with opened_catalogs(session, realm_id) as catalogs:
         found = catalogs.deleted() if deleted else catalogs.list()
-        session.show_all(CATALOG, [CatalogRow(realm_id, definition) for definition in found])
+        session.show_all(DELETED_CATALOG if deleted else CATALOG, [CatalogRow(realm_id, definition) for definition in found])
 
 
 @catalog.command()
@@ -133,10 +133,10 @@ def purge(session: Session, realm_id: str, name: str, confirm: str | None) -> No
     with opened_catalogs(session, realm_id) as catalogs:
         wanted = f"{realm_id}/{name}"
         if confirm != wanted:
-            named = [CatalogRow(realm_id, one) for one in catalogs.deleted() if name in (one.name, one.id)]
-            session.show_all(CATALOG, named)
+            session.show(CATALOG, CatalogRow(realm_id, catalogs.read_deleted(name)))
             raise RefusedError(f"nothing was purged: repeat realm and catalog with --confirm {wanted} to go ahead")
         session.show(CATALOG, CatalogRow(realm_id, catalogs.purge(name)))
+        session.say(f"catalog {wanted} is purged: it cannot come back, and collections remove what it held")
 
 
 @catalog.command()

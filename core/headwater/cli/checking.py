@@ -33,6 +33,8 @@ def fsck(ctx: click.Context, realm: str | None, plan: bool, mend: bool, confirm:
     safe, which guess nothing and take nothing away that can be read, shows what came of each, and looks again for its exit code.
     """
     session = ctx.ensure_object(Session)
+    if confirm is not None and not mend:
+        raise click.UsageError("--confirm goes with --repair: nothing else of fsck changes anything")
     with session.open_store() as store:
         if mend:
             ctx.exit(_mend(session, store, _confirmed(session, store, realm, confirm)))

@@ -95,7 +95,7 @@ def report(session: Session, /, file: Path, **chosen: Any) -> None:
         runs, now = _runs(store, **chosen), store.clock.now()
         page = report_page(runs, store=store.url, now=now)
     _write(file, page)
-    session.say(f"report of {len(runs)} runs written to {file}")
+    session.say(f"report of {len(runs)} {'run' if len(runs) == 1 else 'runs'} written to {file}")
 
 
 @gc.command(name="explain")

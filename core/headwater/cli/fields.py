@@ -6,7 +6,7 @@ Ids are 16 hex digits, times RFC 3339 in UTC, durations as in manifests (``24h``
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from headwater.clock import Micros, as_text
@@ -41,6 +41,10 @@ class View(Generic[T]):
     name: str
     plural: str
     fields: tuple[Field[T], ...]
+
+    def with_columns(self, **headers: str) -> View[T]:
+        """The same result with other columns in its table: the head of each, by the name of its field."""
+        return replace(self, fields=tuple(replace(field, header=headers.get(field.name, "")) for field in self.fields))
 
     def data(self, item: T) -> dict[str, Any]:
         """The result as plain data: every field, in the order of the documentation."""

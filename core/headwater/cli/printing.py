@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -59,15 +60,22 @@ def _lines(data: dict[str, Any], indent: str = "") -> list[str]:
     lines = []
     for name, value in data.items():
         if isinstance(value, dict) and value and all(isinstance(item, dict) for item in value.values()):
-            rows = [{name.rstrip("s"): key, **item} for key, item in value.items()]
+            rows = [{_kind_of(name): key, **item} for key, item in value.items()]
             lines += [f"{indent}{name}:", *_table(rows, indent + "  ")]
         elif isinstance(value, dict) and value:
             lines += [f"{indent}{name}:", *_lines(value, indent + "  ")]
         elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
             lines += [f"{indent}{name}:", *_table(value, indent + "  ")]
+        elif isinstance(value, list) and len(value) > 1 and any(" " in str(item) for item in value):
+            lines += [f"{indent}{name}:", *(f"{indent}  {cell(item)}" for item in value)]
         else:
             lines.append(f"{indent}{(name + ':').ljust(width)}{cell(value)}")
     return lines
+
+
+def _kind_of(name: str) -> str:
+    """What the keys of an object are: those of ``types`` and of ``garbageTypes`` are each a type."""
+    return re.split(r"(?=[A-Z])", name)[-1].rstrip("s")
 
 
 def _table(items: list[dict[str, Any]], indent: str) -> list[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from headwater.catalogs import Catalog, NamedReference
 from headwater.cli.opening import opened_catalog
 from headwater.cli.options import ID, prints
 from headwater.cli.session import Session
-from headwater.cli.views import NAMED_REFERENCE
+from headwater.cli.views import DELETED_REFERENCE, NAMED_REFERENCE, DeletedReference
+from headwater.clock import Micros
 from headwater.errors import RefusedError
 from headwater.store import ObjectId
 
@@ -32,21 +35,27 @@ def tag() -> None:
 @prints(NAMED_REFERENCE, many=True)
 @click.pass_obj
 def list_branches(session: Session, realm_id: str, name: str, deleted: bool) -> None:
-    """List the branches of a catalog."""
+    """List the branches of a catalog; the deleted ones with until when they are held."""
     with opened_catalog(session, realm_id, name) as opened:
-        found = [named for named, _ in opened.deleted_branches()] if deleted else opened.branches()
-        session.show_all(NAMED_REFERENCE, found)
+        if deleted:
+            _show_deleted(session, opened, opened.deleted_branches())
+        else:
+            session.show_all(NAMED_REFERENCE, opened.branches())
 
 
 @tag.command(name="list")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
+@click.option("--deleted", is_flag=True, help="Those that were deleted, and can come back.")
 @prints(NAMED_REFERENCE, many=True)
 @click.pass_obj
-def list_tags(session: Session, realm_id: str, name: str) -> None:
-    """List the tags of a catalog."""
+def list_tags(session: Session, realm_id: str, name: str, deleted: bool) -> None:
+    """List the tags of a catalog; the deleted ones with until when they are held."""
     with opened_catalog(session, realm_id, name) as opened:
-        session.show_all(NAMED_REFERENCE, opened.tags())
+        if deleted:
+            _show_deleted(session, opened, opened.deleted_tags())
+        else:
+            session.show_all(NAMED_REFERENCE, opened.tags())
 
 
 @branch.command(name="create")
@@ -151,6 +160,12 @@ def _commit_of(opened: Catalog, target: str) -> ObjectId:
     if found is None:
         raise RefusedError(f"{target!r} of catalog {opened.definition.name!r} has no commit yet")
     return found.id
+
+
+def _show_deleted(session: Session, opened: Catalog, found: Sequence[tuple[NamedReference, Micros]]) -> None:
+    grace = round(opened.settings.reader_grace_seconds * 1_000_000)
+    held = [DeletedReference(named, deleted, Micros(deleted + grace)) for named, deleted in found]
+    session.show_all(DELETED_REFERENCE, held)
 
 
 def _say_deleted(session: Session, deleted: NamedReference) -> None:

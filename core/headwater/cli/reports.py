@@ -42,7 +42,7 @@ COLLECTION: View[Mapping[str, Any]] = View(
         Field("marks", "objects that were marked", _of("marks")),
         Field("filterBytes", "size of the filter; 0: the marks were exact", _of("filterBytes")),
         Field("filterFpp", "share of the garbage that the filter keeps by mistake", _of("filterFpp")),
-        Field("seconds", "by phase: mark, plan, raise, sweep, and of the sweep delete", _of("seconds")),
+        Field("seconds", "by phase: mark, plan, raise, save, sweep, and of the sweep delete", _of("seconds")),
         Field("resumed", "how often an interrupted sweep was gone on with", _of("resumed")),
         Field("notes", "what a person should know", _of("notes")),
     ),
@@ -138,6 +138,8 @@ def types_of(runs: Sequence[Run]) -> list[RunType]:
 def _types_of(run: Run) -> Iterator[RunType]:
     deleted = run.counts.get("deletedTypes") or {}
     for name, reasons in (run.counts.get("types") or {}).items():
+        if not isinstance(reasons, Mapping):
+            return  # an archive counts objects by type, and gives no reasons
         gone = deleted.get(name) or {}
         kept = {reason: rows for reason, rows in reasons.items() if reason != "garbage"}
         yield RunType(run, name, kept, reasons.get("garbage", 0), gone.get("rows", 0), gone.get("bytes", 0))

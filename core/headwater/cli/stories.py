@@ -277,7 +277,7 @@ TASK_FIGURES: View[FiguresRow] = View(
         Field(
             "oldestDueSeconds",
             "how long the one has waited that is due longest; null: none is due",
-            lambda r: r.figures.oldest_due_seconds.get(r.kind),
+            lambda r: _rounded(r.figures.oldest_due_seconds.get(r.kind)),
             "OLDEST DUE",
         ),
         Field("retries", "failed or lost attempts of active tasks", lambda r: r.figures.retries.get(r.kind, 0), "RETRIES"),

@@ -34,6 +34,8 @@ __all__ = [
     "APPLIED",
     "CATALOG",
     "COMMIT",
+    "DELETED_CATALOG",
+    "DELETED_REFERENCE",
     "DELETION_PLAN",
     "ENTRY",
     "NAMED_REFERENCE",
@@ -42,6 +44,7 @@ __all__ = [
     "TASK",
     "VERSION",
     "CatalogRow",
+    "DeletedReference",
     "DeletionPlan",
     "PurgePlan",
     "RealmRow",
@@ -242,6 +245,12 @@ CATALOG: View[CatalogRow] = View(
 )
 
 
+DELETED_CATALOG = CATALOG.with_columns(
+    realm="REALM", name="CATALOG", id="ID", baseLocation="BASE LOCATION", updated="DELETED", heldUntil="HELD UNTIL"
+)
+"""Of the same name there may be several: the id tells which one to undelete, and the hold until when."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeletionPlan:
     """What the deletion of a catalog would take away."""
@@ -332,6 +341,34 @@ NAMED_REFERENCE: View[NamedReference] = View(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class DeletedReference:
+    """A branch or tag that can come back. ``until``: from then on a collection may take it away for good."""
+
+    named: NamedReference
+    deleted: Micros
+    until: Micros
+
+
+DELETED_REFERENCE: View[DeletedReference] = View(
+    "deleted branch or tag",
+    "deleted branches or tags",
+    (
+        Field("kind", "branch or tag", lambda r: r.named.kind.value, "KIND"),
+        Field("name", "unique in its catalog", lambda r: r.named.name, "NAME"),
+        Field("hash", "the commit that it pointed to; null: none", lambda r: r.named.hash, "COMMIT"),
+        Field("created", "when it was created", lambda r: time(r.named.created), "CREATED"),
+        Field("deleted", "when it was deleted", lambda r: time(r.deleted), "DELETED"),
+        Field(
+            "heldUntil",
+            "it can be undeleted until then, and until a collection after that",
+            lambda r: time(r.until),
+            "HELD UNTIL",
+        ),
+    ),
+)
+
+
 def _wait(wait: Wait) -> dict[str, Any]:
     return {"reason": wait.reason, "message": wait.message, "until": time_after(wait.until)}
 
@@ -377,6 +414,7 @@ ALL: tuple[View[Any], ...] = (
     ENTRY,
     COMMIT,
     NAMED_REFERENCE,
+    DELETED_REFERENCE,
     IMPORT,
     COLLECTION,
     RUN,
