@@ -15,6 +15,8 @@ __all__ = ["Settings", "duration_text", "parse_duration", "variable_of"]
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 GRACE_FLOOR_SECONDS = 5 * MINUTE
+LONGEST_SECONDS = 36500 * DAY
+_DIGITS = 20
 _UNITS = {"ms": 0.001, "s": 1.0, "m": MINUTE, "h": HOUR, "d": DAY}
 _PART = re.compile(r"(\d+)(ms|s|m|h|d)")
 PREFIX = "HEADWATER_"
@@ -23,11 +25,17 @@ PREFIX = "HEADWATER_"
 def parse_duration(text: str) -> float:
     """Seconds of a duration such as ``90s``, ``24h``, ``1h30m`` or ``30d``.
 
-    raises        RefusedError when the text is no such duration
+    raises        RefusedError when the text is no such duration, or one of more than 36500 days: no time that is told could be so far away
     """
     if not text or _PART.sub("", text):
         raise RefusedError(f"{text!r} is not a duration: write for example 90s, 15m, 24h or 30d")
-    return sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    parts = _PART.findall(text)
+    if any(len(number) > _DIGITS for number, _ in parts):
+        raise RefusedError(f"{text[:40]!r} has too many digits for a duration: the longest is 36500d")
+    seconds = sum(int(number) * _UNITS[unit] for number, unit in parts)
+    if seconds > LONGEST_SECONDS:
+        raise RefusedError(f"{text!r} is too long for a duration: the longest is 36500d")
+    return seconds
 
 
 def duration_text(seconds: float) -> str:

@@ -108,3 +108,12 @@ def test_a_second_import_of_another_file_into_the_realm_is_refused(headwater: Co
 
 def test_a_time_is_written_with_its_zone_or_meant_in_utc(headwater: CommandLine, file: Path) -> None:
     assert headwater("realm", "export", "acme", file, "--as-of", "yesterday").exit_code == 2
+
+
+@pytest.mark.usefixtures("acme")
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+23:00", "1969-12-31", "9999-12-31T23:59:59-23:00"])
+def test_a_moment_that_no_store_can_tell_is_a_wrong_command_line(headwater: CommandLine, file: Path, moment: str) -> None:
+    refused = headwater("realm", "export", "acme", file, "--as-of", moment)
+
+    assert refused.exit_code == 2
+    assert "from 1970 to 9999" in refused.output

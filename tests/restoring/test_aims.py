@@ -42,8 +42,8 @@ def test_a_duration_is_so_long_ago() -> None:
         ("yesterday", "neither a commit"),
         ("2027-01-01T00:00:00Z", "still to come"),
         ("1969-12-31", "before all times"),
-        ("9999999999h", "before all times"),
-        pytest.param("9" * 5000 + "d", "before all times", id="huge"),
+        ("30000d", "before all times"),
+        ("9999999999h", "neither a commit"),
         ("0001-01-01T00:00:00+23:00", "before all times"),
     ],
 )

@@ -139,6 +139,12 @@ def test_what_is_no_duration_is_refused_with_examples(text: str) -> None:
         parse_duration(text)
 
 
+@pytest.mark.parametrize("text", ["36501d", "876000h1ms", pytest.param("9" * 5000 + "d", id="huge")])
+def test_a_duration_beyond_all_times_is_refused(text: str) -> None:
+    with pytest.raises(RefusedError, match="the longest is 36500d"):
+        parse_duration(text)
+
+
 @given(st.integers(0, 10**12))
 def test_a_duration_written_is_read_back_exactly(millis: int) -> None:
     assert round(parse_duration(duration_text(millis / 1000)) * 1000) == millis

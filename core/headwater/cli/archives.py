@@ -16,7 +16,7 @@ from headwater.cli.session import Session
 from headwater.cli.views import TASK
 from headwater.clock import Micros, as_text
 from headwater.errors import RefusedError
-from headwater.maintenance.archives import check_head, check_importable, check_order, readable_from
+from headwater.maintenance.archives import check_head, check_importable, check_order, is_swept, readable_from
 from headwater.maintenance.work import EXPORT, LOAD, run_export, run_load
 from headwater.maintenance.work.places import place_arguments
 from headwater.realms import Realms
@@ -24,6 +24,9 @@ from headwater.store import Store, checked_realm_id, id_text
 from headwater.tasks import Submitted, Tasks
 
 __all__ = ["export_", "import_"]
+
+
+_LAST_SECOND = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
 class _Time(click.ParamType[Micros]):
@@ -34,7 +37,10 @@ class _Time(click.ParamType[Micros]):
             time = datetime.fromisoformat(str(value))
         except ValueError:
             self.fail(f"{value!r} is no time: write it as 2026-05-28T20:26:40Z", param, ctx)
-        return Micros(round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1_000_000))
+        seconds = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+        if not 0 <= seconds < _LAST_SECOND:
+            self.fail(f"{value!r} is no time that a store can tell: those are from 1970 to 9999", param, ctx)
+        return Micros(round(seconds * 1_000_000))
 
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -75,6 +81,11 @@ def export_(session: Session, realm_id: str, file: Path, as_of: Micros | None, w
         if detach:
             session.show(TASK, Tasks(store).read(submitted.id))
             return
+        if is_swept(store.rows(realm.id, realm.key)):
+            session.warn(
+                f"realm {realm.id!r} is being swept, and nothing can be pinned: waiting for its end, 10 minutes at most"
+                f" (if it was interrupted, `headwater gc run {realm.id}` ends it)"
+            )
         ended = run_task(session, store, submitted.id, lambda claim: run_export(store, claim))
         session.show(ARCHIVE, ended.value.outcome or {})
 

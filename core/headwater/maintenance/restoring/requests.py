@@ -83,9 +83,7 @@ class Request:
 
 def _ago(text: str, now: Micros) -> Micros | None:
     try:
-        return Micros(max(-1, now - round(parse_duration(text) * 1_000_000)))
-    except (OverflowError, ValueError):
-        return Micros(-1)
+        return Micros(now - round(parse_duration(text) * 1_000_000))
     except RefusedError:
         return None
 
