@@ -38,7 +38,7 @@ def run_task(session: Session, store: Store, task_id: ObjectId, work: Work) -> V
         return _ended(tasks.read(task_id))
     with _heartbeats(session, store, claim), _ends_when_told(claim):
         try:
-            claim.finish(work(claim))
+            outcome = work(claim)
         except FencedError:
             raise
         except StoppedError:
@@ -50,14 +50,36 @@ def run_task(session: Session, store: Store, task_id: ObjectId, work: Work) -> V
             ) from not_yet
         except KeyboardInterrupt:
             claim.hand_back("interrupted at the command line")
+            _tell_what_waits(session, tasks, task_id)
             raise
         except HeadwaterError as error:
             claim.fail(str(error), retry=not isinstance(error, RefusedError | MissingError | UnreadableError))
+            _tell_what_waits(session, tasks, task_id)
             raise
         except Exception as bug:
             claim.fail(f"{type(bug).__name__}: {bug}", retry=False)
             raise
+        else:
+            _finish(claim, outcome)
     return _ended(tasks.read(task_id))
+
+
+def _finish(claim: Claim, outcome: dict[str, Any]) -> None:
+    """The work is done, and only an outcome that no task can carry is its failure: where the end cannot be written, its lease will end."""
+    try:
+        claim.finish(outcome)
+    except RefusedError as refused:
+        claim.fail(str(refused), retry=False)
+        raise
+
+
+def _tell_what_waits(session: Session, tasks: Tasks, task_id: ObjectId) -> None:
+    """Who reads that a command failed must know what a worker still does by itself."""
+    task = id_text(task_id)
+    if tasks.read(task_id).value.is_active:
+        session.warn(
+            f"task {task} waits: a worker goes on with it, or the same command; `headwater task cancel {task}` calls it off"
+        )
 
 
 def _claim(session: Session, store: Store, tasks: Tasks, task_id: ObjectId) -> Claim | None:
