@@ -7,6 +7,7 @@ from headwater.maintenance.archives.exporting import Exported, Order, check_orde
 from headwater.maintenance.archives.loading import Loaded, check_importable, forget_progress, load
 from headwater.maintenance.archives.manifests import Checked, End, Manifest, check_archive, check_head
 from headwater.maintenance.archives.moments import newest_readable, readable_from
+from headwater.maintenance.archives.snapshots import is_swept
 
 __all__ = [
     "Checked",
@@ -21,6 +22,7 @@ __all__ = [
     "check_order",
     "export",
     "forget_progress",
+    "is_swept",
     "load",
     "newest_readable",
     "readable_from",
