@@ -69,9 +69,9 @@ def test_changed_fields_are_told_in_the_words_of_manifests(headwater: CommandLin
     assert "Realm acme: updated realm acme: driftPolicy\n" in headwater.ok("apply", "-f", file, "--credentials", folder)
 
 
-def test_history_kept_by_name_is_carried_out_and_shown(headwater: CommandLine, file: Path) -> None:
+def test_history_kept_by_name_is_carried_out_and_shown(headwater: CommandLine, file: Path, folder: Path) -> None:
     file.write_text(REALM_WITH_PATTERNS)
-    headwater.ok("apply", "-f", file)
+    headwater.ok("apply", "-f", file, "--credentials", folder)
 
     assert headwater.data("realm", "show", "acme")["retention"]["patterns"] == [
         {"pattern": "lake/release-*", "commits": 50, "age": "90d"},

@@ -84,16 +84,6 @@ def test_a_task_that_a_silent_worker_holds_is_taken_over(url: str, store: Store,
     assert [end.outcome for end in tasks.read(submitted.id).value.attempts] == ["LOST", "SUCCEEDED"]
 
 
-def test_a_refused_run_fails_its_task_for_good(hasty: CommandLine, store: Store, realm: str) -> None:
-    hasty.ok("realm", "deactivate", realm)
-    hasty.ok("realm", "purge", realm, "--confirm", realm)
-
-    result = hasty("gc", "run", realm)
-
-    assert result.exit_code == 5
-    assert [task["state"] for task in hasty.data("task", "list", "--kind", "gc")] == ["FAILED"]
-
-
 def test_a_head_is_explained(headwater: CommandLine, heads: list[str]) -> None:
     shown = headwater.data("gc", "explain", "acme", heads[-1])
 
@@ -207,3 +197,10 @@ def test_a_confirmation_without_a_repair_is_a_usage_error(headwater: CommandLine
     result = headwater("fsck", "--confirm", realm)
 
     assert (result.exit_code, "--repair" in result.stderr) == (2, True)
+
+
+def test_a_realm_that_cannot_be_collected_gets_no_task(headwater: CommandLine, store: Store) -> None:
+    Realms(store).create("young")
+
+    assert headwater("gc", "run", "young").exit_code == 5
+    assert Tasks(store).list() == []

@@ -13,7 +13,7 @@ from headwater import Store
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
 from headwater.errors import FencedError, MissingError, RefusedError, UnavailableError
-from headwater.store import ObjectId
+from headwater.store import ObjectId, id_text
 from headwater.tasks import Claim, LeaseWatch, NotYetError, Tasks
 
 
@@ -117,3 +117,25 @@ def test_a_task_that_a_worker_does_is_seen_through(store: Store, task_id: Object
 
     worker.join()
     assert ended.value.outcome == {"deleted": 1}
+
+
+def test_who_is_told_that_it_did_not_happen_is_told_what_still_waits(
+    store: Store, task_id: ObjectId, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def work(claim: Claim) -> dict[str, Any]:
+        raise UnavailableError("a collection is sweeping")
+
+    with pytest.raises(UnavailableError):
+        run_task(Session(), store, task_id, work)
+
+    assert f"`headwater task cancel {id_text(task_id)}` calls it off" in capsys.readouterr().err
+
+
+def test_nothing_waits_of_work_that_was_refused(store: Store, task_id: ObjectId, capsys: pytest.CaptureFixture[str]) -> None:
+    def work(claim: Claim) -> dict[str, Any]:
+        raise MissingError("no such commit")
+
+    with pytest.raises(MissingError):
+        run_task(Session(), store, task_id, work)
+
+    assert capsys.readouterr().err == ""

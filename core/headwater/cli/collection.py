@@ -17,9 +17,8 @@ from headwater.cli.running import run_task
 from headwater.cli.session import Session
 from headwater.cli.views import TASK
 from headwater.errors import RefusedError
-from headwater.maintenance import COLLECT, Run, collect, explain, list_runs, run_collection
-from headwater.realms import Realms
-from headwater.store import SYSTEM_REALM, ObjectId, Store
+from headwater.maintenance import COLLECT, Run, check_collectable, collect, explain, list_runs, run_collection
+from headwater.store import ObjectId, Store
 from headwater.tasks import Tasks
 
 __all__ = ["gc"]
@@ -44,7 +43,7 @@ def run(session: Session, realm_id: str, dry_run: bool, detach: bool) -> None:
         if dry_run:
             session.show(COLLECTION, collect(store, realm_id, dry_run=True).as_plain())
             return
-        submitted = Tasks(store).submit(COLLECT, realm=realm_id, realm_key=_key(store, realm_id))
+        submitted = Tasks(store).submit(COLLECT, realm=realm_id, realm_key=check_collectable(store, realm_id))
         if detach:
             Tasks(store).run_now(submitted.id)
             session.show(TASK, Tasks(store).read(submitted.id))
@@ -107,10 +106,6 @@ def explain_(session: Session, realm_id: str, object_id: ObjectId) -> None:
     """Tell why an object is kept, or when it goes."""
     with session.open_store() as store:
         session.show(EXPLANATION, explain(store, realm_id, object_id))
-
-
-def _key(store: Store, realm_id: str) -> int:
-    return 0 if realm_id == SYSTEM_REALM else Realms(store).read(realm_id).key
 
 
 def _runs(store: Store, *, realm: str | None, kind: str | None, since: float | None, failed: bool) -> list[Run]:

@@ -5,7 +5,7 @@ Also the work that tasks ask for, whoever claims them. Knows nothing of Celery, 
 
 from headwater.maintenance.checks import CODES, Action, Code, Finding, Step, Weight, check_store, is_bad, plan_repairs, repair
 from headwater.maintenance.explaining import Explanation, explain
-from headwater.maintenance.garbage import Collected, Fence, Progress, collect, collect_together
+from headwater.maintenance.garbage import Collected, Fence, Progress, check_collectable, collect, collect_together
 from headwater.maintenance.purging import Purged, purge
 from headwater.maintenance.runs import Run, list_runs, record_run
 from headwater.maintenance.work import (
@@ -43,6 +43,7 @@ __all__ = [
     "Step",
     "Survey",
     "Weight",
+    "check_collectable",
     "check_store",
     "collect",
     "collect_together",

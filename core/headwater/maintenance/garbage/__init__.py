@@ -6,7 +6,7 @@ Knows what references, commits and catalogs keep; must not know tasks' inside, w
 from headwater.maintenance.garbage.collecting import Collecting, collect, marker_for
 from headwater.maintenance.garbage.counts import Collected, Phases
 from headwater.maintenance.garbage.keys import keys_in_use, keys_with_rows
-from headwater.maintenance.garbage.listing import RUNS, Listed, Policy, Scope, scope_of
+from headwater.maintenance.garbage.listing import RUNS, Listed, Policy, Scope, check_collectable, scope_of
 from headwater.maintenance.garbage.marking import Marker, check_time
 from headwater.maintenance.garbage.pacing import Fence, Pacing, Progress
 from headwater.maintenance.garbage.parts import LeftOvers
@@ -28,6 +28,7 @@ __all__ = [
     "Progress",
     "Scope",
     "Why",
+    "check_collectable",
     "check_time",
     "collect",
     "collect_together",

@@ -340,7 +340,10 @@ class Collecting:
             )
             return False
         counted.resumed += 1
-        counted.notes.append(f"the sweep of {_named(record)} was interrupted: gone on with, by its marks and cut-offs")
+        counted.notes.append(
+            f"the sweep of {_named(record)} was interrupted: gone on with, by its marks and cut-offs;"
+            " what it deleted after it last wrote down how far it was is not counted"
+        )
         self._start(counted)
         self._marker.marks = marks
         self._published.replace(self._swept(record, sweep.splits))

@@ -14,7 +14,7 @@ from headwater.settings import Settings
 from headwater.store import SYSTEM_REALM, RealmStore, Reference, Store
 from headwater.tasks import REFERENCE as TASKS
 
-__all__ = ["RUNS", "Listed", "Policy", "Scope", "scope_of"]
+__all__ = ["RUNS", "Listed", "Policy", "Scope", "check_collectable", "scope_of"]
 
 RUNS = "maintenance-runs"
 REMEMBERED_BYTES = 16 * 1024 * 1024
@@ -76,6 +76,12 @@ class Scope:
         listed = self.listed()
         rows = self.rows.find_rows([entry.name for entry in listed])
         return [(entry, row) for entry, row in zip(listed, rows, strict=True) if row is not None]
+
+
+def check_collectable(store: Store, realm_id: str) -> int:
+    """The key of a realm that can be collected now, 0 for the system realm; raises as ``scope_of`` does."""
+    scope_of(store, realm_id)
+    return 0 if realm_id == SYSTEM_REALM else Realms(store).read(realm_id).key
 
 
 def scope_of(store: Store, realm_id: str) -> Scope:
