@@ -6,27 +6,37 @@ from headwater.clock import Micros
 from headwater.commits.ancestry import descends
 from headwater.commits.collection import Cut, CutLines
 from headwater.commits.history import log
+from headwater.commits.objects import Head
 from headwater.errors import ExpiredError, UnknownOutcomeError
 from headwater.store import ObjectId, RealmStore, Reference, is_note
 
 __all__ = ["cut_time", "newest_move"]
 
+_ASKED = 50
+"""Lines that are asked whether they have a commit, at most: a reference without a cut of its own would otherwise cost all of them."""
+
 
 def cut_time(rows: RealmStore, row: Reference, cuts: CutLines) -> Micros:
     """Commits of this reference before this time are garbage.
 
-    A reference that was put elsewhere since the last cut, or made since then, stands on a line that others cut: the newest of all
-    cuts is then the only one that is surely not before its own. That holds also where it was put on a descendant:
+    A reference that was put elsewhere since the last cut, or made since then, stands on a line that others cut. That is found by the
+    newest commit that the cuts can have seen: the line that has it has all that is below it, and was kept down to its own cut.
 
         main   A                       A   B   C   <- main, assigned to the head of dev
-        dev    A - B - C, only C kept          both lead to A, but B is garbage
+        dev    A - B - C, only C kept          both lead to A, but B is garbage: what counts is the cut of dev
 
-    A reference that was put back on its own line still has its own cut, also with new commits on top of that.
+    Where no such line is found, the newest of all cuts is taken: it is surely not before the right one. A reference that was put back
+    on its own line still has its own cut, also with new commits on top of that.
     """
+    if row.pointer is None or not cuts.lines:
+        return cuts.latest
     own = cuts.lines.get(row.name)
-    if own is not None and row.pointer is not None and _is_on_line(rows, row, row.pointer, own, cuts.newest):
-        return own.time
-    return cuts.latest
+    try:
+        if own is not None and newest_move(row) == own.moved and descends(rows, row.pointer, own.head, own.seq):
+            return own.time
+        return _cut_of_line(rows, row.name, row.pointer, cuts)
+    except (ExpiredError, UnknownOutcomeError):
+        return cuts.latest
 
 
 def newest_move(row: Reference) -> Micros:
@@ -37,12 +47,24 @@ def newest_move(row: Reference) -> Micros:
     return next((move.time for move in row.moves if not is_note(move)), Micros(0))
 
 
-def _is_on_line(rows: RealmStore, row: Reference, pointer: ObjectId, cut: Cut, newest: Micros) -> bool:
-    """Whether all that a pointer leads to is on a line that was cut, or later than ``newest`` and so than every cut."""
+def _cut_of_line(rows: RealmStore, name: str, pointer: ObjectId, cuts: CutLines) -> Micros:
+    """The cut of a line that has all that a pointer leads to, but for what is later than every head that was cut."""
+    found = next((found for found in log(rows, pointer) if found.commit.time <= cuts.newest), None)
+    if found is None:
+        return cuts.latest
+    seq, time = found.commit.seq, found.commit.time
+    able = [(line, cut) for line, cut in cuts.lines.items() if cut.seq >= seq and cut.newest >= time]
+    able.sort(key=lambda entry: (entry[0] != name, _home(entry[0]) != _home(name), entry[1].time))
+    return next((cut.time for _, cut in able[:_ASKED] if _has(rows, cut, found)), cuts.latest)
+
+
+def _home(name: str) -> list[str]:
+    """Where those live that share history as a rule: the references of one catalog."""
+    return name.split("/")[:2]
+
+
+def _has(rows: RealmStore, cut: Cut, found: Head) -> bool:
     try:
-        if newest_move(row) == cut.moved:
-            return descends(rows, pointer, cut.head, cut.seq)
-        found = next((found for found in log(rows, pointer) if found.commit.time <= newest), None)
-        return found is not None and descends(rows, cut.head, found.id, found.commit.seq)
-    except (ExpiredError, UnknownOutcomeError):
+        return descends(rows, cut.head, found.id, found.commit.seq)
+    except UnknownOutcomeError:
         return False
