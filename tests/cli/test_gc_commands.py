@@ -108,7 +108,9 @@ def test_a_lost_object_is_a_finding_with_code_8(headwater: CommandLine, url: str
     result = headwater("fsck")
 
     assert result.exit_code == 8
-    assert "HEAD_UNREADABLE" in result.stdout
+    first, what, mend = result.stdout.splitlines()
+    assert first.startswith("DAMAGE HEAD_UNREADABLE: cat/")
+    assert (what[:9], mend[:9]) == ("   what: ", "   mend: ")
 
 
 def lose_head(url: str, heads: list[str]) -> None:

@@ -11,7 +11,7 @@ from headwater.cli.options import confirm_option, prints
 from headwater.cli.reports import FINDING, STEP
 from headwater.cli.session import Session
 from headwater.errors import RefusedError
-from headwater.maintenance import Step, check_store, is_bad, plan_repairs, repair
+from headwater.maintenance import Finding, Step, check_store, is_bad, plan_repairs, repair
 from headwater.store import Store
 
 __all__ = ["fsck"]
@@ -42,7 +42,7 @@ def fsck(ctx: click.Context, realm: str | None, plan: bool, mend: bool, confirm:
     if plan:
         _show(session, plan_repairs(findings))
     else:
-        session.show_all(FINDING, findings)
+        _show_findings(session, findings)
     ctx.exit(FINDINGS if is_bad(findings) else 0)
 
 
@@ -63,6 +63,18 @@ def _mend(session: Session, store: Store, realm: str) -> int:
     for finding in left:
         session.warn(f"left: {finding.code} {finding.subject}: {finding.message}")
     return FINDINGS if is_bad(left) else 0
+
+
+def _show_findings(session: Session, findings: Sequence[Finding]) -> None:
+    """Findings for people are a list, as steps are."""
+    if session.output != "table" or not findings:
+        session.show_all(FINDING, findings)
+        return
+    for finding in findings:
+        click.echo(f"{finding.weight} {finding.code}: {finding.subject} of {finding.realm}")
+        for name, text in (("what", finding.message), ("mend", finding.repair)):
+            if text:
+                click.echo(f"   {name}: {text}")
 
 
 def _show(session: Session, steps: Sequence[Step]) -> None:

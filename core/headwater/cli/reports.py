@@ -184,20 +184,19 @@ FINDING: View[Finding] = View(
     "finding",
     "findings",
     (
-        Field("code", "what kind it is; a contract", lambda f: f.code.value, "CODE"),
+        Field("code", "what kind it is; a contract", lambda f: f.code.value),
         Field(
             "weight",
             "DAMAGE, TROUBLE or LEFTOVER; the last alone is no reason to wake anybody",
             lambda f: f.weight.value,
-            "WEIGHT",
         ),
-        Field("realm", "the realm's id", lambda f: f.realm, "REALM"),
-        Field("subject", "the reference, object, catalog or task", lambda f: f.subject, "SUBJECT"),
+        Field("realm", "the realm's id", lambda f: f.realm),
+        Field("subject", "the reference, object, catalog or task", lambda f: f.subject),
         Field(
             "keys", "of what cannot be read: the keys under which the reference holds it, the first few", lambda f: list(f.keys)
         ),
-        Field("message", "what is wrong", lambda f: f.message, "MESSAGE"),
-        Field("repair", "what would mend it", lambda f: f.repair, "REPAIR"),
+        Field("message", "what is wrong", lambda f: f.message),
+        Field("repair", "what would mend it", lambda f: f.repair),
     ),
 )
 
@@ -209,15 +208,14 @@ STEP: View[Step] = View(
             "action",
             "GO_BACK, COMPLETE_CATALOG, SETTLE_TASKS, WITHDRAW_FLAG, BY_HAND or COLLECT",
             lambda s: s.action.value,
-            "ACTION",
         ),
-        Field("safe", "whether `headwater fsck --repair` does it", lambda s: s.is_safe, "SAFE"),
-        Field("realm", "the realm's id", lambda s: s.realm, "REALM"),
-        Field("subject", "what it is done to", lambda s: s.subject, "SUBJECT"),
-        Field("does", "what it does, or what a person has to do", lambda s: s.does, "DOES"),
-        Field("loses", "what is gone after it", lambda s: s.loses, "LOSES"),
+        Field("safe", "whether `headwater fsck --repair` does it", lambda s: s.is_safe),
+        Field("realm", "the realm's id", lambda s: s.realm),
+        Field("subject", "what it is done to", lambda s: s.subject),
+        Field("does", "what it does, or what a person has to do", lambda s: s.does),
+        Field("loses", "what is gone after it", lambda s: s.loses),
         Field("because", "codes of the [findings](#finding) that it mends", lambda s: [code.value for code in s.because]),
         Field("target", "the commit that it goes back to", lambda s: s.target or None),
-        Field("result", "what came of it; null: not done", lambda s: s.result or None, "RESULT"),
+        Field("result", "what came of it; null: not done", lambda s: s.result or None),
     ),
 )
