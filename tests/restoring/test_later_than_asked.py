@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from pasts import catalogs_of, claimed, drop, lake_of, passed, put, request, rows_of, submitted
+from pasts import catalogs_of, claimed, contents, drop, lake_of, passed, put, request, rows_of, submitted
 
 from headwater import Store
 from headwater.catalogs import Catalog
@@ -83,6 +83,39 @@ def test_a_tag_that_was_moved_after_it_stays_where_it_is(store: Store, interrupt
     interrupted(move)
 
     assert [tag.head for tag in lake_of(store).tags()] == newest
+
+
+def test_what_was_committed_after_it_where_nothing_was_to_be_done_stays(store: Store, lake: Catalog, clock: FakeClock) -> None:
+    put(lake, "orders")
+    lake.create_branch("dev")
+    moment = passed(clock)
+    drop(lake, "orders", branch="dev")
+    task = submitted(store, request("lake", moment))
+    first = claimed(store, task)
+    run_restore(store, first)
+    first.hand_back("it died before it could tell")
+    clock.advance(1)
+    put(lake, "late")
+    outcome = run_restore(store, claimed(store, task))
+
+    assert set(contents(lake)) == {"orders", "late"}
+    assert outcome["notes"] == ["lake/main: committed to since this restoration was asked for: it stays so"]
+
+
+def test_a_field_of_a_catalog_that_was_changed_after_it_stays(store: Store, lake: Catalog, clock: FakeClock) -> None:
+    moment, catalogs = passed(clock), catalogs_of(store)
+    catalogs.update(catalogs.read("lake"), properties={"owner": "then"}, allowed_locations=("s3://other/",))
+    clock.advance(1)
+    task = submitted(store, request("lake", moment))
+    first = claimed(store, task)
+    run_restore(store, first)
+    first.hand_back("it died before it could tell")
+    clock.advance(1)
+    catalogs.update(catalogs.read("lake"), properties={"owner": "later"})
+    run_restore(store, claimed(store, task))
+
+    found = catalogs.read("lake")
+    assert (found.properties, found.allowed_locations) == ({"owner": "later"}, ())
 
 
 def test_a_catalog_that_was_made_after_it_is_not_pruned(store: Store, interrupted: Interrupted) -> None:

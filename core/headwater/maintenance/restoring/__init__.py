@@ -2,7 +2,7 @@
 
 from headwater.maintenance.restoring.carrying import Restored, restore
 from headwater.maintenance.restoring.planning import plan_restoration
-from headwater.maintenance.restoring.requests import Aim, Request
+from headwater.maintenance.restoring.requests import Aim, Asked, Request
 from headwater.maintenance.restoring.steps import Act, Plan, Step
 
-__all__ = ["Act", "Aim", "Plan", "Request", "Restored", "Step", "plan_restoration", "restore"]
+__all__ = ["Act", "Aim", "Asked", "Plan", "Request", "Restored", "Step", "plan_restoration", "restore"]

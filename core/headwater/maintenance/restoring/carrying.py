@@ -29,7 +29,7 @@ from headwater.index import Value
 from headwater.maintenance.restoring.claiming import claim_tables
 from headwater.maintenance.restoring.differing import Difference, differences, indexes_of
 from headwater.maintenance.restoring.planning import plan_restoration
-from headwater.maintenance.restoring.requests import Request
+from headwater.maintenance.restoring.requests import Asked, Request
 from headwater.maintenance.restoring.steps import Act, Step
 from headwater.store import ObjectId, RealmStore, StoredObject, UnknownObject, id_text
 
@@ -81,23 +81,23 @@ def restore(
     owner: ObjectId,
     request: Request,
     *,
-    since: Micros | None = None,
+    asked: Asked | None = None,
     fence: Fence = lambda: None,
     progress: Progress = lambda done, total, unit: None,
 ) -> Restored:
     """Make a realm, a catalog or one reference hold what it held, by new commits.
 
     owner         the task, in whose name what is read stays pinned; its commits name it, so that a later attempt knows what is done
-    since         when the task was asked for: its commits are no older, and what others did after it stays; None: there are none
+    asked         when the task was asked for: its commits are no older, and what others did after it stays; None: there are none
     raises        what ``plan_restoration`` raises, before anything is written · UnavailableError while a collection sweeps
     """
-    plan = plan_restoration(rows, request, since=since)
+    plan = plan_restoration(rows, request, asked=asked)
     result = Restored(rows.realm, str(request.aim))
     result.notes = [f"{step.text}: {step.note}" for step in plan.steps if step.act in (Act.KEEP, Act.LOSE)]
     if not plan.is_needed:
         unpin(rows, owner, fence=fence)  # an earlier attempt may have done everything but that
         return result
-    carrier = _Carrier(rows, request, result, fence, _Mark(owner, since))
+    carrier = _Carrier(rows, request, result, fence, _Mark(owner, None if asked is None else asked.time))
     fence()
     carrier.waiting_for_sweeps(lambda: _pin(rows, owner, plan.steps, fence))
     for done, step in enumerate(plan.steps):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from headwater.catalogs import CATALOGS, CLAIMS, CatalogDefinition, Catalogs, CatalogState, NameKind
 from headwater.catalogs.listing import BY_ID, find_definition
@@ -21,9 +22,9 @@ from headwater.catalogs.names import (
 from headwater.clock import Micros
 from headwater.commits import PINS, Head, load_head, read_commit
 from headwater.errors import MissingError, RefusedError, UnreadableError
-from headwater.maintenance.restoring.differing import counted, differences, indexes_of
+from headwater.maintenance.restoring.differing import Counts, counted, differences, indexes_of
 from headwater.maintenance.restoring.moments import NamesThen, names_at, stood_at
-from headwater.maintenance.restoring.requests import Request
+from headwater.maintenance.restoring.requests import Asked, Request
 from headwater.maintenance.restoring.steps import Act, Plan, Step
 from headwater.realms import FILLED_REFERENCES, REALM_REFERENCES
 from headwater.store import RealmStore, Reference, id_text, is_note
@@ -42,21 +43,21 @@ _LATER = "made later: it stays, unless --prune says otherwise"
 _SINCE = "since this restoration was asked for: it stays so"
 
 
-def plan_restoration(rows: RealmStore, request: Request, *, since: Micros | None = None) -> Plan:
+def plan_restoration(rows: RealmStore, request: Request, *, asked: Asked | None = None) -> Plan:
     """The steps by which a realm, or a part of it, becomes as it was.
 
-    since         when it was asked for: whatever was made, moved or deleted after that stays, for an earlier attempt may have done its
-                  part, and others go on from there; None: now
+    asked         when it was asked for: whatever was made, moved or deleted after that stays; None: now
     raises        MissingError for an unknown catalog or branch · ExpiredError for a collected commit · RefusedError when the past
                   cannot be told, or the request means nothing · UnreadableError when a catalog's definition of then is not there
     """
-    return Plan(tuple(_Planner(rows, request, since).steps()))
+    return Plan(tuple(_Planner(rows, request, asked).steps()))
 
 
 class _Planner:
-    def __init__(self, rows: RealmStore, request: Request, since: Micros | None) -> None:
+    def __init__(self, rows: RealmStore, request: Request, asked: Asked | None) -> None:
         self._rows = rows
-        self._since = since
+        self._since = None if asked is None else asked.time
+        self._is_resumed = asked is not None and asked.is_resumed
         self._aim = request.aim
         self._text = request.reference
         self._prune = request.prune
@@ -148,7 +149,12 @@ class _Planner:
             yield self._listed(now, entry, row, names)
         for part in (OwnPart.ROLES, OwnPart.GRANTS):
             yield self._own(own_reference(now.id, part), f"{now.name} ({part})")
-        fields = {name: getattr(was, name) for name in _FIELDS if getattr(was, name) != getattr(now, name)}
+        asked = self._definition_asked(now)
+        fields = {
+            name: getattr(was, name)
+            for name in _FIELDS
+            if getattr(was, name) != getattr(now, name) and getattr(asked, name) == getattr(now, name)
+        }
         yield Step(act=Act.UPDATE if fields else Act.NOTHING, text=now.name, catalog=now, fields=fields, note=", ".join(fields))
 
     def _definition_at(self, now: CatalogDefinition, time: Micros) -> CatalogDefinition:
@@ -160,6 +166,17 @@ class _Planner:
                 f"there was no catalog {now.name!r} ({now.id}) in realm {self._rows.realm!r} at {self._aim}; it was made later"
             )
         return found
+
+    def _definition_asked(self, now: CatalogDefinition) -> CatalogDefinition:
+        """The catalog's definition when this was asked for: a field that others changed after that stays. As it is now, if none tells."""
+        if self._since is None or not self._is_resumed:
+            return now
+        with suppress(RefusedError):
+            then = stood_at(self._rows, self._rows.read_reference(CATALOGS, fresh=True), self._since)
+            value = None if then is None else then.index(BY_ID).get(now.id.encode())
+            found = None if value is None or value.object_id is None else self._rows.find(value.object_id, CatalogDefinition)
+            return found or now
+        return now
 
     def _listed_now(self, refs: Reference) -> dict[bytes, ListedName]:
         found = load_head(self._rows, refs)
@@ -255,9 +272,23 @@ class _Planner:
         if is_alive and row.pointer == step.target:
             return step
         head = load_head(self._rows, row)
-        counts = counted(differences(self._rows, step.reference, indexes_of(head, target), target))
+        counts = self._counts(step.reference, head, target)
+        if counts and is_alive and self._was_as_wanted(row, target):
+            return dataclasses.replace(step, act=Act.KEEP, note=f"committed to {_SINCE}")
         act = Act.REVIVE if not is_alive else Act.RESTORE if counts else Act.NOTHING
         return dataclasses.replace(step, act=act, counts=counts)
+
+    def _was_as_wanted(self, row: Reference, target: Head | None) -> bool:
+        """Whether there was nothing to be done when this was asked for: so no attempt did anything, and others went on from there."""
+        if self._since is None or not self._is_resumed or row.created > self._since:
+            return False
+        with suppress(RefusedError):  # who commits so often that it cannot be told is not waited for
+            asked = stood_at(self._rows, row, self._since)
+            return not self._counts(row.name, asked, target)
+        return False
+
+    def _counts(self, reference: str, now: Head | None, target: Head | None) -> Mapping[str, Counts]:
+        return counted(differences(self._rows, reference, indexes_of(now, target), target))
 
 
 def _checked_own(rows: RealmStore, reference: str) -> str:

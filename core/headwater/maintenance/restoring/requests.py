@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from headwater.clock import Micros, as_text
 from headwater.errors import RefusedError
 from headwater.settings import parse_duration
 from headwater.store import ObjectId, id_of, id_text
 
-__all__ = ["Aim", "Request"]
+__all__ = ["Aim", "Asked", "Request"]
 
 _COMMIT = re.compile(r"[0-9a-f]{16}")
 _SECOND = 999_999
@@ -79,6 +79,16 @@ class Request:
             raise RefusedError(f"a restoration needs a commit or a time, not {dict(arguments)!r}")
         aim = Aim(None if commit is None else id_of(commit), None if time is None else Micros(int(time)))
         return cls(reference=str(arguments.get("reference", "")), aim=aim, prune=bool(arguments.get("prune")))
+
+
+class Asked(NamedTuple):
+    """When a restoration was asked for, and whether an earlier attempt may have done a part of it. What others did after that stays.
+
+    Only of a second attempt it is believed that a reference needs nothing because it needed nothing then: clocks may differ.
+    """
+
+    time: Micros
+    is_resumed: bool = False
 
 
 def _ago(text: str, now: Micros) -> Micros | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from headwater.commits import unpin
 from headwater.errors import HeadwaterError, MissingError, RefusedError, UnreadableError
-from headwater.maintenance.restoring import Request, restore
+from headwater.maintenance.restoring import Asked, Request, restore
 from headwater.maintenance.work.recorded import recorded
 from headwater.realms import Realms, RealmState
 from headwater.store import RealmStore, Store
@@ -24,7 +24,12 @@ def run_restore(store: Store, claim: Claim) -> dict[str, Any]:
         request = Request.of(claim.task.arguments)
         try:
             return restore(
-                rows, claim.id, request, since=claim.task.created, fence=claim.check, progress=claim.report
+                rows,
+                claim.id,
+                request,
+                asked=Asked(claim.task.created, is_resumed=claim.attempt > 1),
+                fence=claim.check,
+                progress=claim.report,
             ).as_plain()
         except (RefusedError, MissingError, UnreadableError):
             with suppress(HeadwaterError):  # the next collection gives up the pins of tasks that ended
