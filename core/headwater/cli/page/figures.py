@@ -119,7 +119,7 @@ def _garbage(runs: Sequence[Run]) -> Chart:
     deleted = [_number(run, "deleted") for run in runs]
     left = [max(_number(run, "garbage") - _number(run, "deleted"), 0) for run in runs]
     series = [Series("deleted", "c-deleted", deleted), Series("left", "c-garbage", left)]
-    about = "Garbage that each collection found: what the database confirmed gone, and what changed meanwhile or went before an interruption."
+    about = "Garbage that each collection found: confirmed gone; the rest changed meanwhile, or went before an interruption."
     return columns("Garbage and deletions", about, series, _starts(runs), text=count_text)
 
 
