@@ -30,8 +30,8 @@ from headwater.catalogs.definitions import (
     CatalogState,
     checked_catalog_name,
 )
-from headwater.catalogs.listing import BY_ID, BY_NAME, all_definitions, definition_in, find_definition
-from headwater.catalogs.names import CATALOGS, NameKind, OwnPart, checked_name, own_reference
+from headwater.catalogs.listing import BY_ID, BY_NAME, all_definitions, definition_in, find_definition, lost_list
+from headwater.catalogs.names import CATALOGS, NameKind, OwnPart, checked_name, content_reference, own_reference
 from headwater.clock import Micros, as_text
 from headwater.commits import Transaction, commit, ensure_references
 from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError
@@ -76,12 +76,27 @@ class Catalogs:
         return definition
 
     def complete(self, definition: CatalogDefinition) -> None:
-        """Make what is missing of a catalog whose making was interrupted: its own references, admin role, default branch."""
+        """Make what is missing of a catalog whose making was interrupted: its own references, admin role, default branch.
+
+        raises        RefusedError for a deleted one · UnreadableError when its list of branches was lost: a new one would be empty,
+                      and all branches garbage
+        """
         if self._reread(definition).state is not CatalogState.ACTIVE:
             raise RefusedError(f"catalog {definition.name!r} of realm {self._rows.realm!r} was deleted and cannot be completed")
+        self._check_list(definition)
         ensure_references(self._rows, [own_reference(definition.id, part) for part in OwnPart])
         self._ensure_role(definition)
         Branches(self._rows, definition).ensure(definition.default_branch)
+
+    def _check_list(self, definition: CatalogDefinition) -> None:
+        """A branch is listed before its row is made: where there is one and no list, that was lost."""
+        names = (
+            own_reference(definition.id, OwnPart.REFS),
+            content_reference(definition.id, NameKind.BRANCH, definition.default_branch),
+        )
+        lists, branch = self._rows.find_rows(names)
+        if branch is not None and branch.deleted is None and (lists is None or lists.deleted is not None):
+            raise lost_list(self._rows, definition, [branch.name])
 
     def find(self, name: str) -> CatalogDefinition | None:
         return find_definition(self._rows, name=name)

@@ -14,7 +14,7 @@ from headwater.catalogs.claims import BY_LOCATION, BY_UUID, CLAIMS, Owner
 from headwater.catalogs.contents import CONTENT_VALUE_BYTES, ContentValue
 from headwater.catalogs.definitions import CatalogDefinition, CatalogState
 from headwater.catalogs.history import CONTENT
-from headwater.catalogs.listing import BY_ID, all_definitions, definition_in, gone_parts
+from headwater.catalogs.listing import BY_ID, all_definitions, definition_in, gone_parts, lost_list
 from headwater.catalogs.names import (
     CATALOGS,
     NAMES,
@@ -174,15 +174,36 @@ def release_claims(
 
 
 def _content_names(rows: RealmStore, definition: CatalogDefinition) -> list[ListedReference]:
+    reference = own_reference(definition.id, OwnPart.REFS)
     try:
-        names = head(rows, own_reference(definition.id, OwnPart.REFS), fresh=True)
+        names = head(rows, reference, fresh=True)
     except MissingError:
-        return []  # not made yet, or buried after its last name was released
+        _check_list_was_not_lost(rows, definition)
+        names = head(rows, reference, fresh=True) if rows.find_reference(reference, fresh=True) else None  # made meanwhile
     listed = [] if names is None else listed_names(names.index(NAMES))
     return [
         ListedReference(entry.reference(definition.id), True, entry.listed, f"{definition.name}/{entry.name}")
         for entry in listed
     ]
+
+
+def _check_list_was_not_lost(rows: RealmStore, definition: CatalogDefinition) -> None:
+    """Pass if a catalog without a list of branches is one that has none: not made yet, or given up after its last name.
+
+    A name is listed before its row is made, and leaves the list after it. So branches without a list mean that it was lost, and
+    whoever took them for unlisted would delete them all.
+
+    raises        UnreadableError
+    """
+    found = [row.name for row in rows.scan_references() if row.deleted is None and _is_content_of(row.name, definition.id)]
+    reference = own_reference(definition.id, OwnPart.REFS)
+    if found and rows.find_reference(reference, fresh=True) is None:
+        raise lost_list(rows, definition, found)
+
+
+def _is_content_of(name: str, catalog_id: str) -> bool:
+    part = parse_reference(name)
+    return part is not None and part.catalog_id == catalog_id and isinstance(part.part, NameKind)
 
 
 def _release_content(rows: RealmStore, catalog_id: str, kind: NameKind, name: str, older_than: Micros) -> bool:

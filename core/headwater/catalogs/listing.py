@@ -6,14 +6,16 @@ its value tells which of a deleted catalog's own references are gone already (se
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from headwater.catalogs.definitions import CatalogDefinition
-from headwater.catalogs.names import CATALOGS
+from headwater.catalogs.names import CATALOGS, OwnPart, own_reference
 from headwater.commits import Head, head
 from headwater.errors import MissingError, UnreadableError
 from headwater.index import Index, Value
 from headwater.store import ObjectId, RealmStore, id_text
 
-__all__ = ["BY_ID", "BY_NAME", "all_definitions", "definition_in", "find_definition", "gone_parts", "target_of"]
+__all__ = ["BY_ID", "BY_NAME", "all_definitions", "definition_in", "find_definition", "gone_parts", "lost_list", "target_of"]
 
 BY_NAME = "by-name"
 BY_ID = "by-id"
@@ -60,6 +62,16 @@ def target_of(value: Value) -> ObjectId:
 def gone_parts(value: Value) -> int:
     """The bits of the own references that are gone."""
     return value.data[0] if value.data else 0
+
+
+def lost_list(rows: RealmStore, definition: CatalogDefinition, found: Sequence[str]) -> UnreadableError:
+    """What to say of a catalog that has branches or tags, and no reference that lists them."""
+    reference = own_reference(definition.id, OwnPart.REFS)
+    return UnreadableError(
+        f"reference {reference!r} of realm {rows.realm!r}, which lists the branches and tags of catalog {definition.name!r}, is not there,"
+        f" but {len(found)} of them are ({', '.join(sorted(found)[:3])}{', ...' if len(found) > 3 else ''}): it was lost; restore it from"
+        " a backup of the database"
+    )
 
 
 def _catalogs(rows: RealmStore) -> Head | None:

@@ -1,0 +1,75 @@
+"""A list of branches that the database lost: its branches are there, and not garbage."""
+
+from __future__ import annotations
+
+import pytest
+from lakes import HOUR, REALM, lake, make_lake, make_realm, open_on, put, rows_of, unreadable_heads
+
+from headwater.catalogs import Catalogs
+from headwater.clock import FakeClock
+from headwater.errors import UnreadableError
+from headwater.maintenance import Code, check_store, collect, plan_repairs, repair
+from headwater.settings import Settings
+from headwater.store import FaultyBackend, Store
+from headwater.store.backends.memory import MemoryBackend
+
+
+@pytest.fixture
+def backend(settings: Settings, clock: FakeClock) -> MemoryBackend:
+    """Two branches with old commits; the row that lists them is gone."""
+    made = MemoryBackend()
+    store = open_on(made, settings, clock)
+    make_realm(store)
+    catalog = make_lake(store)
+    catalog.create_branch("dev")
+    put(catalog, 1)
+    put(catalog, 1, branch="dev")
+    clock.advance(10 * HOUR)
+    rows = rows_of(store)
+    [name] = (row.name for row in rows.scan_references() if row.name.endswith("/refs"))
+    row = rows.find_row(name)
+    assert row is not None
+    made.remove_reference(row)
+    return made
+
+
+@pytest.fixture
+def store(backend: MemoryBackend, settings: Settings, clock: FakeClock) -> Store:
+    return open_on(backend, settings, clock)
+
+
+def test_a_collection_deletes_nothing_and_names_the_list(
+    store: Store, backend: MemoryBackend, settings: Settings, clock: FakeClock
+) -> None:
+    with pytest.raises(UnreadableError, match=r"/refs' of realm 'acme', which lists the branches .* 2 of them are"):
+        collect(store, REALM)
+
+    assert unreadable_heads(backend, settings, clock) == []
+
+
+def test_the_catalog_is_not_completed_with_an_empty_list(store: Store) -> None:
+    with pytest.raises(UnreadableError, match="it was lost"):
+        Catalogs(rows_of(store)).create("lake", base_location="s3://lake/")
+
+
+def test_fsck_tells_it_and_a_repair_leaves_it_to_people(store: Store) -> None:
+    findings = check_store(store, realm=REALM)
+    done = list(repair(store, REALM, plan_repairs(findings)))
+
+    assert Code.LIST_UNREADABLE in [finding.code for finding in findings]
+    assert all("it was lost" in step.result for step in done)
+
+
+def test_a_catalog_whose_making_stopped_before_its_list_is_collected(settings: Settings, clock: FakeClock) -> None:
+    backend = MemoryBackend()
+    make_realm(open_on(backend, settings, clock))
+    faulty = FaultyBackend(backend)
+    faulty.fail("create_references", at=1, fault=KeyboardInterrupt())  # type: ignore[arg-type]  # raised as it is
+    with pytest.raises(KeyboardInterrupt):
+        Catalogs(rows_of(open_on(faulty, settings, clock))).create("lake", base_location="s3://lake/")
+    clock.advance(10 * HOUR)
+    store = open_on(backend, settings, clock)
+    collect(store, REALM)
+
+    assert make_lake(store).branches() != []
+    assert lake(store).definition.name == "lake"
