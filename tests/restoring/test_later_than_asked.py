@@ -161,3 +161,15 @@ def test_a_branch_that_was_made_anew_while_its_deletion_slept_is_left_alone(stor
         lake_of(store).delete_branch("dev", fence=sleep)
 
     assert branches(store) == ["dev", "main"]
+
+
+def test_a_branch_is_not_brought_back_by_an_attempt_that_slept_before_it_could(store: Store, lake: Catalog) -> None:
+    lake.create_branch("dev")
+    lake.delete_branch("dev")
+
+    def fence() -> None:
+        raise FencedError("another attempt has the task")
+
+    with pytest.raises(FencedError):
+        lake.undelete_branch("dev", fence=fence)
+    assert branches(store) == ["main"]

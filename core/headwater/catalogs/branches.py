@@ -32,7 +32,7 @@ from headwater.catalogs.names import (
 )
 from headwater.clock import Micros
 from headwater.commits import Head, Transaction, assign, commit, create_at, head, load_head, read_commit
-from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError, UnavailableError
+from headwater.errors import BeatenError, ConflictError, FencedError, MissingError, RefusedError, UnavailableError
 from headwater.store import ObjectId, RealmStore, Reference, id_of, id_text
 
 __all__ = ["Branches", "NamedReference"]
@@ -158,9 +158,10 @@ class Branches:
             f"{kind} {name!r} of catalog {self._catalog.name!r} moved {_TRIES} times while it was to be deleted"
         )
 
-    def undelete(self, kind: NameKind, name: str) -> NamedReference:
+    def undelete(self, kind: NameKind, name: str, *, fence: Callable[[], None] = lambda: None) -> NamedReference:
         """Bring a deleted branch or tag back to the commit that it was at, as long as its tombstone stands: for the grace at least.
 
+        fence         called once it is listed: who sleeps before that wakes to it, and who sleeps after it is too late to make the row
         raises        MissingError when there is no tombstone (any more) · ConflictError when the name is taken · RefusedError
                       while a collection sweeps, or when its commit is garbage already
         """
@@ -174,12 +175,15 @@ class Branches:
         target = row.pointer
 
         def make() -> Reference:
+            fence()
             if target is None:
                 return self._rows.create_reference(row.name)
             return create_at(self._rows, row.name, target, among=[row.name])
 
         try:
             return _named(kind, name, self._list_and_make(kind, name, make))
+        except FencedError:
+            raise
         except BeatenError as fault:
             raise ConflictError(f"{kind} {name!r} of catalog {self._catalog.name!r} was created by another just now") from fault
 

@@ -84,12 +84,12 @@ class Catalog:
     ) -> NamedReference:
         return self._branches.delete(NameKind.TAG, name, expected=expected, fence=fence)
 
-    def undelete_branch(self, name: str) -> NamedReference:
+    def undelete_branch(self, name: str, *, fence: Callable[[], None] = lambda: None) -> NamedReference:
         """Bring a deleted branch back, within the grace; see ``Branches.undelete``."""
-        return self._branches.undelete(NameKind.BRANCH, name)
+        return self._branches.undelete(NameKind.BRANCH, name, fence=fence)
 
-    def undelete_tag(self, name: str) -> NamedReference:
-        return self._branches.undelete(NameKind.TAG, name)
+    def undelete_tag(self, name: str, *, fence: Callable[[], None] = lambda: None) -> NamedReference:
+        return self._branches.undelete(NameKind.TAG, name, fence=fence)
 
     @property
     def settings(self) -> Settings:

@@ -214,8 +214,7 @@ class _Carrier:
     def _revive(self, step: Step) -> None:
         catalog = self._open(step)
         revive = catalog.undelete_branch if step.kind is NameKind.BRANCH else catalog.undelete_tag
-        self._fence()
-        self.waiting_for_sweeps(lambda: revive(step.name))
+        self.waiting_for_sweeps(lambda: revive(step.name, fence=self._fence))
 
     def _delete(self, step: Step) -> None:
         catalog = self._open(step)
