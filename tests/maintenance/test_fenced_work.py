@@ -18,7 +18,7 @@ from headwater.clock import FakeClock
 from headwater.errors import FencedError
 from headwater.maintenance import run_collection, run_import, run_purge
 from headwater.maintenance.work import run_export, run_load, run_restore
-from headwater.realms import Realms, RealmState
+from headwater.realms import Realms, RealmState, bootstrap, hash_credentials, new_credentials
 from headwater.settings import Settings
 from headwater.store import FaultyBackend, ObjectId, Store, id_text
 from headwater.store.backends.memory import MemoryBackend
@@ -28,6 +28,7 @@ Run = Callable[[Store, Claim], dict[str, Any]]
 
 # An insertion is the lease of a node or an empty record, which say nothing; an update of the task is conditional by itself.
 EXPORTED = "exported.archive"
+ROOT = hash_credentials(new_credentials())
 WRITES = frozenset(
     {
         "create_reference",
@@ -159,7 +160,11 @@ def _import(store: Store, clock: FakeClock, folder: Path) -> tuple[ObjectId, Run
 
 
 def _export(store: Store, clock: FakeClock, folder: Path) -> tuple[ObjectId, Run]:
-    _lake(store, clock)
+    realms = Realms(store)
+    realms.create(REALM)
+    bootstrap(realms, REALM, ROOT)  # only what was filled is exported
+    put(make_lake(store), 1)
+    clock.advance(24 * HOUR)
     return _submit(store, "export", file=str(folder / EXPORTED)), run_export
 
 
