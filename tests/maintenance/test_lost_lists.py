@@ -1,4 +1,4 @@
-"""A list of branches that the database lost: its branches are there, and not garbage."""
+"""A reference that the database lost, or a list of branches: what it kept is not garbage."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from lakes import HOUR, REALM, lake, make_lake, make_realm, open_on, put, rows_o
 
 from headwater.catalogs import Catalogs
 from headwater.clock import FakeClock
+from headwater.commits import read_collection
 from headwater.errors import UnreadableError
 from headwater.maintenance import Code, check_store, collect, plan_repairs, repair
 from headwater.settings import Settings
@@ -58,6 +59,22 @@ def test_fsck_tells_it_and_a_repair_leaves_it_to_people(store: Store) -> None:
 
     assert Code.LIST_UNREADABLE in [finding.code for finding in findings]
     assert all("it was lost" in step.result for step in done)
+
+
+@pytest.mark.parametrize("name", ["grants", "root", "claims"])
+def test_a_realm_that_lost_a_reference_of_its_own_is_not_collected(settings: Settings, clock: FakeClock, name: str) -> None:
+    store = open_on(MemoryBackend(), settings, clock)
+    make_realm(store)
+    put(make_lake(store), 1)
+    row = rows_of(store).find_row(name)
+    assert row is not None
+    store.backend.remove_reference(row)
+    clock.advance(10 * HOUR)
+
+    with pytest.raises(UnreadableError, match=rf"has no reference {name}, which every realm has"):
+        collect(store, REALM)
+    record = read_collection(rows_of(store))
+    assert record is None or not record.value.sweeping
 
 
 def test_a_catalog_whose_making_stopped_before_its_list_is_collected(settings: Settings, clock: FakeClock) -> None:

@@ -32,7 +32,7 @@ def check_names(sight: Sight) -> Iterator[Finding]:
                 Code.REFERENCE_MISSING,
                 entry.name,
                 "has no row, though every realm has this reference from its bootstrap on: it was lost",
-                "restore it from a backup of the database; what only it held is lost at the next collection",
+                "restore it from a backup of the database; nothing of this realm is collected until then",
             )
         elif entry.listed and entry.listed < sight.now - grace:
             yield sight.finding(

@@ -139,6 +139,7 @@ class Collecting:
         self._note_circumstances()
         with self.phases.phase("mark"):
             found = self._scope.found()
+            self._scope.check_complete(found)
             self.result.references = sum(row.deleted is None for _, row in found)
             self._mark(found)
         self._require_room()

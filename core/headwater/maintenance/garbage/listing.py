@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from headwater.catalogs import reference_names
 from headwater.clock import Micros
 from headwater.commits import PINS
-from headwater.errors import RefusedError
+from headwater.errors import RefusedError, UnreadableError
 from headwater.realms import REALM_REFERENCES, REALMS, KeptHistory, Realm, Realms, RealmState
 from headwater.settings import Settings
 from headwater.store import SYSTEM_REALM, RealmStore, Reference, Store
@@ -70,6 +71,18 @@ class Scope:
             *(Listed(name) for name in (*REALM_REFERENCES, PINS)),
             *(Listed(*entry) for entry in reference_names(self.rows)),
         ]
+
+    def check_complete(self, found: Iterable[tuple[Listed, Reference]]) -> None:
+        """Pass if none of the references is lost that a realm has from its bootstrap on. What only it held would be garbage.
+
+        raises        UnreadableError
+        """
+        lost = set() if self.is_system else set(REALM_REFERENCES) - {entry.name for entry, _ in found}
+        if lost:
+            raise UnreadableError(
+                f"realm {self.rows.realm!r} has no reference {', '.join(sorted(lost))}, which every realm has: it was lost; nothing of the"
+                " realm is deleted until it is restored from a backup of the database"
+            )
 
     def found(self) -> list[tuple[Listed, Reference]]:
         """Those names that have a row, tombstones included, each with it."""
