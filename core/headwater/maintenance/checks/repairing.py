@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from headwater.catalogs import Catalogs
-from headwater.clock import as_text
+from headwater.clock import Micros, as_text
 from headwater.commits import newest_move, read_collection, read_commit, read_cuts
 from headwater.errors import BeatenError, HeadwaterError, RefusedError
 from headwater.maintenance.checks.flags import abandoned_sweep
@@ -16,7 +16,7 @@ from headwater.maintenance.checks.heads import readable_pointer
 from headwater.maintenance.checks.planning import Action, Step
 from headwater.maintenance.checks.walking import Walker
 from headwater.maintenance.garbage.listing import Scope, scope_of
-from headwater.store import ObjectId, RealmStore, Reference, Store, id_text
+from headwater.store import ObjectId, RealmStore, Reference, Store, id_text, is_note
 from headwater.tasks import mend_entries
 
 __all__ = ["repair"]
@@ -72,6 +72,7 @@ def _check_kept(rows: RealmStore, row: Reference, target: ObjectId) -> None:
         raise RefusedError(
             f"a collection of realm {rows.realm!r} is sweeping ({record.value.owner or 'no owner named'}): end it first"
         )
+    _check_not_left(rows, row, target, record.value.reader_cutoff)
     cuts = read_cuts(rows, record.value)
     own = cuts.lines.get(row.name)
     cut = own.time if own is not None and own.moved == newest_move(row) else cuts.latest
@@ -80,6 +81,21 @@ def _check_kept(rows: RealmStore, row: Reference, target: ObjectId) -> None:
         raise RefusedError(
             f"commit {id_text(target)} ({as_text(time)}) is older than what the last collection kept (since {as_text(cut)}):"
             " it may go at any time, so nothing can point to it again"
+        )
+
+
+def _check_not_left(rows: RealmStore, row: Reference, target: ObjectId, cutoff: Micros) -> None:
+    """Pass if a recent pointer is no older than the reference's last move, or is what that left since the last collection's cut-off.
+
+    What it pointed to before stands on a line that it is not on any more, whose times tell nothing of its own cut.
+    """
+    left = next((move for move in row.moves if not is_note(move)), None)
+    if left is None or left.pointer not in row.recent or row.recent.index(target) < row.recent.index(left.pointer):
+        return
+    if target != left.pointer or left.time <= cutoff:
+        raise RefusedError(
+            f"reference {row.name!r} of realm {rows.realm!r} was put elsewhere at {as_text(left.time)}, and has left commit"
+            f" {id_text(target)} then or before: the last collection did not keep it, so it may go at any time"
         )
 
 
