@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from headwater.commits import COLLECTION_ID, Collection, Commit
+from headwater.commits import Commit
 from headwater.index.stripes import Stripe, StripeList
 from headwater.settings import Settings
 from headwater.store import ObjectId, ObjectKey, ObjectRow, RealmKey, ReferenceRow, id_text
@@ -101,29 +101,11 @@ class Ledger:
         self._versions[key] = new.version
         if new.pointer == seen.pointer and (new.deleted is None) == (seen.deleted is None):
             return f"raises {new.name} to version {new.version}"
-        self._leave(seen, self._superseded(seen, new, now))
+        self._leave(seen, now)
         self._stay(new, now)
         return f"moves {new.name} from {_shown(seen.pointer)} to {_shown(new.pointer)}" + (
             " and buries it" if new.deleted else ""
         )
-
-    def _superseded(self, seen: ReferenceRow, new: ReferenceRow, now: int) -> int:
-        """From when on the grace of what was left counts: now.
-
-        But for a commit whose process was stopped between its last look at the clock and its swap, while a sweep is on: nobody may
-        point at what it left then, so that its own time holds.
-        """
-        if new.pointer is None or new.moves != seen.moves or not self._is_sweeping(new.realm):
-            return now
-        self._time(new.realm, new.pointer)
-        made = self.times.get(new.pointer, now)
-        return made if now - made > _LATE else now
-
-    def _is_sweeping(self, realm: RealmKey) -> bool:
-        row = self.backend._objects.rows.get((realm, COLLECTION_ID, 0))
-        if row is None:
-            return False
-        return decode(row.id, row.type, row.value, Collection, realm=str(realm), token=row.token).sweeping
 
     def _stay(self, row: ReferenceRow, now: int) -> None:
         if row.pointer is not None and row.deleted is None:

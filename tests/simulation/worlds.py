@@ -301,6 +301,12 @@ class Wire:
     def close(self) -> None:
         """The database stays."""
 
+    def before_fork(self) -> None:
+        """A process that forks, perhaps in another test, does not wait for actors whose play is over."""
+
+    def after_fork(self, *, is_child: bool) -> None:
+        """As above."""
+
     def __getattr__(self, name: str) -> Any:
         return partial(self._call, name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from contextlib import ExitStack
 from functools import cache, partial
 from importlib.metadata import EntryPoint
 from types import TracebackType
@@ -148,19 +149,23 @@ _held_up: list[Store] = []
 def _before_fork() -> None:
     _fork_lock.acquire()
     _opening.shut()
-    for store in list(_open_stores):
-        store.before_fork()
-        _held_up.append(store)
+    with ExitStack() as all_of_them:  # a stranger's backend that fails keeps no other store from being held up, or let go
+        for store in list(_open_stores):
+            _held_up.append(store)
+            all_of_them.callback(store.before_fork)
 
 
 def _after_fork(*, is_child: bool) -> None:
-    while _held_up:
-        _held_up.pop().after_fork(is_child=is_child)
-    if is_child:
-        _opening.renew()
-    else:
-        _opening.open()
-    _fork_lock.release()
+    try:
+        with ExitStack() as all_of_them:
+            while _held_up:
+                all_of_them.callback(_held_up.pop().after_fork, is_child=is_child)
+    finally:
+        if is_child:
+            _opening.renew()
+        else:
+            _opening.open()
+        _fork_lock.release()
 
 
 os.register_at_fork(
