@@ -109,7 +109,13 @@ def test_a_deleted_catalog_goes_entirely_in_the_end(
 
     assert names(realm_rows) == []
     assert not any(name.startswith("cat/") for name in row_names(realm_rows))
-    assert {key.type for batch in realm_rows.scan_objects() for key in batch} <= {"commit", "catalog", "collection", "cuts", "marks"}
+    assert {key.type for batch in realm_rows.scan_objects() for key in batch} <= {
+        "commit",
+        "catalog",
+        "collection",
+        "cuts",
+        "marks",
+    }
 
 
 def test_the_definition_of_a_deleted_catalog_is_listed_until_its_last_reference_is_gone(

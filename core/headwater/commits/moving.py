@@ -22,7 +22,7 @@ from headwater.commits.cuts import cut_time
 from headwater.commits.history import read_commit
 from headwater.commits.objects import Commit, Head
 from headwater.errors import BeatenError, ConflictError, RefusedError, UnknownOutcomeError
-from headwater.store import ObjectId, RealmStore, Reference, id_text
+from headwater.store import ObjectId, RealmStore, Reference, id_text, is_note
 
 __all__ = ["assign", "check_targets", "create_at"]
 
@@ -114,7 +114,8 @@ def _read_commits(rows: RealmStore, targets: Iterable[ObjectId]) -> dict[ObjectI
 
 
 def _is_kept(rows: RealmStore, target: Head, row: Reference, cut: Micros, cutoff: Micros) -> bool:
-    if any(move.pointer == target.id and move.time > cutoff for move in row.moves):
+    left = [move for move in row.moves if move.pointer == target.id and move.time > cutoff]
+    if any(target.commit.time >= cut or not is_note(move) for move in left):  # what is noted late may have been let go before
         return True
     if row.pointer is None or (row.deleted is not None and row.deleted <= cutoff):
         return False

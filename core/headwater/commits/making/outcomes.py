@@ -18,7 +18,7 @@ import structlog
 
 from headwater.commits.ancestry import descends
 from headwater.commits.making.groups import Group
-from headwater.commits.moving import check_targets
+from headwater.commits.objects import Commit
 from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.store import Batch, ObjectId, RealmStore
 
@@ -125,8 +125,8 @@ def _is_in_history(rows: RealmStore, group: Group, commit_id: ObjectId) -> bool:
 def _record_late_move(rows: RealmStore, group: Group) -> None:
     """The swap took effect long after the commits' time, from which readers' grace is counted: note when it really was.
 
-    Noting it points at an existing commit. Whoever learns of the swap only hours later may find that commit collected, or about to
-    be: then it is let go, for a move to what is not there would keep every later collection from its work.
+    Whoever learns of the swap only hours later may find that commit collected, or about to be. So a note is no move: what it names
+    is kept only if the last collection did not let it go, and nothing can point to it otherwise.
     """
     left = group.seen.pointer
     if left is None or rows.clock.monotonic() - group.prepared <= rows.settings.commit_timeout_seconds:
@@ -134,8 +134,7 @@ def _record_late_move(rows: RealmStore, group: Group) -> None:
     for _ in range(_LATE_TRIES):
         try:
             row = rows.find_row(group.seen.name)
-            if row is not None:
-                check_targets(rows, {left: [row.name]})
+            if row is not None and rows.without_cache().find(left, Commit) is not None:
                 rows.record_move(row, left)
         except BeatenError:
             continue

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from headwater.catalogs import ContentVisit
 from headwater.clock import Micros, as_text
-from headwater.commits import Collection, Cut, CutLines, Head, Walk, cut_time, newest_move, read_commit, read_cuts
+from headwater.commits import Collection, Commit, Cut, CutLines, Head, Walk, cut_time, newest_move, read_commit, read_cuts
 from headwater.errors import ExpiredError, RefusedError, UnreadableError
 from headwater.maintenance.garbage.contents import Contents
 from headwater.maintenance.garbage.listing import Listed, Scope
 from headwater.maintenance.garbage.marks import Marks
 from headwater.maintenance.garbage.retention import Line, Place, Why, kept
-from headwater.store import Move, ObjectId, Reference, id_text
+from headwater.store import Move, ObjectId, Reference, id_text, is_note
 
 __all__ = ["Marker", "Origin", "check_time"]
 
@@ -181,11 +181,11 @@ class Marker:
         """The reference's own line, if it is alive, and those that it left within the grace."""
         commits, age = self.scope.policy.kept_of(listed)
         slack = round(self.scope.rows.settings.commit_timeout_seconds * 1_000_000)
-        left = list(row.moves)
-        if row.deleted is not None and row.pointer is not None:
-            left.append(Move(row.pointer, row.deleted))
         # what a longer grace would keep is garbage since the last collection
         cutoff = max(self.reader_cutoff, self.previous.reader_cutoff if self.previous else 0)
+        left = [move for move in row.moves if move.time >= cutoff - slack and not self._was_let_go(move, row, cuts)]
+        if row.deleted is not None and row.pointer is not None and row.deleted >= cutoff - slack:
+            left.append(Move(row.pointer, row.deleted))
 
         def line(pointer: ObjectId, time: Micros | None) -> Line:
             return Line(
@@ -198,10 +198,17 @@ class Marker:
                 cut=cut_time(self.scope.rows, row, cuts) if time is None else Micros(0),
             )
 
-        lines = [line(pointer, time) for pointer, time in left if time >= cutoff - slack]
+        lines = [line(pointer, time) for pointer, time in left]
         if row.deleted is None and row.pointer is not None:
             lines.insert(0, line(row.pointer, None))
         return lines
+
+    def _was_let_go(self, move: Move, row: Reference, cuts: CutLines) -> bool:
+        """Whether a note came so late that what it names was garbage before: of a commit that took effect after its reader's grace."""
+        if not is_note(move):
+            return False
+        found = self.scope.rows.find(move.pointer, Commit)
+        return found is None or found.time < cut_time(self.scope.rows, row, cuts)
 
     def _descend(self, stretch: _Stretch, walk: Walk) -> None:
         """Mark the commits that stay for the reason that is being marked, down to the first that stays for a later one."""

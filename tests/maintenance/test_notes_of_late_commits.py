@@ -1,0 +1,73 @@
+"""A commit that took effect late notes what it left: that stays for the grace, unless a collection had let it go before."""
+
+from __future__ import annotations
+
+import pytest
+from lakes import HOUR, put, rows_of
+
+from headwater.catalogs import Catalog
+from headwater.clock import FakeClock
+from headwater.commits import COLLECTION_ID, Collection, Commit, assign
+from headwater.errors import RefusedError
+from headwater.maintenance import collect
+from headwater.store import ObjectId, RealmStore, Store
+
+
+def note(rows: RealmStore, lake: Catalog, left: ObjectId) -> None:
+    """As the committer does after a swap that ended late."""
+    rows.record_move(rows.read_reference(branch_of(lake), fresh=True), left)
+
+
+def branch_of(lake: Catalog) -> str:
+    return f"cat/{lake.definition.id}/heads/main"
+
+
+def is_there(rows: RealmStore, commit: ObjectId) -> bool:
+    return rows.without_cache().find(commit, Commit) is not None
+
+
+def test_what_a_late_commit_left_stays_for_the_grace(
+    store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock
+) -> None:
+    left = put(lake, 1)
+    put(lake, 2)
+    clock.advance(HOUR)  # the second took effect only now
+    note(realm_rows, lake, left)
+    collect(store, "acme")
+
+    assert is_there(realm_rows, left)
+
+
+def test_what_had_been_let_go_before_its_note_keeps_no_collection_from_its_work(
+    store: Store, lake: Catalog, realm_rows: RealmStore, old_commits: list[ObjectId]
+) -> None:
+    collect(store, "acme")
+    note(realm_rows, lake, old_commits[0])
+
+    assert collect(store, "acme").garbage >= 0
+    assert not is_there(realm_rows, old_commits[0])
+
+
+def test_a_note_brings_nothing_back_that_a_collection_has_let_go(
+    store: Store, lake: Catalog, realm_rows: RealmStore, old_commits: list[ObjectId]
+) -> None:
+    collect(store, "acme", dry_run=True)
+    copies = realm_rows.without_cache().find(old_commits[0], Commit)
+    assert copies is not None
+    collect(store, "acme")
+    realm_rows.write([(old_commits[0], copies)])  # as if its row were the last that a late delete reaches
+    note(realm_rows, lake, old_commits[0])
+
+    with pytest.raises(RefusedError, match="may be collected at any time"):
+        assign(rows_of(store), branch_of(lake), old_commits[0], expected=old_commits[-1], among=())
+
+
+def test_a_late_commit_notes_what_it_left_while_a_collection_sweeps(
+    lake: Catalog, realm_rows: RealmStore, clock: FakeClock
+) -> None:
+    left = put(lake, 1)
+    realm_rows.insert(COLLECTION_ID, Collection(sweeping=True))
+    put(lake, 2)
+    note(realm_rows, lake, left)
+
+    assert [move.pointer for move in realm_rows.read_reference(branch_of(lake), fresh=True).moves] == [left]
