@@ -208,7 +208,7 @@ def test_no_export_begins_during_a_sweep(store: Store, moment: Micros, clock: Fa
     clock.advance(SLACK)
     Realms(store).open(REALM).insert(COLLECTION_ID, Collection(sweeping=True))
 
-    with pytest.raises(UnavailableError, match="swept"):
+    with pytest.raises(UnavailableError, match="is sweeping"):
         exported(store, tmp_path / "swept.realm", time=moment)
 
 

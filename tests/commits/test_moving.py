@@ -8,7 +8,7 @@ import pytest
 
 from headwater.clock import FakeClock, Micros
 from headwater.commits import COLLECTION_ID, Collection, Committed, Cut, Cuts, assign, create_at, ensure_reference, read_commit
-from headwater.errors import BeatenError, ConflictError, ExpiredError, RefusedError, UnknownOutcomeError
+from headwater.errors import BeatenError, ConflictError, ExpiredError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.store import FaultyBackend, ObjectId, RealmStore
 
 Put = Callable[..., Committed[None]]
@@ -86,9 +86,9 @@ def test_a_commit_of_no_named_reference_is_no_legal_target(rows: RealmStore, ids
 
 def test_while_a_sweep_is_on_only_a_living_head_is_legal(rows: RealmStore, ids: list[ObjectId]) -> None:
     publish(rows, sweeping=True)
-    with pytest.raises(RefusedError, match="collection is sweeping"):
+    with pytest.raises(UnavailableError, match="collection is sweeping"):
         assign(rows, "main", ids[3], expected=ids[4], among=[])
-    with pytest.raises(RefusedError, match="collection is sweeping"):
+    with pytest.raises(UnavailableError, match="collection is sweeping"):
         create_at(rows, "other", ids[3], among=["main"])
 
     assert create_at(rows, "other", ids[4], among=["main"]).pointer == ids[4]
@@ -98,7 +98,7 @@ def test_while_a_sweep_is_on_the_head_of_a_tombstone_is_not_legal(rows: RealmSto
     create_at(rows, "other", ids[2], among=["main"])
     rows.delete_reference(rows.find_row("other"))
     publish(rows, sweeping=True)
-    with pytest.raises(RefusedError, match="sweeping"):
+    with pytest.raises(UnavailableError, match="sweeping"):
         create_at(rows, "third", ids[2], among=["other"])
 
 
@@ -160,7 +160,7 @@ def test_a_sweep_that_begins_after_the_flag_was_read_beats_the_assignment(
         faulty.raise_version(faulty.find_row("main"))
 
     faults.intervene("swap_reference", begin_sweep)
-    with pytest.raises(RefusedError, match="sweeping"):
+    with pytest.raises(UnavailableError, match="sweeping"):
         assign(faulty, "main", ids[1], expected=ids[4], among=[])
 
     assert faulty.read_reference("main", fresh=True).pointer == ids[4]
@@ -178,7 +178,7 @@ def test_a_sweep_that_buries_the_new_name_after_the_flag_was_read_beats_the_crea
 
     method, nth = ("read_references", 2) if at == 2 else ("create_reference", 1)
     faults.intervene(method, begin_sweep, at=nth)
-    with pytest.raises(RefusedError, match="sweeping"):
+    with pytest.raises(UnavailableError, match="sweeping"):
         create_at(faulty, "other", ids[1], among=["main"])
 
     assert faulty.find_reference("other", fresh=True) is None

@@ -8,7 +8,7 @@ from lakes import HOUR, put
 from headwater.catalogs import Catalog
 from headwater.clock import FakeClock
 from headwater.commits import COLLECTION_ID, Collection, Commit, pin, pins, read_collection, unpin
-from headwater.errors import ExpiredError, RefusedError
+from headwater.errors import ExpiredError, RefusedError, UnavailableError
 from headwater.maintenance import collect
 from headwater.store import ObjectId, RealmStore, Store
 
@@ -60,6 +60,6 @@ def test_during_a_sweep_only_a_head_can_be_pinned(lake: Catalog, realm_rows: Rea
     realm_rows.insert(COLLECTION_ID, Collection(sweeping=True))
     pin(realm_rows, OWNER, {new: [branch_of(lake)]})
 
-    with pytest.raises(RefusedError, match="a collection is sweeping"):
+    with pytest.raises(UnavailableError, match="a collection is sweeping"):
         pin(realm_rows, OWNER, {old: [branch_of(lake)]})
     assert [found.commit for found in pins(realm_rows)] == [new]

@@ -11,9 +11,11 @@ import pytest
 from billiard.exceptions import SoftTimeLimitExceeded
 from structlog.testing import capture_logs
 
+from headwater.clock import FakeClock
 from headwater.errors import ConflictError, FencedError, MissingError, RefusedError, UnavailableError
 from headwater.settings import Settings
-from headwater.store import ObjectId, Store, open_store
+from headwater.store import FaultyBackend, ObjectId, Store, open_store
+from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import AttemptEnd, Claim, StoodStill, Task, Tasks, TaskState
 from headwater_workers import run_task
 
@@ -100,6 +102,24 @@ def test_an_outcome_that_is_none_fails_the_task_with_a_sentence(run: Run) -> Non
 
     assert task.state is TaskState.FAILED
     assert "give counts, names and ids, no payloads" in task.error
+
+
+def test_work_whose_end_could_not_be_told_for_certain_is_no_failure(settings: Settings) -> None:
+    faults = FaultyBackend(MemoryBackend())
+    store = Store(faults, url="memory://", settings=settings, clock=FakeClock())  # type: ignore[arg-type]  # it is any backend
+    task_id = Tasks(store).submit("gc", realm="acme").id
+
+    def work(store: Store, claim: Claim, log: object) -> dict[str, Any]:
+        faults.fail("update_object", before=False)
+        faults.fail("update_object", at=2, times=1000)
+        return {"deleted": 7}
+
+    with capture_logs() as logs:
+        run_task(store, task_id, StoodStill(None), owner="here", is_stopping=lambda: False, kinds={"gc": work})
+    faults.heal()
+
+    assert Tasks(store).read(task_id).value.outcome == {"deleted": 7}
+    assert [line.get("event_lost") for line in logs if line["log_level"] == "warning"] == ["task finished"]
 
 
 def test_a_worker_that_was_taken_over_writes_nothing(run: Run, tasks: Tasks, waiting: ObjectId) -> None:

@@ -68,7 +68,6 @@ def _attempt(store: Store, claim: Claim, handler: Handler) -> None:
     started = store.clock.monotonic()
     try:
         outcome = handler(store, claim, log)
-        claim.finish(outcome)
     except FencedError as fenced:
         log.warning(TAKEN_OVER, reason=str(fenced))
     except StoppedError:
@@ -86,7 +85,24 @@ def _attempt(store: Store, claim: Claim, handler: Handler) -> None:
         error = str(fault) if isinstance(fault, HeadwaterError) else f"{type(fault).__name__}: {fault}"
         _end(lambda: claim.fail(error), "task failed", error=error, exc_info=not isinstance(fault, HeadwaterError))
     else:
-        log.info("task finished", seconds=round(store.clock.monotonic() - started, 1), **_numbers(outcome))
+        _finish(claim, outcome, seconds=round(store.clock.monotonic() - started, 1))
+
+
+def _finish(claim: Claim, outcome: dict[str, Any], *, seconds: float) -> None:
+    """The work is done; only an outcome that no task can carry is its failure. Where the end cannot be written, the lease will end."""
+    try:
+        claim.finish(outcome)
+    except RefusedError as refused:
+        error = str(refused)
+        _end(lambda: claim.fail(error, retry=False), "task failed, and no retry can help", error=error)
+    except FencedError as fenced:
+        log.warning(TAKEN_OVER, reason=str(fenced))
+    except HeadwaterError as fault:
+        log.warning(
+            "the end of the task could not be written: its lease will end", event_lost="task finished", error=str(fault)
+        )
+    else:
+        log.info("task finished", seconds=seconds, **_numbers(outcome))
 
 
 def _too_long(store: Store) -> str:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from headwater.cli.session import Session
-from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError, UnavailableError, UnreadableError
+from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError, UnavailableError
 from headwater.store import ObjectId, Store, Versioned, id_text
 from headwater.tasks import Claim, LeaseWatch, NotYetError, StoppedError, Task, Tasks, TaskState, Verdict
 
@@ -53,7 +53,7 @@ def run_task(session: Session, store: Store, task_id: ObjectId, work: Work) -> V
             _tell_what_waits(session, tasks, task_id)
             raise
         except HeadwaterError as error:
-            claim.fail(str(error), retry=not isinstance(error, RefusedError | MissingError | UnreadableError))
+            claim.fail(str(error), retry=not isinstance(error, RefusedError | MissingError))
             _tell_what_waits(session, tasks, task_id)
             raise
         except Exception as bug:

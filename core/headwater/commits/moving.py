@@ -21,7 +21,7 @@ from headwater.commits.collection import Collection, read_collection, read_cuts
 from headwater.commits.cuts import cut_time
 from headwater.commits.history import read_commit
 from headwater.commits.objects import Commit, Head
-from headwater.errors import BeatenError, ConflictError, RefusedError, UnknownOutcomeError
+from headwater.errors import BeatenError, ConflictError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.store import ObjectId, RealmStore, Reference, id_text, is_note
 
 __all__ = ["assign", "check_targets", "create_at"]
@@ -34,8 +34,8 @@ def assign(rows: RealmStore, reference: str, target: ObjectId, *, expected: Obje
 
     expected      where the caller saw the reference
     among         names of references in whose history the target may be, beside this one
-    raises        ConflictError: it is elsewhere · ExpiredError: no such commit · RefusedError: the target is garbage already, or
-                  a sweep is on and the target is no HEAD
+    raises        ConflictError: it is elsewhere · ExpiredError: no such commit · RefusedError: the target is garbage already ·
+                  UnavailableError: a sweep is on, and the target is no HEAD
     """
     for _ in range(_TRIES):
         seen = rows.read_reference(reference, fresh=True)
@@ -57,7 +57,7 @@ def create_at(rows: RealmStore, reference: str, target: ObjectId, *, among: Iter
     """Create a reference, whose name is listed already, on an existing commit.
 
     among         names of references in whose history the target may be
-    raises        BeatenError: it exists · ExpiredError and RefusedError as for ``assign``
+    raises        BeatenError: it exists · ExpiredError, RefusedError and UnavailableError as for ``assign``
     """
     for _ in range(_TRIES):
         seen = rows.find_row(reference)
@@ -75,7 +75,7 @@ def check_targets(rows: RealmStore, targets: Mapping[ObjectId, Sequence[str]]) -
     """Pass if each commit may be pointed at now. The reference that is to be swapped must have been read before.
 
     targets       the commits, each with the names of references in whose kept history it may be
-    raises        ExpiredError: no such commit · RefusedError: it is garbage already, or a sweep is on and it is no HEAD
+    raises        ExpiredError: no such commit · RefusedError: it is garbage already · UnavailableError: a sweep is on, and it is no HEAD
     """
     if not targets:
         return
@@ -93,7 +93,7 @@ def check_targets(rows: RealmStore, targets: Mapping[ObjectId, Sequence[str]]) -
 def _check_history(rows: RealmStore, target: Head, references: Iterable[Reference], collection: Collection | None) -> None:
     """Pass if a commit that is no HEAD is in the kept history of one of these references."""
     if collection is not None and collection.sweeping:
-        raise RefusedError(
+        raise UnavailableError(
             f"commit {id_text(target.id)} of realm {rows.realm!r} is no branch's head, and a collection is sweeping: try again after it"
         )
     cuts = read_cuts(rows, collection)

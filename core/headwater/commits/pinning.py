@@ -46,7 +46,8 @@ def pin(rows: RealmStore, owner: ObjectId, targets: Mapping[ObjectId, Sequence[s
 
     owner         the task that needs them; a pin without an active task is taken away by the next collection
     targets       the commits, each with the names of references in whose kept history it may be
-    raises        ExpiredError: no such commit (any more) · RefusedError: one is garbage already, or a sweep is on and it is no HEAD
+    raises        ExpiredError: no such commit (any more) · RefusedError: one is garbage already ·
+                  UnavailableError: a sweep is on, and one is no HEAD
     """
     ensure_reference(rows, PINS)
 

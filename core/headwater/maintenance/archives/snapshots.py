@@ -9,7 +9,7 @@ from headwater.catalogs.listed import catalog_ids, names_in, own_references, rel
 from headwater.catalogs.names import CATALOGS, OwnPart, own_reference
 from headwater.clock import Micros, as_text
 from headwater.commits import Head, pin, read_collection
-from headwater.errors import RefusedError, UnavailableError
+from headwater.errors import RefusedError
 from headwater.maintenance.archives.fencing import paced
 from headwater.maintenance.archives.moments import Absent, check_known, commit_at, head_then, readable_from
 from headwater.realms import FILLED_REFERENCES, REALM_REFERENCES
@@ -48,12 +48,7 @@ def take_snapshot(rows: RealmStore, time: Micros, *, owner: ObjectId, fence: Cal
     looked = rows.without_cache(budget_bytes=_REMEMBERED_BYTES)
     snapshot = _Looking(looked, time, paced(fence, rows.clock)).look()
     fence()
-    try:
-        pin(rows, owner, snapshot.commits, fence=fence)
-    except RefusedError as refused:
-        if is_swept(rows):
-            raise UnavailableError(f"realm {rows.realm!r} is being swept, try again after it: {refused}") from refused
-        raise
+    pin(rows, owner, snapshot.commits, fence=fence)
     check_known(rows, time, now=rows.clock.now())
     return snapshot
 

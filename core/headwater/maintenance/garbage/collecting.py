@@ -253,7 +253,7 @@ class Collecting:
             if not self._scope.is_system:
                 finish_catalogs(self._scope, self._watch)
                 release_pins(self._store, self._scope, self._watch, self.result)
-            collect_purged_keys(self._store, self._watch, self.result)
+            collect_purged_keys(self._store, self._pacing, self.result)
         except (FencedError, StoppedError, UnavailableError, UnknownOutcomeError):
             raise
         except HeadwaterError:

@@ -11,12 +11,15 @@ from headwater.errors import BeatenError, MissingError
 from headwater.maintenance.garbage.counts import Collected
 from headwater.maintenance.garbage.keys import keys_with_rows
 from headwater.maintenance.garbage.listing import Listed, Scope
-from headwater.maintenance.garbage.pacing import Watch
+from headwater.maintenance.garbage.pacing import Pacing, Watch
 from headwater.realms import Realms
-from headwater.store import ObjectId, RealmId, Reference, Store
+from headwater.store import ObjectId, RealmId, RealmKey, Reference, Store
 from headwater.tasks import Tasks
 
 __all__ = ["bury", "collect_purged_keys", "finish_catalogs", "release_pins"]
+
+_LATE_BATCHES = 2000
+"""Under one key, in one collection: a million rows as shipped."""
 
 
 def bury(scope: Scope, found: Iterable[tuple[Listed, Reference]], watch: Watch, result: Collected) -> None:
@@ -51,17 +54,28 @@ def finish_catalogs(scope: Scope, watch: Watch) -> None:
     Catalogs(scope.rows).finish_deletions(fence=watch.check)
 
 
-def collect_purged_keys(store: Store, watch: Watch, result: Collected) -> None:
-    """Delete the rows that late writers left under purged keys, and forget keys that are old enough."""
+def collect_purged_keys(store: Store, pacing: Pacing, result: Collected) -> None:
+    """Delete the rows that late writers left under purged keys, and forget keys that are old enough and have none.
+
+    A key whose writers go on and on is left to the next collection after so many batches.
+    """
     realms = Realms(store)
     oldest = store.clock.now() - store.settings.purged_keys_kept_seconds * 1_000_000
     purged = realms.purged_keys()
-    for key in keys_with_rows(store, purged, watch.look):
-        rows = store.rows(RealmId("purged"), key)
-        while not rows.is_empty():
-            watch.check()
-            result.late_rows_deleted += rows.delete_rows(store.settings.delete_batch)
-    realms.forget_purged_keys([key for key, removed in purged.items() if removed < oldest], fence=watch.check)
+    fed = {key for key in keys_with_rows(store, purged, pacing.watch.look) if not _is_cleared(store, key, pacing, result)}
+    old = [key for key, removed in purged.items() if removed < oldest and key not in fed]
+    realms.forget_purged_keys(old, fence=pacing.watch.check)
+
+
+def _is_cleared(store: Store, key: RealmKey, pacing: Pacing, result: Collected) -> bool:
+    rows, size = store.rows(RealmId("purged"), key), store.settings.delete_batch
+    for _ in range(_LATE_BATCHES):
+        pacing.before_deleting(size)
+        deleted = rows.delete_rows(size)
+        result.late_rows_deleted += deleted
+        if not deleted:
+            return rows.is_empty()
+    return False
 
 
 def _is_active(tasks: Tasks, owner: ObjectId) -> bool:

@@ -23,8 +23,8 @@ from headwater.catalogs import (
 )
 from headwater.catalogs.listing import find_definition
 from headwater.clock import Micros
-from headwater.commits import Committed, Head, Transaction, assign, commit, head, log, pin, read_collection, read_commit, unpin
-from headwater.errors import BeatenError, MissingError, RefusedError, UnavailableError, UnreadableError
+from headwater.commits import Committed, Head, Transaction, assign, commit, head, log, pin, read_commit, unpin
+from headwater.errors import BeatenError, MissingError, UnreadableError
 from headwater.index import Value
 from headwater.maintenance.restoring.claiming import claim_tables
 from headwater.maintenance.restoring.differing import Difference, differences, indexes_of
@@ -99,7 +99,7 @@ def restore(
         return result
     carrier = _Carrier(rows, request, result, fence, _Mark(owner, None if asked is None else asked.time))
     fence()
-    carrier.waiting_for_sweeps(lambda: _pin(rows, owner, plan.steps, fence))
+    _pin(rows, owner, plan.steps, fence)
     for done, step in enumerate(plan.steps):
         progress(done, len(plan.steps), "references")
         carrier.take(step)
@@ -154,16 +154,6 @@ class _Carrier:
             self._catalog(step, step.catalog)
         self._result.steps.append({**step.as_plain(), "commit": None if made is None else id_text(made)})
 
-    def waiting_for_sweeps(self, act: Callable[[], object]) -> None:
-        """A sweep refuses what points to the past, and is over some time."""
-        try:
-            act()
-        except RefusedError as refused:
-            record = read_collection(self._rows)
-            if record is not None and record.value.sweeping:
-                raise UnavailableError(str(refused)) from refused
-            raise
-
     def _catalog(self, step: Step, definition: CatalogDefinition) -> None:
         catalogs = Catalogs(self._rows)
         if step.act is Act.REVIVE:
@@ -214,7 +204,7 @@ class _Carrier:
     def _revive(self, step: Step) -> None:
         catalog = self._open(step)
         revive = catalog.undelete_branch if step.kind is NameKind.BRANCH else catalog.undelete_tag
-        self.waiting_for_sweeps(lambda: revive(step.name, fence=self._fence))
+        revive(step.name, fence=self._fence)
 
     def _delete(self, step: Step) -> None:
         catalog = self._open(step)
@@ -230,7 +220,7 @@ class _Carrier:
             return
         target = step.target
         self._fence()
-        self.waiting_for_sweeps(lambda: assign(self._rows, step.reference, target, expected=row.pointer, among=step.among))
+        assign(self._rows, step.reference, target, expected=row.pointer, among=step.among)
 
     def _restore(self, step: Step) -> ObjectId | None:
         """A commit on top whose state is the target's, but for tables that others have the files of."""
