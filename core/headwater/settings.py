@@ -11,7 +11,7 @@ from typing import Any
 
 from headwater.errors import RefusedError
 
-__all__ = ["Settings", "duration_text", "parse_duration", "variable_of"]
+__all__ = ["Settings", "duration_text", "is_duration", "parse_duration", "variable_of"]
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 GRACE_FLOOR_SECONDS = 5 * MINUTE
@@ -27,7 +27,7 @@ def parse_duration(text: str) -> float:
 
     raises        RefusedError when the text is no such duration, or one of more than 36500 days: no time that is told could be so far away
     """
-    if not text or _PART.sub("", text):
+    if not is_duration(text):
         raise RefusedError(f"{text!r} is not a duration: write for example 90s, 15m, 24h or 30d")
     parts = _PART.findall(text)
     if any(len(number) > _DIGITS for number, _ in parts):
@@ -36,6 +36,11 @@ def parse_duration(text: str) -> float:
     if seconds > LONGEST_SECONDS:
         raise RefusedError(f"{text!r} is too long for a duration: the longest is 36500d")
     return seconds
+
+
+def is_duration(text: str) -> bool:
+    """Whether a text has the form of a duration, however long."""
+    return bool(text) and not _PART.sub("", text)
 
 
 def duration_text(seconds: float) -> str:

@@ -12,7 +12,7 @@ from typing import TypeVar
 import yaml
 
 from headwater.errors import RefusedError
-from headwater.settings import parse_duration
+from headwater.settings import is_duration, parse_duration
 
 __all__ = ["Block", "Fault", "ManifestError", "Source", "Value", "plain_value", "read_documents"]
 
@@ -22,7 +22,6 @@ E = TypeVar("E")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _SHAPES = {yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.ScalarNode: "a single value"}
 _TAG = "tag:yaml.org,2002:"
-LONGEST_SECONDS = 100 * 365 * 86400.0
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -121,13 +120,11 @@ class Value:
         if word is None:
             return math.inf
         try:
-            seconds = parse_duration(word)
-        except (RefusedError, ValueError, OverflowError):  # the latter two: more digits than any number has
-            self.fault(f"{self._shown()} is not a duration; write for example {_likely_duration(word)}")
+            return parse_duration(word)
+        except RefusedError:
+            likely = f"{self._shown()} is not a duration; write for example {_likely_duration(word)}"
+            self.fault(f"{word} is longer than a hundred years" if is_duration(word) else likely)
             return math.inf
-        if seconds > LONGEST_SECONDS:
-            self.fault(f"{word} is longer than a hundred years")
-        return seconds
 
     def items(self, *, least: int = 0) -> list[Value]:
         """The members of a list, each with its own path."""
