@@ -538,3 +538,20 @@ def test_what_was_read_before_the_cache_was_cleared_is_not_remembered(late_rows:
     late_rows.find_reference("branch")
 
     assert late_rows.store.cache.statistics().entries == 0
+
+
+def test_a_realm_is_forgotten_without_the_others(store: Store, rows: RealmStore) -> None:
+    other = store.rows(RealmId("other"), RealmKey(store.new_id()))
+    rows.create_reference("branch", ObjectId(1))
+    other.create_reference("branch", ObjectId(2))
+    store.cache.forget_realm(rows.key)
+
+    assert store.cache.find_reference(rows.key, "branch") is None
+    assert store.cache.find_reference(other.key, "branch") is not None
+
+
+def test_what_was_read_before_its_realm_was_forgotten_is_not_remembered(late_rows: RealmStore, late: LateBackend) -> None:
+    late.meanwhile = lambda: late_rows.store.cache.forget_realm(late_rows.key)  # type: ignore[attr-defined]  # a store has one
+    late_rows.find_reference("branch")
+
+    assert late_rows.store.cache.find_reference(late_rows.key, "branch") is None

@@ -98,6 +98,14 @@ class Cache:
         with self._lock:
             self._empty()
 
+    def forget_realm(self, realm: RealmKey) -> None:
+        """All that is remembered of one realm. Answers under way, of any realm, are not remembered either."""
+        with self._lock:
+            self._drop += 1
+            self._dropped = [self._drop] * _STRIPES
+            for key in [key for key in self._entries if key[0] == realm]:
+                self._remove(key)
+
     def _empty(self) -> None:
         self._drop += 1
         self._dropped = [self._drop] * _STRIPES

@@ -32,6 +32,7 @@ class RealmStore(RealmObjects, RealmReferences):
     def __init__(self, store: Whole, realm: RealmId, key: RealmKey, gate: Gate | None, cache: Cache | None = None) -> None:
         super().__init__(store, realm, key, gate, cache)
         self._scans = Scans(store.backend, realm, key)
+        self._is_being_deleted = False
 
     def without_cache(self, *, budget_bytes: int = 0) -> RealmStore:
         """The same handle without what this process remembers: every reference, and each object once, is asked of the database.
@@ -128,14 +129,25 @@ class RealmStore(RealmObjects, RealmReferences):
         return self._scans.is_empty()
 
     def delete_rows(self, limit: int) -> int:
-        """Delete up to ``limit`` rows, whatever they are; returns how many went, 0 when none is left. For purging."""
+        """Delete up to ``limit`` rows, whatever they are; returns how many went, 0 when none is left. For purging.
+
+        What this process remembers of the realm is forgotten with the first call, with the one that finds none left, and with every
+        one that fails.
+        """
         if limit < 1:
             raise RefusedError(f"realm {self.realm!r}: {limit} rows cannot be deleted, only 1 or more at a time")
         self.check_write()
+        deleted = 0
         try:
-            if self._backend.capabilities.bulk_realm_deletion:
-                return self._backend.delete_realm(self.key, limit)
-            return self._scans.delete(limit)
+            deleted = self._delete_rows(limit)
+            return deleted
         finally:
-            self._shared.clear()
-            self._cache.clear()
+            if not (deleted and self._is_being_deleted):
+                self._is_being_deleted = True
+                self._shared.forget_realm(self.key)
+                self._cache.forget_realm(self.key)
+
+    def _delete_rows(self, limit: int) -> int:
+        if self._backend.capabilities.bulk_realm_deletion:
+            return self._backend.delete_realm(self.key, limit)
+        return self._scans.delete(limit)
