@@ -7,8 +7,8 @@ from lakes import HOUR, put, rows_of
 
 from headwater.catalogs import Catalog
 from headwater.clock import FakeClock
-from headwater.commits import COLLECTION_ID, Collection, Commit, assign
-from headwater.errors import RefusedError
+from headwater.commits import COLLECTION_ID, Collection, Commit, assign, load_head
+from headwater.errors import ExpiredError, RefusedError
 from headwater.maintenance import collect
 from headwater.store import ObjectId, RealmStore, Store
 
@@ -71,3 +71,36 @@ def test_a_late_commit_notes_what_it_left_while_a_collection_sweeps(
     note(realm_rows, lake, left)
 
     assert [move.pointer for move in realm_rows.read_reference(branch_of(lake), fresh=True).moves] == [left]
+
+
+def test_what_a_note_keeps_is_kept_by_every_collection_within_the_grace(
+    store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock
+) -> None:
+    left = put(lake, 1)
+    put(lake, 2)
+    clock.advance(HOUR)
+    note(realm_rows, lake, left)
+    for _ in range(3):
+        collect(store, "acme")
+
+    assert is_there(realm_rows, left)
+    assert assign(rows_of(store), branch_of(lake), left, expected=head_of(realm_rows, lake), among=()).pointer == left
+
+
+def head_of(rows: RealmStore, lake: Catalog) -> ObjectId | None:
+    return rows.read_reference(branch_of(lake), fresh=True).pointer
+
+
+def test_the_head_of_a_tombstone_that_was_collected_is_no_damage(
+    store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock
+) -> None:
+    put(lake, 1)
+    lake.create_branch("old")
+    put(lake, 2, branch="old")
+    lake.delete_branch("old")
+    seen = realm_rows.find_row(f"cat/{lake.definition.id}/heads/old")
+    assert seen is not None and seen.pointer is not None
+    realm_rows.delete_unchanged([key for batch in realm_rows.scan_objects() for key in batch if key.id == seen.pointer])
+
+    with pytest.raises(ExpiredError, match="collected"):
+        load_head(realm_rows.without_cache(), seen)

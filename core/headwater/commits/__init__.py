@@ -16,7 +16,7 @@ from headwater.commits.collection import (
     read_collection,
     read_cuts,
 )
-from headwater.commits.cuts import cut_time, newest_move
+from headwater.commits.cuts import cut_time, is_let_go, left_line, newest_move
 from headwater.commits.history import changes, ensure_reference, ensure_references, head, log, read_commit
 from headwater.commits.making import Committed, Transaction, commit
 from headwater.commits.moving import assign, create_at
@@ -60,6 +60,8 @@ __all__ = [
     "ensure_reference",
     "ensure_references",
     "head",
+    "is_let_go",
+    "left_line",
     "load_head",
     "log",
     "newest_move",

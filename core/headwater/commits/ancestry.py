@@ -13,15 +13,15 @@ def load_head(rows: RealmStore, reference: Reference) -> Head | None:
     """The commit that a reference points to; None when it has none yet.
 
     raises        UnreadableError when it points to a commit that is not there: never to be taken for "no commit yet" ·
-                  ExpiredError when it points elsewhere by now: read it again. Between the read of the row and this one its process
-                  was stopped for longer than the reader's grace, or the row came from a cache
+                  ExpiredError when it points elsewhere by now, or was deleted: read it again. Between the read of the row and this
+                  one its process was stopped for longer than the reader's grace, or the row came from a cache
     """
     if reference.pointer is None:
         return None
     found = rows.find(reference.pointer, Commit)
     if found is None:
         now = rows.find_row(reference.name)
-        if now is None or now.pointer != reference.pointer:
+        if now is None or now.pointer != reference.pointer or now.deleted is not None:
             raise ExpiredError(
                 f"reference {reference.name!r} of realm {rows.realm!r} has left commit {id_text(reference.pointer)}, which was collected"
                 " since: read it again"

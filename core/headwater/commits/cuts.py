@@ -8,9 +8,9 @@ from headwater.commits.collection import Cut, CutLines
 from headwater.commits.history import log
 from headwater.commits.objects import Head
 from headwater.errors import ExpiredError, UnknownOutcomeError
-from headwater.store import ObjectId, RealmStore, Reference, is_note
+from headwater.store import Move, ObjectId, RealmStore, Reference, id_text, is_note
 
-__all__ = ["cut_time", "newest_move"]
+__all__ = ["cut_time", "is_let_go", "left_line", "newest_move"]
 
 _ASKED = 50
 """Lines that are asked whether they have a commit, at most: a reference without a cut of its own would otherwise cost all of them."""
@@ -37,6 +37,20 @@ def cut_time(rows: RealmStore, row: Reference, cuts: CutLines) -> Micros:
         return _cut_of_line(rows, row.name, row.pointer, cuts)
     except (ExpiredError, UnknownOutcomeError):
         return cuts.latest
+
+
+def left_line(name: str, pointer: ObjectId) -> str:
+    """The name under which cuts tell of a pointer that a reference left."""
+    return f"{name}@{id_text(pointer)}"
+
+
+def is_let_go(row: Reference, left: Move, time: Micros, cut: Micros, cuts: CutLines) -> bool:
+    """Whether a note came so late that the last collection had let go what it names.
+
+    time          of the commit that was left
+    cut           the reference's own
+    """
+    return is_note(left) and time < cut and left_line(row.name, left.pointer) not in cuts.lines
 
 
 def newest_move(row: Reference) -> Micros:

@@ -17,12 +17,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from headwater.clock import Micros
 from headwater.commits.ancestry import descends
-from headwater.commits.collection import Collection, read_collection, read_cuts
-from headwater.commits.cuts import cut_time
+from headwater.commits.collection import Collection, CutLines, read_collection, read_cuts
+from headwater.commits.cuts import cut_time, is_let_go
 from headwater.commits.history import read_commit
 from headwater.commits.objects import Commit, Head
 from headwater.errors import BeatenError, ConflictError, RefusedError, UnavailableError, UnknownOutcomeError
-from headwater.store import ObjectId, RealmStore, Reference, id_text, is_note
+from headwater.store import ObjectId, RealmStore, Reference, id_text
 
 __all__ = ["assign", "check_targets", "create_at"]
 
@@ -98,7 +98,7 @@ def _check_history(rows: RealmStore, target: Head, references: Iterable[Referenc
         )
     cuts = read_cuts(rows, collection)
     cutoff = Micros(0) if collection is None else collection.reader_cutoff
-    if not any(_is_kept(rows, target, row, cut_time(rows, row, cuts), cutoff) for row in references):
+    if not any(_is_kept(rows, target, row, cuts, cutoff) for row in references):
         raise RefusedError(
             f"commit {id_text(target.id)} of realm {rows.realm!r} is not in the kept history of any branch:"
             " it may be collected at any time, so nothing can point to it again"
@@ -113,16 +113,17 @@ def _read_commits(rows: RealmStore, targets: Iterable[ObjectId]) -> dict[ObjectI
     return found
 
 
-def _is_kept(rows: RealmStore, target: Head, row: Reference, cut: Micros, cutoff: Micros) -> bool:
+def _is_kept(rows: RealmStore, target: Head, row: Reference, cuts: CutLines, cutoff: Micros) -> bool:
+    time, cut = target.commit.time, cut_time(rows, row, cuts)
     left = [move for move in row.moves if move.pointer == target.id and move.time > cutoff]
-    if any(target.commit.time >= cut or not is_note(move) for move in left):  # what is noted late may have been let go before
+    if any(not is_let_go(row, move, time, cut, cuts) for move in left):
         return True
     if row.pointer is None or (row.deleted is not None and row.deleted <= cutoff):
         return False
     if row.pointer == target.id:
         return True
     try:
-        return target.commit.time >= cut and descends(rows, row.pointer, target.id, target.commit.seq)
+        return time >= cut and descends(rows, row.pointer, target.id, target.commit.seq)
     except UnknownOutcomeError:
         return False  # history was cut in between
 

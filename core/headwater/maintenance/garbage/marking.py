@@ -7,7 +7,20 @@ from dataclasses import dataclass, field
 
 from headwater.catalogs import ContentVisit
 from headwater.clock import Micros, as_text
-from headwater.commits import Collection, Commit, Cut, CutLines, Head, Walk, cut_time, newest_move, read_commit, read_cuts
+from headwater.commits import (
+    Collection,
+    Commit,
+    Cut,
+    CutLines,
+    Head,
+    Walk,
+    cut_time,
+    is_let_go,
+    left_line,
+    newest_move,
+    read_commit,
+    read_cuts,
+)
 from headwater.errors import ExpiredError, RefusedError, UnreadableError
 from headwater.maintenance.garbage.contents import Contents
 from headwater.maintenance.garbage.listing import Listed, Scope
@@ -189,7 +202,7 @@ class Marker:
 
         def line(pointer: ObjectId, time: Micros | None) -> Line:
             return Line(
-                name=row.name if time is None else f"{row.name}@{id_text(pointer)}",
+                name=row.name if time is None else left_line(row.name, pointer),
                 pointer=pointer,
                 left=time,
                 reader_cutoff=Micros(cutoff - slack),
@@ -208,7 +221,7 @@ class Marker:
         if not is_note(move):
             return False
         found = self.scope.rows.find(move.pointer, Commit)
-        return found is None or found.time < cut_time(self.scope.rows, row, cuts)
+        return found is None or is_let_go(row, move, found.time, cut_time(self.scope.rows, row, cuts), cuts)
 
     def _descend(self, stretch: _Stretch, walk: Walk) -> None:
         """Mark the commits that stay for the reason that is being marked, down to the first that stays for a later one."""
