@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
+from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put, iceberg
 from headwater.clock import Clock, FakeClock
 from headwater.commits import ensure_reference, reach
 from headwater.errors import HeadwaterError
@@ -20,6 +20,20 @@ from headwater.store.backends.memory import MemoryBackend
 REALM = "acme"
 HOUR = 3600.0
 Act = Callable[[Store], object]
+FOUND = iceberg.Found(
+    directory="s3://lake/orders",
+    key=("orders",),
+    metadata_location="s3://lake/orders/metadata/v1.metadata.json",
+    uuid=None,
+    format_version=2,
+    snapshot_id=1,
+    schema_id=0,
+    spec_id=0,
+    sort_order_id=0,
+    log=(),
+    rule=iceberg.Rule.HIGHEST_NUMBER,
+    evidence=(),
+)
 
 
 def open_on(backend: Backend | FaultyBackend, settings: Settings, clock: Clock) -> Store:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakes import HOUR, REALM, copied, make_lake, make_realm, open_on, put
+from lakes import FOUND, HOUR, REALM, copied, make_lake, make_realm, open_on, put
 
-from headwater.catalogs import iceberg
 from headwater.clock import FakeClock
 from headwater.errors import FencedError
 from headwater.maintenance import run_collection, run_import, run_purge
@@ -43,21 +42,6 @@ WRITES = frozenset(
 )
 STEP = 2
 """Writes that one step may still make: its objects, and its swap."""
-
-FOUND = iceberg.Found(
-    directory="s3://lake/orders",
-    key=("orders",),
-    metadata_location="s3://lake/orders/metadata/v1.metadata.json",
-    uuid=None,
-    format_version=2,
-    snapshot_id=1,
-    schema_id=0,
-    spec_id=0,
-    sort_order_id=0,
-    log=(),
-    rule=iceberg.Rule.HIGHEST_NUMBER,
-    evidence=(),
-)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from lakes import HOUR, lake, make_realm, rows_of
+from lakes import FOUND, HOUR, lake, make_realm, rows_of
 
 from headwater.catalogs import CatalogDefinition, Catalogs, ImportSpec, iceberg
 from headwater.clock import FakeClock
@@ -17,22 +17,6 @@ from headwater.store import Store
 from headwater.tasks import Claim, Tasks
 
 SPEC = ImportSpec(name="initial", locations=("s3://lake/",))
-
-
-FOUND = iceberg.Found(
-    directory="s3://lake/orders",
-    key=("orders",),
-    metadata_location="s3://lake/orders/metadata/v1.metadata.json",
-    uuid=None,
-    format_version=2,
-    snapshot_id=1,
-    schema_id=0,
-    spec_id=0,
-    sort_order_id=0,
-    log=(),
-    rule=iceberg.Rule.HIGHEST_NUMBER,
-    evidence=(),
-)
 
 
 def claim_of(store: Store, kind: str, realm: Realm, **arguments: Any) -> Claim:
