@@ -48,7 +48,7 @@ def stood_at(rows: RealmStore, row: Reference, time: Micros) -> Head | None:
     if row.moves and time < row.moves[0].time - _remembered(rows):
         since = as_text(Micros(row.moves[0].time - _remembered(rows)))
         raise RefusedError(
-            f"where reference {row.name!r} of realm {rows.realm!r} stood at {as_text(time)} cannot be told: it was put elsewhere at"
+            f"where reference {row.name!r} of realm {rows.realm!r} stood at {as_text(time)} cannot be told: it recorded what it left at"
             f" {as_text(row.moves[0].time)}, and moves before {since} are forgotten; give a commit instead"
         )
     pointer = head_then(row, time)
