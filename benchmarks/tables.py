@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from headwater.catalogs.contents import IcebergTable
+from headwater.catalogs.content.types import IcebergTable
 from headwater.clock import Micros
 from headwater.commits import Commit, Transaction, commit
 from headwater.index import Index, IndexEditor, Limits, Stored, Value

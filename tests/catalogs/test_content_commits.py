@@ -20,7 +20,7 @@ from headwater.catalogs import (
     Put,
     Unmodified,
 )
-from headwater.catalogs.contents import with_id
+from headwater.catalogs.content.types import with_id
 from headwater.errors import ConflictError, ExpiredError, FencedError, MissingError, RefusedError
 from headwater.store import ObjectId, RealmStore
 
@@ -196,7 +196,12 @@ def test_the_log_says_who_did_what(catalog: Catalog, first: ObjectId, orders: Co
     )
     newest, oldest = catalog.log("main")
 
-    assert (newest.message, newest.authors, newest.properties, newest.seq) == ("drop orders", ("Ann",), {"ticket": "7"}, 2)
+    assert (newest.message, newest.meta.authors, newest.meta.properties, newest.seq) == (
+        "drop orders",
+        ("Ann",),
+        {"ticket": ("7",)},
+        2,
+    )
     assert {(operation.action, str(operation.key)) for operation in newest.operations} == {
         ("PUT", "a"),
         ("DELETE", "sales.orders"),

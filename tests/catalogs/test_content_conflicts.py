@@ -26,7 +26,7 @@ from headwater.catalogs import (
     content_type_of,
     plan_commit,
 )
-from headwater.catalogs.contents import with_id, without_id
+from headwater.catalogs.content.types import with_id, without_id
 from headwater.errors import ConflictError, RefusedError
 from headwater.store import ObjectId
 

@@ -20,7 +20,7 @@ from headwater.catalogs import (
     content_digest,
     content_type_of,
 )
-from headwater.catalogs.contents import with_id, without_id
+from headwater.catalogs.content.types import with_id, without_id
 from headwater.errors import UnreadableError
 from headwater.index import Value
 from headwater.store import ObjectId, RealmStore

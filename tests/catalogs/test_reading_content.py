@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headwater.catalogs import Catalog, Catalogs, ContentKey, ContentType, Delete, IcebergTable, IcebergView, Namespace, Put
-from headwater.catalogs.history import CONTENT
+from headwater.catalogs.content.indexes import CONTENT
 from headwater.commits import Listing, PageToken, head
 from headwater.errors import ExpiredError, MissingError, RefusedError, UnreadableError
 from headwater.store import ObjectId, RealmStore, Store, id_text

@@ -172,7 +172,7 @@ def test_left_overs_alone_do_not_end_with_code_8(headwater: CommandLine, store: 
 @pytest.fixture
 def brief(url: str, heads: list[str]) -> CommandLine:
     """The same store, with graces that are over at once."""
-    short = {"HEADWATER_WRITER_GRACE": "2ms", "HEADWATER_READER_GRACE": "2ms", "HEADWATER_COMMIT_TIMEOUT": "1ms"}
+    short = {"HEADWATER_WRITER_GRACE": "2ms", "HEADWATER_READER_GRACE": "2ms"}
     return CommandLine(url, {"HEADWATER_UNSAFE_SHORT_GRACES": "true", **short})
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from headwater.catalogs import ContentKey, ContentType, DeltaLakeTable, IcebergTable, Namespace
 from headwater.catalogs.iceberg import Found, QuarantineCode, Quarantined
-from headwater.catalogs.import_plans import ImportPlan, check_keys, missing_namespaces, plan_import
+from headwater.catalogs.importing.planning import ImportPlan, check_keys, missing_namespaces, plan_import
 
 MakeFound = Callable[..., Found]
 ORDERS = ContentKey.of("sales", "orders")

@@ -8,8 +8,8 @@ import pytest
 
 from headwater.catalogs import Catalog, Claims, ContentKey, ContentType, Delete, IcebergTable, Namespace, Put
 from headwater.catalogs.iceberg import Found, QuarantineCode, Quarantined
-from headwater.catalogs.import_reports import ImportReport
-from headwater.catalogs.imports import ImportOptions, import_tables
+from headwater.catalogs.importing.committing import ImportOptions, import_tables
+from headwater.catalogs.importing.reports import ImportReport
 from headwater.clock import FakeClock
 from headwater.commits import head
 from headwater.errors import FencedError

@@ -11,7 +11,7 @@ import pytest
 from lakes import HOUR, make_lake, make_realm, open_on, put, rows_of
 
 from headwater.catalogs import Catalog, ContentType, ContentValue, IcebergTable, NameKind, content_digest
-from headwater.catalogs.history import CONTENT
+from headwater.catalogs.content.indexes import CONTENT
 from headwater.catalogs.names import content_reference
 from headwater.clock import FakeClock
 from headwater.commits import Commit, Transaction, head, log, read_commit

@@ -58,7 +58,7 @@ def test_a_restoration_is_a_commit_on_top(store: Store, lake: Catalog) -> None:
 
     entry, former = list(lake.log(limit=2))
     assert former.id == new
-    assert (entry.message, entry.properties["restored"]) == (f"restore to commit {id_text(old)}", id_text(old))
+    assert (entry.message, entry.meta.properties["restored"]) == (f"restore to commit {id_text(old)}", (id_text(old),))
 
 
 def test_an_attempt_that_goes_on_undoes_nothing_that_came_after(store: Store, lake: Catalog) -> None:

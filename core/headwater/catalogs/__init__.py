@@ -17,7 +17,14 @@ from headwater.catalogs.collecting import (
     release_claims,
     release_name,
 )
-from headwater.catalogs.contents import (
+from headwater.catalogs.content.applying import copied
+from headwater.catalogs.content.counting import TypeCounts, count_types, recount_types
+from headwater.catalogs.content.indexes import CONTENT, IDS, ContentEditor
+from headwater.catalogs.content.keys import ContentKey
+from headwater.catalogs.content.operations import Conflict, ConflictKind, Delete, Operation, Plan, Put, Unmodified, Write
+from headwater.catalogs.content.pages import Entry, Page
+from headwater.catalogs.content.planning import plan_commit
+from headwater.catalogs.content.types import (
     Content,
     ContentType,
     ContentValue,
@@ -29,7 +36,6 @@ from headwater.catalogs.contents import (
     content_digest,
     content_type_of,
 )
-from headwater.catalogs.counting import TypeCounts, count_types, recount_types
 from headwater.catalogs.definitions import (
     CatalogChanges,
     CatalogDefinition,
@@ -39,19 +45,17 @@ from headwater.catalogs.definitions import (
     ImportSpec,
     checked_catalog_name,
 )
-from headwater.catalogs.history import CONTENT, CommittedOperation, LogEntry, commit_properties
-from headwater.catalogs.import_reports import ROWS_SHOWN, ImportReport
-from headwater.catalogs.imports import ImportOptions, import_tables, scope_of
-from headwater.catalogs.keys import ContentKey
+from headwater.catalogs.history.log import CommittedOperation, LogEntry
+from headwater.catalogs.history.meta import CommitMeta
+from headwater.catalogs.importing.committing import ImportOptions, import_tables, scope_of
+from headwater.catalogs.importing.reports import ROWS_SHOWN, ImportReport
 from headwater.catalogs.names import CATALOGS, NameKind, checked_name
-from headwater.catalogs.operations import Conflict, ConflictKind, Delete, Operation, Plan, Put, Unmodified, Write
-from headwater.catalogs.pages import Entry, Page
-from headwater.catalogs.planning import plan_commit
 
 __all__ = [
     "CATALOGS",
     "CLAIMS",
     "CONTENT",
+    "IDS",
     "ROWS_SHOWN",
     "Catalog",
     "CatalogChanges",
@@ -63,10 +67,12 @@ __all__ = [
     "Claim",
     "ClaimConflict",
     "Claims",
+    "CommitMeta",
     "CommittedOperation",
     "Conflict",
     "ConflictKind",
     "Content",
+    "ContentEditor",
     "ContentKey",
     "ContentType",
     "ContentValue",
@@ -95,10 +101,10 @@ __all__ = [
     "Write",
     "checked_catalog_name",
     "checked_name",
-    "commit_properties",
     "content_digest",
     "content_ids",
     "content_type_of",
+    "copied",
     "count_types",
     "import_tables",
     "normalise_location",

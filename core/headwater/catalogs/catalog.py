@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from headwater.catalogs.branches import Branches, NamedReference
-from headwater.catalogs.contents import Content, ContentType, ContentValue, content_type_of, type_text, with_id, without_id
-from headwater.catalogs.counting import TypeCounts, count_types
+from headwater.catalogs.content.applying import apply, view_of
+from headwater.catalogs.content.counting import TypeCounts, count_types
+from headwater.catalogs.content.indexes import CONTENT
+from headwater.catalogs.content.keys import ContentKey
+from headwater.catalogs.content.operations import Operation
+from headwater.catalogs.content.pages import Page, page_of
+from headwater.catalogs.content.types import Content, ContentType, ContentValue, content_type_of, type_text, with_id
 from headwater.catalogs.definitions import CatalogDefinition
-from headwater.catalogs.history import CONTENT, LogEntry, commit_properties, is_in_history, log_entry
-from headwater.catalogs.keys import ContentKey
+from headwater.catalogs.history.log import LogEntry, is_in_history, log_entry
+from headwater.catalogs.history.meta import CommitMeta, many
 from headwater.catalogs.names import CATALOGS, NameKind
-from headwater.catalogs.operations import Delete, Operation, Put
-from headwater.catalogs.pages import Page, page_of
-from headwater.catalogs.planning import plan_commit
 from headwater.clock import Micros
 from headwater.commits import (
     Committed,
@@ -29,7 +31,6 @@ from headwater.commits import (
     read_pinned,
 )
 from headwater.errors import MissingError, RefusedError, UnreadableError
-from headwater.index import Index
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text
 
@@ -112,13 +113,15 @@ class Catalog:
         expected: ObjectId | None = None,
         message: str = "",
         authors: Sequence[str] = (),
-        properties: Mapping[str, str] | None = None,
+        properties: Mapping[str, str | Sequence[str]] | None = None,
+        meta: CommitMeta | None = None,
         content_ids: Mapping[ContentKey, UUID] | None = None,
         fence: Callable[[], None] | None = None,
     ) -> Committed[dict[ContentKey, UUID]]:
         """Apply operations to a branch, all or none. The result has the content ids of the keys that were created.
 
         expected      the commit that the operations were made from; None: whatever is the head when they are applied
+        meta          instead of message, authors and properties
         content_ids   ids for keys that are created, where the caller has reserved them (claims are taken for an id)
         raises        RefusedError for an unsound request; ConflictError with all conflicts as ``details``; MissingError for an
                       unknown branch or an expected commit that is not on it; ExpiredError when that was collected; and what
@@ -128,19 +131,20 @@ class Catalog:
         self._check_alive()
         self._check_branch(name)
         seen = None if expected is None else self._branches.read_commit(expected)
+        told = meta or CommitMeta(message=message, authors=tuple(authors), properties=many(properties))
         ids = dict(content_ids or {})  # kept over retries, so that a repeated attempt gives the same ids
 
         def change(tx: Transaction) -> dict[ContentKey, UUID]:
             if seen is not None:
                 self._check_on_branch(tx, name, seen)
-            return _apply(tx, operations, None if seen is None or seen.id == tx.head_id else seen.index(CONTENT), ids)
+            return apply(tx, operations, None if seen is None or seen.id == tx.head_id else seen.index(CONTENT), ids)
 
         return commit(
             self._rows,
             self._branches.reference(NameKind.BRANCH, name),
             change,
-            message=message,
-            properties=commit_properties(self.definition.id, authors, dict(properties or {})),
+            message=told.message,
+            properties=told.as_properties(self.definition.id),
             fence=fence,
         )
 
@@ -152,7 +156,7 @@ class Catalog:
     def get_many(self, ref: str | None, keys: Iterable[ContentKey]) -> dict[ContentKey, Content]:
         """The contents of those keys that are there, each with its content id."""
         head = self._branches.resolve(ref)
-        view = {} if head is None else _view(head.index(CONTENT), keys)
+        view = {} if head is None else view_of(head.index(CONTENT), keys)
         objects = self._rows.read_many([value.object_id for value in view.values()], StoredObject)
         return {key: self._content(key, value, found) for (key, value), found in zip(view.items(), objects, strict=True)}
 
@@ -244,45 +248,3 @@ class Catalog:
         if not isinstance(found, Content) or content_type_of(found) != value.type:
             raise UnreadableError(f"{where}: {type_text(value.type)} in the index, {type(found).__name__} stored")
         return with_id(found, value.content_id)
-
-
-def _apply(
-    tx: Transaction, operations: Sequence[Operation], expected: Index | None, ids: dict[ContentKey, UUID]
-) -> dict[ContentKey, UUID]:
-    """Plan against the head and edit. ``expected`` None: the head is what was expected. Returns the ids of created keys."""
-    content = tx.index(CONTENT)
-    head_view = _head_view(content, operations)
-    expected_view = head_view if expected is None else _view(expected, (operation.key for operation in operations))
-    plan = plan_commit(expected_view, head_view, operations)
-    created = {}
-    for key in plan.removals:
-        content.remove(key.to_index())
-    for write in plan.writes:
-        content_id = write.content_id
-        if content_id is None:
-            content_id = created[write.key] = ids.setdefault(write.key, uuid4())
-        object_id = tx.add(without_id(write.content)) if write.object_id is None else write.object_id
-        value = ContentValue(content_type_of(write.content), content_id, write.digest, object_id)
-        content.put(write.key.to_index(), value.encode())
-    return created
-
-
-def _head_view(content: Index, operations: Sequence[Operation]) -> dict[ContentKey, ContentValue]:
-    """The touched keys, the namespaces above what is put, and one surviving key below each deleted one."""
-    keys = {operation.key for operation in operations}
-    keys.update(ancestor for operation in operations if isinstance(operation, Put) for ancestor in operation.key.ancestors())
-    deleted = {operation.key.to_index() for operation in operations if isinstance(operation, Delete)}
-    view = _view(content, keys)
-    for operation in operations:
-        if isinstance(operation, Delete):
-            below = content.prefix(operation.key.below())
-            survivor = next(((key, value) for key, value in below if key not in deleted), None)
-            if survivor is not None:
-                view[ContentKey.from_index(survivor[0])] = ContentValue.decode(survivor[1])
-    return view
-
-
-def _view(content: Index, keys: Iterable[ContentKey]) -> dict[ContentKey, ContentValue]:
-    by_index_key = {key.to_index(): key for key in keys}
-    found = content.get_many(by_index_key)
-    return {by_index_key[key]: ContentValue.decode(value) for key, value in found.items()}

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from headwater.catalogs.claims import BY_LOCATION, BY_UUID, CLAIMS, Owner
-from headwater.catalogs.contents import CONTENT_VALUE_BYTES, ContentValue
+from headwater.catalogs.content.indexes import CONTENT
+from headwater.catalogs.content.types import CONTENT_VALUE_BYTES, ContentValue
 from headwater.catalogs.definitions import CatalogDefinition, CatalogState
-from headwater.catalogs.history import CONTENT
 from headwater.catalogs.listing import BY_ID, all_definitions, definition_in, gone_parts, lost_list
 from headwater.catalogs.names import (
     CATALOGS,

@@ -51,6 +51,10 @@ class ImportSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     schedule      a cron expression, for ``sync``
     include       patterns of table keys; none means all
     exclude       patterns of table keys that are left out all the same
+    path          how a path below a location gives a key, as in ``{namespace}.db/{table}``; None: every folder is an element
+    namespace     elements put in front of every key
+    inventory     URL of a list of files, instead of listing the locations
+    verify        how far down a table is looked at before it is taken
     """
 
     name: str
@@ -59,6 +63,10 @@ class ImportSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     schedule: str | None = None
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    path: str | None = None
+    namespace: tuple[str, ...] = ()
+    inventory: str | None = None
+    verify: Literal["metadata", "manifests", "files"] = "metadata"
 
     def digest(self) -> str:
         """Equal for equal specifications, whatever the release that wrote them: 32 hex digits over all that is not default."""

@@ -28,6 +28,7 @@ from headwater.cli.stories import TASK, TASK_FIGURES
 from headwater.clock import Micros
 from headwater.realms import Maintenance, Manager, Realm, Retention
 from headwater.reconcile import Outcome, Refuse, Report, Wait
+from headwater.store import id_text
 
 __all__ = [
     "ALL",
@@ -311,10 +312,12 @@ COMMIT: View[LogEntry] = View(
         Field("hash", "the commit's id", lambda c: c.hash, "COMMIT"),
         Field("seq", "1 for the first, then one more each", lambda c: c.seq, "SEQ"),
         Field("time", "when it was made", lambda c: time(c.time), "TIME"),
-        Field("authors", "who made it", lambda c: list(c.authors)),
+        Field("authors", "who made it", lambda c: list(c.meta.authors)),
         Field("changes", "how many keys it changed", lambda c: len(c.operations), "CHANGES"),
         Field("message", "why", lambda c: c.message, "MESSAGE"),
-        Field("properties", "free names and values", lambda c: dict(c.properties)),
+        Field("signedOffBy", "who signed it off", lambda c: list(c.meta.signed_off_by)),
+        Field("properties", "free names, each with its values", lambda c: {n: list(v) for n, v in c.meta.properties.items()}),
+        Field("merged", "heads that were merged in", lambda c: [id_text(i) for i in c.meta.merged]),
         Field(
             "operations",
             "what it did to each key",

@@ -9,7 +9,7 @@ from headwater.clock import Micros
 from headwater.commits.making.unpublished import Unpublished, UnpublishedRows
 from headwater.commits.objects import Commit, Head
 from headwater.errors import RefusedError
-from headwater.index import Index, IndexEditor, Value
+from headwater.index import Index, IndexContainer, IndexEditor, Limits, Value
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text
 
 __all__ = ["Changes", "Memos", "Transaction"]
@@ -78,6 +78,12 @@ class Transaction:
         object_id = self._rows.new_id()
         self.added[object_id] = value
         return object_id
+
+    def add_index(self, editor: IndexEditor, limits: Limits) -> IndexContainer:
+        """Store an index that is to lie in an object which this change adds; what it spills into is added, too."""
+        stored = editor.stored(self._rows.new_ids, limits)
+        self.added.update(stored.objects)
+        return stored.container
 
     def memo(self, name: str, of: object, make: Callable[[], T]) -> T:
         """What ``make`` returns, called once for all runs of this change, as long as ``of`` equals what it was then.

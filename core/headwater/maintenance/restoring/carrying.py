@@ -18,8 +18,13 @@ from headwater.catalogs import (
     CatalogDefinition,
     Catalogs,
     CatalogState,
+    CommitMeta,
+    Content,
+    ContentEditor,
+    ContentKey,
+    ContentValue,
     NameKind,
-    commit_properties,
+    copied,
 )
 from headwater.catalogs.listing import find_definition
 from headwater.clock import Micros
@@ -133,7 +138,7 @@ class _Mark(NamedTuple):
             if found.commit.time < oldest:
                 return None
             told = found.commit.properties.get("properties", found.commit.properties)
-            if told.get("task") == id_text(self.owner):
+            if id_text(self.owner) in (told.get("task"), *told.get("task", ())):
                 return found.id
         return None
 
@@ -262,7 +267,9 @@ class _Carrier:
         _read_ahead(self._rows, [one for one in found if one.key not in refused], objects)  # a commit's own time is short
         properties = {"task": id_text(self._mark.owner)} | ({} if target is None else {"restored": id_text(target.id)})
         if step.catalog is not None:
-            properties = commit_properties(step.catalog.id, (), properties)
+            properties = CommitMeta(properties={name: (value,) for name, value in properties.items()}).as_properties(
+                step.catalog.id
+            )
         return commit(self._rows, step.reference, change, properties=properties, fence=self._fence)
 
 
@@ -286,7 +293,7 @@ def _checked(rows: RealmStore, object_id: ObjectId, found: StoredObject | None) 
         raise UnreadableError(f"{where} belongs to what is to be restored, and is not there: run `headwater fsck`")
     if isinstance(found, UnknownObject):
         raise UnreadableError(f"{where} has the type {found.name!r}, which this release does not know: it cannot be copied")
-    if any(True for _ in found.points_to()):
+    if not isinstance(found, Content) and any(True for _ in found.points_to()):
         raise UnreadableError(f"{where} ({found.type_name}) points to others: it cannot be copied by this release")
     return found
 
@@ -295,6 +302,9 @@ def _apply(tx: Transaction, wanted: Sequence[Difference], objects: dict[ObjectId
     """Edit the indexes. What comes back is copied: the objects of old commits may be garbage tomorrow."""
     copies: dict[ObjectId, ObjectId] = {}
     for one in wanted:
+        if one.index_name == CONTENT:
+            _apply_content(tx, one, objects)
+            continue
         index = tx.index(one.index_name)
         if one.then is None:
             index.remove(one.key)
@@ -303,3 +313,18 @@ def _apply(tx: Transaction, wanted: Sequence[Difference], objects: dict[ObjectId
         if old is not None and old not in copies:
             copies[old] = tx.add(objects[old])
         index.put(one.key, Value(None if old is None else copies[old], bytes(one.then.data)))
+
+
+def _apply_content(tx: Transaction, one: Difference, objects: dict[ObjectId, StoredObject]) -> None:
+    content, key = ContentEditor(tx), ContentKey.from_index(one.key)
+    if one.then is None:
+        content.remove(key)
+        return
+    value = ContentValue.decode(one.then)
+    source = objects[value.object_id]
+    if not isinstance(source, Content):
+        raise UnreadableError(
+            f"object {id_text(value.object_id)} of realm {tx.rows.realm!r} is no content of {key}: run `headwater fsck`"
+        )
+    over = None if one.now is None else ContentValue.decode(one.now)
+    content.put(key, copied(tx, source, value, over=over if over and over.content_id == value.content_id else None))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headwater.catalogs import CONTENT, ContentType, ContentValue
+from headwater.catalogs import CONTENT, IDS, ContentType, ContentValue
 from headwater.commits import Head
 from headwater.errors import ExpiredError, UnreadableError
 from headwater.index import Entry, Index, Value
@@ -49,6 +49,8 @@ def indexes_of(now: Head | None, then: Head | None) -> dict[str, Index]:
 def differences(rows: RealmStore, reference: str, now: Mapping[str, Index], then: Head | None) -> list[Difference]:
     """What is to be changed, in the order of indexes and keys. Equal values are left as they are, whatever objects hold them.
 
+    The index of content ids is left out: it follows the content's.
+
     now           the reference's indexes as they are
     then          the commit whose state is wanted; None: the reference held nothing
     raises        ExpiredError when that commit was collected meanwhile, of which this process may remember a part
@@ -66,6 +68,8 @@ def differences(rows: RealmStore, reference: str, now: Mapping[str, Index], then
 
 def _all_differing(now: Mapping[str, Index], then: Head | None) -> Iterator[Difference]:
     for name, index in now.items():
+        if name == IDS:
+            continue
         yield from _differing(name, index, Index() if then is None else then.index(name))
 
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from uuid import UUID
 
-from headwater.catalogs.contents import (
+from headwater.catalogs.content.keys import ContentKey, check_namespace_key
+from headwater.catalogs.content.operations import Conflict, ConflictKind, Delete, Operation, Plan, Put, Unmodified, Write
+from headwater.catalogs.content.types import (
     Content,
     ContentType,
     ContentValue,
@@ -20,8 +22,6 @@ from headwater.catalogs.contents import (
     content_type_of,
     type_text,
 )
-from headwater.catalogs.keys import ContentKey, check_namespace_key
-from headwater.catalogs.operations import Conflict, ConflictKind, Delete, Operation, Plan, Put, Unmodified, Write
 from headwater.errors import ConflictError, RefusedError
 
 __all__ = ["View", "plan_commit"]
@@ -206,5 +206,5 @@ def _planned(head: View, request: _Request) -> Plan:
         kind, digest, now = content_type_of(put.content), content_digest(put.content), head.get(key)
         is_same = now is not None and key not in request.deletes and now.digest == digest
         if not is_same:
-            writes.append(Write(key, put.content, digest, put.content.id, stored.get((kind, digest))))
+            writes.append(Write(key, put.content, digest, put.content.id, stored.get((kind, digest)), put.metadata))
     return Plan(removals=tuple(sorted(request.deletes - request.puts.keys())), writes=tuple(writes))

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
-from headwater.catalogs.contents import ContentType, ContentValue
-from headwater.catalogs.keys import ContentKey
+from headwater.catalogs.content.indexes import CONTENT
+from headwater.catalogs.content.keys import ContentKey
+from headwater.catalogs.content.types import ContentType, ContentValue
+from headwater.catalogs.history.meta import CommitMeta
 from headwater.clock import Micros
 from headwater.commits import Commit, Head, Operation, descends
 from headwater.errors import ExpiredError, UnknownOutcomeError
 from headwater.index import Value
 from headwater.store import ObjectId, RealmStore, id_text
 
-__all__ = ["CONTENT", "CommittedOperation", "LogEntry", "commit_properties", "is_in_history", "log_entry"]
-
-CONTENT = "content"
-"""The index of a branch's or tag's commits that holds the content."""
+__all__ = ["CommittedOperation", "LogEntry", "is_in_history", "log_entry"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +31,22 @@ class CommittedOperation:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One commit of a branch or tag."""
+    """One commit of a branch or tag. Its parent is None where history begins."""
 
     id: ObjectId
     seq: int
     time: Micros
-    message: str
-    authors: tuple[str, ...]
-    properties: dict[str, str]
+    meta: CommitMeta
+    parent: ObjectId | None
     operations: tuple[CommittedOperation, ...]
 
     @property
     def hash(self) -> str:
         return id_text(self.id)
 
-
-def commit_properties(catalog_id: str, authors: Sequence[str], properties: dict[str, str]) -> dict[str, Any]:
-    """What a commit of a catalog carries beside its message."""
-    given = {"catalog": catalog_id, "authors": list(authors), "properties": properties}
-    return {name: value for name, value in given.items() if value}
+    @property
+    def message(self) -> str:
+        return self.meta.message
 
 
 def log_entry(head: Head) -> LogEntry:
@@ -60,9 +55,8 @@ def log_entry(head: Head) -> LogEntry:
         id=head.id,
         seq=commit.seq,
         time=commit.time,
-        message=commit.message,
-        authors=tuple(commit.properties.get("authors", ())),
-        properties=dict(commit.properties.get("properties", {})),
+        meta=CommitMeta.of(commit),
+        parent=commit.tail[0] if commit.tail else None,
         operations=tuple(_operation(operation) for operation in commit.operations if operation.index == CONTENT),
     )
 

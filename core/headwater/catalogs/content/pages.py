@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from headwater.catalogs.contents import ContentType, ContentValue
-from headwater.catalogs.keys import ContentKey
+from headwater.catalogs.content.keys import ContentKey
+from headwater.catalogs.content.types import ContentType, ContentValue
 from headwater.commits import IndexPage
 from headwater.store import ObjectId, id_text
 

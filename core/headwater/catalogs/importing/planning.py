@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from headwater.catalogs.claims import normalise_location
-from headwater.catalogs.contents import Content, IcebergTable, Namespace, content_type_of
+from headwater.catalogs.content.keys import ContentKey
+from headwater.catalogs.content.types import Content, IcebergTable, Namespace, content_type_of
 from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined, is_same_place
-from headwater.catalogs.keys import ContentKey
 from headwater.errors import RefusedError
 
 __all__ = ["ImportPlan", "Wanted", "check_keys", "missing_namespaces", "plan_import", "quarantine"]

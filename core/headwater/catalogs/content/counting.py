@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from headwater.catalogs.contents import ContentType, ContentValue
-from headwater.catalogs.history import CONTENT
+from headwater.catalogs.content.indexes import CONTENT
+from headwater.catalogs.content.types import ContentType, ContentValue
 from headwater.commits import End, Head, Stretch, Touching, log, read_commit
 from headwater.errors import ExpiredError, UnreadableError
 from headwater.index import Value

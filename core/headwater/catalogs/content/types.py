@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
@@ -40,6 +41,8 @@ __all__ = [
 
 NO_SNAPSHOT = -1
 CONTENT_VALUE_BYTES = 1 + 16 + 16
+_APART = ("id", "metadata")
+"""Fields that are no part of a content's value."""
 
 
 class ContentType(IntEnum):
@@ -60,7 +63,10 @@ class _Content(StoredObject, frozen=True, kw_only=True):
 
 @object_type("iceberg-table")
 class IcebergTable(_Content, frozen=True, kw_only=True):
-    """An Iceberg table. ``snapshot_id`` -1 is a table without a snapshot."""
+    """An Iceberg table. ``snapshot_id`` -1 is a table without a snapshot.
+
+    metadata      its ``IcebergMetadata``, where that is stored: no part of the value, for a copy has another
+    """
 
     metadata_location: str
     snapshot_id: int = NO_SNAPSHOT
@@ -68,6 +74,10 @@ class IcebergTable(_Content, frozen=True, kw_only=True):
     spec_id: int = 0
     sort_order_id: int = 0
     table_uuid: str | None = None
+    metadata: ObjectId | None = None
+
+    def points_to(self) -> Iterable[ObjectId]:
+        return () if self.metadata is None else (self.metadata,)
 
 
 @object_type("delta-table")
@@ -81,13 +91,18 @@ class DeltaLakeTable(_Content, frozen=True, kw_only=True):
 
 @object_type("iceberg-view")
 class IcebergView(_Content, frozen=True, kw_only=True):
-    """An Iceberg view. ``sql_text`` and ``dialect`` come from old clients and are only kept."""
+    """An Iceberg view. ``sql_text`` and ``dialect`` come from old clients and are only kept; ``metadata`` as of a table."""
 
     metadata_location: str
     version_id: int = 0
     schema_id: int = 0
     sql_text: str | None = None
     dialect: str | None = None
+    view_uuid: str | None = None
+    metadata: ObjectId | None = None
+
+    def points_to(self) -> Iterable[ObjectId]:
+        return () if self.metadata is None else (self.metadata,)
 
 
 @object_type("namespace")
@@ -160,7 +175,8 @@ def content_type_of(content: Content) -> ContentType:
 
 
 def content_digest(content: Content) -> bytes:
-    """16 bytes of BLAKE2b over the type and the canonical value: JSON with sorted names, without the id and without what is default.
+    """16 bytes of BLAKE2b over the type and the canonical value: JSON with sorted names, without the id, without
+    what it points to, and without what is default.
 
     A field that a later release adds changes no digest as long as it has its default.
     """
@@ -191,5 +207,5 @@ def _defaults(cls: type[Content]) -> dict[str, Any]:
     return {
         field.name: field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
         for field in msgspec.structs.fields(cls)
-        if field.name != "id"
+        if field.name not in _APART
     }

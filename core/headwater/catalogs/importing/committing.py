@@ -14,13 +14,13 @@ from uuid import UUID, uuid4
 
 from headwater.catalogs.catalog import Catalog
 from headwater.catalogs.claims import Claim, Claims, Owner
-from headwater.catalogs.contents import Content, Namespace, with_id
+from headwater.catalogs.content.keys import ContentKey
+from headwater.catalogs.content.operations import Put
+from headwater.catalogs.content.types import Content, Namespace, with_id
 from headwater.catalogs.definitions import CatalogDefinition, ImportSpec
 from headwater.catalogs.iceberg import Found, Outcome, Progress, QuarantineCode, Quarantined, Scope
-from headwater.catalogs.import_plans import Wanted, check_keys, missing_namespaces, plan_import, quarantine
-from headwater.catalogs.import_reports import ImportReport
-from headwater.catalogs.keys import ContentKey
-from headwater.catalogs.operations import Put
+from headwater.catalogs.importing.planning import Wanted, check_keys, missing_namespaces, plan_import, quarantine
+from headwater.catalogs.importing.reports import ImportReport
 from headwater.clock import Micros
 from headwater.commits import Head
 from headwater.errors import ConflictError, RefusedError

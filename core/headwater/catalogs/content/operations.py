@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from headwater.catalogs.contents import Content
-from headwater.catalogs.keys import ContentKey
+from headwater.catalogs.content.keys import ContentKey
+from headwater.catalogs.content.types import Content
+from headwater.catalogs.iceberg.parts import Parts
 from headwater.store import ObjectId
 
 __all__ = ["Conflict", "ConflictKind", "Delete", "Operation", "Plan", "Put", "Unmodified", "Write"]
@@ -18,11 +19,13 @@ class Put:
     """Create (content without id), change (with the id that it has) or, beside a Delete of the old key, rename (with its id).
 
     expected_content    what the key has to hold at HEAD; its id counts if it has one
+    metadata            the document behind ``metadata_location`` of an Iceberg table or view, to be stored with it
     """
 
     key: ContentKey
     content: Content
     expected_content: Content | None = None
+    metadata: Parts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ class Write:
     digest: bytes
     content_id: UUID | None
     object_id: ObjectId | None = None
+    metadata: Parts | None = None
 
 
 @dataclass(frozen=True, slots=True)

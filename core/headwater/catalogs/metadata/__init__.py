@@ -1,0 +1,9 @@
+"""Iceberg metadata as objects: what a version of a table consists of, and how the next one shares it.
+
+Knows commits and indexes; must not know catalogs, branches, nor where the documents come from.
+"""
+
+from headwater.catalogs.metadata.objects import IcebergMetadata
+from headwater.catalogs.metadata.storing import read_metadata, store_metadata
+
+__all__ = ["IcebergMetadata", "read_metadata", "store_metadata"]
