@@ -11,7 +11,7 @@ import pytest
 from lakes import HOUR, make_lake, make_realm, open_on, put, rows_of
 
 from headwater.catalogs import Catalog, ContentType, ContentValue, IcebergTable, NameKind, content_digest
-from headwater.catalogs.content.indexes import CONTENT
+from headwater.catalogs.content.indexes import CONTENT, IDS
 from headwater.catalogs.names import content_reference
 from headwater.clock import FakeClock
 from headwater.commits import Commit, Transaction, head, log, read_commit
@@ -117,7 +117,7 @@ def test_threads_make_the_group_that_is_written_by_hand(river: River) -> None:
         (2, river.base, 2),
         (0, None, 1),
     ]
-    assert [set(one.indexes) for one in members] == [set(), set(), {CONTENT}]
+    assert [set(one.indexes) for one in members] == [set(), set(), {CONTENT, IDS}]
 
 
 def test_a_kept_inner_member_stays_readable_through_two_collections(river: River, clock: FakeClock) -> None:

@@ -17,9 +17,9 @@ from headwater.catalogs.collecting import (
     release_claims,
     release_name,
 )
-from headwater.catalogs.content.applying import copied
+from headwater.catalogs.content.applying import put_copy
 from headwater.catalogs.content.counting import TypeCounts, count_types, recount_types
-from headwater.catalogs.content.indexes import CONTENT, IDS, ContentEditor
+from headwater.catalogs.content.indexes import CONTENT, IDS, ContentEditor, key_of, metadata_of
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.operations import Conflict, ConflictKind, Delete, Operation, Plan, Put, Unmodified, Write
 from headwater.catalogs.content.pages import Entry, Page
@@ -49,6 +49,7 @@ from headwater.catalogs.history.log import CommittedOperation, LogEntry
 from headwater.catalogs.history.meta import CommitMeta
 from headwater.catalogs.importing.committing import ImportOptions, import_tables, scope_of
 from headwater.catalogs.importing.reports import ROWS_SHOWN, ImportReport
+from headwater.catalogs.metadata import read_metadata
 from headwater.catalogs.names import CATALOGS, NameKind, checked_name
 
 __all__ = [
@@ -104,11 +105,14 @@ __all__ = [
     "content_digest",
     "content_ids",
     "content_type_of",
-    "copied",
     "count_types",
     "import_tables",
+    "key_of",
+    "metadata_of",
     "normalise_location",
     "plan_commit",
+    "put_copy",
+    "read_metadata",
     "recount_types",
     "reference_names",
     "reference_text",

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from uuid import UUID, uuid4
 
-import msgspec
-
-from headwater.catalogs.content.indexes import ContentEditor
+from headwater.catalogs.content.indexes import ContentEditor, metadata_of
 from headwater.catalogs.content.keys import ContentKey
-from headwater.catalogs.content.operations import Delete, Operation, Put, Write
+from headwater.catalogs.content.operations import Delete, Operation, Put
 from headwater.catalogs.content.planning import plan_commit
-from headwater.catalogs.content.types import Content, ContentValue, IcebergTable, IcebergView, content_type_of, without_id
-from headwater.catalogs.metadata import read_metadata, store_metadata
+from headwater.catalogs.content.types import Content, ContentValue, content_type_of, without_id
+from headwater.catalogs.iceberg.parts import Parts
+from headwater.catalogs.metadata import store_metadata
 from headwater.commits import Transaction
 from headwater.index import Index
-from headwater.store import ObjectId, StoredObject
 
-__all__ = ["apply", "copied", "view_of"]
+__all__ = ["apply", "put_copy", "view_of"]
 
 
 def apply(
@@ -33,7 +31,9 @@ def apply(
     head_view = _head_view(content.index, operations)
     expected_view = head_view if expected is None else view_of(expected, (operation.key for operation in operations))
     plan = plan_commit(expected_view, head_view, operations)
-    before = {value.content_id: value for value in head_view.values()}
+    stored = {
+        value.content_id: metadata_of(content.ids, value.content_id) for value in head_view.values() if value.has_metadata
+    }
     created = {}
     for key in plan.removals:
         content.remove(key)
@@ -41,24 +41,29 @@ def apply(
         content_id = write.content_id
         if content_id is None:
             content_id = created[write.key] = ids.setdefault(write.key, uuid4())
-        object_id = _object(tx, write, before.get(content_id)) if write.object_id is None else write.object_id
-        content.put(write.key, ContentValue(content_type_of(write.content), content_id, write.digest, object_id))
+        metadata = None
+        if write.metadata is not None:
+            metadata = store_metadata(tx, write.metadata, before=stored.get(content_id))
+        elif write.object_id is not None:  # renamed, and as it was
+            metadata = stored.get(content_id)
+        object_id = tx.add(without_id(write.content)) if write.object_id is None else write.object_id
+        kind = content_type_of(write.content)
+        content.put(write.key, ContentValue(kind, content_id, write.digest, object_id, metadata is not None), metadata)
     return created
 
 
-def copied(tx: Transaction, source: Content, value: ContentValue, *, over: ContentValue | None) -> ContentValue:
-    """A content of another commit as this commit may hold it: its objects are added anew, but for what ``over`` shares with them.
+def put_copy(tx: Transaction, key: ContentKey, source: Content, value: ContentValue, metadata: Parts | None) -> None:
+    """Put a content of another commit, with all its objects added anew, but for what the present version of it shares with them.
 
-    source        as it was read; its metadata is read through the transaction
-    over          what the commit's parent holds of the same content, if anything
-    raises        MissingError when the metadata was collected
+    source, value what the other commit holds, as object and in its index
+    metadata      its Iceberg metadata, where that is stored there
     """
-    metadata = source.metadata if isinstance(source, IcebergTable | IcebergView) else None
-    content: Content = without_id(source)
+    content = ContentEditor(tx)
+    held = None
     if metadata is not None:
-        parts = read_metadata(tx.rows, metadata)
-        content = _with_metadata(content, store_metadata(tx, parts, before=_metadata_of(tx, over)))
-    return ContentValue(value.type, value.content_id, value.digest, tx.add(content))
+        held = store_metadata(tx, metadata, before=metadata_of(content.ids, value.content_id))
+    copy = ContentValue(value.type, value.content_id, value.digest, tx.add(without_id(source)), held is not None)
+    content.put(key, copy, held)
 
 
 def view_of(content: Index, keys: Iterable[ContentKey]) -> dict[ContentKey, ContentValue]:
@@ -66,27 +71,6 @@ def view_of(content: Index, keys: Iterable[ContentKey]) -> dict[ContentKey, Cont
     by_index_key = {key.to_index(): key for key in keys}
     found = content.get_many(by_index_key)
     return {by_index_key[key]: ContentValue.decode(value) for key, value in found.items()}
-
-
-def _object(tx: Transaction, write: Write, before: ContentValue | None) -> ObjectId:
-    content: Content = without_id(write.content)
-    if isinstance(content, IcebergTable | IcebergView):
-        held = _metadata_of(tx, before) if write.metadata is not None or content.metadata is not None else None
-        if write.metadata is not None:
-            content = _with_metadata(content, store_metadata(tx, write.metadata, before=held))
-        elif content.metadata != held:  # it was read elsewhere, and may be garbage tomorrow
-            content = _with_metadata(content, None)
-    return tx.add(content)
-
-
-def _metadata_of(tx: Transaction, value: ContentValue | None) -> ObjectId | None:
-    """The stored metadata of a content that the commit's parent holds."""
-    found = None if value is None else tx.rows.find(value.object_id, StoredObject)
-    return found.metadata if isinstance(found, IcebergTable | IcebergView) else None
-
-
-def _with_metadata(content: Content, metadata: ObjectId | None) -> Content:
-    return msgspec.structs.replace(content, metadata=metadata)
 
 
 def _head_view(content: Index, operations: Sequence[Operation]) -> dict[ContentKey, ContentValue]:

@@ -1,6 +1,7 @@
 """The five types of content, and the few bytes that an index holds for each.
 
-An index value is 1 byte type, 16 bytes content id, 16 bytes digest, beside the id of the object with the content itself.
+An index value is 1 byte type, 16 bytes content id, 16 bytes digest, beside the id of the object with the content itself. The highest bit
+of the type byte says that the Iceberg metadata is stored, too.
 Listing and conflict checks need no more than that. Content is compared by its digest, never by the object's id: a copy is equal.
 The content id stands only there; objects are stored without it, and get it back when they are read.
 """
@@ -9,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
@@ -41,8 +41,8 @@ __all__ = [
 
 NO_SNAPSHOT = -1
 CONTENT_VALUE_BYTES = 1 + 16 + 16
-_APART = ("id", "metadata")
-"""Fields that are no part of a content's value."""
+_HAS_METADATA = 0x80
+"""A bit of the type byte."""
 
 
 class ContentType(IntEnum):
@@ -63,10 +63,7 @@ class _Content(StoredObject, frozen=True, kw_only=True):
 
 @object_type("iceberg-table")
 class IcebergTable(_Content, frozen=True, kw_only=True):
-    """An Iceberg table. ``snapshot_id`` -1 is a table without a snapshot.
-
-    metadata      its ``IcebergMetadata``, where that is stored: no part of the value, for a copy has another
-    """
+    """An Iceberg table. ``snapshot_id`` -1 is a table without a snapshot."""
 
     metadata_location: str
     snapshot_id: int = NO_SNAPSHOT
@@ -74,10 +71,6 @@ class IcebergTable(_Content, frozen=True, kw_only=True):
     spec_id: int = 0
     sort_order_id: int = 0
     table_uuid: str | None = None
-    metadata: ObjectId | None = None
-
-    def points_to(self) -> Iterable[ObjectId]:
-        return () if self.metadata is None else (self.metadata,)
 
 
 @object_type("delta-table")
@@ -91,7 +84,7 @@ class DeltaLakeTable(_Content, frozen=True, kw_only=True):
 
 @object_type("iceberg-view")
 class IcebergView(_Content, frozen=True, kw_only=True):
-    """An Iceberg view. ``sql_text`` and ``dialect`` come from old clients and are only kept; ``metadata`` as of a table."""
+    """An Iceberg view. ``sql_text`` and ``dialect`` come from old clients and are only kept."""
 
     metadata_location: str
     version_id: int = 0
@@ -99,10 +92,6 @@ class IcebergView(_Content, frozen=True, kw_only=True):
     sql_text: str | None = None
     dialect: str | None = None
     view_uuid: str | None = None
-    metadata: ObjectId | None = None
-
-    def points_to(self) -> Iterable[ObjectId]:
-        return () if self.metadata is None else (self.metadata,)
 
 
 @object_type("namespace")
@@ -137,15 +126,20 @@ _TYPES: dict[type[StoredObject], ContentType] = {
 
 @dataclass(frozen=True, slots=True)
 class ContentValue:
-    """What an index says about one content. ``type`` may be a number that only a newer release knows."""
+    """What an index says about one content. ``type`` may be a number that only a newer release knows.
+
+    has_metadata  the index of content ids points to its Iceberg metadata
+    """
 
     type: ContentType | int
     content_id: UUID
     digest: bytes
     object_id: ObjectId
+    has_metadata: bool = False
 
     def encode(self) -> Value:
-        return Value(self.object_id, bytes([self.type]) + self.content_id.bytes + self.digest)
+        kind = self.type | _HAS_METADATA if self.has_metadata else self.type
+        return Value(self.object_id, bytes([kind]) + self.content_id.bytes + self.digest)
 
     @classmethod
     def decode(cls, value: Value) -> ContentValue:
@@ -158,9 +152,9 @@ class ContentValue:
             raise UnreadableError(
                 f"index value of {len(data)} bytes and object {value.object_id} is no content: {CONTENT_VALUE_BYTES} bytes and an object"
             )
-        number = data[0]
+        number = data[0] & ~_HAS_METADATA
         known = ContentType(number) if number in _KNOWN else number
-        return cls(known, UUID(bytes=data[1:17]), data[17:], value.object_id)
+        return cls(known, UUID(bytes=data[1:17]), data[17:], value.object_id, bool(data[0] & _HAS_METADATA))
 
 
 _KNOWN = frozenset(ContentType)
@@ -175,8 +169,7 @@ def content_type_of(content: Content) -> ContentType:
 
 
 def content_digest(content: Content) -> bytes:
-    """16 bytes of BLAKE2b over the type and the canonical value: JSON with sorted names, without the id, without
-    what it points to, and without what is default.
+    """16 bytes of BLAKE2b over the type and the canonical value: JSON with sorted names, without the id and without what is default.
 
     A field that a later release adds changes no digest as long as it has its default.
     """
@@ -207,5 +200,5 @@ def _defaults(cls: type[Content]) -> dict[str, Any]:
     return {
         field.name: field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
         for field in msgspec.structs.fields(cls)
-        if field.name not in _APART
+        if field.name != "id"
     }

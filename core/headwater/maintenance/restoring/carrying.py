@@ -13,6 +13,7 @@ import msgspec
 
 from headwater.catalogs import (
     CONTENT,
+    IDS,
     Catalog,
     CatalogChanges,
     CatalogDefinition,
@@ -24,7 +25,9 @@ from headwater.catalogs import (
     ContentKey,
     ContentValue,
     NameKind,
-    copied,
+    metadata_of,
+    put_copy,
+    read_metadata,
 )
 from headwater.catalogs.listing import find_definition
 from headwater.clock import Micros
@@ -259,7 +262,7 @@ class _Carrier:
             )
             wanted = [one for one in there if one.index_name != CONTENT or one.key not in refused]
             _read_ahead(self._rows, wanted, objects)
-            _apply(tx, wanted, objects)
+            _apply(tx, wanted, objects, target)
             tx.set_message(
                 f"restore to {shown}, as of {self._request.aim}" if self._request.aim.time else f"restore to {shown}"
             )
@@ -293,17 +296,17 @@ def _checked(rows: RealmStore, object_id: ObjectId, found: StoredObject | None) 
         raise UnreadableError(f"{where} belongs to what is to be restored, and is not there: run `headwater fsck`")
     if isinstance(found, UnknownObject):
         raise UnreadableError(f"{where} has the type {found.name!r}, which this release does not know: it cannot be copied")
-    if not isinstance(found, Content) and any(True for _ in found.points_to()):
+    if any(True for _ in found.points_to()):
         raise UnreadableError(f"{where} ({found.type_name}) points to others: it cannot be copied by this release")
     return found
 
 
-def _apply(tx: Transaction, wanted: Sequence[Difference], objects: dict[ObjectId, StoredObject]) -> None:
+def _apply(tx: Transaction, wanted: Sequence[Difference], objects: dict[ObjectId, StoredObject], target: Head | None) -> None:
     """Edit the indexes. What comes back is copied: the objects of old commits may be garbage tomorrow."""
     copies: dict[ObjectId, ObjectId] = {}
     for one in wanted:
         if one.index_name == CONTENT:
-            _apply_content(tx, one, objects)
+            _apply_content(tx, one, objects, target)
             continue
         index = tx.index(one.index_name)
         if one.then is None:
@@ -315,16 +318,15 @@ def _apply(tx: Transaction, wanted: Sequence[Difference], objects: dict[ObjectId
         index.put(one.key, Value(None if old is None else copies[old], bytes(one.then.data)))
 
 
-def _apply_content(tx: Transaction, one: Difference, objects: dict[ObjectId, StoredObject]) -> None:
-    content, key = ContentEditor(tx), ContentKey.from_index(one.key)
-    if one.then is None:
-        content.remove(key)
+def _apply_content(tx: Transaction, one: Difference, objects: dict[ObjectId, StoredObject], target: Head | None) -> None:
+    key = ContentKey.from_index(one.key)
+    if one.then is None or target is None:
+        ContentEditor(tx).remove(key)
         return
     value = ContentValue.decode(one.then)
     source = objects[value.object_id]
+    where = f"{key} of commit {id_text(target.id)} of realm {tx.rows.realm!r}"
     if not isinstance(source, Content):
-        raise UnreadableError(
-            f"object {id_text(value.object_id)} of realm {tx.rows.realm!r} is no content of {key}: run `headwater fsck`"
-        )
-    over = None if one.now is None else ContentValue.decode(one.now)
-    content.put(key, copied(tx, source, value, over=over if over and over.content_id == value.content_id else None))
+        raise UnreadableError(f"{where}: object {id_text(value.object_id)} is no content: run `headwater fsck`")
+    metadata = metadata_of(target.index(IDS), value.content_id) if value.has_metadata else None
+    put_copy(tx, key, source, value, None if metadata is None else read_metadata(tx.rows, metadata))
