@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from headwater.catalogs.content.operations import Conflict, ConflictKind
 from headwater.catalogs.definitions import CatalogDefinition, CatalogState
 from headwater.catalogs.listing import find_definition
 from headwater.catalogs.names import (
@@ -128,6 +129,8 @@ class Branches:
         self.read_commit(target)
         try:
             moved = assign(self._rows, row.name, target, expected=row.pointer, among=self._all_references())
+        except ConflictError as fault:
+            raise self._unexpected(kind, name, row.pointer, self._read_row(kind, name).pointer) from fault
         except BeatenError as fault:
             raise ConflictError(f"{kind} {name!r} of catalog {self._catalog.name!r} was moved by another just now") from fault
         return _named(kind, name, moved)
@@ -300,10 +303,12 @@ class Branches:
 
     def _check_expected(self, kind: NameKind, name: str, row: Reference, expected: ObjectId | None) -> None:
         if expected is not None and row.pointer != expected:
-            found = "no commit" if row.pointer is None else id_text(row.pointer)
-            raise ConflictError(
-                f"{kind} {name!r} of catalog {self._catalog.name!r} is at {found}, expected {id_text(expected)}: look again"
-            )
+            raise self._unexpected(kind, name, expected, row.pointer)
+
+    def _unexpected(self, kind: NameKind, name: str, expected: ObjectId | None, found: ObjectId | None) -> ConflictError:
+        wanted, there = ("no commit" if one is None else id_text(one) for one in (expected, found))
+        text = f"{kind} {name!r} of catalog {self._catalog.name!r} is at {there}, expected {wanted}: look again"
+        return ConflictError(text, details=(Conflict(ConflictKind.UNEXPECTED_HASH, None, text),))
 
     def _find_row(self, kind: NameKind, name: str) -> Reference | None:
         return self._rows.find_reference(self.reference(kind, name), fresh=True)

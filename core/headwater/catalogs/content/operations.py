@@ -54,18 +54,20 @@ class ConflictKind(StrEnum):
     NAMESPACE_ABSENT = "NAMESPACE_ABSENT"
     NOT_A_NAMESPACE = "NOT_A_NAMESPACE"
     NAMESPACE_NOT_EMPTY = "NAMESPACE_NOT_EMPTY"
+    UNEXPECTED_HASH = "UNEXPECTED_HASH"
+    """A branch or tag is at another commit than the caller saw; no key is to blame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """One contradiction between a commit and HEAD."""
+    """One contradiction between what was asked and HEAD. ``key`` None: it is about the branch or tag itself."""
 
     kind: ConflictKind
-    key: ContentKey
+    key: ContentKey | None
     message: str
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.key}: {self.message}"
+        return f"{self.kind}: {self.message}" if self.key is None else f"{self.kind} {self.key}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def plan_commit(expected: View, head: View, operations: Sequence[Operation]) -> 
     faults = [*_contradictions(request), *_faults(expected, request)]
     if faults:
         raise RefusedError("commit refused: " + "; ".join(faults))
-    found: dict[tuple[ConflictKind, ContentKey], Conflict] = {}
+    found: dict[tuple[ConflictKind, ContentKey | None], Conflict] = {}
     for conflict in (*_changes_since(expected, head, request), *_holes(head, request)):
         found.setdefault((conflict.kind, conflict.key), conflict)
     if found:
