@@ -9,7 +9,7 @@ import msgspec
 
 from headwater.catalogs.iceberg.outcomes import QuarantineCode, UnfitError
 
-__all__ = ["MAX_BYTES", "decode"]
+__all__ = ["MAX_BYTES", "decode", "unpack"]
 
 MAX_BYTES = 256 * 1024 * 1024
 """The largest metadata that is read, packed or unpacked: beyond it a file is an attack or a mistake."""
@@ -23,18 +23,9 @@ def decode(data: bytes, *, path: str) -> dict[str, Any]:
 
     raises        UnfitError with CORRUPT, UNKNOWN_CODEC or TOO_LARGE
     """
-    if not data:
-        raise UnfitError(
-            QuarantineCode.CORRUPT, f"{path} is empty: restore it from a backup, or remove it if it was never committed"
-        )
-    for magic, codec in _UNREAD_CODECS.items():
-        if data.startswith(magic):
-            raise UnfitError(
-                QuarantineCode.UNKNOWN_CODEC, f"{path} is packed with {codec}: only gzip and plain JSON are read, rewrite it"
-            )
-    text = _unpacked(data, path) if data.startswith(_GZIP) else data
+    text = unpack(data, path=path)
     try:
-        document = msgspec.json.decode(text.removeprefix(b"\xef\xbb\xbf"))
+        document = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise UnfitError(
             QuarantineCode.CORRUPT,
@@ -45,6 +36,24 @@ def decode(data: bytes, *, path: str) -> dict[str, Any]:
             QuarantineCode.CORRUPT, f"{path} holds a JSON {type(document).__name__}, not an object: restore it from a backup"
         )
     return document
+
+
+def unpack(data: bytes, *, path: str) -> bytes:
+    """The text in a metadata file, without what gzip and byte order marks add; not yet known to be JSON.
+
+    raises        UnfitError with CORRUPT, UNKNOWN_CODEC or TOO_LARGE
+    """
+    if not data:
+        raise UnfitError(
+            QuarantineCode.CORRUPT, f"{path} is empty: restore it from a backup, or remove it if it was never committed"
+        )
+    for magic, codec in _UNREAD_CODECS.items():
+        if data.startswith(magic):
+            raise UnfitError(
+                QuarantineCode.UNKNOWN_CODEC, f"{path} is packed with {codec}: only gzip and plain JSON are read, rewrite it"
+            )
+    text = _unpacked(data, path) if data.startswith(_GZIP) else data
+    return text.removeprefix(b"\xef\xbb\xbf")
 
 
 def _unpacked(data: bytes, path: str) -> bytes:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from headwater.errors import UnreadableError
 
-__all__ = ["Found", "Outcome", "QuarantineCode", "Quarantined", "Rule", "UnfitError"]
+__all__ = ["Found", "Outcome", "QuarantineCode", "Quarantined", "Rule", "Sketch", "UnfitError", "sketch_of"]
 
 
 class QuarantineCode(StrEnum):
     """Why a table is not imported. The words are a contract: reports, status and the command line show them."""
 
+    UNMAPPED = "Unmapped"
     NO_METADATA = "NoMetadata"
     AMBIGUOUS = "Ambiguous"
     HINT_AHEAD = "HintAhead"
     TWO_TABLES = "TwoTables"
     VANISHED = "Vanished"
+    UNSETTLED = "Unsettled"
     NO_ACCESS = "NoAccess"
     TOO_LARGE = "TooLarge"
     UNKNOWN_CODEC = "UnknownCodec"
@@ -28,6 +31,8 @@ class QuarantineCode(StrEnum):
     UNSUPPORTED_VERSION = "UnsupportedVersion"
     INVALID = "Invalid"
     INCONSISTENT = "Inconsistent"
+    MISSING_FILES = "MissingFiles"
+    BAD_MANIFEST = "BadManifest"
     LOCATION_MISMATCH = "LocationMismatch"
     OUTSIDE_ALLOWED = "OutsideAllowed"
     BAD_KEY = "BadKey"
@@ -52,13 +57,16 @@ class Rule(StrEnum):
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """A table that can be imported.
+    """A table or view that can be imported.
 
-    key           folders below the import location, the table's name last; kept as they are (also a trailing ``.db``)
+    key           what the path below the import location was mapped to, the name last
     uuid          None for a table of format version 1 that has none
-    snapshot_id   None for a table without a current snapshot
+    snapshot_id   None for a table without a current snapshot, and for a view
     log           metadata files before this one, oldest first, as the table's own metadata log has them
     evidence      sentences on what was seen when the file was chosen
+    version_id    of a view: the version in force
+    versions      of a view: the ids of the versions that its metadata tells of
+    document      the metadata as plain JSON text
     """
 
     directory: str
@@ -73,6 +81,10 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     log: tuple[str, ...]
     rule: Rule
     evidence: tuple[str, ...]
+    kind: Literal["table", "view"] = "table"
+    version_id: int = 0
+    versions: tuple[int, ...] = ()
+    document: bytes = b""
 
 
 class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +97,18 @@ class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Outcome = Found | Quarantined
+
+
+class Sketch(NamedTuple):
+    """Of a found table only what can contradict another: small enough to hold those of a whole lake."""
+
+    directory: str
+    key: tuple[str, ...]
+    uuid: str | None
+
+
+def sketch_of(found: Found) -> Sketch:
+    return Sketch(found.directory, found.key, found.uuid)
 
 
 class UnfitError(UnreadableError):
