@@ -104,8 +104,15 @@ def _of_ended_work(before: Mapping[str, Any], after: Mapping[str, Any]) -> Itera
     for one in _mappings(after.get("imports")):
         name = one.get("name")
         if name in ended and one.get("lastResult") == "Succeeded" and one.get("lastTime") != ended[name]:
-            counts = f"{one.get('imported', 0)} tables, {one.get('quarantined', 0)} left alone"
-            yield _event("ImportDone", f"import {name} has run: {counts}")
+            yield _event("ImportDone", f"import {name} has run: {_import_counts(one)}")
+
+
+def _import_counts(one: Mapping[str, Any]) -> str:
+    """``9 tables (3 new, 1 moved forward), 2 left alone: Corrupt 1, NoMetadata 1``."""
+    new, moved, same = (int(one.get(name) or 0) for name in ("imported", "updated", "unchanged"))
+    counts = f"{new + moved + same} tables ({new} new, {moved} moved forward), {one.get('quarantined') or 0} left alone"
+    codes = ", ".join(f"{code.get('code')} {code.get('tables')}" for code in _mappings(one.get("quarantineCodes")))
+    return f"{counts}: {codes}" if codes else counts
 
 
 def _of_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:

@@ -394,8 +394,8 @@ def _imports(seen: CatalogDescription | Unseen | None, former: Sequence[Mapping[
 
 
 def quarantined(one: ImportDescription) -> int:
-    """How many tables its last run left alone."""
-    found = one.last.outcome.get("quarantined") if one.last is not None else None
+    """How many tables its last run that succeeded left alone."""
+    found = one.succeeded.outcome.get("quarantined") if one.succeeded is not None else None
     total = found.get("total") if isinstance(found, Mapping) else None
     return total if isinstance(total, int) else 0
 

@@ -47,6 +47,8 @@ __all__ = ["UNSEEN", "PlanMade", "SecretSeen", "Unseen", "asked_plan", "catalog_
 
 TASKS_SHOWN = 10
 IMPORTS_SHOWN = 20
+CODES_SHOWN = 10
+OTHER = "Other"
 PLAN_LINES = 50
 SENTENCE = 256
 """Characters of what is meant to be read in one glance."""
@@ -291,10 +293,31 @@ def _import(one: ImportDescription, now: Micros) -> dict[str, Any]:
         shown["nextTime"] = as_text(one.next)
     if one.last is not None and one.last.finished is not None:
         shown |= {"lastTime": as_text(one.last.finished), "lastResult": _RESULTS[one.last.state]}
-        if one.last.state is TaskState.SUCCEEDED:
-            found = sum(_count(one.last, name) for name in ("imported", "updated", "unchanged"))
-            shown |= {"imported": found, "quarantined": quarantined(one)}
+    return shown if one.succeeded is None else {**shown, **_import_counts(one, one.succeeded)}
+
+
+def _import_counts(one: ImportDescription, run: TaskDescription) -> dict[str, Any]:
+    """What the last run that succeeded came to; a later one that failed leaves it standing."""
+    counts = {name: _count(run, name) for name in ("surveyed", "imported", "updated", "unchanged")}
+    shown: dict[str, Any] = {"run": run.id, **counts, "quarantined": quarantined(one)}
+    if codes := _quarantine_codes(run):
+        shown["quarantineCodes"] = codes
+    commits = run.outcome.get("commits")
+    hashes = commits.get("shown") if isinstance(commits, Mapping) else None
+    if isinstance(hashes, Sequence) and hashes and isinstance(hashes[-1], str):
+        shown["commit"] = hashes[-1]
     return shown
+
+
+def _quarantine_codes(run: TaskDescription) -> list[dict[str, Any]]:
+    """How many tables were left alone for which reason, the most frequent first; the rest are counted together."""
+    found = run.outcome.get("quarantined")
+    codes = found.get("codes") if isinstance(found, Mapping) else None
+    if not isinstance(codes, Mapping):
+        return []
+    counted = sorted(codes.items(), key=lambda pair: (-pair[1], pair[0]))
+    rest = sum(tables for _, tables in counted[CODES_SHOWN:])
+    return [{"code": code, "tables": tables} for code, tables in [*counted[:CODES_SHOWN], *([(OTHER, rest)] if rest else [])]]
 
 
 def _realm_id(realm: Resource | None) -> str | None:

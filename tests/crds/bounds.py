@@ -135,6 +135,14 @@ BOUNDS: list[Bound] = [
     *_text("Catalog", "imports.[].schedule", 100, _LONGEST_CRON, _PADDED_CRON),
     *_patterns("imports.[].include"),
     *_patterns("imports.[].exclude"),
+    *_text("Catalog", "imports.[].path", 500, "{table}" + "p" * 493, "{table}" + "p" * 494),
+    Bound(
+        *("Catalog", "imports.[].namespace", "maxItems", ["n"] * 19, ["n"] * 20),
+        "Too many: 20: must have at most 19 items",
+    ),
+    *_text("Catalog", "imports.[].namespace.[]", 498, "n" * 498, "n" * 499),
+    *_locations("imports.[].inventory"),
+    _choice("Catalog", "imports.[].verify", ("metadata", "manifests", "files")),
     _choice("Catalog", "deletionPolicy", ("Retain", "Purge")),
     *_properties("Catalog"),
 ]

@@ -267,5 +267,34 @@ SAMPLES: list[Sample] = [
     *_schedules("Catalog", "imports.[].schedule"),
     _patterns("imports.[].include.[]"),
     _patterns("imports.[].exclude.[]"),
+    _at(
+        *("Catalog", "imports.[].path"),
+        "Invalid value: ...: must have words of lower-case letters in its braces, such as {namespace}.db/{table}, "
+        "and no control characters",
+        ["{namespace}.db/{table}", "{table}", "lake/{level_1}/{table}_v2", "a b/{table}"],
+        ["{Namespace}/{table}", "{}/{table}", "{table", "table}", "{a b}/{table}", "{{table}}", "a\tb/{table}", "{table}\n"],
+    ),
+    _at(
+        *("Catalog", "imports.[].path", "Invalid value: ...: must have {table} once"),
+        ["{table}", "{tables}/{table}"],
+        ["{namespace}", "tables", "{table}/{table}"],
+    ),
+    _at(
+        *("Catalog", "imports.[].path"),
+        "Invalid value: ...: must be folders below a location: no / at its ends, no //, no segments . and .. in it",
+        ["a/.b/{table}", "...{table}", "{namespace}/{table}/tables"],
+        ["/{table}", "{table}/", "a//{table}", "./{table}", "../{table}", "a/../{table}", "{table}/."],
+    ),
+    _at(
+        *("Catalog", "imports.[].namespace.[]", "Invalid value: ...: must not be made of spaces alone"),
+        ["lake", "a b"],
+        [" ", "\u2003"],
+    ),
+    _at(
+        *("Catalog", "imports.[].namespace.[]", "Invalid value: ...: must be no single dot, and have no control characters"),
+        ["lake.eu", "..", "a/b"],
+        [".", "a\tb", "a\x7f"],
+    ),
+    *_locations("imports.[].inventory", "inventory", is_list=False),
     *_properties("Catalog"),
 ]

@@ -94,6 +94,10 @@ REALM_SPECS = _a_few(
     properties=_PROPERTIES,
 )
 _PATTERNS = st.lists(_mostly(_texts("ab.* \u2003", 4)), max_size=2)
+_PATHS = st.one_of(
+    _joined(["{table}", "{namespace}", ".db", "/", "a", ".", "{", "}", "{X}", "\t", " "]),
+    st.sampled_from(["{namespace}.db/{table}", "{table}", "a/{b_1}/{table}", "{table}" + "p" * 494]),
+)
 _IMPORT = _a_few(
     {"name": "first", "locations": ["s3://lake/"]},
     name=_texts("ab9-A", 3),
@@ -101,6 +105,10 @@ _IMPORT = _a_few(
     mode=st.sampled_from(["once", "sync", "sync", "always"]),
     include=_PATTERNS,
     exclude=_PATTERNS,
+    path=_PATHS,
+    namespace=st.lists(_mostly(_joined(["a", "b c", ".", " ", "\t", "é" * 300])), max_size=3),
+    inventory=LOCATIONS,
+    verify=st.sampled_from(["metadata", "manifests", "files", "all"]),
 )
 _FOLLOWING = _a_few({"name": "second", "locations": ["s3://lake/"], "mode": "sync"}, schedule=SCHEDULES, include=_PATTERNS)
 CATALOG_SPECS = _a_few(

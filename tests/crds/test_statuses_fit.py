@@ -52,6 +52,7 @@ _NOTICES = {
     Refuse: st.builds(Refuse, _REFUSALS, _TEXTS),
     Report: st.builds(Report, _REPORTS, _TEXTS),
 }
+_QUARANTINED = {"total": 78, "codes": {f"{'c' * 60}{number}": number for number in range(13)}, "shown": []}
 _TASKS = st.builds(
     TaskDescription,
     id=st.just("0123456789abcdef"),
@@ -67,7 +68,9 @@ _TASKS = st.builds(
     total=st.none() | _COUNTS,
     unit=st.sampled_from(["", "rows", "tables"]),
     error=_TEXTS,
-    outcome=st.dictionaries(st.sampled_from(["deleted", "deletedBytes", "rowsDeleted", "imported", "updated"]), _COUNTS),
+    outcome=st.dictionaries(st.sampled_from(["deleted", "deletedBytes", "rowsDeleted", "imported", "updated"]), _COUNTS).map(
+        lambda counts: {**counts, "quarantined": _QUARANTINED, "commits": {"total": 1, "shown": ["0123456789abcdef"]}}
+    ),
     is_stopping=st.booleans(),
 )
 _ENDED = st.builds(
@@ -99,6 +102,7 @@ _IMPORTS = st.builds(
     active=st.none() | _TASKS,
     last=st.none() | _ENDED,
     next=st.none() | _TIMES,
+    succeeded=st.none() | _ENDED,
 )
 _CATALOGS = st.builds(
     CatalogDescription,

@@ -115,7 +115,11 @@ def catalog_seen(**others: Any) -> CatalogDescription:
 
 
 def import_seen(**others: Any) -> ImportDescription:
-    return ImportDescription(**{"name": "initial", "mode": "once", "active": None, "last": None, "next": None} | others)
+    """One that never ran; its last task, if that succeeded, is the one that succeeded last."""
+    last = others.get("last")
+    succeeded = last if last is not None and last.state is TaskState.SUCCEEDED else None
+    usual = {"name": "initial", "mode": "once", "active": None, "last": None, "next": None, "succeeded": succeeded}
+    return ImportDescription(**usual | others)
 
 
 def condition(status: dict[str, Any], type_: str) -> tuple[str, str]:

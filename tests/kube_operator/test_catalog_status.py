@@ -16,10 +16,12 @@ from headwater_operator.statuses import UNSEEN, PlanMade, Unseen, catalog_status
 
 THERE = catalog_seen()
 REPORT = {
+    "surveyed": 11,
     "imported": 3,
     "updated": 1,
     "unchanged": 5,
-    "quarantined": {"total": 2, "codes": {}, "shown": []},
+    "quarantined": {"total": 2, "codes": {"Corrupt": 1, "Ambiguous": 1}, "shown": []},
+    "commits": {"total": 2, "shown": ["024850f600111aaa", "024850f600111bbb"]},
 }
 
 
@@ -178,12 +180,37 @@ def test_an_import_that_has_run_says_how_many_tables_are_there_and_how_many_are_
             "task": "024850f60011101e",
             "lastTime": as_text(later(-60)),
             "lastResult": "Succeeded",
-            "imported": 9,
+            "run": "024850f60011101e",
+            "surveyed": 11,
+            "imported": 3,
+            "updated": 1,
+            "unchanged": 5,
             "quarantined": 2,
+            "quarantineCodes": [{"code": "Ambiguous", "tables": 1}, {"code": "Corrupt", "tables": 1}],
+            "commit": "024850f600111bbb",
         }
     ]
     assert condition(shown, "ImportsHealthy") == ("True", "TablesQuarantined")
     assert shown["message"] == ""
+
+
+def test_the_counts_of_an_import_outlive_a_later_failure() -> None:
+    done, failed = ended(outcome=REPORT, id="1"), ended(TaskState.FAILED, id="2", failures=5)
+
+    (shown,) = status(seen=with_import(last=failed, succeeded=done))["imports"]
+
+    assert (shown["lastResult"], shown["task"], shown["run"], shown["quarantined"]) == ("Failed", "2", "1", 2)
+
+
+def test_the_ten_most_frequent_reasons_are_shown_and_the_others_counted_together() -> None:
+    codes = {f"Code{letter}": number for number, letter in enumerate("ABCDEFGHIJKL", start=1)}
+    outcome = {"quarantined": {"total": sum(codes.values()), "codes": codes, "shown": []}}
+
+    (shown,) = status(seen=with_import(last=ended(outcome=outcome)))["imports"]
+
+    assert [one["tables"] for one in shown["quarantineCodes"]] == [12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 3]
+    assert shown["quarantineCodes"][-1] == {"code": "Other", "tables": 3}
+    assert "commit" not in shown
 
 
 def test_an_import_that_waits_says_when_it_is_due() -> None:

@@ -143,13 +143,25 @@ def test_an_import_that_ended_is_told_once() -> None:
     def shown(**others: Any) -> dict[str, Any]:
         return catalog_status(catalog(), OK, catalog_seen(imports=(import_seen(**others),)), now=later(0))
 
-    after = shown(last=ended(outcome={"imported": 9}))
+    after = shown(
+        last=ended(outcome={"imported": 8, "updated": 1, "quarantined": {"total": 2, "codes": {"Corrupt": 2}, "shown": []}})
+    )
 
-    assert words(events_for(catalog(), shown(), after, [step("ImportDone")])) == ["ImportDone"]
+    assert words(events_for(catalog(), shown(), after, [step("ImportDone")]))[0] == "ImportDone"
     assert events_for(catalog(), shown(), after, []) == [
-        Event("Normal", "ImportDone", "import initial has run: 9 tables, 0 left alone")
+        Event("Normal", "ImportDone", "import initial has run: 9 tables (8 new, 1 moved forward), 2 left alone: Corrupt 2"),
+        Event("Warning", "TablesQuarantined", "tables left alone by import initial: 2"),
     ]
     assert events_for(catalog(), after, after, []) == []
+
+
+def test_tables_that_are_still_quarantined_after_the_next_run_are_not_told_again() -> None:
+    def shown(task_id: str, finished: int) -> dict[str, Any]:
+        outcome = {"imported": 9, "quarantined": {"total": 2, "codes": {"Corrupt": 2}, "shown": []}}
+        last = ended(id=task_id, finished=later(finished), outcome=outcome)
+        return catalog_status(catalog(), OK, catalog_seen(imports=(import_seen(last=last),)), now=later(0))
+
+    assert words(events_for(catalog(), shown("1", -60), shown("2", -30), [])) == ["ImportDone"]
 
 
 def test_work_that_ended_before_anybody_looked_is_not_told() -> None:

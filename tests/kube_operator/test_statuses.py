@@ -101,7 +101,13 @@ tasks = st.builds(
     unit=st.sampled_from(["", "rows"]),
     error=texts,
     outcome=st.fixed_dictionaries(
-        {}, optional={"deleted": counts, "imported": counts, "quarantined": st.builds(dict, total=counts)}
+        {},
+        optional={
+            "deleted": counts,
+            "imported": counts,
+            "quarantined": st.builds(dict, total=counts, codes=st.dictionaries(words, counts, max_size=2)),
+            "commits": st.builds(dict, total=counts, shown=few(words)),
+        },
     ),
     is_stopping=st.booleans(),
 )
@@ -127,6 +133,7 @@ imports = st.builds(
     active=st.none() | active,
     last=st.none() | ended,
     next=st.none() | times,
+    succeeded=st.none() | ended,
 )
 catalogs_seen = st.builds(catalog_seen, tables=counts, imports=st.lists(imports, max_size=1).map(tuple))
 absent = st.none() | st.just(UNSEEN)

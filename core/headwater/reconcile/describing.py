@@ -98,11 +98,19 @@ class RealmDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportDescription:
+    """One import of a catalog.
+
+    last          its task that ended last, however it ended
+    succeeded     the last one that succeeded: what it counted stands until another one does
+    next          when the waiting one is due
+    """
+
     name: str
     mode: str
     active: TaskDescription | None
     last: TaskDescription | None
     next: Micros | None
+    succeeded: TaskDescription | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,6 +224,11 @@ def _last(tasks: list[Versioned[Task]], kind: str, subject: str = "") -> Version
     return next((one for one in ended if (one.value.kind, one.value.subject) == (kind, subject)), None)
 
 
+def _last_succeeded(tasks: list[Versioned[Task]], kind: str, subject: str) -> Versioned[Task] | None:
+    done = (one for one in tasks if one.value.state is TaskState.SUCCEEDED)
+    return next((one for one in done if (one.value.kind, one.value.subject) == (kind, subject)), None)
+
+
 def _last_begun(tasks: list[Versioned[Task]], kind: str) -> Versioned[Task] | None:
     """What was taken back before its time is no run."""
     last = _last(tasks, kind)
@@ -233,12 +246,14 @@ def _content(realms: Realms, realm: Realm, counts: ContentCounts) -> tuple[int, 
 def _import(definition: CatalogDefinition, spec: ImportSpec, tasks: list[Versioned[Task]]) -> ImportDescription:
     subject = import_subject(definition.name, spec.name)
     active, last = _active(tasks, IMPORT, subject), _last(tasks, IMPORT, subject)
+    succeeded = _last_succeeded(tasks, IMPORT, subject)
     return ImportDescription(
         name=spec.name,
         mode=spec.mode,
         active=_described(active) if active else None,
         last=_described(last) if last else None,
         next=active.value.due if active and active.value.state is TaskState.WAITING else None,
+        succeeded=_described(succeeded) if succeeded else None,
     )
 
 

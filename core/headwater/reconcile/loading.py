@@ -29,6 +29,7 @@ from headwater.reconcile.manifests import (
     RealmSpec,
     ResourceName,
 )
+from headwater.reconcile.mapped_keys import checked_namespace, checked_path
 from headwater.reconcile.reading import Block, ManifestError, Source, Value, plain_value, read_documents
 from headwater.reconcile.schedule import checked_cron, checked_zone
 from headwater.settings import Settings, duration_text
@@ -383,7 +384,9 @@ def _imports(spec: Block, folder: Path | None) -> tuple[ImportSpec, ...]:
     names: dict[str, int] = {}
     imports = []
     for value in spec.items("imports"):
-        block = value.block("name", "locations", "mode", "schedule", "include", "exclude")
+        block = value.block(
+            *("name", "locations", "mode", "schedule", "include", "exclude", "path", "namespace", "inventory", "verify")
+        )
         found = _import(block, folder)
         if found.name and found.name in names:
             value.fault(f'another import is called "{found.name}", in line {names[found.name]}; give each a name of its own')
@@ -404,11 +407,23 @@ def _import(block: Block, folder: Path | None) -> ImportSpec:
         schedule=schedule,
         include=_many(block, "include", Value.text),
         exclude=_many(block, "exclude", Value.text),
+        path=block.given("path", lambda value: _checked(value, checked_path), None),
+        namespace=block.given("namespace", _namespace, ()),
+        inventory=block.given("inventory", lambda value: checked_location(value, folder), None),
+        verify=block.given("verify", lambda value: _one_of(value, "metadata", "manifests", "files"), "metadata"),
     )
 
 
 def _locations(value: Value, folder: Path | None) -> tuple[str, ...]:
     return tuple(checked_location(item, folder) for item in value.items(least=1))
+
+
+def _namespace(value: Value) -> tuple[str, ...]:
+    """The elements, which must leave room in a key for a table below them."""
+    elements = tuple(item.text() for item in value.items())
+    if all(map(str.strip, elements)):
+        _note_refusal(value, lambda _: ".".join(checked_namespace(elements)), "")
+    return elements
 
 
 def _many(block: Block, name: str, read: Callable[[Value], str]) -> tuple[str, ...]:

@@ -103,14 +103,15 @@ def _imports(imports: Iterable[Mapping[str, Any]], now: datetime) -> str:
 
 
 def _import(entry: Mapping[str, Any], now: datetime) -> str:
-    """``initial Succeeded 3d ago, 13 imported, 1 quarantined`` or ``initial RUNNING 5 of 14 tables``."""
+    """``initial Succeeded 3d ago, 13 imported, 1 quarantined (Corrupt)`` or ``initial RUNNING 5 of 14 tables``."""
     words = [str(entry.get("name")), str(entry.get("state") or "")]
     if entry.get("done") is not None:
         return " ".join(filter(None, (*words, progress_text(entry))))
     if entry.get("lastResult"):
         words = [words[0], f"{entry['lastResult']} {_age(entry.get('lastTime'), now)} ago"]
-    counts = [f"{entry[name]} {name}" for name in ("imported", "quarantined") if entry.get(name)]
-    return ", ".join([" ".join(filter(None, words)), *counts])
+    counts = [f"{entry[name]} {name}" for name in ("imported", "updated", "unchanged", "quarantined") if entry.get(name)]
+    codes = ", ".join(str(one.get("code")) for one in entry.get("quarantineCodes") or ())
+    return ", ".join([" ".join(filter(None, words)), *counts]) + (f" ({codes})" if codes else "")
 
 
 def _due(task: Mapping[str, Any], now: datetime) -> str:
