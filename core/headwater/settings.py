@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Any
 
 from headwater.errors import RefusedError
 
-__all__ = ["Settings", "duration_text", "is_duration", "parse_duration", "variable_of"]
+__all__ = ["Settings", "duration_text", "is_duration", "parse_duration", "parse_spark_conf", "variable_of"]
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 GRACE_FLOOR_SECONDS = 5 * MINUTE
@@ -19,6 +20,8 @@ LONGEST_SECONDS = 36500 * DAY
 _DIGITS = 20
 _UNITS = {"ms": 0.001, "s": 1.0, "m": MINUTE, "h": HOUR, "d": DAY}
 _PART = re.compile(r"(\d+)(ms|s|m|h|d)")
+_SPARK_NAME = re.compile(r"spark\.[^\s=,]+")
+_NEXT_SPARK_NAME = re.compile(r",\s*(?=spark\.[^\s=,]+=)")
 PREFIX = "HEADWATER_"
 
 
@@ -52,6 +55,36 @@ def duration_text(seconds: float) -> str:
             words.append(f"{rest // size}{unit}")
             rest %= size
     return "".join(words) or "0s"
+
+
+def parse_spark_conf(text: str) -> dict[str, str]:
+    """Spark settings by name, from ``spark.name=value,spark.other=value`` (values may hold commas) or from a JSON object.
+
+    raises        RefusedError that names the setting and never shows a value: some are secrets
+    """
+    text = text.strip()
+    pairs = _json_pairs(text) if text.startswith("{") else [_pair(part) for part in _NEXT_SPARK_NAME.split(text) if part]
+    if wrong := [name for name, _ in pairs if not _SPARK_NAME.fullmatch(name)]:
+        raise RefusedError(f"{wrong[0][:40]!r} is no name of a Spark setting: they begin with 'spark.'")
+    return dict(pairs)
+
+
+def _pair(part: str) -> tuple[str, str]:
+    name, equals, value = part.partition("=")
+    if not equals:
+        raise RefusedError("a Spark setting without '=': write spark.name=value,spark.other=value, or a JSON object")
+    return name.strip(), value.strip()
+
+
+def _json_pairs(text: str) -> list[tuple[str, str]]:
+    try:
+        document = json.loads(text)
+    except ValueError as fault:
+        raise RefusedError("Spark settings that begin with '{' must be a JSON object") from fault
+    pairs = [(name, json.dumps(value) if isinstance(value, bool) else value) for name, value in document.items()]
+    if wrong := [name for name, value in pairs if not isinstance(value, str | int | float)]:
+        raise RefusedError(f"the Spark setting {wrong[0]!r} must be a text, a number, true or false")
+    return [(name, str(value)) for name, value in pairs]
 
 
 def _seconds(default: float, purpose: str) -> Any:
@@ -135,6 +168,13 @@ class Settings:
     broker: str = _text("embedded", "`embedded` (a folder, no server) or the URL of a Redis")
     dispatch_seconds: float = _seconds(1.0, "time between two looks of the dispatcher at the due tasks")
     spark_master: str = _text("local[*]", "Spark master of the pipeline; `off` runs it in process")
+    spark_conf: str = _text(
+        "", "further Spark settings, `spark.name=value,spark.other=value` or a JSON object; they go before the worker's own"
+    )
+    spark_packages: str = _text("", "Maven packages that Spark loads, `group:name:version`, separated by commas")
+    spark_archive: str = _text(
+        "", "file or URL of what `headwater spark-archive` wrote, for executors whose Python has no headwater installed"
+    )
     log_format: str = _text("console", "`console` or `json`")
 
     @property
@@ -198,6 +238,10 @@ class Settings:
             faults.append(
                 f"{variable_of('filter_fpp')} must be less than {variable_of('filter_refuse_fpp')}, and that less than 1"
             )
+        try:
+            parse_spark_conf(self.spark_conf)
+        except RefusedError as fault:
+            faults.append(f"{variable_of('spark_conf')}: {fault}")
         if self.log_format not in ("console", "json"):
             faults.append(f"{variable_of('log_format')} must be console or json, not {self.log_format!r}")
         return faults

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.errors import RefusedError
-from headwater.settings import Settings, duration_text, parse_duration
+from headwater.settings import Settings, duration_text, parse_duration, parse_spark_conf
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 DEFAULTS = {
@@ -148,3 +148,25 @@ def test_a_duration_beyond_all_times_is_refused(text: str) -> None:
 @given(st.integers(0, 10**12))
 def test_a_duration_written_is_read_back_exactly(millis: int) -> None:
     assert round(parse_duration(duration_text(millis / 1000)) * 1000) == millis
+
+
+def test_spark_settings_are_pairs_whose_values_may_hold_commas() -> None:
+    conf = parse_spark_conf("spark.cores.max=4, spark.jars=a.jar,b.jar,spark.x=y=z")
+
+    assert conf == {"spark.cores.max": "4", "spark.jars": "a.jar,b.jar", "spark.x": "y=z"}
+
+
+def test_spark_settings_may_be_json() -> None:
+    assert parse_spark_conf('{"spark.a": 1, "spark.b": true, "spark.c": "x, spark.d=e"}') == {
+        "spark.a": "1",
+        "spark.b": "true",
+        "spark.c": "x, spark.d=e",
+    }
+
+
+@pytest.mark.parametrize("text", ["secret", "fs.key=secret", '{"spark.key": ["secret"]}', "{secret", '{"fs.key": "secret"}'])
+def test_wrong_spark_settings_are_refused_without_their_values(text: str) -> None:
+    with pytest.raises(RefusedError, match="HEADWATER_SPARK_CONF: ") as refused:
+        Settings.from_environment({"HEADWATER_SPARK_CONF": text})
+
+    assert "secret" not in str(refused.value)
