@@ -1,4 +1,4 @@
-"""The commands that this package adds to the command line: `worker` and `up`."""
+"""The commands that this package adds to the command line: `worker`, `up` and `spark-archive`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from headwater_workers.app import EMBEDDED, broker_of, has_folder
 from headwater_workers.children import WorkerProcess
 from headwater_workers.converging import Convergence, remarks
 from headwater_workers.manifests import ManifestFolder
+from headwater_workers.pipeline import pack
 from headwater_workers.serving import serve
 from headwater_workers.summaries import PRINTED, summary, summary_text
 
-__all__ = ["up", "worker"]
+__all__ = ["spark_archive", "up", "worker"]
 
 FINDINGS = 8
 
@@ -124,6 +125,20 @@ def up(session: Session, folder: Path, once: bool, wait_seconds: float, credenti
     else:
         session.print_data(data)
     return _exit_code(convergence.outcomes, [seen.value.state for seen in tasks.values()])
+
+
+@click.command(name="spark-archive")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--without", multiple=True, metavar="NAME", help="A distribution that executors have or can do without.")
+@click.pass_obj
+def spark_archive(session: Session, file: Path, without: tuple[str, ...]) -> int:
+    """Pack this environment's headwater and what it runs on into FILE, for Spark executors that have none of it.
+
+    Name the file by HEADWATER_SPARK_ARCHIVE, where executors can fetch it. It fits the same minor version of Python and the same platform.
+    """
+    packed = pack(file, without=without)
+    session.say(f"{file}: {packed.files} files of {len(packed.distributions)} distributions, {packed.size_bytes} bytes")
+    return 0
 
 
 @contextmanager

@@ -6,52 +6,93 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from headwater.errors import UnavailableError
+from headwater.settings import Settings, parse_spark_conf
 
-__all__ = ["first_line", "session"]
+__all__ = ["SparkOptions", "first_line", "session"]
 
 _PATIENCE_SECONDS = 30
 _LOOPBACK = "127.0.0.1"
 _QUIET = Path(__file__).with_name("log4j2.properties")
-_LOCAL: dict[str, Any] = {"spark.driver.bindAddress": _LOOPBACK, "spark.driver.host": _LOOPBACK}
-_CONF: dict[str, Any] = {
+_UNPACKED = "headwater-archive"
+"""The folder, in an executor's own, into which Spark unpacks the archive."""
+_LOCAL: dict[str, str] = {"spark.driver.bindAddress": _LOOPBACK, "spark.driver.host": _LOOPBACK}
+_CONF: dict[str, str] = {
     # The work is done by Python functions: the JVM only hands rows around, and compiling it well costs half of a small job's time
     "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.configurationFile={_QUIET.as_uri()}",
     "spark.sql.codegen.wholeStage": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "8",
+    # Plans are cut for what is in them; changing them on the way would only make more jobs of one
+    "spark.sql.adaptive.enabled": "false",
     # Python functions go without Arrow, which would need pandas
     "spark.sql.execution.pythonUDF.arrow.enabled": "false",
 }
 
 
-@contextmanager
-def session(name: str, *, master: str) -> Iterator[Any]:
-    """A session of its own. At the end, also a bad one, the session and its JVM are stopped: a worker lives on without them.
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """How a session is made.
 
     master        ``local[*]``, or the URL of a cluster
+    conf          Spark settings that go before those of this module, by their full names; ``spark.pyspark.python`` says which Python
+                  the executors run (default: the path of this one)
+    packages      Maven packages, ``group:name:version``, separated by commas
+    archive       what ``archives.pack`` wrote, as a path or a URL that executors reach; their Python then needs no Headwater
+    """
+
+    master: str
+    conf: Mapping[str, str] = field(default_factory=dict)
+    packages: str = ""
+    archive: str = ""
+
+    @classmethod
+    def of(cls, settings: Settings) -> SparkOptions:
+        """What the settings say.
+
+        raises        RefusedError for a ``spark_conf`` that cannot be read
+        """
+        return cls(
+            settings.spark_master, parse_spark_conf(settings.spark_conf), settings.spark_packages, settings.spark_archive
+        )
+
+    def complete(self) -> dict[str, Any]:
+        """All Spark settings of the session but its name and master."""
+        conf = {**_CONF, **(_LOCAL if self.master.startswith("local") else {}), **self.conf}
+        if self.packages:
+            conf["spark.jars.packages"] = _joined(conf.get("spark.jars.packages"), self.packages, ",")
+        if self.archive:
+            conf["spark.archives"] = _joined(conf.get("spark.archives"), f"{self.archive}#{_UNPACKED}", ",")
+            path = "spark.executorEnv.PYTHONPATH"
+            conf[path] = _joined(_UNPACKED, conf.get(path), os.pathsep)
+        return conf
+
+
+@contextmanager
+def session(name: str, options: SparkOptions) -> Iterator[Any]:
+    """A session of its own. At the end, also a bad one, the session and its JVM are stopped: a worker lives on without them.
+
     raises        UnavailableError when it does not start
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession  # only a process that runs a job pays for the import
 
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.appName(name).master(master).config(map=_CONF)
-    if master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
-        builder = builder.config(map=_LOCAL)
+    conf = options.complete()
+    builder = SparkSession.builder.appName(name).master(options.master).config(map=conf)
     try:
-        try:
-            spark = builder.getOrCreate()
-        except (Py4JError, PySparkException, OSError) as fault:
-            raise UnavailableError(f"Spark does not start with master {master}: {first_line(fault)}") from fault
+        with _environment(options, conf):
+            try:
+                spark = builder.getOrCreate()
+            except (Py4JError, PySparkException, OSError) as fault:
+                raise UnavailableError(f"Spark does not start with master {options.master}: {first_line(fault)}") from fault
         try:
             yield spark
         finally:
@@ -63,6 +104,28 @@ def session(name: str, *, master: str) -> Iterator[Any]:
 def first_line(fault: BaseException) -> str:
     """What a person needs of Spark's long messages."""
     return next((line.strip() for line in str(fault).splitlines() if line.strip()), type(fault).__name__)
+
+
+def _joined(one: str | None, other: str | None, separator: str) -> str:
+    return separator.join(part for part in (one, other) if part)
+
+
+@contextmanager
+def _environment(options: SparkOptions, conf: Mapping[str, str]) -> Iterator[None]:
+    """What a session reads from the environment while it starts, and only then: a later one may be of other options."""
+    wanted = {"PYSPARK_PYTHON": conf.get("spark.pyspark.python", sys.executable), "PYSPARK_DRIVER_PYTHON": sys.executable}
+    if options.master.startswith("local"):
+        wanted["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", _LOOPBACK)
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _stop(spark: Any) -> None:

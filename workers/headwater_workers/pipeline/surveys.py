@@ -26,7 +26,7 @@ from headwater.errors import UnavailableError
 from headwater.settings import Settings
 from headwater_workers.pipeline.engines import find_engine
 from headwater_workers.pipeline.schemas import FOLDERS, OUTCOME, TABLES
-from headwater_workers.pipeline.sessions import first_line, session
+from headwater_workers.pipeline.sessions import SparkOptions, first_line, session
 
 __all__ = ["survey", "survey_on_spark"]
 
@@ -51,7 +51,7 @@ def survey_on_spark(scope: Scope, *, master: str, progress: Progress | None = No
     report(0, len(folders), "folders")
     if not folders:
         return []
-    with session("headwater import", master=master) as spark:
+    with session("headwater import", SparkOptions(master)) as spark:
         tables = _tables(spark, folders, scope).persist()
         total: int = _watched(spark, tables.count, lambda: report(0, len(folders), "folders"))
         done = spark.sparkContext.accumulator(0)
