@@ -1,45 +1,69 @@
 """A metadata document taken apart into pieces that versions of a table share, and put together again with equal values.
 
-A list of the document's top level becomes its elements; everything else a field as it is. Pieces are the JSON text that was read, so
-that fields which nobody here knows, and numbers of any size, come back as they were.
+A list of the document's top level becomes its elements, a large object its members; everything else is a field as it is. Pieces are the
+JSON text that was read, without the white space between its words: fields which nobody here knows, numbers of any size and fractions as
+they were written come back.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import msgspec
 
+from headwater.errors import RefusedError
+
 __all__ = ["Parts", "put_together", "take_apart"]
+
+_LARGE_BYTES = 1024
+"""Beyond which an object of the top level is divided: ten thousand refs are, what properties a table has as a rule is not."""
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_LIST = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A JSON object in pieces: its lists by their elements, its other fields whole; all of them JSON text."""
+    """A JSON object in pieces, all of them JSON text.
+
+    fields        by name: what is whole, empty lists included
+    lists         by name: lists by their elements, of which there is at least one
+    maps          by name: large objects by their members
+    """
 
     fields: dict[str, bytes]
     lists: dict[str, tuple[bytes, ...]]
+    maps: dict[str, dict[str, bytes]] = field(default_factory=dict)
 
 
 def take_apart(text: bytes) -> Parts:
-    """The pieces of a JSON object.
+    """The pieces of a JSON object. Of members with the same name the last one counts, as it does for who reads the document.
 
     text          plain JSON, decoded from whatever it was packed with
+    raises        RefusedError when it is no JSON object, or nested deeper than the interpreter reads
     """
-    raw = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    fields: dict[str, bytes] = {}
-    lists: dict[str, tuple[bytes, ...]] = {}
+    try:
+        raw = _OBJECT.decode(msgspec.json.format(text.removeprefix(b"\xef\xbb\xbf"), indent=-1))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
+        raise RefusedError(f"a metadata document of {len(text)} bytes cannot be taken apart: {fault}") from fault
+    parts = Parts({}, {})
     for name, value in raw.items():
         piece = bytes(value)
-        if piece.startswith(b"["):
-            lists[name] = tuple(bytes(one) for one in msgspec.json.decode(piece, type=list[msgspec.Raw]))
+        if piece[0] == 0x5B and len(piece) > 2:  # [...]
+            parts.lists[name] = tuple(map(bytes, _LIST.decode(piece)))
+        elif piece[0] == 0x7B and len(piece) > _LARGE_BYTES:  # {...}
+            parts.maps[name] = {member: bytes(one) for member, one in _OBJECT.decode(piece).items()}
         else:
-            fields[name] = piece
-    return Parts(fields, lists)
+            parts.fields[name] = piece
+    return parts
 
 
 def put_together(parts: Parts) -> bytes:
     """The JSON object of these pieces; the order of its fields is not kept."""
-    fields = [(name, piece) for name, piece in parts.fields.items()]
-    lists = [(name, b"[" + b",".join(elements) + b"]") for name, elements in parts.lists.items()]
-    return b"{" + b",".join(msgspec.json.encode(name) + b":" + piece for name, piece in (*fields, *lists)) + b"}"
+    lists = {name: b"[" + b",".join(elements) + b"]" for name, elements in parts.lists.items()}
+    maps = {name: _object(members.items()) for name, members in parts.maps.items()}
+    return _object((parts.fields | lists | maps).items())
+
+
+def _object(members: Iterable[tuple[str, bytes]]) -> bytes:
+    return b"{" + b",".join(msgspec.json.encode(name) + b":" + piece for name, piece in members) + b"}"

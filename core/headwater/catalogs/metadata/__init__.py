@@ -3,7 +3,7 @@
 Knows commits and indexes; must not know catalogs, branches, nor where the documents come from.
 """
 
-from headwater.catalogs.metadata.objects import IcebergMetadata
+from headwater.catalogs.metadata.objects import IcebergMetadata, IcebergPiece
 from headwater.catalogs.metadata.storing import read_metadata, store_metadata
 
-__all__ = ["IcebergMetadata", "read_metadata", "store_metadata"]
+__all__ = ["IcebergMetadata", "IcebergPiece", "read_metadata", "store_metadata"]

@@ -1,4 +1,4 @@
-"""One version of a table's or view's metadata."""
+"""One version of a table's or view's metadata, and what is too large to lie in it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from collections.abc import Iterable
 from headwater.index import IndexContainer
 from headwater.store import ObjectId, StoredObject, object_type
 
-__all__ = ["IcebergMetadata"]
+__all__ = ["IcebergMetadata", "IcebergPiece"]
 
 
 @object_type("iceberg-metadata")
 class IcebergMetadata(StoredObject, frozen=True, kw_only=True):
-    """The pieces of a metadata document, by an index of its own.
+    """The pieces of a metadata document, in an index of its own (see ``layout`` for its keys)."""
 
-    lists         names of the lists of the document's top level, also of empty ones
-    """
-
-    lists: tuple[str, ...] = ()
     pieces: IndexContainer
 
     def points_to(self) -> Iterable[ObjectId]:
         return self.pieces.points_to()
+
+
+@object_type("iceberg-piece")
+class IcebergPiece(StoredObject, frozen=True, kw_only=True):
+    """A piece that versions share by pointing to it: JSON text, beyond what an entry of an index holds."""
+
+    text: bytes
