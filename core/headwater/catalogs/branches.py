@@ -20,6 +20,9 @@ from dataclasses import dataclass
 
 from headwater.catalogs.content.operations import Conflict, ConflictKind
 from headwater.catalogs.definitions import CatalogDefinition, CatalogState
+from headwater.catalogs.history.log import is_in_history
+from headwater.catalogs.history.references import DEFAULT, ReferenceText, check_exact, parse_reference_text
+from headwater.catalogs.history.resolving import follow
 from headwater.catalogs.listing import find_definition
 from headwater.catalogs.names import (
     NAMES,
@@ -34,7 +37,7 @@ from headwater.catalogs.names import (
 from headwater.clock import Micros
 from headwater.commits import Head, Transaction, assign, commit, create_at, head, load_head, read_commit
 from headwater.errors import BeatenError, ConflictError, FencedError, MissingError, RefusedError, UnavailableError
-from headwater.store import ObjectId, RealmStore, Reference, id_of, id_text
+from headwater.store import ObjectId, RealmStore, Reference, id_text
 
 __all__ = ["Branches", "NamedReference"]
 
@@ -87,7 +90,7 @@ class Branches:
     def create(self, kind: NameKind, name: str, *, source: str | None = None, at: ObjectId | None = None) -> NamedReference:
         """Make a branch or tag at a commit.
 
-        source        branch or tag to start from; the default branch if neither is given
+        source        branch or tag to start from, or a commit such as ``main@hash~2``; the default branch if neither is given
         at            a commit: of the history of ``source``, or of any branch or tag
         raises        RefusedError for a bad name, or a commit that is in no such history or not kept any more; ConflictError when
                       the name is taken; MissingError for an unknown source; ExpiredError for a collected commit
@@ -222,16 +225,39 @@ class Branches:
 
         commit(self._rows, own_reference(self._catalog.id, OwnPart.REFS), change, message=f"list {kind} {name}")
 
-    def resolve(self, text: str | None) -> Head | None:
-        """The commit that a text means now: a branch, else a tag, or a commit of this catalog by its hash. None: the default branch.
+    def resolve(self, text: str | None, *, exact: bool = False) -> Head | None:
+        """The commit that a text means now, in the grammar of ``history.references``. None or an empty text: the default branch.
 
+        A branch goes before a tag of its name. ``name@hash`` is a commit in the history of that branch or tag.
+
+        exact         for a write: refuse what counts back from wherever a branch is by then, such as ``main~1``
         returns       None for a branch or tag without a commit
-        raises        MissingError; ExpiredError for a commit that was collected
+        raises        RefusedError for what is no reference; MissingError; ExpiredError for a commit that was collected, or a
+                      history that was cut before the answer was found
         """
-        name = text or self._catalog.default_branch
-        if _is_hash(name):
-            return self.read_commit(id_of(name))
-        return load_head(self._rows, self._read_named(name))
+        told = parse_reference_text(text or DEFAULT)
+        if exact:
+            check_exact(told)
+        row = None if told.name is None else self._read_named(told.name)
+        start = self._commit_of(told, row)
+        if start is None and told.steps:
+            raise MissingError(f"{told.text!r} is no commit: nothing was committed to {told.name!r} yet")
+        return None if start is None else follow(start, told)
+
+    def _commit_of(self, told: ReferenceText, row: Reference | None) -> Head | None:
+        """The commit that stands before the steps."""
+        if told.commit is None:
+            return None if row is None else load_head(self._rows, row)
+        found = self.read_commit(told.commit)
+        if row is None:
+            return found
+        there = load_head(self._rows, row)
+        if there is None or not is_in_history(self._rows, there.id, there.commit, found):
+            raise MissingError(
+                f"commit {id_text(found.id)} is not in the history of {told.name!r} of catalog {self._catalog.name!r}:"
+                f" @{id_text(found.id)} alone means it wherever it is"
+            )
+        return found
 
     def read_commit(self, commit_id: ObjectId) -> Head:
         """A commit of this catalog.
@@ -248,13 +274,25 @@ class Branches:
 
     def _start(self, source: str | None, at: ObjectId | None) -> tuple[ObjectId | None, list[str]]:
         """The commit that a new name starts from, and the references in whose history it may be."""
+        if at is not None and source is None:
+            return self.read_commit(at).id, self._all_references()
+        told = parse_reference_text(source or DEFAULT)
+        check_exact(told)
         if at is not None:
-            self.read_commit(at)
-            return at, self._all_references() if source is None else [self._read_named(source).name]
-        row = self._read_named(source or self._catalog.default_branch)
-        return row.pointer, [row.name]
+            if told.commit is not None:
+                raise RefusedError(
+                    f"the source {told.text!r} says already at which commit to start: give no other one beside it"
+                )
+            return self.read_commit(at).id, [self._read_named(told.name or DEFAULT).name]
+        if told.commit is None:
+            row = self._read_named(told.name or DEFAULT)
+            return row.pointer, [row.name]
+        found = self.resolve(told.text)
+        among = self._all_references() if told.name is None else [self._read_named(told.name).name]
+        return None if found is None else found.id, among
 
     def _read_named(self, name: str) -> Reference:
+        name = self._catalog.default_branch if name == DEFAULT else name
         for kind in NameKind:
             row = self._find_row(kind, name)
             if row is not None:
@@ -322,12 +360,3 @@ class Branches:
 
 def _named(kind: NameKind, name: str, row: Reference) -> NamedReference:
     return NamedReference(kind, name, row.pointer, row.created)
-
-
-def _is_hash(text: str) -> bool:
-    """A name never looks like one."""
-    try:
-        id_of(text)
-    except RefusedError:
-        return False
-    return True

@@ -38,7 +38,11 @@ __all__ = ["Catalog"]
 
 
 class Catalog:
-    """A handle on one catalog. Where a ``ref`` is taken it is a branch, a tag or the hash of a commit; None: the default branch."""
+    """A handle on one catalog.
+
+    Where a ``ref`` is taken it is a branch, a tag, a commit's hash, or a way back from one of them such as ``main~2`` or
+    ``main*2026-01-31T12:00:00Z``; None: the default branch. See ``history.references``.
+    """
 
     def __init__(self, rows: RealmStore, definition: CatalogDefinition) -> None:
         self.definition = definition
@@ -210,9 +214,12 @@ class Catalog:
         touching = None if key is None else Touching(index=CONTENT, key=key.to_index())
         return map(log_entry, log(self._rows, head.id, oldest_first=oldest_first, limit=limit, touching=touching))
 
-    def resolve(self, ref: str | None = None) -> Head | None:
-        """The commit that a ref means; None for a branch or tag without a commit."""
-        return self._branches.resolve(ref)
+    def resolve(self, ref: str | None = None, *, exact: bool = False) -> Head | None:
+        """The commit that a ref means; None for a branch or tag without a commit.
+
+        exact         for a write: RefusedError for a ref that counts back from wherever a branch is by then
+        """
+        return self._branches.resolve(ref, exact=exact)
 
     # inside
 

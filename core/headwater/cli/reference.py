@@ -156,7 +156,7 @@ def undelete_tag(session: Session, realm_id: str, name: str, tag_name: str) -> N
 
 
 def _commit_of(opened: Catalog, target: str) -> ObjectId:
-    found = opened.resolve(target)
+    found = opened.resolve(target, exact=True)
     if found is None:
         raise RefusedError(f"{target!r} of catalog {opened.definition.name!r} has no commit yet")
     return found.id

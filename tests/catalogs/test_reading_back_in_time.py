@@ -1,0 +1,146 @@
+"""Relative references: a way back from a branch, a tag or a commit, and where it ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.catalogs import Catalog, CommitMeta, ContentKey, Delete, IcebergTable, Put
+from headwater.clock import as_datetime
+from headwater.commits import read_commit
+from headwater.errors import ExpiredError, MissingError, RefusedError
+from headwater.store import ObjectId, RealmStore, id_text
+
+COUNT = 50
+"""More than two tails."""
+
+
+@pytest.fixture
+def line(catalog: Catalog) -> list[ObjectId]:
+    """The commits of main, oldest first: each moves one table on."""
+    found = []
+    for number in range(COUNT):
+        key, before = ContentKey.of("t"), catalog.get(None, ContentKey.of("t"))
+        table = IcebergTable(id=None if before is None else before.id, metadata_location=f"s3://lake/{number}.json")
+        found.append(catalog.commit("main", [Put(key, table)], message=str(number)).commit_id)
+    return [commit for commit in found if commit is not None]
+
+
+def meant(catalog: Catalog, text: str) -> ObjectId | None:
+    found = catalog.resolve(text)
+    return None if found is None else found.id
+
+
+def time_of(realm: RealmStore, commit_id: ObjectId) -> int:
+    return read_commit(realm, commit_id).commit.time
+
+
+def take_away(realm: RealmStore, commit_id: ObjectId) -> None:
+    """As a collection does with what no retention keeps."""
+    realm.delete_unchanged([key for batch in realm.scan_objects() for key in batch if key.id == commit_id])
+
+
+@pytest.mark.parametrize("count", [1, 2, 19, 20, 21, 39, 40, 41, COUNT - 1])
+def test_commits_are_counted_back(catalog: Catalog, line: list[ObjectId], count: int) -> None:
+    assert meant(catalog, f"main~{count}") == line[-1 - count]
+
+
+def test_steps_follow_each_other(catalog: Catalog, line: list[ObjectId]) -> None:
+    assert meant(catalog, f"main@{id_text(line[40])}~1^1~3") == line[35]
+
+
+def test_no_name_and_a_hyphen_are_the_default_branch(catalog: Catalog, line: list[ObjectId]) -> None:
+    assert meant(catalog, "-~1") == meant(catalog, "~1") == meant(catalog, "@~1") == line[-2]
+
+
+def test_before_the_first_commit_nothing_is_found(catalog: Catalog, line: list[ObjectId]) -> None:
+    with pytest.raises(MissingError, match=f"at ~{COUNT}: there are {COUNT - 1} commits before"):
+        catalog.resolve(f"main~{COUNT}")
+
+
+def test_a_second_parent_is_the_head_that_was_merged(catalog: Catalog, line: list[ObjectId]) -> None:
+    merged = CommitMeta(message="merge", merged=(line[7],))
+    catalog.commit("main", [Put(ContentKey.of("u"), IcebergTable(metadata_location="s3://lake/u.json"))], meta=merged)
+
+    assert (meant(catalog, "main^1"), meant(catalog, "main^2"), meant(catalog, "main^2~7")) == (line[-1], line[7], line[0])
+    with pytest.raises(MissingError, match="has 2 parents, not 3"):
+        catalog.resolve("main^3")
+
+
+@pytest.mark.parametrize("at", [0, 1, 17, 29, 30, 31, COUNT - 1])
+def test_a_time_means_the_youngest_commit_until_then(
+    catalog: Catalog, realm: RealmStore, line: list[ObjectId], at: int
+) -> None:
+    micros = time_of(realm, line[at])
+    moment = f"*{micros // 1000 + 1}"  # full milliseconds: the first that is not before the commit
+
+    found = catalog.resolve(f"main{moment}")
+
+    assert found is not None
+    assert found.commit.time <= (micros // 1000 + 1) * 1000
+    assert found.commit.seq >= at + 1
+
+
+def test_a_time_is_exact_to_the_microsecond(catalog: Catalog, realm: RealmStore, line: list[ObjectId]) -> None:
+    for at in (0, 13, 30, COUNT - 1):
+        moment = as_datetime(time_of(realm, line[at])).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        assert meant(catalog, f"main*{moment}") == line[at]
+
+
+def test_a_time_before_the_first_commit_says_when_history_begins(catalog: Catalog, line: list[ObjectId]) -> None:
+    with pytest.raises(MissingError, match=f"history begins with commit {id_text(line[0])}"):
+        catalog.resolve("main*1000")
+
+
+def test_a_commit_beside_a_name_has_to_be_in_its_history(catalog: Catalog, line: list[ObjectId]) -> None:
+    catalog.create_branch("dev", at=line[3])
+
+    assert meant(catalog, f"dev@{id_text(line[2])}") == line[2]
+    with pytest.raises(MissingError, match="is not in the history of 'dev'"):
+        catalog.resolve(f"dev@{id_text(line[9])}")
+    assert meant(catalog, f"@{id_text(line[9])}") == line[9]
+
+
+@pytest.mark.parametrize("text", ["main~30", "main*1000", "main~5~25"])
+def test_a_way_through_a_cut_has_expired(catalog: Catalog, realm: RealmStore, line: list[ObjectId], text: str) -> None:
+    for commit in line[: COUNT - 10]:
+        take_away(realm, commit)
+
+    with pytest.raises(ExpiredError, match="has expired at"):
+        catalog.resolve(text)
+
+
+def test_a_commit_beyond_a_cut_has_expired_for_its_branch(catalog: Catalog, realm: RealmStore, line: list[ObjectId]) -> None:
+    for commit in line[5:30]:
+        take_away(realm, commit)
+
+    with pytest.raises(ExpiredError, match="cannot be told any more"):
+        catalog.resolve(f"main@{id_text(line[0])}")
+
+
+def test_an_empty_branch_has_nothing_to_count_from(catalog: Catalog) -> None:
+    with pytest.raises(MissingError, match="nothing was committed"):
+        catalog.resolve("main~1")
+
+
+def test_a_branch_starts_at_a_commit_counted_from_a_hash(catalog: Catalog, line: list[ObjectId]) -> None:
+    assert catalog.create_branch("dev", f"main@{id_text(line[9])}~2").head == line[7]
+    assert catalog.create_tag("v1", id_text(line[4])).head == line[4]
+
+
+def test_a_branch_does_not_start_at_what_is_counted_from_a_branch(catalog: Catalog, line: list[ObjectId]) -> None:
+    with pytest.raises(RefusedError, match="counts back from a branch that may have moved"):
+        catalog.create_branch("dev", "main~1")
+    with pytest.raises(RefusedError, match=r"say from which commit, such as main@0123456789abcdef\^1~2"):
+        catalog.resolve("main^1~2", exact=True)
+
+
+def test_a_source_with_a_commit_takes_no_other(catalog: Catalog, line: list[ObjectId]) -> None:
+    with pytest.raises(RefusedError, match="says already at which commit"):
+        catalog.create_branch("dev", f"main@{id_text(line[9])}", at=line[9])
+
+
+def test_everything_is_read_at_a_relative_reference(catalog: Catalog, line: list[ObjectId]) -> None:
+    catalog.commit("main", [Delete(ContentKey.of("t"))])
+
+    assert (catalog.count(), catalog.count("main~1"), len(catalog.entries("main~1").entries)) == (0, 1, 1)
+    assert [entry.id for entry in catalog.log("main~2", limit=1)] == [line[-2]]
