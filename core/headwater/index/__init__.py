@@ -2,6 +2,7 @@
 
 from headwater.index.checking import IndexChecker
 from headwater.index.containers import IndexContainer, Limits, Objects
+from headwater.index.differing import Difference, differing
 from headwater.index.editing import IndexEditor, Stored
 from headwater.index.keys import KEY_BYTES
 from headwater.index.reading import Index, after_prefix
@@ -12,6 +13,7 @@ from headwater.index.visiting import Visit
 __all__ = [
     "KEY_BYTES",
     "Change",
+    "Difference",
     "Entry",
     "Index",
     "IndexChecker",
@@ -25,4 +27,5 @@ __all__ = [
     "Value",
     "Visit",
     "after_prefix",
+    "differing",
 ]
