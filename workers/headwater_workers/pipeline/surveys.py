@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any
@@ -19,7 +19,8 @@ from headwater.catalogs.iceberg import (
     divide,
     examine,
     find_tables,
-    judge_together,
+    judge,
+    sketch_of,
     survey_in_process,
 )
 from headwater.errors import UnavailableError
@@ -33,7 +34,7 @@ __all__ = ["survey", "survey_on_spark"]
 POLL_SECONDS = 0.5
 
 
-def survey(scope: Scope, settings: Settings, *, progress: Progress | None = None) -> list[Outcome]:
+def survey(scope: Scope, settings: Settings, *, progress: Progress | None = None) -> Iterable[Outcome]:
     """One outcome per selected table, sorted by directory, by the engine that ``find_engine`` names."""
     if find_engine(settings).is_spark:
         return survey_on_spark(scope, master=settings.spark_master, progress=progress)
@@ -57,9 +58,11 @@ def survey_on_spark(scope: Scope, *, master: str, progress: Progress | None = No
         done = spark.sparkContext.accumulator(0)
         outcomes = _outcomes(spark, tables, scope, done)
         report(0, total, "tables")
-        rows = _watched(spark, outcomes.collect, lambda: report(min(done.value, total), total, "tables"))
+        rows: list[Any] = _watched(spark, outcomes.collect, lambda: report(min(done.value, total), total, "tables"))
     report(total, total, "tables")
-    return judge_together(_outcome(row.asDict(recursive=True)) for row in rows)
+    found = sorted((_outcome(row.asDict(recursive=True)) for row in rows), key=lambda outcome: outcome.directory)
+    verdicts = judge(sketch_of(outcome) for outcome in found if isinstance(outcome, Found))
+    return [verdicts.get(outcome.directory, outcome) if isinstance(outcome, Found) else outcome for outcome in found]
 
 
 def _tables(spark: Any, folders: list[tuple[str, str]], scope: Scope) -> Any:
@@ -80,7 +83,7 @@ def _outcomes(spark: Any, tables: Any, scope: Scope, done: Any) -> Any:
 
     @udf(OUTCOME, useArrow=False)  # type: ignore[untyped-decorator, unused-ignore]
     def look(table: Any) -> dict[str, Any]:
-        outcome = examine(msgspec.convert(table.asDict(recursive=True), TableFiles), scope.allowed)
+        outcome = examine(msgspec.convert(table.asDict(recursive=True), TableFiles), scope)
         done.add(1)
         plain: dict[str, Any] = msgspec.to_builtins(outcome)
         return plain

@@ -1,33 +1,80 @@
 """Iceberg tables lying in a file system: finding them, choosing their latest metadata, and telling sound ones from broken ones.
 
 Rules over values: listings and bytes in, outcomes out. This room must not know catalogs, stores, tasks or Spark; only
-``storage`` touches a file system.
+``systems`` touches a file system, and ``spilling`` a temporary file.
 """
 
 from headwater.catalogs.iceberg.grouping import File, TableFiles, group, is_selected
+from headwater.catalogs.iceberg.inventory import Part, parts_of, read_part
+from headwater.catalogs.iceberg.judging import (
+    NAMED,
+    directories_above,
+    judge,
+    keys_above,
+    nested,
+    same_key,
+    same_uuid,
+    under_a_table,
+)
 from headwater.catalogs.iceberg.locations import canonical, is_same_place, is_within
-from headwater.catalogs.iceberg.outcomes import Found, Outcome, QuarantineCode, Quarantined, Rule
+from headwater.catalogs.iceberg.outcomes import (
+    Found,
+    Outcome,
+    QuarantineCode,
+    Quarantined,
+    Rule,
+    Sketch,
+    pack,
+    sketch_of,
+    unpack,
+)
 from headwater.catalogs.iceberg.storage import divide
-from headwater.catalogs.iceberg.surveying import Progress, Scope, examine, find_tables, judge_together, survey_in_process
+from headwater.catalogs.iceberg.surveying import (
+    Progress,
+    Scope,
+    Surveyed,
+    examine,
+    find_tables,
+    folder_of,
+    survey_in_process,
+    tables_of,
+)
 
 __all__ = [
+    "NAMED",
     "File",
     "Found",
     "Outcome",
+    "Part",
     "Progress",
     "QuarantineCode",
     "Quarantined",
     "Rule",
     "Scope",
+    "Sketch",
+    "Surveyed",
     "TableFiles",
     "canonical",
+    "directories_above",
     "divide",
     "examine",
     "find_tables",
+    "folder_of",
     "group",
     "is_same_place",
     "is_selected",
     "is_within",
-    "judge_together",
+    "judge",
+    "keys_above",
+    "nested",
+    "pack",
+    "parts_of",
+    "read_part",
+    "same_key",
+    "same_uuid",
+    "sketch_of",
     "survey_in_process",
+    "tables_of",
+    "under_a_table",
+    "unpack",
 ]

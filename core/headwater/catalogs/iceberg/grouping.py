@@ -11,7 +11,7 @@ import msgspec
 
 from headwater.catalogs.iceberg.names import HINT_NAME, is_hidden, parse_name
 
-__all__ = ["File", "TableFiles", "group", "is_selected"]
+__all__ = ["File", "TableFiles", "group", "is_of_a_table", "is_selected"]
 
 _LEFT_OVER = re.compile(r".*\.(?:parquet|orc|avro|puffin)")
 
@@ -31,9 +31,11 @@ class File(msgspec.Struct, frozen=True):
 class TableFiles(msgspec.Struct, frozen=True, kw_only=True):
     """What lies in one table directory, as far as an import looks at it.
 
+    key           the folders below the import location, or what they were mapped to
     metadata      candidates for the latest metadata, sorted by path
     leftovers     how many data files and manifests there are
     has_delta_log whether the folder is a Delta Lake table, too
+    is_mapped     whether the folders fit the import's pattern of paths
     """
 
     directory: str
@@ -42,6 +44,7 @@ class TableFiles(msgspec.Struct, frozen=True, kw_only=True):
     hint: File | None = None
     leftovers: int = 0
     has_delta_log: bool = False
+    is_mapped: bool = True
 
 
 def group(location: str, files: Iterable[File]) -> list[TableFiles]:
@@ -59,6 +62,11 @@ def group(location: str, files: Iterable[File]) -> list[TableFiles]:
         if part := _part(location, file):
             parts[part.directory].append(part)
     return _without_strangers([_merge(parts[directory]) for directory in sorted(parts)])
+
+
+def is_of_a_table(location: str, file: File) -> bool:
+    """Whether ``group`` looks at a file at all."""
+    return _part(location, file) is not None
 
 
 def _merge(parts: Sequence[TableFiles]) -> TableFiles:

@@ -6,7 +6,7 @@ import re
 
 from headwater.errors import RefusedError
 
-__all__ = ["canonical", "is_same_place", "is_within"]
+__all__ = ["canonical", "comparable", "is_same_place", "is_within"]
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _SAME_STORAGE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
@@ -35,10 +35,19 @@ def canonical(location: str) -> str:
     return f"{scheme}://{authority}/{folders}" if folders or not authority else f"{scheme}://{authority}"
 
 
+def comparable(location: str) -> str:
+    """One text for all locations that name the same objects.
+
+    raises        RefusedError for what is no location
+    """
+    scheme, rest = canonical(location).split("://", 1)
+    return f"{_SAME_STORAGE.get(scheme, scheme)}://{rest}".rstrip("/")
+
+
 def is_same_place(one: str, other: str) -> bool:
     """Whether two locations name the same objects; ``s3a`` is ``s3``. A text that is no location is nowhere."""
     try:
-        return _comparable(one) == _comparable(other)
+        return comparable(one) == comparable(other)
     except RefusedError:
         return False
 
@@ -46,15 +55,10 @@ def is_same_place(one: str, other: str) -> bool:
 def is_within(inner: str, outer: str) -> bool:
     """Whether ``inner`` is ``outer`` or lies below it, by whole segments: ``s3://a/bc`` is not within ``s3://a/b``."""
     try:
-        return (_comparable(inner) + "/").startswith(_comparable(outer) + "/")
+        return (comparable(inner) + "/").startswith(comparable(outer) + "/")
     except RefusedError:
         return False
 
 
 def _split_absolute(rest: str) -> tuple[str, str]:
     return ("/", rest[1:]) if rest.startswith("/") else ("", "")
-
-
-def _comparable(location: str) -> str:
-    scheme, rest = canonical(location).split("://", 1)
-    return f"{_SAME_STORAGE.get(scheme, scheme)}://{rest}".rstrip("/")

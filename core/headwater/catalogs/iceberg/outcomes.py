@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
@@ -9,7 +10,18 @@ import msgspec
 
 from headwater.errors import UnreadableError
 
-__all__ = ["Found", "Outcome", "QuarantineCode", "Quarantined", "Rule", "Sketch", "UnfitError", "sketch_of"]
+__all__ = [
+    "Found",
+    "Outcome",
+    "QuarantineCode",
+    "Quarantined",
+    "Rule",
+    "Sketch",
+    "UnfitError",
+    "pack",
+    "sketch_of",
+    "unpack",
+]
 
 
 class QuarantineCode(StrEnum):
@@ -109,6 +121,24 @@ class Sketch(NamedTuple):
 
 def sketch_of(found: Found) -> Sketch:
     return Sketch(found.directory, found.key, found.uuid)
+
+
+def pack(outcome: Outcome) -> bytes:
+    """An outcome with its document in few bytes, for files and data frames of this release; ``unpack`` reads it."""
+    fields = (outcome, None) if isinstance(outcome, Found) else (None, outcome)
+    return zlib.compress(msgspec.msgpack.encode(fields), _QUICK)
+
+
+def unpack(packed: bytes) -> Outcome:
+    found, quarantined = _PACKED.decode(zlib.decompress(packed))
+    outcome = found or quarantined
+    if outcome is None:
+        raise UnreadableError("a packed outcome that holds none")
+    return outcome
+
+
+_QUICK = 1
+_PACKED = msgspec.msgpack.Decoder(tuple[Found | None, Quarantined | None])
 
 
 class UnfitError(UnreadableError):

@@ -1,23 +1,90 @@
-"""Listing and reading, on every file system that fsspec reaches."""
+"""Listing and reading, on every file system that is reached, with the reasons of this room for what goes wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime
-from typing import Any
-
-import fsspec
-from fsspec.asyn import AsyncFileSystem
+from collections.abc import Iterator
 
 from headwater.catalogs.iceberg.documents import MAX_BYTES
 from headwater.catalogs.iceberg.grouping import File
 from headwater.catalogs.iceberg.locations import canonical
 from headwater.catalogs.iceberg.outcomes import QuarantineCode, UnfitError
-from headwater.errors import MissingError, RefusedError, UnavailableError
+from headwater.catalogs.iceberg.systems import Entry, open_system
+from headwater.errors import MissingError, UnavailableError
 
-__all__ = ["divide", "list_files", "read"]
+__all__ = ["STORAGE", "Storage", "divide"]
 
-_GENERIC_FINDS = (fsspec.AbstractFileSystem.find, AsyncFileSystem._find)
+
+class Storage:
+    """Reads what lies at canonical locations. Keeps nothing, so that it is as good on an executor as here."""
+
+    def list_files(self, folder: str) -> Iterator[File]:
+        """Every file below a folder, in no order; none where there is no folder.
+
+        raises        UnavailableError when a folder of it cannot be listed
+        """
+        system, root = open_system(folder)
+        try:
+            for entry in system.below(root):
+                yield _file(folder, root, entry)
+        except FileNotFoundError:
+            return
+        except OSError as fault:
+            raise UnavailableError(f"cannot list {folder}: {fault}") from fault
+
+    def list_metadata(self, directory: str) -> list[File]:
+        """The files right in the metadata folder of a table; none where there is no such folder."""
+        folder = f"{directory}/metadata"
+        system, root = open_system(folder)
+        try:
+            return [_file(folder, root, entry) for entry in system.children(root) if not entry.is_folder]
+        except FileNotFoundError:
+            return []
+        except OSError as fault:
+            raise UnavailableError(f"cannot list {folder}: {fault}") from fault
+
+    def read(self, file: File) -> bytes:
+        """The content of a listed file.
+
+        raises        UnfitError with VANISHED, NO_ACCESS or TOO_LARGE; UnavailableError when the storage does not answer
+        """
+        if file.size > MAX_BYTES:
+            raise UnfitError(
+                QuarantineCode.TOO_LARGE, f"{file.path} has {file.size} bytes: expire snapshots of the table first"
+            )
+        system, path = open_system(file.path)
+        try:
+            return system.content(path)
+        except FileNotFoundError as fault:
+            raise UnfitError(
+                QuarantineCode.VANISHED, f"{file.path} went away while it was read: run the import again"
+            ) from fault
+        except PermissionError as fault:
+            raise UnfitError(
+                QuarantineCode.NO_ACCESS, f"{file.path} may not be read ({fault}): grant the worker read access"
+            ) from fault
+        except OSError as fault:
+            raise UnavailableError(f"cannot read {file.path}: {fault}") from fault
+
+    def has(self, location: str) -> bool:
+        """Whether there is a file.
+
+        raises        UnfitError with NO_ACCESS; UnavailableError when the storage does not answer
+        """
+        system, path = open_system(location)
+        try:
+            system.size(path)
+        except FileNotFoundError:
+            return False
+        except PermissionError as fault:
+            raise UnfitError(
+                QuarantineCode.NO_ACCESS, f"{location} may not be looked at ({fault}): grant the worker read access"
+            ) from fault
+        except OSError as fault:
+            raise UnavailableError(f"cannot look at {location}: {fault}") from fault
+        return True
+
+
+STORAGE = Storage()
 
 
 def divide(location: str) -> list[str]:
@@ -27,91 +94,20 @@ def divide(location: str) -> list[str]:
 
     raises        MissingError when the location is no folder, UnavailableError when the storage does not answer
     """
-    system, root = _open(location)
+    system, root = open_system(location)
     try:
-        if not system.isdir(root):
+        if not system.is_folder(root):
             raise MissingError(f"there is no folder {location}")
-        entries = system.ls(root, detail=True)
+        folders = sorted(_uri(location, root, entry.path) for entry in system.children(root) if entry.is_folder)
     except OSError as fault:
         raise UnavailableError(f"cannot list {location}: {fault}") from fault
-    folders = sorted(_uri(location, root, entry["name"]) for entry in entries if entry["type"] == "directory")
     return [location] if f"{location}/metadata" in folders else folders
 
 
-def list_files(folder: str) -> Iterator[File]:
-    """Every file below a folder, in no order, always from the storage and never from a cache."""
-    system, root = _open(folder)
-    try:
-        for name, info in _listing(system, root):
-            yield File(_uri(folder, root, name), info.get("size") or 0, _mtime(info))
-    except OSError as fault:
-        raise UnavailableError(f"cannot list {folder}: {fault}") from fault
+def _file(base: str, root: str, entry: Entry) -> File:
+    return File(_uri(base, root, entry.path), entry.size, entry.mtime)
 
 
-def read(file: File) -> bytes:
-    """The content of a listed file.
-
-    raises        UnfitError with VANISHED, NO_ACCESS or TOO_LARGE; UnavailableError when the storage does not answer
-    """
-    if file.size > MAX_BYTES:
-        raise UnfitError(QuarantineCode.TOO_LARGE, f"{file.path} has {file.size} bytes: expire snapshots of the table first")
-    system, path = _open(file.path)
-    try:
-        content = system.cat_file(path)
-    except FileNotFoundError as fault:
-        raise UnfitError(QuarantineCode.VANISHED, f"{file.path} went away while it was read: run the import again") from fault
-    except PermissionError as fault:
-        raise UnfitError(
-            QuarantineCode.NO_ACCESS, f"{file.path} may not be read ({fault}): grant the worker read access"
-        ) from fault
-    except OSError as fault:
-        raise UnavailableError(f"cannot read {file.path}: {fault}") from fault
-    return bytes(content)
-
-
-def _open(location: str) -> tuple[Any, str]:
-    try:
-        system, path = fsspec.core.url_to_fs(location)
-    except (ImportError, ValueError) as fault:
-        raise RefusedError(f"no file system for {location}: {fault}") from fault
-    system.invalidate_cache()
-    return system, path
-
-
-def _listing(system: Any, root: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Names and infos of all files below a folder.
-
-    Storages with a listing of their own (S3, GCS, ABFS) give it in few calls, and raise when it fails. fsspec's walk for all others
-    passes over folders that it cannot list, by which tables would seem to be gone; so these are walked here.
-    """
-    if (getattr(type(system), "_find", None) or type(system).find) not in _GENERIC_FINDS:
-        yield from system.find(root, detail=True).items()
-        return
-    folders = [root]
-    while folders:
-        folder = folders.pop()
-        try:
-            entries = system.ls(folder, detail=True)
-        except FileNotFoundError:
-            continue  # went away since its parent was listed
-        for info in entries:
-            if info["type"] == "directory":
-                folders.append(info["name"])
-            else:
-                yield info["name"], info
-
-
-def _uri(base: str, root: str, name: str) -> str:
-    return canonical(base.rstrip("/") + "/" + name.removeprefix(root).lstrip("/"))
-
-
-def _mtime(info: Mapping[str, Any]) -> int:
-    """Microseconds since 1970, or 0: file systems call it by different names, as a number, a datetime or a text."""
-    value = next((info[name] for name in ("mtime", "LastModified", "last_modified", "updated", "created") if info.get(name)), 0)
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            return 0
-    seconds = value.timestamp() if isinstance(value, datetime) else float(value)
-    return round(seconds * 1_000_000)
+def _uri(base: str, root: str, path: str) -> str:
+    """The location of a path below a root, which is the location ``base``."""
+    return canonical(f"{base.rstrip('/')}/{path.removeprefix(root).lstrip('/')}")

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
 import msgspec
 
 from headwater.catalogs.iceberg.choosing import Choice, lineage_of, narrow, settle
-from headwater.catalogs.iceberg.documents import decode
-from headwater.catalogs.iceberg.grouping import File, TableFiles, group, is_selected
+from headwater.catalogs.iceberg.documents import decode, unpack
+from headwater.catalogs.iceberg.grouping import File, TableFiles, group, is_of_a_table, is_selected
+from headwater.catalogs.iceberg.inventory import parts_of, read_part
+from headwater.catalogs.iceberg.judging import judge
 from headwater.catalogs.iceberg.locations import canonical, is_within
-from headwater.catalogs.iceberg.outcomes import Found, Outcome, QuarantineCode, Quarantined, UnfitError
-from headwater.catalogs.iceberg.storage import divide, list_files, read
+from headwater.catalogs.iceberg.mapping import pattern_of
+from headwater.catalogs.iceberg.outcomes import Found, Outcome, QuarantineCode, Quarantined, UnfitError, sketch_of
+from headwater.catalogs.iceberg.spilling import Spill
+from headwater.catalogs.iceberg.storage import STORAGE, Storage, divide
 from headwater.catalogs.iceberg.validating import validate
+from headwater.catalogs.iceberg.verifying import Level, verify
 from headwater.errors import RefusedError
 
-__all__ = ["Progress", "Read", "Scope", "choose", "examine", "find_tables", "judge_together", "survey_in_process"]
+__all__ = ["Progress", "Scope", "Surveyed", "choose", "examine", "find_tables", "folder_of", "survey_in_process", "tables_of"]
 
-Read = Callable[[File], bytes]
 Progress = Callable[[int, int, str], None]
 """Called with (done, total, unit); may raise to stop the survey."""
+
+_TRIES = 3
+_READERS = 16
+_OF_A_TABLE = ("metadata", "data", "_delta_log")
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,20 +40,41 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     include       patterns (``sales.*``) of dotted table names, none: all
     exclude       the same, of tables to leave out
     allowed       locations that the files of a table may lie in
+    path          pattern of paths below a location (see ``mapping.pattern_of``); None: every folder is an element of the key
+    namespace     elements in front of every key
+    inventory     URL of a list of files (see ``inventory.parts_of``) that is read instead of listing the locations
+    verify        how far down a table is looked at: its metadata, also its manifests, or also that all files are there
+    settled       microseconds since 1970: a table with metadata from after then is listed again when it was read, for it may just
+                  be written to; 0: each is
     """
 
     locations: tuple[str, ...]
     allowed: tuple[str, ...]
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    path: str | None = None
+    namespace: tuple[str, ...] = ()
+    inventory: str | None = None
+    verify: Level = "metadata"
+    settled: int = 0
 
     @classmethod
     def of(
-        cls, locations: Iterable[str], *, allowed: Iterable[str], include: Iterable[str] = (), exclude: Iterable[str] = ()
+        cls,
+        locations: Iterable[str],
+        *,
+        allowed: Iterable[str],
+        include: Iterable[str] = (),
+        exclude: Iterable[str] = (),
+        path: str | None = None,
+        namespace: Iterable[str] = (),
+        inventory: str | None = None,
+        verify: Level = "metadata",
+        settled: int = 0,
     ) -> Scope:
         """A checked scope.
 
-        raises        RefusedError without a location, for one that is no location, and for one within another
+        raises        RefusedError without a location, for one that is no location, for one within another, and for a pattern that is none
         """
         places = tuple(canonical(location) for location in locations)
         if not places:
@@ -55,48 +85,102 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
             for other in places[:number]:
                 if is_within(place, other) or is_within(other, place):
                     raise RefusedError(f"{place} and {other} overlap: name the outer one alone")
+        if path is not None:
+            pattern_of(path)
         return cls(
             locations=places,
             allowed=tuple(canonical(location) for location in allowed),
             include=tuple(include),
             exclude=tuple(exclude),
+            path=path,
+            namespace=tuple(namespace),
+            inventory=None if inventory is None else canonical(inventory),
+            verify=verify,
+            settled=settled,
         )
 
 
-def survey_in_process(scope: Scope, *, progress: Progress | None = None) -> list[Outcome]:
-    """One outcome per selected table below the scope's locations, sorted by directory.
+class Surveyed:
+    """What a survey found: one outcome per selected table, sorted by directory, judged together. Can be read more than once."""
+
+    def __init__(self, outcomes: Spill, verdicts: Mapping[str, Quarantined]) -> None:
+        self._outcomes = outcomes
+        self._verdicts = verdicts
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+    def __iter__(self) -> Iterator[Outcome]:
+        for outcome in self._outcomes:
+            yield self._verdicts.get(outcome.directory, outcome) if isinstance(outcome, Found) else outcome
+
+
+def survey_in_process(scope: Scope, *, progress: Progress | None = None) -> Surveyed:
+    """One outcome per selected table below the scope's locations, sorted by directory. Documents wait on disk, not in memory.
 
     raises        MissingError for a location that is not there, UnavailableError when the storage does not answer
     """
     report = progress or _silent
-    folders = [(location, folder) for location in scope.locations for folder in divide(location)]
-    tables: list[TableFiles] = []
-    for done, (location, folder) in enumerate(folders):
-        report(done, len(folders), "folders")
-        tables.extend(find_tables(scope, location, folder))
+    tables = sorted(_all_tables(scope, report), key=lambda table: table.directory)
     report(0, len(tables), "tables")
-    outcomes: list[Outcome] = []
-    for done, table in enumerate(tables, start=1):
-        outcomes.append(examine(table, scope.allowed))
+    outcomes = Spill()
+    found = []
+    for done, outcome in enumerate(_each(tables, scope), start=1):
+        outcomes.add(outcome)
+        if isinstance(outcome, Found):
+            found.append(sketch_of(outcome))
         report(done, len(tables), "tables")
-    return judge_together(outcomes)
+    return Surveyed(outcomes, judge(found))
 
 
 def find_tables(scope: Scope, location: str, folder: str) -> list[TableFiles]:
     """The selected table directories in one of the folders that ``divide`` made of a location."""
-    return [table for table in group(location, list_files(folder)) if is_selected(table.key, scope.include, scope.exclude)]
+    return tables_of(scope, location, STORAGE.list_files(folder))
 
 
-def examine(table: TableFiles, allowed: Sequence[str], *, read: Read = read) -> Outcome:
-    """Choose, read and validate one table directory. Nothing that is wrong with it raises."""
+def folder_of(scope: Scope, file: File) -> tuple[str, str] | None:
+    """Of a file of an inventory the location, and the folder of it that ``tables_of`` needs all files of at once; None: outside."""
+    location = next((location for location in scope.locations if file.path.startswith(location + "/")), None)
+    if location is None:
+        return None
+    first, slash, _ = file.path[len(location) + 1 :].partition("/")
+    return location, location if not slash or first in _OF_A_TABLE else f"{location}/{first}"
+
+
+def tables_of(scope: Scope, location: str, files: Iterable[File]) -> list[TableFiles]:
+    """The selected table directories among the files of a folder, with the keys that their paths are mapped to, by directory."""
+    tables = (_mapped(scope, table) for table in group(location, files))
+    return [table for table in tables if is_selected(table.key, scope.include, scope.exclude)]
+
+
+def examine(table: TableFiles, scope: Scope, *, storage: Storage = STORAGE) -> Outcome:
+    """Choose, read, validate and verify one table directory. Nothing that is wrong with it raises.
+
+    A table that is written to meanwhile is looked at again, and quarantined when that does not end.
+
+    raises        UnavailableError when the storage does not answer
+    """
     try:
-        choice = choose(table, read=read)
-        return validate(decode(read(choice.file), path=choice.file.path), choice, table, allowed)
+        if not table.is_mapped:
+            raise UnfitError(
+                QuarantineCode.UNMAPPED,
+                f"{table.directory} does not fit the import's path {scope.path!r}: exclude it, or import it with another path",
+            )
+        for _ in range(_TRIES):
+            outcome = _look(table, scope, storage)
+            now = _again(table, outcome, scope, storage)
+            if _names(now) == _names(table):
+                return outcome
+            table = now
+        raise UnfitError(
+            QuarantineCode.UNSETTLED,
+            f"{table.directory} got new metadata each of the {_TRIES} times that it was read: import it when it is written to less",
+        )
     except UnfitError as unfit:
-        return Quarantined(directory=table.directory, key=table.key, code=unfit.code, message=str(unfit))
+        return _quarantined(table, unfit)
 
 
-def choose(table: TableFiles, *, read: Read = read) -> Choice:
+def choose(table: TableFiles, *, storage: Storage = STORAGE) -> Choice:
     """The latest metadata file of a table directory, reading others only where names do not decide.
 
     raises        UnfitError: the directory has none, or none that can be told
@@ -113,63 +197,98 @@ def choose(table: TableFiles, *, read: Read = read) -> Choice:
             f"{table.directory} is a Delta Lake table that also writes Iceberg metadata: commits from here would be lost,"
             " register it as Delta",
         )
-    contest = narrow(table.metadata, read(table.hint) if table.hint else None)
+    contest = narrow(table.metadata, storage.read(table.hint) if table.hint else None)
     if isinstance(contest, Choice):
         return contest
-    lineages = {file.path: lineage_of(decode(read(file), path=file.path)) for file in contest.contenders}
+    lineages = {file.path: lineage_of(decode(storage.read(file), path=file.path)) for file in contest.contenders}
     for rival in contest.rivals:
         with suppress(UnfitError):  # a broken file with a lower number is no evidence for anything
-            lineages[rival.path] = lineage_of(decode(read(rival), path=rival.path))
+            lineages[rival.path] = lineage_of(decode(storage.read(rival), path=rival.path))
     return settle(contest, lineages)
 
 
-def judge_together(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """The outcomes sorted by directory, with the tables quarantined that contradict each other: none is the right one.
+def _all_tables(scope: Scope, report: Progress) -> Iterator[TableFiles]:
+    if scope.inventory is not None:
+        yield from _listed_tables(scope, scope.inventory, report)
+        return
+    folders = [(location, folder) for location in scope.locations for folder in divide(location)]
+    for done, (location, folder) in enumerate(folders):
+        report(done, len(folders), "folders")
+        yield from find_tables(scope, location, folder)
 
-    Two tables contradict each other when they share a uuid or a key, or when one lies within the other.
-    """
-    ordered = sorted(outcomes, key=lambda outcome: outcome.directory)
-    found = [outcome for outcome in ordered if isinstance(outcome, Found)]
-    verdicts: dict[str, Quarantined] = {}
-    for group_, code, what in (
-        (
-            _shared(found, lambda table: table.uuid),
-            QuarantineCode.DUPLICATE_UUID,
-            "have the same uuid: one is a copy, remove it",
-        ),
-        (
-            _shared(found, lambda table: table.key),
-            QuarantineCode.DUPLICATE_KEY,
-            "would get the same key: import them into two catalogs",
-        ),
-        (_nested(found), QuarantineCode.NESTED, "lie one within the other: move one of them"),
-    ):
-        for tables in group_:
-            message = f"{' and '.join(table.directory for table in tables[:5])} {what}"
+
+def _listed_tables(scope: Scope, inventory: str, report: Progress) -> Iterator[TableFiles]:
+    folders: dict[tuple[str, str], list[File]] = {}
+    parts = parts_of(inventory)
+    for done, part in enumerate(parts):
+        report(done, len(parts), "files")
+        for file in read_part(part):
+            if (folder := folder_of(scope, file)) is not None and is_of_a_table(folder[0], file):
+                folders.setdefault(folder, []).append(file)
+    for (location, _), files in folders.items():
+        yield from tables_of(scope, location, files)
+
+
+def _mapped(scope: Scope, table: TableFiles) -> TableFiles:
+    if scope.path is None and not scope.namespace:
+        return table
+    key = table.key if scope.path is None else pattern_of(scope.path).key(table.key)
+    if key is None:
+        return msgspec.structs.replace(table, is_mapped=False)
+    return msgspec.structs.replace(table, key=(*scope.namespace, *key))
+
+
+def _look(table: TableFiles, scope: Scope, storage: Storage) -> Outcome:
+    try:
+        choice = choose(table, storage=storage)
+        data = storage.read(choice.file)
+        document = decode(data, path=choice.file.path)
+        found = validate(document, choice, table, scope.allowed)
+        found = verify(found, document, scope.verify, allowed=scope.allowed, storage=storage)
+        return msgspec.structs.replace(found, document=unpack(data, path=choice.file.path))
+    except UnfitError as unfit:
+        return _quarantined(table, unfit)
+
+
+def _again(table: TableFiles, outcome: Outcome, scope: Scope, storage: Storage) -> TableFiles:
+    """The table as it lies there by now, where it may have changed since it was listed."""
+    went_away = isinstance(outcome, Quarantined) and outcome.code is QuarantineCode.VANISHED
+    if not table.metadata or not (went_away or _is_fresh(table, scope)):
+        return table
+    listed = group(table.directory, storage.list_metadata(table.directory))
+    if not listed or not listed[0].metadata:
+        return table
+    return msgspec.structs.replace(table, metadata=listed[0].metadata, hint=listed[0].hint)
+
+
+def _is_fresh(table: TableFiles, scope: Scope) -> bool:
+    return any(file.mtime == 0 or file.mtime >= scope.settled for file in table.metadata)
+
+
+def _names(table: TableFiles) -> set[str]:
+    return {file.name for file in table.metadata}
+
+
+def _each(tables: Sequence[TableFiles], scope: Scope) -> Iterator[Outcome]:
+    """The outcomes in the order of the tables. Storages that are far are asked for several at a time."""
+    if all(location.startswith("file:") for location in scope.locations):
+        yield from (examine(table, scope) for table in tables)
+        return
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="survey") as pool:
+        ahead: deque[Future[Outcome]] = deque()
+        try:
             for table in tables:
-                verdicts.setdefault(
-                    table.directory, Quarantined(directory=table.directory, key=table.key, code=code, message=message)
-                )
-    return [verdicts.get(outcome.directory, outcome) for outcome in ordered]
+                ahead.append(pool.submit(examine, table, scope))
+                if len(ahead) > 2 * _READERS:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _shared(tables: Sequence[Found], trait: Callable[[Found], object]) -> list[list[Found]]:
-    by_trait: dict[object, list[Found]] = defaultdict(list)
-    for table in tables:
-        if trait(table) is not None:
-            by_trait[trait(table)].append(table)
-    return [sharing for sharing in by_trait.values() if len(sharing) > 1]
-
-
-def _nested(tables: Sequence[Found]) -> list[list[Found]]:
-    """Pairs of (outer, inner)."""
-    by_directory = {table.directory: table for table in tables}
-    pairs: list[list[Found]] = []
-    for table in tables:
-        segments = table.directory.split("/")
-        outer = ("/".join(segments[:length]) for length in range(len(segments) - 1, 0, -1))
-        pairs.extend([by_directory[directory], table] for directory in outer if directory in by_directory)
-    return pairs
+def _quarantined(table: TableFiles, unfit: UnfitError) -> Quarantined:
+    return Quarantined(directory=table.directory, key=table.key, code=unfit.code, message=str(unfit))
 
 
 def _silent(done: int, total: int, unit: str) -> None:

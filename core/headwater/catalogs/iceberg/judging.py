@@ -1,0 +1,122 @@
+"""Tables that contradict each other: none of them is the right one, so all stay out.
+
+``judge`` does it over the sketches of a whole survey. Where those are a data frame, the same verdicts come from the functions after it,
+one for each way to contradict; of several the first in this order counts: uuid, key, nested, and then, among tables that have none of
+these, the key.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from headwater.catalogs.iceberg.outcomes import QuarantineCode, Quarantined, Sketch
+
+__all__ = [
+    "NAMED",
+    "directories_above",
+    "judge",
+    "keys_above",
+    "nested",
+    "same_key",
+    "same_uuid",
+    "under_a_table",
+]
+
+NAMED = 5
+"""How many of the directories that share something a verdict names; it always has their number."""
+
+
+def judge(sketches: Iterable[Sketch]) -> dict[str, Quarantined]:
+    """The verdicts, by directory, on those that cannot stand beside each other.
+
+    sketches      one per directory
+    """
+    ordered = sorted(sketches)
+    verdicts: dict[str, Quarantined] = {}
+    for trait, verdict in ((_uuid, same_uuid), (_key, same_key)):
+        for sharing in _shared(ordered, trait):
+            directories = [sketch.directory for sketch in sharing[:NAMED]]
+            for sketch in sharing:
+                verdicts.setdefault(sketch.directory, verdict(sketch, directories, len(sharing)))
+    for sketch, other in _nestings(ordered):
+        verdicts.setdefault(sketch.directory, nested(sketch, other))
+    clear = [sketch for sketch in ordered if sketch.directory not in verdicts]
+    keys = {sketch.key for sketch in clear}
+    for sketch in clear:
+        above = next((key for key in keys_above(sketch.key) if key in keys), None)
+        if above is not None:
+            verdicts[sketch.directory] = under_a_table(sketch, above)
+    return verdicts
+
+
+def same_uuid(sketch: Sketch, directories: Sequence[str], total: int) -> Quarantined:
+    """directories: the first of those that share the uuid, up to ``NAMED``, sorted; total: how many do, at least two"""
+    return _verdict(
+        sketch, QuarantineCode.DUPLICATE_UUID, f"{_listed(directories, total)} have the same uuid: one is a copy, remove it"
+    )
+
+
+def same_key(sketch: Sketch, directories: Sequence[str], total: int) -> Quarantined:
+    """directories: the first of those that have the key, up to ``NAMED``, sorted; total: how many have, at least two"""
+    fault = f"{_listed(directories, total)} would get the same key: import them into two catalogs"
+    return _verdict(sketch, QuarantineCode.DUPLICATE_KEY, fault)
+
+
+def nested(sketch: Sketch, other: str) -> Quarantined:
+    """other: the nearest directory of a table around this one, or if there is none the first, by name, of those within it"""
+    pair = sorted([sketch.directory, other], key=len)
+    return _verdict(sketch, QuarantineCode.NESTED, f"{_listed(pair, 2)} lie one within the other: move one of them")
+
+
+def under_a_table(sketch: Sketch, above: Sequence[str]) -> Quarantined:
+    """above: the shortest key of a table that this key would need as a namespace"""
+    fault = f"{sketch.directory}: {'.'.join(sketch.key)} needs the namespace {'.'.join(above)}, which is a table in this import"
+    return _verdict(sketch, QuarantineCode.KEY_TAKEN, fault)
+
+
+def directories_above(directory: str) -> list[str]:
+    """The directories that one lies in, the nearest first."""
+    segments = directory.split("/")
+    return ["/".join(segments[:length]) for length in range(len(segments) - 1, 0, -1)]
+
+
+def keys_above(key: Sequence[str]) -> list[tuple[str, ...]]:
+    """The keys of the namespaces that a key needs, the shortest first."""
+    return [tuple(key[:length]) for length in range(1, len(key))]
+
+
+def _nestings(sketches: Sequence[Sketch]) -> list[tuple[Sketch, str]]:
+    """The tables within others with the nearest around them; then those around others with the first within them."""
+    by_directory = {sketch.directory: sketch for sketch in sketches}
+    inner: list[tuple[Sketch, str]] = []
+    outer: list[tuple[Sketch, str]] = []
+    for sketch in sketches:
+        around = [directory for directory in directories_above(sketch.directory) if directory in by_directory]
+        inner.extend((sketch, directory) for directory in around[:1])
+        outer.extend((by_directory[directory], sketch.directory) for directory in around)
+    return [*inner, *outer]
+
+
+def _shared(sketches: Sequence[Sketch], trait: Callable[[Sketch], object]) -> list[list[Sketch]]:
+    by_trait: dict[object, list[Sketch]] = defaultdict(list)
+    for sketch in sketches:
+        if trait(sketch) is not None:
+            by_trait[trait(sketch)].append(sketch)
+    return [sharing for sharing in by_trait.values() if len(sharing) > 1]
+
+
+def _uuid(sketch: Sketch) -> object:
+    return sketch.uuid
+
+
+def _key(sketch: Sketch) -> object:
+    return sketch.key
+
+
+def _verdict(sketch: Sketch, code: QuarantineCode, message: str) -> Quarantined:
+    return Quarantined(directory=sketch.directory, key=sketch.key, code=code, message=message)
+
+
+def _listed(directories: Sequence[str], total: int) -> str:
+    return " and ".join(directories) + (f" and {total - len(directories)} more" if total > len(directories) else "")

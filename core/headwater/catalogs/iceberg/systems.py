@@ -1,0 +1,211 @@
+"""The file systems that a location may be on, behind one small face: local files, fsspec's drivers, and pyarrow's where those lack.
+
+Paths are those of the file system itself, without scheme. What goes wrong is an ``OSError``; ``FileNotFoundError`` and
+``PermissionError`` where it is certain.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import fsspec
+from fsspec.asyn import AsyncFileSystem
+
+from headwater.errors import RefusedError
+
+__all__ = ["Entry", "System", "open_system"]
+
+_GENERIC_FINDS = (fsspec.AbstractFileSystem.find, AsyncFileSystem._find)
+_ARROW = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss")
+_ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
+
+
+class Entry(NamedTuple):
+    """One name in a listing; ``mtime`` in microseconds since 1970, 0 where the file system does not say."""
+
+    path: str
+    is_folder: bool
+    size: int = 0
+    mtime: int = 0
+
+
+class System(Protocol):
+    """What an import asks of a file system. Every answer comes from the storage, none from a cache."""
+
+    def is_folder(self, path: str) -> bool: ...
+
+    def children(self, path: str) -> Iterator[Entry]:
+        """What lies right in a folder."""
+
+    def below(self, path: str) -> Iterator[Entry]:
+        """All files below a folder, in no order. A folder that cannot be listed raises; one that went away meanwhile is empty."""
+
+    def size(self, path: str) -> int:
+        """The size of a file in bytes."""
+
+    def content(self, path: str) -> bytes: ...
+
+
+def open_system(location: str) -> tuple[System, str]:
+    """The file system of a canonical location, and the location's path on it.
+
+    raises        RefusedError when nothing here reaches it
+    """
+    scheme, _, rest = location.partition("://")
+    if scheme == "file":
+        return _LOCAL, rest
+    try:
+        system, path = fsspec.core.url_to_fs(location)
+    except (ImportError, ValueError) as fault:
+        if scheme in _ARROW:
+            return _arrow(scheme, rest, fault)
+        raise RefusedError(f"no file system for {location}: {fault}") from fault
+    return _Fsspec(system), path
+
+
+class _Local:
+    def is_folder(self, path: str) -> bool:
+        return Path(path).is_dir()
+
+    def children(self, path: str) -> Iterator[Entry]:
+        with os.scandir(path) as found:
+            for entry in found:
+                if entry.is_dir(follow_symlinks=False):
+                    yield Entry(entry.path, True)
+                    continue
+                try:
+                    stat = entry.stat()
+                except FileNotFoundError:
+                    continue  # went away since it was listed, or a link to nowhere
+                yield Entry(entry.path, False, stat.st_size, stat.st_mtime_ns // 1000)
+
+    def below(self, path: str) -> Iterator[Entry]:
+        return _walk(self, path)
+
+    def size(self, path: str) -> int:
+        return Path(path).stat().st_size
+
+    def content(self, path: str) -> bytes:
+        return Path(path).read_bytes()
+
+
+_LOCAL = _Local()
+
+
+class _Fsspec:
+    def __init__(self, system: Any) -> None:
+        system.invalidate_cache()
+        self._system = system
+
+    def is_folder(self, path: str) -> bool:
+        return bool(self._system.isdir(path))
+
+    def children(self, path: str) -> Iterator[Entry]:
+        for info in self._system.ls(path, detail=True):
+            yield _entry(info)
+
+    def below(self, path: str) -> Iterator[Entry]:
+        """Storages with a listing of their own give it in few calls, and raise when it fails. fsspec's walk for all others passes
+        over folders that it cannot list, by which tables would seem to be gone; so these are walked here."""
+        if (getattr(type(self._system), "_find", None) or type(self._system).find) in _GENERIC_FINDS:
+            return _walk(self, path)
+        return (_entry(info) for info in self._system.find(path, detail=True).values())
+
+    def size(self, path: str) -> int:
+        return int(self._system.info(path).get("size") or 0)
+
+    def content(self, path: str) -> bytes:
+        return bytes(self._system.cat_file(path))
+
+
+class _Arrow:
+    def __init__(self, system: Any) -> None:
+        self._system = system
+
+    def is_folder(self, path: str) -> bool:
+        with _arrow_errors():
+            return not self._info(path).is_file and self._info(path).type.name == "Directory"
+
+    def children(self, path: str) -> Iterator[Entry]:
+        return self._select(path, recursive=False)
+
+    def below(self, path: str) -> Iterator[Entry]:
+        return (entry for entry in self._select(path, recursive=True) if not entry.is_folder)
+
+    def size(self, path: str) -> int:
+        with _arrow_errors():
+            info = self._info(path)
+        if not info.is_file:
+            raise FileNotFoundError(path)
+        return int(info.size)
+
+    def content(self, path: str) -> bytes:
+        with _arrow_errors(), self._system.open_input_file(path) as file:
+            return bytes(file.readall())
+
+    def _info(self, path: str) -> Any:
+        return self._system.get_file_info(path)
+
+    def _select(self, path: str, *, recursive: bool) -> Iterator[Entry]:
+        from pyarrow.fs import FileSelector
+
+        with _arrow_errors():
+            found = self._system.get_file_info(FileSelector(path, recursive=recursive))
+        for info in found:
+            yield Entry(info.path, not info.is_file, info.size or 0, (info.mtime_ns or 0) // 1000)
+
+
+def _arrow(scheme: str, rest: str, lacking: Exception) -> tuple[System, str]:
+    """pyarrow's own client for an object store: it is configured by the environment, as fsspec's are."""
+    try:
+        from pyarrow.fs import FileSystem
+
+        system, path = FileSystem.from_uri(f"{_ARROW_SCHEMES.get(scheme, scheme)}://{rest}")
+    except (ImportError, ValueError, OSError) as fault:
+        raise RefusedError(f"no file system for {scheme}://{rest}: {lacking}; and pyarrow: {fault}") from fault
+    return _Arrow(system), path
+
+
+@contextmanager
+def _arrow_errors() -> Iterator[None]:
+    """pyarrow tells what a store answered in the text of its errors alone."""
+    try:
+        yield
+    except OSError as fault:
+        if "ACCESS_DENIED" in str(fault) or "HTTP status 403" in str(fault):
+            raise PermissionError(str(fault)) from fault
+        raise
+
+
+def _walk(system: System, root: str) -> Iterator[Entry]:
+    folders = [root]
+    while folders:
+        try:
+            for entry in system.children(folders.pop()):
+                if entry.is_folder:
+                    folders.append(entry.path)
+                else:
+                    yield entry
+        except FileNotFoundError:
+            continue  # went away since its parent was listed
+
+
+def _entry(info: Mapping[str, Any]) -> Entry:
+    return Entry(info["name"], info["type"] == "directory", info.get("size") or 0, _mtime(info))
+
+
+def _mtime(info: Mapping[str, Any]) -> int:
+    """Microseconds since 1970, or 0: drivers call it by different names, as a number, a datetime or a text."""
+    value = next((info[name] for name in ("mtime", "LastModified", "last_modified", "updated", "created") if info.get(name)), 0)
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return 0
+    seconds = value.timestamp() if isinstance(value, datetime) else float(value)
+    return round(seconds * 1_000_000)
