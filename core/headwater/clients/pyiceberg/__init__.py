@@ -1,0 +1,8 @@
+"""A branch of a catalog as a catalog of pyiceberg: ``py-catalog-impl: headwater.clients.pyiceberg.HeadwaterCatalog``.
+
+The only room that may import pyiceberg. Must not know tasks, realms' states, Spark or Kubernetes.
+"""
+
+from headwater.clients.pyiceberg.catalog import HeadwaterCatalog
+
+__all__ = ["HeadwaterCatalog"]

@@ -1,0 +1,271 @@
+"""pyiceberg's catalog over a branch: it translates identifiers and errors, and hands on."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from pyiceberg.catalog import WAREHOUSE_LOCATION, MetastoreCatalog, PropertiesUpdateSummary
+from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import CommitTableResponse, StagedTable, Table, TableProperties
+from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
+from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
+from pyiceberg.view import View
+from pyiceberg.view.metadata import ViewVersion
+
+from headwater.catalogs import ContentType
+from headwater.clients.pyiceberg.namespaces import Namespaces
+from headwater.clients.pyiceberg.opening import OWN_PROPERTIES, Address, open_branch, shared_store, with_configured
+from headwater.clients.pyiceberg.tables import MakeMetadata, Tables
+from headwater.clients.pyiceberg.translating import translated
+from headwater.clients.pyiceberg.views import Views
+from headwater.store import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["HeadwaterCatalog"]
+
+
+class HeadwaterCatalog(MetastoreCatalog):
+    """A branch of a catalog of a realm, in the store behind a URL.
+
+    Properties, beside those of pyiceberg that say how files are reached:
+
+    store         URL of the store; without it the environment's ``HEADWATER_STORE``
+    realm         id of the realm
+    catalog       name of the catalog
+    branch        what is read and written; any other reference (a tag, a hash, ``main@hash``) can be read; default: the default branch
+    author        noted in commits
+    warehouse     below which new tables lie; default: the catalog's base location
+
+    Opens nothing before it is used. Thread-safe; it can be pickled, and is opened anew where it arrives.
+
+    raises        ``translating`` says which error of Headwater becomes which one of pyiceberg
+    """
+
+    def __init__(self, name: str, **properties: str) -> None:
+        super().__init__(name, **with_configured(name, properties))
+        with translated():
+            self._address = Address.of(name, self.properties)
+        self._given: Store | None = None
+        self._opened: _Opened | None = None
+        self._opening = threading.Lock()
+
+    @classmethod
+    def on(cls, store: Store, name: str = "headwater", **properties: str) -> HeadwaterCatalog:
+        """The same on a store that the caller has open, and closes."""
+        made = cls(name, **properties)
+        made._given = store
+        return made
+
+    # namespaces
+
+    def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
+        with translated():
+            self._rooms.namespaces.create(namespace, properties)
+
+    def drop_namespace(self, namespace: str | Identifier) -> None:
+        with translated():
+            self._rooms.namespaces.drop(namespace)
+
+    def namespace_exists(self, namespace: str | Identifier) -> bool:
+        with translated():
+            return self._rooms.namespaces.exists(namespace)
+
+    def list_namespaces(self, namespace: str | Identifier = ()) -> list[Identifier]:
+        with translated():
+            return self._rooms.namespaces.below(namespace)
+
+    def load_namespace_properties(self, namespace: str | Identifier) -> Properties:
+        with translated():
+            return self._rooms.namespaces.properties(namespace)
+
+    def update_namespace_properties(
+        self, namespace: str | Identifier, removals: set[str] | None = None, updates: Properties = EMPTY_DICT
+    ) -> PropertiesUpdateSummary:
+        def merge(there: dict[str, str]) -> tuple[PropertiesUpdateSummary, Properties]:
+            return self._get_updated_props_and_update_summary(there, removals, updates)
+
+        with translated():
+            return self._rooms.namespaces.update(namespace, merge)
+
+    # tables
+
+    def create_table(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+        sort_order: SortOrder = UNSORTED_SORT_ORDER,
+        properties: Properties = EMPTY_DICT,
+    ) -> Table:
+        make = self._maker(schema, partition_spec, sort_order, properties)
+        with translated():
+            return self._rooms.tables.create(identifier, location, make)
+
+    def load_table(self, identifier: str | Identifier) -> Table:
+        with translated():
+            return self._rooms.tables.load(identifier)
+
+    def table_exists(self, identifier: str | Identifier) -> bool:
+        with translated():
+            return self._rooms.tables.exists(identifier)
+
+    def list_tables(self, namespace: str | Identifier) -> list[Identifier]:
+        with translated():
+            return self._rooms.namespaces.listed(namespace, ContentType.ICEBERG_TABLE)
+
+    def register_table(self, identifier: str | Identifier, metadata_location: str, overwrite: bool = False) -> Table:
+        with translated():
+            return self._rooms.tables.register(identifier, metadata_location, overwrite=overwrite)
+
+    def rename_table(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> Table:
+        with translated():
+            return self._rooms.tables.rename(from_identifier, to_identifier)
+
+    def drop_table(self, identifier: str | Identifier) -> None:
+        with translated():
+            self._rooms.tables.drop(identifier)
+
+    def purge_table(self, identifier: str | Identifier) -> None:
+        """Refused: nothing is dropped.
+
+        raises        NoSuchTableError; NotImplementedError
+        """
+        self.load_table(identifier)
+        raise NotImplementedError(
+            f"{'.'.join(self.identifier_to_tuple(identifier))} was not dropped: earlier commits, other branches and tags may hold"
+            " the table, and would lose its files. Drop it with drop_table; its files stay until no kept commit holds it"
+        )
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        with translated(is_commit=True):
+            return self._rooms.tables.commit(table, requirements, updates, self._update_and_stage_table)
+
+    # views
+
+    def create_view(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        view_version: ViewVersion,
+        location: str | None = None,
+        properties: Properties = EMPTY_DICT,
+    ) -> View:
+        with translated():
+            return self._rooms.views.create(
+                identifier, self._convert_schema_if_needed(schema), view_version, location, dict(properties)
+            )
+
+    def load_view(self, identifier: str | Identifier) -> View:
+        with translated():
+            return self._rooms.views.load(identifier)
+
+    def view_exists(self, identifier: str | Identifier) -> bool:
+        with translated():
+            return self._rooms.views.exists(identifier)
+
+    def list_views(self, namespace: str | Identifier) -> list[Identifier]:
+        with translated():
+            return self._rooms.namespaces.listed(namespace, ContentType.ICEBERG_VIEW)
+
+    def register_view(self, identifier: str | Identifier, metadata_location: str) -> View:
+        with translated():
+            return self._rooms.views.register(identifier, metadata_location)
+
+    def drop_view(self, identifier: str | Identifier) -> None:
+        with translated():
+            self._rooms.views.drop(identifier)
+
+    # the rest of a catalog
+
+    def close(self) -> None:
+        """Let go of the store. Used again, it is opened again."""
+        with self._opening:
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.let_go()
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._given is not None:
+            raise TypeError(f"catalog {self.name!r} is on a store of its caller's: name the store by URL to send it elsewhere")
+        return {"name": self.name, "properties": self.properties}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        HeadwaterCatalog.__init__(self, state["name"], **state["properties"])
+
+    # what pyiceberg's own code calls
+
+    def _create_staged_table(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+        sort_order: SortOrder = UNSORTED_SORT_ORDER,
+        properties: Properties = EMPTY_DICT,
+    ) -> StagedTable:
+        make = self._maker(schema, partition_spec, sort_order, properties)
+        with translated():
+            return self._rooms.tables.stage(identifier, location, properties, make)
+
+    def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
+        reaching = {name: value for name, value in self.properties.items() if name not in OWN_PROPERTIES}
+        return load_file_io({**reaching, **properties}, location)
+
+    @staticmethod
+    def _delete_old_metadata(io: FileIO, base: TableMetadata, metadata: TableMetadata) -> None:
+        """Nothing: earlier commits, other branches and tags may hold a version that this table's log has dropped."""
+
+    # inside
+
+    @property
+    def _rooms(self) -> _Opened:
+        opened = self._opened
+        if opened is not None:
+            return opened
+        with self._opening:
+            if self._opened is None:
+                self._opened = _Opened(self, self._address, self._given)
+            return self._opened
+
+    def _maker(
+        self, schema: Schema | pa.Schema, partition_spec: PartitionSpec, sort_order: SortOrder, properties: Properties
+    ) -> MakeMetadata:
+        version = int(properties.get(TableProperties.FORMAT_VERSION, TableProperties.DEFAULT_FORMAT_VERSION))
+        converted = self._convert_schema_if_needed(schema, version)  # type: ignore[arg-type]  # an unknown version is told there
+
+        def make(location: str, unique: UUID) -> TableMetadata:
+            given = dict(properties)  # pyiceberg takes the format version out
+            return new_table_metadata(converted, partition_spec, sort_order, location, given, unique)
+
+        return make
+
+
+class _Opened:
+    """A catalog's hold on its store, and its rooms."""
+
+    def __init__(self, owner: HeadwaterCatalog, address: Address, given: Store | None) -> None:
+        store, self.let_go = (given, _nothing) if given is not None else shared_store(address.store)
+        try:
+            branch = open_branch(store, address)
+        except BaseException:
+            self.let_go()
+            raise
+        warehouse = owner.properties.get(WAREHOUSE_LOCATION)
+        self.namespaces = Namespaces(branch)
+        self.tables = Tables(owner, branch, open_io=owner._load_file_io, warehouse=warehouse)
+        self.views = Views(branch, open_io=owner._load_file_io, warehouse=warehouse)
+
+
+def _nothing() -> None:
+    """The store is its caller's."""

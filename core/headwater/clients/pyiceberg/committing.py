@@ -1,0 +1,174 @@
+"""A branch of a catalog as a client reads and writes it: one state to look at, and changes that are decided anew when they are beaten.
+
+    plan(state) -> change      from what the branch holds now; writes the metadata file that the change points to
+    claim                      where the table is new, or has moved
+    commit                     expected: the commit of that state
+    beaten on this key         the file is removed, and it begins anew; beaten on another key: nothing to do, both hold
+
+What is written to storage is removed only when the commit certainly did not happen.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from headwater.catalogs import Catalog, Claim, Claims, CommitMeta, ContentKey, Operation
+from headwater.clients.pyiceberg.states import State
+from headwater.errors import ConflictError, HeadwaterError, MissingError, RefusedError, UnknownOutcomeError
+from headwater.store import RealmStore
+
+__all__ = ["Branch", "Change"]
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.005, 0.25
+
+
+def _nothing() -> None:
+    """Nothing was written for this change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What is to be committed, decided from one state.
+
+    ids           content ids of the keys that are created
+    claim         of the table or view, where it is new or has moved
+    take_back     removes what was written to storage for it
+    """
+
+    operations: Sequence[Operation]
+    message: str
+    ids: Mapping[ContentKey, UUID] = field(default_factory=dict)
+    claim: Claim | None = None
+    take_back: Callable[[], None] = _nothing
+
+
+Plan = Callable[[State], Change | None]
+
+
+class Branch:
+    """``reference`` None: the catalog's default branch. What is no branch is only read."""
+
+    def __init__(self, catalog: Catalog, claims: Claims, rows: RealmStore, reference: str | None, *, author: str = "") -> None:
+        self.catalog = catalog
+        self.claims = claims
+        self._rows = rows
+        self._reference = reference
+        self._author = author
+        self._is_writable = reference is None
+
+    @property
+    def id(self) -> str:
+        """Of the catalog."""
+        return self.catalog.definition.id
+
+    def state(self) -> State:
+        """What the branch holds now."""
+        return State(self.catalog, self._rows, self.catalog.resolve(self._reference))
+
+    def commit(self, plan: Plan, *, key: ContentKey) -> None:
+        """Decide and commit; decide anew from the newer state while others change the same key, for as long as a commit may take.
+
+        plan          returns None where there is nothing to do; what it raises goes to the caller
+        key           what it is about: changes of one key by threads of this process wait for each other, which spares them files
+                      written in vain
+        raises        ConflictError when others were always faster; RefusedError when this is no branch; what ``Catalog.commit`` raises
+        """
+        self._check_writable()
+        clock, limit = self._rows.clock, self._rows.settings.commit_timeout_seconds
+        until, wait = clock.monotonic() + limit, _FIRST_WAIT
+        turn = _turns.of((self._rows.realm, self.id, self._reference, key))
+        has_turn = turn.acquire(timeout=limit)
+        try:
+            while not self._attempt(plan, is_last=clock.monotonic() >= until):
+                clock.sleep(random.uniform(0, wait))
+                wait = min(2 * wait, _LONGEST_WAIT)
+        finally:
+            if has_turn:
+                turn.release()
+
+    def _attempt(self, plan: Plan, *, is_last: bool) -> bool:
+        """Whether it is done; not, when it was beaten."""
+        state = self.state()
+        change = plan(state)
+        if change is None:
+            return True
+        try:
+            self._apply(state, change)
+        except UnknownOutcomeError:
+            raise
+        except HeadwaterError as fault:
+            change.take_back()
+            if is_last or not self._is_beaten(fault, state):
+                raise
+            return False
+        return True
+
+    def _apply(self, state: State, change: Change) -> None:
+        taken = self.claims.now()
+        if change.claim is not None:
+            conflicts = self.claims.take([change.claim])
+            if conflicts:
+                raise RefusedError(
+                    f"{change.message}: {conflicts[0]}; two tables in one place would delete each other's files."
+                    " What a dropped table had is free again once no kept commit holds it"
+                )
+
+        def fence() -> None:
+            if change.claim is not None:
+                self.claims.check_held(taken)  # a process that slept in between has to claim anew
+
+        self.catalog.commit(
+            self._reference,
+            change.operations,
+            expected=None if state.head is None else state.head.id,
+            meta=CommitMeta(message=change.message, authors=(self._author,) if self._author else ()),
+            content_ids=change.ids,
+            fence=fence,
+        )
+
+    def _is_beaten(self, fault: HeadwaterError, state: State) -> bool:
+        """Whether another state may give another answer."""
+        if isinstance(fault, ConflictError):
+            return True
+        if isinstance(fault, MissingError):  # the branch was put elsewhere, where the expected commit never was
+            now = self.state().head
+            return state.head is not None and (None if now is None else now.id) != state.head.id
+        # an empty branch cannot be named as expected, so that another's first commit shows as an unsound request
+        return isinstance(fault, RefusedError) and state.head is None and self.state().head is not None
+
+    def _check_writable(self) -> None:
+        if self._is_writable or self._reference is None:
+            return
+        try:
+            self.catalog.branch(self._reference)
+        except MissingError as fault:
+            raise RefusedError(
+                f"{self._reference!r} is no branch of catalog {self.catalog.definition.name!r}: it can only be read"
+            ) from fault
+        self._is_writable = True
+
+
+class _Turns:
+    """Locks by what they are about, each as long as somebody has it."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """In a forked child: locks that other threads of the parent hold would never be released there."""
+        self._guard = threading.Lock()
+        self._locks: weakref.WeakValueDictionary[object, threading.Lock] = weakref.WeakValueDictionary()
+
+    def of(self, subject: object) -> threading.Lock:
+        with self._guard:
+            return self._locks.setdefault(subject, threading.Lock())
+
+
+_turns = _Turns()
+os.register_at_fork(after_in_child=_turns.forget)

@@ -1,0 +1,123 @@
+"""Metadata documents of tables and views: as text, as files in their storage, and as what a catalog holds of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import structlog
+from pyiceberg.io import FileIO
+from pyiceberg.serializers import Compressor
+from pyiceberg.table import TableProperties
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.utils.config import Config
+from pyiceberg.view.metadata import ViewMetadata
+
+from headwater.catalogs import IcebergTable, IcebergView
+from headwater.catalogs.iceberg.documents import unpack
+from headwater.catalogs.iceberg.outcomes import UnfitError
+from headwater.errors import RefusedError
+
+__all__ = ["Document", "files_of", "places_of", "read_document", "table_content", "table_text", "view_content", "view_text"]
+
+_PATHS = (TableProperties.WRITE_DATA_PATH, TableProperties.WRITE_METADATA_PATH)
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A metadata document and the file for it, of a name that no other has."""
+
+    io: FileIO
+    location: str
+    text: bytes
+
+    def write(self) -> Document:
+        """Write the file, packed as its name says; raises what the storage raises."""
+        packed = Compressor.get_compressor(self.location).bytes_compressor()(self.text)
+        try:
+            with self.io.new_output(self.location).create() as stream:
+                stream.write(packed)
+        except BaseException:
+            self.remove()
+            raise
+        return self
+
+    def remove(self) -> None:
+        """Take the file away again. Best effort: one that stays is in nobody's way, and says nothing."""
+        try:
+            self.io.delete(self.location)
+        except Exception as fault:  # noqa: BLE001  whatever a driver raises; the commit's own error is what counts
+            _log.debug("a metadata file of a commit that did not happen was left", location=self.location, fault=str(fault))
+
+
+def read_document(io: FileIO, location: str) -> bytes:
+    """The JSON text of a metadata file, unpacked; gzip is told by the content.
+
+    raises        RefusedError for what is packed in another way, broken or too large; what the storage raises
+    """
+    with io.new_input(location).open() as stream:
+        data = stream.read()
+    try:
+        return unpack(data, path=location)
+    except UnfitError as fault:
+        raise RefusedError(str(fault)) from fault
+
+
+def table_text(metadata: TableMetadata) -> bytes:
+    """As pyiceberg would write it, with its own setting about tables without a snapshot."""
+    keeps_none = bool(Config().get_bool("legacy-current-snapshot-id"))
+    return metadata.model_dump_json(exclude_none=not keeps_none).encode()
+
+
+def view_text(metadata: ViewMetadata) -> bytes:
+    return metadata.model_dump_json(exclude_none=True).encode()
+
+
+def table_content(
+    metadata: TableMetadata, location: str, *, content_id: UUID | None = None, has_uuid: bool = True
+) -> IcebergTable:
+    """What the catalog holds of a version of a table.
+
+    has_uuid      pyiceberg makes one up for a table of version 1 that has none; that is not the table's
+    """
+    return IcebergTable(
+        id=content_id,
+        metadata_location=location,
+        snapshot_id=-1 if metadata.current_snapshot_id is None else metadata.current_snapshot_id,
+        schema_id=metadata.current_schema_id,
+        spec_id=metadata.default_spec_id,
+        sort_order_id=metadata.default_sort_order_id,
+        table_uuid=str(metadata.table_uuid) if has_uuid else None,
+    )
+
+
+def view_content(metadata: ViewMetadata, location: str) -> IcebergView:
+    version = next(one for one in metadata.versions if one.version_id == metadata.current_version_id)
+    return IcebergView(
+        metadata_location=location,
+        version_id=version.version_id,
+        schema_id=version.schema_id,
+        view_uuid=metadata.view_uuid,
+    )
+
+
+def places_of(metadata: TableMetadata | ViewMetadata) -> set[str]:
+    """Where files of this table or view are to lie, as far as its metadata names places."""
+    return {metadata.location, *(metadata.properties[name] for name in _PATHS if metadata.properties.get(name))}
+
+
+def files_of(text: bytes) -> Sequence[str]:
+    """The files that a table's metadata document itself names: manifest lists, statistics, manifests of version 1."""
+    document: dict[str, Any] = json.loads(text)
+    snapshots = document.get("snapshots") or []
+    statistics = [*(document.get("statistics") or []), *(document.get("partition-statistics") or [])]
+    named = [
+        *(snapshot.get("manifest-list") for snapshot in snapshots),
+        *(manifest for snapshot in snapshots for manifest in snapshot.get("manifests") or []),
+        *(one.get("statistics-path") for one in statistics),
+    ]
+    return [one for one in named if isinstance(one, str)]
