@@ -65,6 +65,7 @@ class Sight:
     tasks         those that are active
     is_seen       whether the store was asked, and answered
     realm         how things stand with a realm that is the resource's own
+    catalog       how things stand with a catalog that is the resource's own, in the realm ``realm_id``
     """
 
     outcome: Outcome | Exception
@@ -72,6 +73,8 @@ class Sight:
     tasks: tuple[TaskDescription, ...]
     is_seen: bool
     realm: RealmDescription | None = None
+    catalog: CatalogDescription | None = None
+    realm_id: str = ""
 
 
 class Pass(Protocol):
@@ -195,10 +198,10 @@ class CatalogPass:
             realm_id=belonging.realm_id,
             plan=make_plan(resource, lambda body: self._preview(resource, body, belonging)),
         )
-        tasks: tuple[TaskDescription, ...] = ()
-        if isinstance(seen, CatalogDescription) and not is_foreign:
-            tasks = tuple(one.active for one in seen.imports if one.active is not None)
-        return Sight(outcome, status, tasks, seen is not UNSEEN)
+        if not isinstance(seen, CatalogDescription) or is_foreign:
+            return Sight(outcome, status, (), seen is not UNSEEN)
+        tasks = tuple(one.active for one in seen.imports if one.active is not None)
+        return Sight(outcome, status, tasks, True, catalog=seen, realm_id=realm_id or "")
 
     def _is_own(self, resource: Resource, seen: CatalogDescription) -> bool:
         """A new uid is the same resource made again."""

@@ -15,8 +15,10 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector
 
 from headwater.clock import Micros
-from headwater.reconcile import RealmDescription
+from headwater.reconcile import CatalogDescription, RealmDescription
 from headwater_operator.figures import Figures
+from headwater_operator.import_tallies import ImportTallies
+from headwater_operator.resources import Key
 from headwater_operator.tallies import RealmTallies
 
 __all__ = ["CATALOGUE", "CONTENT_TYPE", "MetricDescription", "Metrics", "Sources"]
@@ -92,6 +94,25 @@ CATALOGUE = (
         "Bytes that collections deleted, at least; counted like the rows. Leader only.",
     ),
     _metric("purge_rows_remaining", "gauge", "realm", "Rows that a purge has left; summed for `_others_`. Leader only."),
+    _metric(
+        "import_tables_total",
+        "counter",
+        "realm outcome",
+        "Tables that imports imported, updated, found unchanged or quarantined, counted since this process leads: each run once, as its "
+        "end is seen. Leader only.",
+    ),
+    _metric(
+        "import_quarantined_tables",
+        "gauge",
+        "realm",
+        "Tables that the last run of each import left alone, summed. Leader only.",
+    ),
+    _metric(
+        "import_last_success_timestamp_seconds",
+        "gauge",
+        "realm",
+        "When the import last succeeded that succeeded longest ago. Leader only.",
+    ),
 )
 _BY_NAME = {entry.name: entry for entry in CATALOGUE}
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
@@ -120,6 +141,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.sources = Sources()
         self._tallies = RealmTallies(realms)
+        self._imports = ImportTallies(realms)
         self._figures = Figures(is_up=False)
         ProcessCollector(registry=self.registry)
         self._reconciles = self._counter("operator_reconcile_total")
@@ -152,8 +174,9 @@ class Metrics:
         self._request_seconds.labels(verb).observe(seconds)
 
     def lead_from(self, now: Micros) -> None:
-        """This process leads from now on: what collections ended before was counted by another."""
+        """This process leads from now on: what collections and imports ended before was counted by another."""
         self._tallies.count_from(now)
+        self._imports.count_from(now)
 
     def note_realm(self, realm: RealmDescription) -> None:
         """How things stand with a realm, as a reconcile has just seen it."""
@@ -161,6 +184,13 @@ class Metrics:
 
     def forget_realm(self, realm_id: str) -> None:
         self._tallies.forget(realm_id)
+
+    def note_catalog(self, catalog: Key, realm_id: str, seen: CatalogDescription) -> None:
+        """How things stand with a catalog, as a reconcile of its resource has just seen it."""
+        self._imports.note(catalog, realm_id, seen)
+
+    def forget_catalog(self, catalog: Key) -> None:
+        self._imports.forget(catalog)
 
     def note_figures(self, figures: Figures) -> None:
         self._figures = figures
@@ -182,6 +212,7 @@ class Metrics:
         yield _gauge("operator_resources", sources.standings())
         yield from self._of_store()
         yield from self._of_realms()
+        yield from self._of_imports()
 
     def _of_store(self) -> Iterator[Metric]:
         figures = self._figures
@@ -204,8 +235,16 @@ class Metrics:
             ("purge_rows_remaining", {realm: row.purge_rows_remaining for realm, row in rows.items()}),
         ):
             yield _gauge(name, {(realm,): value for realm, value in values.items() if value is not None})
-        yield _total("maintenance_objects_deleted_total", {realm: row.objects_deleted for realm, row in rows.items()})
-        yield _total("maintenance_bytes_reclaimed_total", {realm: row.bytes_reclaimed for realm, row in rows.items()})
+        yield _total("maintenance_objects_deleted_total", {(realm,): row.objects_deleted for realm, row in rows.items()})
+        yield _total("maintenance_bytes_reclaimed_total", {(realm,): row.bytes_reclaimed for realm, row in rows.items()})
+
+    def _of_imports(self) -> Iterator[Metric]:
+        rows = self._imports.rows()
+        tables = {(realm, outcome): count for realm, row in rows.items() for outcome, count in row.tables.items()}
+        yield _total("import_tables_total", tables)
+        yield _gauge("import_quarantined_tables", {(realm,): row.quarantined for realm, row in rows.items()})
+        times = {(realm,): row.last_success for realm, row in rows.items() if row.last_success is not None}
+        yield _gauge("import_last_success_timestamp_seconds", times)
 
     def _counter(self, name: str) -> Counter:
         entry = _BY_NAME[PREFIX + name]
@@ -235,10 +274,10 @@ def _gauge(name: str, values: Values) -> Metric:
     return _filled(family, values)
 
 
-def _total(name: str, values: Mapping[str, float]) -> Metric:
+def _total(name: str, values: Values) -> Metric:
     entry = _BY_NAME[PREFIX + name]
     family = CounterMetricFamily(entry.name, entry.help, labels=entry.labels)
-    return _filled(family, _labelled(values))
+    return _filled(family, values)
 
 
 def _filled(family: Any, values: Values) -> Metric:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import structlog
 
 from headwater.errors import BeatenError, FencedError, HeadwaterError, MissingError, RefusedError, UnavailableError
-from headwater.reconcile import ContentCounts, ManifestError, Outcome, RealmDescription, Refuse, Step
+from headwater.reconcile import CatalogDescription, ContentCounts, ManifestError, Outcome, RealmDescription, Refuse, Step
 from headwater.settings import Settings
 from headwater.store import Store
 from headwater_operator.belonging import may_go
@@ -42,6 +42,8 @@ class Metrics(Protocol):
     def event_posted(self, reason: str) -> None: ...
     def note_realm(self, realm: RealmDescription) -> None: ...
     def forget_realm(self, realm_id: str) -> None: ...
+    def note_catalog(self, catalog: Key, realm_id: str, seen: CatalogDescription) -> None: ...
+    def forget_catalog(self, catalog: Key) -> None: ...
 
 
 class Reconciler:
@@ -189,6 +191,8 @@ class Reconciler:
         if sight.realm is not None:
             self._known.keeps(resource.key, sight.realm.id)
             self._metrics.note_realm(sight.realm)
+        elif sight.catalog is not None:
+            self._metrics.note_catalog(resource.key, sight.realm_id, sight.catalog)
         elif sight.is_seen:
             self._tell_no_more(resource.key)
         if is_drift_corrected(resource, before, _steps(acted)):
@@ -264,7 +268,8 @@ class Reconciler:
         return "gone"
 
     def _tell_no_more(self, key: Key) -> None:
-        """Metrics of a realm that no resource looks after would stand still, and look like trouble."""
+        """Metrics of a realm or catalog that no resource looks after would stand still, and look like trouble."""
+        self._metrics.forget_catalog(key)
         realm_id = self._known.keeps_none(key)
         if realm_id is not None:
             self._metrics.forget_realm(realm_id)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from bodies import catalog_seen, import_seen
 from prometheus_client.parser import text_string_to_metric_families
 
 from headwater.clock import FakeClock, Micros
@@ -15,6 +16,7 @@ from headwater.store import Store
 from headwater.tasks import Tasks, TaskState
 from headwater_operator.figures import Figures, FiguresReader
 from headwater_operator.metrics import CATALOGUE, Metrics
+from headwater_operator.resources import Key
 from headwater_operator.tallies import OTHERS
 
 SECOND = 1_000_000
@@ -77,6 +79,8 @@ def tell_everything(metrics: Metrics) -> None:
     metrics.sources.standings = lambda: {("Realm", "Ready", "True"): 3}
     purge = make_task("purge", TaskState.RUNNING, done=3, total=10)
     metrics.note_realm(make_realm(purge=purge, last_success=Micros(SECOND), next_collection=Micros(2 * SECOND)))
+    imported = catalog_seen(imports=(import_seen(last=make_task("import")),))
+    metrics.note_catalog(Key("Catalog", "default", "lake"), "acme", imported)
 
 
 def test_every_metric_is_in_the_catalogue_and_as_it_says_there(
