@@ -80,8 +80,9 @@ FOOT = """
 - `HEADWATER_UNSAFE_SHORT_GRACES` lets files go below the floor of `purgeHold`; the API server knows no settings.
 - The bounds on sizes (64 properties, 20 imports, 50 patterns, and the like) are those of resources.
 
-And the other way round, three things are let in by the API server, because a rule cannot see them, and then refused by the operator:
-a time zone that does not exist, a range that runs backwards such as `5-1`, and a date that never comes such as the 31st of February.
+And the other way round, some things are let in by the API server, because a rule cannot see them, and then refused by the operator:
+a time zone that does not exist, a range that runs backwards such as `5-1`, a date that never comes such as the 31st of February,
+a `path` that uses one name in braces twice, and a `namespace` that leaves no room in a key for a table.
 A `purgeHold` below the operator's own floor is such a case, too, where its settings are longer than the defaults.
 """
 

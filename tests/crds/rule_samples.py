@@ -268,22 +268,20 @@ SAMPLES: list[Sample] = [
     _patterns("imports.[].include.[]"),
     _patterns("imports.[].exclude.[]"),
     _at(
-        *("Catalog", "imports.[].path"),
-        "Invalid value: ...: must have words of lower-case letters in its braces, such as {namespace}.db/{table}, "
-        "and no control characters",
-        ["{namespace}.db/{table}", "{table}", "lake/{level_1}/{table}_v2", "a b/{table}"],
-        ["{Namespace}/{table}", "{}/{table}", "{table", "table}", "{a b}/{table}", "{{table}}", "a\tb/{table}", "{table}\n"],
+        *("Catalog", "imports.[].path", "Invalid value: ...: must have names in its braces, such as {namespace}.db/{table}"),
+        ["{namespace}.db/{table}", "{table}", "lake/{level_1/}/*/{Table}/**/{table}_v2", "a b/{table}\n"],
+        ["{}/{table}", "{table", "table}", "{a b}/{table}", "{{table}}", "{1st}/{table}", "{/}/{table}"],
     ),
     _at(
-        *("Catalog", "imports.[].path", "Invalid value: ...: must have {table} once"),
+        *("Catalog", "imports.[].path", "Invalid value: ...: must have {table} once, as the last of its names in braces"),
         ["{table}", "{tables}/{table}"],
-        ["{namespace}", "tables", "{table}/{table}"],
+        ["{namespace}", "tables", "{table}/{table}", "{table}/{partition}", "{table/}", "{table/}/{table}"],
     ),
     _at(
         *("Catalog", "imports.[].path"),
-        "Invalid value: ...: must be folders below a location: no / at its ends, no //, no segments . and .. in it",
-        ["a/.b/{table}", "...{table}", "{namespace}/{table}/tables"],
-        ["/{table}", "{table}/", "a//{table}", "./{table}", "../{table}", "a/../{table}", "{table}/."],
+        "Invalid value: ...: must not begin or end with a slash, nor double one: it is matched below the location",
+        ["a/.b/{table}", "./{table}", "{namespace}/{table}/tables"],
+        ["/{table}", "{table}/", "a//{table}"],
     ),
     _at(
         *("Catalog", "imports.[].namespace.[]", "Invalid value: ...: must not be made of spaces alone"),

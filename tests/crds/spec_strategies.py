@@ -95,8 +95,8 @@ REALM_SPECS = _a_few(
 )
 _PATTERNS = st.lists(_mostly(_texts("ab.* \u2003", 4)), max_size=2)
 _PATHS = st.one_of(
-    _joined(["{table}", "{namespace}", ".db", "/", "a", ".", "{", "}", "{X}", "\t", " "]),
-    st.sampled_from(["{namespace}.db/{table}", "{table}", "a/{b_1}/{table}", "{table}" + "p" * 494]),
+    _joined(["{table}", "{table}", "{namespace}", "{table/}", ".db", "/", "a", "**", "*", "{", "}", "{X/}", "\n", " "]),
+    st.sampled_from(["{namespace}.db/{table}", "{table}", "**/{b_1/}/{table}", "{table}" + "p" * 494]),
 )
 _IMPORT = _a_few(
     {"name": "first", "locations": ["s3://lake/"]},

@@ -28,9 +28,10 @@ WIDER = {
     "imports.[].schedule": r"never comes|is not a cron expression \(bad",
     "maintenance.timeZone": r"is not a time zone",
     "imports.[].namespace": r"are allowed",
+    "imports.[].path": r"uses a placeholder twice",
 }
 """What a server lets in and Headwater does not: a rule cannot know every zone, nor whether a range is empty or a date never comes, and
-cannot add up how long the elements of a key are."""
+cannot add up how long the elements of a key are, nor compare names in braces."""
 DURATION_FIELDS = ("purgeHold", "retention.content.age", "retention.patterns.[].age")
 CANONICAL_DURATION = re.compile(r"([0-9]{1,5}d)?([0-9]{1,6}h)?([0-9]{1,8}m)?([0-9]{1,10}s)?([0-9]{1,13}ms)?")
 RESOURCE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -166,6 +167,7 @@ def test_a_manifest_is_let_in_by_a_server(drawn: tuple[str, Any, str]) -> None:
         ("Catalog", "imports.[].schedule", "0 0 31 2 *"),
         ("Realm", "maintenance.timeZone", "Europe/Atlantis"),
         ("Catalog", "imports.[].namespace", ["n" * 250, "n" * 250]),
+        ("Catalog", "imports.[].path", "{a}/{a}/{table}"),
     ],
 )
 def test_headwater_refuses_what_a_rule_cannot_see(kind: str, path: str, value: str) -> None:

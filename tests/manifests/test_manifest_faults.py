@@ -137,6 +137,18 @@ NO_URL = "is not a location; write a URL such as s3://bucket/folder/, or ./folde
             "x.yaml:14: spec.imports[0].schedule: an import of mode once has no schedule; write mode: sync, or take the schedule away",
         ),
         (
+            PLACE + "imports:\n- {name: a, locations: ['s3://a/'], verify: all}",
+            'x.yaml:14: spec.imports[0].verify: "all" is none of metadata, manifests, files',
+        ),
+        (
+            PLACE + "imports:\n- {name: a, locations: ['s3://a/'], namespace: [a, .]}",
+            'x.yaml:14: spec.imports[0].namespace: an element of a namespace must not be "."',
+        ),
+        (
+            PLACE + "imports:\n- {name: a, locations: ['s3://a/'], inventory: files.csv}",
+            f'x.yaml:14: spec.imports[0].inventory: "files.csv" {NO_URL}',
+        ),
+        (
             PLACE + "imports:\n- {name: a, locations: ['s3://a/']}\n- {name: a, locations: ['s3://b/']}",
             'x.yaml:15: spec.imports[1]: another import is called "a", in line 14; give each a name of its own',
         ),
@@ -165,6 +177,13 @@ def test_a_malformed_location_is_refused(catalog_faults: Faults, location: str, 
     faults = catalog_faults(f"realm: acme\nstorage:\n  baseLocation: '{location}'")
 
     assert faults == [f'x.yaml:13: spec.storage.baseLocation: "{location}" {wanted}']
+
+
+def test_a_path_that_maps_nothing_to_a_table_is_refused_at_its_line(catalog_faults: Faults) -> None:
+    [fault] = catalog_faults(PLACE + "imports:\n- {name: a, locations: ['s3://a/'], path: '{namespace}'}")
+
+    assert fault.startswith("x.yaml:14: spec.imports[0].path: ")
+    assert "{namespace}.db/{table}" in fault
 
 
 def test_a_location_that_is_too_long_for_a_claim_is_refused(catalog_faults: Faults) -> None:

@@ -89,13 +89,18 @@ def test_a_catalog_needs_no_more_than_a_realm_and_a_place(write: Write) -> None:
 
 def test_every_field_of_an_import_is_read(write: Write) -> None:
     text = CATALOG.replace("storage:", "imports: [{name: a, locations: ['s3://b/c'], mode: sync, schedule: 0 * * * *, "
-                           "include: ['x.*'], exclude: [y]}], storage:")  # fmt: skip
+                           "include: ['x.*'], exclude: [y], path: '{n}.db/{table}', namespace: [raw], inventory: 's3://b/f.csv', "
+                           "verify: files}], storage:")  # fmt: skip
 
     manifest = load_manifests(write(f"{REALM}---\n{text}"))[1]
 
     assert isinstance(manifest, CatalogManifest)
     assert manifest.spec.imports == (
-        ImportSpec(name="a", locations=("s3://b/c",), mode="sync", schedule="0 * * * *", include=("x.*",), exclude=("y",)),
+        ImportSpec(
+            **{"name": "a", "locations": ("s3://b/c",), "mode": "sync", "schedule": "0 * * * *"},
+            **{"include": ("x.*",), "exclude": ("y",), "path": "{n}.db/{table}", "namespace": ("raw",)},
+            **{"inventory": "s3://b/f.csv", "verify": "files"},
+        ),
     )
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from headwater.catalogs import ContentKey
+from headwater.catalogs.iceberg.mapping import pattern_of
 from headwater.errors import RefusedError
 
 __all__ = ["checked_namespace", "checked_path"]
-
-_PATH = re.compile(r"[^{}\x00-\x1f\x7f]*(\{[a-z][a-z0-9_]*\}[^{}\x00-\x1f\x7f]*)*")
-_EXAMPLE = "write for example {namespace}.db/{table}"
 
 
 def checked_path(text: str) -> str:
@@ -19,17 +16,7 @@ def checked_path(text: str) -> str:
 
     raises        RefusedError that says what is wrong with it
     """
-    if not _PATH.fullmatch(text):
-        raise RefusedError(
-            f'"{text}" must have words of lower-case letters in its braces, and no control characters; {_EXAMPLE}'
-        )
-    if text.count("{table}") != 1:
-        raise RefusedError(f'"{text}" must have {{table}} once; {_EXAMPLE}')
-    if {"", ".", ".."} & set(text.split("/")):
-        raise RefusedError(
-            f'"{text}" must be folders below a location: no / at its ends, no //, no segments "." and ".." in it; {_EXAMPLE}'
-        )
-    return text
+    return pattern_of(text).text
 
 
 def checked_namespace(elements: Sequence[str]) -> tuple[str, ...]:
