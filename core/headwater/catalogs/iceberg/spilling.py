@@ -22,7 +22,10 @@ class Spill:
         weakref.finalize(self, self._file.close)
 
     def add(self, outcome: Outcome) -> None:
-        packed = pack(outcome)
+        self.add_packed(pack(outcome))
+
+    def add_packed(self, packed: bytes) -> None:
+        """An outcome as ``pack`` made it, elsewhere."""
         self._file.write(len(packed).to_bytes(_LENGTH_BYTES, "big") + packed)
         self._count += 1
 
