@@ -45,7 +45,19 @@ from headwater.catalogs.definitions import (
     ImportSpec,
     checked_catalog_name,
 )
+from headwater.catalogs.history.comparing import Change, ChangePage
+from headwater.catalogs.history.filtering import CatalogLog, LogFilter
+from headwater.catalogs.history.following import KeyAction, KeyChange, KeyHistory
 from headwater.catalogs.history.log import CommittedOperation, LogEntry
+from headwater.catalogs.history.merging import (
+    KeyMerge,
+    MergedKey,
+    MergeMode,
+    MergeOptions,
+    MergeOutcome,
+    MergeResult,
+    MergeStep,
+)
 from headwater.catalogs.history.meta import CommitMeta
 from headwater.catalogs.importing.committing import ImportOptions, import_tables, scope_of
 from headwater.catalogs.importing.reports import ROWS_SHOWN, ImportReport
@@ -62,9 +74,12 @@ __all__ = [
     "CatalogChanges",
     "CatalogDefinition",
     "CatalogFields",
+    "CatalogLog",
     "CatalogManager",
     "CatalogState",
     "Catalogs",
+    "Change",
+    "ChangePage",
     "Claim",
     "ClaimConflict",
     "Claims",
@@ -86,8 +101,19 @@ __all__ = [
     "ImportOptions",
     "ImportReport",
     "ImportSpec",
+    "KeyAction",
+    "KeyChange",
+    "KeyHistory",
+    "KeyMerge",
     "ListedReference",
     "LogEntry",
+    "LogFilter",
+    "MergeMode",
+    "MergeOptions",
+    "MergeOutcome",
+    "MergeResult",
+    "MergeStep",
+    "MergedKey",
     "NameKind",
     "NamedReference",
     "Namespace",

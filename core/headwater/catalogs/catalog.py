@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from headwater.catalogs.branches import Branches, NamedReference
 from headwater.catalogs.content.applying import apply, view_of
 from headwater.catalogs.content.counting import TypeCounts, count_types
-from headwater.catalogs.content.indexes import CONTENT
-from headwater.catalogs.content.keys import ContentKey
+from headwater.catalogs.content.indexes import CONTENT, IDS, metadata_of
+from headwater.catalogs.content.keys import ContentKey, index_bounds
 from headwater.catalogs.content.operations import Operation
-from headwater.catalogs.content.pages import Page, page_of
+from headwater.catalogs.content.pages import Entry, Page, page_of
 from headwater.catalogs.content.types import Content, ContentType, ContentValue, content_type_of, type_text, with_id
 from headwater.catalogs.definitions import CatalogDefinition
-from headwater.catalogs.history.log import LogEntry, is_in_history, log_entry
+from headwater.catalogs.history.comparing import ChangePage, ChangeToken, compare
+from headwater.catalogs.history.filtering import EVERYTHING, CatalogLog, LogFilter, search
+from headwater.catalogs.history.following import KeyHistory, follow_key
+from headwater.catalogs.history.log import is_in_history
+from headwater.catalogs.history.merging import MergeOptions, MergeResult, Source, Target, merge, transplant
 from headwater.catalogs.history.meta import CommitMeta, many
+from headwater.catalogs.iceberg.parts import put_together
+from headwater.catalogs.metadata import read_metadata
 from headwater.catalogs.names import CATALOGS, NameKind
 from headwater.clock import Micros
 from headwater.commits import (
@@ -23,10 +30,8 @@ from headwater.commits import (
     Head,
     Listing,
     PageToken,
-    Touching,
     Transaction,
     commit,
-    log,
     read_page,
     read_pinned,
 )
@@ -152,6 +157,41 @@ class Catalog:
             fence=fence,
         )
 
+    def merge(
+        self,
+        source: str,
+        into: str | None = None,
+        *,
+        expected: ObjectId | None = None,
+        meta: CommitMeta | None = None,
+        options: MergeOptions | None = None,
+        fence: Callable[[], None] | None = None,
+    ) -> MergeResult:
+        """Put on a branch what ``source`` changed since the two parted, in one commit; see ``headwater.catalogs.history.merging``.
+
+        source        a branch, a tag or a commit
+        expected      a commit that has to be in the history of the branch: the caller's view of it
+        """
+        given = options or MergeOptions()
+        if given.base is not None:
+            self._branches.read_commit(given.base)
+        return merge(self._target(into, expected, fence), self._source(source), meta or CommitMeta(), given)
+
+    def transplant(
+        self,
+        source: str,
+        commits: Sequence[ObjectId],
+        into: str | None = None,
+        *,
+        expected: ObjectId | None = None,
+        meta: CommitMeta | None = None,
+        options: MergeOptions | None = None,
+        fence: Callable[[], None] | None = None,
+    ) -> MergeResult:
+        """Make commits of ``source`` again on a branch, oldest first, all or none; see ``headwater.catalogs.history.merging``."""
+        target = self._target(into, expected, fence)
+        return transplant(target, self._source(source), commits, options or MergeOptions(), meta)
+
     # reading
 
     def get(self, ref: str | None, key: ContentKey) -> Content | None:
@@ -164,30 +204,85 @@ class Catalog:
         objects = self._rows.read_many([value.object_id for value in view.values()], StoredObject)
         return {key: self._content(key, value, found) for (key, value), found in zip(view.items(), objects, strict=True)}
 
+    def metadata(self, ref: str | None, key: ContentKey) -> bytes | None:
+        """The metadata document of an Iceberg table or view as JSON, rebuilt with equal values; None where none was stored."""
+        head = self._branches.resolve(ref)
+        value = None if head is None else view_of(head.index(CONTENT), [key]).get(key)
+        if head is None or value is None or not value.has_metadata:
+            return None
+        stored = metadata_of(head.index(IDS), value.content_id)
+        return None if stored is None else put_together(read_metadata(self._rows, stored))
+
+    def find_by_id(self, ref: str | None, content_ids: Iterable[UUID]) -> dict[UUID, Entry]:
+        """Where those of the contents that are there stand, by content id, in the order given."""
+        head = self._branches.resolve(ref)
+        if head is None:
+            return {}
+        ids = head.index(IDS).get_many([one.bytes for one in content_ids])
+        keys = {ContentKey.from_index(bytes(value.data)) for value in ids.values()}
+        there = {value.content_id: Entry(key, value) for key, value in view_of(head.index(CONTENT), keys).items()}
+        return {found: there[found] for found in (UUID(bytes=one) for one in ids) if found in there}
+
     def entries(
         self,
         ref: str | None = None,
         *,
         prefix: ContentKey | None = None,
+        start: ContentKey | None = None,
+        end: ContentKey | None = None,
+        reverse: bool = False,
         limit: int | None = None,
         page_token: str | None = None,
     ) -> Page:
-        """What is there, by key; of everything below ``prefix``, if that is given.
+        """What is there, by key or backwards: below ``prefix``, from ``start`` on and before ``end``, as far as these are given.
 
         limit         entries of this page; None: all that are left
-        page_token    from the page before: goes on in the same commit, whatever the branch holds now
+        page_token    from the page before: goes on in the same commit, whatever the branch holds now. What was asked for stands in
+                      it and may be left out, or be the same
         raises        ExpiredError when the commit of the page token was collected; RefusedError for a token that is none, or of
-                      another prefix
+                      another listing
         """
-        listing = Listing.of_prefix(CONTENT, b"" if prefix is None else prefix.below())
+        first, last = index_bounds(prefix, start, end)
+        listing = Listing(index=CONTENT, start=first, end=last, reverse=reverse)
         if page_token is None:
             head = self._branches.resolve(ref)
             return Page((), None, None) if head is None else page_of(read_page(head, listing, limit=limit))
         token = PageToken.decode(page_token)
-        if token.listing.index != CONTENT or (prefix is not None and token.listing != listing):
-            raise RefusedError(f"the page token belongs to another listing than that of {prefix}: start again without it")
+        if token.listing.index != CONTENT or (listing != Listing(index=CONTENT) and token.listing != listing):
+            raise RefusedError(
+                "the page token belongs to another listing than the one that is asked for: start again without it"
+            )
         pinned = self._branches.checked(read_pinned(self._rows, token))
         return page_of(read_page(pinned, token.listing, limit=limit, after=token.last))
+
+    def diff(
+        self,
+        before: str | None,
+        after: str | None,
+        *,
+        prefix: ContentKey | None = None,
+        start: ContentKey | None = None,
+        end: ContentKey | None = None,
+        limit: int | None = None,
+        page_token: str | None = None,
+    ) -> ChangePage:
+        """What differs between two refs, by key; of the same keys as in ``entries``. Copies of a content do not differ.
+
+        limit, page_token   as in ``entries``; a page token pins both commits
+        raises              as ``entries`` does
+        """
+        first, last = index_bounds(prefix, start, end)
+        if page_token is None:
+            one, other = self._branches.resolve(before), self._branches.resolve(after)
+            place = ChangeToken(None if one is None else one.id, None if other is None else other.id, first, last)
+            return compare(one, other, place, limit=limit)
+        place = ChangeToken.decode(page_token)
+        if (first, last) not in ((None, None), (place.start, place.end)):
+            raise RefusedError(
+                "the page token belongs to another comparison than the one that is asked for: start again without it"
+            )
+        one, other = (None if pinned is None else self._branches.read_commit(pinned) for pinned in (place.before, place.after))
+        return compare(one, other, place, limit=limit)
 
     def count(self, ref: str | None = None, *, content_type: ContentType | None = None) -> int:
         """How many keys there are: of all types, which reads no entries, or of one, which reads all."""
@@ -202,17 +297,31 @@ class Catalog:
         return {} if head is None else count_types(head)
 
     def log(
-        self, ref: str | None = None, *, key: ContentKey | None = None, oldest_first: bool = False, limit: int | None = None
-    ) -> Iterator[LogEntry]:
-        """The commits that led here, newest first unless asked; ends where history begins or was cut.
+        self,
+        ref: str | None = None,
+        *,
+        key: ContentKey | None = None,
+        where: LogFilter = EVERYTHING,
+        oldest_first: bool = False,
+        limit: int | None = None,
+        within: int | None = None,
+    ) -> CatalogLog:
+        """The commits that led here, newest first unless asked; ends where history begins or was cut, and its ``end`` says which.
 
-        key           only those that changed what stands under this key
+        key           only those that changed what stands under this key; short for a filter by that alone
+        where         only those that pass this filter
+        within        look at so many commits at most: a search that finds nothing should not read everything
         """
-        head = self._branches.resolve(ref)
-        if head is None:
-            return iter(())
-        touching = None if key is None else Touching(index=CONTENT, key=key.to_index())
-        return map(log_entry, log(self._rows, head.id, oldest_first=oldest_first, limit=limit, touching=touching))
+        wanted = where if key is None else replace(where, key=key)
+        return search(self._branches.resolve(ref), wanted, oldest_first=oldest_first, limit=limit, within=within)
+
+    def history(self, key: ContentKey, ref: str | None = None, *, within: int | None = None) -> KeyHistory:
+        """What happened to the content of a key, newest first, through its renames back to its creation; of a key that holds nothing
+        now, to what it held last.
+
+        within        look at so many commits at most
+        """
+        return follow_key(self._branches.resolve(ref), key, within=within)
 
     def resolve(self, ref: str | None = None, *, exact: bool = False) -> Head | None:
         """The commit that a ref means; None for a branch or tag without a commit.
@@ -222,6 +331,22 @@ class Catalog:
         return self._branches.resolve(ref, exact=exact)
 
     # inside
+
+    def _target(self, branch: str | None, expected: ObjectId | None, fence: Callable[[], None] | None) -> Target:
+        name = branch or self.definition.default_branch
+        self._check_alive()
+        self._check_branch(name)
+        seen = None if expected is None else self._branches.read_commit(expected)
+        reference = self._branches.reference(NameKind.BRANCH, name)
+        return Target(self._rows, self.definition.id, name, reference, seen, fence)
+
+    def _source(self, text: str) -> Source:
+        found = self._branches.resolve(text, exact=True)
+        if found is None:
+            raise RefusedError(
+                f"{text!r} of catalog {self.definition.name!r} has no commit yet: there is nothing to take from it"
+            )
+        return Source(text, found)
 
     def _check_alive(self) -> None:
         """A handle believes in its catalog for as long as one on a realm believes in the realm: looking every time would cost a round

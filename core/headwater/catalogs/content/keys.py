@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headwater.errors import RefusedError, UnreadableError
+from headwater.index import after_prefix
 
-__all__ = ["ELEMENTS_LIMIT", "KEY_BYTES_LIMIT", "KEY_CHARACTERS_LIMIT", "ContentKey", "check_namespace_key"]
+__all__ = ["ELEMENTS_LIMIT", "KEY_BYTES_LIMIT", "KEY_CHARACTERS_LIMIT", "ContentKey", "check_namespace_key", "index_bounds"]
 
 ELEMENTS_LIMIT = 20
 KEY_CHARACTERS_LIMIT = 500
@@ -85,6 +86,16 @@ class ContentKey:
 
     def __str__(self) -> str:
         return ".".join(element.replace("\\", "\\\\").replace(".", "\\.") for element in self.elements)
+
+
+def index_bounds(
+    prefix: ContentKey | None, start: ContentKey | None, end: ContentKey | None
+) -> tuple[bytes | None, bytes | None]:
+    """The range of index keys of what is below ``prefix``, from ``start`` on and before ``end``; None: no bound on that side."""
+    below = b"" if prefix is None else prefix.below()
+    first = max(below, b"" if start is None else start.to_index()) or None
+    lasts = [bound for bound in (after_prefix(below), None if end is None else end.to_index()) if bound is not None]
+    return first, min(lasts, default=None)
 
 
 def check_namespace_key(key: ContentKey) -> None:

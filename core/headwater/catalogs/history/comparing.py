@@ -1,0 +1,165 @@
+"""What differs between two commits, by key and page by page. A page token pins both commits.
+
+Content is compared by type, content id and digest: a copy is no difference.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+from uuid import UUID
+
+import msgspec
+
+from headwater.catalogs.content.indexes import CONTENT, IDS
+from headwater.catalogs.content.keys import ContentKey
+from headwater.catalogs.content.types import ContentValue
+from headwater.commits import Head
+from headwater.errors import ExpiredError, RefusedError, UnreadableError
+from headwater.index import Difference, Index, Value, differing
+from headwater.store import ObjectId, id_text
+
+__all__ = ["Change", "ChangePage", "ChangeToken", "compare", "differences"]
+
+_FORMAT = b"\x03"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A key that does not hold the same at two commits.
+
+    before, after what it holds at the one and at the other; None: nothing
+    renamed_to    where the content from before stands at the other commit, if it stands elsewhere
+    renamed_from  where the content from after stood at the one commit, if it stood elsewhere
+    """
+
+    key: ContentKey
+    before: ContentValue | None
+    after: ContentValue | None
+    renamed_to: ContentKey | None = None
+    renamed_from: ContentKey | None = None
+
+    @property
+    def action(self) -> Literal["ADDED", "REMOVED", "CHANGED"]:
+        return "ADDED" if self.before is None else "REMOVED" if self.after is None else "CHANGED"
+
+
+class ChangeToken(msgspec.Struct, frozen=True, array_like=True):
+    """Where a comparison goes on: of which commits, between which keys, and after which one.
+
+    As text: base64url, without padding, of 1 byte format, 4 bytes CRC-32 of the rest, and this as a MessagePack array.
+    """
+
+    before: ObjectId | None
+    after: ObjectId | None
+    start: bytes | None
+    end: bytes | None
+    last: bytes | None = None
+
+    def encode(self) -> str:
+        body = msgspec.msgpack.encode(self)
+        return base64.urlsafe_b64encode(_FORMAT + zlib.crc32(body).to_bytes(4, "big") + body).rstrip(b"=").decode()
+
+    @classmethod
+    def decode(cls, text: str) -> ChangeToken:
+        """The reverse of ``encode``.
+
+        raises        RefusedError for what is no page token of a comparison, or one that was altered
+        """
+        try:
+            data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+            token = _decoder.decode(data[5:])
+        except (binascii.Error, ValueError, msgspec.MsgspecError):
+            token = None
+        if token is None or token.encode() != text:
+            raise RefusedError(f"{text!r} is no page token of a comparison: give one as it came with the page before, or none")
+        return token
+
+
+_decoder = msgspec.msgpack.Decoder(ChangeToken)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePage:
+    """Changes in key order, and the commits that were compared (None: nothing was committed there). ``next_token`` None: that is all."""
+
+    changes: tuple[Change, ...]
+    next_token: str | None
+    before: ObjectId | None
+    after: ObjectId | None
+
+
+def compare(before: Head | None, after: Head | None, place: ChangeToken, *, limit: int | None = None) -> ChangePage:
+    """The changes from one commit to another, between the keys of a place and after the last one that was given.
+
+    limit         at most so many; None: all that are left
+    raises        RefusedError for a limit below 1; ExpiredError when one of the commits was collected meanwhile
+    """
+    if limit is not None and limit < 1:
+        raise RefusedError(f"a page has at least 1 change, not {limit}")
+    start = place.start if place.last is None else max(place.start or b"", place.last + b"\0")
+    try:
+        found = list(islice(differences(before, after, start=start, end=place.end), None if limit is None else limit + 1))
+        changes = tuple(_with_renames(found[:limit], _index(before, IDS), _index(after, IDS)))
+    except (ExpiredError, UnreadableError) as fault:
+        gone = next((one for one in (before, after) if one is not None and one.is_collected()), None)
+        if gone is None:
+            raise
+        raise ExpiredError(
+            f"commit {id_text(gone.id)} of realm {gone.rows.realm!r}, which was being compared, was collected:"
+            " compare again, without a page token"
+        ) from fault
+    token = None
+    if limit is not None and len(found) > limit:
+        token = msgspec.structs.replace(place, last=found[limit - 1].key).encode()
+    return ChangePage(changes, token, place.before, place.after)
+
+
+def differences(
+    before: Head | None, after: Head | None, *, start: bytes | None = None, end: bytes | None = None
+) -> Iterator[Difference]:
+    """The keys of ``content`` that hold another content at one commit than at another, in key order. Copies are left out.
+
+    before, after None: nothing was committed yet
+    """
+    found = differing(_index(before, CONTENT), _index(after, CONTENT), start=start, end=end)
+    return (one for one in found if not _is_copy(one.before, one.after))
+
+
+def _index(head: Head | None, name: str) -> Index:
+    return Index() if head is None else head.index(name)
+
+
+def _is_copy(before: Value | None, after: Value | None) -> bool:
+    if before is None or after is None:
+        return False
+    one, other = ContentValue.decode(before), ContentValue.decode(after)
+    return (one.type, one.content_id, one.digest) == (other.type, other.content_id, other.digest)
+
+
+def _with_renames(found: Iterable[Difference], before: Index, after: Index) -> Iterator[Change]:
+    """The same as changes, with where contents went to and came from: one bulk read for each side."""
+    changes = [
+        Change(
+            ContentKey.from_index(one.key),
+            None if one.before is None else ContentValue.decode(one.before),
+            None if one.after is None else ContentValue.decode(one.after),
+        )
+        for one in found
+    ]
+    went = _keys(after, (one.before.content_id for one in changes if one.before is not None))
+    came = _keys(before, (one.after.content_id for one in changes if one.after is not None))
+    for one in changes:
+        to = None if one.before is None else went.get(one.before.content_id)
+        came_from = None if one.after is None else came.get(one.after.content_id)
+        yield Change(one.key, one.before, one.after, *(None if key == one.key else key for key in (to, came_from)))
+
+
+def _keys(ids: Index, content_ids: Iterable[UUID]) -> dict[UUID, ContentKey]:
+    found = ids.get_many(one.bytes for one in content_ids)
+    return {UUID(bytes=one): ContentKey.from_index(bytes(value.data)) for one, value in found.items()}

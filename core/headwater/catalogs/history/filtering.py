@@ -1,0 +1,185 @@
+"""Searching a log: which commits are wanted, and why the search has ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Literal
+
+from headwater.catalogs.content.indexes import CONTENT
+from headwater.catalogs.content.keys import ContentKey
+from headwater.catalogs.content.types import ContentType, ContentValue
+from headwater.catalogs.history.log import LogEntry, log_entry
+from headwater.catalogs.history.resolving import earlier
+from headwater.clock import Micros
+from headwater.commits import Commit, End, Head, Operation, Stretch, log
+from headwater.errors import ExpiredError, MissingError, RefusedError
+from headwater.index import Value
+from headwater.store import ObjectId
+
+__all__ = ["EVERYTHING", "CatalogLog", "LogFilter", "search"]
+
+Action = Literal["PUT", "DELETE"]
+_READ_TOGETHER = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogFilter:
+    """Which commits are wanted: those that pass everything that is given here.
+
+    author        one of its authors, exactly
+    since, until  when it was made, both inclusive
+    message       a regular expression that its message matches somewhere
+    key, prefix   it changed this key, or one below this namespace
+    action        what it did to a key
+    content_type  of the content that it put or deleted
+
+    The last four have to be true of one and the same operation. The type of a deleted content stands in the commit before: where
+    that was collected, the deletion passes.
+
+    raises        RefusedError for what is no regular expression
+    """
+
+    author: str | None = None
+    since: Micros | None = None
+    until: Micros | None = None
+    message: str | None = None
+    key: ContentKey | None = None
+    prefix: ContentKey | None = None
+    action: Action | None = None
+    content_type: ContentType | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.message or "")
+        except re.error as fault:
+            raise RefusedError(f"{self.message!r} is no regular expression: {fault}") from fault
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether only time decides."""
+        return self.author is None and self.message is None and not self._asks_operations
+
+    @property
+    def _asks_operations(self) -> bool:
+        return any(one is not None for one in (self.key, self.prefix, self.action, self.content_type))
+
+    def chooses(self, found: Head) -> bool:
+        """Whether a commit passes, but for its time."""
+        told = found.commit
+        if self.author is not None and self.author not in told.properties.get("authors", ()):
+            return False
+        if self.message is not None and not self._pattern.search(told.message):
+            return False
+        return not self._asks_operations or any(self._is_wanted(found, one) for one in told.operations)
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(self.message or "")
+
+    @cached_property
+    def _key(self) -> bytes | None:
+        return None if self.key is None else self.key.to_index()
+
+    @cached_property
+    def _below(self) -> bytes:
+        return b"" if self.prefix is None else self.prefix.below()
+
+    def _is_wanted(self, found: Head, operation: Operation) -> bool:
+        if operation.index != CONTENT or not operation.key.startswith(self._below):
+            return False
+        if self._key is not None and operation.key != self._key:
+            return False
+        if self.action is not None and operation.removed != (self.action == "DELETE"):
+            return False
+        return self.content_type is None or _type_of(found, operation) in (self.content_type, None)
+
+
+EVERYTHING = LogFilter()
+
+
+def _type_of(found: Head, operation: Operation) -> ContentType | int | None:
+    """The type of what was put or deleted; None where that cannot be told any more."""
+    value = Value(operation.object_id, operation.data)
+    if operation.removed:
+        try:
+            before = None if not found.commit.tail else found.rows.find(found.commit.tail[0], Commit)
+            there = None if before is None else Head(found.commit.tail[0], before, found.rows).index(CONTENT).get(operation.key)
+        except ExpiredError:
+            there = None
+        if there is None:
+            return None
+        value = there
+    return ContentValue.decode(value).type
+
+
+class CatalogLog(Iterator[LogEntry]):
+    """The commits that were found, one by one.
+
+    end           why there are no more, once they have ended (oldest first: from the beginning). ``UNTIL``: what is older was made
+                  before the time that was asked for
+    last          the oldest commit that was looked at: a search that was bounded goes on before it
+    """
+
+    def __init__(self) -> None:
+        self.end: End | None = None
+        self.last: ObjectId | None = None
+        self._entries: Iterator[LogEntry] = iter(())
+
+    def __next__(self) -> LogEntry:
+        return next(self._entries)
+
+
+def search(
+    head: Head | None, where: LogFilter, *, oldest_first: bool = False, limit: int | None = None, within: int | None = None
+) -> CatalogLog:
+    """The commits of a history that pass, newest first unless asked.
+
+    head          where it starts; None: there is nothing
+    limit         give so many at most
+    within        look at so many at most, whether they pass or not; a start that ``where.until`` passes over is not looked at
+    """
+    found = CatalogLog()
+    newest_first = _found(found, head, where, None if oldest_first else limit, within)
+    if oldest_first and head is not None:
+        found._entries = islice(map(log_entry, _climbed(head, [one.id for one in newest_first])), limit)
+    else:
+        found._entries = map(log_entry, newest_first)
+    return found
+
+
+def _found(into: CatalogLog, head: Head | None, where: LogFilter, limit: int | None, within: int | None) -> Iterator[Head]:
+    try:
+        start = head if head is None or where.until is None else earlier(head, where.until)
+    except MissingError as fault:
+        into.end = End.CUT if isinstance(fault, ExpiredError) else End.BEGINNING
+        return
+    if start is None:
+        into.end = End.BEGINNING
+        return
+    given = 0
+    down = log(start.rows, start.id, stretch=Stretch(within=within), limit=limit if where.takes_all else None)
+    for one in down:
+        if where.since is not None and one.commit.time < where.since:
+            into.end = End.UNTIL
+            return
+        into.last = one.id
+        if where.chooses(one):
+            yield one
+            given += 1
+            if given == limit:
+                into.end = End.LIMIT if one.commit.tail else End.BEGINNING
+                return
+    into.end = down.end
+
+
+def _climbed(head: Head, newest_first: list[ObjectId]) -> Iterator[Head]:
+    """The same commits, oldest first, read again: only their ids are remembered on the way down."""
+    for end in range(len(newest_first), 0, -_READ_TOGETHER):
+        block = newest_first[max(end - _READ_TOGETHER, 0) : end][::-1]
+        for commit_id, found in zip(block, head.rows.read_many(block, Commit), strict=True):
+            if found is not None:
+                yield Head(commit_id, found, head.rows)
