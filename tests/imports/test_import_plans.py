@@ -115,13 +115,6 @@ def test_a_folder_that_gives_no_key_is_quarantined(make_found: MakeFound, name: 
     assert (wanted, [row.code for row in refused]) == ([], [code])
 
 
-def test_a_table_cannot_be_the_namespace_of_another(make_found: MakeFound) -> None:
-    wanted, refused = check_keys([make_found("sales.orders"), make_found("sales", place="s3://lake/other")])
-
-    assert [str(one.key) for one in wanted] == ["sales"]
-    assert [row.code for row in refused] == [QuarantineCode.KEY_TAKEN]
-
-
 def test_what_a_survey_quarantined_stays_so(make_found: MakeFound) -> None:
     row = Quarantined(directory="s3://lake/t", key=("t",), code=QuarantineCode.CORRUPT, message="broken")
 

@@ -104,7 +104,7 @@ class Claims:
         def change(tx: Transaction) -> tuple[ClaimConflict, ...]:
             conflicts = []
             for claim, place in zip(claims, places, strict=True):
-                conflict = next(_conflicts(tx, claim, place), None)
+                conflict = next(_conflicts(tx.index, claim, place), None)
                 if conflict is None:
                     _take(tx, claim, place)
                 else:
@@ -112,6 +112,18 @@ class Claims:
             return tuple(conflicts)
 
         return commit(self._rows, CLAIMS, change, message=f"claim {len(claims)} tables", fence=fence).result
+
+    def check(self, claims: Sequence[Claim]) -> tuple[ClaimConflict, ...]:
+        """What would conflict if these were taken now; nothing is written.
+
+        raises        RefusedError for a location that is none
+        """
+        places = [normalise_location(claim.location) for claim in claims]
+        held = head(self._rows, CLAIMS, fresh=True)
+        if held is None:
+            return ()
+        found = (next(_conflicts(held.index, claim, place), None) for claim, place in zip(claims, places, strict=True))
+        return tuple(conflict for conflict in found if conflict is not None)
 
     def now(self) -> Micros:
         """The time that a claim taken now gets at the earliest."""
@@ -135,9 +147,17 @@ class Claims:
 
     def find_location(self, location: str) -> Owner | None:
         """Who has claimed exactly this location."""
+        return self.find_locations([location]).get(location)
+
+    def find_locations(self, locations: Sequence[str]) -> dict[str, Owner]:
+        """Who has claimed exactly these locations; those that nobody has are left out.
+
+        raises        RefusedError for a location that is none
+        """
+        places = {location: normalise_location(location).encode() for location in locations}
         claims = head(self._rows, CLAIMS, fresh=True)
-        value = None if claims is None else claims.index(BY_LOCATION).get(normalise_location(location).encode())
-        return None if value is None else Owner.decode(value)
+        found = {} if claims is None else claims.index(BY_LOCATION).get_many(places.values())
+        return {location: Owner.decode(found[place]) for location, place in places.items() if place in found}
 
 
 def _take(tx: Transaction, claim: Claim, place: str) -> None:
@@ -147,11 +167,12 @@ def _take(tx: Transaction, claim: Claim, place: str) -> None:
         tx.index(BY_UUID).put(claim.table_uuid.bytes, value)
 
 
-def _conflicts(tx: Transaction, claim: Claim, place: str) -> Iterator[ClaimConflict]:
-    for held, owner in _neighbours(tx.index(BY_LOCATION), place):
+def _conflicts(index: Callable[[str], Index], claim: Claim, place: str) -> Iterator[ClaimConflict]:
+    """index: the index of that name of the claims, as they are held"""
+    for held, owner in _neighbours(index(BY_LOCATION), place):
         if not owner.has_taken(claim):
             yield ClaimConflict(claim, f"location {held}", owner)
-    value = None if claim.table_uuid is None else tx.index(BY_UUID).get(claim.table_uuid.bytes)
+    value = None if claim.table_uuid is None else index(BY_UUID).get(claim.table_uuid.bytes)
     if value is not None and not Owner.decode(value).has_taken(claim):
         yield ClaimConflict(claim, f"table uuid {claim.table_uuid}", Owner.decode(value))
 

@@ -7,20 +7,23 @@ with its content id; so an import that was interrupted anywhere ends as if it ha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import length_hint
 from typing import Literal
 from uuid import UUID, uuid4
 
 from headwater.catalogs.catalog import Catalog
-from headwater.catalogs.claims import Claim, Claims, Owner
+from headwater.catalogs.claims import Claim, Claims
+from headwater.catalogs.content.indexes import IDS, key_of
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.operations import Put
 from headwater.catalogs.content.types import Content, Namespace, with_id
 from headwater.catalogs.definitions import CatalogDefinition, ImportSpec
 from headwater.catalogs.iceberg import Found, Outcome, Progress, QuarantineCode, Quarantined, Scope
+from headwater.catalogs.iceberg.parts import take_apart
 from headwater.catalogs.importing.planning import Wanted, check_keys, missing_namespaces, plan_import, quarantine
-from headwater.catalogs.importing.reports import ImportReport
+from headwater.catalogs.importing.reports import ROWS_SHOWN, ImportReport, ReportRow, quarantined_row, row_of
 from headwater.clock import Micros
 from headwater.commits import Head
 from headwater.errors import ConflictError, RefusedError
@@ -29,6 +32,8 @@ from headwater.store import id_text
 __all__ = ["ImportOptions", "import_tables", "scope_of"]
 
 _TRIES = 5
+_ROWS_PER_TABLE = 4
+_SETTLED_MICROS = 600 * 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +52,10 @@ class ImportOptions:
     name: str = ""
 
 
-def scope_of(definition: CatalogDefinition, spec: ImportSpec) -> Scope:
+def scope_of(definition: CatalogDefinition, spec: ImportSpec, *, now: Micros | None = None) -> Scope:
     """What an import of a catalog surveys.
+
+    now           tables with metadata of the last ten minutes before are looked at twice; None: all are
 
     A table's files may lie in the catalog's base location, in its allowed locations, and in those that the import itself names:
     whoever wrote the import meant what lies there.
@@ -56,7 +63,17 @@ def scope_of(definition: CatalogDefinition, spec: ImportSpec) -> Scope:
     raises        RefusedError for a location that is none, or overlaps another
     """
     allowed = [location for location in (definition.base_location, *definition.allowed_locations, *spec.locations) if location]
-    return Scope.of(spec.locations, allowed=allowed, include=spec.include, exclude=spec.exclude)
+    return Scope.of(
+        spec.locations,
+        allowed=allowed,
+        include=spec.include,
+        exclude=spec.exclude,
+        path=spec.path,
+        namespace=spec.namespace,
+        inventory=spec.inventory,
+        verify=spec.verify,
+        settled=0 if now is None else now - _SETTLED_MICROS,
+    )
 
 
 def import_tables(
@@ -67,47 +84,93 @@ def import_tables(
     options: ImportOptions | None = None,
     fence: Callable[[], None] | None = None,
     progress: Progress | None = None,
+    write: Callable[[ReportRow], None] | None = None,
 ) -> ImportReport:
     """Put what a survey found on the catalog's default branch.
 
     claims        of the catalog's realm
+    outcomes      judged together, one per directory, sorted by it; read once, a batch at a time, and never held as a whole
+    write         called with a row for every outcome, in order, once its batch is done
     fence         called in every run of every commit; raises FencedError when another attempt took over
     progress      called after each batch; may raise to stop there, and what was committed stays
     raises        ConflictError when others keep changing the same keys; what ``Catalog.commit`` and ``Claims.take`` raise
     """
     options = options or ImportOptions()
-    outcomes = list(outcomes)
-    wanted, refused = check_keys(outcomes)
     importer = _Importer(catalog, claims, options, fence)
-    batches: list[_Batch] = []
-    for start in range(0, len(wanted), options.batch):
-        batches.append(importer.run(wanted[start : start + options.batch]))
+    tally = _Tally(options.dry_run)
+    total = length_hint(outcomes)
+    for batch in _batches(outcomes, options.batch):
+        for row, verdict in importer.run(batch, tally):
+            tally.count(row, verdict)
+            if write is not None:
+                write(row)
         if progress:
-            progress(min(start + options.batch, len(wanted)), len(wanted), "tables")
-    quarantined = [*refused, *(row for batch in batches for row in batch.quarantined)]
-    return ImportReport(
-        dry_run=options.dry_run,
-        surveyed=len(outcomes),
-        imported=sum(batch.imported for batch in batches),
-        updated=sum(batch.updated for batch in batches),
-        unchanged=sum(batch.unchanged for batch in batches),
-        namespaces=len({key for batch in batches for key in batch.namespaces}),
-        rules=dict(sorted(Counter(str(found.rule) for found in outcomes if isinstance(found, Found)).items())),
-        commits=tuple(batch.commit for batch in batches if batch.commit),
-        quarantined=tuple(sorted(quarantined, key=lambda row: row.directory)),
-    )
+            progress(tally.surveyed, max(total, tally.surveyed), "tables")
+    return tally.report()
+
+
+def _batches(outcomes: Iterable[Outcome], tables: int) -> Iterator[list[Outcome]]:
+    """The outcomes in order, with at most so many tables to a batch; what is quarantined goes along, as long as it is not much."""
+    batch: list[Outcome] = []
+    found = 0
+    for outcome in outcomes:
+        batch.append(outcome)
+        found += isinstance(outcome, Found)
+        if found == tables or len(batch) == _ROWS_PER_TABLE * tables:
+            yield batch
+            batch, found = [], 0
+    if batch:
+        yield batch
+
+
+class _Tally:
+    """Counts what is done, in little memory."""
+
+    def __init__(self, dry_run: bool) -> None:
+        self.namespaces: set[ContentKey] = set()
+        self.commits: list[str] = []
+        self._dry_run = dry_run
+        self._done: Counter[str] = Counter()
+        self._rules: Counter[str] = Counter()
+        self._codes: Counter[str] = Counter()
+        self._shown: list[Quarantined] = []
+
+    @property
+    def surveyed(self) -> int:
+        return self._done.total()
+
+    def count(self, row: ReportRow, verdict: Quarantined | None) -> None:
+        self._done[row.outcome] += 1
+        if row.rule:
+            self._rules[row.rule] += 1
+        if verdict is not None:
+            self._codes[str(verdict.code)] += 1
+            if len(self._shown) < ROWS_SHOWN:
+                self._shown.append(verdict)
+
+    def report(self) -> ImportReport:
+        return ImportReport(
+            dry_run=self._dry_run,
+            surveyed=self.surveyed,
+            imported=self._done["imported"],
+            updated=self._done["updated"],
+            unchanged=self._done["unchanged"],
+            namespaces=len(self.namespaces),
+            rules=dict(sorted(self._rules.items())),
+            commits=tuple(self.commits),
+            quarantined=tuple(self._shown),
+            reasons=dict(sorted(self._codes.items())),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """What one batch did."""
+    """What one batch did, by directory."""
 
-    imported: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    namespaces: tuple[ContentKey, ...] = ()
-    quarantined: tuple[Quarantined, ...] = ()
-    commit: str = ""
+    put: Mapping[str, str]
+    quarantined: Mapping[str, Quarantined]
+    namespaces: Sequence[ContentKey]
+    commit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +187,13 @@ class _Candidate:
 
     def put(self) -> Put:
         content = self.wanted.content()
-        return Put(self.wanted.key, with_id(content, self.content_id) if self.over else content, self.over)
+        document = self.wanted.table.document
+        return Put(
+            self.wanted.key,
+            with_id(content, self.content_id) if self.over else content,
+            self.over,
+            take_apart(document) if document else None,
+        )
 
 
 class _Importer:
@@ -134,7 +203,23 @@ class _Importer:
         self._options = options
         self._fence = fence
 
-    def run(self, wanted: Sequence[Wanted]) -> _Batch:
+    def run(self, outcomes: Sequence[Outcome], tally: _Tally) -> Iterator[tuple[ReportRow, Quarantined | None]]:
+        """Import one batch; a row for each outcome, in order."""
+        wanted, refused = check_keys(outcomes)
+        batch = self._persist(wanted)
+        tally.namespaces.update(batch.namespaces)
+        if batch.commit:
+            tally.commits.append(batch.commit)
+        verdicts = {row.directory: row for row in refused} | dict(batch.quarantined)
+        for outcome in outcomes:
+            verdict = verdicts.get(outcome.directory)
+            if verdict is not None:
+                yield quarantined_row(outcome, verdict), verdict
+            else:
+                done = batch.put.get(outcome.directory)
+                yield row_of(outcome, done or "unchanged", commit=batch.commit if done else ""), None
+
+    def _persist(self, wanted: Sequence[Wanted]) -> _Batch:
         """Plan and commit one batch; planned anew when someone else changed the same keys meanwhile."""
         for _ in range(_TRIES - 1):
             try:
@@ -153,11 +238,9 @@ class _Importer:
         candidates, conflicting = self._claim(candidates)
         namespaces = missing_namespaces((candidate.wanted.key for candidate in candidates), present)
         return _Batch(
-            imported=sum(candidate.over is None for candidate in candidates),
-            updated=sum(candidate.over is not None for candidate in candidates),
-            unchanged=len(plan.unchanged),
-            namespaces=tuple(namespaces),
-            quarantined=(*plan.quarantined, *taken, *conflicting),
+            put={candidate.wanted.table.directory: "updated" if candidate.over else "imported" for candidate in candidates},
+            quarantined={row.directory: row for row in (*plan.quarantined, *taken, *conflicting)},
+            namespaces=namespaces,
             commit=self._commit(head, namespaces, candidates, claimed),
         )
 
@@ -170,43 +253,33 @@ class _Importer:
     def _reserve(self, new: Sequence[Wanted], head: Head | None) -> tuple[list[_Candidate], list[Quarantined]]:
         """Content ids for new tables: the one under which an interrupted import, or another branch, has the table; else a new one."""
         by_uuid = self._claims.find([UUID(one.table.uuid) for one in new if one.table.uuid])
-        living: dict[UUID, ContentKey] | None = None
+        # a claim that a dry run does not take cannot tell who has the place
+        by_place = self._claims.find_locations(
+            [one.table.directory for one in new if self._options.dry_run or not one.table.uuid]
+        )
         candidates: list[_Candidate] = []
         refused: list[Quarantined] = []
         for one in new:
-            owner = self._owner(one, by_uuid)
+            owner = by_uuid.get(UUID(one.table.uuid)) if one.table.uuid else None
+            owner = owner or by_place.get(one.table.directory)
             if owner is None:
                 candidates.append(_Candidate(one, uuid4()))
             elif owner.catalog_id != self._catalog.definition.id:
                 fault = f"belongs to the catalog with id {owner.catalog_id}: import it into one catalog of the realm"
                 refused.append(quarantine(one, QuarantineCode.CLAIMED, fault))
+            elif head is not None and (there := key_of(head.index(IDS), owner.content_id)) is not None:
+                fault = f"is in this catalog already, as {there}: leave it out by exclude"
+                refused.append(quarantine(one, QuarantineCode.CLAIMED, fault))
             else:
-                living = self._living(head) if living is None else living
-                if owner.content_id in living:
-                    fault = f"is in this catalog already, as {living[owner.content_id]}: leave it out by exclude"
-                    refused.append(quarantine(one, QuarantineCode.CLAIMED, fault))
-                else:
-                    candidates.append(_Candidate(one, owner.content_id))
+                candidates.append(_Candidate(one, owner.content_id))
         return candidates, refused
-
-    def _owner(self, one: Wanted, by_uuid: dict[UUID, Owner]) -> Owner | None:
-        """Who has the table by its uuid; by its location where it has none, or where a dry run takes no claim that would tell."""
-        found = by_uuid.get(UUID(one.table.uuid)) if one.table.uuid else None
-        if found is None and (one.table.uuid is None or self._options.dry_run):
-            return self._claims.find_location(one.table.directory)
-        return found
-
-    def _living(self, head: Head | None) -> dict[UUID, ContentKey]:
-        if head is None:
-            return {}
-        return {entry.content_id: entry.key for entry in self._catalog.entries(id_text(head.id)).entries}
 
     def _claim(self, candidates: Sequence[_Candidate]) -> tuple[list[_Candidate], list[Quarantined]]:
         """Take the claims of all that is to be put, and part with what conflicts."""
-        if self._options.dry_run or not candidates:
-            return list(candidates), []
-        wishes = {candidate.content_id: candidate.claim(self._catalog.definition.id) for candidate in candidates}
-        conflicts = self._claims.take(list(wishes.values()), fence=self._fence)
+        if not candidates:
+            return [], []
+        wishes = [candidate.claim(self._catalog.definition.id) for candidate in candidates]
+        conflicts = self._claims.check(wishes) if self._options.dry_run else self._claims.take(wishes, fence=self._fence)
         faults = {conflict.claim.content_id: str(conflict) for conflict in conflicts}
         refused = [
             quarantine(candidate.wanted, QuarantineCode.CLAIMED, f"is claimed: {faults[candidate.content_id]}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headwater.catalogs.claims import normalise_location
 from headwater.catalogs.content.keys import ContentKey
-from headwater.catalogs.content.types import Content, IcebergTable, Namespace, content_type_of
+from headwater.catalogs.content.types import Content, IcebergTable, IcebergView, Namespace, content_type_of
 from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined, is_same_place
 from headwater.errors import RefusedError
 
@@ -21,8 +21,15 @@ class Wanted:
     key: ContentKey
     table: Found
 
-    def content(self) -> IcebergTable:
-        """The table's content, still without an id."""
+    def content(self) -> IcebergTable | IcebergView:
+        """The content, still without an id."""
+        if self.table.kind == "view":
+            return IcebergView(
+                metadata_location=self.table.metadata_location,
+                version_id=self.table.version_id,
+                schema_id=self.table.schema_id,
+                view_uuid=self.table.uuid,
+            )
         return IcebergTable(
             metadata_location=self.table.metadata_location,
             snapshot_id=-1 if self.table.snapshot_id is None else self.table.snapshot_id,
@@ -38,13 +45,13 @@ class ImportPlan:
     """The tables by what is to be done: put, move forward (with what is there now), nothing, report."""
 
     new: tuple[Wanted, ...] = ()
-    forward: tuple[tuple[Wanted, IcebergTable], ...] = ()
+    forward: tuple[tuple[Wanted, IcebergTable | IcebergView], ...] = ()
     unchanged: tuple[Wanted, ...] = ()
     quarantined: tuple[Quarantined, ...] = ()
 
 
 def check_keys(outcomes: Iterable[Outcome]) -> tuple[list[Wanted], list[Quarantined]]:
-    """The tables that can have their keys, in key order, and everything that is quarantined, in the survey's order."""
+    """The tables whose keys and locations a catalog can hold, in key order, and everything that is quarantined, in the survey's order."""
     wanted: list[Wanted] = []
     refused: list[Quarantined] = []
     for outcome in outcomes:
@@ -53,17 +60,7 @@ def check_keys(outcomes: Iterable[Outcome]) -> tuple[list[Wanted], list[Quaranti
             wanted.append(checked)
         else:
             refused.append(checked)
-    tables = {one.key for one in wanted}
-    clear: list[Wanted] = []
-    for one in sorted(wanted, key=lambda one: one.key):
-        above = next((ancestor for ancestor in one.key.ancestors() if ancestor in tables), None)
-        if above is None:
-            clear.append(one)
-        else:
-            refused.append(
-                quarantine(one, QuarantineCode.KEY_TAKEN, f"needs the namespace {above}, which is a table in this import")
-            )
-    return clear, refused
+    return sorted(wanted, key=lambda one: one.key), refused
 
 
 def plan_import(wanted: Sequence[Wanted], present: Mapping[ContentKey, Content], *, is_sync: bool) -> ImportPlan:
@@ -73,7 +70,7 @@ def plan_import(wanted: Sequence[Wanted], present: Mapping[ContentKey, Content],
     is_sync       move a table forward whose new metadata grew out of what the catalog has; otherwise only report the difference
     """
     new: list[Wanted] = []
-    forward: list[tuple[Wanted, IcebergTable]] = []
+    forward: list[tuple[Wanted, IcebergTable | IcebergView]] = []
     unchanged: list[Wanted] = []
     quarantined: list[Quarantined] = []
     for one in wanted:
@@ -83,7 +80,9 @@ def plan_import(wanted: Sequence[Wanted], present: Mapping[ContentKey, Content],
             quarantined.append(fault)
         elif there is None:
             new.append(one)
-        elif isinstance(there, IcebergTable) and not is_same_place(there.metadata_location, one.table.metadata_location):
+        elif isinstance(there, IcebergTable | IcebergView) and not is_same_place(
+            there.metadata_location, one.table.metadata_location
+        ):
             forward.append((one, there))
         else:
             unchanged.append(one)
@@ -129,19 +128,26 @@ def _faults(
             )
     if there is None:
         return
-    if not isinstance(there, IcebergTable):
+    if not isinstance(there, IcebergTable | IcebergView) or isinstance(there, IcebergView) != (one.table.kind == "view"):
         yield quarantine(one, QuarantineCode.KEY_TAKEN, f"is {content_type_of(there).name} in the catalog: rename one of them")
         return
     location = one.table.metadata_location
     if is_same_place(there.metadata_location, location):
         return
+    uuid = there.table_uuid if isinstance(there, IcebergTable) else there.view_uuid
     if not is_sync:
         fault = f"is in the catalog with {there.metadata_location}, and {location} is the latest here: an import with mode sync moves it"
         yield quarantine(one, QuarantineCode.DIFFERS, fault)
-    elif there.table_uuid is not None and there.table_uuid != one.table.uuid:
-        fault = f"is another table in the catalog (uuid {there.table_uuid}, here {one.table.uuid}): delete that one first"
+    elif uuid is not None and uuid != one.table.uuid:
+        fault = f"is another {one.table.kind} in the catalog (uuid {uuid}, here {one.table.uuid}): delete that one first"
         yield quarantine(one, QuarantineCode.NOT_FORWARD, fault)
-    elif not any(is_same_place(there.metadata_location, entry) for entry in one.table.log):
+    elif isinstance(there, IcebergView) and there.version_id not in one.table.versions:
+        fault = (
+            f"is in the catalog with version {there.version_id} ({there.metadata_location}), which {location} does not have:"
+            " decide which one is right and put it by hand"
+        )
+        yield quarantine(one, QuarantineCode.NOT_FORWARD, fault)
+    elif isinstance(there, IcebergTable) and not any(is_same_place(there.metadata_location, entry) for entry in one.table.log):
         fault = (
             f"is in the catalog with {there.metadata_location}, which the metadata log of {location} does not have:"
             " decide which one is right and put it by hand"

@@ -1,18 +1,42 @@
-"""What an import did, as a value."""
+"""What an import did: a summary as a value, and a row for every table that it looked at."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import msgspec
 
-from headwater.catalogs.iceberg import Quarantined
+from headwater.catalogs.iceberg import Outcome, Quarantined
 
-__all__ = ["ROWS_SHOWN", "ImportReport"]
+__all__ = ["ROWS_SHOWN", "ImportReport", "ReportRow", "quarantined_row", "row_of"]
 
 ROWS_SHOWN = 100
 """How many quarantined tables a task's outcome lists; it always has the total."""
+
+
+class ReportRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of one table directory.
+
+    outcome       ``imported``, ``updated``, ``unchanged`` or ``quarantined``
+    code, message why it is quarantined; empty for all others
+    rule, evidence  how its latest metadata was told
+    version       the format version
+    commit        hash of the commit that brought it in or moved it; empty when nothing was written
+    """
+
+    key: tuple[str, ...]
+    directory: str
+    outcome: str
+    code: str = ""
+    message: str = ""
+    kind: str = ""
+    rule: str = ""
+    evidence: tuple[str, ...] = ()
+    metadata_location: str = ""
+    uuid: str = ""
+    version: int | None = None
+    snapshot: int | None = None
+    commit: str = ""
 
 
 class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +46,8 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     namespaces    how many were created
     rules         how many tables' latest metadata was told by which rule
     commits       hashes, oldest first
+    quarantined   the first ``ROWS_SHOWN`` of them, by directory
+    reasons       how many tables were quarantined for which reason
     """
 
     dry_run: bool = False
@@ -33,10 +59,11 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     rules: dict[str, int] = {}
     commits: tuple[str, ...] = ()
     quarantined: tuple[Quarantined, ...] = ()
+    reasons: dict[str, int] = {}
 
     def codes(self) -> dict[str, int]:
         """How many tables were quarantined for which reason."""
-        return dict(sorted(Counter(str(row.code) for row in self.quarantined).items()))
+        return dict(self.reasons)
 
     def outcome(self, *, limit: int = ROWS_SHOWN) -> dict[str, Any]:
         """The report as plain data for a task's outcome, with the first ``limit`` of the quarantined tables."""
@@ -44,9 +71,39 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
         shown = [
             {"table": ".".join(row.key), "code": str(row.code), "message": row.message} for row in self.quarantined[:limit]
         ]
+        codes = plain.pop("reasons")
         return {
             "dryRun": plain.pop("dry_run"),
             **plain,
             "commits": {"total": len(self.commits), "shown": list(self.commits[-ROWS_SHOWN:])},
-            "quarantined": {"total": len(self.quarantined), "codes": self.codes(), "shown": shown},
+            "quarantined": {"total": sum(codes.values()), "codes": codes, "shown": shown},
         }
+
+
+def row_of(outcome: Outcome, done: str, *, commit: str = "") -> ReportRow:
+    """The row of a table that was not quarantined after the survey."""
+    if isinstance(outcome, Quarantined):
+        return quarantined_row(outcome, outcome)
+    return ReportRow(
+        key=outcome.key,
+        directory=outcome.directory,
+        outcome=done,
+        kind=outcome.kind,
+        rule=str(outcome.rule),
+        evidence=outcome.evidence,
+        metadata_location=outcome.metadata_location,
+        uuid=outcome.uuid or "",
+        version=outcome.format_version,
+        snapshot=outcome.snapshot_id,
+        commit=commit,
+    )
+
+
+def quarantined_row(outcome: Outcome, verdict: Quarantined) -> ReportRow:
+    """The row of a table that is quarantined; where it was sound by itself, with what the survey told of it."""
+    if isinstance(outcome, Quarantined):
+        return ReportRow(
+            key=verdict.key, directory=verdict.directory, outcome="quarantined", code=str(verdict.code), message=verdict.message
+        )
+    told = row_of(outcome, "quarantined")
+    return msgspec.structs.replace(told, code=str(verdict.code), message=verdict.message)

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from headwater.catalogs.iceberg import NAMED, QuarantineCode, Sketch, judge
+
+LAKE = "s3://lake"
+
+
+def sketch(name: str, *, uuid: str | None = None, key: str = "") -> Sketch:
+    return Sketch(f"{LAKE}/{name}", tuple((key or name.replace("/", ".")).split(".")), uuid)
+
+
+def codes(*sketches: Sketch) -> dict[str, QuarantineCode]:
+    return {directory.removeprefix(f"{LAKE}/"): verdict.code for directory, verdict in judge(sketches).items()}
+
+
+def test_tables_without_uuids_do_not_share_one() -> None:
+    assert codes(sketch("a"), sketch("b")) == {}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "code"),
+    [
+        (sketch("a", uuid="1"), sketch("b", uuid="1"), QuarantineCode.DUPLICATE_UUID),
+        (sketch("a", key="t"), sketch("b", key="t"), QuarantineCode.DUPLICATE_KEY),
+        (sketch("a", key="x"), sketch("a/b", key="y"), QuarantineCode.NESTED),
+        (sketch("a", uuid="1", key="t"), sketch("a/b", uuid="1", key="t"), QuarantineCode.DUPLICATE_UUID),
+    ],
+)
+def test_neither_of_two_that_contradict_each_other_is_right(one: Sketch, other: Sketch, code: QuarantineCode) -> None:
+    assert set(codes(one, other, sketch("clear")).values()) == {code}
+    assert len(codes(one, other, sketch("clear"))) == 2
+
+
+def test_a_table_cannot_be_the_namespace_of_another() -> None:
+    assert codes(sketch("x", key="sales"), sketch("y", key="sales.orders")) == {"y": QuarantineCode.KEY_TAKEN}
+
+
+def test_a_table_that_stays_out_is_in_nobodys_way() -> None:
+    assert codes(sketch("a", key="s"), sketch("b", key="s"), sketch("c", key="s.t")) == {
+        "a": QuarantineCode.DUPLICATE_KEY,
+        "b": QuarantineCode.DUPLICATE_KEY,
+    }
+
+
+def test_a_verdict_on_many_names_the_first_and_their_number() -> None:
+    verdicts = judge(sketch(f"t{number}", uuid="1") for number in range(9))
+
+    message = verdicts[f"{LAKE}/t8"].message
+    assert f"t{NAMED - 1} and 4 more have the same uuid" in message
+    assert "t5" not in message
+
+
+def test_tables_deep_within_each_other_name_their_neighbours() -> None:
+    verdicts = judge([sketch("a", key="x"), sketch("a/b", key="y"), sketch("a/b/c", key="z")])
+
+    assert verdicts[f"{LAKE}/a"].message.startswith(f"{LAKE}/a and {LAKE}/a/b lie")
+    assert verdicts[f"{LAKE}/a/b/c"].message.startswith(f"{LAKE}/a/b and {LAKE}/a/b/c lie")
+
+
+def test_a_neighbour_with_a_longer_name_is_not_within() -> None:
+    assert codes(sketch("a", key="x"), sketch("ab", key="y")) == {}
