@@ -18,7 +18,7 @@ from headwater.commits.collection import (
 )
 from headwater.commits.cuts import cut_time, is_let_go, left_line, newest_move
 from headwater.commits.history import changes, ensure_reference, ensure_references, head, log, read_commit
-from headwater.commits.making import Committed, Transaction, commit
+from headwater.commits.making import Committed, Part, Transaction, commit, commit_series
 from headwater.commits.moving import assign, create_at
 from headwater.commits.objects import Commit, Head, Operation
 from headwater.commits.pages import IndexPage, Listing, PageToken, read_next_page, read_page, read_pinned
@@ -43,6 +43,7 @@ __all__ = [
     "MarkChunk",
     "Operation",
     "PageToken",
+    "Part",
     "Pin",
     "Seen",
     "Stretch",
@@ -54,6 +55,7 @@ __all__ = [
     "assign",
     "changes",
     "commit",
+    "commit_series",
     "create_at",
     "cut_time",
     "descends",

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID, uuid4
 
 from headwater.catalogs.content.indexes import ContentEditor, metadata_of
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.operations import Delete, Operation, Put
 from headwater.catalogs.content.planning import plan_commit
-from headwater.catalogs.content.types import Content, ContentValue, content_type_of, without_id
+from headwater.catalogs.content.types import Content, ContentValue, content_digest, content_type_of, without_id
 from headwater.catalogs.iceberg.parts import Parts
 from headwater.catalogs.metadata import store_metadata
 from headwater.commits import Transaction
 from headwater.index import Index
 
-__all__ = ["apply", "put_copy", "view_of"]
+__all__ = ["apply", "put_content", "put_copy", "survivor", "view_of"]
 
 
 def apply(
@@ -66,6 +66,24 @@ def put_copy(tx: Transaction, key: ContentKey, source: Content, value: ContentVa
     content.put(key, copy, held)
 
 
+def put_content(tx: Transaction, key: ContentKey, content: Content, content_id: UUID, metadata: Parts | None) -> None:
+    """Put a content under an id that is known, whatever the key holds. Its metadata shares what the present version of it has."""
+    editor = ContentEditor(tx)
+    held = None
+    if metadata is not None:
+        held = store_metadata(tx, metadata, before=metadata_of(editor.ids, content_id))
+    object_id = tx.add(without_id(content))
+    value = ContentValue(content_type_of(content), content_id, content_digest(content), object_id, held is not None)
+    editor.put(key, value, held)
+
+
+def survivor(content: Index, key: ContentKey, removed: Collection[bytes]) -> tuple[ContentKey, ContentValue] | None:
+    """The first key below another that is not among the removed index keys."""
+    below = content.prefix(key.below())
+    found = next(((at, value) for at, value in below if at not in removed), None)
+    return None if found is None else (ContentKey.from_index(found[0]), ContentValue.decode(found[1]))
+
+
 def view_of(content: Index, keys: Iterable[ContentKey]) -> dict[ContentKey, ContentValue]:
     """What an index of content holds under those of the keys that are there."""
     by_index_key = {key.to_index(): key for key in keys}
@@ -81,8 +99,7 @@ def _head_view(content: Index, operations: Sequence[Operation]) -> dict[ContentK
     view = view_of(content, keys)
     for operation in operations:
         if isinstance(operation, Delete):
-            below = content.prefix(operation.key.below())
-            survivor = next(((key, value) for key, value in below if key not in deleted), None)
-            if survivor is not None:
-                view[ContentKey.from_index(survivor[0])] = ContentValue.decode(survivor[1])
+            found = survivor(content, operation.key, deleted)
+            if found is not None:
+                view[found[0]] = found[1]
     return view

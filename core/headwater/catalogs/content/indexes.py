@@ -7,24 +7,31 @@ only the first.
 
 from __future__ import annotations
 
+from typing import Protocol
 from uuid import UUID
 
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.types import ContentValue
-from headwater.commits import Transaction
-from headwater.index import Index, Value
+from headwater.index import Index, IndexEditor, Value
 from headwater.store import ObjectId
 
-__all__ = ["CONTENT", "IDS", "ContentEditor", "key_of", "metadata_of"]
+__all__ = ["CONTENT", "IDS", "ContentEditor", "Edited", "key_of", "metadata_of"]
 
 CONTENT = "content"
 IDS = "ids"
 
 
-class ContentEditor:
-    """Edits what a branch holds, within a change. ``index`` and ``ids`` read what it will hold."""
+class Edited(Protocol):
+    """What is edited: a transaction, or something that only shows what would come of it."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def index(self, name: str) -> IndexEditor:
+        """An index as it will be."""
+
+
+class ContentEditor:
+    """Edits what a branch holds. ``index`` and ``ids`` read what it will hold."""
+
+    def __init__(self, tx: Edited) -> None:
         self.index = tx.index(CONTENT)
         self.ids = tx.index(IDS)
 

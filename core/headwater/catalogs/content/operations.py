@@ -54,6 +54,8 @@ class ConflictKind(StrEnum):
     NAMESPACE_ABSENT = "NAMESPACE_ABSENT"
     NOT_A_NAMESPACE = "NOT_A_NAMESPACE"
     NAMESPACE_NOT_EMPTY = "NAMESPACE_NOT_EMPTY"
+    KEY_CONFLICT = "KEY_CONFLICT"
+    """A content would stand under two keys."""
     UNEXPECTED_HASH = "UNEXPECTED_HASH"
     """A branch or tag is at another commit than the caller saw; no key is to blame."""
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from uuid import UUID
 
 from headwater.catalogs.content.keys import ContentKey, check_namespace_key
+from headwater.catalogs.content.namespaces import View, holes
 from headwater.catalogs.content.operations import Conflict, ConflictKind, Delete, Operation, Plan, Put, Unmodified, Write
 from headwater.catalogs.content.types import (
     Content,
@@ -25,8 +26,6 @@ from headwater.catalogs.content.types import (
 from headwater.errors import ConflictError, RefusedError
 
 __all__ = ["View", "plan_commit"]
-
-View = Mapping[ContentKey, ContentValue]
 
 
 def plan_commit(expected: View, head: View, operations: Sequence[Operation]) -> Plan:
@@ -169,34 +168,8 @@ def _difference(
 
 
 def _holes(head: View, request: _Request) -> Iterator[Conflict]:
-    """Where the state that would result lacks a namespace above a key."""
-    for key in request.puts:
-        if key not in head:
-            yield from _missing_ancestors(key, head, request)
-    occupied = _child_by_ancestor([*(key for key in head if key not in request.deletes), *request.puts])
-    for key in request.deletes:
-        is_namespace = key in head and head[key].type == ContentType.NAMESPACE
-        if is_namespace and key not in request.puts and key in occupied:
-            yield Conflict(ConflictKind.NAMESPACE_NOT_EMPTY, key, f"would be deleted above {occupied[key]}")
-
-
-def _missing_ancestors(key: ContentKey, head: View, request: _Request) -> Iterator[Conflict]:
-    for ancestor in key.ancestors():
-        put, now = request.puts.get(ancestor), head.get(ancestor)
-        is_deleted = put is None and ancestor in request.deletes
-        if is_deleted and now is not None and now.type == ContentType.NAMESPACE:
-            continue  # reported once, as a deletion above a key
-        kind = content_type_of(put.content) if put else now.type if now and not is_deleted else None
-        if kind is None:
-            yield Conflict(ConflictKind.NAMESPACE_ABSENT, ancestor, f"would be needed as the namespace of {key}")
-        elif kind != ContentType.NAMESPACE:
-            yield Conflict(
-                ConflictKind.NOT_A_NAMESPACE, ancestor, f"is {type_text(kind)}, and cannot be the namespace of {key}"
-            )
-
-
-def _child_by_ancestor(keys: Sequence[ContentKey]) -> dict[ContentKey, ContentKey]:
-    return {ancestor: key for key in keys for ancestor in key.ancestors()}
+    puts = {key: content_type_of(put.content) for key, put in request.puts.items()}
+    return holes(head, puts, request.deletes - puts.keys())
 
 
 def _planned(head: View, request: _Request) -> Plan:

@@ -1,0 +1,193 @@
+"""A transplant: commits of one branch made again on another, each by itself, all of them or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from headwater.catalogs.content.indexes import CONTENT, IDS
+from headwater.catalogs.content.keys import ContentKey
+from headwater.catalogs.content.operations import Conflict
+from headwater.catalogs.history.log import is_in_history
+from headwater.catalogs.history.merging.differing import Change, changed_by
+from headwater.catalogs.history.merging.planning import MergedKey, MergePlan
+from headwater.catalogs.history.merging.requests import (
+    MergeOptions,
+    MergeResult,
+    MergeStep,
+    Source,
+    Target,
+    conflict_error,
+)
+from headwater.catalogs.history.merging.writing import Contents, Pretence, plan_on, pretend, reading, write
+from headwater.catalogs.history.meta import CommitMeta
+from headwater.commits import Commit, Head, Part, Transaction, commit_series, head
+from headwater.errors import ExpiredError, MissingError, RefusedError
+from headwater.store import ObjectId, RealmStore, id_text
+
+__all__ = ["TRANSPLANTED_LIMIT", "transplant"]
+
+TRANSPLANTED_LIMIT = 1000
+"""Commits of one transplant: they are published together, and one in the middle is read through all that stand before it."""
+
+
+def transplant(
+    target: Target, source: Source, commits: Sequence[ObjectId], options: MergeOptions, meta: CommitMeta | None = None
+) -> MergeResult:
+    """Make commits of the source again on a branch, each with its own message, authors and properties, and the time of its author.
+
+    One that has nothing left to do is left out. They are published together: whoever reads the branch sees all of them or none.
+
+    commits       oldest first, each the parent of the next, all in the history of the source
+    meta          instead of its own, when there is one commit
+    raises        RefusedError: no commits, gaps, the wrong order, too many, a key's mode that no commit needs, resolved or expected
+                  contents · MissingError: one is not in the history of the source · ConflictError with all conflicts as ``details``
+                  · ExpiredError: a commit, or the one before the first, was collected · what ``commit_series`` raises
+    """
+    _check_options(commits, options, meta)
+    picked = _read(target.rows, source, commits, meta)
+    options.modes.check_used({change.key for one in picked for change in one.changes})
+    return _Transplant(target, picked, options, source).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Picked:
+    """A commit to be made again."""
+
+    head: Head
+    meta: CommitMeta
+    changes: list[Change]
+    contents: Contents
+
+
+class _Transplant:
+    def __init__(self, target: Target, picked: Sequence[_Picked], options: MergeOptions, source: Source) -> None:
+        self._target = target
+        self._picked = picked
+        self._options = options
+        self._source = source
+        self._onto: ObjectId | None = None
+
+    def run(self) -> MergeResult:
+        now = head(self._target.rows, self._target.reference, fresh=True)
+        seen = self._look(now)
+        if seen.conflicts and not self._options.returns_conflicts:
+            raise self._error(seen.conflicts)
+        if seen.conflicts or self._options.dry_run:
+            return seen
+        for one in self._picked:
+            one.contents.read(change.after for change in one.changes if change.after is not None)
+        try:
+            done = commit_series(self._target.rows, self._target.reference, self._parts, fence=self._target.fence)
+        except _ConflictsError as found:
+            if self._options.returns_conflicts:
+                return found.result
+            raise self._error(found.result.conflicts) from None
+        steps = tuple(
+            MergeStep(one.head.id, made.commit_id if made.changed else None, made.result)
+            for one, made in zip(self._picked, done, strict=True)
+        )
+        return replace(seen, onto=self._onto, head=done[-1].commit_id, steps=steps)
+
+    def _look(self, now: Head | None) -> MergeResult:
+        """What would happen, commit after commit; of each key only the first conflict is told, for later ones follow from it."""
+        head_id = None if now is None else now.id
+        self._target.check(self._target.rows, head_id, None if now is None else now.commit)
+        state = Pretence(now)
+        steps: list[MergeStep] = []
+        conflicts: dict[ContentKey | None, Conflict] = {}
+        for one in self._picked:
+            plan = self._plan(one, state)
+            pretend(state, plan)
+            for conflict in plan.conflicts:
+                conflicts.setdefault(conflict.key, conflict)
+            steps.append(MergeStep(one.head.id, None, plan.keys))
+        first = self._picked[0].head.commit.tail
+        return MergeResult(
+            onto=head_id,
+            head=head_id,
+            base=first[0] if first else None,
+            steps=tuple(steps),
+            conflicts=tuple(conflicts.values()),
+        )
+
+    def _parts(self, now: Head | None) -> list[Part[tuple[MergedKey, ...]]]:
+        seen = self._look(now)
+        if seen.conflicts:
+            raise _ConflictsError(seen)
+        self._onto = seen.onto
+        return [
+            Part(self._change(one), one.meta.message, one.meta.as_properties(self._target.catalog_id)) for one in self._picked
+        ]
+
+    def _change(self, one: _Picked) -> Callable[[Transaction], tuple[MergedKey, ...]]:
+        def change(tx: Transaction) -> tuple[MergedKey, ...]:
+            plan = self._plan(one, tx)
+            write(tx, plan, one.contents)
+            return plan.keys
+
+        return change
+
+    def _plan(self, one: _Picked, state: Transaction | Pretence) -> MergePlan:
+        return plan_on(state.index(CONTENT), state.index(IDS), one.changes, self._options.modes)
+
+    def _error(self, conflicts: tuple[Conflict, ...]) -> Exception:
+        return conflict_error(
+            conflicts, f"{len(self._picked)} commits of {self._source.text} cannot be transplanted to {self._target.branch!r}"
+        )
+
+
+class _ConflictsError(Exception):
+    """The head that is there now stands against it."""
+
+    def __init__(self, result: MergeResult) -> None:
+        super().__init__(result)
+        self.result = result
+
+
+def _check_options(commits: Sequence[ObjectId], options: MergeOptions, meta: CommitMeta | None) -> None:
+    if not commits:
+        raise RefusedError("a transplant needs at least one commit")
+    if len(commits) > TRANSPLANTED_LIMIT:
+        raise RefusedError(
+            f"{len(commits)} commits are to be transplanted, and {TRANSPLANTED_LIMIT} can be at once: give the first of them,"
+            " and the others when these are done"
+        )
+    if meta is not None and len(commits) > 1:
+        raise RefusedError(
+            f"each of {len(commits)} transplanted commits keeps its own message and authors: give new ones to one commit"
+        )
+    if options.base is not None:
+        raise RefusedError("a transplanted commit is compared with the one before it: name no base")
+    if any(one.resolved is not None or one.expected is not None for one in options.keys.values()):
+        raise RefusedError(
+            "transplanted commits take no resolved or expected contents: merge, or give keys the mode FORCE or DROP"
+        )
+
+
+def _read(rows: RealmStore, source: Source, commits: Sequence[ObjectId], meta: CommitMeta | None) -> list[_Picked]:
+    found = [
+        _found(rows, commit_id, commit) for commit_id, commit in zip(commits, rows.read_many(commits, Commit), strict=True)
+    ]
+    for before, after in pairwise(found):
+        if after.commit.tail[:1] != (before.id,):
+            raise RefusedError(
+                f"commit {id_text(after.id)} does not stand on commit {id_text(before.id)}: transplant commits without gaps, oldest first"
+            )
+    if not is_in_history(rows, source.head.id, source.head.commit, found[-1]):
+        raise MissingError(f"commit {id_text(found[-1].id)} is not in the history of {source.text!r}")
+    return [_picked(rows, one, meta) for one in found]
+
+
+def _found(rows: RealmStore, commit_id: ObjectId, commit: Commit | None) -> Head:
+    if commit is None:
+        raise ExpiredError(f"commit {id_text(commit_id)} is not in realm {rows.realm!r}: it was collected, or never was")
+    return Head(commit_id, commit, rows)
+
+
+def _picked(rows: RealmStore, found: Head, meta: CommitMeta | None) -> _Picked:
+    own = CommitMeta.of(found.commit)
+    told = replace(meta or own, author_time=own.author_time or found.commit.time, merged=())
+    with reading(found):
+        return _Picked(found, told, changed_by(rows, found), Contents(found))
