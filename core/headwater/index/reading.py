@@ -85,6 +85,19 @@ class Index:
             start = max(start, after + b"\0")
         return self.range(start, end, reverse=reverse, limit=limit)
 
+    def bounds(self, start: bytes | None = None, end: bytes | None = None) -> list[bytes]:
+        """Keys between ``start`` and ``end``, in order, that divide this stretch into parts of about one stripe each.
+
+        For who reads it in parallel. Reads the lists of stripes, and no stripe; what has not spilled is not divided.
+        """
+        container = self._container
+        lists = [container.children] if container.levels else []
+        if container.levels == 2:
+            wanted = _in_order(container.children, Query(start=start, end=end, reverse=False, limit=None, keys_only=True))
+            lists += [stripes.children for stripes in load(self._objects, wanted, StripeList)]
+        found = sorted({bound for children in lists for bound in children.bounds})
+        return [key for key in found[1:] if (start is None or key > start) and (end is None or key < end)]
+
     def _read(self, query: Query) -> Iterator[Any]:
         if query.is_empty():
             return iter(())
