@@ -1,0 +1,93 @@
+"""The data source as Spark knows it: thin, for every call may run in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from headwater.errors import HeadwaterError, RefusedError
+from headwater_workers.pipeline.source.columns import TABLES
+from headwater_workers.pipeline.source.conditions import Selection, select
+from headwater_workers.pipeline.source.options import Request, open_for_reading, request_of
+from headwater_workers.pipeline.source.planning import Piece, Pin, Tenant, divided, pinned, tenants
+from headwater_workers.pipeline.source.reading import read
+
+__all__ = ["HeadwaterSource", "register"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``spark.read.format("headwater")`` and ``USING headwater`` known to a session, conditions pushed down.
+
+    The executors' Python must have Headwater, too.
+    """
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.dataSource.register(HeadwaterSource)
+
+
+class HeadwaterSource(DataSource):
+    """One table of a store. A data frame or view stands still: it reads the states that there were when it was made."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "headwater"
+
+    def schema(self) -> str:
+        """The columns in Spark's words. Spark asks once, before it keeps this source: what is read is looked up here."""
+        with _sentences():
+            self._look()
+        return ", ".join(f"{column.name} {column.type}" for column in self._request.columns)
+
+    def reader(self, schema: StructType) -> HeadwaterReader:
+        if not hasattr(self, "_request"):
+            raise RefusedError(
+                "the data source headwater tells its columns itself: choose some by the option columns, not by a schema"
+            )
+        return HeadwaterReader(self._request, self._tenants, self._pins)
+
+    def _look(self) -> None:
+        self._request = request_of(self.options)
+        with open_for_reading(self._request.url) as store:
+            self._tenants = tenants(store, self._request)
+            self._pins = pinned(store, self._request) if TABLES[self._request.table].has_states else []
+
+
+class HeadwaterReader(DataSourceReader):
+    """Plans the reading of one query beside the driver, and reads in executors; these get no more than they need."""
+
+    def __init__(self, request: Request, places: list[Tenant], pins: list[Pin]) -> None:
+        self._request = request
+        self._places = places
+        self._pins = pins
+        self._selection = Selection({})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_places": [], "_pins": []}
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark's name
+        self._selection, rest = select(self._request.table, filters)
+        return rest
+
+    def partitions(self) -> list[InputPartition]:
+        with _sentences(), open_for_reading(self._request.url) as store:
+            bundles = divided(store, self._request, self._selection, self._places, self._pins)
+        return [InputPartition(bundle) for bundle in bundles]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        pieces: list[Piece] = partition.value or []  # without a partition, Spark asks for one of nothing
+        with _sentences():
+            yield from read(self._request, self._selection, pieces)
+
+
+@contextmanager
+def _sentences() -> Iterator[None]:
+    """Spark shows a person where in the code an error came from, frame by frame: its sentence is what helps."""
+    try:
+        yield
+    except HeadwaterError as fault:
+        raise fault.with_traceback(None) from None
