@@ -82,7 +82,8 @@ class Branch:
         self._check_writable()
         clock, limit = self._rows.clock, self._rows.settings.commit_timeout_seconds
         until, wait = clock.monotonic() + limit, _FIRST_WAIT
-        turn = _turns.of((self._rows.realm, self.id, self._reference, key))
+        branch = self._reference or self.catalog.definition.default_branch
+        turn = _turns.of((self._rows.realm, self.id, branch, key))
         has_turn = turn.acquire(timeout=limit)
         try:
             while not self._attempt(plan, is_last=clock.monotonic() >= until):
@@ -154,6 +155,14 @@ class Branch:
         self._is_writable = True
 
 
+class _Turn:
+    """A lock. Who has it gets it again, so that nobody waits for himself."""
+
+    def __init__(self) -> None:
+        lock = threading.RLock()
+        self.acquire, self.release = lock.acquire, lock.release
+
+
 class _Turns:
     """Locks by what they are about, each as long as somebody has it."""
 
@@ -163,11 +172,11 @@ class _Turns:
     def forget(self) -> None:
         """In a forked child: locks that other threads of the parent hold would never be released there."""
         self._guard = threading.Lock()
-        self._locks: weakref.WeakValueDictionary[object, threading.Lock] = weakref.WeakValueDictionary()
+        self._locks: weakref.WeakValueDictionary[object, _Turn] = weakref.WeakValueDictionary()
 
-    def of(self, subject: object) -> threading.Lock:
+    def of(self, subject: object) -> _Turn:
         with self._guard:
-            return self._locks.setdefault(subject, threading.Lock())
+            return self._locks.setdefault(subject, _Turn())
 
 
 _turns = _Turns()

@@ -1,0 +1,318 @@
+"""Commits to tables: who is beaten and who is not, and what is left of one that did not happen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import Catalog as IcebergCatalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    NoSuchTableError,
+    ServiceUnavailableError,
+    ValidationException,
+)
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.update import SetPropertiesUpdate
+from pyiceberg.types import IntegerType
+
+from headwater import Settings, Store
+from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, Put
+from headwater.clients.pyiceberg import HeadwaterCatalog
+from headwater.clock import FakeClock
+from headwater.errors import UnknownOutcomeError
+from headwater.store import FaultyBackend, open_backend, parse_url
+
+ORDERS = ContentKey.of("sales", "orders")
+
+
+@pytest.fixture
+def table(catalog: IcebergCatalog, schema: Schema) -> Table:
+    """A table of each kind of catalog."""
+    catalog.create_namespace("sales")
+    return catalog.create_table("sales.orders", schema)
+
+
+@pytest.fixture
+def orders(client: HeadwaterCatalog, schema: Schema) -> Table:
+    """A table of ours."""
+    client.create_namespace("sales")
+    return client.create_table("sales.orders", schema)
+
+
+def files_of(warehouse: str) -> set[str]:
+    return {path.name for path in Path(warehouse.removeprefix("file://")).rglob("*.metadata.json")}
+
+
+def test_a_change_is_a_new_version_that_knows_the_one_before(table: Table, catalog: IcebergCatalog) -> None:
+    first = table.metadata_location
+
+    table.update_schema().add_column("region", IntegerType()).commit()
+
+    assert [entry.metadata_file for entry in table.metadata.metadata_log] == [first]
+    assert table.metadata_location.rsplit("/", 1)[1].startswith("00001-")
+    assert catalog.load_table("sales.orders").schema().find_field("region").field_type == IntegerType()
+
+
+def test_a_change_that_changes_nothing_writes_nothing(table: Table, catalog: IcebergCatalog, warehouse: str) -> None:
+    before = files_of(warehouse)
+
+    response = catalog.commit_table(table, (), ())
+
+    assert (response.metadata_location, files_of(warehouse)) == (table.metadata_location, before)
+
+
+def test_a_change_whose_requirement_is_not_met_any_more_fails(table: Table, catalog: IcebergCatalog) -> None:
+    other = catalog.load_table("sales.orders")
+    table.update_schema().add_column("region", IntegerType()).commit()
+
+    with pytest.raises(CommitFailedException, match="current schema id has changed: expected 0, found 1"):
+        other.update_schema().add_column("country", IntegerType()).commit()
+
+
+def test_appends_to_one_table_by_two_who_saw_the_same_both_hold(table: Table, catalog: IcebergCatalog, rows: pa.Table) -> None:
+    other = catalog.load_table("sales.orders")
+    table.append(rows)
+
+    other.append(rows)
+
+    assert catalog.load_table("sales.orders").scan().to_arrow().num_rows == 4
+
+
+def test_a_change_of_a_dropped_table_fails(table: Table, catalog: IcebergCatalog) -> None:
+    catalog.drop_table("sales.orders")
+
+    with pytest.raises(CommitFailedException, match="current table metadata is missing"):
+        table.transaction().set_properties(owner="ann").commit_transaction()
+
+
+def test_a_change_of_a_table_that_took_the_place_of_another_fails(
+    table: Table, catalog: IcebergCatalog, schema: Schema
+) -> None:
+    catalog.drop_table("sales.orders")
+    catalog.create_table("sales.orders", schema)
+
+    with pytest.raises(CommitFailedException, match="UUID does not match"):
+        table.transaction().set_properties(owner="ann").commit_transaction()
+
+
+# ours only
+
+
+def test_a_change_without_requirements_is_applied_to_the_table_as_it_is_now(orders: Table, client: HeadwaterCatalog) -> None:
+    other = client.load_table("sales.orders")
+    orders.transaction().set_properties(owner="ann").commit_transaction()
+
+    other.transaction().set_properties(color="red").commit_transaction()
+
+    assert client.load_table("sales.orders").properties == {"owner": "ann", "color": "red"}
+
+
+def test_a_dropped_table_is_changed_by_nobody_not_even_without_requirements(orders: Table, client: HeadwaterCatalog) -> None:
+    client.drop_table("sales.orders")
+
+    with pytest.raises(NoSuchTableError):
+        client.commit_table(orders, (), (SetPropertiesUpdate(updates={"owner": "ann"}),))
+
+
+def test_changes_of_different_tables_never_fail(client: HeadwaterCatalog, schema: Schema) -> None:
+    client.create_namespace("sales")
+    tables = [client.create_table(f"sales.t{n}", schema) for n in range(4)]
+
+    def change(table: Table) -> None:
+        for n in range(5):
+            table.transaction().set_properties({f"n{n}": "x"}).commit_transaction()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(change, tables))
+    assert [len(client.load_table(table.name()).properties) for table in tables] == [5, 5, 5, 5]
+
+
+def test_threads_that_change_one_table_all_succeed_and_write_no_file_in_vain(
+    orders: Table, open_client: Callable[..., HeadwaterCatalog], warehouse: str
+) -> None:
+    def change(n: int) -> None:
+        open_client().load_table("sales.orders").transaction().set_properties({f"n{n}": "x"}).commit_transaction()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(change, range(12)))
+
+    assert len(orders.refresh().properties) == 12
+    assert len(files_of(warehouse)) == 13
+
+
+class Meddler(HeadwaterCatalog):
+    """One that is beaten: somebody else acts between its look at the table and its commit."""
+
+    def meddle(self, act: object) -> None:
+        self.acts = [act]
+
+    def _update_and_stage_table(self, *arguments: object) -> object:  # type: ignore[override]  # it only passes them on
+        staged = super()._update_and_stage_table(*arguments)  # type: ignore[arg-type]
+        while self.acts:
+            self.acts.pop()()  # type: ignore[operator]
+        return staged
+
+
+@pytest.fixture
+def meddled(store: Store, orders: Table) -> Meddler:
+    return Meddler.on(store, realm="acme", catalog="lake")  # type: ignore[return-value]  # ``on`` makes one of its own class
+
+
+def test_a_change_beaten_by_another_of_the_same_table_is_made_anew_and_its_file_is_removed(
+    meddled: Meddler, orders: Table, warehouse: str
+) -> None:
+    table = meddled.load_table("sales.orders")
+    meddled.meddle(orders.transaction().set_properties(owner="ann").commit_transaction)
+
+    table.transaction().set_properties(color="red").commit_transaction()
+
+    assert table.properties == {"owner": "ann", "color": "red"}
+    assert len(files_of(warehouse)) == 3
+
+
+def test_a_change_beaten_by_a_drop_fails_and_leaves_no_file(
+    meddled: Meddler, lake: Catalog, orders: Table, warehouse: str
+) -> None:
+    before = files_of(warehouse)
+    meddled.meddle(lambda: lake.commit("main", [Delete(ORDERS)]))
+
+    with pytest.raises(CommitFailedException):
+        meddled.load_table("sales.orders").transaction().set_properties(color="red").commit_transaction()
+
+    assert files_of(warehouse) == before
+
+
+def test_a_change_that_another_tables_change_overtakes_is_not_beaten(
+    meddled: Meddler, client: HeadwaterCatalog, schema: Schema, warehouse: str
+) -> None:
+    client.create_table("sales.lines", schema)
+    before = len(files_of(warehouse))
+    meddled.meddle(client.load_table("sales.lines").transaction().set_properties(owner="ann").commit_transaction)
+
+    meddled.load_table("sales.orders").transaction().set_properties(color="red").commit_transaction()
+
+    assert len(files_of(warehouse)) == before + 2
+
+
+def test_a_change_stores_the_metadata_with_the_table(orders: Table, lake: Catalog) -> None:
+    orders.transaction().set_properties(owner="ann").commit_transaction()
+
+    content = lake.get(None, ORDERS)
+    assert isinstance(content, IcebergTable)
+    assert (content.metadata_location, content.table_uuid) == (orders.metadata_location, str(orders.metadata.table_uuid))
+
+
+def test_a_table_put_by_somebody_who_stored_no_metadata_is_read_from_its_file(
+    orders: Table, lake: Catalog, client: HeadwaterCatalog
+) -> None:
+    there = lake.get(None, ORDERS)
+    assert isinstance(there, IcebergTable)
+    lake.commit("main", [Put(ORDERS, IcebergTable(id=there.id, metadata_location=there.metadata_location, spec_id=7))])
+
+    assert client.load_table("sales.orders").metadata == orders.metadata
+
+
+def test_a_table_is_not_moved_out_of_what_the_catalog_allows(orders: Table, tmp_path: Path, warehouse: str) -> None:
+    before = files_of(warehouse)
+
+    with pytest.raises(ValidationException, match="outside of what catalog 'lake' allows"):
+        orders.transaction().set_properties({"write.data.path": (tmp_path / "outside").as_uri()}).commit_transaction()
+
+    assert files_of(warehouse) == before
+
+
+def test_old_metadata_files_stay_for_the_commits_that_hold_them(
+    orders: Table, lake: Catalog, open_client: Callable[..., HeadwaterCatalog], warehouse: str
+) -> None:
+    lake.create_tag("start", "main")
+    keep_one = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
+    for n in range(3):
+        orders.transaction().set_properties({**keep_one, "n": str(n)}).commit_transaction()
+
+    assert len(files_of(warehouse)) == 4
+    assert open_client(branch="start").load_table("sales.orders").properties == {}
+
+
+# a database that fails
+
+
+@pytest.fixture
+def backend() -> FaultyBackend:
+    return FaultyBackend(open_backend(parse_url("memory://")))
+
+
+@pytest.fixture
+def shaky(backend: FaultyBackend, make_lake: Callable[[Store], Catalog], schema: Schema) -> Iterator[HeadwaterCatalog]:
+    """A catalog with one table, on a store whose backend fails when told to, and whose clock only waits when asked to."""
+    with Store(backend, url="memory://", settings=Settings(), clock=FakeClock()) as store:
+        make_lake(store)
+        client = HeadwaterCatalog.on(store, realm="acme", catalog="lake")
+        client.create_namespace("sales")
+        client.create_table("sales.orders", schema)
+        yield client
+
+
+FOREVER = 1_000_000
+
+
+def test_a_commit_that_certainly_did_not_happen_fails_and_leaves_no_file(
+    shaky: HeadwaterCatalog, backend: FaultyBackend, warehouse: str
+) -> None:
+    table, before = shaky.load_table("sales.orders"), files_of(warehouse)
+    backend.fail("swap_reference", times=FOREVER)
+
+    with pytest.raises(CommitFailedException, match="did not happen within"):
+        table.transaction().set_properties(owner="ann").commit_transaction()
+
+    assert files_of(warehouse) == before
+
+
+def test_a_commit_whose_outcome_nobody_knows_says_so_and_leaves_its_file(
+    shaky: HeadwaterCatalog, backend: FaultyBackend, warehouse: str
+) -> None:
+    table, before = shaky.load_table("sales.orders"), files_of(warehouse)
+    backend.fail("swap_reference", times=FOREVER, fault=UnknownOutcomeError("lost on the way"))
+
+    with pytest.raises(CommitStateUnknownException, match="may have happened"):
+        table.transaction().set_properties(owner="ann").commit_transaction()
+
+    assert len(files_of(warehouse) - before) == 1
+
+
+def test_an_answer_that_was_lost_after_the_commit_is_found_out(shaky: HeadwaterCatalog, backend: FaultyBackend) -> None:
+    table = shaky.load_table("sales.orders")
+    backend.fail("swap_reference", before=False)
+
+    table.transaction().set_properties(owner="ann").commit_transaction()
+
+    assert shaky.load_table("sales.orders").properties == {"owner": "ann"}
+
+
+def test_a_database_that_is_away_is_a_service_that_is_unavailable(
+    shaky: HeadwaterCatalog, backend: FaultyBackend, schema: Schema, warehouse: str
+) -> None:
+    before = files_of(warehouse)
+    backend.fail("swap_reference", times=FOREVER)
+
+    with pytest.raises(ServiceUnavailableError, match="try again later"):
+        shaky.create_table("sales.lines", schema)
+
+    assert files_of(warehouse) == before
+
+
+def test_a_table_is_not_created_by_a_client_whose_metadata_file_cannot_be_written(
+    client: HeadwaterCatalog, schema: Schema, warehouse: str
+) -> None:
+    client.create_namespace("sales")
+    Path(warehouse.removeprefix("file://")).write_text("a file where the folder should be")
+
+    with pytest.raises(OSError, match="Not a directory"):
+        client.create_table("sales.orders", schema)
+
+    assert client.list_tables("sales") == []
