@@ -1,0 +1,182 @@
+"""Tables that exist in their storage, put into a catalog."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import Catalog as IcebergCatalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import NoSuchNamespaceError, TableAlreadyExistsError
+from pyiceberg.table import Table
+
+from headwater.catalogs import Catalog, ContentKey
+from headwater.clients.pyiceberg import HeadwaterCatalog
+
+ORDERS = ContentKey.of("sales", "orders")
+
+
+@pytest.fixture
+def make_stray(tmp_path: Path, warehouse: str, rows: pa.Table) -> Callable[[str], Table]:
+    """A table with two rows that another catalog has made in the warehouse."""
+
+    def make(name: str) -> Table:
+        with SqlCatalog("other", uri=f"sqlite:///{tmp_path}/other.db", warehouse=warehouse) as other:
+            other.create_namespace_if_not_exists("stray")
+            table = other.create_table(f"stray.{name}", rows.schema)
+            table.append(rows)
+            return table
+
+    return make
+
+
+@pytest.fixture
+def stray(make_stray: Callable[[str], Table]) -> Table:
+    return make_stray("orders")
+
+
+@pytest.fixture
+def edited(stray: Table) -> Callable[..., str]:
+    """The location of a copy of the stray table's metadata with some fields changed."""
+
+    def edit(name: str = "edited.metadata.json", **fields: Any) -> str:
+        path = Path(stray.metadata_location.removeprefix("file://"))
+        document = json.loads(path.read_text()) | {name.replace("_", "-"): value for name, value in fields.items()}
+        text = json.dumps({key: value for key, value in document.items() if value is not None}).encode()
+        path.with_name(name).write_bytes(gzip.compress(text) if ".gz." in name else text)
+        return path.with_name(name).as_uri()
+
+    return edit
+
+
+def test_a_registered_table_is_read_where_it_lies(catalog: IcebergCatalog, stray: Table) -> None:
+    catalog.create_namespace("sales")
+
+    registered = catalog.register_table("sales.orders", stray.metadata_location)
+
+    assert (registered.name(), registered.metadata_location) == (("sales", "orders"), stray.metadata_location)
+    assert catalog.load_table("sales.orders").scan().to_arrow().num_rows == 2
+
+
+def test_a_registered_table_can_be_changed(catalog: IcebergCatalog, stray: Table, rows: pa.Table) -> None:
+    catalog.create_namespace("sales")
+
+    catalog.register_table("sales.orders", stray.metadata_location).append(rows)
+
+    assert catalog.load_table("sales.orders").scan().to_arrow().num_rows == 4
+
+
+def test_a_table_is_not_registered_over_another(catalog: IcebergCatalog, stray: Table) -> None:
+    catalog.create_namespace("sales")
+    catalog.register_table("sales.orders", stray.metadata_location)
+
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.register_table("sales.orders", stray.metadata_location)
+
+
+def test_a_table_is_not_registered_in_a_missing_namespace(catalog: IcebergCatalog, stray: Table) -> None:
+    with pytest.raises(NoSuchNamespaceError):
+        catalog.register_table("sales.orders", stray.metadata_location)
+
+
+# ours only
+
+
+@pytest.fixture
+def shop(client: HeadwaterCatalog) -> HeadwaterCatalog:
+    client.create_namespace("sales")
+    return client
+
+
+def test_packed_metadata_is_told_by_its_content(shop: HeadwaterCatalog, edited: Callable[..., str]) -> None:
+    location = edited("v7.gz.metadata.json")
+
+    assert shop.register_table("sales.orders", location).metadata == shop.load_table("sales.orders").metadata
+
+
+def test_one_table_is_not_registered_twice(shop: HeadwaterCatalog, stray: Table) -> None:
+    shop.register_table("sales.orders", stray.metadata_location)
+
+    with pytest.raises(ValueError, match="would delete each other's files"):
+        shop.register_table("sales.lines", stray.metadata_location)
+
+
+def test_a_table_that_was_dropped_and_is_registered_again_is_the_same_content(
+    shop: HeadwaterCatalog, lake: Catalog, stray: Table
+) -> None:
+    shop.register_table("sales.orders", stray.metadata_location)
+    before = lake.get(None, ORDERS)
+    shop.drop_table("sales.orders")
+
+    shop.register_table("sales.orders", stray.metadata_location)
+
+    assert lake.get(None, ORDERS) == before
+
+
+def test_registering_over_the_same_table_moves_it(
+    shop: HeadwaterCatalog, lake: Catalog, stray: Table, edited: Callable[..., str]
+) -> None:
+    shop.register_table("sales.orders", stray.metadata_location)
+    before = lake.get(None, ORDERS)
+
+    shop.register_table("sales.orders", edited(properties={"owner": "ann"}), overwrite=True)
+
+    now = lake.get(None, ORDERS)
+    assert before is not None and now is not None and (now.id, now == before) == (before.id, False)
+    assert shop.load_table("sales.orders").properties == {"owner": "ann"}
+
+
+def test_registering_over_another_table_takes_its_place(
+    shop: HeadwaterCatalog, lake: Catalog, make_stray: Callable[[str], Table]
+) -> None:
+    shop.register_table("sales.orders", make_stray("a").metadata_location)
+    before = lake.get(None, ORDERS)
+
+    shop.register_table("sales.orders", make_stray("b").metadata_location, overwrite=True)
+
+    now = lake.get(None, ORDERS)
+    assert before is not None and now is not None and now.id != before.id
+
+
+@pytest.mark.parametrize(
+    "fields", [{"location": "s3://elsewhere/orders"}, {"properties": {"write.data.path": "s3://elsewhere/data"}}]
+)
+def test_a_table_with_files_outside_of_what_the_catalog_allows_is_refused(
+    shop: HeadwaterCatalog, edited: Callable[..., str], fields: dict[str, Any]
+) -> None:
+    with pytest.raises(ValueError, match="outside of what catalog 'lake' allows"):
+        shop.register_table("sales.orders", edited(**fields))
+
+
+def test_a_table_whose_snapshots_point_outside_is_refused(
+    shop: HeadwaterCatalog, stray: Table, edited: Callable[..., str]
+) -> None:
+    snapshots = [json.loads(one.model_dump_json()) | {"manifest-list": "s3://other/x.avro"} for one in stray.metadata.snapshots]
+
+    with pytest.raises(ValueError, match=r"files at s3://other/x\.avro"):
+        shop.register_table("sales.orders", edited(snapshots=snapshots))
+
+
+def test_a_table_of_version_1_without_a_uuid_gets_none_in_the_catalog(
+    shop: HeadwaterCatalog, lake: Catalog, edited: Callable[..., str]
+) -> None:
+    location = edited(format_version=1, table_uuid=None, partition_spec=[], schema={"type": "struct", "fields": []})
+
+    shop.register_table("sales.orders", location)
+
+    content = lake.get(None, ORDERS)
+    assert content is not None and content.table_uuid is None  # type: ignore[union-attr]  # it is a table
+
+
+def test_a_file_that_is_no_metadata_is_refused(shop: HeadwaterCatalog, tmp_path: Path) -> None:
+    (tmp_path / "empty.metadata.json").write_bytes(b"")
+
+    with pytest.raises(ValueError, match="is empty"):
+        shop.register_table("sales.orders", (tmp_path / "empty.metadata.json").as_uri())
+
+    assert shop.list_tables("sales") == []

@@ -1,0 +1,122 @@
+"""Views, which of pyiceberg's own catalogs only the one over REST has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchViewError, TableAlreadyExistsError, ViewAlreadyExistsError
+from pyiceberg.schema import Schema
+from pyiceberg.view import View
+from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, ViewVersion
+
+from headwater.catalogs import Catalog, ContentKey, IcebergView
+from headwater.clients.pyiceberg import HeadwaterCatalog
+
+VERSION = ViewVersion.model_validate(
+    {
+        "version-id": 1,
+        "schema-id": 7,
+        "default-namespace": ["sales"],
+        "representations": [ViewRepresentation(root=SQLViewRepresentation(type="sql", sql="SELECT 1", dialect="spark"))],
+    }
+)
+
+
+@pytest.fixture
+def shop(client: HeadwaterCatalog) -> HeadwaterCatalog:
+    client.create_namespace("sales")
+    return client
+
+
+@pytest.fixture
+def view(shop: HeadwaterCatalog, schema: Schema) -> View:
+    return shop.create_view("sales.totals", schema, VERSION, properties={"owner": "ann"})
+
+
+@pytest.fixture
+def make_file(tmp_path: Path, view: View, shop: HeadwaterCatalog, lake: Catalog) -> Callable[..., str]:
+    """The location of metadata like that of the view, which is dropped, with some fields changed."""
+    content = lake.get(None, ContentKey.of("sales", "totals"))
+    assert isinstance(content, IcebergView)
+    document = json.loads(Path(content.metadata_location.removeprefix("file://")).read_text())
+    shop.drop_view("sales.totals")
+
+    def make(**fields: Any) -> str:
+        path = tmp_path / "view.metadata.json"
+        path.write_text(json.dumps(document | {name.replace("_", "-"): value for name, value in fields.items()}))
+        return path.as_uri()
+
+    return make
+
+
+def test_a_view_that_was_created_is_loaded_as_it_was(shop: HeadwaterCatalog, view: View) -> None:
+    loaded = shop.load_view("sales.totals")
+
+    assert loaded == view
+    assert loaded.schema().find_field("customer").field_id == 2
+    assert [one.sql for one in [loaded.sql_for("spark")] if one] == ["SELECT 1"]
+
+
+def test_the_catalog_holds_the_views_version_and_uuid(view: View, lake: Catalog) -> None:
+    content = lake.get(None, ContentKey.of("sales", "totals"))
+
+    assert isinstance(content, IcebergView)
+    assert (content.version_id, content.schema_id, content.view_uuid) == (1, 0, str(view.uuid()))
+
+
+def test_views_and_tables_are_listed_apart(shop: HeadwaterCatalog, view: View, schema: Schema) -> None:
+    shop.create_table("sales.orders", schema)
+
+    assert (shop.list_views("sales"), shop.list_tables("sales")) == ([("sales", "totals")], [("sales", "orders")])
+    assert (shop.view_exists("sales.totals"), shop.view_exists("sales.orders")) == (True, False)
+    assert not shop.table_exists("sales.totals")
+
+
+def test_a_view_is_created_once(shop: HeadwaterCatalog, view: View, schema: Schema) -> None:
+    with pytest.raises(ViewAlreadyExistsError):
+        shop.create_view("sales.totals", schema, VERSION)
+
+
+def test_a_view_and_a_table_cannot_have_one_name(shop: HeadwaterCatalog, view: View, schema: Schema) -> None:
+    shop.create_table("sales.orders", schema)
+
+    with pytest.raises(TableAlreadyExistsError):
+        shop.create_view("sales.orders", schema, VERSION)
+    with pytest.raises(TableAlreadyExistsError, match=r"IcebergView sales\.totals already exists"):
+        shop.create_table("sales.totals", schema)
+
+
+def test_a_view_needs_a_namespace(client: HeadwaterCatalog, schema: Schema) -> None:
+    with pytest.raises(NoSuchNamespaceError):
+        client.create_view("sales.totals", schema, VERSION)
+
+
+def test_a_dropped_view_is_gone(shop: HeadwaterCatalog, view: View) -> None:
+    shop.drop_view("sales.totals")
+
+    with pytest.raises(NoSuchViewError):
+        shop.load_view("sales.totals")
+    with pytest.raises(NoSuchViewError):
+        shop.drop_view("sales.totals")
+
+
+def test_a_view_is_registered_from_its_file(shop: HeadwaterCatalog, view: View, make_file: Callable[..., str]) -> None:
+    registered = shop.register_view("sales.sums", make_file())
+
+    assert (registered.name(), registered.metadata) == (("sales", "sums"), view.metadata)
+    assert shop.load_view("sales.sums") == registered
+
+
+def test_a_view_without_its_current_version_is_refused(shop: HeadwaterCatalog, make_file: Callable[..., str]) -> None:
+    """pyiceberg takes it, and fails when it is used."""
+    with pytest.raises(ValueError, match="has no version 9"):
+        shop.register_view("sales.sums", make_file(current_version_id=9))
+
+
+def test_what_is_no_view_is_refused(shop: HeadwaterCatalog, make_file: Callable[..., str]) -> None:
+    with pytest.raises(ValueError, match="is no metadata of a view"):
+        shop.register_view("sales.sums", make_file(versions=None))
