@@ -60,7 +60,7 @@ from headwater.catalogs.history.merging import (
 )
 from headwater.catalogs.history.meta import CommitMeta
 from headwater.catalogs.importing.committing import ImportOptions, import_tables, scope_of
-from headwater.catalogs.importing.reports import ROWS_SHOWN, ImportReport
+from headwater.catalogs.importing.reports import ROWS_SHOWN, ImportReport, ReportRow
 from headwater.catalogs.metadata import read_metadata
 from headwater.catalogs.names import CATALOGS, NameKind, checked_name
 
@@ -122,6 +122,7 @@ __all__ = [
     "Page",
     "Plan",
     "Put",
+    "ReportRow",
     "TypeCounts",
     "Udf",
     "Unmodified",

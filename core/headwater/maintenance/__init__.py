@@ -7,6 +7,7 @@ from headwater.maintenance.checks import CODES, Action, Code, Finding, Step, Wei
 from headwater.maintenance.explaining import Explanation, explain
 from headwater.maintenance.garbage import Collected, Fence, Progress, check_collectable, collect, collect_together
 from headwater.maintenance.purging import Purged, purge
+from headwater.maintenance.reports import read_report
 from headwater.maintenance.runs import Run, list_runs, record_run
 from headwater.maintenance.work import (
     COLLECT,
@@ -53,6 +54,7 @@ __all__ = [
     "list_runs",
     "plan_repairs",
     "purge",
+    "read_report",
     "record_run",
     "repair",
     "run_collection",

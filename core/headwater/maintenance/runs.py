@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from headwater.clock import Micros
 from headwater.commits import Transaction, commit, ensure_reference, head
 from headwater.errors import MissingError
-from headwater.index import Value
+from headwater.index import Index, Value
 from headwater.maintenance.garbage.listing import RUNS
+from headwater.maintenance.reports import forget_reports
 from headwater.store import ObjectId, Store, StoredObject, object_type
 
 __all__ = ["Run", "list_runs", "record_run"]
@@ -50,8 +51,15 @@ def record_run(store: Store, run: Run, *, fence: Callable[[], None] | None = Non
         index.put(run.started.to_bytes(8, "big") + run_id.to_bytes(8, "big"), Value(run_id))
         for key, _ in list(index.range(limit=max(len(index) - store.settings.runs_kept, 0))):
             index.remove(key)
+        forget_reports(tx, lambda: {(run.task, run.attempt), *_with_tasks(store, index)})
 
     commit(store.system, RUNS, change, message=f"record a {run.kind} of {run.realm}", fence=fence)
+
+
+def _with_tasks(store: Store, index: Index) -> Iterator[tuple[ObjectId | None, int]]:
+    """Task and attempt of the runs that were recorded before."""
+    ids = [value.object_id for _, value in index.range() if value.object_id is not None]
+    yield from ((run.task, run.attempt) for run in store.system.read_many(ids, Run) if run is not None)
 
 
 def list_runs(store: Store, *, kind: str | None = None, realm: str | None = None, limit: int | None = None) -> list[Run]:

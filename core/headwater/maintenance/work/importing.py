@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 import msgspec
@@ -16,12 +16,14 @@ from headwater.catalogs import (
     ImportOptions,
     ImportReport,
     ImportSpec,
+    ReportRow,
     iceberg,
     import_tables,
     scope_of,
 )
 from headwater.errors import RefusedError
 from headwater.maintenance.garbage import Progress
+from headwater.maintenance.reports import ReportWriter
 from headwater.maintenance.work.recorded import recorded
 from headwater.maintenance.work.waiting import open_active_realm
 from headwater.realms import Realms
@@ -55,21 +57,45 @@ def run_import(store: Store, claim: Claim, *, survey: Survey, engine: str) -> di
         claim.check()
 
     def work() -> dict[str, Any]:
-        outcomes = survey(scope_of(catalog.definition, spec), progress)
+        outcomes = survey(scope_of(catalog.definition, spec, now=store.clock.now()), progress)
         options = ImportOptions(mode=spec.mode, batch=store.settings.import_batch, name=spec.name)
-        report = import_tables(catalog, Claims(rows), outcomes, options=options, fence=claim.check, progress=claim.report)
+        rows_kept = ReportWriter(store, claim.id, claim.attempt, fence=claim.check)
+        try:
+            report = import_tables(
+                catalog,
+                Claims(rows),
+                outcomes,
+                options=options,
+                fence=claim.check,
+                progress=claim.report,
+                write=rows_kept.add,
+            )
+        finally:
+            _close(outcomes)
+        rows_kept.close()
         return {"engine": engine, **_bounded(report)}
 
     return recorded(store, claim, work)
 
 
-def dry_import(store: Store, realm: str, catalog: str, spec: ImportSpec) -> ImportReport:
-    """What an import would do; nothing is written."""
+def dry_import(
+    store: Store, realm: str, catalog: str, spec: ImportSpec, *, write: Callable[[ReportRow], None] | None = None
+) -> ImportReport:
+    """What an import would do; nothing is written.
+
+    write         called with a row for every table that was looked at
+    """
     rows = Realms(store).open(realm)
     opened = Catalogs(rows).open(catalog)
-    outcomes = iceberg.survey_in_process(scope_of(opened.definition, spec))
+    outcomes = iceberg.survey_in_process(scope_of(opened.definition, spec, now=store.clock.now()))
     options = ImportOptions(mode=spec.mode, batch=store.settings.import_batch, dry_run=True, name=spec.name)
-    return import_tables(opened, Claims(rows), outcomes, options=options)
+    return import_tables(opened, Claims(rows), outcomes, options=options, write=write)
+
+
+def _close(outcomes: Iterable[iceberg.Outcome]) -> None:
+    """End a survey that is a generator, also one that was not read to its end: it may hold a Spark session."""
+    if isinstance(outcomes, Generator):
+        outcomes.close()
 
 
 def _open_catalog(rows: RealmStore, task: Task) -> Catalog:
