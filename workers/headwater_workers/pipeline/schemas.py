@@ -1,23 +1,26 @@
-"""The columns of the data frames of an import."""
+"""The columns of the data frames of an import. What outcomes and tables hold travels packed, by the functions of core."""
 
 from __future__ import annotations
 
-__all__ = ["FOLDERS", "OUTCOME", "TABLES"]
+__all__ = ["FILES", "FOLDERS", "LOCATIONS", "OUTCOMES", "PARTS", "TABLES", "VERDICTS"]
 
-FILE = "struct<path: string, size: bigint, mtime: bigint>"
+LOCATIONS = "location string"
+"""Where to look."""
 
 FOLDERS = "location string, folder string"
-"""Where to look; one row per folder that can be surveyed on its own."""
+"""One row per folder that can be listed on its own: no table reaches over two of them."""
 
-TABLES = (
-    "array<struct<directory: string, key: array<string>, metadata: array<" + FILE + ">, hint: " + FILE + ","
-    " leftovers: bigint, has_delta_log: boolean>>"
-)
-"""What lies in the table directories of one folder (``TableFiles``); ``hint`` may be null. Unique by ``directory`` over all folders."""
+PARTS = "part binary"
+"""One file of an inventory (``iceberg.inventory.Part``)."""
 
-OUTCOME = (
-    "struct<directory: string, key: array<string>, metadata_location: string, uuid: string, format_version: int, snapshot_id: bigint,"
-    " schema_id: bigint, spec_id: bigint, sort_order_id: bigint, log: array<string>, rule: string, evidence: array<string>,"
-    " code: string, message: string>"
-)
-"""One outcome: ``code`` and ``message`` for a quarantined table, the other columns for one that was found."""
+FILES = "location string, folder string, file binary"
+"""One file that an inventory lists (``iceberg.File``) and the folder of a location that it belongs to."""
+
+TABLES = "directory string, tbl binary"
+"""What lies in a table directory (``iceberg.TableFiles``); unique by ``directory``."""
+
+OUTCOMES = "directory string, key array<string>, uuid string, outcome binary"
+"""One outcome per table directory, with its document. ``key`` is null for one that is quarantined; ``uuid`` may be null."""
+
+VERDICTS = "directory string, verdict binary"
+"""The outcomes that take the place of those of tables that contradict each other; unique by ``directory``."""
