@@ -8,6 +8,12 @@ from headwater.catalogs import Catalog, Change, ContentKey, Delete, IcebergTable
 from headwater.errors import ExpiredError, MissingError, RefusedError
 from headwater.store import RealmStore
 
+
+@pytest.fixture
+def store_url() -> str:
+    return "memory://"
+
+
 A, B, C, D = (ContentKey.of(name) for name in "abcd")
 
 

@@ -8,6 +8,12 @@ from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, KeyAct
 from headwater.commits import End
 from headwater.store import ObjectId, RealmStore
 
+
+@pytest.fixture
+def store_url() -> str:
+    return "memory://"
+
+
 A, B, C = (ContentKey.of(name) for name in "abc")
 
 

@@ -11,6 +11,12 @@ from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, Namesp
 from headwater.catalogs.iceberg.parts import take_apart
 from headwater.errors import RefusedError
 
+
+@pytest.fixture
+def store_url() -> str:
+    return "memory://"
+
+
 TABLE = IcebergTable(metadata_location="s3://lake/x.json")
 A, B = ContentKey.of("a"), ContentKey.of("b")
 

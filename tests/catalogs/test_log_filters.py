@@ -10,6 +10,12 @@ from headwater.commits import End
 from headwater.errors import RefusedError
 from headwater.store import ObjectId, RealmStore
 
+
+@pytest.fixture
+def store_url() -> str:
+    return "memory://"
+
+
 A, B, AX, BX = ContentKey.of("a"), ContentKey.of("b"), ContentKey.of("a", "x"), ContentKey.of("b", "x")
 TABLE, VIEW = IcebergTable(metadata_location="s3://lake/t"), IcebergView(metadata_location="s3://lake/v")
 
@@ -87,6 +93,8 @@ def test_filters_work_from_the_oldest_on(told: Catalog) -> None:
         ({}, End.BEGINNING),
         ({"limit": 2}, End.LIMIT),
         ({"limit": 5}, End.BEGINNING),
+        ({"limit": 2, "oldest_first": True}, End.LIMIT),
+        ({"limit": 5, "oldest_first": True}, End.BEGINNING),
         ({"within": 3}, End.BOUND),
         ({"where": LogFilter(author="ann"), "limit": 3}, End.BEGINNING),
         ({"where": LogFilter(author="nobody"), "within": 4}, End.BOUND),

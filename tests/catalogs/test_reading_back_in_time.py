@@ -10,6 +10,12 @@ from headwater.commits import read_commit
 from headwater.errors import ExpiredError, MissingError, RefusedError
 from headwater.store import ObjectId, RealmStore, id_text
 
+
+@pytest.fixture
+def store_url() -> str:
+    return "memory://"
+
+
 COUNT = 50
 """More than two tails."""
 

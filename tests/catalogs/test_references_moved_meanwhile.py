@@ -10,6 +10,12 @@ from headwater.store import ObjectId, id_text
 
 
 @pytest.fixture
+def store_url() -> str:
+    return "memory://"
+
+
+
+@pytest.fixture
 def moved(catalog: Catalog, first: ObjectId) -> ObjectId:
     """The head that main and the tag v1 have by now."""
     done = catalog.commit("main", [Put(ContentKey.of("t"), IcebergTable(metadata_location="s3://lake/t.json"))])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
 from headwater.cli.archive_reports import ARCHIVE, LOADED
-from headwater.cli.options import prints
+from headwater.cli.options import TIME, prints
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
 from headwater.cli.views import TASK
@@ -26,23 +25,6 @@ from headwater.tasks import Submitted, Tasks
 __all__ = ["export_", "import_"]
 
 
-_LAST_SECOND = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
-
-
-class _Time(click.ParamType[Micros]):
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Micros:
-        try:
-            time = datetime.fromisoformat(str(value))
-        except ValueError:
-            self.fail(f"{value!r} is no time: write it as 2026-05-28T20:26:40Z", param, ctx)
-        seconds = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-        if not 0 <= seconds < _LAST_SECOND:
-            self.fail(f"{value!r} is no time that a store can tell: those are from 1970 to 9999", param, ctx)
-        return Micros(round(seconds * 1_000_000))
-
-
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -52,7 +34,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--as-of",
     metavar="TIME",
-    type=_Time(),
+    type=TIME,
     help="The moment that is wanted, in UTC unless it names a zone. Default: the newest that can be read at once,"
     " which is as old as a commit may take and clocks may differ.",
 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from headwater.catalogs import Catalog, CatalogFields, ContentKey
+from headwater.catalogs import Catalog, CatalogFields
+from headwater.cli.content import content, diff, find, history, log, tables
 from headwater.cli.fields import time_after
-from headwater.cli.opening import opened_catalog, opened_catalogs
+from headwater.cli.opening import opened_catalogs
 from headwater.cli.options import DURATION, confirm_option, prints, properties_option
 from headwater.cli.reference import branch, tag
 from headwater.cli.session import Session
-from headwater.cli.views import CATALOG, COMMIT, DELETED_CATALOG, DELETION_PLAN, ENTRY, CatalogRow, DeletionPlan
+from headwater.cli.views import CATALOG, DELETED_CATALOG, DELETION_PLAN, CatalogRow, DeletionPlan
 from headwater.errors import RefusedError
 
 __all__ = ["catalog"]
@@ -21,8 +22,8 @@ def catalog() -> None:
     """Look at catalogs, create them, and keep their branches and tags."""
 
 
-catalog.add_command(branch)
-catalog.add_command(tag)
+for _command in (branch, tag, tables, content, find, log, history, diff):
+    catalog.add_command(_command)
 
 
 @catalog.command(name="list")
@@ -137,41 +138,6 @@ def purge(session: Session, realm_id: str, name: str, confirm: str | None) -> No
             raise RefusedError(f"nothing was purged: repeat realm and catalog with --confirm {wanted} to go ahead")
         session.show(CATALOG, CatalogRow(realm_id, catalogs.purge(name)))
         session.say(f"catalog {wanted} is purged: it cannot come back, and collections remove what it held")
-
-
-@catalog.command()
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
-@click.option("--ref", metavar="REF", help="Branch, tag or commit; default is the default branch.")
-@click.option("--prefix", metavar="KEY", help="Only what stands below this namespace, such as sales.eu.")
-@click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), help="At most so many; default is all.")
-@prints(ENTRY, many=True)
-@click.pass_obj
-def tables(session: Session, realm_id: str, name: str, ref: str | None, prefix: str | None, limit: int | None) -> None:
-    """List the tables, views, namespaces and functions of a catalog, by key."""
-    with opened_catalog(session, realm_id, name) as opened:
-        page = opened.entries(ref, prefix=None if prefix is None else ContentKey.parse(prefix), limit=limit)
-        session.show_all(ENTRY, page.entries)
-        if page.next_token is not None:
-            session.warn(f"there are more than these {limit}")
-
-
-@catalog.command()
-@click.argument("realm_id", metavar="REALM")
-@click.argument("name", metavar="CATALOG")
-@click.option("--ref", metavar="REF", help="Branch, tag or commit; default is the default branch.")
-@click.option(
-    "--key", metavar="KEY", help="Only commits that changed this table, view, function or namespace, such as sales.orders."
-)
-@click.option("--oldest-first", is_flag=True, help="Begin where history begins, or was cut.")
-@click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
-@prints(COMMIT, many=True)
-@click.pass_obj
-def log(session: Session, realm_id: str, name: str, ref: str | None, key: str | None, oldest_first: bool, limit: int) -> None:
-    """Show the commits that led to the present content, newest first."""
-    wanted = None if key is None else ContentKey.parse(key)
-    with opened_catalog(session, realm_id, name) as opened:
-        session.show_all(COMMIT, list(opened.log(ref, key=wanted, oldest_first=oldest_first, limit=limit)))
 
 
 def _deletion_plan(realm_id: str, opened: Catalog) -> DeletionPlan:

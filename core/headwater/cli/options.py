@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
 
 from headwater.cli.fields import View
 from headwater.cli.session import OUTPUTS, Session
+from headwater.clock import Micros
 from headwater.errors import RefusedError
 from headwater.settings import parse_duration
 from headwater.store import ObjectId, id_of
 
-__all__ = ["DURATION", "ID", "Printed", "confirm_option", "output_option", "prints", "properties_option"]
+__all__ = ["DURATION", "ID", "TIME", "Printed", "confirm_option", "output_option", "prints", "properties_option"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+_LAST_SECOND = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
 class _Id(click.ParamType[ObjectId]):
@@ -39,8 +42,23 @@ class _Duration(click.ParamType[float]):
             self.fail(str(wrong), param, ctx)
 
 
+class _Time(click.ParamType[Micros]):
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Micros:
+        try:
+            time = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no time: write it as 2026-05-28T20:26:40Z", param, ctx)
+        seconds = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+        if not 0 <= seconds < _LAST_SECOND:
+            self.fail(f"{value!r} is no time that a store can tell: those are from 1970 to 9999", param, ctx)
+        return Micros(round(seconds * 1_000_000))
+
+
 ID = _Id()
 DURATION = _Duration()
+TIME = _Time()
 
 
 def _set_output(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:

@@ -12,14 +12,11 @@ from typing import Any
 from headwater.catalogs import (
     CatalogDefinition,
     CatalogManager,
-    CommittedOperation,
-    ContentType,
-    Entry,
     ImportSpec,
-    LogEntry,
     NamedReference,
 )
 from headwater.cli.archive_reports import ARCHIVE, LOADED
+from headwater.cli.content_reports import CHANGE, COMMIT, CONTENT, ENTRY, KEY_CHANGE
 from headwater.cli.fields import Field, View, duration, identifier, time, time_after
 from headwater.cli.reports import COLLECTION, EXPLANATION, FINDING, IMPORT, RUN, RUN_TYPE, STEP
 from headwater.cli.restoration_reports import RESTORATION
@@ -28,7 +25,6 @@ from headwater.cli.stories import TASK, TASK_FIGURES
 from headwater.clock import Micros
 from headwater.realms import Maintenance, Manager, Realm, Retention
 from headwater.reconcile import Outcome, Refuse, Report, Wait
-from headwater.store import id_text
 
 __all__ = [
     "ALL",
@@ -278,60 +274,6 @@ DELETION_PLAN: View[DeletionPlan] = View(
 )
 
 
-def _content_type(kind: ContentType | int) -> str:
-    return kind.name if isinstance(kind, ContentType) else f"type {kind}"
-
-
-ENTRY: View[Entry] = View(
-    "content",
-    "contents",
-    (
-        Field("key", "names joined by dots; a dot inside a name has a backslash before it", lambda e: str(e.key), "KEY"),
-        Field("elements", "the names", lambda e: list(e.key.elements)),
-        Field(
-            "type", "ICEBERG_TABLE, DELTA_LAKE_TABLE, ICEBERG_VIEW, NAMESPACE or UDF", lambda e: _content_type(e.type), "TYPE"
-        ),
-        Field("contentId", "survives renames", lambda e: str(e.content_id), "CONTENT ID"),
-    ),
-)
-
-
-def _operation(operation: CommittedOperation) -> dict[str, Any]:
-    return {
-        "action": operation.action,
-        "key": str(operation.key),
-        "type": None if operation.type is None else _content_type(operation.type),
-        "contentId": None if operation.content_id is None else str(operation.content_id),
-    }
-
-
-COMMIT: View[LogEntry] = View(
-    "commit",
-    "commits",
-    (
-        Field("hash", "the commit's id", lambda c: c.hash, "COMMIT"),
-        Field("seq", "1 for the first, then one more each", lambda c: c.seq, "SEQ"),
-        Field("time", "when it was made", lambda c: time(c.time), "TIME"),
-        Field("authors", "who made it", lambda c: list(c.meta.authors)),
-        Field("changes", "how many keys it changed", lambda c: len(c.operations), "CHANGES"),
-        Field("message", "why", lambda c: c.message, "MESSAGE"),
-        Field("signedOffBy", "who signed it off", lambda c: list(c.meta.signed_off_by)),
-        Field("properties", "free names, each with its values", lambda c: {n: list(v) for n, v in c.meta.properties.items()}),
-        Field("merged", "heads that were merged in", lambda c: [id_text(i) for i in c.meta.merged]),
-        Field(
-            "operations",
-            "what it did to each key",
-            lambda c: [_operation(operation) for operation in c.operations],
-            inside={
-                "[].action": "PUT or DELETE",
-                "[].key": "as in a [content](#content)",
-                "[].type": "as in a [content](#content); null where it was removed",
-                "[].contentId": "null where it was removed",
-            },
-        ),
-    ),
-)
-
 NAMED_REFERENCE: View[NamedReference] = View(
     "branch or tag",
     "tags",  # a catalog always has a branch
@@ -415,7 +357,10 @@ ALL: tuple[View[Any], ...] = (
     CATALOG,
     DELETION_PLAN,
     ENTRY,
+    CONTENT,
     COMMIT,
+    KEY_CHANGE,
+    CHANGE,
     NAMED_REFERENCE,
     DELETED_REFERENCE,
     IMPORT,

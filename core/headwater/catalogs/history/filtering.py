@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import Literal
 
 from headwater.catalogs.content.indexes import CONTENT
@@ -145,7 +144,10 @@ def search(
     found = CatalogLog()
     newest_first = _found(found, head, where, None if oldest_first else limit, within)
     if oldest_first and head is not None:
-        found._entries = islice(map(log_entry, _climbed(head, [one.id for one in newest_first])), limit)
+        ids = [one.id for one in newest_first]
+        if limit is not None and len(ids) > limit:
+            found.end, ids = End.LIMIT, ids[-limit:]
+        found._entries = map(log_entry, _climbed(head, ids))
     else:
         found._entries = map(log_entry, newest_first)
     return found

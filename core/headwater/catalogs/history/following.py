@@ -46,34 +46,36 @@ class KeyChange:
 class KeyHistory(Iterator[KeyChange]):
     """The changes of one content, newest first.
 
+    key           where the content stood before the oldest commit that was looked at
     end           why there are no more, once they have ended. ``BEGINNING``: it was created there, or history begins
     last          the oldest commit that was looked at
     """
 
     def __init__(self, head: Head | None, key: ContentKey, within: int | None) -> None:
+        self.key = key
         self.end: End | None = None
         self.last: ObjectId | None = None
-        self._changes = self._followed(head, key, within)
+        self._changes = self._followed(head, within)
 
     def __next__(self) -> KeyChange:
         return next(self._changes)
 
-    def _followed(self, head: Head | None, key: ContentKey, within: int | None) -> Iterator[KeyChange]:
+    def _followed(self, head: Head | None, within: int | None) -> Iterator[KeyChange]:
         if head is None:
             self.end = End.BEGINNING
             return
         down = log(head.rows, head.id, stretch=Stretch(within=within))
         for found in down:
             self.last = found.id
-            operation = _operation_on(found.commit, key.to_index())
+            operation = _operation_on(found.commit, self.key.to_index())
             if operation is None:
                 continue
             change = _change(found, operation)
+            self.key = change.renamed_from or change.key
             yield change
             if change.action is KeyAction.CREATED:
                 self.end = End.BEGINNING
                 return
-            key = change.renamed_from or change.key
         self.end = down.end
 
 

@@ -1,0 +1,251 @@
+"""``headwater catalog tables``, ``content``, ``find``, ``log``, ``history`` and ``diff``: what a catalog holds, and what it held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any, TypeVar
+from uuid import UUID
+
+import click
+
+from headwater.catalogs import CatalogLog, ContentKey, ContentType, KeyHistory, LogFilter
+from headwater.cli.content_reports import CHANGE, COMMIT, CONTENT, ENTRY, KEY_CHANGE, ContentRow
+from headwater.cli.opening import opened_catalog
+from headwater.cli.options import TIME, prints
+from headwater.cli.session import Session
+from headwater.commits import End
+from headwater.errors import MissingError, RefusedError
+from headwater.store import id_text
+
+__all__ = ["content", "diff", "find", "history", "log", "tables"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Key(click.ParamType[ContentKey]):
+    name = "key"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ContentKey:
+        return ContentKey.parse(str(value))
+
+
+KEY = _Key()
+_REF = "Branch, tag, commit, or a way back such as main~2; default is the default branch."
+
+
+def ref_option(function: F) -> F:
+    return click.option("--ref", metavar="REF", help=_REF)(function)
+
+
+def range_options(function: F) -> F:
+    """``--prefix``, ``--from``, ``--to``, ``--limit`` and ``--after``: which keys, and how many at a time."""
+    options = (
+        click.option("--prefix", metavar="KEY", type=KEY, help="Only what stands below this namespace, such as sales.eu."),
+        click.option("--from", "start", metavar="KEY", type=KEY, help="Only this key and those after it."),
+        click.option("--to", "end", metavar="KEY", type=KEY, help="Only keys before this one."),
+        click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), help="At most so many; default is all."),
+        click.option("--after", "token", metavar="TOKEN", help="Go on after a listing that told this, in the same state."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def within_option(function: F) -> F:
+    return click.option(
+        "--within",
+        metavar="COUNT",
+        type=click.IntRange(min=1),
+        default=10_000,
+        show_default=True,
+        help="Look at so many commits at most.",
+    )(function)
+
+
+@click.command()
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@ref_option
+@range_options
+@click.option("--reverse", is_flag=True, help="Begin with the last key.")
+@prints(ENTRY, many=True)
+@click.pass_obj
+def tables(
+    session: Session,
+    /,
+    realm_id: str,
+    name: str,
+    ref: str | None,
+    limit: int | None,
+    token: str | None,
+    **keys: Any,
+) -> None:
+    """List the tables, views, namespaces and functions of a catalog, by key."""
+    with opened_catalog(session, realm_id, name) as opened:
+        page = opened.entries(ref, limit=limit, page_token=token, **keys)
+        session.show_all(ENTRY, page.entries)
+        _tell_more(session, limit, page.next_token)
+
+
+@click.command()
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@click.argument("keys", metavar="KEY...", type=KEY, nargs=-1, required=True)
+@ref_option
+@click.option(
+    "--metadata", is_flag=True, help="Print the metadata document of an Iceberg table or view, rebuilt with equal values."
+)
+@prints(CONTENT, many=True)
+@click.pass_obj
+def content(session: Session, realm_id: str, name: str, keys: tuple[ContentKey, ...], ref: str | None, metadata: bool) -> None:
+    """Show all that is known of some tables, views, namespaces or functions."""
+    with opened_catalog(session, realm_id, name) as opened:
+        found = opened.get_many(ref, keys)
+        absent = [key for key in keys if key not in found]
+        if metadata and len(keys) > 1:
+            raise RefusedError("--metadata prints one document: give one key")
+        if metadata and not absent:
+            document = opened.metadata(ref, keys[0])
+            if document is None:
+                raise MissingError(f"no metadata document is stored with {keys[0]} of catalog {name!r}: only where it lies")
+            click.echo(document.decode())
+            return
+        if not metadata:
+            _show_contents(session, [ContentRow(key, one) for key, one in found.items()])
+        _check_none(absent, name, ref)
+
+
+@click.command()
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@click.argument("content_ids", metavar="CONTENT_ID...", type=click.UUID, nargs=-1, required=True)
+@ref_option
+@prints(ENTRY, many=True)
+@click.pass_obj
+def find(session: Session, realm_id: str, name: str, content_ids: tuple[UUID, ...], ref: str | None) -> None:
+    """Tell where contents stand, by their ids, which survive renames."""
+    with opened_catalog(session, realm_id, name) as opened:
+        found = opened.find_by_id(ref, content_ids)
+        session.show_all(ENTRY, list(found.values()))
+        _check_none([content_id for content_id in content_ids if content_id not in found], name, ref)
+
+
+@click.command()
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@ref_option
+@click.option("--key", metavar="KEY", type=KEY, help="Only commits that changed this key, such as sales.orders.")
+@click.option("--prefix", metavar="KEY", type=KEY, help="Only commits that changed something below this namespace.")
+@click.option("--action", type=click.Choice(["PUT", "DELETE"]), help="Only commits that did this to a key.")
+@click.option(
+    "--type",
+    "content_type",
+    type=click.Choice([kind.name for kind in ContentType]),
+    help="Only commits that put or deleted content of this type.",
+)
+@click.option("--author", metavar="NAME", help="Only commits of this author.")
+@click.option("--since", type=TIME, metavar="TIME", help="Only commits made then or later.")
+@click.option("--until", type=TIME, metavar="TIME", help="Only commits made then or earlier.")
+@click.option("--message", metavar="PATTERN", help="Only commits whose message matches this regular expression somewhere.")
+@click.option("--oldest-first", is_flag=True, help="Begin where history begins, or was cut.")
+@click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@within_option
+@prints(COMMIT, many=True)
+@click.pass_obj
+def log(
+    session: Session,
+    /,
+    realm_id: str,
+    name: str,
+    ref: str | None,
+    oldest_first: bool,
+    limit: int,
+    within: int,
+    content_type: str | None,
+    **filters: Any,
+) -> None:
+    """Show the commits that led to the present content, newest first.
+
+    Of several filters a commit has to pass all; those of keys, actions and types are about one and the same change.
+    """
+    where = LogFilter(content_type=None if content_type is None else ContentType[content_type], **filters)
+    with opened_catalog(session, realm_id, name) as opened:
+        found = opened.log(ref, where=where, oldest_first=oldest_first, limit=limit, within=within)
+        session.show_all(COMMIT, list(found))
+        _tell_end(session, found, limit, within)
+
+
+@click.command()
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@click.argument("key", metavar="KEY", type=KEY)
+@ref_option
+@click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@within_option
+@prints(KEY_CHANGE, many=True)
+@click.pass_obj
+def history(session: Session, realm_id: str, name: str, key: ContentKey, ref: str | None, limit: int, within: int) -> None:
+    """Show what happened to one table, view, namespace or function, newest first, through its renames back to its creation."""
+    with opened_catalog(session, realm_id, name) as opened:
+        found = opened.history(key, ref, within=within)
+        session.show_all(KEY_CHANGE, list(islice(found, limit)))
+        _tell_end(session, found, limit, within)
+
+
+@click.command()
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@click.argument("before", metavar="BEFORE")
+@click.argument("after", metavar="AFTER")
+@range_options
+@prints(CHANGE, many=True)
+@click.pass_obj
+def diff(
+    session: Session,
+    /,
+    realm_id: str,
+    name: str,
+    before: str,
+    after: str,
+    limit: int | None,
+    token: str | None,
+    **keys: Any,
+) -> None:
+    """Show what differs between two references, each a branch, a tag, a commit, or a way back such as main~2.
+
+    What was renamed is shown under both keys.
+    """
+    with opened_catalog(session, realm_id, name) as opened:
+        page = opened.diff(before, after, limit=limit, page_token=token, **keys)
+        session.show_all(CHANGE, page.changes)
+        _tell_more(session, limit, page.next_token)
+
+
+def _show_contents(session: Session, found: Sequence[ContentRow]) -> None:
+    """One as a list too, for who reads JSON; as lines for a person."""
+    if session.output == "table" and len(found) == 1:
+        session.show(CONTENT, found[0])
+    else:
+        session.show_all(CONTENT, found)
+
+
+def _check_none(absent: Sequence[object], name: str, ref: str | None) -> None:
+    if absent:
+        raise MissingError(f"not in catalog {name!r} at {ref or 'its default branch'}: {', '.join(map(str, absent))}")
+
+
+def _tell_more(session: Session, limit: int | None, token: str | None) -> None:
+    if token is not None:
+        session.warn(f"there are more than these {limit}: --after {token} goes on")
+
+
+def _tell_end(session: Session, found: CatalogLog | KeyHistory, limit: int, within: int) -> None:
+    """Say it where there may be more."""
+    if found.end is End.CUT:
+        session.warn("what is older was collected: retention no longer keeps it")
+    elif found.end is End.BOUND and found.last is not None:
+        key = f" of {found.key}" if isinstance(found, KeyHistory) else ""
+        session.warn(f"looked at {within} commits: with --ref {id_text(found.last)}~1 come those{key} before")
+    elif found.end is not End.BEGINNING and found.end is not End.UNTIL:
+        session.warn(f"there may be more than these {limit}: see --limit")

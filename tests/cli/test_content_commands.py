@@ -1,0 +1,184 @@
+"""``headwater catalog`` tables, content, find, log, history and diff: what a catalog holds, and what it held."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from commandline import CommandLine
+
+from headwater import Store
+from headwater.catalogs import Catalogs, CommitMeta, ContentKey, Delete, IcebergTable, Namespace, Put
+from headwater.catalogs.iceberg.parts import take_apart
+from headwater.realms import Realms
+
+SALES, ORDERS, LATER = ContentKey.of("sales"), ContentKey.of("sales", "orders"), ContentKey.of("sales", "later")
+DOCUMENT = b'{"format-version":2,"last-updated-ms":123456789012345678901234567890}'
+LAKE = ("acme", "lake")
+
+
+@pytest.fixture
+def commits(store: Store, catalog: tuple[str, str]) -> list[str]:
+    """The hashes of three commits: a namespace by ann, a table in it by bob, and its rename by ann."""
+    opened = Catalogs(Realms(store).open(catalog[0])).open(catalog[1])
+    table = IcebergTable(metadata_location="s3://lake/orders/metadata/1.json", snapshot_id=7)
+    first = opened.commit(None, [Put(SALES, Namespace(properties={"owner": "ann"}))], authors=["ann"], message="space")
+    meta = CommitMeta(message="table", authors=("bob",), properties={"ticket": ("1", "2")})
+    second = opened.commit(None, [Put(ORDERS, table, metadata=take_apart(DOCUMENT))], meta=meta)
+    there = opened.get(None, ORDERS)
+    assert there is not None
+    third = opened.commit(None, [Delete(ORDERS), Put(LATER, there)], authors=["ann"], message="rename")
+    return [f"{commit.commit_id:016x}" for commit in (first, second, third)]
+
+
+def keys(shown: list[dict[str, str]]) -> list[str]:
+    return [entry["key"] for entry in shown]
+
+
+def test_a_listing_goes_on_after_its_token(headwater: CommandLine, commits: list[str]) -> None:
+    told = headwater("-o", "json", "catalog", "tables", *LAKE, "--limit", "1")
+    token = told.stderr.split("--after ")[1].split()[0]
+
+    assert keys(json.loads(told.stdout)) == ["sales"]
+    assert keys(headwater.data("catalog", "tables", *LAKE, "--after", token)) == ["sales.later"]
+
+
+def test_a_range_of_keys_is_listed_backwards(headwater: CommandLine, commits: list[str]) -> None:
+    assert keys(headwater.data("catalog", "tables", *LAKE, "--from", "sales.a", "--to", "sales.m")) == ["sales.later"]
+    assert keys(headwater.data("catalog", "tables", *LAKE, "--reverse")) == ["sales.later", "sales"]
+
+
+def test_an_earlier_state_is_listed_by_a_way_back(headwater: CommandLine, commits: list[str]) -> None:
+    assert keys(headwater.data("catalog", "tables", *LAKE, "--ref", "main~1")) == ["sales", "sales.orders"]
+    assert keys(headwater.data("catalog", "tables", *LAKE, "--ref", f"{commits[1]}~1")) == ["sales"]
+
+
+def test_a_reference_that_is_none_names_the_place(headwater: CommandLine, commits: list[str]) -> None:
+    result = headwater("catalog", "tables", *LAKE, "--ref", "main~x")
+
+    assert result.exit_code == 5
+    assert "'main~x' is no reference, at character 5" in result.stderr
+
+
+def test_a_key_that_is_none_is_refused(headwater: CommandLine, commits: list[str]) -> None:
+    result = headwater("catalog", "content", *LAKE, "sales..orders")
+
+    assert result.exit_code == 5
+    assert "element 2 is empty" in result.stderr
+
+
+def test_a_content_is_shown_with_all_its_fields(headwater: CommandLine, commits: list[str]) -> None:
+    space, table = headwater.data("catalog", "content", *LAKE, "sales", "sales.later")
+
+    assert space["fields"] == {"properties": {"owner": "ann"}}
+    assert table["fields"] == {
+        "metadataLocation": "s3://lake/orders/metadata/1.json",
+        "snapshotId": 7,
+        "schemaId": 0,
+        "specId": 0,
+        "sortOrderId": 0,
+        "tableUuid": None,
+    }
+
+
+def test_contents_that_are_not_there_are_named(headwater: CommandLine, commits: list[str]) -> None:
+    result = headwater("-o", "json", "catalog", "content", *LAKE, "sales", "nope", "sales.none")
+
+    assert (result.exit_code, len(json.loads(result.stdout))) == (3, 1)
+    assert "not in catalog 'lake' at its default branch: nope, sales.none" in result.stderr
+
+
+def test_the_stored_metadata_document_is_printed(headwater: CommandLine, commits: list[str]) -> None:
+    assert json.loads(headwater.ok("catalog", "content", *LAKE, "sales.orders", "--metadata", "--ref", "main~1")) == json.loads(
+        DOCUMENT
+    )
+
+
+def test_a_content_without_stored_metadata_says_so(headwater: CommandLine, commits: list[str]) -> None:
+    result = headwater("catalog", "content", *LAKE, "sales", "--metadata")
+
+    assert result.exit_code == 3
+    assert "no metadata document is stored with sales" in result.stderr
+
+
+def test_a_content_is_found_by_its_id(headwater: CommandLine, commits: list[str]) -> None:
+    content_id = headwater.data("catalog", "content", *LAKE, "sales.later")[0]["contentId"]
+
+    assert keys(headwater.data("catalog", "find", *LAKE, content_id)) == ["sales.later"]
+    assert keys(headwater.data("catalog", "find", *LAKE, content_id, "--ref", "main~1")) == ["sales.orders"]
+    assert headwater("catalog", "find", *LAKE, "00000000-0000-0000-0000-000000000000").exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("filters", "numbers"),
+    [
+        (["--author", "ann"], [2, 0]),
+        (["--action", "DELETE"], [2]),
+        (["--key", "sales.orders"], [2, 1]),
+        (["--prefix", "sales", "--author", "bob"], [1]),
+        (["--type", "NAMESPACE"], [0]),
+        (["--message", "^(space|table)$"], [1, 0]),
+        (["--until", "2020-01-01"], []),
+        (["--since", "2020-01-01", "--oldest-first"], [0, 1, 2]),
+    ],
+)
+def test_the_log_is_filtered(headwater: CommandLine, commits: list[str], filters: list[str], numbers: list[int]) -> None:
+    shown = headwater.data("catalog", "log", *LAKE, *filters)
+
+    assert [commits.index(entry["hash"]) for entry in shown] == numbers
+
+
+def test_properties_with_many_values_are_in_the_log(headwater: CommandLine, commits: list[str]) -> None:
+    assert headwater.data("catalog", "log", *LAKE, "--author", "bob")[0]["properties"] == {"ticket": ["1", "2"]}
+
+
+def test_a_cut_log_says_that_there_may_be_more(headwater: CommandLine, commits: list[str]) -> None:
+    assert "there may be more than these 2" in headwater("catalog", "log", *LAKE, "--limit", "2").stderr
+    assert headwater("catalog", "log", *LAKE, "--limit", "3").stderr == ""
+
+
+def test_a_bounded_search_says_how_to_go_on(headwater: CommandLine, commits: list[str]) -> None:
+    told = headwater("catalog", "log", *LAKE, "--message", "space", "--within", "2").stderr
+    ref = told.split("--ref ")[1].split()[0]
+
+    assert "looked at 2 commits" in told
+    assert [entry["message"] for entry in headwater.data("catalog", "log", *LAKE, "--ref", ref)] == ["space"]
+
+
+def test_the_history_of_a_key_goes_through_its_rename(headwater: CommandLine, commits: list[str]) -> None:
+    shown = headwater.data("catalog", "history", *LAKE, "sales.later")
+
+    assert [(change["action"], change["key"], change["renamedFrom"]) for change in shown] == [
+        ("RENAMED", "sales.later", "sales.orders"),
+        ("CREATED", "sales.orders", None),
+    ]
+
+
+def test_a_bounded_history_says_under_which_key_to_go_on(headwater: CommandLine, commits: list[str]) -> None:
+    told = headwater("catalog", "history", *LAKE, "sales.later", "--within", "1").stderr
+
+    assert f"with --ref {commits[2]}~1 come those of sales.orders before" in told
+
+
+def test_two_references_are_compared(headwater: CommandLine, commits: list[str]) -> None:
+    shown = headwater.data("catalog", "diff", *LAKE, "main~2", "main")
+    renamed = headwater.data("catalog", "diff", *LAKE, "main~1", "main")
+
+    assert [(change["action"], change["key"]) for change in shown] == [("ADDED", "sales.later")]
+    assert [(change["action"], change["key"], change["renamedFrom"], change["renamedTo"]) for change in renamed] == [
+        ("ADDED", "sales.later", "sales.orders", None),
+        ("REMOVED", "sales.orders", None, "sales.later"),
+    ]
+
+
+def test_equal_references_have_no_differences(headwater: CommandLine, commits: list[str]) -> None:
+    assert headwater.ok("catalog", "diff", *LAKE, "main", commits[2]) == "no differences\n"
+
+
+def test_a_branch_is_not_assigned_to_what_is_counted_from_a_branch(headwater: CommandLine, commits: list[str]) -> None:
+    result = headwater("catalog", "branch", "assign", *LAKE, "main", "main~1")
+
+    assert result.exit_code == 5
+    assert "counts back from a branch" in result.stderr
+    told = headwater.data("catalog", "branch", "assign", *LAKE, "main", f"main@{commits[2]}~1")
+    assert told["hash"] == commits[1]
