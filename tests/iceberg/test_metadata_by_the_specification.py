@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+import warnings
+
+import pytest
+from metadata_fixtures import FIXTURES, Fixture, changed, table, view
+from pyiceberg.table.metadata import TableMetadataUtil
+from pyiceberg.view.metadata import ViewMetadata
+
+from headwater.catalogs.iceberg.validation import (
+    RAW_VERSION,
+    Document,
+    FaultError,
+    check_table,
+    check_view,
+    is_maintainable,
+    is_view,
+)
+
+each_fixture = pytest.mark.parametrize("fixture", [pytest.param(one, id=one.name) for one in FIXTURES])
+
+
+def verdict_on(document: Document) -> tuple[str, str]:
+    try:
+        facts = (check_view if is_view(document) else check_table)(document)
+    except FaultError as fault:
+        return fault.weight.name, str(fault)
+    return "raw" if facts.version == RAW_VERSION else "valid", ""
+
+
+@each_fixture
+def test_a_document_is_judged_by_the_specification(fixture: Fixture) -> None:
+    verdict, message = verdict_on(fixture.document)
+
+    assert (verdict, fixture.says in message) == (fixture.verdict, True), message
+
+
+def test_what_pyiceberg_makes_of_each_is_as_noted() -> None:
+    wrong = [fixture.name for fixture in FIXTURES if is_read_by_pyiceberg(fixture.document) is not fixture.pyiceberg]
+
+    assert not wrong
+
+
+def test_every_message_is_half_a_sentence_about_the_document() -> None:
+    messages = [message for _, message in (verdict_on(fixture.document) for fixture in FIXTURES) if message]
+
+    assert all(message.startswith(("has ", "is ")) and not message.endswith(".") for message in messages)
+
+
+def test_no_name_stands_twice() -> None:
+    assert len({fixture.name for fixture in FIXTURES}) == len(FIXTURES)
+
+
+def test_a_sound_table_tells_what_holds_in_it() -> None:
+    facts = check_table(table(3))
+
+    assert facts == (3, table(3)["table-uuid"], 0, 0, 1, 22)
+
+
+def test_a_sound_view_tells_what_holds_in_it() -> None:
+    facts = check_view(view())
+
+    assert facts == (1, view()["view-uuid"], 2, 0, (1, 2))
+
+
+def test_the_draft_is_read_as_far_as_it_tells() -> None:
+    facts = check_table(changed(table(2), {"format-version": 4, "current-schema-id": "?"}))
+
+    assert (facts.version, facts.schema_id, facts.snapshot_id) == (4, 0, 22)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_plain_tables_may_be_maintained(version: int) -> None:
+    assert is_maintainable(table(version)) is None
+
+
+@pytest.mark.parametrize(("changes", "says"), [
+    ({"format-version": 4}, "draft"),
+    ({"encryption-keys": [{"key-id": "k", "encrypted-key-metadata": "x"}]}, "encrypted"),
+    ({"snapshots": [{"snapshot-id": 5, "key-id": "k"}]}, "snapshot 5 is encrypted"),
+])  # fmt: skip
+def test_what_cannot_be_followed_is_refused_for_maintenance(changes: Document, says: str) -> None:
+    reason = is_maintainable(changed(table(3), dict(changes)))
+
+    assert reason is not None
+    assert says in reason
+
+
+def is_read_by_pyiceberg(document: Document) -> bool:
+    reader = ViewMetadata.model_validate_json if is_view(document) else TableMetadataUtil.parse_raw
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            reader(json.dumps(document))
+        except Exception:  # noqa: BLE001  # whatever it refuses with
+            return False
+    return True
