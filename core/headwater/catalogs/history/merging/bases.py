@@ -65,7 +65,7 @@ class Bases:
         """
         if self._known is not None:
             known_id, base, search = self._known
-            if known_id == head_id or _is_plainly_on(rows, head, known_id, search):
+            if known_id == head_id or _is_plainly_on(rows, head_id, head, known_id, search):
                 return base
         search = _Search(rows)
         base = search.run(head_id, self._source.id)
@@ -73,14 +73,15 @@ class Bases:
         return base
 
 
-def _is_plainly_on(rows: RealmStore, head: Commit, known: ObjectId, search: _Search) -> bool:
+def _is_plainly_on(rows: RealmStore, head_id: ObjectId, head: Commit, known: ObjectId, search: _Search) -> bool:
     """Whether a head is the known one with commits on top that merged nothing and are none of the source's: the base is the same."""
-    above: list[ObjectId] = []
-    while head.tail and not head.properties.get("merged") and len(above) < _FOLLOWED:
-        if head.tail[0] == known:
-            return not any(search.is_of_source(commit_id) for commit_id in above)
-        above.append(head.tail[0])
-        found = rows.find(head.tail[0], Commit)
+    for _ in range(_FOLLOWED):
+        if not head.tail or head.properties.get("merged") or search.is_of_source(head_id):
+            return False
+        head_id = head.tail[0]
+        if head_id == known:
+            return True
+        found = rows.find(head_id, Commit)
         if found is None:
             return False
         head = found

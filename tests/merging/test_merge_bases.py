@@ -1,0 +1,188 @@
+"""The nearest common ancestor of two commits, over parents and merged heads."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from headwater.catalogs.history.merging.bases import Base, Bases
+from headwater.commits import Head, Transaction, commit, ensure_reference, read_commit
+from headwater.errors import ExpiredError, MissingError
+from headwater.index import Value
+from headwater.store import ObjectId, RealmStore, id_text
+
+
+class Graph:
+    """Commits by name, each on the branch of its first parent."""
+
+    def __init__(self, rows: RealmStore) -> None:
+        self.rows = rows
+        self.ids: dict[str, ObjectId] = {}
+        self.parents: dict[str, tuple[str, ...]] = {}
+
+    def add(self, branch: str, name: str, *merged: str) -> None:
+        ensure_reference(self.rows, branch)
+
+        def change(tx: Transaction) -> ObjectId | None:
+            tx.index("things").put(name.encode(), Value(None, b""))
+            return tx.head_id
+
+        done = commit(self.rows, branch, change, properties={"merged": [id_text(self.ids[one]) for one in merged]})
+        assert done.commit_id is not None
+        first = [one for one, commit_id in self.ids.items() if commit_id == done.result]
+        self.ids[name] = done.commit_id
+        self.parents[name] = (*first, *merged)
+
+    def branch(self, branch: str, name: str) -> None:
+        self.rows.create_reference(branch, self.ids[name])
+
+    def find(self, into: str, source: str) -> Base:
+        head = self.head(into)
+        return Bases(self.rows, self.head(source)).find(self.rows, head.id, head.commit)
+
+    def base(self, into: str, source: str) -> str:
+        found = self.find(into, source)
+        names = {commit_id: name for name, commit_id in self.ids.items()}
+        return "" if found.commit is None else names[found.commit]
+
+    def head(self, name: str) -> Head:
+        return read_commit(self.rows, self.ids[name])
+
+    def lose(self, name: str) -> None:
+        keys = [key for page in self.rows.scan_objects() for key in page if key.id == self.ids[name]]
+        assert self.rows.delete_unchanged(keys) == 1
+
+    def ancestors(self, name: str) -> set[str]:
+        """With itself."""
+        return {name}.union(*(self.ancestors(one) for one in self.parents[name]))
+
+    def nearest(self, one: str, other: str) -> set[str]:
+        common = self.ancestors(one) & self.ancestors(other)
+        return {name for name in common if not any(name in self.ancestors(above) - {above} for above in common)}
+
+
+@pytest.fixture
+def graph(rows: RealmStore) -> Graph:
+    """main: A - B - C, and dev: B - D - E."""
+    made = Graph(rows)
+    for name in "AB":
+        made.add("main", name)
+    made.branch("dev", "B")
+    made.add("main", "C")
+    made.add("dev", "D")
+    made.add("dev", "E")
+    return made
+
+
+def test_branches_meet_where_they_parted(graph: Graph) -> None:
+    assert graph.base("C", "E") == graph.base("E", "C") == "B"
+
+
+def test_a_commit_meets_its_ancestor_there(graph: Graph) -> None:
+    assert [graph.base("C", "A"), graph.base("A", "C"), graph.base("C", "C")] == ["A", "A", "C"]
+
+
+def test_what_was_merged_is_an_ancestor(graph: Graph) -> None:
+    graph.add("main", "M", "D")
+    graph.add("main", "N")
+
+    assert graph.base("N", "E") == graph.base("E", "N") == "D"
+
+
+def test_an_ancestor_over_two_merges_is_found(graph: Graph) -> None:
+    graph.branch("side", "D")
+    graph.add("side", "S", "C")
+    graph.add("main", "M", "S")
+    graph.add("dev", "F")
+
+    assert graph.base("M", "F") == "D"
+
+
+def test_of_merges_back_and_forth_the_newest_is_taken_and_the_other_told(graph: Graph) -> None:
+    graph.add("main", "M", "E")
+    graph.add("dev", "F", "C")
+    found = graph.find("M", "F")
+
+    assert {found.commit, *found.others} == {graph.ids["C"], graph.ids["E"]}
+    assert found.commit == graph.ids["E"]
+
+
+def test_histories_of_two_beginnings_have_none(graph: Graph) -> None:
+    graph.add("other", "X")
+
+    with pytest.raises(MissingError, match="no common ancestor"):
+        graph.base("C", "X")
+
+
+def test_a_head_on_top_of_a_known_one_costs_few_reads(graph: Graph) -> None:
+    bases = Bases(graph.rows, graph.head("E"))
+    first = graph.head("C")
+    known = bases.find(graph.rows, first.id, first.commit)
+    for name in "GHI":
+        graph.add("main", name)
+    newest = graph.head("I")
+
+    assert bases.find(graph.rows, newest.id, newest.commit) is known
+
+
+def test_a_merge_on_top_of_a_known_head_is_seen(graph: Graph) -> None:
+    bases = Bases(graph.rows, graph.head("E"))
+    first = graph.head("C")
+    bases.find(graph.rows, first.id, first.commit)
+    graph.add("main", "M", "D")
+    graph.add("main", "N")
+    newest = graph.head("N")
+
+    assert bases.find(graph.rows, newest.id, newest.commit).commit == graph.ids["D"]
+
+
+def test_a_target_that_was_put_elsewhere_is_looked_at_anew(graph: Graph) -> None:
+    bases = Bases(graph.rows, graph.head("E"))
+    first = graph.head("B")
+    bases.find(graph.rows, first.id, first.commit)
+    moved = graph.head("D")
+
+    assert bases.find(graph.rows, moved.id, moved.commit).commit == graph.ids["D"]
+
+
+def test_long_histories_are_walked(graph: Graph) -> None:
+    for number in range(70):
+        graph.add("main", f"m{number}")
+        graph.add("dev", f"d{number}")
+
+    assert graph.base("m69", "d69") == "B"
+
+
+def test_a_base_that_was_collected_is_said_to_be(graph: Graph) -> None:
+    for name in "AB":
+        graph.lose(name)
+
+    with pytest.raises(ExpiredError, match=f"{id_text(graph.ids['B'])} was collected: name the base"):
+        graph.base("C", "E")
+
+
+def test_a_merged_head_that_was_collected_is_told_beside_the_base(graph: Graph) -> None:
+    graph.add("main", "M", "D")
+    graph.lose("D")
+    graph.branch("late", "B")
+    graph.add("late", "L")
+
+    assert graph.find("M", "L") == Base(graph.ids["B"], lost=(graph.ids["D"],))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_base_is_a_nearest_one_of_any_graph(rows: RealmStore, seed: int) -> None:
+    chance, graph = random.Random(seed), Graph(rows)
+    graph.add("b0", "0")
+    for number in range(1, 4):
+        graph.branch(f"b{number}", "0")
+    for number in range(1, 40):
+        merged = [str(chance.randrange(number))] if chance.random() < 0.4 else []
+        graph.add(f"b{chance.randrange(4)}", str(number), *merged)
+    names = list(graph.ids)
+
+    for one, other in ((chance.choice(names), chance.choice(names)) for _ in range(60)):
+        found = graph.find(one, other)
+        wanted = {graph.ids[name] for name in graph.nearest(one, other)}
+        assert {found.commit, *found.others} == wanted, f"seed {seed}: {one} and {other}"

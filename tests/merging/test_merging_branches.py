@@ -1,0 +1,357 @@
+"""What a merge puts on the target, what it leaves, and what it tells."""
+
+from __future__ import annotations
+
+import pytest
+from branching import Branching, table
+
+from headwater.catalogs import CommitMeta, Conflict, KeyMerge, MergeMode, MergeOutcome, Namespace
+from headwater.catalogs.content.types import with_id
+from headwater.errors import ConflictError, ExpiredError, MissingError, RefusedError
+from headwater.store import ObjectId, RealmStore
+
+FORCE, DROP = KeyMerge(mode=MergeMode.FORCE), KeyMerge(mode=MergeMode.DROP)
+
+
+def outcomes(lake: Branching, **modes: KeyMerge) -> dict[str, str]:
+    found = lake.merge(keys=modes)
+    return {str(one.key): str(one.outcome) for one in found.keys}
+
+
+def conflicts(lake: Branching, **keys: KeyMerge) -> list[tuple[str, str]]:
+    found = lake.merge(keys={text.replace("_", "."): one for text, one in keys.items()}, returns_conflicts=True)
+    return [(str(one.kind), str(one.key)) for one in found.conflicts]
+
+
+def test_what_the_source_did_comes_and_what_the_target_did_stays(lake: Branching) -> None:
+    lake.put("dev", "s.c", "s.a=2")
+    lake.delete("dev", "s.b")
+    lake.put("main", "t")
+    lake.merge()
+
+    assert lake.words("main") == {"s/", "s.a=2", "s.c", "t"}
+
+
+def test_a_merge_is_one_commit_that_names_the_head_it_merged(lake: Branching) -> None:
+    lake.put("dev", "x")
+    head = lake.put("dev", "y")
+    onto = lake.head("main")
+    done = lake.merge()
+    newest = next(iter(lake.catalog.log("main")))
+
+    assert (done.commits, done.head, done.onto, newest.parent) == ((newest.id,), newest.id, onto, onto)
+    assert newest.meta.merged == (head,)
+
+
+def test_a_merge_says_what_it_merged_unless_it_is_told_otherwise(lake: Branching) -> None:
+    lake.put("dev", "x")
+    lake.merge()
+    lake.put("dev", "y")
+    meta = CommitMeta(message="mine", authors=("Ann",), properties={"ticket": ("1", "2")})
+    lake.catalog.merge("dev", "main", meta=meta)
+    newest, before, *_ = lake.catalog.log("main")
+
+    assert before.message.startswith("Merge dev at ")
+    assert (newest.message, newest.meta.authors, newest.meta.properties["ticket"]) == ("mine", ("Ann",), ("1", "2"))
+
+
+def test_content_ids_come_along(lake: Branching) -> None:
+    lake.put("dev", "x")
+    lake.rename("dev", "s.a", "s.z")
+    a = lake.content_id("main", "s.a")
+    lake.merge()
+
+    assert lake.content_id("main", "x") == lake.content_id("dev", "x")
+    assert lake.content_id("main", "s.z") == a
+    lake.check("main")
+
+
+def test_nothing_to_merge_makes_no_commit(lake: Branching, rows: RealmStore) -> None:
+    before = lake.head("main")
+    stored = sum(map(len, rows.scan_objects()))
+    done = [lake.merge("dev"), lake.merge("main")]
+
+    assert [(one.is_applied, one.head, one.conflicts) for one in done] == [(False, before, ())] * 2
+    assert sum(map(len, rows.scan_objects())) == stored
+
+
+def test_what_was_merged_is_not_merged_again(lake: Branching) -> None:
+    lake.put("dev", "x")
+    lake.merge()
+    lake.delete("main", "x")
+
+    assert not lake.merge().is_applied
+    assert "x" not in lake.words("main")
+
+
+def test_work_goes_on_after_a_merge(lake: Branching) -> None:
+    lake.put("dev", "s.a=2")
+    lake.merge()
+    lake.put("dev", "s.a=3")
+    done = lake.merge()
+
+    assert "s.a=3" in lake.words("main")
+    assert [str(one.key) for one in done.keys] == ["s.a"]
+
+
+def test_merges_back_and_forth_find_what_was_merged(lake: Branching) -> None:
+    lake.put("dev", "s.a=2")
+    lake.merge()
+    lake.put("main", "s.b=2")
+    lake.merge("main", "dev")
+    lake.put("dev", "s.b=3")
+    lake.merge()
+
+    assert lake.words("main") == lake.words("dev") == {"s/", "s.a=2", "s.b=3"}
+
+
+def test_a_tag_and_a_commit_are_merged_like_a_branch(lake: Branching) -> None:
+    first = lake.put("dev", "x")
+    lake.catalog.create_tag("v1", "dev")
+    lake.put("dev", "y")
+    done = lake.merge(f"{first:016x}")
+
+    assert done.is_applied
+    assert "x" in lake.words("main")
+    assert not lake.merge("v1").is_applied
+
+
+def test_a_source_without_a_commit_is_refused(empty: Branching) -> None:
+    empty.catalog.create_branch("bare")
+    with pytest.raises(RefusedError, match="no commit yet"):
+        empty.merge("bare")
+
+
+def test_a_branch_without_a_commit_takes_everything(empty: Branching) -> None:
+    empty.catalog.create_branch("bare")
+    empty.put("main", "s/", "s.a")
+    done = empty.merge("main", "bare")
+
+    assert empty.words("bare") == {"s/", "s.a"}
+    assert (done.base, done.onto) == (None, None)
+
+
+def test_branches_of_two_beginnings_need_a_base(empty: Branching) -> None:
+    empty.catalog.create_branch("other")
+    main = empty.put("main", "x")
+    empty.put("other", "y")
+
+    with pytest.raises(MissingError, match="no common ancestor: name the base"):
+        empty.merge("other")
+    assert empty.merge("other", base=main, returns_conflicts=True).is_applied
+
+
+def test_a_base_by_hand_is_compared_with(lake: Branching) -> None:
+    first = lake.put("dev", "x")
+    lake.put("dev", "y")
+    lake.merge(base=first)
+
+    assert lake.words("main") == {"s/", "s.a", "s.b", "y"}
+
+
+# what stands against a merge
+
+
+def test_a_key_that_both_changed_conflicts(lake: Branching) -> None:
+    lake.put("dev", "s.a=2")
+    lake.put("main", "s.a=3")
+    with pytest.raises(ConflictError, match=r"cannot be merged into 'main': 1 conflict: VALUE_DIFFERS s.a") as caught:
+        lake.merge()
+
+    assert [one.kind for one in caught.value.details if isinstance(one, Conflict)] == ["VALUE_DIFFERS"]
+    assert lake.words("main") == {"s/", "s.a=3", "s.b"}
+
+
+def test_all_conflicts_are_told_and_innocent_keys_are_not(lake: Branching) -> None:
+    lake.put("dev", "s.a=2", "s.b=2", "s.c", "x")
+    lake.put("main", "s.a=3", "s.c=3")
+    lake.delete("main", "s.b")
+
+    assert conflicts(lake) == [("VALUE_DIFFERS", "s.a"), ("KEY_DOES_NOT_EXIST", "s.b"), ("KEY_EXISTS", "s.c")]
+
+
+def test_conflicts_as_a_result_write_nothing(lake: Branching, rows: RealmStore) -> None:
+    lake.put("dev", "s.a=2", "x")
+    lake.put("main", "s.a=3")
+    stored = sum(map(len, rows.scan_objects()))
+    done = lake.merge(returns_conflicts=True)
+
+    assert (done.is_applied, sum(map(len, rows.scan_objects()))) == (False, stored)
+    assert {str(one.key): one.outcome for one in done.keys} == {"s.a": MergeOutcome.CONFLICT, "x": MergeOutcome.PUT}
+
+
+def test_both_having_done_the_same_is_no_conflict(lake: Branching) -> None:
+    for branch in ("dev", "main"):
+        lake.put(branch, "s.a=2", "new")
+        lake.delete(branch, "s.b")
+
+    assert outcomes(lake) == {"s.a": "SAME", "s.b": "SAME", "new": "SAME"}
+
+
+def test_of_two_new_namespaces_the_targets_stays(lake: Branching) -> None:
+    lake.put("dev", "n/=theirs", "n.t")
+    lake.put("main", "n/=ours", "n.u")
+
+    assert outcomes(lake) == {"n": "KEPT", "n.t": "PUT"}
+    assert {"n/=ours", "n.t", "n.u"} < lake.words("main")
+
+
+def test_a_namespace_that_went_is_missed(lake: Branching) -> None:
+    lake.put("dev", "s.c")
+    lake.delete("main", "s", "s.a", "s.b")
+
+    assert conflicts(lake) == [("NAMESPACE_ABSENT", "s")]
+
+
+def test_a_namespace_that_got_a_child_stays(lake: Branching) -> None:
+    lake.delete("dev", "s", "s.a", "s.b")
+    lake.put("main", "s.c")
+
+    assert conflicts(lake) == [("NAMESPACE_NOT_EMPTY", "s")]
+
+
+def test_one_content_never_stands_under_two_keys(lake: Branching) -> None:
+    lake.rename("dev", "s.a", "s.x")
+    lake.rename("main", "s.a", "s.y")
+
+    assert conflicts(lake, s_a=DROP) == [("KEY_CONFLICT", "s.x")]
+    assert conflicts(lake, s_a=FORCE, s_x=FORCE) == [("KEY_CONFLICT", "s.x")]
+
+
+# modes and resolutions
+
+
+def test_force_takes_the_sources(lake: Branching) -> None:
+    lake.put("dev", "s.a=2", "s.b=2", "s.c=2")
+    lake.put("main", "s.a=3", "s.c=3")
+    lake.delete("main", "s.b")
+    lake.merge(mode=MergeMode.FORCE)
+
+    assert lake.words("main") == {"s/", "s.a=2", "s.b=2", "s.c=2"}
+    lake.check("main")
+
+
+def test_drop_keeps_the_targets(lake: Branching) -> None:
+    lake.put("dev", "s.a=2", "x")
+    lake.put("main", "s.a=3")
+
+    assert outcomes(lake, **{"s.a": DROP}) == {"s.a": "DROPPED", "x": "PUT"}
+    assert "s.a=3" in lake.words("main")
+
+
+def test_all_keys_dropped_make_no_commit(lake: Branching) -> None:
+    lake.put("dev", "x")
+
+    assert not lake.merge(mode=MergeMode.DROP).is_applied
+
+
+def test_a_table_is_not_forced_over_a_namespace_with_children(lake: Branching) -> None:
+    lake.put("dev", "n")
+    lake.put("main", "n/", "n.t")
+
+    assert conflicts(lake, n=FORCE) == [("NAMESPACE_NOT_EMPTY", "n")]
+
+
+def test_modes_for_keys_that_the_source_left_alone_are_refused(lake: Branching) -> None:
+    lake.put("dev", "x")
+    with pytest.raises(RefusedError, match=r"none of these keys.*: nope, s\.a"):
+        lake.merge(keys={"s.a": DROP, "nope": FORCE, "x": DROP})
+
+
+def test_a_resolved_content_is_put_under_the_targets_id(lake: Branching) -> None:
+    lake.put("dev", "s.a=2")
+    lake.put("main", "s.a=3")
+    done = lake.merge(keys={"s.a": KeyMerge(expected=table("3"), resolved=table("4"))})
+
+    assert [one.outcome for one in done.keys] == [MergeOutcome.RESOLVED]
+    assert "s.a=4" in lake.words("main")
+    assert lake.content_id("main", "s.a") == lake.content_id("dev", "s.a")
+
+
+def test_a_resolution_of_what_is_gone_brings_it_back(lake: Branching) -> None:
+    a = lake.content_id("dev", "s.a")
+    lake.put("dev", "s.a=2")
+    lake.delete("main", "s.a")
+    lake.merge(keys={"s.a": KeyMerge(resolved=table("4"))})
+
+    assert lake.content_id("main", "s.a") == a
+    lake.check("main")
+
+
+@pytest.mark.parametrize(
+    ("resolution", "kind"),
+    [
+        (KeyMerge(expected=table("9"), resolved=table("4")), "VALUE_DIFFERS"),
+        (KeyMerge(resolved=table("4")), "KEY_EXISTS"),
+        (KeyMerge(mode=MergeMode.FORCE, expected=table("9")), "VALUE_DIFFERS"),
+        (KeyMerge(mode=MergeMode.FORCE, expected=Namespace()), "PAYLOAD_DIFFERS"),
+    ],
+)
+def test_an_expected_content_that_is_not_there_conflicts(lake: Branching, resolution: KeyMerge, kind: str) -> None:
+    lake.put("dev", "s.a=2")
+    lake.put("main", "s.a=3")
+
+    assert conflicts(lake, s_a=resolution) == [(kind, "s.a")]
+
+
+def test_a_resolved_content_has_an_id_and_a_type_of_one_side(lake: Branching) -> None:
+    lake.put("dev", "s.a=2")
+    b = lake.content_id("main", "s.b")
+
+    with pytest.raises(RefusedError, match="which neither side has there"):
+        lake.merge(keys={"s.a": KeyMerge(expected=table(), resolved=with_id(table("4"), b))})
+    with pytest.raises(RefusedError, match="the resolved content is NAMESPACE"):
+        lake.merge(keys={"s.a": KeyMerge(expected=table(), resolved=Namespace())})
+
+
+def test_a_request_that_contradicts_itself_is_refused() -> None:
+    for mode in (MergeMode.FORCE, MergeMode.DROP):
+        with pytest.raises(RefusedError, match="goes with mode NORMAL"):
+            KeyMerge(mode=mode, resolved=table())
+    with pytest.raises(RefusedError, match="expects no content"):
+        KeyMerge(mode=MergeMode.DROP, expected=table())
+
+
+# looking, and expecting
+
+
+def test_a_dry_run_tells_the_same_and_writes_nothing(lake: Branching, rows: RealmStore) -> None:
+    lake.put("dev", "s.a=2", "x")
+    before, stored = lake.words("main"), sum(map(len, rows.scan_objects()))
+    seen = lake.merge(dry_run=True)
+
+    assert (lake.words("main"), sum(map(len, rows.scan_objects())), seen.is_applied) == (before, stored, False)
+    assert seen.keys == lake.merge().keys
+
+
+def test_a_dry_run_of_conflicts_conflicts(lake: Branching) -> None:
+    lake.put("dev", "s.a=2")
+    lake.put("main", "s.a=3")
+
+    with pytest.raises(ConflictError):
+        lake.merge(dry_run=True)
+    assert len(lake.merge(dry_run=True, returns_conflicts=True).conflicts) == 1
+
+
+def test_the_expected_commit_is_in_the_history_of_the_target(lake: Branching) -> None:
+    other = lake.put("dev", "x")
+    older = lake.head("main")
+    lake.put("main", "y")
+
+    with pytest.raises(MissingError, match="not in the history of branch 'main'"):
+        lake.catalog.merge("dev", "main", expected=other)
+    assert lake.catalog.merge("dev", "main", expected=older).is_applied
+
+
+def test_merges_go_to_branches_only(lake: Branching) -> None:
+    lake.catalog.create_tag("v1")
+    with pytest.raises(RefusedError, match="is a tag"):
+        lake.merge("dev", "v1")
+    with pytest.raises(MissingError):
+        lake.merge("nope")
+
+
+def test_a_base_that_is_gone_is_expired(lake: Branching) -> None:
+    lake.put("dev", "x")
+    with pytest.raises(ExpiredError):
+        lake.merge(base=ObjectId(99))
