@@ -14,7 +14,6 @@ def store_url() -> str:
     return "memory://"
 
 
-
 @pytest.fixture
 def moved(catalog: Catalog, first: ObjectId) -> ObjectId:
     """The head that main and the tag v1 have by now."""
