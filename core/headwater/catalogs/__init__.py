@@ -60,6 +60,7 @@ from headwater.catalogs.history.merging import (
 )
 from headwater.catalogs.history.meta import CommitMeta
 from headwater.catalogs.importing.committing import ImportOptions, import_tables, scope_of
+from headwater.catalogs.importing.parquet import ParquetReport
 from headwater.catalogs.importing.reports import ROWS_SHOWN, ImportReport, ReportRow
 from headwater.catalogs.metadata import read_metadata
 from headwater.catalogs.names import CATALOGS, NameKind, checked_name
@@ -120,6 +121,7 @@ __all__ = [
     "Operation",
     "Owner",
     "Page",
+    "ParquetReport",
     "Plan",
     "Put",
     "ReportRow",

@@ -17,7 +17,7 @@ from headwater.cli.catalog import catalog
 from headwater.cli.checking import fsck
 from headwater.cli.collection import gc
 from headwater.cli.failures import exit_code, lines_of
-from headwater.cli.importing import import_
+from headwater.cli.importing import import_, import_report
 from headwater.cli.options import output_option
 from headwater.cli.realm import realm
 from headwater.cli.session import Session
@@ -86,7 +86,7 @@ def main(session: Session, store_url: str | None, debug: bool) -> None:
     session.debug = debug
 
 
-for _command in (apply, catalog, fsck, gc, import_, realm, task, version):
+for _command in (apply, catalog, fsck, gc, import_, import_report, realm, task, version):
     main.add_command(_command)
 
 

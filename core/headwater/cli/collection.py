@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from headwater.cli.files import replacing
 from headwater.cli.options import DURATION, ID, prints
 from headwater.cli.page import report_page
 from headwater.cli.reports import COLLECTION, EXPLANATION, RUN, RUN_TYPE, types_of
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
 from headwater.cli.views import TASK
-from headwater.errors import RefusedError
 from headwater.maintenance import COLLECT, Run, check_collectable, collect, explain, list_runs, run_collection
 from headwater.store import ObjectId, Store
 from headwater.tasks import Tasks
@@ -93,7 +91,8 @@ def report(session: Session, /, file: Path, **chosen: Any) -> None:
     with session.open_store() as store:
         runs, now = _runs(store, **chosen), store.clock.now()
         page = report_page(runs, store=store.url, now=now)
-    _write(file, page)
+    with replacing(file) as part:
+        part.write_text(page, encoding="utf-8")
     session.say(f"report of {len(runs)} {'run' if len(runs) == 1 else 'runs'} written to {file}")
 
 
@@ -112,19 +111,3 @@ def _runs(store: Store, *, realm: str | None, kind: str | None, since: float | N
     runs = list_runs(store, kind=kind, realm=realm)
     start = 0 if since is None else store.clock.now() - round(since * 1_000_000)
     return [run for run in runs if run.started >= start and (run.error or not failed)]
-
-
-def _write(file: Path, text: str) -> None:
-    """All of it or nothing: who looks at the file meanwhile sees the one before."""
-    try:
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as part:
-                os.fchmod(handle, 0o644)
-                part.write(text)
-            Path(name).replace(file)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as fault:
-        raise RefusedError(f"{file} cannot be written: {fault.strerror or fault}") from fault

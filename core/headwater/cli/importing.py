@@ -1,30 +1,37 @@
-"""``headwater import``: tables that lie in some storage already, put into a catalog."""
+"""``headwater import``: tables that lie in some storage already, put into a catalog; and what became of each of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 import msgspec
 
-from headwater.catalogs import Catalogs, ImportSpec
+from headwater.catalogs import Catalogs, ContentKey, ImportSpec, ParquetReport, ReportRow
 from headwater.catalogs.iceberg import survey_in_process
 from headwater.cli.failures import FINDINGS
-from headwater.cli.options import prints
+from headwater.cli.files import replacing
+from headwater.cli.options import ID, prints
+from headwater.cli.page import ImportGatherer, import_page
 from headwater.cli.reports import IMPORT
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
 from headwater.cli.views import TASK
+from headwater.clock import as_text
+from headwater.errors import MissingError
 from headwater.maintenance import IMPORT as IMPORT_TASK
-from headwater.maintenance import dry_import, run_import
+from headwater.maintenance import Run, dry_import, list_runs, read_report, run_import
 from headwater.realms import Realms
-from headwater.store import Store
-from headwater.tasks import Claim, Tasks
+from headwater.store import ObjectId, Store, id_text
+from headwater.tasks import Claim, Submitted, Tasks
 
-__all__ = ["import_"]
+__all__ = ["import_", "import_report"]
 
 BY_HAND = "by hand"
+_FILE_HELP = "Write what became of each table to a file, as import-report does: .parquet or .html."
 
 
 @click.command(name="import")
@@ -42,55 +49,158 @@ BY_HAND = "by hand"
     show_default=True,
     help="A table that is there with other metadata: once reports it, sync moves it forward.",
 )
+@click.option(
+    "--path",
+    metavar="PATTERN",
+    help="How a path below a LOCATION gives a key, such as '{namespace}.db/{table}'.",
+)
+@click.option("--namespace", metavar="KEY", help="Put this in front of every key, such as 'lake.raw'.")
+@click.option(
+    "--inventory", metavar="URL", help="A list of files (CSV, Parquet, S3 Inventory) to read instead of listing each LOCATION."
+)
+@click.option(
+    "--verify",
+    type=click.Choice(["metadata", "manifests", "files"]),
+    default="metadata",
+    show_default=True,
+    help="How far down each table is looked at: manifests reads these, files sees that all files are there.",
+)
+@click.option("--report", "file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help=_FILE_HELP)
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and write nothing.")
 @click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
 @prints(IMPORT)
 @click.pass_context
 def import_(
     ctx: click.Context,
+    /,
     realm_id: str,
     name: str,
     locations: tuple[str, ...],
-    include: tuple[str, ...],
-    exclude: tuple[str, ...],
-    mode: Literal["once", "sync"],
+    file: Path | None,
     dry_run: bool,
     detach: bool,
+    **fields: Any,
 ) -> None:
-    """Find the Iceberg tables below each LOCATION (a URL or a folder), and put the sound ones on the default branch.
+    """Find the Iceberg tables and views below each LOCATION (a URL or a folder), and put the sound ones on the default branch.
 
     Exit code 8 if a table was quarantined: the others are imported all the same.
     """
     session = ctx.ensure_object(Session)
-    spec = ImportSpec(name=BY_HAND, locations=tuple(map(_url, locations)), mode=mode, include=include, exclude=exclude)
+    spec = _spec(locations, **fields)
+    if file is not None:
+        _check_kind(file)
+        if detach:
+            raise click.UsageError("--report needs the result: ask for it by import-report when the worker is done")
     with session.open_store() as store:
         if dry_run:
-            outcome: dict[str, Any] = dry_import(store, realm_id, name, spec).outcome()
+            outcome = _dry(store, realm_id, name, spec, file)
         else:
-            realm = Realms(store).read(realm_id)
-            definition = Catalogs(Realms(store).open(realm_id)).read(name)
-            submitted = Tasks(store).submit(
-                IMPORT_TASK,
-                realm=realm.id,
-                realm_key=realm.key,
-                subject=f"{name}/{BY_HAND}/{spec.digest()[:8]}",
-                arguments={
-                    "catalog": name,
-                    "catalogId": definition.id,
-                    "spec": msgspec.json.decode(msgspec.json.encode(spec)),
-                },
-            )
+            submitted = _submit(store, realm_id, name, spec)
             if detach:
                 session.show(TASK, Tasks(store).read(submitted.id))
                 return
-            outcome = run_task(session, store, submitted.id, lambda claim: _do(store, claim)).value.outcome or {}
+            ended = run_task(session, store, submitted.id, lambda claim: _do(store, claim)).value
+            outcome = ended.outcome or {}
+            if file is not None:
+                _write(store, _run_of(store, realm_id, name, submitted.id), file)
     session.show(IMPORT, outcome)
     if not outcome["surveyed"]:
         session.warn(
             f"no Iceberg table was found below {', '.join(spec.locations)}"
-            + (" by these patterns" if include or exclude else "")
+            + (" by these patterns" if spec.include or spec.exclude else "")
         )
     ctx.exit(FINDINGS if outcome["quarantined"]["total"] else 0)
+
+
+@click.command(name="import-report")
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--task", metavar="ID", type=ID, help="Of this task's import, instead of the last one.")
+@click.pass_obj
+def import_report(session: Session, realm_id: str, name: str, file: Path, task: ObjectId | None) -> None:
+    """Write what became of each table in the last import to FILE: a Parquet file (.parquet), or a page of HTML (.html).
+
+    The Parquet file has a row for every table folder that was looked at. The page has numbers, pictures, and all tables that were
+    left out, each with the reason. A file of that name is replaced.
+    """
+    _check_kind(file)
+    with session.open_store() as store:
+        rows = _write(store, _run_of(store, realm_id, name, task), file)
+    session.say(f"report of {rows} {'table' if rows == 1 else 'tables'} written to {file}")
+
+
+def _spec(locations: Sequence[str], *, namespace: str | None, inventory: str | None, **fields: Any) -> ImportSpec:
+    return ImportSpec(
+        name=BY_HAND,
+        locations=tuple(map(_url, locations)),
+        namespace=() if namespace is None else ContentKey.parse(namespace).elements,
+        inventory=None if inventory is None else _url(inventory),
+        **fields,
+    )
+
+
+def _submit(store: Store, realm_id: str, name: str, spec: ImportSpec) -> Submitted:
+    realm = Realms(store).read(realm_id)
+    definition = Catalogs(Realms(store).open(realm_id)).read(name)
+    return Tasks(store).submit(
+        IMPORT_TASK,
+        realm=realm.id,
+        realm_key=realm.key,
+        subject=f"{name}/{BY_HAND}/{spec.digest()[:8]}",
+        arguments={"catalog": name, "catalogId": definition.id, "spec": msgspec.json.decode(msgspec.json.encode(spec))},
+    )
+
+
+def _dry(store: Store, realm_id: str, name: str, spec: ImportSpec, file: Path | None) -> dict[str, Any]:
+    if file is None:
+        return dry_import(store, realm_id, name, spec).outcome()
+    title = f"{realm_id} · {name}"
+    with _writing(file, title, store, is_dry=True) as write:
+        return dry_import(store, realm_id, name, spec, write=write).outcome()
+
+
+def _run_of(store: Store, realm_id: str, name: str, task: ObjectId | None) -> Run:
+    """The record of the last import into a catalog, or of the one that a task did.
+
+    raises        MissingError
+    """
+    for run in list_runs(store, kind=IMPORT_TASK, realm=realm_id):
+        if run.subject.partition("/")[0] == name and task in (None, run.task):
+            return run
+    which = "" if task is None else f" by task {id_text(task)}"
+    raise MissingError(f"no import into catalog {name!r} of realm {realm_id!r}{which} is on record")
+
+
+def _write(store: Store, run: Run, file: Path) -> int:
+    """How many rows there were."""
+    rows = 0
+    if run.task is None:
+        raise MissingError("the run has no task, and so no report")
+    with _writing(file, f"{run.realm} · {run.subject} · run of {as_text(run.started)}", store) as write:
+        for row in read_report(store, run.task, run.attempt):
+            write(row)
+            rows += 1
+    return rows
+
+
+@contextmanager
+def _writing(file: Path, title: str, store: Store, *, is_dry: bool = False) -> Iterator[Callable[[ReportRow], None]]:
+    """Takes rows, and has them in the file at the end."""
+    with replacing(file) as part:
+        if file.suffix == ".parquet":
+            with ParquetReport(part) as parquet:
+                yield parquet.add
+            return
+        gatherer = ImportGatherer()
+        yield gatherer.add
+        page = import_page(gatherer.figures(title, now=store.clock.now(), is_dry=is_dry))
+        part.write_text(page, encoding="utf-8")
+
+
+def _check_kind(file: Path) -> None:
+    if file.suffix not in (".parquet", ".html"):
+        raise click.UsageError(f"{file} ends neither in .parquet nor in .html")
 
 
 def _do(store: Store, claim: Claim) -> dict[str, Any]:

@@ -8,12 +8,11 @@ from importlib.resources import files
 import jinja2
 
 from headwater.cli.page.figures import figures_of
+from headwater.cli.page.surveys import ImportFigures
 from headwater.clock import Micros
 from headwater.maintenance import Run
 
-__all__ = ["report_page"]
-
-_TEMPLATE = "report.html.jinja"
+__all__ = ["import_page", "report_page"]
 
 
 def report_page(runs: Sequence[Run], *, store: str, now: Micros) -> str:
@@ -21,8 +20,21 @@ def report_page(runs: Sequence[Run], *, store: str, now: Micros) -> str:
 
     store         how the page names the store; without secrets
     """
+    return _template("report.html.jinja").render(page=figures_of(runs, store=store, now=now))
+
+
+def import_page(figures: ImportFigures) -> str:
+    """One HTML page on what an import did, with every table that it left out. It loads nothing from anywhere."""
+    return _template("import.html.jinja").render(page=figures)
+
+
+def _template(name: str) -> jinja2.Template:
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        loader=jinja2.FunctionLoader(lambda part: files(__package__).joinpath(part).read_text(encoding="utf-8")),
     )
-    template = environment.from_string(files(__package__).joinpath(_TEMPLATE).read_text(encoding="utf-8"))
-    return template.render(page=figures_of(runs, store=store, now=now))
+    return environment.get_template(name)
