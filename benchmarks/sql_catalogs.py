@@ -188,15 +188,15 @@ def retried(act: Act, lost: list[int], failure: type[Exception] = CommitFailedEx
     return again
 
 
-def insert_tables(catalog: SqlCatalog, names: Iterable[str]) -> None:
+def insert_tables(catalog: SqlCatalog, names: Iterable[str], namespace: str = NAMESPACE) -> None:
     """Tables straight into the catalog's database: creating them one by one, each with its metadata.json, would take far too long."""
-    catalog.create_namespace_if_not_exists(NAMESPACE)
+    catalog.create_namespace_if_not_exists(namespace)
     rows = [
         {
             "catalog_name": catalog.name,
-            "table_namespace": NAMESPACE,
+            "table_namespace": namespace,
             "table_name": name,
-            "metadata_location": f"s3://warehouse/{NAMESPACE}/{name}/metadata/00000-{uuid4()}.metadata.json",
+            "metadata_location": f"s3://warehouse/{namespace}/{name}/metadata/00000-{uuid4()}.metadata.json",
             "previous_metadata_location": None,
             "iceberg_type": "TABLE",
         }
