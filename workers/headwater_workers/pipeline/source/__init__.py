@@ -1,7 +1,7 @@
 """What a store holds, as tables of Spark: ``spark.read.format("headwater")``. Reads only.
 
-``columns`` states the tables, ``conditions`` and ``keys`` what a query's conditions spare, ``planning`` what is read by whom, ``reading``
-the rows. Importing this room imports pyspark; no other room may import it.
+``columns`` states the tables, ``conditions`` and ``keys`` what a query's conditions spare, ``pinning`` and ``dividing`` what is read by
+whom, ``reading`` the rows. Importing this room imports pyspark; no other room may import it.
 """
 
 from headwater_workers.pipeline.source.columns import TABLES, Column, Table

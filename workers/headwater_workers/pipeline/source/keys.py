@@ -41,6 +41,9 @@ class KeyRange(NamedTuple):
         end = min((side for side in (self.end, other.end) if side is not None), default=None)
         return KeyRange(start, end, self.is_exact and other.is_exact)
 
+    def has(self, key: bytes) -> bool:
+        return (self.start is None or key >= self.start) and (self.end is None or key < self.end)
+
     @property
     def is_empty(self) -> bool:
         return self.start is not None and self.end is not None and self.start >= self.end

@@ -14,8 +14,9 @@ from pyspark.sql.types import StructType
 from headwater.errors import HeadwaterError, RefusedError
 from headwater_workers.pipeline.source.columns import TABLES
 from headwater_workers.pipeline.source.conditions import Selection, select
+from headwater_workers.pipeline.source.dividing import Piece, divided
 from headwater_workers.pipeline.source.options import Request, open_for_reading, request_of
-from headwater_workers.pipeline.source.planning import Piece, Pin, Tenant, divided, pinned, tenants
+from headwater_workers.pipeline.source.pinning import Pin, Tenant, pinned, tenants
 from headwater_workers.pipeline.source.reading import read
 
 __all__ = ["HeadwaterSource", "register"]

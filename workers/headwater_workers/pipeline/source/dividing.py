@@ -1,70 +1,35 @@
-"""Which states are read, and how the reading is divided among tasks. Runs once a query, beside the driver."""
+"""How the reading is divided among tasks. Runs once a query, beside the driver."""
 
 from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from headwater.catalogs import CONTENT, Catalog, CatalogDefinition, Catalogs, NameKind
+from headwater.catalogs import CONTENT
 from headwater.catalogs.listing import BY_ID, all_definitions
 from headwater.catalogs.names import OwnPart, own_reference
 from headwater.clock import Micros
 from headwater.commits import Commit, Head
-from headwater.errors import ExpiredError, MissingError, RefusedError
-from headwater.realms import Realm, Realms, RealmState
-from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmId, RealmKey, RealmStore, Split, Store, id_text
+from headwater.errors import MissingError, UnreadableError
+from headwater.store import SYSTEM_REALM, ObjectId, RealmStore, Split, Store
 from headwater_workers.pipeline.source.columns import TABLES
 from headwater_workers.pipeline.source.conditions import Selection, Span
-from headwater_workers.pipeline.source.keys import KeyRange
+from headwater_workers.pipeline.source.keys import EVERYTHING, KeyRange
 from headwater_workers.pipeline.source.options import Request
+from headwater_workers.pipeline.source.pinning import Pin, Tenant, expired, read_only
 
-__all__ = [
-    "Piece",
-    "Pin",
-    "Place",
-    "Tenant",
-    "check_served",
-    "divided",
-    "expired",
-    "is_wanted",
-    "pinned",
-    "read_only",
-    "tenants",
-]
+__all__ = ["Piece", "catalog_names", "divided", "is_wanted"]
 
 P = TypeVar("P", bound=tuple[Any, ...])
 _HEX = re.compile("[0-9a-f]*")
 _LARGEST = (1 << 63) - 1
 _LAST_PART = (1 << 31) - 1
-_SERVED = (RealmState.ACTIVE, RealmState.INACTIVE)
 _SMALLEST = {"entries": 20_000, "contents": 5_000, "commits": 2_000, "changes": 2_000}
 """Rows for which a task of its own pays."""
-
-
-class Tenant(NamedTuple):
-    """A realm, by its id and by the key that its rows carry."""
-
-    realm: RealmId
-    key: RealmKey
-
-
-class Place(NamedTuple):
-    """Where a state stands, as the columns tell it."""
-
-    realm: str
-    catalog: str
-    ref: str
-    kind: str
-
-
-class Pin(NamedTuple):
-    """A state to be read: what ``place`` held when it was looked up."""
-
-    tenant: Tenant
-    place: Place
-    commit: ObjectId
+_STRIPE_ROWS = 1000
+"""As many as a stripe may have, about."""
 
 
 class Piece(NamedTuple):
@@ -76,106 +41,10 @@ class Piece(NamedTuple):
     tenant: Tenant
     weight: int
     pin: Pin | None = None
-    keys: KeyRange = KeyRange(None, None)
+    keys: KeyRange = EVERYTHING
     since: Micros | None = None
     seq: int | None = None
     split: Split[Any] | None = None
-
-
-class _ReadOnly:
-    """The gate of a handle that writes nothing."""
-
-    def check_write(self) -> None:
-        raise RefusedError("Spark's data source only reads")
-
-
-def read_only(store: Store, tenant: Tenant) -> RealmStore:
-    return store.rows(tenant.realm, tenant.key, gate=_ReadOnly())
-
-
-def tenants(store: Store, request: Request) -> list[Tenant]:
-    """The realms that are read.
-
-    raises        MissingError and RefusedError for a realm that was named, and is not there or not served
-    """
-    is_scan = request.table in ("objects", "references")
-    system = Tenant(SYSTEM_REALM, SYSTEM_KEY)
-    if request.realm is None:
-        found = [Tenant(realm.id, realm.key) for realm in Realms(store).list() if is_scan or realm.state in _SERVED]
-        return [system, *found] if is_scan else found
-    if request.realm == SYSTEM_REALM and is_scan:
-        return [system]
-    realm = Realms(store).read(request.realm)
-    if not is_scan:
-        check_served(realm)
-    return [Tenant(realm.id, realm.key)]
-
-
-def check_served(realm: Realm) -> None:
-    """Pass if a realm's catalogs can be read; RefusedError otherwise."""
-    if realm.state not in _SERVED:
-        raise RefusedError(f"realm {realm.id!r} is {realm.state}: its catalogs are read while it is {' or '.join(_SERVED)}")
-
-
-def pinned(store: Store, request: Request) -> list[Pin]:
-    """The states that are read, as they are now: those of all branches and tags, or the one that ``at`` means in each catalog.
-
-    raises        MissingError for a catalog or a state that was named, and is not there; ExpiredError for a commit that was collected
-    """
-    found = [pin for tenant in tenants(store, request) for pin in _pinned_in(read_only(store, tenant), tenant, request)]
-    if request.catalog is not None and request.realm is None and not found:
-        raise MissingError(f"no realm of the store has a catalog {request.catalog!r} with a commit")
-    return found
-
-
-def _pinned_in(rows: RealmStore, tenant: Tenant, request: Request) -> Iterator[Pin]:
-    for definition in _catalogs(rows, request):
-        for place, commit in _states(rows, definition, request):
-            yield Pin(tenant, place, commit)
-
-
-def _catalogs(rows: RealmStore, request: Request) -> list[CatalogDefinition]:
-    if request.catalog is None:
-        return Catalogs(rows).list()
-    if request.realm is not None:
-        return [Catalogs(rows).read(request.catalog)]
-    found = Catalogs(rows).find(request.catalog)
-    return [] if found is None else [found]
-
-
-def _states(rows: RealmStore, definition: CatalogDefinition, request: Request) -> Iterator[tuple[Place, ObjectId]]:
-    catalog = Catalog(rows, definition)
-    if request.at is not None:
-        yield from _state_at(catalog, rows.realm, request.at, is_named=request.catalog is not None)
-        return
-    for named in (*catalog.branches(), *catalog.tags()):
-        if named.head is not None:
-            yield Place(rows.realm, definition.name, named.name, named.kind.value), named.head
-
-
-def _state_at(catalog: Catalog, realm: str, at: str, *, is_named: bool) -> Iterator[tuple[Place, ObjectId]]:
-    """The state of one catalog. Of many catalogs, those that do not know the text are left out."""
-    try:
-        head = catalog.resolve(at)
-    except MissingError as fault:
-        if is_named or isinstance(fault, ExpiredError):
-            raise
-        return
-    if head is not None:
-        yield Place(realm, catalog.definition.name, at, _kind_of(catalog, at)), head.id
-
-
-def _kind_of(catalog: Catalog, at: str) -> str:
-    for kind, find in ((NameKind.BRANCH, catalog.branch), (NameKind.TAG, catalog.tag)):
-        try:
-            find(at)
-        except (MissingError, RefusedError):
-            continue
-        return kind.value
-    return "commit"
-
-
-# dividing
 
 
 def divided(
@@ -194,6 +63,7 @@ def divided(
         pieces = [
             Piece(pin.tenant, head.commit.seq, pin=pin, keys=selection.key_range, since=selection.since, seq=selection.seq)
             for pin, head in heads
+            if _reaches(head, selection)
         ]
     else:
         target = max(sum(len(head.index(CONTENT)) for _, head in heads) // request.partitions, _SMALLEST[request.table])
@@ -216,20 +86,19 @@ def _heads(store: Store, pins: Sequence[Pin]) -> Iterator[tuple[Pin, Head]]:
             yield pin, Head(pin.commit, commit, rows)
 
 
-def expired(pin: Pin) -> ExpiredError:
-    """What to say when a pinned state is not there any more."""
-    return ExpiredError(
-        f"commit {id_text(pin.commit)} of catalog {pin.place.catalog!r} in realm {pin.place.realm!r} was collected since this data frame or"
-        " view was made: make it again"
-    )
+def _reaches(head: Head, selection: Selection) -> bool:
+    """Whether there may be a commit among those that led here which is young enough."""
+    return head.commit.seq >= (selection.seq or 0) and head.commit.time >= (selection.since or 0)
 
 
 def _entries(pin: Pin, head: Head, keys: KeyRange, target: int) -> Iterator[Piece]:
     """A state in key ranges of about ``target`` rows each, cut where stripes begin."""
     index = head.index(CONTENT)
-    bounds = index.bounds()
     within = index.bounds(keys.start, keys.end)
-    each = max(len(index) // (len(bounds) + 1), 1)
+    if not within:
+        yield Piece(pin.tenant, min(len(index), _STRIPE_ROWS), pin=pin, keys=keys)
+        return
+    each = max(len(index) // (len(index.bounds()) + 1), 1)
     step = max(target // each, 1)
     cuts = within[step - 1 :: step]
     for start, end in zip([keys.start, *cuts], [*cuts, keys.end], strict=True):
@@ -259,7 +128,7 @@ def _objects(rows: RealmStore, tenant: Tenant, tasks: int, ids: Span) -> Iterato
 def _references(rows: RealmStore, tenant: Tenant, tasks: int, request: Request, selection: Selection) -> Iterator[Piece]:
     splits = rows.split_references(tasks)
     if splits[0].realm is not None and (request.catalog is not None or "catalog" in selection.among):
-        ids = [one.id for one, _ in all_definitions(rows, index=BY_ID) if is_wanted(request, selection, one.name)]
+        ids = [catalog_id for catalog_id, name in catalog_names(rows).items() if is_wanted(request, selection, name)]
         folders = [own_reference(catalog_id, OwnPart.REFS).removesuffix(OwnPart.REFS) for catalog_id in ids]
         # "0" is what comes behind "/"
         splits = [Split(tenant.key, (tenant.key, folder), (tenant.key, f"{folder[:-1]}0")) for folder in folders]
@@ -273,7 +142,18 @@ def _references(rows: RealmStore, tenant: Tenant, tasks: int, request: Request, 
             yield Piece(tenant, 1, split=Split(split.realm, after, until))
 
 
+def catalog_names(rows: RealmStore) -> Mapping[str, str]:
+    """The names of a realm's catalogs, deleted ones included, by their ids."""
+    if rows.realm == SYSTEM_REALM:
+        return {}
+    try:
+        return {definition.id: definition.name for definition, _ in all_definitions(rows, index=BY_ID)}
+    except (MissingError, UnreadableError):
+        return {}  # the realm is being made, or purged: its references are there all the same
+
+
 def is_wanted(request: Request, selection: Selection, catalog: str) -> bool:
+    """Whether a catalog is one of those that were asked for."""
     return request.catalog in (None, catalog) and selection.allows(catalog=catalog)
 
 
