@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -99,13 +100,19 @@ def _content(url: str) -> bytes:
 
 
 def _csv_rows(part: Part, data: bytes) -> Iterator[Mapping[str, Any]]:
-    text = gzip.decompress(data) if data.startswith(_GZIP) else data
-    lines = csv.reader(io.TextIOWrapper(io.BytesIO(text), encoding="utf-8-sig", newline=""))
-    columns = part.columns or tuple(name.strip().lower() for name in next(lines, ()))
-    _check(part.url, columns)
-    for line in lines:
-        if line:
-            yield dict(zip(columns, line, strict=False))
+    packed = io.BytesIO(data)
+    text = gzip.GzipFile(fileobj=packed) if data.startswith(_GZIP) else packed
+    lines = csv.reader(io.TextIOWrapper(text, encoding="utf-8-sig", newline=""))
+    try:
+        columns = part.columns or tuple(name.strip().lower() for name in next(lines, ()))
+        _check(part.url, columns)
+        for line in lines:
+            if line:
+                yield dict(zip(columns, line, strict=False))
+    except (OSError, EOFError, zlib.error) as fault:
+        raise UnreadableError(f"{part.url} is broken gzip: {fault}") from fault
+    except (UnicodeDecodeError, csv.Error) as fault:
+        raise UnreadableError(f"{part.url}, line {lines.line_num + 1}, is no text in CSV: {fault}") from fault
 
 
 def _parquet_rows(url: str, data: bytes) -> Iterator[Mapping[str, Any]]:

@@ -1,0 +1,216 @@
+"""Down from metadata to files: tables whose manifest lists, manifests and files are written here, and then taken away."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+
+from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined, Scope, survey_in_process
+
+LIST = {"type": "record", "name": "manifest_file", "fields": [{"name": "manifest_path", "type": "string"}]}
+ENTRY = {
+    "type": "record",
+    "name": "manifest_entry",
+    "fields": [
+        {"name": "status", "type": "int"},
+        {
+            "name": "data_file",
+            "type": {"type": "record", "name": "r2", "fields": [{"name": "file_path", "type": "string"}]},
+        },
+    ],
+}
+EXISTING, ADDED, DELETED = 0, 1, 2
+
+
+class Lake:
+    """One table ``s/t``: two snapshots, each with a manifest and a data file of its own, and a manifest that both share."""
+
+    def __init__(self, root: Path, document: dict[str, Any]) -> None:
+        self.root = root
+        self.table = root / "s" / "t"
+        self.metadata, self.data = self.table / "metadata", self.table / "data"
+        for folder in (self.metadata, self.data):
+            folder.mkdir(parents=True)
+        self.document = document | {"location": self.table.as_uri(), "statistics": []}
+        for snapshot, name in zip(document["snapshots"], ("old", "new"), strict=True):
+            self.write_manifest(name, {f"{name}.parquet": ADDED})
+            snapshot["manifest-list"] = (self.metadata / f"snap-{name}.avro").as_uri()
+            self.write_list(name, [name, "shared"])
+        self.write_manifest("shared", {"shared.parquet": EXISTING, "gone.parquet": DELETED})
+        (self.data / "gone.parquet").unlink()
+        self.write()
+
+    def write(self, **changes: Any) -> None:
+        self.document |= changes
+        (self.metadata / "v1.metadata.json").write_text(json.dumps(self.document))
+
+    def write_manifest(self, name: str, files: dict[str, int]) -> None:
+        rows = []
+        for file, status in files.items():
+            (self.data / file).touch()
+            rows.append({"status": status, "data_file": {"file_path": (self.data / file).as_uri()}})
+        self._avro(self.metadata / f"{name}.avro", ENTRY, rows)
+
+    def write_list(self, name: str, manifests: list[str]) -> None:
+        rows = [{"manifest_path": (self.metadata / f"{manifest}.avro").as_uri()} for manifest in manifests]
+        self._avro(self.metadata / f"snap-{name}.avro", LIST, rows)
+
+    def survey(self, verify: str = "files", *allowed: str) -> Outcome:
+        lake = str(self.root)
+        (outcome,) = survey_in_process(Scope.of([lake], allowed=allowed or [lake], verify=verify))  # type: ignore[arg-type]
+        return outcome
+
+    def _avro(self, file: Path, schema: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+        with file.open("wb") as stream:
+            fastavro.writer(stream, schema, rows)
+
+
+@pytest.fixture
+def lake(tmp_path: Path, document: dict[str, Any]) -> Lake:
+    return Lake(tmp_path / "lake", document)
+
+
+def fault_of(outcome: Outcome) -> tuple[QuarantineCode, str]:
+    assert isinstance(outcome, Quarantined), outcome
+    return outcome.code, outcome.message
+
+
+@pytest.mark.parametrize(("level", "files"), [("manifests", 5), ("files", 8)])
+def test_a_whole_table_is_found_with_what_was_verified(lake: Lake, level: str, files: int) -> None:
+    found = lake.survey(level)
+
+    assert isinstance(found, Found), found
+    assert found.evidence[-1] == f"{files} files of 2 snapshots are there ({level})"
+
+
+@pytest.mark.parametrize(
+    ("missing", "level", "whole", "current"),
+    [
+        ("metadata/snap-old.avro", "manifests", 1, "is among"),
+        ("metadata/new.avro", "manifests", 1, "is not among"),
+        ("metadata/shared.avro", "manifests", 0, "is not among"),
+        ("data/new.parquet", "files", 1, "is not among"),
+        ("data/shared.parquet", "files", 0, "is not among"),
+    ],
+)
+def test_what_is_missing_is_named_with_the_snapshots_that_are_whole(
+    lake: Lake, missing: str, level: str, whole: int, current: str
+) -> None:
+    (lake.table / missing).unlink()
+
+    code, message = fault_of(lake.survey(level))
+
+    assert code is QuarantineCode.MISSING_FILES
+    assert f"1 of its files are missing ({(lake.table / missing).as_uri()})" in message
+    assert f"{whole} of its 2 snapshots are whole, the current one {current}" in message
+
+
+def test_only_the_level_that_was_asked_for_is_looked_at(lake: Lake) -> None:
+    (lake.data / "new.parquet").unlink()
+    assert isinstance(lake.survey("manifests"), Found)
+
+    (lake.metadata / "new.avro").unlink()
+    assert isinstance(lake.survey("metadata"), Found)
+
+
+def test_many_missing_files_are_counted_and_some_named(lake: Lake) -> None:
+    lake.write_manifest("new", {f"{number:02}.parquet": ADDED for number in range(20)})
+    for file in lake.data.glob("[01]?.parquet"):
+        file.unlink()
+
+    _, message = fault_of(lake.survey())
+
+    assert "20 of its files are missing" in message
+    assert "04.parquet" in message
+    assert "05.parquet" not in message
+
+
+@pytest.mark.parametrize("content", [b"", b"no Avro", b"Obj\x01 and then nothing"])
+@pytest.mark.parametrize("name", ["snap-new", "new"])
+def test_what_cannot_be_read_is_told_from_what_is_missing(lake: Lake, name: str, content: bytes) -> None:
+    (lake.metadata / f"{name}.avro").write_bytes(content)
+
+    code, message = fault_of(lake.survey("manifests"))
+
+    assert code is QuarantineCode.BAD_MANIFEST
+    assert f"{name}.avro" in message
+
+
+def test_a_manifest_cut_off_in_the_middle_is_not_read(lake: Lake) -> None:
+    whole = (lake.metadata / "new.avro").read_bytes()
+    (lake.metadata / "new.avro").write_bytes(whole[:-12])
+
+    assert fault_of(lake.survey())[0] is QuarantineCode.BAD_MANIFEST
+
+
+@pytest.mark.parametrize("kind", ["statistics", "partition-statistics"])
+def test_statistics_are_files_of_the_table(lake: Lake, kind: str) -> None:
+    file = lake.metadata / "stats.puffin"
+    entry = {"snapshot-id": 22, "statistics-path": file.as_uri(), "file-size-in-bytes": 1}
+    if kind == "statistics":
+        entry |= {"file-footer-size-in-bytes": 1, "blob-metadata": []}
+    lake.write(**{kind: [entry]})
+
+    assert fault_of(lake.survey())[0] is QuarantineCode.MISSING_FILES
+    file.touch()
+    assert isinstance(lake.survey(), Found)
+
+
+def test_manifests_in_the_metadata_of_version_1_are_read(lake: Lake) -> None:
+    snapshots = [
+        {
+            "snapshot-id": one["snapshot-id"],
+            "timestamp-ms": one["timestamp-ms"],
+            "manifests": [(lake.metadata / "new.avro").as_uri()],
+        }
+        for one in lake.document["snapshots"]
+    ]
+    schema = {"type": "struct", "fields": []}
+    lake.write(**{"format-version": 1, "snapshots": snapshots, "schema": schema, "partition-spec": []})
+
+    found = lake.survey()
+    assert isinstance(found, Found), found
+    (lake.data / "new.parquet").unlink()
+    assert fault_of(lake.survey())[0] is QuarantineCode.MISSING_FILES
+
+
+def test_a_file_outside_of_what_is_allowed_is_refused_before_it_is_read(lake: Lake, tmp_path: Path) -> None:
+    stranger = tmp_path / "elsewhere" / "secret.avro"
+    rows = [{"manifest_path": stranger.as_uri()}]
+    lake._avro(lake.metadata / "snap-new.avro", LIST, rows)
+
+    code, message = fault_of(lake.survey("manifests"))
+
+    assert code is QuarantineCode.OUTSIDE_ALLOWED
+    assert "secret.avro" in message
+
+
+def test_files_elsewhere_that_are_allowed_are_asked_for(lake: Lake, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "x.parquet"
+    other.parent.mkdir()
+    rows = [{"status": ADDED, "data_file": {"file_path": other.as_uri()}}]
+    lake._avro(lake.metadata / "new.avro", ENTRY, rows)
+
+    assert fault_of(lake.survey("files", str(tmp_path)))[0] is QuarantineCode.MISSING_FILES
+    other.touch()
+    assert isinstance(lake.survey("files", str(tmp_path)), Found)
+
+
+def test_an_encrypted_table_is_found_and_said_not_to_be_verified(lake: Lake) -> None:
+    snapshots = [one | {"key-id": "k1"} for one in lake.document["snapshots"]]
+    keys = [{"key-id": "k1", "encrypted-key-metadata": "AA=="}]
+    schemas = [{"type": "struct", "schema-id": number, "fields": []} for number in (0, 1)]
+    rows = {"first-row-id": 0, "added-rows": 0}
+    lake.write(
+        **{"format-version": 3, "next-row-id": 0, "encryption-keys": keys, "schemas": schemas},
+        snapshots=[one | rows for one in snapshots],
+    )
+
+    found = lake.survey()
+
+    assert isinstance(found, Found), found
+    assert "encrypted" in found.evidence[-1]
