@@ -10,7 +10,7 @@ from headwater.clock import Micros, as_text
 from headwater.commits import Commit, Pin, read_cuts
 from headwater.errors import ExpiredError, HeadwaterError, MissingError
 from headwater.maintenance.checks.sight import key_text
-from headwater.maintenance.checks.walking import held, read_each
+from headwater.maintenance.checks.walking import Use, held, read_each
 from headwater.maintenance.garbage.collecting import marker_for
 from headwater.maintenance.garbage.listing import Scope, scope_of
 from headwater.maintenance.garbage.marking import Marker
@@ -185,21 +185,27 @@ def _pinned(store: Store, scope: Scope, way: Sequence[ObjectId]) -> str:
 
 def _path(scope: Scope, way: Sequence[ObjectId]) -> Iterator[str]:
     """Each object of a way in words, with the index and the key by which the one before leads to it."""
-    index, before = "", None
+    way_in, before = Use("", b""), None
     for step in way:
         found = scope.rows.find(step, StoredObject)
         text = _shown(found, step)
         if isinstance(found, Commit):
             message = found.message if len(found.message) <= _MESSAGE else found.message[:_MESSAGE] + "..."
             text += f": seq {found.seq}, {as_text(found.time)}" + (f", {message!r}" if message else "")
-            index = ""
+            way_in = Use("", b"")
         elif before is not None:
-            use = next((use for use, target in held(before, index) if target == step), None)
+            use = next((use for use, target in held(before, way_in) if target == step), None)
             if use is not None:
-                index = use.index
-                text += f": key {key_text(use)}" if use.key else f": of index {use.index!r}" if use.index else ""
+                way_in = use
+                text += _used(use)
         yield text
         before = found
+
+
+def _used(use: Use) -> str:
+    if use.of:
+        return f": {key_text(use)}"
+    return f": key {key_text(use)}" if use.key else f": of index {use.index!r}" if use.index else ""
 
 
 def _shown(found: StoredObject | None, object_id: ObjectId) -> str:

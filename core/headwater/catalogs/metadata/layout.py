@@ -1,9 +1,9 @@
 """Under which keys the pieces of a metadata document lie, and back. Pure.
 
-    f name                      a field
-    l name 0x00 position        an element of a list: 8 bytes position, ascending
-    m name 0x00 member          a member of a large object
-    o                           a JSON object with what has a name that makes no key: too long, or with 0x00 in it
+f name                      a field
+l name 0x00 position        an element of a list: 8 bytes position, ascending
+m name 0x00 member          a member of a large object
+o                           a JSON object with what has a name that makes no key: too long, or with 0x00 in it
 """
 
 from __future__ import annotations

@@ -45,8 +45,11 @@ def placed(held: Sequence[int], before: Sequence[bytes], after: Sequence[bytes])
 
 def _kept(before: Sequence[bytes], after: Sequence[bytes]) -> list[int]:
     """For each element which one of before it is, ascending, or -1."""
-    if before == after:
-        return list(range(len(before)))
+    if after and after[0] in before:  # the rule: some went from the front, and some came at the end
+        first = before.index(after[0])
+        stay = len(before) - first
+        if after[:stay] == before[first:] and set(before[:first]).isdisjoint(after[stay:]):
+            return [*range(first, len(before)), *[-1] * (len(after) - stay)]
     places: dict[bytes, deque[int]] = {}
     for at, element in enumerate(before):
         places.setdefault(element, deque()).append(at)

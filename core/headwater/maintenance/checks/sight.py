@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from headwater.catalogs import CONTENT, ContentKey, reference_text
+from headwater.catalogs.metadata import piece_text
 from headwater.clock import Micros
 from headwater.errors import HeadwaterError, UnreadableError
 from headwater.maintenance.checks.findings import Code, Finding
@@ -79,7 +80,13 @@ def sight_of(store: Store, scope: Scope) -> Sight:
 
 
 def key_text(use: Use) -> str:
-    """Where a reference holds something: a content's key, or the index and the key in it."""
+    """Where a reference holds something: a content's key, a piece of its metadata, or the index and the key in it."""
+    if use.of:
+        what = f"{piece_text(use.key)} in the metadata" if use.key else "a part of the metadata"
+        try:
+            return f"{what} of {ContentKey.from_index(use.of)}"
+        except UnreadableError:
+            return f"{what} of {use.of.hex()}"
     if not use.key:
         return f"a part of index {use.index!r}" if use.index else "a commit beneath it"
     if use.index == CONTENT:

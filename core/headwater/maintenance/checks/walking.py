@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from headwater.catalogs import IDS
+from headwater.catalogs.metadata import IcebergMetadata
 from headwater.commits import Commit
 from headwater.errors import UnreadableError
 from headwater.index import Stripe, StripeList, Value
@@ -30,10 +32,14 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The key of an index under which a commit holds an object; an empty key: a part of the index itself."""
+    """The key of an index under which a commit holds an object; an empty key: a part of the index itself.
+
+    of            of an index that is no commit's: the key of the content whose metadata it holds
+    """
 
     index: str
     key: bytes
+    of: bytes = b""
 
 
 class Walker:
@@ -110,46 +116,59 @@ def read_each(rows: RealmStore, ids: Sequence[ObjectId]) -> list[tuple[ObjectId,
 def uses_below(rows: RealmStore, root: ObjectId, bad: ObjectId, ways: Mapping[ObjectId, frozenset[ObjectId]]) -> list[Use]:
     """The keys under which a commit holds an object that cannot be read, in no order; at most twenty."""
     found: dict[Use, None] = {}
-    waiting: list[tuple[ObjectId, str]] = [(root, "")]
-    seen = set(waiting)
+    waiting: list[tuple[ObjectId, Use]] = [(root, Use("", b""))]
+    seen = {(root, "", b"")}
     while waiting and len(found) < _USES:
-        object_id, index = waiting.pop()
+        object_id, way = waiting.pop()
         [(_, there)] = read_each(rows, [object_id])
         if not isinstance(there, StoredObject):
             continue
-        for use, target in held(there, index):
+        for use, target in held(there, way):
             if target == bad:
                 found[use] = None
-            elif target in ways and (target, use.index) not in seen:
-                seen.add((target, use.index))
-                waiting.append((target, use.index))
+            elif target in ways and (target, use.index, use.of) not in seen:
+                seen.add((target, use.index, use.of))
+                waiting.append((target, use))
     return list(found)[:_USES]
 
 
-def held(there: StoredObject, index: str) -> Iterator[tuple[Use, ObjectId]]:
-    """What an object points to, each with the index and the key under which it does."""
+def held(there: StoredObject, way: Use) -> Iterator[tuple[Use, ObjectId]]:
+    """What an object points to, each with the index and the key under which it does.
+
+    way           how the object itself is held
+    """
     if isinstance(there, Commit):
         for name, container in there.indexes.items():
-            yield from _pairs(name, container.page.between(0, container.page.count))
+            yield from _pairs(Use(name, b""), container.page.between(0, container.page.count))
             yield from ((Use(name, b""), target) for target in container.children.object_ids)
         if there.depth:
             for operation in there.operations:
                 if operation.object_id is not None:
-                    yield Use(operation.index, operation.key), operation.object_id
+                    yield _use(Use(operation.index, b""), operation.key, operation.data), operation.object_id
             yield from ((Use("", b""), target) for target in there.beneath())
+        return
+    inner = Use(way.index, b"", way.of)
+    if isinstance(there, IcebergMetadata):
+        yield from _pairs(inner, there.pieces.page.between(0, there.pieces.page.count))
+        yield from ((inner, target) for target in there.pieces.children.object_ids)
     elif isinstance(there, Stripe):
-        yield from _pairs(index, there.page.between(0, there.page.count))
+        yield from _pairs(inner, there.page.between(0, there.page.count))
     elif isinstance(there, StripeList):
-        yield from _pairs(index, there.page.between(0, there.page.count))
-        yield from ((Use(index, b""), target) for target in there.children.object_ids)
+        yield from _pairs(inner, there.page.between(0, there.page.count))
+        yield from ((inner, target) for target in there.children.object_ids)
     else:
-        yield from ((Use(index, b""), target) for target in there.points_to())
+        yield from ((inner, target) for target in there.points_to())
 
 
-def _pairs(index: str, entries: Sequence[tuple[bytes, Value | None]]) -> Iterator[tuple[Use, ObjectId]]:
+def _pairs(inner: Use, entries: Sequence[tuple[bytes, Value | None]]) -> Iterator[tuple[Use, ObjectId]]:
     for key, value in entries:
         if value is not None and value.object_id is not None:
-            yield Use(index, bytes(key)), value.object_id
+            yield _use(inner, bytes(key), bytes(value.data)), value.object_id
+
+
+def _use(inner: Use, key: bytes, data: bytes) -> Use:
+    """What an entry of an index leads to. In ``ids`` it is a content's metadata, whose pieces lie in an index below."""
+    return Use(inner.index, b"", data) if inner.index == IDS and not inner.of else Use(inner.index, key, inner.of)
 
 
 def _targets(rows: RealmStore, object_id: ObjectId, found: StoredObject | UnreadableError | None) -> Sequence[ObjectId] | Fault:

@@ -1,0 +1,75 @@
+"""Iceberg metadata in pieces: a lost one is told with the table and what it was of, and each has a way that leads to it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from harm import REALM, alter, findings, lose
+
+from headwater.catalogs import IDS, Catalog, ContentKey, IcebergTable, Put, metadata_of
+from headwater.catalogs.iceberg.parts import take_apart
+from headwater.catalogs.metadata import IcebergMetadata
+from headwater.maintenance import Code, check_store, explain
+from headwater.store import ObjectId, RealmStore, Store, id_text
+
+ORDERS = ContentKey.of("orders")
+
+
+@pytest.fixture
+def metadata(lake: Catalog) -> ObjectId:
+    """Of a table with a large schema and more snapshots than lie in one object."""
+    snapshots = [{"snapshot-id": number, "note": "x" * 900} for number in range(100)]
+    document = {"location": "s3://lake/orders", "schemas": [{"fields": ["y" * 3000]}], "snapshots": snapshots}
+    put = Put(
+        ORDERS, IcebergTable(metadata_location="s3://lake/orders/v1.json"), metadata=take_apart(json.dumps(document).encode())
+    )
+    lake.commit("main", [put], message="first")
+    head, table = lake.resolve("main"), lake.get("main", ORDERS)
+    assert head is not None and table is not None and table.id is not None
+    found = metadata_of(head.index(IDS), table.id)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def parts(realm_rows: RealmStore, metadata: ObjectId) -> dict[str, ObjectId]:
+    """One object of each type that the metadata leads to."""
+    types = {key.id: key.type for batch in realm_rows.scan_objects() for key in batch}
+    found = {"iceberg-metadata": metadata}
+    for target in realm_rows.read(metadata, IcebergMetadata).points_to():
+        found[types[target]] = target
+        if types[target] == "stripe":
+            found |= {types[one]: one for one in realm_rows.read_pointing([target])[0].targets or ()}  # type: ignore[union-attr]
+    return found
+
+
+def test_sound_metadata_is_no_finding(store: Store, metadata: ObjectId) -> None:
+    assert check_store(store, realm=REALM) == []
+
+
+@pytest.mark.parametrize(("type_name", "words"), [
+    ("iceberg-metadata", "a part of the metadata of orders"),
+    ("stripe", "a part of the metadata of orders"),
+    ("iceberg-piece", "an element of schemas in the metadata of orders"),
+])  # fmt: skip
+def test_a_lost_part_of_metadata_is_told_with_its_table(
+    store: Store, realm_rows: RealmStore, parts: dict[str, ObjectId], type_name: str, words: str
+) -> None:
+    lose(realm_rows, parts[type_name])
+
+    [found] = findings(store).values()
+    assert (found.code, found.keys) == (Code.OBJECT_UNREADABLE, (words,))
+
+
+def test_an_altered_piece_is_found(store: Store, realm_rows: RealmStore, parts: dict[str, ObjectId]) -> None:
+    alter(store, realm_rows, parts["iceberg-piece"])
+
+    assert findings(store)[Code.OBJECT_UNREADABLE].keys == ("an element of schemas in the metadata of orders",)
+
+
+def test_the_way_to_a_piece_is_told_by_table_and_list(store: Store, parts: dict[str, ObjectId]) -> None:
+    told = explain(store, REALM, parts["iceberg-piece"])
+
+    assert told.path[2] == f"iceberg-metadata {id_text(parts['iceberg-metadata'])}: a part of the metadata of orders"
+    assert told.path[-1] == f"iceberg-piece {id_text(parts['iceberg-piece'])}: an element of schemas in the metadata of orders"
