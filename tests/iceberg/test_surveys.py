@@ -4,6 +4,8 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import fsspec
 import pytest
@@ -16,7 +18,7 @@ OTHER = "11111111-03fe-4693-9a96-a0705ddf69c1"
 MakeTable = Callable[..., Path]
 
 
-def survey(root: Path, **options: tuple[str, ...]) -> dict[str, Outcome]:
+def survey(root: Path, **options: Any) -> dict[str, Outcome]:
     scope = Scope.of([str(root)], allowed=[str(root)], **options)
     return {".".join(outcome.key): outcome for outcome in survey_in_process(scope)}
 
@@ -95,6 +97,56 @@ def test_two_locations_with_the_same_key_leave_both_alone(tmp_path: Path, make_t
     scope = Scope.of([f"{tmp_path}/one", f"{tmp_path}/two"], allowed=[str(tmp_path)])
 
     assert [code_of(outcome) for outcome in survey_in_process(scope)] == [QuarantineCode.DUPLICATE_KEY] * 2
+
+
+def test_paths_are_mapped_to_keys_before_they_are_selected(tmp_path: Path, make_table: MakeTable) -> None:
+    make_table("sales.db/orders", {"v1.metadata.json": {}})
+    make_table("web.db/views", {"v1.metadata.json": {}})
+
+    found = survey(tmp_path, path="{namespace}.db/{table}", namespace=("lake", "raw"), include=("lake.raw.sales.*",))
+
+    assert list(found) == ["lake.raw.sales.orders"]
+
+
+def test_a_path_that_does_not_fit_is_quarantined(tmp_path: Path, make_table: MakeTable) -> None:
+    make_table("sales.db/orders", {"v1.metadata.json": {}})
+    make_table("stray", {"v1.metadata.json": {}})
+
+    found = survey(tmp_path, path="{namespace}.db/{table}")
+
+    assert code_of(found["stray"]) is QuarantineCode.UNMAPPED
+    assert isinstance(found["sales.orders"], Found)
+
+
+def test_a_table_is_found_with_its_document(tmp_path: Path, make_table: MakeTable) -> None:
+    table = make_table("t", {"v1.metadata.json": {"custom": 2**70}})
+    text = (table / "metadata" / "v1.metadata.json").read_bytes()
+    (table / "metadata" / "v1.metadata.json").write_bytes(gzip.compress(text))
+
+    found = survey(tmp_path)["t"]
+
+    assert isinstance(found, Found), found
+    assert found.document == text
+
+
+def test_a_survey_can_be_read_more_than_once(tmp_path: Path, make_table: MakeTable) -> None:
+    make_table("a", {"v1.metadata.json": {}})
+    make_table("b", {"v1.metadata.json": {}})
+
+    surveyed = survey_in_process(Scope.of([str(tmp_path)], allowed=[str(tmp_path)]))
+
+    assert list(surveyed) == list(surveyed)
+    assert [code_of(outcome) for outcome in surveyed] == [QuarantineCode.DUPLICATE_UUID] * 2
+
+
+def test_outcomes_are_sorted_by_directory_over_all_folders(tmp_path: Path, make_table: MakeTable) -> None:
+    for number, name in enumerate(("a/t", "a-b/t", "a/a/t")):
+        make_table(name, {"v1.metadata.json": {"table-uuid": str(UUID(int=number))}})
+
+    directories = [outcome.directory for outcome in survey_in_process(Scope.of([str(tmp_path)], allowed=[str(tmp_path)]))]
+
+    assert len(directories) == 3
+    assert directories == sorted(directories)
 
 
 def test_only_selected_tables_are_looked_at(tmp_path: Path, make_table: MakeTable) -> None:
