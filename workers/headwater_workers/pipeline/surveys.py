@@ -19,7 +19,7 @@ from headwater_workers.pipeline.listing import tables_below
 from headwater_workers.pipeline.schemas import OUTCOMES
 from headwater_workers.pipeline.sessions import SparkOptions, session
 
-__all__ = ["survey", "survey_on_spark"]
+__all__ = ["survey", "survey_in", "survey_on_spark"]
 
 TABLES_PER_TASK = 500
 """Tables that one Spark task looks at: enough to be worth its start, few enough that not much is lost with it."""
@@ -45,18 +45,22 @@ def survey_on_spark(scope: Scope, options: SparkOptions, *, progress: Progress |
     raises        MissingError for a location that is not there, UnavailableError when the storage or Spark does not answer
     """
     with session("headwater import", options) as spark:
-        jobs = Jobs(spark, progress or _silent)
-        slots = max(1, int(spark.sparkContext.defaultParallelism))
-        tables = tables_below(spark, scope, width=4 * slots).persist()
-        total = jobs.run("list", tables.count)
-        outcomes = _outcomes(spark, tables, scope, _parts(total, TABLES_PER_TASK, slots)).persist()
-        jobs.run("examine", outcomes.count)
-        spark.conf.set("spark.sql.shuffle.partitions", str(_parts(total, SKETCHES_PER_TASK, slots)))
-        sketches = outcomes.where("key is not null").select("directory", "key", "uuid").coalesce(slots).persist()
-        verdicts = verdicts_on(sketches).persist()
-        jobs.run("judge", verdicts.count)
-        spill = jobs.run("hand over", lambda: _handed_over(outcomes, verdicts, _parts(total, OUTCOMES_AT_ONCE, 1)))
-    return Surveyed(spill, {})
+        return survey_in(spark, scope, progress=progress)
+
+
+def survey_in(spark: Any, scope: Scope, *, progress: Progress | None = None) -> Surveyed:
+    """``survey_on_spark`` in a session that is there, and stays."""
+    jobs = Jobs(spark, progress or _silent)
+    slots = max(1, int(spark.sparkContext.defaultParallelism))
+    tables = tables_below(spark, scope, width=4 * slots).persist()
+    total = jobs.run("list", tables.count)
+    outcomes = _outcomes(spark, tables, scope, _parts(total, TABLES_PER_TASK, slots)).persist()
+    jobs.run("examine", outcomes.count)
+    spark.conf.set("spark.sql.shuffle.partitions", str(_parts(total, SKETCHES_PER_TASK, slots)))
+    sketches = outcomes.where("key is not null").select("directory", "key", "uuid").coalesce(slots).persist()
+    verdicts = verdicts_on(sketches).persist()
+    jobs.run("judge", verdicts.count)
+    return Surveyed(jobs.run("hand over", lambda: _handed_over(outcomes, verdicts, _parts(total, OUTCOMES_AT_ONCE, 1))), {})
 
 
 def _outcomes(spark: Any, tables: Any, scope: Scope, width: int) -> Any:

@@ -1,0 +1,79 @@
+"""Surveys on a stand-alone cluster: executors with headwater of their own, or with an archive, or killed. Needs Java."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from handmade_lake import Lake
+from spark_cluster import Cluster
+
+from headwater.catalogs.iceberg import Scope, survey_in_process
+from headwater.settings import Settings
+from headwater_workers.pipeline import SparkOptions, find_engine, pack, survey_on_spark
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not find_engine(Settings()).is_spark, reason=str(find_engine(Settings()))),
+]
+CONF = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    started = Cluster(tmp_path_factory.mktemp("cluster"))
+    processes = started.processes()
+    yield started
+    started.stop()
+    assert not any(process.is_running() for process in processes)
+
+
+@pytest.fixture
+def scope(lake: Lake) -> Scope:
+    location = str(lake.root / "nests")
+    return Scope.of([location], allowed=[location])
+
+
+@pytest.fixture
+def bare_python() -> str:
+    """The interpreter that this environment was made from: it has no packages."""
+    python = str(getattr(sys, "_base_executable", sys.executable))
+    if subprocess.run([python, "-c", "import msgspec"], check=False, capture_output=True).returncode == 0:
+        pytest.skip(f"{python} has packages of its own")
+    return python
+
+
+def test_executors_without_headwater_take_it_from_an_archive(
+    cluster: Cluster, scope: Scope, bare_python: str, tmp_path: Path
+) -> None:
+    pack(tmp_path / "headwater.tar.gz", without=["pyarrow", "fastavro", "pymongo", "psycopg-binary"])
+    conf = {**CONF, "spark.pyspark.python": bare_python}
+
+    outcomes = survey_on_spark(scope, SparkOptions(cluster.url, conf, archive=str(tmp_path / "headwater.tar.gz")))
+
+    assert list(outcomes) == list(survey_in_process(scope))
+    assert cluster.executors() == []
+
+
+def test_a_job_whose_executors_are_killed_once_ends_right(cluster: Cluster, scope: Scope) -> None:
+    killed: list[psutil.Process] = []
+
+    def kill(done: int, total: int, unit: str) -> None:
+        if not killed and unit == "Spark tasks (examine)":
+            killed.extend(cluster.executors())
+            for executor in killed:
+                executor.kill()
+
+    outcomes = survey_on_spark(scope, SparkOptions(cluster.url, CONF), progress=kill)
+
+    assert killed
+    assert list(outcomes) == list(survey_in_process(scope))
