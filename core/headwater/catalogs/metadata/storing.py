@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from headwater.catalogs.iceberg.parts import Parts
 from headwater.catalogs.metadata.layout import collected, laid_out
@@ -21,28 +22,37 @@ _LARGE_BYTES = 2048
 _AT_ONCE = 200
 
 
+class _Edits(NamedTuple):
+    """What makes the pieces of one version those of the next.
+
+    put           key, piece, and what an entry holds: the piece itself, or what stands for one that is an object of its own
+    shared        the objects of large pieces that are there, by what stands for them
+    """
+
+    removed: list[bytes]
+    put: list[tuple[bytes, bytes, bytes]]
+    shared: dict[bytes, ObjectId]
+
+
 def store_metadata(tx: Transaction, parts: Parts, *, before: ObjectId | None) -> ObjectId:
     """Add the objects of a metadata document to a commit; returns the id of its ``IcebergMetadata``.
 
     before        the version that the commit's parent holds of this table, on top of which only what changed is written; None: none
     raises        UnreadableError when the version before cannot be read
     """
-    base = Index() if before is None else Index(tx.rows.read(before, IcebergMetadata).pieces, tx.rows)
-    held = dict(base.range())
-    shared = {value.data: value.object_id for value in held.values() if value.object_id is not None}
-    tokens = {piece: _token(piece) for piece in _all(parts) if len(piece) > _LARGE_BYTES}
-    pieces = laid_out(parts, {key: value.data for key, value in held.items()}, tokens)
-    editor = IndexEditor(base)
-    for key in held.keys() - pieces.keys():
+    if before is None:
+        base, edits = Index(), _edits(Index(), parts)
+    else:  # comparing a document with ten thousand snapshots takes longer than a group of commits waits: once is enough
+        base = Index(tx.rows.read(before, IcebergMetadata).pieces, tx.rows)
+        edits = tx.memo(f"metadata on top of {id_text(before)}", (before, parts), lambda: _edits(base, parts))
+    editor, shared = IndexEditor(base), dict(edits.shared)
+    for key in edits.removed:
         editor.remove(key)
-    for key, piece in pieces.items():
-        is_large = len(piece) > _LARGE_BYTES
-        data = (tokens.get(piece) or _token(piece)) if is_large else piece
-        there = held.get(key)
-        if there is None or there.data != data:
-            if is_large and data not in shared:
-                shared[data] = tx.add(IcebergPiece(text=piece))
-            editor.put(key, Value(shared[data] if is_large else None, data))
+    for key, piece, data in edits.put:
+        is_large = data is not piece
+        if is_large and data not in shared:
+            shared[data] = tx.add(IcebergPiece(text=piece))
+        editor.put(key, Value(shared[data] if is_large else None, data))
     return tx.add(IcebergMetadata(pieces=tx.add_index(editor, _LIMITS)))
 
 
@@ -55,6 +65,20 @@ def read_metadata(rows: RealmStore, metadata_id: ObjectId) -> Parts:
     wanted = list(dict.fromkeys(value.object_id for _, value in entries if value.object_id is not None))
     texts = _texts(rows, wanted, metadata_id)
     return collected((key, value.data if value.object_id is None else texts[value.object_id]) for key, value in entries)
+
+
+def _edits(base: Index, parts: Parts) -> _Edits:
+    held = dict(base.range())
+    tokens = {piece: _token(piece) for piece in _all(parts) if len(piece) > _LARGE_BYTES}
+    pieces = laid_out(parts, {key: value.data for key, value in held.items()}, tokens)
+    put = []
+    for key, piece in pieces.items():
+        data = (tokens.get(piece) or _token(piece)) if len(piece) > _LARGE_BYTES else piece
+        there = held.get(key)
+        if there is None or there.data != data:
+            put.append((key, piece, data))
+    shared = {value.data: value.object_id for value in held.values() if value.object_id is not None}
+    return _Edits([key for key in held if key not in pieces], put, shared)
 
 
 def _all(parts: Parts) -> list[bytes]:
