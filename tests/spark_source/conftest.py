@@ -1,0 +1,51 @@
+"""A realm with two catalogs, in memory, whose database counts what is asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from source_queries import CountingBackend
+
+from headwater import Settings, Store
+from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Namespace, Put
+from headwater.clock import FakeClock
+from headwater.realms import CredentialsHash, Realms, bootstrap
+
+HASH = CredentialsHash(client_id="c", salt=b"s", digest=b"d")
+
+
+@pytest.fixture
+def store(settings: Settings, clock: FakeClock) -> Store:
+    return Store(CountingBackend(), url="memory://", settings=settings, clock=clock)
+
+
+@pytest.fixture
+def backend(store: Store) -> CountingBackend:
+    assert isinstance(store.backend, CountingBackend)
+    return store.backend
+
+
+@pytest.fixture
+def make_catalog(store: Store) -> Callable[[str, str], Catalog]:
+    """A catalog with one commit on main: the namespace ``sales`` and the tables ``orders`` and ``paid.2024`` in it."""
+
+    def make(realm: str, name: str) -> Catalog:
+        realms = Realms(store)
+        if realms.find(realm) is None:
+            realms.create(realm)
+            bootstrap(realms, realm, HASH)
+        catalogs = Catalogs(realms.open(realm))
+        catalogs.create(name, base_location=f"s3://{name}/")
+        catalog = catalogs.open(name)
+        keys = [ContentKey.of("sales", "orders"), ContentKey.of("sales", "paid.2024")]
+        tables = [Put(key, IcebergTable(metadata_location=f"s3://{name}/{key.name}.json")) for key in keys]
+        catalog.commit("main", [Put(ContentKey.of("sales"), Namespace(properties={"owner": "ann"})), *tables], authors=["ann"])
+        return catalog
+
+    return make
+
+
+@pytest.fixture
+def lake(make_catalog: Callable[[str, str], Catalog]) -> Catalog:
+    return make_catalog("acme", "lake")

@@ -1,0 +1,49 @@
+"""Conditions on texts of content keys, as ranges of the index: never a key too few."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.catalogs import ContentKey
+from headwater_workers.pipeline.source.keys import KeyRange, of_prefix, of_text, of_texts_between
+
+LETTERS = "aZ5.\\-~\xe9\U0010fffe"
+KEYS = st.lists(st.text(LETTERS, min_size=1, max_size=4), min_size=1, max_size=3).map(lambda parts: ContentKey(tuple(parts)))
+TEXTS = st.text(LETTERS, max_size=6) | KEYS.map(str)
+
+
+@given(KEYS, TEXTS)
+def test_the_range_of_a_prefix_has_the_keys_that_begin_so_and_says_when_it_has_others(key: ContentKey, text: str) -> None:
+    found = of_prefix(text)
+
+    begins = str(key).startswith(text)
+    assert found.has(key.to_index()) or not begins
+    assert begins or not (found.is_exact and found.has(key.to_index()))
+
+
+@given(KEYS, TEXTS)
+def test_the_range_of_a_text_has_its_key_and_says_when_it_has_others(key: ContentKey, text: str) -> None:
+    found = of_text(text)
+
+    assert found.has(key.to_index()) or str(key) != text
+    assert str(key) == text or not (found.is_exact and found.has(key.to_index()))
+
+
+@given(KEYS, TEXTS | st.none(), TEXTS | st.none())
+def test_the_range_between_two_texts_has_all_keys_between_them(key: ContentKey, low: str | None, high: str | None) -> None:
+    is_between = (low is None or low <= str(key)) and (high is None or str(key) <= high)
+
+    assert of_texts_between(low, high).has(key.to_index()) or not is_between
+
+
+def test_a_range_within_a_namespace_reads_no_more_than_that() -> None:
+    assert of_texts_between("sales.a", "sales.c") == KeyRange(b"sales\0a", b"sales\0c\0", False)
+
+
+def test_the_empty_text_is_no_key() -> None:
+    assert not of_text("").has(b"a")
+
+
+def test_a_control_character_is_left_to_spark() -> None:
+    assert not of_prefix("sales\0o").is_exact
