@@ -183,10 +183,14 @@ class Tables:
         old, new = key_of(source, NoSuchTableError), key_of(target, ValueError)
         renamed: list[Table] = []
 
-        def plan(state: State) -> Change:
+        def plan(state: State) -> Change | None:
+            check_namespace(state, new.parent)
             there = _read(state, old)
-            _check_free(state, new)
+            if old != new:
+                _check_free(state, new)
             renamed.append(self._loaded(state, new, there))
+            if old == new:
+                return None
             return Change(operations=[Delete(old), Put(new, there)], message=f"rename table {old} to {new}")
 
         self._branch.commit(plan, key=old)
@@ -213,7 +217,7 @@ class Tables:
     def _current(self, state: State, key: ContentKey, content: IcebergTable, known: Table) -> Table:
         """The table as it is now, which mostly is as its writer knows it."""
         if content.metadata_location == known.metadata_location and not isinstance(known, StagedTable):
-            return self._table(key, known.metadata, known.metadata_location)
+            return known
         return self._loaded(state, key, content)
 
     def _table(self, key: ContentKey, metadata: TableMetadata, location: str) -> Table:
