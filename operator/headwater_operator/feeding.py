@@ -90,11 +90,13 @@ class Listener:
 
     listed        told each resource of a list
     vanished      told the kind, the namespace (None: all of them) and all names of a list that is complete
+    ended         told what ended a watch for good
     """
 
     clock: Clock
     listed: Callable[[dict[str, Any]], None]
     vanished: Callable[[str, str | None, set[Key]], None]
+    ended: Callable[[Exception], None]
     heard_at: dict[tuple[str, str | None], float] = field(default_factory=dict)
     complete: set[tuple[str, str | None]] = field(default_factory=set)
 
@@ -106,7 +108,7 @@ class Listener:
         A stream begins with a list, and so does one that had to begin anew: then what left in between is what the list lacks.
         """
         where, names = (kind, namespace), set[Key]()
-        async for event in stream:
+        async for event in self._until_ended(stream):
             self.heard_at[where] = self.clock.monotonic()
             if event is watching.Bookmark.LISTED:
                 self.vanished(kind, namespace, names)
@@ -116,6 +118,20 @@ class Listener:
                 self.listed(event["object"])
                 continue
             yield event
+
+    async def _until_ended(self, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """The stream, which stays silent after its end: kopf would wait five seconds for the other watches before it ends them.
+
+        A version that is too old (HTTP 410) is no end, nor is a server that has too much to do (429): then the watch begins anew.
+        """
+        try:
+            async for event in stream:
+                yield event
+        except (watching.WatchingError, errors.APIError) as fault:
+            if isinstance(fault, errors.APIError) and fault.status in (410, 429):
+                raise
+            self.ended(fault)
+            await asyncio.Event().wait()
 
 
 class Feed:
@@ -142,12 +158,13 @@ class Feed:
         self._namespaces = tuple(sorted(set(namespaces)))
         self._identity = identity
         self._login = _Login(connection or connect())
-        self._listener = Listener(clock, self._take_in_listed, self._forget_vanished)
+        self._listener = Listener(clock, self._take_in_listed, self._forget_vanished, self._end)
         self._settings = cast(_FeedSettings, feed_settings(label_selector=label_selector, instance=identity))
         self._settings.listener = self._listener
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped: asyncio.Event | None = None
         self._is_stopped = False
+        self._fault: Exception | None = None
         self._settled_until = 0.0
 
     @property
@@ -186,6 +203,8 @@ class Feed:
             if watchdog.done() and not operator.done():
                 self._stopped.set()
             await operator
+            if self._fault is not None:
+                raise self._fault
         except (watching.WatchingError, errors.APIError, kopf.LoginError) as fault:
             raise UnavailableError(f"the watch of realms and catalogs ended: {fault}") from fault
         finally:
@@ -193,6 +212,11 @@ class Feed:
             fault_of_watchdog = (await asyncio.gather(watchdog, return_exceptions=True))[0]
         if isinstance(fault_of_watchdog, Exception):
             raise fault_of_watchdog
+
+    def _end(self, fault: Exception) -> None:
+        self._fault = self._fault or fault
+        if self._stopped is not None:
+            self._stopped.set()
 
     async def _operator(self, insights: references.Insights) -> None:
         where: dict[str, Any] = {"namespaces": self._namespaces} if self._namespaces else {"clusterwide": True}

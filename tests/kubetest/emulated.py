@@ -13,6 +13,7 @@ from pathlib import Path
 import yaml
 
 from kubetest.processes import clean_environment
+from servers.pausing import pause
 
 __all__ = ["Emulated", "start_emulated", "write_kubeconfig"]
 
@@ -40,7 +41,7 @@ class Emulated:
             self.popen.stdout.close()
 
     def pause(self) -> None:
-        self.popen.send_signal(signal.SIGSTOP)
+        pause(self.popen.pid)
 
     def resume(self) -> None:
         self.popen.send_signal(signal.SIGCONT)

@@ -16,6 +16,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubetest.waiting import wait_for
+from servers.pausing import wait_until_stopped
 
 __all__ = ["Operator", "Process", "Worker", "clean_environment", "free_port", "start_operator", "start_process", "start_worker"]
 
@@ -58,6 +59,7 @@ class Process:
 
     def pause(self) -> None:
         self._signal(signal.SIGSTOP)
+        wait_until_stopped(self.pid)
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)

@@ -15,6 +15,8 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
+from servers.pausing import pause
+
 __all__ = ["GIVEN", "MongodbServer"]
 
 GIVEN = os.environ.get("HEADWATER_TEST_MONGODB") or None
@@ -94,7 +96,7 @@ class MongodbServer:
 
     def pause(self) -> None:
         """Let it hang: it takes connections, and answers nothing."""
-        self._running().send_signal(signal.SIGSTOP)
+        pause(self._running().pid)
 
     def resume(self) -> None:
         self._running().send_signal(signal.SIGCONT)

@@ -143,7 +143,7 @@ def test_calls_over_a_hanging_connection_end_in_time(
 def test_a_server_that_stands_still_is_given_up_in_time_and_found_again(
     our_server: MongodbServer, database: str, open_at: Any
 ) -> None:
-    backend = open_at(our_server.url(database, timeout="700ms"))
+    backend = eventually(lambda: open_at(our_server.url(database, timeout="2s")))
     our_server.pause()
     start = time.monotonic()
     with pytest.raises(UnknownOutcomeError):
@@ -153,7 +153,9 @@ def test_a_server_that_stands_still_is_given_up_in_time_and_found_again(
     took = time.monotonic() - start
     our_server.resume()
 
-    assert took < 4
+    assert (
+        took < 20
+    )  # twice the time of a call and all that a busy machine adds; by itself the driver waits for half a minute at least
     assert eventually(lambda: find(backend, 1)) == row(1, token="a")
 
 
@@ -178,7 +180,7 @@ def test_a_call_waits_for_a_server_that_restarts(our_server: MongodbServer, data
 
 
 def eventually(read: Callable[[], Any]) -> Any:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while True:
         try:
             return read()

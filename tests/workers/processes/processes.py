@@ -14,6 +14,7 @@ from pathlib import Path
 
 from headwater.store import ObjectId
 from headwater.tasks import Task, Tasks
+from servers.pausing import wait_until_stopped
 
 __all__ = ["Worker", "ended", "free_port", "in_the_middle", "stop_between_transactions", "wait_for"]
 
@@ -66,6 +67,7 @@ def stop_between_transactions(worker: Worker, database: Path) -> None:
     """SIGSTOP at a moment when the worker does not hold the one write lock that SQLite has: nobody else could work until it wakes."""
     while True:
         worker.signal(signal.SIGSTOP)
+        wait_until_stopped(worker.process.pid)
         connection = sqlite3.connect(database, timeout=0.1)
         try:
             connection.execute("BEGIN IMMEDIATE")
