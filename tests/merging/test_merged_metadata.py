@@ -1,0 +1,90 @@
+"""Iceberg metadata comes along with what is merged, and shares what the target's version has."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from branching import Branching, key, table
+
+from headwater.catalogs import KeyMerge, Put
+from headwater.catalogs.content.types import with_id
+from headwater.catalogs.iceberg.parts import Parts, take_apart
+from headwater.store import ObjectId, RealmStore
+
+
+def document(version: int) -> Parts:
+    return take_apart(
+        json.dumps({"format-version": 2, "snapshots": [{"id": n, "s": "x" * 3000} for n in range(version)]}).encode()
+    )
+
+
+def put(lake: Branching, branch: str, text: str, version: int) -> ObjectId:
+    there = lake.catalog.get(branch, key(text))
+    content = table(str(version))
+    if there is not None and there.id is not None:
+        content = with_id(content, there.id)
+    return lake.commit(branch, [Put(key(text), content, metadata=document(version))], f"{text} {version}")
+
+
+def snapshots(lake: Branching, branch: str, text: str) -> int:
+    stored = lake.catalog.metadata(branch, key(text))
+    return -1 if stored is None else len(json.loads(stored)["snapshots"])
+
+
+@pytest.fixture
+def parted(empty: Branching) -> Branching:
+    """``t`` with forty snapshots on both branches, and one more on ``dev``."""
+    put(empty, "main", "t", 40)
+    empty.catalog.create_branch("dev")
+    put(empty, "dev", "t", 41)
+    return empty
+
+
+def test_a_merge_brings_the_metadata(parted: Branching) -> None:
+    parted.merge()
+
+    assert snapshots(parted, "main", "t") == 41
+
+
+def test_a_transplant_brings_the_metadata(parted: Branching) -> None:
+    other = put(parted, "dev", "t", 42)
+    before = next(iter(parted.catalog.log("dev"))).parent
+    assert before is not None
+    parted.catalog.transplant("dev", [before, other], "main")
+
+    assert snapshots(parted, "main", "t") == 42
+
+
+def test_a_moved_table_brings_its_metadata(parted: Branching) -> None:
+    parted.rename("dev", "t", "u")
+    parted.merge()
+
+    assert (snapshots(parted, "main", "u"), snapshots(parted, "main", "t")) == (41, -1)
+    parted.check("main")
+
+
+def test_only_what_the_target_has_not_is_written(parted: Branching, rows: RealmStore) -> None:
+    def stored_rows() -> int:
+        return sum(map(len, rows.scan_objects()))
+
+    before = stored_rows()
+    parted.merge()
+
+    assert stored_rows() - before < 10  # not forty snapshots
+
+
+def test_a_resolved_content_brings_the_metadata_that_is_given(parted: Branching) -> None:
+    put(parted, "main", "t", 50)
+    one = KeyMerge(expected=table("50"), resolved=table("60"), metadata=document(60))
+    parted.merge(keys={"t": one})
+
+    assert snapshots(parted, "main", "t") == 60
+
+
+def test_a_resolved_content_without_metadata_has_none(parted: Branching) -> None:
+    put(parted, "main", "t", 50)
+    parted.merge(keys={"t": KeyMerge(expected=table("50"), resolved=table("60"))})
+
+    assert snapshots(parted, "main", "t") == -1
+    parted.check("main")
