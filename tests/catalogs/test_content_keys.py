@@ -70,9 +70,10 @@ def test_a_text_that_is_no_key_is_refused(text: str) -> None:
         (("\x7f",), "element 1 .* contains the control character"),
         (("\ud800",), "element 1 .* contains the half of a surrogate pair"),
         (("a",) * 21, "21 elements; 20 are allowed"),
-        (("x" * 300, "y" * 201), "501 characters; 500 are allowed"),
+        (("x" * 300, "y" * 201), "501 characters; 500 are allowed in all, and element 1 is the longest, with 300"),
         (("x" * 250, "y" * 250), "501 bytes in UTF-8"),
         (("ü" * 251,), "502 bytes in UTF-8"),
+        (("a", "ü" * 250), "502 bytes in UTF-8.* element 2 is the longest, with 250 characters in 500 bytes"),
     ],
 )
 def test_a_key_beyond_the_rules_is_refused_with_the_element_and_the_reason(elements: tuple[str, ...], complaint: str) -> None:

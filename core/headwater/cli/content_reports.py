@@ -64,6 +64,8 @@ COMMIT: View[LogEntry] = View(
         Field("message", "why", lambda c: c.message, "MESSAGE"),
         Field("signedOffBy", "who signed it off", lambda c: list(c.meta.signed_off_by)),
         Field("properties", "free names, each with its values", lambda c: {n: list(v) for n, v in c.meta.properties.items()}),
+        Field("authorTime", "when its author made it, where that was earlier; null: then", lambda c: time(c.meta.author_time)),
+        Field("parent", "the commit before; null: it is the first", lambda c: None if c.parent is None else id_text(c.parent)),
         Field("merged", "heads that were merged in", lambda c: [id_text(i) for i in c.meta.merged]),
         Field(
             "operations",

@@ -119,14 +119,21 @@ def _check(elements: tuple[str, ...]) -> None:
     characters = sum(map(len, elements))
     if characters > KEY_CHARACTERS_LIMIT:
         raise RefusedError(
-            f"content key starting {elements[0][:40]!r} has {characters} characters; {KEY_CHARACTERS_LIMIT} are allowed in all"
+            f"content key starting {elements[0][:40]!r} has {characters} characters; {KEY_CHARACTERS_LIMIT} are allowed in all,"
+            f" and {_longest(elements)}"
         )
     size = sum(len(element.encode()) for element in elements) + len(elements) - 1
     if size > KEY_BYTES_LIMIT:
         raise RefusedError(
             f"content key starting {elements[0][:40]!r} takes {size} bytes in UTF-8, one of them between every two elements; "
-            f"{KEY_BYTES_LIMIT} are allowed"
+            f"{KEY_BYTES_LIMIT} are allowed, and {_longest(elements)}"
         )
+
+
+def _longest(elements: tuple[str, ...]) -> str:
+    sizes = [len(element.encode()) for element in elements]
+    at = sizes.index(max(sizes))
+    return f"element {at + 1} is the longest, with {len(elements[at])} characters in {sizes[at]} bytes"
 
 
 def _fault(element: str) -> str:
