@@ -146,3 +146,8 @@ def test_a_message_filter_that_is_no_pattern_is_refused() -> None:
 
 def test_a_key_beside_a_filter_counts_too(told: Catalog) -> None:
     assert [entry.message[0] for entry in told.log(key=AX, where=LogFilter(author="bob"))] == ["4", "2"]
+
+
+def test_a_log_of_nothing_is_not_asked_for(told: Catalog) -> None:
+    with pytest.raises(RefusedError, match="at least 1 commit"):
+        told.log(limit=0)

@@ -11,12 +11,11 @@ from typing import Literal
 from headwater.catalogs.content.indexes import CONTENT
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.types import ContentType, ContentValue
-from headwater.catalogs.history.log import LogEntry, log_entry
+from headwater.catalogs.history.log import LogEntry, log_entry, parent_of, value_at
 from headwater.catalogs.history.resolving import earlier
 from headwater.clock import Micros
 from headwater.commits import Commit, End, Head, Operation, Stretch, log
 from headwater.errors import ExpiredError, MissingError, RefusedError
-from headwater.index import Value
 from headwater.store import ObjectId
 
 __all__ = ["EVERYTHING", "CatalogLog", "LogFilter", "search"]
@@ -102,17 +101,14 @@ EVERYTHING = LogFilter()
 
 def _type_of(found: Head, operation: Operation) -> ContentType | int | None:
     """The type of what was put or deleted; None where that cannot be told any more."""
-    value = Value(operation.object_id, operation.data)
-    if operation.removed:
-        try:
-            before = None if not found.commit.tail else found.rows.find(found.commit.tail[0], Commit)
-            there = None if before is None else Head(found.commit.tail[0], before, found.rows).index(CONTENT).get(operation.key)
-        except ExpiredError:
-            there = None
-        if there is None:
-            return None
-        value = there
-    return ContentValue.decode(value).type
+    if operation.value is not None:
+        return ContentValue.decode(operation.value).type
+    try:
+        before = parent_of(found)
+        value = None if before is None else value_at(before, CONTENT, operation.key)
+    except ExpiredError:
+        return None
+    return None if value is None else ContentValue.decode(value).type
 
 
 class CatalogLog(Iterator[LogEntry]):
@@ -140,7 +136,10 @@ def search(
     head          where it starts; None: there is nothing
     limit         give so many at most
     within        look at so many at most, whether they pass or not; a start that ``where.until`` passes over is not looked at
+    raises        RefusedError for a limit below 1
     """
+    if limit is not None and limit < 1:
+        raise RefusedError(f"a log gives at least 1 commit, not {limit}")
     found = CatalogLog()
     newest_first = _found(found, head, where, None if oldest_first else limit, within)
     if oldest_first and head is not None:

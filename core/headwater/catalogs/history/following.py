@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from headwater.catalogs.content.indexes import CONTENT, IDS, key_of
+from headwater.catalogs.content.indexes import CONTENT, IDS
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.types import ContentValue
-from headwater.catalogs.history.log import LogEntry, log_entry
+from headwater.catalogs.history.log import LogEntry, log_entry, parent_of, value_at
 from headwater.commits import Commit, End, Head, Operation, Stretch, log
+from headwater.errors import ExpiredError
 from headwater.store import ObjectId
 
 __all__ = ["KeyAction", "KeyChange", "KeyHistory", "follow_key"]
@@ -94,14 +95,18 @@ def _operation_on(commit: Commit, key: bytes) -> Operation | None:
 def _change(found: Head, operation: Operation) -> KeyChange:
     """What a commit did to the content that it put under a key, or removed from there."""
     entry, key = log_entry(found), ContentKey.from_index(operation.key)
-    parent = _parent(found)
+    parent = parent_of(found)
     if operation.value is None:
         return _departure(found, parent, entry, key)
     value = ContentValue.decode(operation.value)
+    if not found.commit.tail:
+        return KeyChange(entry, KeyAction.CREATED, key, value=value)
+    try:
+        before = None if parent is None else _key_at(parent, value)
+    except ExpiredError:
+        parent = before = None
     if parent is None:
-        is_first = not found.commit.tail
-        return KeyChange(entry, KeyAction.CREATED if is_first else KeyAction.PUT, key, value=value)
-    before = key_of(parent.index(IDS), value.content_id)
+        return KeyChange(entry, KeyAction.PUT, key, value=value)
     if before is None:
         return KeyChange(entry, KeyAction.CREATED, key, value=value)
     if before == key:
@@ -110,18 +115,19 @@ def _change(found: Head, operation: Operation) -> KeyChange:
 
 
 def _departure(found: Head, parent: Head | None, entry: LogEntry, key: ContentKey) -> KeyChange:
-    """A key that was removed: the content stands elsewhere since, or nowhere."""
-    gone = None if parent is None else parent.index(CONTENT).get(key.to_index())
-    moved_to = None if gone is None else key_of(found.index(IDS), ContentValue.decode(gone).content_id)
+    """A key that was removed: the content stands elsewhere since, or nowhere. Above a cut that cannot be told."""
+    try:
+        gone = None if parent is None else value_at(parent, CONTENT, key.to_index())
+        moved_to = None if gone is None else _key_at(found, ContentValue.decode(gone))
+        there = None if moved_to is None else value_at(found, CONTENT, moved_to.to_index())
+    except ExpiredError:
+        moved_to = there = None
     if moved_to is None:
         return KeyChange(entry, KeyAction.DELETED, key)
-    there = found.index(CONTENT).get(moved_to.to_index())
     return KeyChange(entry, KeyAction.RENAMED, moved_to, key, None if there is None else ContentValue.decode(there))
 
 
-def _parent(found: Head) -> Head | None:
-    """The commit before; None where history begins, or was cut."""
-    if not found.commit.tail:
-        return None
-    commit = found.rows.find(found.commit.tail[0], Commit)
-    return None if commit is None else Head(found.commit.tail[0], commit, found.rows)
+def _key_at(head: Head, value: ContentValue) -> ContentKey | None:
+    """Where a content stood at a commit."""
+    found = value_at(head, IDS, value.content_id.bytes)
+    return None if found is None else ContentKey.from_index(bytes(found.data))

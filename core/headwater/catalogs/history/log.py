@@ -12,11 +12,11 @@ from headwater.catalogs.content.types import ContentType, ContentValue
 from headwater.catalogs.history.meta import CommitMeta
 from headwater.clock import Micros
 from headwater.commits import Commit, Head, Operation, descends
-from headwater.errors import ExpiredError, UnknownOutcomeError
+from headwater.errors import ExpiredError, UnknownOutcomeError, UnreadableError
 from headwater.index import Value
 from headwater.store import ObjectId, RealmStore, id_text
 
-__all__ = ["CommittedOperation", "LogEntry", "is_in_history", "log_entry"]
+__all__ = ["CommittedOperation", "LogEntry", "is_in_history", "log_entry", "parent_of", "value_at"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,27 @@ def is_in_history(rows: RealmStore, head_id: ObjectId, head: Commit, wanted: Hea
         return bool(head.tail) and descends(rows, head.tail[-1], wanted.id, wanted.commit.seq)
     except UnknownOutcomeError as cut:
         raise ExpiredError(f"whether commit {id_text(wanted.id)} is in this history cannot be told any more: {cut}") from cut
+
+
+def parent_of(found: Head) -> Head | None:
+    """The commit before; None where history begins, or was cut."""
+    if not found.commit.tail:
+        return None
+    commit = found.rows.find(found.commit.tail[0], Commit)
+    return None if commit is None else Head(found.commit.tail[0], commit, found.rows)
+
+
+def value_at(head: Head, index: str, key: bytes) -> Value | None:
+    """What a key of an index held at a commit of the past.
+
+    raises        ExpiredError when the commit was collected since it was read
+    """
+    try:
+        return head.index(index).get(key)
+    except UnreadableError as fault:
+        if head.is_collected():
+            raise ExpiredError(f"commit {id_text(head.id)} of realm {head.rows.realm!r} was collected just now") from fault
+        raise
 
 
 def _operation(operation: Operation) -> CommittedOperation:
