@@ -1,0 +1,128 @@
+"""Lakes in an object store that has no driver here, so that pyarrow's client reads them: a server that speaks S3's protocol."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.fs
+import pytest
+
+from headwater.catalogs.iceberg import Found, QuarantineCode, Quarantined, Scope, divide, survey_in_process
+from headwater.catalogs.iceberg.storage import STORAGE
+from headwater.errors import MissingError, RefusedError, UnavailableError
+
+Put = Callable[[str, bytes], None]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """A URL."""
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        assert process.stderr is not None
+        try:
+            yield next(line.split()[-1] for line in process.stderr if "Running on" in line)
+        finally:
+            process.terminate()
+            process.stderr.close()
+
+
+@pytest.fixture
+def put(server: str, monkeypatch: pytest.MonkeyPatch) -> Put:
+    """Writes an object of the bucket ``lake``."""
+    for name, value in {"ENDPOINT_URL": server, "ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b", "REGION": "us-east-1"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    system, _ = pyarrow.fs.FileSystem.from_uri("s3://lake?allow_bucket_creation=true")
+    system.create_dir("lake")
+
+    def put(path: str, data: bytes) -> None:
+        with system.open_output_stream(f"lake/{path}") as stream:
+            stream.write(data)
+
+    return put
+
+
+def sound(document: dict[str, Any], location: str) -> bytes:
+    text = json.dumps(document).replace("s3://lake/sales/orders", location)
+    return text.encode()
+
+
+def test_tables_in_a_bucket_are_found_by_either_name_of_it(put: Put, document: dict[str, Any]) -> None:
+    put("one/sales/orders/metadata/v1.metadata.json", sound(document, "s3a://lake/one/sales/orders"))
+    put("one/sales/broken/metadata/v1.metadata.json", b"{")
+    put("one/web/views/metadata/v1.gz.metadata.json", gzip.compress(sound(document, "s3://lake/one/web/views")))
+
+    found = {
+        ".".join(outcome.key): outcome for outcome in survey_in_process(Scope.of(["s3://lake/one"], allowed=["s3://lake"]))
+    }
+
+    assert list(found) == ["sales.broken", "sales.orders", "web.views"]
+    assert isinstance(found["sales.broken"], Quarantined)
+    assert found["sales.broken"].code is QuarantineCode.CORRUPT
+    assert isinstance(found["web.views"], Quarantined)
+    assert found["web.views"].code is QuarantineCode.DUPLICATE_UUID
+
+
+def test_files_in_a_bucket_are_verified(put: Put, document: dict[str, Any]) -> None:
+    put("two/t/metadata/v1.metadata.json", sound(document, "s3://lake/two/t"))
+
+    (outcome,) = survey_in_process(Scope.of(["s3://lake/two"], allowed=["s3://lake"], verify="manifests"))
+
+    assert isinstance(outcome, Quarantined)
+    assert outcome.code is QuarantineCode.MISSING_FILES
+    assert "2 of its files are missing" in outcome.message
+
+
+def test_an_inventory_in_a_bucket_is_read(put: Put, document: dict[str, Any]) -> None:
+    put("three/t/metadata/v1.metadata.json", sound(document, "s3://lake/three/t"))
+    put(
+        "lists/list.csv",
+        b"Bucket,Key,Size\nlake,three/t/metadata/v1.metadata.json,100\nlake,three/u/metadata/v1.metadata.json,100\n",
+    )
+
+    found, gone = survey_in_process(Scope.of(["s3://lake/three"], allowed=["s3://lake"], inventory="s3://lake/lists/list.csv"))
+
+    assert isinstance(found, Found), found
+    assert isinstance(gone, Quarantined)
+    assert gone.code is QuarantineCode.VANISHED
+
+
+def test_a_bucket_is_divided_by_its_folders(put: Put) -> None:
+    put("four/a/x", b"")
+    put("four/b/c/x", b"")
+    put("four/x", b"")
+
+    assert divide("s3://lake/four") == ["s3://lake/four/a", "s3://lake/four/b"]
+
+
+def test_what_is_not_in_a_bucket_is_missing(put: Put) -> None:
+    with pytest.raises(MissingError, match="nowhere"):
+        divide("s3://lake/nowhere")
+    assert not STORAGE.has("s3://lake/nowhere/x")
+    assert list(STORAGE.list_files("s3://lake/nowhere")) == []
+
+
+def test_a_bucket_that_is_not_there_is_told(put: Put) -> None:
+    with pytest.raises((MissingError, UnavailableError), match="no-such-bucket"):
+        divide("s3://no-such-bucket/x")
+
+
+def test_a_scheme_that_nothing_reaches_is_refused() -> None:
+    with pytest.raises(RefusedError, match="nosuch"):
+        divide("nosuch://bucket/x")
+
+
+def test_looking_for_a_driver_does_not_load_pyarrow(tmp_path: Path) -> None:
+    code = "import sys; from headwater.catalogs.iceberg import divide; divide(sys.argv[1]); print('pyarrow' in sys.modules)"
+    told = subprocess.run(
+        [sys.executable, "-c", code, tmp_path.as_uri()], check=True, capture_output=True, text=True, env=os.environ
+    )
+
+    assert told.stdout == "False\n"
