@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -40,8 +39,10 @@ class HeadwaterSource(DataSource):
 
     def schema(self) -> str:
         """The columns in Spark's words. Spark asks once, before it keeps this source: what is read is looked up here."""
-        with _sentences():
+        try:
             self._look()
+        except HeadwaterError as fault:
+            raise _sentence(fault) from None
         return ", ".join(f"{column.name} {column.type}" for column in self._request.columns)
 
     def reader(self, schema: StructType) -> HeadwaterReader:
@@ -75,20 +76,21 @@ class HeadwaterReader(DataSourceReader):
         return rest
 
     def partitions(self) -> list[InputPartition]:
-        with _sentences(), open_for_reading(self._request.url) as store:
-            bundles = divided(store, self._request, self._selection, self._places, self._pins)
+        try:
+            with open_for_reading(self._request.url) as store:
+                bundles = divided(store, self._request, self._selection, self._places, self._pins)
+        except HeadwaterError as fault:
+            raise _sentence(fault) from None
         return [InputPartition(bundle) for bundle in bundles]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         pieces: list[Piece] = partition.value or []  # without a partition, Spark asks for one of nothing
-        with _sentences():
+        try:
             yield from read(self._request, self._selection, pieces)
+        except HeadwaterError as fault:
+            raise _sentence(fault) from None
 
 
-@contextmanager
-def _sentences() -> Iterator[None]:
-    """Spark shows a person where in the code an error came from, frame by frame: its sentence is what helps."""
-    try:
-        yield
-    except HeadwaterError as fault:
-        raise fault.with_traceback(None) from None
+def _sentence(fault: HeadwaterError) -> HeadwaterError:
+    """The same without the way to it, which Spark would show to a person frame by frame."""
+    return fault.with_traceback(None)

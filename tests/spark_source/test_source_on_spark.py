@@ -1,0 +1,185 @@
+"""The tables in Spark itself, on each database that other processes can open. Needs Java, as Spark does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from source_queries import request, rows_of
+
+from backend_fixtures import STORES
+from headwater import Settings, open_store
+from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, Namespace, Put
+from headwater.realms import CredentialsHash, Realms, bootstrap
+from headwater_workers.pipeline import find_engine
+from headwater_workers.pipeline.sessions import SparkOptions, session
+from headwater_workers.pipeline.source import TABLES, register
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not find_engine(Settings()).is_spark, reason=str(find_engine(Settings()))),
+]
+HASH = CredentialsHash(client_id="c", salt=b"s", digest=b"d")
+CONDITIONS = (
+    "ref in ('dev', 'nowhere') and key like 'sales.%'",
+    "key >= 'sales.a' and key < 'sales.b'",
+    "namespace = 'sales' and type <> 'NAMESPACE'",
+    "catalog <=> 'lake' and not (ref = 'main')",
+    "catalog = 'other'",
+)
+ORDERS = ContentKey.of("sales", "orders")
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    with session("headwater tables", SparkOptions("local[2]")) as made:
+        register(made)
+        yield made
+
+
+def filled(url: str) -> str:
+    """A realm with a catalog, whose branches main and dev differ by one table."""
+    with open_store(url) as store:
+        Realms(store).create("acme")
+        bootstrap(Realms(store), "acme", HASH)
+        catalogs = Catalogs(Realms(store).open("acme"))
+        catalogs.create("lake", base_location="s3://lake/")
+        lake = catalogs.open("lake")
+        tables = [
+            Put(ContentKey.of("sales", name), IcebergTable(metadata_location=f"s3://{name}")) for name in ("orders", "a.b")
+        ]
+        lake.commit("main", [Put(ContentKey.of("sales"), Namespace()), *tables], authors=["ann"])
+        lake.create_branch("dev")
+        lake.commit("dev", [Delete(ORDERS)], message="not ours", authors=["bob"])
+    return url
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store that tests only read."""
+    return filled(f"sqlite:///{tmp_path_factory.mktemp('spark')}/store.db")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[tuple[str, Catalog]]:
+    """A store of the test's own, and its catalog."""
+    url = filled(f"sqlite:///{tmp_path}/store.db")
+    with open_store(url) as store:
+        yield url, Catalogs(Realms(store).open("acme")).open("lake")
+
+
+def table(spark: Any, url: str, name: str, **options: str) -> Any:
+    return spark.read.format("headwater").options(url=url, **options).load(name)
+
+
+def plain(row: Any) -> dict[str, Any]:
+    found: dict[str, Any] = row.asDict(recursive=True)
+    return {name: sorted(value.items()) if isinstance(value, dict) else value for name, value in found.items()}
+
+
+@pytest.mark.parametrize("database", [name for name in STORES if name != "memory"])
+def test_spark_has_the_rows_that_the_process_has(spark: Any, request_url: str) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    with open_store(request_url) as store:
+        for name in TABLES:
+            columns = [column.name for column in TABLES[name].columns if column.type != "timestamp"]
+            found = [plain(row) for row in table(spark, request_url, name, columns=",".join(columns)).collect()]
+
+            assert sorted(found, key=str) == sorted(rows_of(store, request(name, columns=columns)), key=str)
+
+
+@pytest.fixture
+def request_url(request: pytest.FixtureRequest, database: str) -> str:
+    return filled(STORES[database](request))
+
+
+def test_a_condition_finds_what_it_would_find_without_being_pushed_down(spark: Any, url: str) -> None:
+    entries = table(spark, url, "entries")
+    everything = spark.createDataFrame(entries.collect(), entries.schema)
+
+    for condition in CONDITIONS:
+        assert sorted(entries.where(condition).collect()) == sorted(everything.where(condition).collect()), condition
+
+
+def test_the_plan_shows_what_was_pushed_down(spark: Any, url: str) -> None:
+    found = table(spark, url, "entries").where("catalog = 'lake' and key like 'sales.%' and type = 'NAMESPACE'")
+
+    plan = found._jdf.queryExecution().explainString(
+        spark._jvm.org.apache.spark.sql.execution.ExplainMode.fromString("formatted")
+    )
+    assert "PushedFilters: [EqualTo(catalog,lake), StringStartsWith(key,sales.)]" in plan
+
+
+def test_who_changed_a_table_is_a_query_on_a_view(spark: Any, url: str) -> None:
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW changes USING headwater OPTIONS (url '{url}', table 'changes', realm 'acme')")
+
+    found = spark.sql(
+        "SELECT authors[0], action, message, time IS NULL FROM changes WHERE key = 'sales.orders' AND ref = 'dev'"
+    )
+    assert sorted(map(tuple, found.collect())) == [("ann", "PUT", "", False), ("bob", "DELETE", "not ours", False)]
+
+
+def test_times_are_those_of_the_log(spark: Any, lake: tuple[str, Catalog]) -> None:
+    url, catalog = lake
+    newest = next(catalog.log("dev"))
+
+    commits = table(spark, url, "commits").where("ref = 'dev'").orderBy("seq")
+    assert commits.selectExpr("unix_micros(time)").collect()[-1][0] == newest.time
+
+
+def test_a_data_frame_stands_still_until_it_is_made_again(spark: Any, lake: tuple[str, Catalog]) -> None:
+    url, catalog = lake
+    before = table(spark, url, "entries").where("ref = 'main'")
+    catalog.commit("main", [Delete(ORDERS)])
+
+    assert (before.count(), table(spark, url, "entries", at="main").count()) == (3, 2)
+
+
+def test_the_states_of_two_times_are_compared_in_one_query(spark: Any, url: str) -> None:
+    main, dev = table(spark, url, "entries", at="main"), table(spark, url, "entries", at="dev")
+
+    assert [row.key for row in main.join(dev, "key", "left_anti").collect()] == ["sales.orders"]
+
+
+def test_a_schema_of_ones_own_is_refused(spark: Any, url: str) -> None:
+    with pytest.raises(PySparkException, match="choose some by the option columns"):
+        spark.read.format("headwater").schema("key string").options(url=url).load("entries").collect()
+
+
+def test_a_fault_is_a_sentence_without_the_way_to_it(spark: Any, url: str) -> None:
+    with pytest.raises(PySparkException, match="there is no realm 'nowhere'") as raised:
+        table(spark, url, "entries", realm="nowhere")
+
+    assert str(raised.value).count("File ") == 1
+
+
+def test_a_fault_while_reading_is_a_sentence_too(spark: Any, lake: tuple[str, Catalog]) -> None:
+    url, catalog = lake
+    contents = table(spark, url, "contents")
+    lost = catalog.entries().entries[2].value.object_id
+    rows = catalog._rows
+    rows.delete_unchanged([key for batch in rows.scan_objects() for key in batch if key.id == lost])
+
+    with pytest.raises(
+        PySparkException, match=r"content sales.orders of catalog 'lake' in realm 'acme': object \w+ is not there"
+    ):
+        contents.where("key = 'sales.orders'").collect()
+
+
+def test_a_password_is_in_no_plan_and_in_no_error(spark: Any) -> None:
+    secret = "postgresql://ann:hunter2@127.0.0.1:1/lake?connect_timeout=1s"
+    statement = f"CREATE TEMPORARY VIEW secret USING headwater OPTIONS (url '{secret}', table 'entries')"
+
+    plan = spark.sql(f"EXPLAIN EXTENDED {statement}").collect()[0][0]
+    with pytest.raises(PySparkException) as raised:
+        spark.sql(statement)
+    assert "hunter2" not in plan
+    assert "hunter2" not in str(raised.value)
+
+
+def test_memory_is_refused_with_a_sentence(spark: Any) -> None:
+    with pytest.raises(PySparkException, match="memory:// lives in one process"):
+        table(spark, "memory://", "entries")
