@@ -1,0 +1,79 @@
+"""What clients wrote is sound to fsck, survives a collection, and is let go of when it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from headwater import Settings, Store
+from headwater.catalogs import Catalog
+from headwater.clients.pyiceberg import HeadwaterCatalog
+from headwater.clock import FakeClock
+from headwater.maintenance import check_store, collect
+from headwater.realms import Realms, Retention
+from headwater.store import open_backend, parse_url
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def store(clock: FakeClock) -> Store:
+    """One whose graces are over as soon as the clock says so."""
+    graces = Settings(unsafe_short_graces=True, writer_grace_seconds=60, reader_grace_seconds=60)
+    return Store(open_backend(parse_url("memory://")), url="memory://", settings=graces, clock=clock)
+
+
+@pytest.fixture
+def shop(client: HeadwaterCatalog, store: Store, rows: pa.Table) -> HeadwaterCatalog:
+    """A table with a few versions, in a realm that keeps no more history than the head."""
+    realms = Realms(store)
+    kept = Retention(content_age_seconds=0, content_commits=1, reference_commits=1)
+    realms.update(realms.read("acme"), retention=kept)
+    client.create_namespace("sales")
+    table = client.create_table("sales.orders", rows.schema)
+    for _ in range(3):
+        table.append(rows)
+    return client
+
+
+def test_fsck_finds_nothing_in_what_clients_wrote(shop: HeadwaterCatalog, store: Store, rows: pa.Table) -> None:
+    shop.rename_table("sales.orders", "sales.lines")
+    shop.create_table("sales.orders", rows.schema)
+    shop.drop_table("sales.lines")
+
+    assert check_store(store) == []
+
+
+def test_a_collection_leaves_the_tables_of_branches_and_tags(
+    shop: HeadwaterCatalog, lake: Catalog, store: Store, clock: FakeClock, open_client: Callable[..., HeadwaterCatalog]
+) -> None:
+    lake.create_tag("monday", "main")
+    shop.load_table("sales.orders").delete("id = 1")
+    clock.advance(HOUR)
+    collect(store, "acme")
+
+    assert shop.load_table("sales.orders").scan().to_arrow().num_rows == 3
+    assert open_client(branch="monday").load_table("sales.orders").scan().to_arrow().num_rows == 6
+    assert check_store(store) == []
+
+
+def test_a_dropped_tables_place_is_free_once_no_kept_commit_holds_it(
+    shop: HeadwaterCatalog, store: Store, clock: FakeClock, rows: pa.Table
+) -> None:
+    place = shop.load_table("sales.orders").location()
+    shop.drop_table("sales.orders")
+    with pytest.raises(ValueError, match="free again once no kept commit holds it"):
+        shop.create_table("sales.orders", rows.schema, location=place)
+
+    shop.create_namespace("web")
+    clock.advance(HOUR)
+    collect(store, "acme")
+
+    assert shop.create_table("sales.orders", rows.schema, location=place).location() == place
