@@ -14,6 +14,7 @@ from pyiceberg.exceptions import (
     CommitStateUnknownException,
     NoSuchTableError,
     ServiceUnavailableError,
+    TableAlreadyExistsError,
     ValidationException,
 )
 from pyiceberg.schema import Schema
@@ -237,6 +238,42 @@ def test_old_metadata_files_stay_for_the_commits_that_hold_them(
 
     assert len(files_of(warehouse)) == 4
     assert open_client(branch="start").load_table("sales.orders").properties == {}
+
+
+def test_of_many_who_create_one_table_one_does(client: HeadwaterCatalog, schema: Schema, warehouse: str) -> None:
+    client.create_namespace("sales")
+
+    def create(_: int) -> str:
+        try:
+            return client.create_table("sales.orders", schema).metadata_location
+        except TableAlreadyExistsError:
+            return ""
+
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(create, range(4)))
+
+    assert sorted(made)[:3] == ["", "", ""] and len(files_of(warehouse)) == 1
+
+
+def test_of_many_who_make_the_first_commit_all_do(client: HeadwaterCatalog) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(client.create_namespace, ("a", "b", "c", "d")))
+
+    assert client.list_namespaces() == [("a",), ("b",), ("c",), ("d",)]
+
+
+def test_a_change_meets_the_branch_where_it_was_put_meanwhile(
+    meddled: Meddler, lake: Catalog, client: HeadwaterCatalog, orders: Table
+) -> None:
+    start = lake.branch("main").head
+    assert start is not None
+    orders.transaction().set_properties(owner="ann").commit_transaction()
+    table = meddled.load_table("sales.orders")
+    meddled.meddle(lambda: lake.assign_branch("main", start))
+
+    table.transaction().set_properties(color="red").commit_transaction()
+
+    assert client.load_table("sales.orders").properties == {"color": "red"}
 
 
 # a database that fails

@@ -166,6 +166,26 @@ def test_a_commit_is_read_by_its_hash_and_not_written(
         past.load_table("sales.orders").transaction().set_properties(owner="ann").commit_transaction()
 
 
+@pytest.mark.parametrize("back", ["main~1", "-~1", "~1"])
+def test_what_stood_before_is_read_by_a_way_back_and_not_written(
+    client: HeadwaterCatalog, open_client: Callable[..., HeadwaterCatalog], back: str
+) -> None:
+    client.create_namespace("sales")
+    client.create_namespace("web")
+
+    past = open_client(branch=back)
+
+    assert past.list_namespaces() == [("sales",)]
+    with pytest.raises(ValueError, match="can only be read"):
+        past.drop_namespace("sales")
+
+
+def test_a_line_is_the_default_branch(open_client: Callable[..., HeadwaterCatalog], client: HeadwaterCatalog) -> None:
+    open_client(branch="-").create_namespace("sales")
+
+    assert client.namespace_exists("sales")
+
+
 def test_an_empty_branch_has_nothing(client: HeadwaterCatalog) -> None:
     assert client.list_namespaces() == []
     assert not client.table_exists("sales.orders")

@@ -20,6 +20,7 @@ from headwater.store import Store, open_store
 __all__ = ["OWN_PROPERTIES", "Address", "open_branch", "shared_store", "with_configured"]
 
 _STORE, _REALM, _CATALOG, _BRANCH, _AUTHOR = "store", "realm", "catalog", "branch", "author"
+_DEFAULT_BRANCH = "-"  # as in every reference
 OWN_PROPERTIES = frozenset({_STORE, _REALM, _CATALOG, _BRANCH, _AUTHOR})
 """What says where a catalog is. Never handed on to what reads and writes files: the URL of a store may hold a password."""
 
@@ -49,7 +50,7 @@ class Address:
             store=properties.get(_STORE) or None,
             realm=properties[_REALM],
             catalog=properties[_CATALOG],
-            reference=properties.get(_BRANCH) or None,
+            reference=None if properties.get(_BRANCH) in (None, "", _DEFAULT_BRANCH) else properties[_BRANCH],
             author=properties.get(_AUTHOR, ""),
         )
 
