@@ -117,6 +117,15 @@ def test_two_contents_that_change_places_are_each_followed(catalog: Catalog) -> 
     assert told(catalog, B) == ["RENAMED b from c", "RENAMED c from a", "CREATED a"]
 
 
+def test_a_merge_that_brings_a_content_is_its_creation(moved: Catalog) -> None:
+    moved.create_branch("dev", "main")
+    moved.commit("dev", [Put(A, table(5))])
+    moved.merge("dev")
+
+    assert told(moved, A) == ["CREATED a"]
+    assert [one.entry.meta.merged for one in moved.history(A)] == [(moved.branch("dev").head,)]
+
+
 def test_above_a_cut_it_is_not_said_whether_a_content_was_created(moved: Catalog, realm: RealmStore) -> None:
     ids = [entry.id for entry in moved.log()]
     take_away(realm, *ids[2:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.catalogs import Catalog, CommitMeta, ContentKey, Delete, IcebergTable, Put
+from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, Put
 from headwater.clock import as_datetime
 from headwater.commits import read_commit
 from headwater.errors import ExpiredError, MissingError, RefusedError
@@ -64,10 +64,12 @@ def test_before_the_first_commit_nothing_is_found(catalog: Catalog, line: list[O
 
 
 def test_a_second_parent_is_the_head_that_was_merged(catalog: Catalog, line: list[ObjectId]) -> None:
-    merged = CommitMeta(message="merge", merged=(line[7],))
-    catalog.commit("main", [Put(ContentKey.of("u"), IcebergTable(metadata_location="s3://lake/u.json"))], meta=merged)
+    merged = catalog.create_branch("dev", at=line[40])
+    catalog.commit("dev", [Put(ContentKey.of("u"), IcebergTable(metadata_location="s3://lake/u.json"))])
+    catalog.merge("dev")
 
-    assert (meant(catalog, "main^1"), meant(catalog, "main^2"), meant(catalog, "main^2~7")) == (line[-1], line[7], line[0])
+    assert (meant(catalog, "main^1"), meant(catalog, "main^2")) == (line[-1], catalog.branch("dev").head)
+    assert meant(catalog, "main^2~1") == merged.head == line[40]
     with pytest.raises(MissingError, match="has 2 parents, not 3"):
         catalog.resolve("main^3")
 
