@@ -38,7 +38,6 @@ class QuarantineCode(StrEnum):
     TOO_LARGE = "TooLarge"
     UNKNOWN_CODEC = "UnknownCodec"
     CORRUPT = "Corrupt"
-    IS_VIEW = "IsView"
     IS_DELTA = "IsDelta"
     UNSUPPORTED_VERSION = "UnsupportedVersion"
     INVALID = "Invalid"
