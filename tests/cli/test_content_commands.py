@@ -182,3 +182,10 @@ def test_a_branch_is_not_assigned_to_what_is_counted_from_a_branch(headwater: Co
     assert "counts back from a branch" in result.stderr
     told = headwater.data("catalog", "branch", "assign", *LAKE, "main", f"main@{commits[2]}~1")
     assert told["hash"] == commits[1]
+
+
+def test_a_tag_is_created_at_what_is_counted_from_a_commit(headwater: CommandLine, commits: list[str]) -> None:
+    made = headwater.data("catalog", "tag", "create", *LAKE, "v1", "--source", f"main@{commits[2]}~2")
+
+    assert made["hash"] == commits[0]
+    assert headwater("catalog", "tag", "create", *LAKE, "v2", "--source", "main~2").exit_code == 5

@@ -62,7 +62,11 @@ def list_tags(session: Session, realm_id: str, name: str, deleted: bool) -> None
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @click.argument("branch_name", metavar="BRANCH")
-@click.option("--source", metavar="REF", help="Branch or tag to start from; default is the default branch.")
+@click.option(
+    "--source",
+    metavar="REF",
+    help="Branch or tag to start from, or a commit such as dev@HASH~2; default is the default branch.",
+)
 @click.option("--at", metavar="COMMIT", type=ID, help="A commit of the source's history; default is its head.")
 @prints(NAMED_REFERENCE)
 @click.pass_obj
@@ -78,7 +82,11 @@ def create_branch(
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @click.argument("tag_name", metavar="TAG")
-@click.option("--source", metavar="REF", help="Branch or tag to start from; default is the default branch.")
+@click.option(
+    "--source",
+    metavar="REF",
+    help="Branch or tag to start from, or a commit such as dev@HASH~2; default is the default branch.",
+)
 @click.option("--at", metavar="COMMIT", type=ID, help="A commit of the source's history; default is its head.")
 @prints(NAMED_REFERENCE)
 @click.pass_obj
@@ -97,7 +105,10 @@ def create_tag(session: Session, realm_id: str, name: str, tag_name: str, source
 @prints(NAMED_REFERENCE)
 @click.pass_obj
 def assign_branch(session: Session, realm_id: str, name: str, branch_name: str, target: str, expected: ObjectId | None) -> None:
-    """Put a branch on another commit: TARGET is a branch, a tag or a commit. What it leaves stays readable for the grace."""
+    """Put a branch on another commit: TARGET is a branch, a tag or a commit such as dev@HASH~2.
+
+    What it leaves stays readable for the grace.
+    """
     with opened_catalog(session, realm_id, name) as opened:
         seen = opened.branch(branch_name).head if expected is None else expected
         session.show(NAMED_REFERENCE, opened.assign_branch(branch_name, _commit_of(opened, target), expected=seen))
