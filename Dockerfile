@@ -22,7 +22,7 @@ FROM build AS worker-build
 # pyspark comes as source only: its jars, packed.
 RUN python -m venv /opt/headwater \
     && /opt/headwater/bin/pip install --only-binary :all: --no-binary pyspark -c constraints.txt \
-        "headwater[workers,spark,postgresql,mongodb] @ file://$(find /wheels -name 'headwater-*.whl')" \
+        "headwater[workers,lake,spark,postgresql,mongodb] @ file://$(find /wheels -name 'headwater-*.whl')" \
     && /opt/headwater/bin/pip uninstall --yes pip setuptools
 
 FROM ${BASE} AS base

@@ -21,6 +21,8 @@ USER = "10001:10001"
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 DRIVERS = {"psycopg", "psycopg-binary", "pymongo"}
 """What the stores need whose databases are servers."""
+LAKE = {"pyarrow", "fastavro"}
+"""What it takes to look into the files of tables."""
 TARGETS = {"operator": "operator-build", "worker": "worker-build"}
 
 
@@ -153,7 +155,7 @@ def test_the_operators_image_has_what_its_extra_says(stages: dict[str, list[dict
     built = build(stages, "operator", tmp_path)
 
     assert {"kopf", "kubernetes", "aiohttp", "prometheus-client"} | DRIVERS <= set(built.packages)
-    assert {"celery", "pyspark", "redis", "pytest", "pip", "setuptools"} & set(built.packages) == set()
+    assert ({"celery", "pyspark", "redis", "pytest", "pip", "setuptools"} | LAKE) & set(built.packages) == set()
     assert "headwater" in built.run("headwater", "version")
     assert "check" in built.run("headwater-operator", "--help")
     assert "release" in built.run("kubectl-headwater", "--help")
@@ -164,7 +166,7 @@ def test_the_operators_image_has_what_its_extra_says(stages: dict[str, list[dict
 def test_the_workers_image_has_what_its_extras_say(stages: dict[str, list[dict[str, Any]]], tmp_path: Path) -> None:
     built = build(stages, "worker", tmp_path)
 
-    assert {"celery", "redis", "pyspark"} | DRIVERS <= set(built.packages)
+    assert {"celery", "redis", "pyspark"} | LAKE | DRIVERS <= set(built.packages)
     assert {"kopf", "kubernetes", "aiohttp", "pytest", "pip", "setuptools"} & set(built.packages) == set()
     assert built.packages.items() - constrained().items() == {("headwater", VERSION)}
     assert "--alive-file" in built.run("headwater", "worker", "--help")
