@@ -7,6 +7,7 @@ import click
 from headwater.catalogs import Catalog, CatalogFields
 from headwater.cli.content import content, diff, find, history, log, tables
 from headwater.cli.fields import time_after
+from headwater.cli.merging import merge, transplant
 from headwater.cli.opening import opened_catalogs
 from headwater.cli.options import DURATION, confirm_option, prints, properties_option
 from headwater.cli.reference import branch, tag
@@ -22,7 +23,7 @@ def catalog() -> None:
     """Look at catalogs, create them, and keep their branches and tags."""
 
 
-for _command in (branch, tag, tables, content, find, log, history, diff):
+for _command in (branch, tag, tables, content, find, log, history, diff, merge, transplant):
     catalog.add_command(_command)
 
 

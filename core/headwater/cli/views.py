@@ -18,6 +18,7 @@ from headwater.catalogs import (
 from headwater.cli.archive_reports import ARCHIVE, LOADED
 from headwater.cli.content_reports import CHANGE, COMMIT, CONTENT, ENTRY, KEY_CHANGE
 from headwater.cli.fields import Field, View, duration, identifier, time, time_after
+from headwater.cli.merge_reports import MERGE
 from headwater.cli.reports import COLLECTION, EXPLANATION, FINDING, IMPORT, RUN, RUN_TYPE, STEP
 from headwater.cli.restoration_reports import RESTORATION
 from headwater.cli.rotating import ROOT
@@ -361,6 +362,7 @@ ALL: tuple[View[Any], ...] = (
     COMMIT,
     KEY_CHANGE,
     CHANGE,
+    MERGE,
     NAMED_REFERENCE,
     DELETED_REFERENCE,
     IMPORT,

@@ -1,0 +1,79 @@
+"""``headwater catalog merge`` and ``headwater catalog transplant``."""
+
+from __future__ import annotations
+
+import pytest
+from commandline import CommandLine
+
+from headwater import Store
+from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
+from headwater.catalogs.content.types import with_id
+from headwater.realms import Realms
+
+A, X = ContentKey.of("a"), ContentKey.of("x")
+
+
+def put(lake: Catalog, branch: str, key: ContentKey, version: int) -> str:
+    there = lake.get(branch, key)
+    content = IcebergTable(metadata_location=f"s3://lake/{version}.json")
+    content = content if there is None or there.id is None else with_id(content, there.id)
+    return f"{lake.commit(branch, [Put(key, content)], message=f'{key} {version}').commit_id:016x}"
+
+
+@pytest.fixture
+def lake(store: Store, catalog: tuple[str, str]) -> Catalog:
+    """Table ``a`` on ``main``, and ``dev`` with a second version of it."""
+    opened = Catalogs(Realms(store).open(catalog[0])).open(catalog[1])
+    put(opened, "main", A, 1)
+    opened.create_branch("dev")
+    put(opened, "dev", A, 2)
+    return opened
+
+
+def test_a_merge_is_shown_and_logged(headwater: CommandLine, lake: Catalog) -> None:
+    words = ("--message", "m", "--author", "Ann", "--property", "t=1", "--property", "t=2")
+    shown = headwater.data("catalog", "merge", "acme", "lake", "dev", *words)
+    newest = headwater.data("catalog", "log", "acme", "lake")[0]
+
+    assert [(one["key"], one["outcome"]) for one in shown["keys"]] == [("a", "PUT")]
+    assert (newest["hash"], newest["authors"], newest["properties"]) == (shown["head"], ["Ann"], {"t": ["1", "2"]})
+
+
+def test_conflicts_are_shown_with_exit_code_6(headwater: CommandLine, lake: Catalog) -> None:
+    put(lake, "main", A, 3)
+    result = headwater("catalog", "merge", "acme", "lake", "dev")
+
+    assert result.exit_code == 6
+    assert "VALUE_DIFFERS" in result.stdout
+    assert "nothing was written: 1 conflict" in result.stderr
+
+
+def test_a_key_is_forced(headwater: CommandLine, lake: Catalog) -> None:
+    put(lake, "main", A, 3)
+    shown = headwater.data("catalog", "merge", "acme", "lake", "dev", "--key", "a=FORCE")
+
+    assert shown["applied"]
+    assert lake.get("main", A) == lake.get("dev", A)
+
+
+def test_a_mode_that_is_none_is_a_wrong_call(headwater: CommandLine, lake: Catalog) -> None:
+    result = headwater("catalog", "merge", "acme", "lake", "dev", "--key", "a=TAKE")
+
+    assert result.exit_code == 2
+    assert "KEY=NORMAL|FORCE|DROP" in result.stderr
+
+
+def test_a_dry_run_of_a_merge_changes_nothing(headwater: CommandLine, lake: Catalog) -> None:
+    shown = headwater.data("catalog", "merge", "acme", "lake", "dev", "--dry-run")
+
+    assert (shown["applied"], len(shown["keys"])) == (False, 1)
+    assert len(headwater.data("catalog", "log", "acme", "lake")) == 1
+
+
+def test_commits_are_transplanted(headwater: CommandLine, lake: Catalog) -> None:
+    commits = [put(lake, "dev", X, 1), put(lake, "dev", X, 2)]
+    shown = headwater.data("catalog", "transplant", "acme", "lake", "dev", *commits, "--into", "main")
+    newest, before, _ = headwater.data("catalog", "log", "acme", "lake")
+
+    assert shown["commits"] == [before["hash"], newest["hash"]]
+    assert [before["message"], newest["message"]] == ["x 1", "x 2"]
