@@ -25,6 +25,10 @@ def test_a_byte_order_mark_does_no_harm() -> None:
     assert decode(b'\xef\xbb\xbf{"a": 1}', path="v1.metadata.json") == {"a": 1}
 
 
+def test_a_document_may_be_nested_two_hundred_times() -> None:
+    assert decode(b'{"a":' + b"[" * 199 + b"]" * 199 + b"}", path="v1.metadata.json")
+
+
 @pytest.mark.parametrize(
     ("data", "code"),
     [
@@ -33,6 +37,7 @@ def test_a_byte_order_mark_does_no_harm() -> None:
         (b"[1, 2]", QuarantineCode.CORRUPT),
         (b'{"a": "\xff"}', QuarantineCode.CORRUPT),
         (b"[" * 100_000, QuarantineCode.CORRUPT),
+        (b'{"a":' + b"[" * 200 + b"]" * 200 + b"}", QuarantineCode.CORRUPT),
         (gzip.compress(b'{"a": 1}', mtime=0)[:-9], QuarantineCode.CORRUPT),
         (b"\x1f\x8b but no gzip", QuarantineCode.CORRUPT),
         (b"\x28\xb5\x2f\xfd zstd", QuarantineCode.UNKNOWN_CODEC),

@@ -14,6 +14,9 @@ __all__ = ["MAX_BYTES", "decode", "unpack"]
 MAX_BYTES = 256 * 1024 * 1024
 """The largest metadata that is read, packed or unpacked: beyond it a file is an attack or a mistake."""
 
+MOST_LEVELS = 200
+"""How deep a document may be nested. The interpreter's own limit depends on who calls: what one stage reads, another would not."""
+
 _GZIP = b"\x1f\x8b"
 _UNREAD_CODECS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
 
@@ -34,6 +37,11 @@ def decode(data: bytes, *, path: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise UnfitError(
             QuarantineCode.CORRUPT, f"{path} holds a JSON {type(document).__name__}, not an object: restore it from a backup"
+        )
+    if _is_deeper(document, MOST_LEVELS):
+        raise UnfitError(
+            QuarantineCode.CORRUPT,
+            f"{path} is nested deeper than {MOST_LEVELS} levels, as no engine writes it: restore it from a backup",
         )
     return document
 
@@ -69,3 +77,17 @@ def _unpacked(data: bytes, path: str) -> bytes:
     if not unpacker.eof:
         raise UnfitError(QuarantineCode.CORRUPT, f"{path} is gzip that ends early: restore it from a backup")
     return text
+
+
+def _is_deeper(document: dict[str, Any], levels: int) -> bool:
+    inside: list[Any] = [document]
+    for _ in range(levels):
+        inside = [
+            one
+            for holder in inside
+            for one in (holder.values() if holder.__class__ is dict else holder)
+            if one.__class__ is dict or one.__class__ is list
+        ]
+        if not inside:
+            return False
+    return True
