@@ -13,7 +13,7 @@ from headwater.catalogs.iceberg import Progress
 from headwater.errors import HeadwaterError, UnavailableError
 from headwater_workers.pipeline.sessions import first_line
 
-__all__ = ["Jobs"]
+__all__ = ["Jobs", "translated"]
 
 Result = TypeVar("Result")
 
@@ -47,7 +47,7 @@ class Jobs:
                 raise
         fault = future.exception()
         if fault is not None:
-            raise _translated(fault) from fault
+            raise translated(fault) from fault
         self._report(*self._tasks(stage), f"Spark tasks ({stage})")
         return future.result()
 
@@ -72,7 +72,7 @@ class Jobs:
         return done, total
 
 
-def _translated(fault: BaseException) -> HeadwaterError:
+def translated(fault: BaseException) -> HeadwaterError:
     """The error of our own rules inside of Spark's traceback, or what Spark says."""
     found = _OUR_ERROR.search(str(fault))
     kind = getattr(errors, found[1], None) if found else None
