@@ -62,6 +62,20 @@ def test_an_id_that_the_caller_reserved_is_given(catalog: Catalog) -> None:
     assert value_of(catalog, A).content_id == reserved
 
 
+def test_a_reserved_id_that_stands_under_another_key_conflicts(catalog: Catalog) -> None:
+    taken = catalog.commit("main", [Put(A, V1)]).result[A]
+    with pytest.raises(ConflictError, match=r"KEY_CONFLICT b: .*which stands at a"):
+        catalog.commit("main", [Put(B, V1)], content_ids={B: taken})
+
+    assert catalog.count("main") == 1
+
+
+def test_a_reserved_id_is_free_again_with_its_key(catalog: Catalog) -> None:
+    taken = catalog.commit("main", [Put(A, V1)]).result[A]
+
+    assert catalog.commit("main", [Delete(A), Put(B, V1)], content_ids={B: taken}).result == {B: taken}
+
+
 def test_a_change_keeps_the_id(catalog: Catalog) -> None:
     given = catalog.commit("main", [Put(A, V1)]).result[A]
     changed = catalog.commit("main", [Put(A, with_id(V2, given))])

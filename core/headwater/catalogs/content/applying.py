@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID, uuid4
 
 from headwater.catalogs.content.indexes import ContentEditor, metadata_of
 from headwater.catalogs.content.keys import ContentKey
-from headwater.catalogs.content.operations import Delete, Operation, Put
+from headwater.catalogs.content.operations import Conflict, ConflictKind, Delete, Operation, Plan, Put
 from headwater.catalogs.content.planning import plan_commit
 from headwater.catalogs.content.types import Content, ContentValue, content_digest, content_type_of, without_id
 from headwater.catalogs.iceberg.parts import Parts
 from headwater.catalogs.metadata import store_metadata
 from headwater.commits import Transaction
+from headwater.errors import ConflictError
 from headwater.index import Index
 
 __all__ = ["apply", "put_content", "put_copy", "survivor", "view_of"]
@@ -25,7 +26,7 @@ def apply(
 
     expected      the content that the operations were made from; None: the head's
     ids           ids for keys to be created, as far as they are known; filled with those that are given here
-    raises        what ``plan_commit`` raises
+    raises        what ``plan_commit`` raises · ConflictError where a known id stands under another key already
     """
     content = ContentEditor(tx)
     head_view = _head_view(content.index, operations)
@@ -37,6 +38,7 @@ def apply(
     created = {}
     for key in plan.removals:
         content.remove(key)
+    _check_free(content.ids, plan, ids)
     for write in plan.writes:
         content_id = write.content_id
         if content_id is None:
@@ -50,6 +52,28 @@ def apply(
         kind = content_type_of(write.content)
         content.put(write.key, ContentValue(kind, content_id, write.digest, object_id, metadata is not None), metadata)
     return created
+
+
+def _check_free(held: Index, plan: Plan, ids: Mapping[ContentKey, UUID]) -> None:
+    """An id that the caller has reserved for a new key stands under no other key.
+
+    raises        ConflictError with a KEY_CONFLICT for each
+    """
+    given = {ids[write.key].bytes: write.key for write in plan.writes if write.content_id is None and write.key in ids}
+    if not given:
+        return
+    conflicts = tuple(
+        Conflict(
+            ConflictKind.KEY_CONFLICT,
+            given[content_id],
+            f"would hold content {UUID(bytes=content_id)}, which stands at {ContentKey.from_index(bytes(value.data))}",
+        )
+        for content_id, value in held.get_many(given).items()
+    )
+    if conflicts:
+        raise ConflictError(
+            f"{len(conflicts)} reserved content ids are taken: " + "; ".join(map(str, conflicts)), details=conflicts
+        )
 
 
 def put_copy(tx: Transaction, key: ContentKey, source: Content, value: ContentValue, metadata: Parts | None) -> None:
