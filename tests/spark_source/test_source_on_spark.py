@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not find_engine(Settings()).is_spark, reason=str(find_engine(Settings()))),
 ]
+FOLDER = Path(__file__).parents[2]
 HASH = CredentialsHash(client_id="c", salt=b"s", digest=b"d")
 CONDITIONS = (
     "ref in ('dev', 'nowhere') and key like 'sales.%'",
@@ -120,6 +123,17 @@ def test_who_changed_a_table_is_a_query_on_a_view(spark: Any, url: str) -> None:
         "SELECT authors[0], action, message, time IS NULL FROM changes WHERE key = 'sales.orders' AND ref = 'dev'"
     )
     assert sorted(map(tuple, found.collect())) == [("ann", "PUT", "", False), ("bob", "DELETE", "not ours", False)]
+
+
+def test_every_query_of_the_page_fits_the_tables(spark: Any, url: str) -> None:
+    make_views = runpy.run_path(str(FOLDER / "examples" / "spark_sql.py"))["make_views"]
+    make_views(spark, url, "acme")
+    page = (FOLDER / "docs" / "spark.md").read_text(encoding="utf-8")
+    queries = [text for text in re.findall(r"^```sql\n(.*?)^```", page, re.MULTILINE | re.DOTALL) if text.startswith("SELECT")]
+
+    frames = [spark.sql(query) for query in queries]  # which looks every name and type up
+    assert len(frames) == 8
+    assert len(frames[0].collect()) == 3
 
 
 def test_times_are_those_of_the_log(spark: Any, lake: tuple[str, Catalog]) -> None:

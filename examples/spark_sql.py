@@ -1,0 +1,47 @@
+"""Ask a store in SQL, with Spark: ``python examples/spark_sql.py [--store URL] [--realm REALM] [QUERY]``.
+
+Makes a view of each table and runs a query on them; without one, it tells who changed what last. The page docs/spark.md has more.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from pyspark.sql import SparkSession
+
+from headwater.settings import Settings
+from headwater_workers.pipeline.source import TABLES, register
+
+LAST_CHANGES = """
+SELECT time, ref, key, action, authors, message
+FROM changes
+WHERE time > now() - INTERVAL 7 DAYS
+ORDER BY time DESC
+LIMIT 20
+"""
+
+
+def make_views(spark: SparkSession, url: str, realm: str | None) -> None:
+    """A view of each table, of one realm or of all. The views stand still: make them again to see what others committed since."""
+    register(spark)
+    scope = {"url": url} | ({} if realm is None else {"realm": realm})
+    for table in TABLES:
+        spark.read.format("headwater").options(**scope).load(table).createOrReplaceTempView(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Ask a store in SQL.")
+    parser.add_argument("--store", default=Settings.from_environment().store, help="its URL; default: HEADWATER_STORE")
+    parser.add_argument("--realm", help="one realm only")
+    parser.add_argument("query", nargs="?", default=LAST_CHANGES, help="what to ask")
+    asked = parser.parse_args()
+    spark = SparkSession.builder.appName("headwater in SQL").config("spark.ui.enabled", "false").getOrCreate()
+    try:
+        make_views(spark, asked.store, asked.realm)
+        spark.sql(asked.query).show(100, truncate=False)
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
