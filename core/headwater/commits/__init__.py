@@ -21,7 +21,7 @@ from headwater.commits.history import changes, ensure_reference, ensure_referenc
 from headwater.commits.making import Committed, Part, Transaction, commit, commit_series
 from headwater.commits.moving import assign, create_at
 from headwater.commits.objects import Commit, Head, Operation
-from headwater.commits.pages import IndexPage, Listing, PageToken, read_next_page, read_page, read_pinned
+from headwater.commits.pages import IndexPage, Listing, PageToken, read_next_page, read_page, read_pinned, token_of, token_text
 from headwater.commits.pinning import PINS, Pin, pin, pins, unpin
 from headwater.commits.reachability import Seen, Walk, reach
 from headwater.commits.walking import End, Log, Stretch, Touching
@@ -76,5 +76,7 @@ __all__ = [
     "read_next_page",
     "read_page",
     "read_pinned",
+    "token_of",
+    "token_text",
     "unpin",
 ]

@@ -7,6 +7,7 @@ import binascii
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 
@@ -15,7 +16,9 @@ from headwater.errors import ExpiredError, RefusedError, UnreadableError
 from headwater.index import Value, after_prefix
 from headwater.store import ObjectId, RealmStore, id_text
 
-__all__ = ["IndexPage", "Listing", "PageToken", "read_next_page", "read_page", "read_pinned"]
+__all__ = ["IndexPage", "Listing", "PageToken", "read_next_page", "read_page", "read_pinned", "token_of", "token_text"]
+
+T = TypeVar("T")
 
 _FORMAT = b"\x02"
 
@@ -45,8 +48,7 @@ class PageToken(msgspec.Struct, frozen=True, array_like=True):
     last: bytes
 
     def encode(self) -> str:
-        body = msgspec.msgpack.encode(self)
-        return base64.urlsafe_b64encode(_FORMAT + zlib.crc32(body).to_bytes(4, "big") + body).rstrip(b"=").decode()
+        return token_text(self, _FORMAT)
 
     @classmethod
     def decode(cls, text: str) -> PageToken:
@@ -54,11 +56,7 @@ class PageToken(msgspec.Struct, frozen=True, array_like=True):
 
         raises        RefusedError for what is no page token, or one that was altered
         """
-        try:
-            data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-            token = _decoder.decode(data[5:])
-        except (binascii.Error, ValueError, msgspec.MsgspecError):
-            token = None
+        token = token_of(text, _decoder)
         if token is None or token.encode() != text:
             raise RefusedError(f"{text!r} is no page token: give one as it came with the page before, or none")
         return token
@@ -66,6 +64,21 @@ class PageToken(msgspec.Struct, frozen=True, array_like=True):
 
 _decoder = msgspec.msgpack.Decoder(PageToken)
 """Made here, and not by the threads that meet the first token at once: msgspec does not stand that."""
+
+
+def token_text(token: msgspec.Struct, version: bytes) -> str:
+    """A token as text: base64url, without padding, of 1 byte format, 4 bytes CRC-32 of the rest, and the token in MessagePack."""
+    body = msgspec.msgpack.encode(token)
+    return base64.urlsafe_b64encode(version + zlib.crc32(body).to_bytes(4, "big") + body).rstrip(b"=").decode()
+
+
+def token_of(text: str, decoder: msgspec.msgpack.Decoder[T]) -> T | None:
+    """What ``token_text`` wrote, perhaps; None for what it did not. Whoever encodes it again and compares is certain."""
+    try:
+        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        return decoder.decode(data[5:])
+    except (binascii.Error, ValueError, msgspec.MsgspecError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,6 @@ Content is compared by type, content id and digest: a copy is no difference.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -19,7 +16,7 @@ import msgspec
 from headwater.catalogs.content.indexes import CONTENT, IDS
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.types import ContentValue
-from headwater.commits import Head
+from headwater.commits import Head, token_of, token_text
 from headwater.errors import ExpiredError, RefusedError, UnreadableError
 from headwater.index import Difference, Index, Value, differing
 from headwater.store import ObjectId, id_text
@@ -62,8 +59,7 @@ class ChangeToken(msgspec.Struct, frozen=True, array_like=True):
     last: bytes | None = None
 
     def encode(self) -> str:
-        body = msgspec.msgpack.encode(self)
-        return base64.urlsafe_b64encode(_FORMAT + zlib.crc32(body).to_bytes(4, "big") + body).rstrip(b"=").decode()
+        return token_text(self, _FORMAT)
 
     @classmethod
     def decode(cls, text: str) -> ChangeToken:
@@ -71,11 +67,7 @@ class ChangeToken(msgspec.Struct, frozen=True, array_like=True):
 
         raises        RefusedError for what is no page token of a comparison, or one that was altered
         """
-        try:
-            data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-            token = _decoder.decode(data[5:])
-        except (binascii.Error, ValueError, msgspec.MsgspecError):
-            token = None
+        token = token_of(text, _decoder)
         if token is None or token.encode() != text:
             raise RefusedError(f"{text!r} is no page token of a comparison: give one as it came with the page before, or none")
         return token
