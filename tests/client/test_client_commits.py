@@ -322,6 +322,18 @@ def test_a_commit_whose_outcome_nobody_knows_says_so_and_leaves_its_file(
     assert len(files_of(warehouse) - before) == 1
 
 
+def test_a_table_whose_claim_may_not_have_been_taken_was_certainly_not_created(
+    shaky: HeadwaterCatalog, backend: FaultyBackend, schema: Schema, warehouse: str
+) -> None:
+    before = files_of(warehouse)
+    backend.fail("swap_reference", times=FOREVER, fault=UnknownOutcomeError("lost on the way"))
+
+    with pytest.raises(ServiceUnavailableError, match=r"create table sales\.lines did not happen"):
+        shaky.create_table("sales.lines", schema)
+
+    assert files_of(warehouse) == before
+
+
 def test_an_answer_that_was_lost_after_the_commit_is_found_out(shaky: HeadwaterCatalog, backend: FaultyBackend) -> None:
     table = shaky.load_table("sales.orders")
     backend.fail("swap_reference", before=False)

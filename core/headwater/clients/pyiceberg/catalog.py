@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from pyiceberg.catalog import WAREHOUSE_LOCATION, MetastoreCatalog, PropertiesUpdateSummary
+from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
@@ -139,9 +140,11 @@ class HeadwaterCatalog(MetastoreCatalog):
 
         raises        NoSuchTableError; NotImplementedError
         """
-        self.load_table(identifier)
+        name = ".".join(self.identifier_to_tuple(identifier))
+        if not self.table_exists(identifier):
+            raise NoSuchTableError(f"Table does not exist: {name}")
         raise NotImplementedError(
-            f"{'.'.join(self.identifier_to_tuple(identifier))} was not dropped: earlier commits, other branches and tags may hold"
+            f"{name} was not dropped: earlier commits, other branches and tags may hold"
             " the table, and would lose its files. Drop it with drop_table; its files stay until no kept commit holds it"
         )
 

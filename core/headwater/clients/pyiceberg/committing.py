@@ -20,7 +20,7 @@ from uuid import UUID
 
 from headwater.catalogs import Catalog, Claim, Claims, CommitMeta, ContentKey, Operation
 from headwater.clients.pyiceberg.states import State
-from headwater.errors import ConflictError, HeadwaterError, MissingError, RefusedError, UnknownOutcomeError
+from headwater.errors import ConflictError, HeadwaterError, MissingError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.store import RealmStore
 
 __all__ = ["Branch", "Change"]
@@ -113,12 +113,7 @@ class Branch:
     def _apply(self, state: State, change: Change) -> None:
         taken = self.claims.now()
         if change.claim is not None:
-            conflicts = self.claims.take([change.claim])
-            if conflicts:
-                raise RefusedError(
-                    f"{change.message}: {conflicts[0]}; two tables in one place would delete each other's files."
-                    " What a dropped table had is free again once no kept commit holds it"
-                )
+            self._take(change.claim, change.message)
 
         def fence() -> None:
             if change.claim is not None:
@@ -132,6 +127,17 @@ class Branch:
             content_ids=change.ids,
             fence=fence,
         )
+
+    def _take(self, claim: Claim, what: str) -> None:
+        try:
+            conflicts = self.claims.take([claim])
+        except UnknownOutcomeError as fault:  # whether it was taken or not, nothing was committed, and it can be taken again
+            raise UnavailableError(f"{what} did not happen, for its claim may not have been taken: {fault}") from fault
+        if conflicts:
+            raise RefusedError(
+                f"{what}: {conflicts[0]}; two tables in one place would delete each other's files."
+                " What was dropped, or never came to be, is free again once no kept commit holds it, after a collection"
+            )
 
     def _is_beaten(self, fault: HeadwaterError, state: State) -> bool:
         """Whether another state may give another answer."""

@@ -89,9 +89,9 @@ class Tables:
             _check_free(state, key)
             metadata = self._new_metadata(state, key, location, make, unique)
             check_allowed(self._branch.catalog.definition, key, places_of(metadata))
-            document = self._write(metadata, _file_for(metadata, 0))
+            document = self._document(metadata, _file_for(metadata, 0))
             made.append(self._table(key, TableMetadataUtil.parse_raw(document.text.decode()), document.location))
-            return self._creation(key, metadata, document, content_id)
+            return self._creation(key, metadata, document.write(), content_id)
 
         self._branch.commit(plan, key=key)
         return made[-1]
@@ -161,7 +161,7 @@ class Tables:
                 return None
             known = set() if current is None else places_of(current.metadata)
             check_allowed(self._branch.catalog.definition, key, places_of(staged.metadata) - known)
-            document = self._write(staged.metadata, staged.metadata_location, staged.io)
+            document = self._document(staged.metadata, staged.metadata_location, staged.io).write()
             done.append(_response(staged.metadata, document.location))
             if current is None or there is None or there.id is None:
                 return self._creation(key, staged.metadata, document, new_id)
@@ -171,7 +171,7 @@ class Tables:
             return Change(
                 operations=[Put(key, content, there, take_apart(document.text))],
                 message=f"{_what(updates)} table {key}",
-                claim=claim if is_moved else None,
+                claim=claim if is_moved or there.table_uuid is None else None,
                 take_back=document.remove,
             )
 
@@ -239,8 +239,8 @@ class Tables:
             take_back=document.remove,
         )
 
-    def _write(self, metadata: TableMetadata, location: str, io: FileIO | None = None) -> Document:
-        return Document(io or self._open_io(metadata.properties, location), location, table_text(metadata)).write()
+    def _document(self, metadata: TableMetadata, location: str, io: FileIO | None = None) -> Document:
+        return Document(io or self._open_io(metadata.properties, location), location, table_text(metadata))
 
     def _known_id(self, state: State, uuid: UUID | None) -> UUID | None:
         """The content id under which this catalog knows a table already, from another branch, or from before it was dropped."""
