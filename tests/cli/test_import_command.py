@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from uuid import uuid4
+from xml.etree import ElementTree
 
+import pyarrow.parquet
 import pytest
 from commandline import CommandLine
 
@@ -130,3 +132,40 @@ def test_a_location_that_is_not_there_is_not_found_and_not_tried_again(
 ) -> None:
     assert headwater("import", "acme", lake, warehouse / "nothing").exit_code == 3
     assert [task["state"] for task in headwater.data("task", "list")] == ["FAILED"]
+
+
+def test_what_became_of_each_table_is_written_to_a_file(
+    headwater: CommandLine, lake: str, warehouse: Path, tmp_path: Path
+) -> None:
+    (warehouse / "sales" / "bad<b>" / "metadata").mkdir(parents=True)
+    (warehouse / "sales" / "bad<b>" / "metadata" / "v1.metadata.json").write_text("{")
+    headwater("import", "acme", lake, warehouse)
+
+    headwater.ok("import-report", "acme", lake, tmp_path / "report.parquet")
+    headwater.ok("import-report", "acme", lake, tmp_path / "report.html")
+
+    rows = pyarrow.parquet.read_table(tmp_path / "report.parquet").to_pylist()
+    page = (tmp_path / "report.html").read_text()
+    assert [row["outcome"] for row in rows] == ["quarantined", "imported", "imported"]
+    assert "sales.bad&lt;b&gt;" in page
+    assert "bad<b>" not in page
+    ElementTree.fromstring(page.partition("\n")[2])
+
+
+def test_a_dry_run_can_leave_a_report(headwater: CommandLine, lake: str, warehouse: Path, tmp_path: Path) -> None:
+    headwater.ok("import", "acme", lake, warehouse, "--dry-run", "--report", tmp_path / "report.html")
+
+    assert "Dry run" in (tmp_path / "report.html").read_text()
+    assert headwater.data("catalog", "tables", "acme", lake) == []
+
+
+def test_a_report_of_no_import_is_missing(headwater: CommandLine, lake: str, tmp_path: Path) -> None:
+    assert headwater("import-report", "acme", lake, tmp_path / "report.html").exit_code == 3
+    assert headwater("import-report", "acme", lake, tmp_path / "report.txt").exit_code == 2
+
+
+def test_folders_are_mapped_to_keys(headwater: CommandLine, lake: str, warehouse: Path) -> None:
+    headwater.ok("import", "acme", lake, warehouse, "--path", "{schema}/{table}", "--namespace", "raw.eu")
+
+    keys = [entry["key"] for entry in headwater.data("catalog", "tables", "acme", lake)]
+    assert keys == ["raw", "raw.eu", "raw.eu.sales", "raw.eu.sales.items", "raw.eu.sales.orders"]
