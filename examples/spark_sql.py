@@ -6,6 +6,8 @@ Makes a view of each table and runs a query on them; without one, it tells who c
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 
 from pyspark.sql import SparkSession
 
@@ -35,6 +37,7 @@ def main() -> None:
     parser.add_argument("--realm", help="one realm only")
     parser.add_argument("query", nargs="?", default=LAST_CHANGES, help="what to ask")
     asked = parser.parse_args()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the python3 of the PATH may be one without Headwater
     spark = SparkSession.builder.appName("headwater in SQL").config("spark.ui.enabled", "false").getOrCreate()
     try:
         make_views(spark, asked.store, asked.realm)

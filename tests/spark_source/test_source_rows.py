@@ -172,6 +172,12 @@ def test_at_a_commit_every_table_of_states_is_as_it_was(store: Store, lake: Cata
     assert len(rows_of(store, request("commits", at=first))) == 1
 
 
+def test_at_a_relative_text_it_is_the_state_that_the_text_means(store: Store, lake: Catalog) -> None:
+    lake.commit("main", [Delete(ORDERS)])
+
+    assert [(row["ref"], row["kind"]) for row in rows_of(store, request("entries", at="main~1"))] == [("main~1", "commit")] * 3
+
+
 def test_at_a_name_it_is_that_branch_of_each_catalog_that_has_it(
     store: Store, make_catalog: Callable[[str, str], Catalog]
 ) -> None:
