@@ -24,9 +24,10 @@ def holes(head: View, puts: Mapping[ContentKey, ContentType | int], removals: Co
     for key in puts:
         if key not in head:
             yield from _missing_ancestors(key, head, puts, removals)
-    occupied = _child_by_ancestor([*(key for key in head if key not in removals), *puts])
-    for key in unseated(puts, removals):
-        if key in head and head[key].type == ContentType.NAMESPACE and key in occupied:
+    going = [key for key in unseated(puts, removals) if key in head and head[key].type == ContentType.NAMESPACE]
+    occupied = _child_by_ancestor([*(key for key in head if key not in removals), *puts]) if going else {}
+    for key in going:
+        if key in occupied:
             verb = f"become {type_text(puts[key])}" if key in puts else "be deleted"
             yield Conflict(ConflictKind.NAMESPACE_NOT_EMPTY, key, f"would {verb} above {occupied[key]}")
 

@@ -46,6 +46,7 @@ class _Merge:
         self._bases = Bases(target.rows, source.head)
         self._changes: dict[ObjectId | None, list[Change]] = {}
         self._contents = Contents(source.head)
+        self._plans: dict[ObjectId | None, MergePlan] = {}
 
     def run(self) -> MergeResult:
         """Looks before it begins, so that the change, for which others wait, finds everything read."""
@@ -75,7 +76,7 @@ class _Merge:
         self._target.check(rows, head_id, commit_)
         base = self._base(rows, head_id, commit_)
         state = Pretence(now)
-        plan = self._plan(base, state)
+        plan = self._plan(base, head_id, state)
         if not plan.conflicts and not self._options.dry_run:
             self._contents.read(plan.copies.values())
         return self._result(head_id, base, plan)
@@ -83,7 +84,7 @@ class _Merge:
     def _change(self, tx: Transaction) -> MergeResult:
         self._target.check(tx.rows, tx.head_id, tx.head)
         base = self._base(tx.rows, tx.head_id, tx.head)
-        plan = self._plan(base, tx)
+        plan = self._plan(base, tx.head_id, tx)
         result = self._result(tx.head_id, base, plan)
         if plan.conflicts:
             if self._options.returns_conflicts:
@@ -95,10 +96,15 @@ class _Merge:
             tx.set_message(f"Merge {self._name()} into {self._target.branch}{onto}")
         return result
 
-    def _plan(self, base: Base, state: Transaction | Pretence) -> MergePlan:
-        changes = self._changes_since(base)
-        self._options.modes.check_used({change.key for change in changes})
-        return plan_on(state.index(CONTENT), state.index(IDS), changes, self._options.modes)
+    def _plan(self, base: Base, head_id: ObjectId | None, state: Transaction | Pretence) -> MergePlan:
+        """Worked out once for each head: a large merge is run again when it took too long to share a group with others."""
+        known = self._plans.get(head_id)
+        if known is None:
+            changes = self._changes_since(base)
+            self._options.modes.check_used({change.key for change in changes})
+            known = plan_on(state.index(CONTENT), state.index(IDS), changes, self._options.modes)
+            self._plans = {head_id: known}
+        return known
 
     def _base(self, rows: RealmStore, head_id: ObjectId | None, commit_: Commit | None) -> Base:
         if self._options.base is not None:
