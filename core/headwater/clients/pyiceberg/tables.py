@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID, uuid4
 
@@ -15,8 +16,8 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.update import AddSnapshotUpdate, AssertCreate, TableRequirement, TableUpdate
 from pyiceberg.typedef import Identifier, Properties
 
-from headwater.catalogs import Claim, Content, ContentKey, ContentType, Delete, IcebergTable, Put
-from headwater.catalogs.iceberg.parts import take_apart
+from headwater.catalogs import Claim, Content, ContentKey, ContentType, Delete, IcebergTable, Operation, Put
+from headwater.catalogs.iceberg.parts import Parts, take_apart
 from headwater.clients.pyiceberg.committing import Branch, Change
 from headwater.clients.pyiceberg.documents import Document, files_of, places_of, read_document, table_content, table_text
 from headwater.clients.pyiceberg.names import key_of, shown
@@ -102,41 +103,24 @@ class Tables:
         overwrite     what stands there: the same table moves to this version, another one gives way
         """
         key = key_of(identifier, ValueError)
-        document = Document(self._open_io({}, metadata_location), metadata_location, b"")
-        text = read_document(document.io, metadata_location)
-        metadata = TableMetadataUtil.parse_raw(text.decode())
-        parts = take_apart(text)
-        has_uuid = "table-uuid" in parts.fields
+        found = _Found.read(self._open_io({}, metadata_location), metadata_location)
         fresh_id = uuid4()
 
-        def plan(state: State) -> Change | None:
+        def plan(state: State) -> Change:
             there = state.find(key)
             if there is not None and not (overwrite and isinstance(there, IcebergTable)):
                 raise TableAlreadyExistsError(f"Table {shown(key)} already exists")
             check_namespace(state, key.parent)
-            check_allowed(self._branch.catalog.definition, key, [*places_of(metadata), *files_of(text)])
-            content = table_content(metadata, metadata_location, has_uuid=has_uuid)
-            uuid = metadata.table_uuid if has_uuid else None
-            message = f"register table {key}"
-            if (
-                there is not None
-                and there.id is not None
-                and isinstance(there, IcebergTable)
-                and there.table_uuid == content.table_uuid
-            ):
-                moved = table_content(metadata, metadata_location, content_id=there.id, has_uuid=has_uuid)
-                claim = Claim(self._branch.id, there.id, metadata.location, uuid)
-                return Change(operations=[Put(key, moved, there, parts)], message=message, claim=claim)
-            content_id = self._known_id(state, uuid) or fresh_id
-            return Change(
-                operations=[*([Delete(key)] if there is not None else []), Put(key, content, metadata=parts)],
-                message=message,
-                ids={key: content_id},
-                claim=Claim(self._branch.id, content_id, metadata.location, uuid),
-            )
+            check_allowed(self._branch.catalog.definition, key, found.places)
+            is_same = isinstance(there, IcebergTable) and there.table_uuid == found.content().table_uuid
+            if there is not None and there.id is not None and is_same:
+                return self._registration(key, found, there.id, [Put(key, found.content(there.id), there, found.parts)])
+            content_id = self._known_id(state, found.uuid) or fresh_id
+            before = [] if there is None else [Delete(key)]
+            return self._registration(key, found, content_id, [*before, Put(key, found.content(), metadata=found.parts)])
 
         self._branch.commit(plan, key=key)
-        return self._table(key, metadata, metadata_location)
+        return self._table(key, found.metadata, metadata_location)
 
     def commit(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...], stage: Stage
@@ -239,6 +223,14 @@ class Tables:
             take_back=document.remove,
         )
 
+    def _registration(self, key: ContentKey, found: _Found, content_id: UUID, operations: Sequence[Operation]) -> Change:
+        return Change(
+            operations=operations,
+            message=f"register table {key}",
+            ids={key: content_id},
+            claim=Claim(self._branch.id, content_id, found.metadata.location, found.uuid),
+        )
+
     def _document(self, metadata: TableMetadata, location: str, io: FileIO | None = None) -> Document:
         return Document(io or self._open_io(metadata.properties, location), location, table_text(metadata))
 
@@ -248,6 +240,31 @@ class Tables:
         if owner is None or owner.catalog_id != self._branch.id or state.key_of(owner.content_id) is not None:
             return None
         return owner.content_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A table's metadata as it lies in its storage.
+
+    uuid          None where it has none: pyiceberg makes one up for a table of version 1, and that is not the table's
+    places        where it has files, as far as the document says
+    """
+
+    location: str
+    metadata: TableMetadata
+    parts: Parts
+    uuid: UUID | None
+    places: tuple[str, ...]
+
+    @classmethod
+    def read(cls, io: FileIO, location: str) -> _Found:
+        text = read_document(io, location)
+        metadata, parts = TableMetadataUtil.parse_raw(text.decode()), take_apart(text)
+        uuid = metadata.table_uuid if "table-uuid" in parts.fields else None
+        return cls(location, metadata, parts, uuid, (*places_of(metadata), *files_of(text)))
+
+    def content(self, content_id: UUID | None = None) -> IcebergTable:
+        return table_content(self.metadata, self.location, content_id=content_id, has_uuid=self.uuid is not None)
 
 
 def _find(state: State, key: ContentKey) -> IcebergTable | None:
