@@ -12,6 +12,7 @@ NO_SUITES = (
     "counting",
     "disk",
     "floor",
+    "lakes",
     "litter",
     "options",
     "others",
