@@ -334,6 +334,17 @@ def test_a_table_whose_claim_may_not_have_been_taken_was_certainly_not_created(
     assert files_of(warehouse) == before
 
 
+def test_a_table_whose_creation_failed_after_its_claim_can_be_created_there_again(
+    shaky: HeadwaterCatalog, backend: FaultyBackend, schema: Schema, warehouse: str
+) -> None:
+    backend.fail("swap_reference", at=2, times=200)
+    with pytest.raises(ServiceUnavailableError):
+        shaky.create_table("sales.lines", schema, location=f"{warehouse}/lines")
+    backend.heal()
+
+    assert shaky.create_table("sales.lines", schema, location=f"{warehouse}/lines").location() == f"{warehouse}/lines"
+
+
 def test_an_answer_that_was_lost_after_the_commit_is_found_out(shaky: HeadwaterCatalog, backend: FaultyBackend) -> None:
     table = shaky.load_table("sales.orders")
     backend.fail("swap_reference", before=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID, uuid4
@@ -24,6 +25,7 @@ from headwater.clients.pyiceberg.names import key_of, shown
 from headwater.clients.pyiceberg.namespaces import check_namespace
 from headwater.clients.pyiceberg.places import check_allowed, default_location
 from headwater.clients.pyiceberg.states import State
+from headwater.errors import ConflictError, UnavailableError
 
 __all__ = ["MakeMetadata", "Stage", "Tables"]
 
@@ -53,6 +55,7 @@ class Tables:
         self._branch = branch
         self._open_io = open_io
         self._warehouse = warehouse or branch.catalog.definition.base_location
+        self._claimed: dict[str, UUID] = {}
 
     # reading
 
@@ -83,7 +86,8 @@ class Tables:
 
     def create(self, identifier: str | Identifier, location: str | None, make: MakeMetadata) -> Table:
         key = key_of(identifier, ValueError)
-        unique, content_id = uuid4(), uuid4()  # kept when it is decided anew
+        unique = uuid4()  # kept when it is decided anew
+        place = location.rstrip("/") if location else None
         made: list[Table] = []
 
         def plan(state: State) -> Change:
@@ -94,7 +98,8 @@ class Tables:
             made.append(self._table(key, TableMetadataUtil.parse_raw(document.text.decode()), document.location))
             return self._creation(key, metadata, document.write(), content_id)
 
-        self._branch.commit(plan, key=key)
+        with self._id_for(place) as content_id:
+            self._branch.commit(plan, key=key)
         return made[-1]
 
     def register(self, identifier: str | Identifier, metadata_location: str, *, overwrite: bool) -> Table:
@@ -130,7 +135,6 @@ class Tables:
         raises        CommitFailedException when it does not meet them; NoSuchTableError
         """
         key = key_of(table.name(), NoSuchTableError)
-        new_id = uuid4()
         done: list[CommitTableResponse] = []
 
         def plan(state: State) -> Change | None:
@@ -159,7 +163,8 @@ class Tables:
                 take_back=document.remove,
             )
 
-        self._branch.commit(plan, key=key)
+        with self._id_for(table.metadata.location if isinstance(table, StagedTable) else None) as new_id:
+            self._branch.commit(plan, key=key)
         return done[-1]
 
     def rename(self, source: str | Identifier, target: str | Identifier) -> Table:
@@ -233,6 +238,22 @@ class Tables:
 
     def _document(self, metadata: TableMetadata, location: str, io: FileIO | None = None) -> Document:
         return Document(io or self._open_io(metadata.properties, location), location, table_text(metadata))
+
+    @contextmanager
+    def _id_for(self, place: str | None) -> Iterator[UUID]:
+        """A content id for a table that is created at a place: the one for which an attempt that failed may have claimed it.
+
+        Otherwise whoever tries again would find the place taken, until the next collection.
+
+        place         None: a place of which no attempt knows
+        """
+        content_id = (None if place is None else self._claimed.pop(place, None)) or uuid4()
+        try:
+            yield content_id
+        except (ConflictError, UnavailableError):
+            if place is not None:
+                self._claimed[place] = content_id
+            raise
 
     def _known_id(self, state: State, uuid: UUID | None) -> UUID | None:
         """The content id under which this catalog knows a table already, from another branch, or from before it was dropped."""
