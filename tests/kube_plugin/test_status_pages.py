@@ -150,6 +150,20 @@ def test_the_imports_of_a_catalog_are_in_its_line() -> None:
     )
 
 
+def test_what_an_import_left_alone_is_shown_with_the_reasons() -> None:
+    codes = [{"code": "Corrupt", "tables": 2}, {"code": "NoMetadata", "tables": 1}]
+    repeated = catalog(imports=[import_status(imported=0, updated=2, unchanged=9, quarantined=3, quarantineCodes=codes)])
+
+    shown = line(lines(realm(), repeated), "lake")
+    assert "9d ago, 2 updated, 9 unchanged, 3 quarantined (Corrupt, NoMetadata)" in shown
+
+
+def test_an_import_that_failed_does_not_show_the_counts_of_the_run_before() -> None:
+    failed = catalog(imports=[import_status(lastResult="Failed", imported=13, quarantined=1)])
+
+    assert line(lines(realm(), failed), "lake") == "lake ACTIVE True 14 initial Failed 9d ago -"
+
+
 def test_a_running_import_shows_how_far_it_is() -> None:
     running = catalog(imports=[import_status(state="RUNNING", done=5, total=14, unit="tables")])
 

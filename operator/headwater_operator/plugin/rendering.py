@@ -109,6 +109,8 @@ def _import(entry: Mapping[str, Any], now: datetime) -> str:
         return " ".join(filter(None, (*words, progress_text(entry))))
     if entry.get("lastResult"):
         words = [words[0], f"{entry['lastResult']} {_age(entry.get('lastTime'), now)} ago"]
+    if entry.get("lastResult") not in (None, "Succeeded"):
+        return " ".join(filter(None, words))  # the counts are those of a run before
     counts = [f"{entry[name]} {name}" for name in ("imported", "updated", "unchanged", "quarantined") if entry.get(name)]
     codes = ", ".join(str(one.get("code")) for one in entry.get("quarantineCodes") or ())
     return ", ".join([" ".join(filter(None, words)), *counts]) + (f" ({codes})" if codes else "")
