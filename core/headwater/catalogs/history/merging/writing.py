@@ -96,6 +96,8 @@ def reading(source: Head) -> Iterator[None]:
 def write(tx: Transaction, plan: MergePlan, contents: Contents) -> None:
     """Carry out a plan without conflicts. What is put goes first: a moved content then shares the metadata that it had."""
     contents.read(plan.copies.values())
+    tx.index(CONTENT).get_many(key.to_index() for key in plan.copies)  # together, what the edits would look up one by one
+    tx.index(IDS).get_many(value.content_id.bytes for value in plan.copies.values())
     for key, value in plan.copies.items():
         contents.copy(tx, key, value)
     for key, one in plan.resolved.items():
