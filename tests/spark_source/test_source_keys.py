@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.catalogs import ContentKey
 from headwater_workers.pipeline.source.keys import KeyRange, of_prefix, of_text, of_texts_between
 
-LETTERS = "aZ5.\\-~\xe9\U0010fffe"
-KEYS = st.lists(st.text(LETTERS, min_size=1, max_size=4), min_size=1, max_size=3).map(lambda parts: ContentKey(tuple(parts)))
-TEXTS = st.text(LETTERS, max_size=6) | KEYS.map(str)
+LETTERS = "aZ.\\-"
+"""What sorts before a dot, between a dot and a backslash, and behind both; few and short, so that texts meet."""
+KEYS = st.lists(st.text(LETTERS, min_size=1, max_size=2), min_size=1, max_size=3).map(lambda parts: ContentKey(tuple(parts)))
+TEXTS = st.text(LETTERS, max_size=4) | KEYS.map(str)
 
 
 @given(KEYS, TEXTS)
@@ -30,6 +31,7 @@ def test_the_range_of_a_text_has_its_key_and_says_when_it_has_others(key: Conten
     assert str(key) == text or not (found.is_exact and found.has(key.to_index()))
 
 
+@settings(max_examples=1000)
 @given(KEYS, TEXTS | st.none(), TEXTS | st.none())
 def test_the_range_between_two_texts_has_all_keys_between_them(key: ContentKey, low: str | None, high: str | None) -> None:
     is_between = (low is None or low <= str(key)) and (high is None or str(key) <= high)

@@ -71,9 +71,8 @@ def of_texts_between(low: str | None, high: str | None) -> KeyRange:
     dot may go down to 0x00, below a character that sorts before it, and a backslash to the dot that it escapes. A bound is cut
     before the first character at which that could matter.
     """
-    shared = "" if low is None or high is None else _closed(_common(low, high))
-    stem, _ = _stem(shared)
-    start = stem if low is None else _stem(shared + _before(low[len(shared) :], _MAY_RISE))[0]
+    shared = "" if low is None or high is None else _common(low, high)
+    start = b"" if low is None else _stem(shared + _before(low[len(shared) :], _MAY_RISE))[0]
     if high is None:
         return KeyRange(start or None, None, False)
     rest = high[len(shared) :]
@@ -91,12 +90,6 @@ def _before(text: str, mark: re.Pattern[str]) -> str:
     """The text up to the first mark in it."""
     found = mark.search(text)
     return text if found is None else text[: found.start()]
-
-
-def _closed(text: str) -> str:
-    """The text without a last backslash that escapes nothing."""
-    backslashes = len(text) - len(text.rstrip("\\"))
-    return text[:-1] if backslashes % 2 else text
 
 
 def _stem(text: str) -> tuple[bytes, bool]:
