@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from headwater.errors import RefusedError
 
@@ -54,6 +55,19 @@ def is_same_place(one: str, other: str) -> bool:
 
 def is_within(inner: str, outer: str) -> bool:
     """Whether ``inner`` is ``outer`` or lies below it, by whole segments: ``s3://a/bc`` is not within ``s3://a/b``."""
+    folder, _, name = inner.rpartition("/")
+    if name not in ("", ".", "..") and _is_folder_within(folder, outer):
+        return True
+    return _lies_within(inner, outer)
+
+
+@lru_cache(maxsize=4096)
+def _is_folder_within(folder: str, outer: str) -> bool:
+    """Files of one table are asked for by the dozen, and lie in the same few folders."""
+    return _lies_within(folder, outer)
+
+
+def _lies_within(inner: str, outer: str) -> bool:
     try:
         return (comparable(inner) + "/").startswith(comparable(outer) + "/")
     except RefusedError:
