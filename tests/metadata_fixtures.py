@@ -540,7 +540,7 @@ _note("a snapshot with a key that is gone", THREE, INCONSISTENT, KEYS, READS, {
 
 # views
 _note("a sound view", VIEW, VALID, VIEWS, READS, {})
-for _name in ("location", "schemas", "current-version-id", "versions", "version-log"):
+for _name in ("view-uuid", "location", "schemas", "current-version-id", "versions", "version-log"):
     _note(f"a view without {_name}", VIEW, INVALID, VIEWS, REFUSES, {_name: GONE}, f"no {_name}")
 _note("a view of version 2", VIEW, UNSUPPORTED, VIEWS, REFUSES, {"format-version": 2}, "view format version 2")
 _note("a view whose uuid is none", VIEW, INVALID, VIEWS, READS, {"view-uuid": "orders"}, "no uuid")

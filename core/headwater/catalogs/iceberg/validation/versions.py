@@ -17,7 +17,8 @@ RAW_VERSION = 4
 
 
 def is_view(document: Document) -> bool:
-    return "view-uuid" in document
+    """Also one that lacks the uuid it must have: it has versions, which no table has."""
+    return "view-uuid" in document or ("table-uuid" not in document and {"versions", "current-version-id"} <= document.keys())
 
 
 def version_of(document: Document) -> int:
