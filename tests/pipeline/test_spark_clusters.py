@@ -64,7 +64,7 @@ def test_executors_without_headwater_take_it_from_an_archive(
     assert cluster.executors() == []
 
 
-def test_a_job_whose_executors_are_killed_once_ends_right(cluster: Cluster, scope: Scope) -> None:
+def test_a_job_whose_only_executor_is_killed_once_ends_right(cluster: Cluster, scope: Scope) -> None:
     killed: list[psutil.Process] = []
 
     def kill(done: int, total: int, unit: str) -> None:
@@ -73,7 +73,7 @@ def test_a_job_whose_executors_are_killed_once_ends_right(cluster: Cluster, scop
             for executor in killed:
                 executor.kill()
 
-    outcomes = survey_on_spark(scope, SparkOptions(cluster.url, CONF), progress=kill)
+    outcomes = survey_on_spark(scope, SparkOptions(cluster.url, {**CONF, "spark.cores.max": "1"}), progress=kill)
 
-    assert killed
+    assert len(killed) == 1
     assert list(outcomes) == list(survey_in_process(scope))
