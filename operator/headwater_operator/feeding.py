@@ -43,7 +43,7 @@ class JitteredBackoffs(Iterable[float]):
         self._chance = chance
 
     def __iter__(self) -> Iterator[float]:
-        wait = 0.5
+        wait = min(0.5, self._longest)
         while True:
             yield wait * (0.5 + self._chance())
             wait = min(wait * 2, self._longest)
@@ -56,7 +56,7 @@ class _FeedSettings(kopf.OperatorSettings):
     listener: Listener | None = None
 
 
-def feed_settings(*, label_selector: str = "", instance: str = "") -> kopf.OperatorSettings:
+def feed_settings(*, label_selector: str = "", instance: str = "", longest_wait_seconds: float = 15.0) -> kopf.OperatorSettings:
     """What differs from kopf's defaults, and why.
 
     instance      name of this process, shown where kopf names itself
@@ -75,7 +75,7 @@ def feed_settings(*, label_selector: str = "", instance: str = "") -> kopf.Opera
     settings.watching.initial_streaming = False  # ends the operator where the API server lacks it
     settings.networking.request_timeout = 30.0
     settings.networking.connect_timeout = 5.0
-    settings.networking.error_backoffs = JitteredBackoffs()
+    settings.networking.error_backoffs = JitteredBackoffs(longest_seconds=longest_wait_seconds)
     settings.networking.enforce_retry_after = True
     settings.process.ultimate_exiting_timeout = 25.0  # a pod gets 30 s to end
     if label_selector:
@@ -139,6 +139,7 @@ class Feed:
 
     namespaces        empty for all
     connection        whose address and credentials the watches use, too; by itself as a pod, or as a kubeconfig says
+    longest_wait_seconds  between two attempts of a request that fails, before jitter
     """
 
     def __init__(
@@ -151,6 +152,7 @@ class Feed:
         label_selector: str = "",
         identity: str = "",
         connection: Connection | None = None,
+        longest_wait_seconds: float = 15.0,
     ) -> None:
         self._cache = cache
         self._queue = queue
@@ -159,7 +161,10 @@ class Feed:
         self._identity = identity
         self._login = _Login(connection or connect())
         self._listener = Listener(clock, self._take_in_listed, self._forget_vanished, self._end)
-        self._settings = cast(_FeedSettings, feed_settings(label_selector=label_selector, instance=identity))
+        self._settings = cast(
+            _FeedSettings,
+            feed_settings(label_selector=label_selector, instance=identity, longest_wait_seconds=longest_wait_seconds),
+        )
         self._settings.listener = self._listener
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped: asyncio.Event | None = None

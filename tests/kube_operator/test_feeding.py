@@ -213,7 +213,7 @@ def test_lists_that_fail_are_asked_for_again(server: QuickServer, feeds: Callabl
     faults = [{"action": action, "verb": "list", "resource": "realms"} for action in ("500", "429", "drop", "503", "403")]
     server.control("POST", "faults", faults)
 
-    feed = feeds()
+    feed = feeds(longest_wait_seconds=0.1)
     feed.wait_until_listed()
 
     assert feed.cache.counts() == {"Realm": 1}
