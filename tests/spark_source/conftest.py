@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from source_queries import CountingBackend
+from source_queries import CountingBackend, make_realm
 
 from headwater import Settings, Store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Namespace, Put
 from headwater.clock import FakeClock
-from headwater.realms import CredentialsHash, Realms, bootstrap
-
-HASH = CredentialsHash(client_id="c", salt=b"s", digest=b"d")
+from headwater.realms import Realms
 
 
 @pytest.fixture
@@ -33,8 +31,7 @@ def make_catalog(store: Store) -> Callable[[str, str], Catalog]:
     def make(realm: str, name: str) -> Catalog:
         realms = Realms(store)
         if realms.find(realm) is None:
-            realms.create(realm)
-            bootstrap(realms, realm, HASH)
+            make_realm(store, realm)
         catalogs = Catalogs(realms.open(realm))
         catalogs.create(name, base_location=f"s3://{name}/")
         catalog = catalogs.open(name)

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql.datasource import Filter
 
+from headwater.realms import CredentialsHash, Realms, bootstrap
 from headwater.store import ObjectKey, ObjectPosition, ObjectRow, RealmKey, ReferenceKey, ReferencePosition, Split, Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater_workers.pipeline.source.columns import TABLES, chosen
@@ -17,6 +18,7 @@ from headwater_workers.pipeline.source.pinning import pinned, tenants
 from headwater_workers.pipeline.source.reading import read_from
 
 Row = dict[str, Any]
+HASH = CredentialsHash(client_id="c", salt=b"s", digest=b"d")
 
 
 class CountingBackend(MemoryBackend):
@@ -41,6 +43,11 @@ class CountingBackend(MemoryBackend):
         found = super().scan_references(split, after, limit)
         self.scanned += len(found)
         return found
+
+
+def make_realm(store: Store, realm: str) -> None:
+    Realms(store).create(realm)
+    bootstrap(Realms(store), realm, HASH)
 
 
 def request(table: str, **options: Any) -> Request:

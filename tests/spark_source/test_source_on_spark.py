@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from source_queries import request, rows_of
+from source_queries import make_realm, request, rows_of
 
 from backend_fixtures import STORES
 from headwater import Settings, open_store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, Namespace, Put
-from headwater.realms import CredentialsHash, Realms, bootstrap
+from headwater.realms import Realms
 from headwater_workers.pipeline import find_engine
 from headwater_workers.pipeline.sessions import SparkOptions, session
 from headwater_workers.pipeline.source import TABLES, register
@@ -25,7 +25,6 @@ pytestmark = [
     pytest.mark.skipif(not find_engine(Settings()).is_spark, reason=str(find_engine(Settings()))),
 ]
 FOLDER = Path(__file__).parents[2]
-HASH = CredentialsHash(client_id="c", salt=b"s", digest=b"d")
 CONDITIONS = (
     "ref in ('dev', 'nowhere') and key like 'sales.%'",
     "key >= 'sales.a' and key < 'sales.b'",
@@ -46,8 +45,7 @@ def spark() -> Iterator[Any]:
 def filled(url: str) -> str:
     """A realm with a catalog, whose branches main and dev differ by one table."""
     with open_store(url) as store:
-        Realms(store).create("acme")
-        bootstrap(Realms(store), "acme", HASH)
+        make_realm(store, "acme")
         catalogs = Catalogs(Realms(store).open("acme"))
         catalogs.create("lake", base_location="s3://lake/")
         lake = catalogs.open("lake")

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, StringStartsWith
-from source_queries import CountingBackend, bundles, request, rows_of
+from source_queries import CountingBackend, bundles, make_realm, request, rows_of
 
-from headwater import Store
+from headwater import Settings, Store
 from headwater.catalogs import (
     CONTENT,
     Catalog,
@@ -27,6 +27,7 @@ from headwater.catalogs import (
     content_digest,
 )
 from headwater.catalogs.names import content_reference
+from headwater.clock import FakeClock
 from headwater.commits import Transaction, commit
 from headwater.errors import ExpiredError, MissingError, RefusedError, UnreadableError
 from headwater.realms import Realms, RealmState
@@ -36,6 +37,7 @@ from headwater_workers.pipeline.source.conditions import Selection, select
 from headwater_workers.pipeline.source.dividing import divided
 from headwater_workers.pipeline.source.pinning import pinned, tenants
 from headwater_workers.pipeline.source.reading import read_from
+from unordered import UnorderedBackend
 
 ORDERS = ContentKey.of("sales", "orders")
 MAIN = EqualTo(("ref",), "main")
@@ -362,6 +364,19 @@ def test_a_prefix_of_names_is_scanned_alone(store: Store, backend: CountingBacke
     found = [row["name"] for row in rows_of(store, request("references", realm="acme"), conditions)]
     assert found == ["principal-roles", "principals"]
     assert backend.scanned == 2
+
+
+def test_a_database_without_order_gives_the_same_rows(settings: Settings, clock: FakeClock) -> None:
+    with Store(UnorderedBackend(), url="memory://", settings=settings, clock=clock) as store:
+        for realm in ("acme", "other"):
+            make_realm(store, realm)
+            Catalogs(Realms(store).open(realm)).create("lake", base_location="s3://lake/")
+        objects = rows_of(store, request("objects", realm="acme"), [GreaterThan(("id",), "0")])
+        references = rows_of(store, request("references", realm="acme"), [EqualTo(("catalog",), "lake")])
+
+        keys = [key for batch in Realms(store).open("acme").scan_objects() for key in batch]
+        assert sorted(row["id"] for row in objects) == sorted(id_text(key.id) for key in keys)
+        assert sorted(str(row["ref"] or row["kind"]) for row in references) == ["grants", "main", "refs", "roles"]
 
 
 # what is written

@@ -115,14 +115,10 @@ def _scans(store: Store, request: Request, selection: Selection, wanted: Sequenc
 
 
 def _objects(rows: RealmStore, tenant: Tenant, tasks: int, ids: Span) -> Iterator[Piece]:
-    for split in rows.split_objects(tasks):
-        after, until = split.after, split.until
-        if split.realm is not None:  # keys are ordered
-            low, high = _least_id(ids.low), _greatest_id(ids.high)
-            after = _later(after, None if low is None or low < 1 else (tenant.key, ObjectId(low - 1), _LAST_PART))
-            until = _earlier(until, None if high is None else (tenant.key, high, _LAST_PART))
-        if after is None or until is None or after < until:
-            yield Piece(tenant, 1, split=Split(split.realm, after, until))
+    low, high = _least_id(ids.low), _greatest_id(ids.high)
+    after = None if low is None or low < 1 else (tenant.key, ObjectId(low - 1), _LAST_PART)
+    until = None if high is None else (tenant.key, high, _LAST_PART)
+    yield from _narrowed(tenant, rows.split_objects(tasks), after, until)
 
 
 def _references(rows: RealmStore, tenant: Tenant, tasks: int, request: Request, selection: Selection) -> Iterator[Piece]:
@@ -133,13 +129,20 @@ def _references(rows: RealmStore, tenant: Tenant, tasks: int, request: Request, 
         # "0" is what comes behind "/"
         splits = [Split(tenant.key, (tenant.key, folder), (tenant.key, f"{folder[:-1]}0")) for folder in folders]
     names = selection.names
+    after = (tenant.key, names.low[:-1]) if names.low else None
+    until = None if names.high is None else (tenant.key, names.high)
+    yield from _narrowed(tenant, splits, after, until)
+
+
+def _narrowed(tenant: Tenant, splits: Sequence[Split[P]], after: P | None, until: P | None) -> Iterator[Piece]:
+    """What of the splits lies between two places. Splits of all realms are in an order of their own, and stay as they are."""
     for split in splits:
-        after, until = split.after, split.until
-        if split.realm is not None:
-            after = _later(after, (tenant.key, names.low[:-1]) if names.low else None)
-            until = _earlier(until, None if names.high is None else (tenant.key, names.high))
-        if after is None or until is None or after < until:
-            yield Piece(tenant, 1, split=Split(split.realm, after, until))
+        if split.realm is None:
+            yield Piece(tenant, 1, split=split)
+            continue
+        start, end = _later(split.after, after), _earlier(split.until, until)
+        if start is None or end is None or start < end:
+            yield Piece(tenant, 1, split=Split(split.realm, start, end))
 
 
 def catalog_names(rows: RealmStore) -> Mapping[str, str]:
