@@ -7,7 +7,7 @@ import json
 import pytest
 from branching import Branching, key, table
 
-from headwater.catalogs import KeyMerge, Put
+from headwater.catalogs import Delete, KeyMerge, Put
 from headwater.catalogs.content.types import with_id
 from headwater.catalogs.iceberg.parts import Parts, take_apart
 from headwater.store import ObjectId, RealmStore
@@ -88,3 +88,12 @@ def test_a_resolved_content_without_metadata_has_none(parted: Branching) -> None
 
     assert snapshots(parted, "main", "t") == -1
     parted.check("main")
+
+
+def test_tables_with_equal_contents_bring_each_its_own_metadata(parted: Branching) -> None:
+    put(parted, "dev", "a", 7)
+    equal = [Delete(key("a")), Put(key("b"), table("7"), metadata=document(8)), Put(key("c"), table("7"))]
+    parted.commit("dev", equal, "twice")
+    parted.merge()
+
+    assert (snapshots(parted, "main", "b"), snapshots(parted, "main", "c")) == (8, -1)

@@ -32,9 +32,8 @@ def apply(
     head_view = _head_view(content.index, operations)
     expected_view = head_view if expected is None else view_of(expected, (operation.key for operation in operations))
     plan = plan_commit(expected_view, head_view, operations)
-    stored = {
-        value.content_id: metadata_of(content.ids, value.content_id) for value in head_view.values() if value.has_metadata
-    }
+    known = {value.content_id: value for value in head_view.values() if value.has_metadata}
+    stored = {content_id: metadata_of(content.ids, content_id) for content_id in known}
     created = {}
     for key in plan.removals:
         content.remove(key)
@@ -46,8 +45,8 @@ def apply(
         metadata = None
         if write.metadata is not None:
             metadata = store_metadata(tx, write.metadata, before=stored.get(content_id))
-        elif write.object_id is not None:  # renamed, and as it was
-            metadata = stored.get(content_id)
+        elif content_id in known and known[content_id].digest == write.digest:  # renamed, and as it was
+            metadata = stored[content_id]
         object_id = tx.add(without_id(write.content)) if write.object_id is None else write.object_id
         kind = content_type_of(write.content)
         content.put(write.key, ContentValue(kind, content_id, write.digest, object_id, metadata is not None), metadata)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from uuid import UUID
 
 from headwater.catalogs.content.applying import put_content, put_copy, survivor, view_of
 from headwater.catalogs.content.indexes import CONTENT, IDS, ContentEditor, Edited
@@ -46,32 +47,35 @@ def plan_on(content: Index, ids: Index, changes: Sequence[Change], modes: Modes)
 
 
 class Contents:
-    """The contents of a source's commit, read before they are written: a change must be quick."""
+    """The contents of a source's commit by their ids, read before they are written: a change must be quick.
+
+    Contents of equal value may be one object, each with metadata of its own.
+    """
 
     def __init__(self, source: Head) -> None:
         self._source = source
-        self._objects: dict[ObjectId, Content] = {}
-        self._metadata: dict[ObjectId, Parts] = {}
+        self._objects: dict[UUID, Content] = {}
+        self._metadata: dict[UUID, Parts] = {}
 
     def read(self, values: Iterable[ContentValue]) -> None:
         """Read those that were not read yet.
 
         raises        ExpiredError when the source was collected meanwhile
         """
-        missing = [value for value in values if value.object_id not in self._objects]
+        missing = [value for value in values if value.content_id not in self._objects]
         rows = self._source.rows
         with reading(self._source):
             for start in range(0, len(missing), _READ_AT_ONCE):
                 some = missing[start : start + _READ_AT_ONCE]
                 for value, found in zip(some, rows.read_many([value.object_id for value in some], StoredObject), strict=True):
-                    self._objects[value.object_id] = self._content(value, found)
-            with_metadata = {value.content_id.bytes: value.object_id for value in missing if value.has_metadata}
+                    self._objects[value.content_id] = self._content(value, found)
+            with_metadata = {value.content_id.bytes: value.content_id for value in missing if value.has_metadata}
             for content_id, held in self._source.index(IDS).get_many(with_metadata).items():
                 if held.object_id is not None:
                     self._metadata[with_metadata[content_id]] = read_metadata(rows, held.object_id)
 
     def copy(self, tx: Transaction, key: ContentKey, value: ContentValue) -> None:
-        put_copy(tx, key, self._objects[value.object_id], value, self._metadata.get(value.object_id))
+        put_copy(tx, key, self._objects[value.content_id], value, self._metadata.get(value.content_id))
 
     def _content(self, value: ContentValue, found: StoredObject | None) -> Content:
         where = f"object {id_text(value.object_id)} of commit {id_text(self._source.id)}"
