@@ -14,8 +14,10 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import NullOrder, SortField, SortOrder
 from pyiceberg.transforms import IdentityTransform
 
+from headwater import Store
 from headwater.catalogs import Catalog, ContentKey
 from headwater.clients.pyiceberg import HeadwaterCatalog
+from headwater.tasks import Tasks, TaskState
 
 
 @pytest.fixture
@@ -272,13 +274,23 @@ def test_a_rename_keeps_the_content_id(shop: HeadwaterCatalog, lake: Catalog, sc
     assert lake.get(None, ContentKey.of("sales", "lines")) == before
 
 
-def test_a_purge_is_refused_and_drops_nothing(shop: HeadwaterCatalog, schema: Schema) -> None:
+def test_a_purged_table_is_gone_at_once(shop: HeadwaterCatalog, store: Store, schema: Schema) -> None:
     shop.create_table("sales.orders", schema)
 
-    with pytest.raises(NotImplementedError, match=r"sales\.orders was not dropped"):
+    shop.purge_table("sales.orders")
+
+    assert not shop.table_exists("sales.orders")
+    assert [(seen.value.kind, seen.value.state) for seen in Tasks(store).list()] == [("purge-table", TaskState.WAITING)]
+
+
+def test_a_table_that_must_not_be_purged_is_not_dropped(shop: HeadwaterCatalog, store: Store, schema: Schema) -> None:
+    shop.create_table("sales.orders", schema, properties={"gc.enabled": "false"})
+
+    with pytest.raises(ValueError, match=r"sales\.orders was not dropped: .* has the property gc\.enabled=false"):
         shop.purge_table("sales.orders")
 
     assert shop.table_exists("sales.orders")
+    assert Tasks(store).list() == []
 
 
 def test_purging_a_missing_table_says_that_it_is_missing(shop: HeadwaterCatalog) -> None:

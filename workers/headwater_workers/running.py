@@ -73,8 +73,8 @@ def _attempt(store: Store, claim: Claim, handler: Handler) -> None:
     except StoppedError:
         _end(claim.end_stopped, "task stopped", reason=claim.stop_reason)
     except NotYetError as not_yet:
-        reason = str(not_yet)
-        _end(lambda: claim.put_off(reason), "task put off", reason=reason)
+        reason, seconds = str(not_yet), not_yet.seconds
+        _end(lambda: claim.put_off(reason, seconds), "task put off", reason=reason)
     except SoftTimeLimitExceeded:  # it did not come to a check for long
         error = _too_long(store)
         _end(lambda: claim.fail(error), "task failed", error=error)

@@ -7,7 +7,7 @@ the handle that it is given.
 from headwater.catalogs.branches import NamedReference
 from headwater.catalogs.catalog import Catalog
 from headwater.catalogs.catalogs import Catalogs
-from headwater.catalogs.claims import CLAIMS, Claim, ClaimConflict, Claims, Owner, normalise_location
+from headwater.catalogs.claims import CLAIMS, PURGING, Claim, ClaimConflict, Claims, Owner, normalise_location
 from headwater.catalogs.collecting import (
     ContentVisit,
     ListedReference,
@@ -70,6 +70,7 @@ __all__ = [
     "CLAIMS",
     "CONTENT",
     "IDS",
+    "PURGING",
     "ROWS_SHOWN",
     "Catalog",
     "CatalogChanges",

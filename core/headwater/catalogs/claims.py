@@ -18,11 +18,13 @@ from headwater.errors import ConflictError, RefusedError, UnreadableError
 from headwater.index import KEY_BYTES, Index, Value
 from headwater.store import RealmStore
 
-__all__ = ["BY_LOCATION", "BY_UUID", "CLAIMS", "Claim", "ClaimConflict", "Claims", "Owner", "normalise_location"]
+__all__ = ["BY_LOCATION", "BY_UUID", "CLAIMS", "PURGING", "Claim", "ClaimConflict", "Claims", "Owner", "normalise_location"]
 
 CLAIMS = "claims"
 BY_UUID = "by-uuid"
 BY_LOCATION = "by-location"
+PURGING = "0" * 16
+"""The id of no catalog: who deletes the files of a content that nothing holds any more claims them in its name."""
 
 _SAME_STORAGE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
 _VALUE_BYTES = 8 + 16 + 8
@@ -84,6 +86,8 @@ class ClaimConflict:
     owner: Owner
 
     def __str__(self) -> str:
+        if self.owner.catalog_id == PURGING:
+            return f"{self.held} is being purged, with the files of content {self.owner.content_id}"
         return f"{self.held} belongs to content {self.owner.content_id} of catalog {self.owner.catalog_id}"
 
 
@@ -112,6 +116,25 @@ class Claims:
             return tuple(conflicts)
 
         return commit(self._rows, CLAIMS, change, message=f"claim {len(claims)} tables", fence=fence).result
+
+    def release(self, claims: Sequence[Claim], *, fence: Callable[[], None] | None = None) -> int:
+        """Give up what one has claimed by these; returns how many entries went. For who put nothing into a catalog with them.
+
+        raises        RefusedError for a location that is none
+        """
+        entries = [(BY_LOCATION, normalise_location(claim.location).encode(), claim) for claim in claims]
+        entries += [(BY_UUID, claim.table_uuid.bytes, claim) for claim in claims if claim.table_uuid is not None]
+
+        def change(tx: Transaction) -> int:
+            held = ((name, key, claim, tx.index(name).get(key)) for name, key, claim in entries)
+            own = {
+                (name, key) for name, key, claim, value in held if value is not None and Owner.decode(value).has_taken(claim)
+            }
+            for name, key in own:
+                tx.index(name).remove(key)
+            return len(own)
+
+        return commit(self._rows, CLAIMS, change, message=f"release the claims of {len(claims)} tables", fence=fence).result
 
     def check(self, claims: Sequence[Claim]) -> tuple[ClaimConflict, ...]:
         """What would conflict if these were taken now; nothing is written.

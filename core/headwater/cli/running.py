@@ -44,7 +44,7 @@ def run_task(session: Session, store: Store, task_id: ObjectId, work: Work) -> V
         except StoppedError:
             claim.end_stopped()
         except NotYetError as not_yet:
-            claim.put_off(str(not_yet))
+            claim.put_off(str(not_yet), not_yet.seconds)
             raise RefusedError(
                 f"task {id_text(task_id)} waits, and a worker goes on with it (or cancel it): {not_yet}"
             ) from not_yet

@@ -7,6 +7,7 @@ from headwater.maintenance.checks import CODES, Action, Code, Finding, Step, Wei
 from headwater.maintenance.explaining import Explanation, explain
 from headwater.maintenance.garbage import Collected, Fence, Progress, check_collectable, collect, collect_together
 from headwater.maintenance.purging import Purged, purge
+from headwater.maintenance.purging_tables import Dropped, Wish
 from headwater.maintenance.reports import read_report
 from headwater.maintenance.runs import Run, list_runs, record_run
 from headwater.maintenance.work import (
@@ -15,12 +16,15 @@ from headwater.maintenance.work import (
     IMPORT,
     LOAD,
     PURGE,
+    PURGE_TABLE,
     RESTORE,
     Survey,
+    ask_for_purge,
     dry_import,
     run_collection,
     run_import,
     run_purge,
+    run_purge_table,
     run_restore,
 )
 
@@ -31,10 +35,12 @@ __all__ = [
     "IMPORT",
     "LOAD",
     "PURGE",
+    "PURGE_TABLE",
     "RESTORE",
     "Action",
     "Code",
     "Collected",
+    "Dropped",
     "Explanation",
     "Fence",
     "Finding",
@@ -44,6 +50,8 @@ __all__ = [
     "Step",
     "Survey",
     "Weight",
+    "Wish",
+    "ask_for_purge",
     "check_collectable",
     "check_store",
     "collect",
@@ -60,5 +68,6 @@ __all__ = [
     "run_collection",
     "run_import",
     "run_purge",
+    "run_purge_table",
     "run_restore",
 ]

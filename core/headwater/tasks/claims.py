@@ -36,7 +36,14 @@ class StoppedError(HeadwaterError):
 
 
 class NotYetError(HeadwaterError):
-    """What the work needs is not there yet, and somebody else will see to it. Nothing was done: put the task off."""
+    """What the work needs is not there yet, and somebody else will see to it. Nothing was done: put the task off.
+
+    seconds       when to look again
+    """
+
+    def __init__(self, message: str, *, seconds: float = LOOK_AGAIN_SECONDS) -> None:
+        super().__init__(message)
+        self.seconds = seconds
 
 
 class Claim:

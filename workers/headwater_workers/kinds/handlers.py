@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from structlog.typing import FilteringBoundLogger
 
-from headwater.maintenance import COLLECT, EXPORT, IMPORT, LOAD, PURGE, RESTORE
+from headwater.maintenance import COLLECT, EXPORT, IMPORT, LOAD, PURGE, PURGE_TABLE, RESTORE
 from headwater.store import Store
 from headwater.tasks import Claim
 from headwater_workers.kinds.export import run as export_realm
@@ -15,6 +15,7 @@ from headwater_workers.kinds.gc import run as collect_garbage
 from headwater_workers.kinds.imports import run as import_tables
 from headwater_workers.kinds.load import run as load_realm
 from headwater_workers.kinds.purge import run as purge_realm
+from headwater_workers.kinds.purge_table import run as purge_table
 from headwater_workers.kinds.restore import run as restore_realm
 
 __all__ = ["KINDS", "Handler"]
@@ -36,5 +37,6 @@ KINDS: Mapping[str, Handler] = {
     IMPORT: import_tables,
     LOAD: load_realm,
     PURGE: purge_realm,
+    PURGE_TABLE: purge_table,
     RESTORE: restore_realm,
 }

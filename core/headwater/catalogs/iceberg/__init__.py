@@ -1,9 +1,10 @@
 """Iceberg tables lying in a file system: finding them, choosing their latest metadata, and telling sound ones from broken ones.
 
 Rules over values: listings and bytes in, outcomes out. This room must not know catalogs, stores, tasks or Spark; only
-``systems`` touches a file system, and ``spilling`` a temporary file.
+``systems`` touches a file system (and deletes for ``folders`` alone), and ``spilling`` a temporary file.
 """
 
+from headwater.catalogs.iceberg.folders import Folder
 from headwater.catalogs.iceberg.grouping import File, TableFiles, group, is_selected
 from headwater.catalogs.iceberg.inventory import Part, parts_of, read_part
 from headwater.catalogs.iceberg.judging import (
@@ -16,7 +17,7 @@ from headwater.catalogs.iceberg.judging import (
     same_uuid,
     under_a_table,
 )
-from headwater.catalogs.iceberg.locations import canonical, is_same_place, is_within
+from headwater.catalogs.iceberg.locations import canonical, comparable, is_same_place, is_within
 from headwater.catalogs.iceberg.outcomes import (
     Found,
     Outcome,
@@ -24,11 +25,13 @@ from headwater.catalogs.iceberg.outcomes import (
     Quarantined,
     Rule,
     Sketch,
+    UnfitError,
     pack,
     sketch_of,
     unpack,
 )
-from headwater.catalogs.iceberg.storage import divide
+from headwater.catalogs.iceberg.reaching import FIRST_TURNS, LAST_TURN, Reached, check_purgeable, purgeable_document, reach
+from headwater.catalogs.iceberg.storage import STORAGE, divide
 from headwater.catalogs.iceberg.surveying import (
     Progress,
     Scope,
@@ -41,20 +44,28 @@ from headwater.catalogs.iceberg.surveying import (
 )
 
 __all__ = [
+    "FIRST_TURNS",
+    "LAST_TURN",
     "NAMED",
+    "STORAGE",
     "File",
+    "Folder",
     "Found",
     "Outcome",
     "Part",
     "Progress",
     "QuarantineCode",
     "Quarantined",
+    "Reached",
     "Rule",
     "Scope",
     "Sketch",
     "Surveyed",
     "TableFiles",
+    "UnfitError",
     "canonical",
+    "check_purgeable",
+    "comparable",
     "directories_above",
     "divide",
     "examine",
@@ -69,6 +80,8 @@ __all__ = [
     "nested",
     "pack",
     "parts_of",
+    "purgeable_document",
+    "reach",
     "read_part",
     "same_key",
     "same_uuid",

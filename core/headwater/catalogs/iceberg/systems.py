@@ -35,7 +35,7 @@ class Entry(NamedTuple):
 
 
 class System(Protocol):
-    """What an import asks of a file system. Every answer comes from the storage, none from a cache."""
+    """What imports and purges ask of a file system. Every answer comes from the storage, none from a cache."""
 
     def is_folder(self, path: str) -> bool: ...
 
@@ -49,6 +49,9 @@ class System(Protocol):
         """The size of a file in bytes."""
 
     def content(self, path: str) -> bytes: ...
+
+    def remove(self, path: str) -> None:
+        """Delete one file: of exactly this name, which is no pattern."""
 
 
 def open_system(location: str) -> tuple[System, str]:
@@ -93,6 +96,9 @@ class _Local:
     def content(self, path: str) -> bytes:
         return Path(path).read_bytes()
 
+    def remove(self, path: str) -> None:
+        Path(path).unlink()
+
 
 _LOCAL = _Local()
 
@@ -122,6 +128,9 @@ class _Fsspec:
     def content(self, path: str) -> bytes:
         return bytes(self._system.cat_file(path))
 
+    def remove(self, path: str) -> None:
+        self._system.rm_file(path)  # ``rm`` would take ``*`` and ``[`` in a name for a pattern
+
 
 class _Arrow:
     def __init__(self, system: Any) -> None:
@@ -147,6 +156,10 @@ class _Arrow:
     def content(self, path: str) -> bytes:
         with _arrow_errors(), self._system.open_input_file(path) as file:
             return bytes(file.readall())
+
+    def remove(self, path: str) -> None:
+        with _arrow_errors():
+            self._system.delete_file(path)
 
     def _info(self, path: str) -> Any:
         return self._system.get_file_info(path)

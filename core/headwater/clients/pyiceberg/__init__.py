@@ -1,6 +1,6 @@
 """A branch of a catalog as a catalog of pyiceberg: ``py-catalog-impl: headwater.clients.pyiceberg.HeadwaterCatalog``.
 
-The only room that may import pyiceberg. Must not know tasks, realms' states, Spark or Kubernetes.
+The only room that may import pyiceberg. Must not know who does tasks, realms' states, Spark or Kubernetes.
 """
 
 from headwater.clients.pyiceberg.catalog import HeadwaterCatalog

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from pyiceberg.catalog import WAREHOUSE_LOCATION, MetastoreCatalog, PropertiesUpdateSummary
-from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
@@ -22,6 +21,7 @@ from pyiceberg.view.metadata import ViewVersion
 from headwater.catalogs import ContentType
 from headwater.clients.pyiceberg.namespaces import Namespaces
 from headwater.clients.pyiceberg.opening import OWN_PROPERTIES, Address, open_branch, shared_store, with_configured
+from headwater.clients.pyiceberg.purging import Purges
 from headwater.clients.pyiceberg.tables import MakeMetadata, Tables
 from headwater.clients.pyiceberg.translating import translated
 from headwater.clients.pyiceberg.views import Views
@@ -136,17 +136,12 @@ class HeadwaterCatalog(MetastoreCatalog):
             self._rooms.tables.drop(identifier)
 
     def purge_table(self, identifier: str | Identifier) -> None:
-        """Refused: nothing is dropped.
+        """Drop a table for good. A task deletes its files once no commit that is kept holds it, which may take weeks.
 
-        raises        NoSuchTableError; NotImplementedError
+        raises        NoSuchTableError; ValueError, and nothing is dropped, where its files cannot be told or may not be deleted
         """
-        name = ".".join(self.identifier_to_tuple(identifier))
-        if not self.table_exists(identifier):
-            raise NoSuchTableError(f"Table does not exist: {name}")
-        raise NotImplementedError(
-            f"{name} was not dropped: earlier commits, other branches and tags may hold"
-            " the table, and would lose its files. Drop it with drop_table; its files stay until no kept commit holds it"
-        )
+        with translated():
+            self._rooms.purges.purge(identifier)
 
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
@@ -267,6 +262,7 @@ class _Opened:
         warehouse = owner.properties.get(WAREHOUSE_LOCATION)
         self.namespaces = Namespaces(branch)
         self.tables = Tables(owner, branch, open_io=owner._load_file_io, warehouse=warehouse)
+        self.purges = Purges(store, branch, open_io=owner._load_file_io)
         self.views = Views(branch, open_io=owner._load_file_io, warehouse=warehouse)
 
 

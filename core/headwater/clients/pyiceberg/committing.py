@@ -57,7 +57,7 @@ class Branch:
     def __init__(self, catalog: Catalog, claims: Claims, rows: RealmStore, reference: str | None, *, author: str = "") -> None:
         self.catalog = catalog
         self.claims = claims
-        self._rows = rows
+        self.rows = rows
         self._reference = reference
         self._author = author
         self._is_writable = reference is None
@@ -67,9 +67,14 @@ class Branch:
         """Of the catalog."""
         return self.catalog.definition.id
 
+    @property
+    def name(self) -> str:
+        """As people call it."""
+        return self._reference or self.catalog.definition.default_branch
+
     def state(self) -> State:
         """What the branch holds now."""
-        return State(self.catalog, self._rows, self.catalog.resolve(self._reference))
+        return State(self.catalog, self.rows, self.catalog.resolve(self._reference))
 
     def commit(self, plan: Plan, *, key: ContentKey) -> None:
         """Decide and commit; decide anew from the newer state while others change the same key, for as long as a commit may take.
@@ -80,10 +85,9 @@ class Branch:
         raises        ConflictError when others were always faster; RefusedError when this is no branch; what ``Catalog.commit`` raises
         """
         self._check_writable()
-        clock, limit = self._rows.clock, self._rows.settings.commit_timeout_seconds
+        clock, limit = self.rows.clock, self.rows.settings.commit_timeout_seconds
         until, wait = clock.monotonic() + limit, _FIRST_WAIT
-        branch = self._reference or self.catalog.definition.default_branch
-        turn = _turns.of((self._rows.realm, self.id, branch, key))
+        turn = _turns.of((self.rows.realm, self.id, self.name, key))
         has_turn = turn.acquire(timeout=limit)
         try:
             while not self._attempt(plan, is_last=clock.monotonic() >= until):

@@ -3,9 +3,10 @@
 from headwater.maintenance.work.collecting import run_collection
 from headwater.maintenance.work.exporting import run_export
 from headwater.maintenance.work.importing import Survey, dry_import, run_import
-from headwater.maintenance.work.kinds import COLLECT, EXPORT, IMPORT, LOAD, PURGE, RESTORE
+from headwater.maintenance.work.kinds import COLLECT, EXPORT, IMPORT, LOAD, PURGE, PURGE_TABLE, RESTORE
 from headwater.maintenance.work.loading import run_load
 from headwater.maintenance.work.purging import run_purge
+from headwater.maintenance.work.purging_tables import ask_for_purge, run_purge_table
 from headwater.maintenance.work.restoring import run_restore
 
 __all__ = [
@@ -14,13 +15,16 @@ __all__ = [
     "IMPORT",
     "LOAD",
     "PURGE",
+    "PURGE_TABLE",
     "RESTORE",
     "Survey",
+    "ask_for_purge",
     "dry_import",
     "run_collection",
     "run_export",
     "run_import",
     "run_load",
     "run_purge",
+    "run_purge_table",
     "run_restore",
 ]

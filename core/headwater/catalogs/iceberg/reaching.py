@@ -1,0 +1,194 @@
+"""Which files a table's metadata reaches: for who deletes all of them, and must not miss one that leads to others.
+
+    turn 0                     data, delete and statistics files
+    turn 1                     manifests
+    turn 2                     manifest lists
+    later turns                earlier metadata files, those that lead to others after these
+    last turn (LAST_TURN)      the metadata file itself
+
+Files of a turn are found through files of later turns. Whoever deletes turn by turn can be stopped anywhere, and find the rest again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
+
+from headwater.catalogs.iceberg.avro import read_records
+from headwater.catalogs.iceberg.documents import decode
+from headwater.catalogs.iceberg.grouping import File
+from headwater.catalogs.iceberg.locations import is_same_place, is_within
+from headwater.catalogs.iceberg.outcomes import QuarantineCode, UnfitError
+from headwater.catalogs.iceberg.storage import STORAGE, Storage
+from headwater.catalogs.iceberg.validation import FaultError, check_table, is_maintainable, is_view
+from headwater.errors import RefusedError
+
+__all__ = ["FIRST_TURNS", "LAST_TURN", "Reached", "check_purgeable", "purgeable_document", "reach"]
+
+FIRST_TURNS = CONTENT, MANIFESTS, LISTS = 0, 1, 2
+LAST_TURN = 1 << 40
+_SHOWN = 5
+_READERS = 16
+_AT_ONCE = 4 * _READERS
+
+Document = Mapping[str, Any]
+T = TypeVar("T")
+
+
+class Reached(NamedTuple):
+    """A file as the metadata names it, and the turn in which it may be deleted."""
+
+    location: str
+    turn: int
+
+
+def purgeable_document(data: bytes, *, path: str) -> dict[str, Any]:
+    """The metadata in a file, if all files of its table can be told.
+
+    raises        RefusedError that says why not
+    """
+    try:
+        document = decode(data, path=path)
+    except UnfitError as unfit:
+        raise RefusedError(str(unfit)) from unfit
+    check_purgeable(document, path=path)
+    return document
+
+
+def check_purgeable(document: Document, *, path: str) -> None:
+    """Pass if all files of a table can be told, and may be deleted.
+
+    raises        RefusedError that says why not
+    """
+    if is_view(document):
+        raise RefusedError(f"{path} is the metadata of a view: it has no files to purge")
+    if reason := is_maintainable(document):
+        raise RefusedError(f"the table of {path} cannot be purged: {reason}")
+    try:
+        check_table(document)
+    except FaultError as fault:
+        raise RefusedError(f"the table of {path} cannot be purged, for its metadata is not sound: it {fault}") from fault
+    properties = document.get("properties") or {}
+    if str(properties.get("gc.enabled", "true")).lower() == "false":
+        raise RefusedError(f"the table of {path} has the property gc.enabled=false: its files may be in use elsewhere")
+
+
+def reach(document: Document, root: str, *, within: str, was_begun: bool, storage: Storage = STORAGE) -> Iterator[Reached]:
+    """Every file that a table's metadata reaches, some more than once: all snapshots, all that earlier versions had in the same log.
+
+    document      as ``purgeable_document`` gives it
+    root          the file that it is of
+    within        only metadata files below this location are followed further back
+    was_begun     manifests and lists that are not there were deleted before; otherwise they are missed
+    raises        RefusedError, naming manifests and lists that are missing or cannot be read; UnavailableError
+    """
+    walk = _Walk(storage, was_begun)
+    yield from (Reached(location, CONTENT) for location in _statistics(document))
+    lists, manifests = _named_by(document)
+    yield from (Reached(location, LISTS) for location in lists)
+    for found in walk.each(walk.manifests_of, lists):
+        manifests.update(dict.fromkeys(found))
+    yield from (Reached(location, MANIFESTS) for location in manifests)
+    for files in walk.each(walk.files_of, manifests):
+        yield from (Reached(location, CONTENT) for location in files)
+    walk.check(root)
+    yield from _earlier(document, root, within, storage)
+    yield Reached(root, LAST_TURN)
+
+
+class _Walk:
+    """Reads lists and manifests, several at a time, and keeps what is wrong with them: all is told at once."""
+
+    def __init__(self, storage: Storage, was_begun: bool) -> None:
+        self._storage = storage
+        self._was_begun = was_begun
+        self._faults: list[str] = []
+
+    def each(self, read: Callable[[str], T], locations: Iterable[str]) -> Iterator[T]:
+        with ThreadPoolExecutor(_READERS, thread_name_prefix="reach") as pool:
+            rest = iter(locations)
+            while some := list(islice(rest, _AT_ONCE)):
+                yield from pool.map(read, some)
+
+    def manifests_of(self, location: str) -> list[str]:
+        return self._paths(location, lambda record: record["manifest_path"])
+
+    def files_of(self, location: str) -> list[str]:
+        """Also files that a snapshot has deleted: earlier ones had them."""
+        return self._paths(location, lambda record: record["data_file"]["file_path"])
+
+    def check(self, root: str) -> None:
+        if self._faults:
+            told = "; ".join(sorted(self._faults)[:_SHOWN])
+            raise RefusedError(
+                f"{len(self._faults)} manifests or lists of {root} cannot be read ({told}): restore them, and retry;"
+                " what they lead to would be left for good"
+            )
+
+    def _paths(self, location: str, path_of: Callable[[dict[str, Any]], object]) -> list[str]:
+        try:
+            records = read_records(self._storage.read(File(location, 0)))
+            paths = [path_of(record) for record in records]
+            if not all(isinstance(path, str) for path in paths):
+                raise ValueError("a record without a path")
+        except UnfitError as unfit:
+            is_gone = unfit.code is QuarantineCode.VANISHED
+            if not (is_gone and self._was_begun):
+                self._faults.append(f"{location} is not there" if is_gone else str(unfit))
+            return []
+        except (RefusedError, ValueError, LookupError, TypeError) as fault:
+            self._faults.append(f"{location}: {type(fault).__name__}: {fault}")
+            return []
+        return [str(path) for path in paths]
+
+
+def _named_by(document: Document) -> tuple[dict[str, None], dict[str, None]]:
+    """Manifest lists, and the manifests that version 1 may name itself."""
+    lists, manifests = dict[str, None](), dict[str, None]()
+    for snapshot in document.get("snapshots") or ():
+        if isinstance(snapshot.get("manifest-list"), str):
+            lists[snapshot["manifest-list"]] = None
+        else:
+            manifests.update(dict.fromkeys(snapshot.get("manifests") or ()))
+    return lists, manifests
+
+
+def _statistics(document: Document) -> Iterator[str]:
+    for name in ("statistics", "partition-statistics"):
+        yield from (entry["statistics-path"] for entry in document.get(name) or ())
+
+
+def _earlier(document: Document, root: str, within: str, storage: Storage) -> Iterator[Reached]:
+    """The files of the log; of the oldest of them that is there, those of its own log; and so on. What leads on goes later."""
+    seen, turn = {root}, LAST_TURN - 1
+    while True:
+        log = [entry for entry in _log(document) if entry not in seen]
+        seen.update(log)
+        yield from (Reached(location, turn) for location in log)
+        turn -= 1
+        oldest = next((found for location in log if (found := _read(location, within, storage)) is not None), None)
+        if oldest is None:
+            return
+        document = oldest
+
+
+def _log(document: Document) -> Sequence[str]:
+    log = document.get("metadata-log")
+    entries = log if isinstance(log, list) else ()
+    return [
+        entry["metadata-file"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("metadata-file"), str)
+    ]
+
+
+def _read(location: str, within: str, storage: Storage) -> dict[str, Any] | None:
+    """An earlier version, if it is one of this table: engines remove those that they no longer want, and others lead nowhere."""
+    if not is_within(location, within):
+        return None
+    try:
+        document = decode(storage.read(File(location, 0)), path=location)
+    except (UnfitError, RefusedError):
+        return None
+    place = document.get("location")
+    return document if isinstance(place, str) and is_same_place(place, within) else None

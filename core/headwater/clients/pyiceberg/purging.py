@@ -1,0 +1,84 @@
+"""Dropping a table for good: its files are deleted by a task, once no kept commit holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from uuid import UUID
+
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.io import FileIO
+from pyiceberg.typedef import Identifier, Properties
+
+from headwater.catalogs import Claim, ContentKey, Delete, IcebergTable, iceberg
+from headwater.clients.pyiceberg.committing import Branch, Change
+from headwater.clients.pyiceberg.documents import read_document
+from headwater.clients.pyiceberg.names import key_of, shown
+from headwater.clients.pyiceberg.places import check_allowed
+from headwater.clients.pyiceberg.states import State
+from headwater.errors import HeadwaterError, RefusedError
+from headwater.maintenance import Dropped, Wish, ask_for_purge
+from headwater.store import ObjectId, Store
+from headwater.tasks import Tasks
+
+__all__ = ["Purges"]
+
+
+class Purges:
+    def __init__(self, store: Store, branch: Branch, *, open_io: Callable[[Properties, str], FileIO]) -> None:
+        self._store = store
+        self._branch = branch
+        self._open_io = open_io
+
+    def purge(self, identifier: str | Identifier) -> None:
+        """Ask for the purge, then drop: a task whose table is not dropped finds it in the catalog, and ends.
+
+        raises        NoSuchTableError; RefusedError, and nothing is dropped, where not all of its files can be told, or may be deleted
+        """
+        key = key_of(identifier, NoSuchTableError)
+
+        def plan(state: State) -> Change:
+            there = state.find(key)
+            if not isinstance(there, IcebergTable) or there.id is None:
+                raise NoSuchTableError(f"Table does not exist: {shown(key)}")
+            try:
+                location = self._location(state, key, there, there.id)
+            except RefusedError as fault:
+                raise RefusedError(f"{shown(key)} was not dropped: {fault}") from fault
+            uuid = None if there.table_uuid is None else UUID(there.table_uuid)
+            drop = Dropped(
+                branch=self._branch.name,
+                key=str(key),
+                metadata=there.metadata_location,
+                location=location,
+                asked=self._store.clock.now(),
+            )
+            task = self._ask(there.id, uuid, drop)
+            return Change(
+                operations=[Delete(key)],
+                message=f"drop table {key}, to be purged",
+                claim=Claim(self._branch.id, there.id, location, uuid),
+                take_back=lambda: self._take_back(task),
+            )
+
+        self._branch.commit(plan, key=key)
+
+    def _location(self, state: State, key: ContentKey, there: IcebergTable, content_id: UUID) -> str:
+        text = state.find_metadata(content_id)
+        if text is None:
+            text = read_document(self._open_io({}, there.metadata_location), there.metadata_location)
+        location = str(iceberg.purgeable_document(text, path=there.metadata_location)["location"])
+        check_allowed(self._branch.catalog.definition, key, [location])
+        return location
+
+    def _ask(self, content_id: UUID, uuid: UUID | None, drop: Dropped) -> ObjectId:
+        catalog, rows = self._branch.catalog.definition, self._branch.rows
+        wish = Wish(catalog=catalog.name, catalog_id=catalog.id, content_id=content_id, table_uuid=uuid, drops=(drop,))
+        return ask_for_purge(self._store, wish, realm=rows.realm, realm_key=rows.key)
+
+    def _take_back(self, task: ObjectId) -> None:
+        """Best effort: one that stays finds the table where it was. One that is about other branches, too, has to stay."""
+        with suppress(HeadwaterError):
+            tasks = Tasks(self._store)
+            if len(Wish.of(tasks.read(task).value).drops) == 1:
+                tasks.cancel(task)

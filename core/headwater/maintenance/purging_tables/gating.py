@@ -1,0 +1,153 @@
+"""When a dropped table's files may go: the claim of its place says it.
+
+The claim was taken for the content before the drop, and only the collector releases it, when no commit that it keeps holds the content:
+of no branch, tag or deleted one of either, and of no history. Who brings the table back (registers it, imports it, restores it) claims it
+before the commit. So:
+
+    the content's own      it is held, or may come back: not yet
+    nobody's               it is taken for the purge, in the same commit in which that is seen; others are refused from then on
+    another content's      its files are another table's by now: never
+
+Pins keep commits beside all that, so there must be none; who pins a commit from now on pins one that is kept, and this content is in none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from uuid import UUID
+
+from headwater.catalogs import PURGING, Catalog, Catalogs, Claim, Claims, key_of
+from headwater.clock import Micros
+from headwater.commits import Head, pins
+from headwater.errors import MissingError, RefusedError
+from headwater.maintenance.purging_tables.requests import Wish, first_look_after
+from headwater.realms import Realms, RealmState
+from headwater.store import RealmStore, Store
+from headwater.tasks import NotYetError
+
+__all__ = ["LOOK_AGAIN_SECONDS", "Hold", "check_no_realm", "hold"]
+
+LOOK_AGAIN_SECONDS = 3600.0
+_WITH_FILES = (RealmState.LOADING, RealmState.ACTIVE, RealmState.INACTIVE)
+_IDS = "ids"
+
+
+class Hold:
+    """The claims of a purge, kept fresh: the collector releases those that are older than the grace."""
+
+    def __init__(self, rows: RealmStore, claims: list[Claim], fence: Callable[[], None]) -> None:
+        self._claims = Claims(rows)
+        self._held = claims
+        self._fence = fence
+        settings = rows.settings
+        self._fresh = round(min(settings.writer_grace_seconds, settings.reader_grace_seconds) * 250_000)
+        self._taken = Micros(0)
+
+    def check(self) -> None:
+        """Pass while the task and the place are this purge's. Before every deletion.
+
+        raises        FencedError, StoppedError; RefusedError when somebody has claimed the place
+        """
+        self._fence()
+        now = self._claims.now()
+        if now - self._taken < self._fresh:
+            return
+        conflicts = self._claims.take(self._held, fence=self._fence)
+        if conflicts:
+            raise RefusedError(f"{conflicts[0]}: no more is deleted")
+        self._taken = now
+
+    def release(self) -> None:
+        self._claims.release(self._held, fence=self._fence)
+
+
+def hold(store: Store, rows: RealmStore, wish: Wish, *, fence: Callable[[], None]) -> Hold:
+    """Take the place of a dropped table for its purge.
+
+    raises        NotYetError while a kept commit may hold the table; RefusedError when it is in its catalog (again), or its place is
+                  another's
+    """
+    if any(True for _ in pins(rows)):
+        raise NotYetError(
+            f"a task of realm {rows.realm!r} reads what commits of the past hold: this goes on after it",
+            seconds=LOOK_AGAIN_SECONDS,
+        )
+    _check_not_held(rows, wish)
+    places = dict.fromkeys(drop.location for drop in wish.drops)
+    claims = [Claim(PURGING, wish.content_id, place, wish.table_uuid) for place in places]
+    conflicts = Claims(rows).take(claims, fence=fence)
+    for conflict in conflicts:
+        if (conflict.owner.catalog_id, conflict.owner.content_id) != (wish.catalog_id, wish.content_id):
+            raise RefusedError(f"nothing was deleted: {conflict}")
+    if conflicts:
+        raise NotYetError(
+            f"commits that are kept may hold content {wish.content_id} of catalog {wish.catalog!r}: a collection after the history"
+            " that retention keeps lets it go, and then its files can be deleted",
+            seconds=LOOK_AGAIN_SECONDS,
+        )
+    return Hold(rows, claims, fence)
+
+
+def check_no_realm(store: Store, rows: RealmStore, wish: Wish, *, fence: Callable[[], None]) -> None:
+    """Pass if no other realm of the store has claimed the place: one that was loaded from an archive has its tables' claims.
+
+    raises        RefusedError
+    """
+    for realm in Realms(store).list():
+        if realm.key == rows.key or realm.state not in _WITH_FILES:
+            continue
+        fence()
+        claims = [Claim(PURGING, wish.content_id, drop.location, wish.table_uuid) for drop in wish.drops]
+        try:
+            conflicts = Claims(store.rows(realm.id, realm.key)).check(claims)
+        except MissingError:
+            continue  # being loaded, or gone since
+        if conflicts:
+            raise RefusedError(f"nothing was deleted: in realm {realm.id!r}, {conflicts[0]}")
+
+
+def _check_not_held(rows: RealmStore, wish: Wish) -> None:
+    """A drop that never happened, or was undone: where all are so, nothing is to be purged.
+
+    A client that was stopped before its commit can go on with that until its claim is too old.
+    """
+    held = dict(_holders(rows, wish))
+    undone = [drop for drop in wish.drops if f"branch {drop.branch}" in held]
+    now, patience = rows.clock.now(), first_look_after(rows.settings)
+    if len(undone) == len(wish.drops) and all(now - drop.asked > patience for drop in undone):
+        first = next(iter(held.items()))
+        raise RefusedError(
+            f"content {wish.content_id} of catalog {wish.catalog!r} is in it, as {first[1]} on {first[0]}: it was never dropped, or has"
+            " come back; nothing was deleted"
+        )
+    if held:
+        raise NotYetError(
+            f"content {wish.content_id} of catalog {wish.catalog!r} stands on {', '.join(sorted(held)[:5])}: its files stay while it does",
+            seconds=LOOK_AGAIN_SECONDS,
+        )
+
+
+def _holders(rows: RealmStore, wish: Wish) -> Iterator[tuple[str, str]]:
+    """The branches and tags of the catalog whose heads hold the content, each with its name there."""
+    catalog = _catalog(rows, wish.catalog_id)
+    if catalog is None:
+        return
+    listed = [("branch", found) for found in catalog.branches()] + [("tag", found) for found in catalog.tags()]
+    for kind, found in listed:
+        try:
+            key = _key_in(catalog.resolve(found.name), wish.content_id)
+        except MissingError:
+            continue  # deleted since it was listed
+        if key is not None:
+            yield f"{kind} {found.name}", key
+
+
+def _key_in(head: Head | None, content_id: UUID) -> str | None:
+    key = None if head is None else key_of(head.index(_IDS), content_id)
+    return None if key is None else str(key)
+
+
+def _catalog(rows: RealmStore, catalog_id: str) -> Catalog | None:
+    """None: it was deleted. Its tables keep their claims until it is gone."""
+    found = next((one for one in Catalogs(rows).list() if one.id == catalog_id), None)
+    return None if found is None else Catalogs(rows).open(found.name)

@@ -1,0 +1,103 @@
+"""The work of a task of the kind `purge-table`, and how it is asked for.
+
+The task is submitted first, and the table dropped then: who dies in between leaves a task that finds the table in its catalog.
+
+    submit            not due before a claim of now could be released
+    claim             the table's own, anew: so there is one, and the collector releases it when no kept commit holds the table
+    drop              by a commit
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+
+from headwater.clock import Micros
+from headwater.errors import ConflictError, FencedError, HeadwaterError, RefusedError
+from headwater.maintenance.purging_tables.deleting import PurgedTable, purge_table
+from headwater.maintenance.purging_tables.gating import Hold, check_no_realm, hold
+from headwater.maintenance.purging_tables.requests import Wish, first_look_after
+from headwater.maintenance.work.kinds import PURGE_TABLE
+from headwater.maintenance.work.recorded import recorded
+from headwater.maintenance.work.waiting import open_active_realm
+from headwater.store import ObjectId, Store, id_text
+from headwater.tasks import Claim, Progress, Tasks, TaskState
+
+__all__ = ["ask_for_purge", "run_purge_table"]
+
+_TRIES = 20
+_log = structlog.get_logger()
+
+
+def run_purge_table(store: Store, claim: Claim) -> dict[str, Any]:
+    """Delete the files of a dropped table, when no kept commit holds it.
+
+    arguments     as of ``Wish``
+    raises        NotYetError while a kept commit may hold it, and while the realm is INACTIVE
+    """
+    rows = open_active_realm(store, claim.task)
+    wish = Wish.of(claim.task)
+    result = PurgedTable(table=f"{wish.catalog}/{wish.drops[-1].key}")
+    begun = [attempt.progress.unit for attempt in claim.task.attempts[:-1] if attempt.progress is not None]
+
+    def mark(done: int, total: int, unit: str, /, *, is_durable: bool) -> None:
+        claim.report(done, total, unit)
+        if is_durable:  # the next attempt has to know that manifests may be missing
+            claim.heartbeat(Progress(done=done, total=total, unit=unit))
+            claim.check()
+
+    def work() -> dict[str, Any]:
+        held = hold(store, rows, wish, fence=claim.check)
+        try:
+            check_no_realm(store, rows, wish, fence=claim.check)
+            purge_table(wish, result, check=held.check, mark=mark, begun=begun)
+        except RefusedError:
+            _let_go(held)
+            raise
+        _let_go(held)
+        return result.as_plain()
+
+    return recorded(store, claim, work, so_far=result.as_plain)
+
+
+def _let_go(held: Hold) -> None:
+    """What stays claimed is released by a collection after the grace."""
+    try:
+        held.release()
+    except FencedError:
+        raise
+    except HeadwaterError as fault:
+        _log.warning("the claims of a purge stay for a while", fault=str(fault))
+
+
+def ask_for_purge(store: Store, wish: Wish, *, realm: str, realm_key: int) -> ObjectId:
+    """Submit the task. An active one for the same content gives way to one that carries its drops, too; it stays CANCELLED.
+
+    raises        RefusedError for more drops than a task can carry; ConflictError when the active one is at work just now
+    """
+    tasks, asked = Tasks(store), wish
+    for _ in range(_TRIES):
+        asked.check_size()
+        submitted = tasks.submit(
+            PURGE_TABLE,
+            realm=realm,
+            realm_key=realm_key,
+            subject=str(wish.content_id),
+            arguments=asked.arguments(),
+            due=Micros(store.clock.now() + first_look_after(store.settings)),
+        )
+        if submitted.created:
+            return submitted.id
+        there = tasks.read(submitted.id).value
+        if not there.is_active:
+            continue
+        if there.state is TaskState.RUNNING:
+            break
+        asked = asked.joined(Wish.of(there))
+        asked.check_size()
+        if tasks.cancel(submitted.id).state is TaskState.RUNNING:  # since it was read: it ends at its next check
+            store.clock.sleep(store.settings.commit_backoff_limit_seconds)
+    raise ConflictError(
+        f"task {id_text(submitted.id)} is purging content {wish.content_id} of realm {realm!r} just now: try again when it has ended"
+    )

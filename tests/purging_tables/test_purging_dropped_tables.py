@@ -1,0 +1,183 @@
+"""A table that a client purged: its files stay while any kept commit holds it, and are all deleted then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from headwater import Store
+from headwater.catalogs import Catalog
+from headwater.clients.pyiceberg import HeadwaterCatalog
+from headwater.clock import FakeClock
+from headwater.commits import pin, unpin
+from headwater.maintenance import check_store, list_runs
+from headwater.realms import Realms
+from headwater.store import ObjectId
+from headwater.tasks import AttemptEnd, Task, TaskState
+
+Files = Callable[[], set[str]]
+Work = Callable[..., Task]
+
+
+def test_all_files_of_a_purged_table_are_deleted(
+    shop: HeadwaterCatalog, store: Store, pass_time: Callable[[], None], work: Work, files: Files
+) -> None:
+    before = len(files())
+    shop.purge_table("sales.orders")
+    pass_time()
+    task = work()
+
+    assert task.state is TaskState.SUCCEEDED, task.error
+    assert files() == set()
+    assert task.outcome == {
+        "table": "lake/sales.orders", "planned": before, "deleted": before, "gone": 0, "outside": 0, "others": 0, "notes": []
+    }  # fmt: skip
+    assert check_store(store) == []
+
+
+def test_a_purge_keeps_a_record(shop: HeadwaterCatalog, store: Store, pass_time: Callable[[], None], work: Work) -> None:
+    shop.purge_table("sales.orders")
+    pass_time()
+    work()
+
+    (run,) = list_runs(store, kind="purge-table")
+    assert (run.realm, run.error, run.counts["gone"]) == ("acme", "", 0)
+    assert run.counts["deleted"] == run.counts["planned"] > 10
+
+
+def test_files_stay_while_history_holds_the_table(shop: HeadwaterCatalog, work: Work, files: Files) -> None:
+    before = files()
+    shop.purge_table("sales.orders")
+    task = work()
+
+    assert (task.state, task.attempts[-1].outcome, task.failures) == (TaskState.WAITING, AttemptEnd.PUT_OFF, 0)
+    assert "commits that are kept may hold content" in task.error
+    assert files() == before
+
+
+def test_a_put_off_purge_looks_again_after_an_hour(shop: HeadwaterCatalog, clock: FakeClock, work: Work) -> None:
+    shop.purge_table("sales.orders")
+
+    assert work().due - clock.now() == 3600 * 1_000_000
+
+
+@pytest.mark.parametrize("kind", ["branch", "tag"])
+def test_files_stay_while_another_reference_holds_the_table(
+    kind: str, shop: HeadwaterCatalog, lake: Catalog, pass_time: Callable[[], None], work: Work, files: Files
+) -> None:
+    before = files()
+    create, delete = (lake.create_branch, lake.delete_branch) if kind == "branch" else (lake.create_tag, lake.delete_tag)
+    create("monday", "main")
+    shop.purge_table("sales.orders")
+    pass_time()
+    task = work()
+    assert (task.state, files()) == (TaskState.WAITING, before)
+    assert f"stands on {kind} monday" in task.error
+
+    delete("monday")
+    assert work().state is TaskState.WAITING  # it could be undeleted
+    pass_time()
+
+    assert work().state is TaskState.SUCCEEDED
+    assert files() == set()
+
+
+def test_files_stay_while_a_task_has_pinned_a_commit(
+    shop: HeadwaterCatalog, store: Store, lake: Catalog, pass_time: Callable[[], None], work: Work, files: Files
+) -> None:
+    rows, owner, head = Realms(store).open("acme"), ObjectId(1), lake.branch("main").head
+    assert head is not None
+    pin(rows, owner, {head: (f"cat/{lake.definition.id}/heads/main",)})
+    shop.purge_table("sales.orders")
+    waiting = work()
+
+    assert "reads what commits of the past hold" in waiting.error
+    unpin(rows, owner)
+    pass_time()
+    assert work().state is TaskState.SUCCEEDED
+    assert files() == set()
+
+
+def test_a_table_that_was_restored_keeps_its_files(
+    shop: HeadwaterCatalog, lake: Catalog, clock: FakeClock, work: Work, files: Files
+) -> None:
+    before, head = files(), lake.branch("main").head
+    shop.purge_table("sales.orders")
+    assert head is not None
+    lake.assign_branch("main", head)
+    clock.advance(3600)
+    task = work()
+
+    assert task.state is TaskState.FAILED
+    assert "is in it, as sales.orders on branch main: it was never dropped, or has come back; nothing was deleted" in task.error
+    assert files() == before
+    assert shop.load_table("sales.orders").scan().to_arrow().num_rows == 2
+
+
+def test_a_table_that_is_registered_again_keeps_its_files(
+    shop: HeadwaterCatalog, pass_time: Callable[[], None], work: Work, files: Files
+) -> None:
+    before, metadata = files(), shop.load_table("sales.orders").metadata_location
+    shop.purge_table("sales.orders")
+    pass_time()
+    shop.register_table("sales.lines", metadata)
+    task = work()
+
+    assert task.state is TaskState.FAILED
+    assert "nothing was deleted: location" in task.error
+    assert files() == before
+
+
+def test_a_table_that_is_registered_again_at_once_keeps_its_files(
+    shop: HeadwaterCatalog, pass_time: Callable[[], None], work: Work, files: Files
+) -> None:
+    """It gets its content id back."""
+    before, metadata = files(), shop.load_table("sales.orders").metadata_location
+    shop.purge_table("sales.orders")
+    shop.register_table("sales.lines", metadata)
+    pass_time()
+
+    assert work().state is TaskState.FAILED
+    assert files() == before
+
+
+def test_branches_that_purge_the_same_table_share_a_task(
+    shop: HeadwaterCatalog,
+    open_shop: Callable[..., HeadwaterCatalog],
+    lake: Catalog,
+    rows: pa.Table,
+    pass_time: Callable[[], None],
+    work: Work,
+    files: Files,
+) -> None:
+    """Each had files of its own."""
+    lake.create_branch("dev", "main")
+    dev = open_shop("dev")
+    dev.load_table("sales.orders").append(rows)
+    shop.load_table("sales.orders").append(rows)
+    shop.purge_table("sales.orders")
+    dev.purge_table("sales.orders")
+    dev.create_namespace("later")
+    pass_time()
+
+    assert work().state is TaskState.SUCCEEDED
+    assert files() == set()
+
+
+def test_what_lies_in_the_location_beside_the_table_is_left_and_counted(
+    shop: HeadwaterCatalog, pass_time: Callable[[], None], work: Work, files: Files, place: Path
+) -> None:
+    (place / "data" / "stray.parquet").touch()
+    shop.purge_table("sales.orders")
+    pass_time()
+    task = work()
+
+    assert files() == {"data/stray.parquet"}
+    assert task.outcome is not None
+    assert (task.outcome["others"], task.outcome["notes"]) == (
+        1,
+        ["1 files in its location that its metadata does not name were left"],
+    )
