@@ -139,9 +139,18 @@ def test_a_deletion_right_above_a_cut_passes_for_every_type(told: Catalog, realm
     assert found(told, content_type=ContentType.UDF) == "4"
 
 
-def test_a_message_filter_that_is_no_pattern_is_refused() -> None:
+@pytest.mark.parametrize("message", ["(", "a{99999999999}"])
+def test_a_message_filter_that_is_no_pattern_is_refused(message: str) -> None:
     with pytest.raises(RefusedError, match="is no regular expression"):
-        LogFilter(message="(")
+        LogFilter(message=message)
+
+
+@pytest.mark.parametrize("within", [0, -1])
+def test_a_search_that_may_look_at_nothing_is_refused(told: Catalog, within: int) -> None:
+    with pytest.raises(RefusedError, match="looks at 1 commit at least"):
+        told.log(within=within)
+    with pytest.raises(RefusedError, match="looks at 1 commit at least"):
+        told.history(AX, within=within)
 
 
 def test_a_key_beside_a_filter_counts_too(told: Catalog) -> None:

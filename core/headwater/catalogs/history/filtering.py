@@ -11,7 +11,7 @@ from typing import Literal
 from headwater.catalogs.content.indexes import CONTENT
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.types import ContentType, ContentValue
-from headwater.catalogs.history.log import LogEntry, log_entry, parent_of, value_at
+from headwater.catalogs.history.log import LogEntry, check_within, log_entry, parent_of, value_at
 from headwater.catalogs.history.resolving import earlier
 from headwater.clock import Micros
 from headwater.commits import Commit, End, Head, Operation, Stretch, log
@@ -53,7 +53,7 @@ class LogFilter:
     def __post_init__(self) -> None:
         try:
             re.compile(self.message or "")
-        except re.error as fault:
+        except (re.error, OverflowError, RecursionError) as fault:
             raise RefusedError(f"{self.message!r} is no regular expression: {fault}") from fault
 
     @property
@@ -136,10 +136,11 @@ def search(
     head          where it starts; None: there is nothing
     limit         give so many at most
     within        look at so many at most, whether they pass or not; a start that ``where.until`` passes over is not looked at
-    raises        RefusedError for a limit below 1
+    raises        RefusedError for a limit or bound below 1
     """
     if limit is not None and limit < 1:
         raise RefusedError(f"a log gives at least 1 commit, not {limit}")
+    check_within(within)
     found = CatalogLog()
     newest_first = _found(found, head, where, None if oldest_first else limit, within)
     if oldest_first and head is not None:

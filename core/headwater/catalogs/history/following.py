@@ -9,7 +9,7 @@ from enum import StrEnum
 from headwater.catalogs.content.indexes import CONTENT, IDS
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.types import ContentValue
-from headwater.catalogs.history.log import LogEntry, log_entry, parent_of, value_at
+from headwater.catalogs.history.log import LogEntry, check_within, log_entry, parent_of, value_at
 from headwater.commits import Commit, End, Head, Operation, Stretch, log
 from headwater.errors import ExpiredError
 from headwater.store import ObjectId
@@ -84,7 +84,9 @@ def follow_key(head: Head | None, key: ContentKey, *, within: int | None = None)
     """The changes of what stands under a key at a commit, or of what stood there last, back to its creation.
 
     within        look at so many commits at most
+    raises        RefusedError for a bound below 1
     """
+    check_within(within)
     return KeyHistory(head, key, within)
 
 

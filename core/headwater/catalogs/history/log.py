@@ -12,11 +12,11 @@ from headwater.catalogs.content.types import ContentType, ContentValue
 from headwater.catalogs.history.meta import CommitMeta
 from headwater.clock import Micros
 from headwater.commits import Commit, Head, Operation, descends
-from headwater.errors import ExpiredError, UnknownOutcomeError, UnreadableError
+from headwater.errors import ExpiredError, RefusedError, UnknownOutcomeError, UnreadableError
 from headwater.index import Value
 from headwater.store import ObjectId, RealmStore, id_text
 
-__all__ = ["CommittedOperation", "LogEntry", "is_in_history", "log_entry", "parent_of", "value_at"]
+__all__ = ["CommittedOperation", "LogEntry", "check_within", "is_in_history", "log_entry", "parent_of", "value_at"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,15 @@ def log_entry(head: Head) -> LogEntry:
         parent=commit.tail[0] if commit.tail else None,
         operations=tuple(_operation(operation) for operation in commit.operations if operation.index == CONTENT),
     )
+
+
+def check_within(within: int | None) -> None:
+    """Pass if a search may be bounded like that.
+
+    raises        RefusedError for less than one commit
+    """
+    if within is not None and within < 1:
+        raise RefusedError(f"a search looks at 1 commit at least, not at {within}")
 
 
 def is_in_history(rows: RealmStore, head_id: ObjectId, head: Commit, wanted: Head) -> bool:
