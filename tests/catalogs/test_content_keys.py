@@ -99,3 +99,8 @@ def test_the_ancestors_come_innermost_first() -> None:
 def test_index_bytes_that_are_no_key_are_unreadable(data: bytes) -> None:
     with pytest.raises(UnreadableError):
         ContentKey.from_index(data)
+
+
+def test_a_string_is_not_taken_for_a_list_of_letters() -> None:
+    with pytest.raises(RefusedError, match="'abc' is one string"):
+        ContentKey("abc")  # type: ignore[arg-type]

@@ -32,6 +32,10 @@ class ContentKey:
     elements: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        if isinstance(self.elements, str):
+            raise RefusedError(
+                f"{self.elements!r} is one string, and a content key is a list of them: take it apart with parse"
+            )
         object.__setattr__(self, "elements", tuple(self.elements))
         _check(self.elements)
 
