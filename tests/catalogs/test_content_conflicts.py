@@ -27,6 +27,7 @@ from headwater.catalogs import (
     plan_commit,
 )
 from headwater.catalogs.content.types import with_id, without_id
+from headwater.catalogs.iceberg.parts import Parts
 from headwater.errors import ConflictError, RefusedError
 from headwater.store import ObjectId
 
@@ -220,6 +221,7 @@ UNSOUND = [
     ("replaced by another type", [Delete(OTHER), Put(OTHER, VIEW)], "would turn ICEBERG_TABLE into ICEBERG_VIEW"),
     ("renamed into another type", [Delete(OTHER), Put(KEY, with_x(VIEW))], "would turn ICEBERG_TABLE into ICEBERG_VIEW"),
     ("a namespace called dot", [Put(ContentKey.of("."), SPACE)], "must not be"),
+    ("metadata of a namespace", [Put(KEY, SPACE, metadata=Parts({}, {}))], "key is NAMESPACE, and metadata belongs to"),
 ]
 
 

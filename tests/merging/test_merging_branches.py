@@ -7,6 +7,7 @@ from branching import Branching, table
 
 from headwater.catalogs import CommitMeta, Conflict, KeyMerge, MergeMode, MergeOutcome, Namespace
 from headwater.catalogs.content.types import with_id
+from headwater.catalogs.iceberg.parts import Parts
 from headwater.errors import ConflictError, ExpiredError, MissingError, RefusedError
 from headwater.store import ObjectId, RealmStore
 
@@ -310,6 +311,8 @@ def test_a_request_that_contradicts_itself_is_refused() -> None:
             KeyMerge(mode=mode, resolved=table())
     with pytest.raises(RefusedError, match="expects no content"):
         KeyMerge(mode=MergeMode.DROP, expected=table())
+    with pytest.raises(RefusedError, match="metadata belongs to an Iceberg table or view"):
+        KeyMerge(resolved=Namespace(), metadata=Parts({}, {}))
 
 
 # looking, and expecting

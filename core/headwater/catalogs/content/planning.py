@@ -18,6 +18,8 @@ from headwater.catalogs.content.types import (
     Content,
     ContentType,
     ContentValue,
+    IcebergTable,
+    IcebergView,
     Namespace,
     content_digest,
     content_type_of,
@@ -76,6 +78,8 @@ def _contradictions(request: _Request) -> Iterator[str]:
         content_id = put.content.id
         if content_id is not None and first.setdefault(content_id, key) != key:
             yield f"content id {content_id} is put at {first[content_id]} and at {key}"
+        if put.metadata is not None and not isinstance(put.content, (IcebergTable, IcebergView)):
+            yield f"{key} is {type_text(content_type_of(put.content))}, and metadata belongs to an Iceberg table or view"
         if isinstance(put.content, Namespace):
             try:
                 check_namespace_key(key)

@@ -20,6 +20,8 @@ from headwater.catalogs.content.types import (
     Content,
     ContentType,
     ContentValue,
+    IcebergTable,
+    IcebergView,
     content_digest,
     content_type_of,
     type_text,
@@ -91,6 +93,8 @@ class KeyMerge:
             raise RefusedError("mode DROP looks at nothing, and so expects no content")
         if self.metadata is not None and self.resolved is None:
             raise RefusedError("metadata belongs to a resolved content, and none is given")
+        if self.metadata is not None and not isinstance(self.resolved, (IcebergTable, IcebergView)):
+            raise RefusedError("metadata belongs to an Iceberg table or view, and the resolved content is neither")
 
 
 @dataclass(frozen=True, slots=True)
