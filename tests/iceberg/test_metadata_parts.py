@@ -75,7 +75,9 @@ def test_a_byte_order_mark_is_passed_over() -> None:
     assert there_and_back(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
 
 
-@pytest.mark.parametrize("text", [b"", b"[1]", b'{"a": 1', b'{"a": 1} x', b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"])
+@pytest.mark.parametrize(
+    "text", [b"", b"[1]", b'{"a": 1', b'{"a": 1} x', b'{"a": "\xff"}', b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"]
+)
 def test_what_is_no_object_is_refused(text: bytes) -> None:
     with pytest.raises(RefusedError, match="cannot be taken apart"):
         take_apart(text)

@@ -40,9 +40,10 @@ def take_apart(text: bytes) -> Parts:
     """The pieces of a JSON object. Of members with the same name the last one counts, as it does for who reads the document.
 
     text          plain JSON, decoded from whatever it was packed with
-    raises        RefusedError when it is no JSON object, or nested deeper than the interpreter reads
+    raises        RefusedError when it is no JSON object in UTF-8, or nested deeper than the interpreter reads
     """
     try:
+        text.decode()  # nothing below looks into strings
         raw = _OBJECT.decode(msgspec.json.format(text.removeprefix(b"\xef\xbb\xbf"), indent=-1))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise RefusedError(f"a metadata document of {len(text)} bytes cannot be taken apart: {fault}") from fault
