@@ -1,0 +1,171 @@
+"""Purges that delete nothing: not all files can be told, or they are somebody's."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from headwater import Store
+from headwater.catalogs import PURGING, Catalog, Claim, Claims, ContentKey
+from headwater.clients.pyiceberg import HeadwaterCatalog
+from headwater.clock import FakeClock, Micros
+from headwater.commits import ensure_references
+from headwater.maintenance import PURGE_TABLE, Dropped, Wish, ask_for_purge, list_runs
+from headwater.realms import REALM_REFERENCES, Realms, RealmState
+from headwater.tasks import Task, Tasks, TaskState
+
+Files = Callable[[], set[str]]
+Work = Callable[..., Task]
+
+
+@pytest.fixture
+def purged(shop: HeadwaterCatalog, place: Path, pass_time: Callable[[], None]) -> Path:
+    """The folder of a table whose files may go."""
+    shop.purge_table("sales.orders")
+    pass_time()
+    return place
+
+
+@pytest.fixture
+def change_metadata(purged: Path) -> Callable[..., None]:
+    """Of the table's metadata file: ``change_metadata(**{"format-version": 4})``."""
+
+    def act(**changes: Any) -> None:
+        newest = max((purged / "metadata").glob("*.json"))
+        newest.write_text(json.dumps(json.loads(newest.read_text()) | changes))
+
+    return act
+
+
+@pytest.mark.parametrize("pattern", ["snap-*.avro", "*-m0.avro"])
+def test_a_missing_manifest_or_list_leaves_all_files(pattern: str, purged: Path, work: Work, files: Files) -> None:
+    missing = next((purged / "metadata").glob(pattern))
+    missing.unlink()
+    before = files()
+    task = work()
+
+    assert task.state is TaskState.FAILED
+    assert f"1 manifests or lists of {max((purged / 'metadata').glob('*.json')).as_uri()} cannot be read" in task.error
+    assert f"{missing.as_uri()} is not there" in task.error
+    assert files() == before
+
+
+def test_a_broken_manifest_leaves_all_files_until_it_is_restored(purged: Path, store: Store, work: Work, files: Files) -> None:
+    manifest = next((purged / "metadata").glob("*-m0.avro"))
+    data = manifest.read_bytes()
+    manifest.write_bytes(data[:100])
+    before = files()
+    task = work()
+    assert "broken Avro" in task.error
+    assert files() == before
+
+    manifest.write_bytes(data)
+    Tasks(store).retry(Tasks(store).list(kind=PURGE_TABLE)[0].id)
+
+    assert work().state is TaskState.SUCCEEDED
+    assert files() == set()
+
+
+def test_a_missing_metadata_file_leaves_all_files(purged: Path, store: Store, work: Work, files: Files) -> None:
+    max((purged / "metadata").glob("*.json")).unlink()
+    before = files()
+
+    assert "nothing was deleted, for it alone says which files are the table's" in work().error
+    assert files() == before
+    assert list_runs(store, kind=PURGE_TABLE)[0].counts["deleted"] == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"format-version": 4}, "is a draft"),
+        ({"encryption-keys": [{"key-id": "a"}]}, "it is encrypted"),
+        ({"properties": {"gc.enabled": "FALSE"}}, "gc.enabled=false"),
+        ({"table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1"}, "is of the table 9c12d441"),
+        ({"location": "file:///elsewhere"}, "has its table at file:///elsewhere by now"),
+        ({"schemas": []}, "its metadata is not sound"),
+    ],
+)
+def test_metadata_that_does_not_tell_all_files_leaves_them(
+    changes: dict[str, Any], said: str, change_metadata: Callable[..., None], work: Work, files: Files
+) -> None:
+    change_metadata(**changes)
+    before = files()
+    task = work()
+
+    assert (task.state, said in task.error) == (TaskState.FAILED, True), task.error
+    assert files() == before
+
+
+def test_files_behind_a_link_are_left_with_all_others(purged: Path, work: Work, tmp_path: Path) -> None:
+    shutil.move(purged / "data", tmp_path / "elsewhere")
+    (purged / "data").symlink_to(tmp_path / "elsewhere")
+    task = work()
+
+    assert "it leads elsewhere by a link; nothing was deleted" in task.error
+    assert list((tmp_path / "elsewhere").glob("*.parquet"))
+
+
+def test_files_that_another_realm_has_claimed_are_left(purged: Path, store: Store, work: Work, files: Files) -> None:
+    """As one does that was loaded from an archive of this one."""
+    realms = Realms(store)
+    realms.move(realms.create("copy"), RealmState.INITIALIZING)
+    ensure_references(realms.open_for("copy", RealmState.INITIALIZING), REALM_REFERENCES)
+    realms.move(realms.read("copy"), RealmState.ACTIVE)
+    Claims(realms.open("copy")).take([Claim("00000000000000ab", uuid4(), purged.as_uri())])
+    before = files()
+
+    assert "nothing was deleted: in realm 'copy', location" in work().error
+    assert files() == before
+
+
+def test_nobody_registers_files_that_are_being_purged(
+    shop: HeadwaterCatalog, purged: Path, store: Store, lake: Catalog
+) -> None:
+    Claims(Realms(store).open("acme")).take([Claim(PURGING, uuid4(), purged.as_uri())])
+
+    with pytest.raises(ValueError, match="is being purged, with the files of content"):
+        shop.register_table("sales.lines", max((purged / "metadata").glob("*.json")).as_uri())
+
+
+def test_a_purge_that_is_over_lets_go_of_the_place(shop: HeadwaterCatalog, purged: Path, work: Work, store: Store) -> None:
+    work()
+
+    assert Claims(Realms(store).open("acme")).find_location(purged.as_uri()) is None
+
+
+def test_a_purge_whose_table_was_never_dropped_is_given_up(
+    shop: HeadwaterCatalog, lake: Catalog, store: Store, clock: FakeClock, work: Work, files: Files
+) -> None:
+    """Its client died in between; until its claim would be too old, it may only be slow."""
+    table, before = shop.load_table("sales.orders"), files()
+    content = lake.get("main", ContentKey.of("sales", "orders"))
+    assert content is not None and content.id is not None
+    wish = Wish(
+        catalog="lake",
+        catalog_id=lake.definition.id,
+        content_id=content.id,
+        table_uuid=table.metadata.table_uuid,
+        drops=(
+            Dropped(
+                branch="main",
+                key="sales.orders",
+                metadata=table.metadata_location,
+                location=table.location(),
+                asked=Micros(clock.now()),
+            ),
+        ),
+    )
+    ask_for_purge(store, wish, realm="acme", realm_key=Realms(store).read("acme").key)
+    clock.advance(59)
+
+    first = work()
+    assert (first.state, "stands on branch main" in first.error) == (TaskState.WAITING, True)
+    assert work().state is TaskState.FAILED
+    assert files() == before
