@@ -15,14 +15,14 @@ from headwater import Store
 from headwater.tasks import Tasks
 
 
-def write_table(folder: Path) -> None:
+def write_table(folder: Path, *, location: str | None = None) -> None:
     """An Iceberg table without snapshots."""
     (folder / "metadata").mkdir(parents=True)
     schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
     metadata = {
         "format-version": 2,
         "table-uuid": str(uuid4()),
-        "location": folder.as_uri(),
+        "location": location or folder.as_uri(),
         "last-sequence-number": 0,
         "last-updated-ms": 1_780_000_000_000,
         "last-column-id": 1,
@@ -51,6 +51,14 @@ def lake(headwater: CommandLine, realm: str, warehouse: Path) -> str:
     """The name of a catalog whose tables may lie in the warehouse."""
     headwater.ok("catalog", "create", realm, "lake", "--base-location", warehouse.as_uri())
     return "lake"
+
+
+def test_the_name_of_a_folder_is_taken_as_it_is(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
+    folder = tmp_path / "my lake é" / "50%20"
+    write_table(folder / "sales" / "orders", location=f"file://{folder}/sales/orders")
+    headwater.ok("catalog", "create", realm, "lake", "--base-location", f"file://{folder}")
+
+    assert headwater.data("import", realm, "lake", folder)["imported"] == 1
 
 
 def test_tables_of_a_folder_are_imported(headwater: CommandLine, lake: str, warehouse: Path) -> None:

@@ -210,5 +210,5 @@ def _do(store: Store, claim: Claim) -> dict[str, Any]:
 
 
 def _url(location: str) -> str:
-    """A URL as it is; a folder as the URL of its absolute path."""
-    return location if "://" in location else Path(location).absolute().as_uri()
+    """A URL as it is; a folder as the location of its absolute path, in which nothing is percent-encoded."""
+    return location if "://" in location else f"file://{Path(location).absolute()}"
