@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from headwater.catalogs.iceberg import File, Part, Scope, parts_of, read_part, survey_in_process
+from headwater.catalogs.iceberg import File, Found, Part, Scope, parts_of, read_part, survey_in_process
 from headwater.errors import MissingError, UnreadableError
 
 MakeTable = Callable[..., Path]
@@ -123,3 +123,12 @@ def test_a_survey_by_inventory_says_what_one_by_listing_says(tmp_path: Path, mak
 
     assert list(by_inventory) == list(by_listing)
     assert len(by_listing) == (1 if location else 3)
+
+
+def test_a_file_that_is_listed_twice_is_one_file(tmp_path: Path, make_table: MakeTable) -> None:
+    metadata = make_table("sales/orders", {"v1.metadata.json": {}}) / "metadata" / "v1.metadata.json"
+    line = f"{metadata.as_uri()},{metadata.stat().st_size},"
+    (tmp_path / "list.csv").write_text("\n".join(["path,size,mtime", line + "1750000000000000", line + "1", line]))
+
+    (outcome,) = survey_in_process(Scope.of([str(tmp_path)], allowed=[str(tmp_path)], inventory=str(tmp_path / "list.csv")))
+    assert isinstance(outcome, Found)

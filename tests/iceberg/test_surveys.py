@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined, Rule, Scope, survey_in_process
-from headwater.errors import MissingError, RefusedError, UnavailableError
+from headwater.errors import MissingError, RefusedError
 
 OTHER = "11111111-03fe-4693-9a96-a0705ddf69c1"
 MakeTable = Callable[..., Path]
@@ -203,12 +204,61 @@ class GuardedFileSystem(LocalFileSystem):
         return list(super().ls(path, detail=detail, **options))
 
 
-def test_a_folder_that_cannot_be_listed_stops_the_survey(tmp_path: Path, make_table: MakeTable) -> None:
-    make_table("sales/deep/secret", {"v1.metadata.json": {}})
+@pytest.fixture
+def guarded(tmp_path: Path) -> str:
     fsspec.register_implementation("guarded", GuardedFileSystem, clobber=True)
+    return f"guarded://{tmp_path}"
 
-    with pytest.raises(UnavailableError, match="secret"):
-        survey_in_process(Scope.of([f"guarded://{tmp_path}"], allowed=[]))
+
+@pytest.mark.parametrize("folder", ["sales/deep/secret", "sales/secret", "secret"])
+def test_a_folder_that_may_not_be_listed_stops_no_other(guarded: str, make_table: MakeTable, folder: str) -> None:
+    make_table(folder, {"v1.metadata.json": {}})
+    make_table("sales/orders", {"v1.metadata.json": {"location": f"{guarded}/sales/orders"}})
+
+    outcomes = {
+        outcome.key: outcome for outcome in survey_in_process(Scope.of([guarded], allowed=[guarded], include=["sales.orders"]))
+    }
+
+    assert isinstance(outcomes.pop(("sales", "orders")), Found)
+    assert [(key, code_of(outcome)) for key, outcome in outcomes.items()] == [
+        (tuple(folder.split("/")), QuarantineCode.NO_ACCESS)
+    ]
+
+
+def test_a_folder_that_may_not_be_listed_is_left_out_by_excluding_it(guarded: str, make_table: MakeTable) -> None:
+    make_table("sales/secret", {"v1.metadata.json": {}})
+
+    assert list(survey_in_process(Scope.of([guarded], allowed=[guarded], exclude=["*.secret"]))) == []
+
+
+def test_a_link_to_itself_stops_nothing(tmp_path: Path, make_table: MakeTable) -> None:
+    metadata = make_table("sales/orders", {"v1.metadata.json": {}}) / "metadata"
+    for folder in (metadata, tmp_path / "sales", tmp_path):
+        (folder / "v2.metadata.json").symlink_to("v2.metadata.json")
+
+    (outcome,) = survey_in_process(Scope.of([str(tmp_path)], allowed=[str(tmp_path)]))
+    assert isinstance(outcome, Found)
+
+
+@pytest.mark.parametrize("folder", [b"caf\xe9", b"sales/caf\xe9", b"sales/deep/caf\xe9"])
+def test_a_name_that_is_no_text_stops_nothing(tmp_path: Path, make_table: MakeTable, folder: bytes) -> None:
+    make_table("sales/orders", {"v1.metadata.json": {}})
+    strange = tmp_path / os.fsdecode(folder) / "metadata"
+    strange.mkdir(parents=True)
+    (strange / "v1.metadata.json").touch()
+
+    outcomes = {outcome.key[-1]: outcome for outcome in survey_in_process(Scope.of([str(tmp_path)], allowed=[str(tmp_path)]))}
+
+    assert isinstance(outcomes.pop("orders"), Found)
+    assert {name: code_of(outcome) for name, outcome in outcomes.items()} == {"caf\ufffd": QuarantineCode.NO_ACCESS}
+
+
+def test_metadata_whose_name_is_no_text_is_quarantined(tmp_path: Path, make_table: MakeTable) -> None:
+    metadata = make_table("sales/orders", {"v1.metadata.json": {}}) / "metadata"
+    (metadata / "v1.metadata.json").rename(metadata / os.fsdecode(b"00001-\xe9.metadata.json"))
+
+    (outcome,) = survey_in_process(Scope.of([str(tmp_path)], allowed=[str(tmp_path)]))
+    assert code_of(outcome) is QuarantineCode.BAD_LOCATION
 
 
 def test_other_file_systems_are_read_alike(tmp_path: Path, make_table: MakeTable) -> None:

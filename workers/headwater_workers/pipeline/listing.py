@@ -13,7 +13,7 @@ from headwater.catalogs.iceberg.grouping import File, TableFiles, is_of_a_table
 from headwater.catalogs.iceberg.inventory import Part, parts_of, read_part
 from headwater.catalogs.iceberg.storage import divide
 from headwater.catalogs.iceberg.surveying import find_tables, folder_of, tables_of
-from headwater.errors import MissingError
+from headwater.errors import MissingError, UnavailableError
 from headwater_workers.pipeline.schemas import FILES, LOCATIONS, PARTS, TABLES
 
 __all__ = ["tables_below"]
@@ -59,7 +59,7 @@ def narrower(folder: str) -> list[str]:
         return [folder]
     try:
         folders = divide(folder)
-    except MissingError:  # went away meanwhile; who lists it sees
+    except (MissingError, UnavailableError):  # went away meanwhile, or may not be listed: who lists it sees
         return [folder]
     return folders if folders and not {_name(one) for one in folders} & _OF_A_TABLE else [folder]
 

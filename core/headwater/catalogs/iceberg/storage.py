@@ -8,20 +8,27 @@ from headwater.catalogs.iceberg.documents import MAX_BYTES
 from headwater.catalogs.iceberg.grouping import File
 from headwater.catalogs.iceberg.locations import canonical
 from headwater.catalogs.iceberg.outcomes import QuarantineCode, UnfitError
-from headwater.catalogs.iceberg.systems import Entry, open_system
+from headwater.catalogs.iceberg.systems import NO_TEXT, Entry, as_text, open_system
 from headwater.errors import MissingError, UnavailableError
 
 __all__ = ["STORAGE", "Storage", "divide"]
+
+_STRANGE = "\ufffd"
+"""In the place of what is no text in a name."""
 
 
 class Storage:
     """Reads what lies at canonical locations. Keeps nothing, so that it is as good on an executor as here."""
 
     def list_files(self, folder: str) -> Iterator[File]:
-        """Every file below a folder, in no order; none where there is no folder.
+        """Every file below a folder, in no order, and in the place of folders that may not be listed one with that fault; none where
+        there is no folder.
 
-        raises        UnavailableError when a folder of it cannot be listed
+        raises        UnavailableError when the storage does not answer
         """
+        if _STRANGE in folder:
+            yield File(folder, 0, fault=NO_TEXT)
+            return
         system, root = open_system(folder)
         try:
             for entry in system.below(root):
@@ -32,21 +39,30 @@ class Storage:
             raise UnavailableError(f"cannot list {folder}: {fault}") from fault
 
     def list_metadata(self, directory: str) -> list[File]:
-        """The files right in the metadata folder of a table; none where there is no such folder."""
+        """The files right in the metadata folder of a table; none where there is no such folder.
+
+        raises        UnfitError with NO_ACCESS; UnavailableError when the storage does not answer
+        """
         folder = f"{directory}/metadata"
         system, root = open_system(folder)
         try:
             return [_file(folder, root, entry) for entry in system.children(root) if not entry.is_folder]
         except FileNotFoundError:
             return []
+        except PermissionError as fault:
+            raise UnfitError(
+                QuarantineCode.NO_ACCESS, f"{folder} may not be listed ({fault}): grant the worker read access"
+            ) from fault
         except OSError as fault:
             raise UnavailableError(f"cannot list {folder}: {fault}") from fault
 
     def read(self, file: File) -> bytes:
         """The content of a listed file.
 
-        raises        UnfitError with VANISHED, NO_ACCESS or TOO_LARGE; UnavailableError when the storage does not answer
+        raises        UnfitError with BAD_LOCATION, VANISHED, NO_ACCESS or TOO_LARGE; UnavailableError when the storage does not answer
         """
+        if _STRANGE in file.path:
+            raise UnfitError(QuarantineCode.BAD_LOCATION, f"{file.path} has a name that is no UTF-8: rename it")
         if file.size > MAX_BYTES:
             raise UnfitError(
                 QuarantineCode.TOO_LARGE, f"{file.path} has {file.size} bytes: expire snapshots of the table first"
@@ -105,9 +121,9 @@ def divide(location: str) -> list[str]:
 
 
 def _file(base: str, root: str, entry: Entry) -> File:
-    return File(_uri(base, root, entry.path), entry.size, entry.mtime)
+    return File(_uri(base, root, entry.path), entry.size, entry.mtime, entry.fault)
 
 
 def _uri(base: str, root: str, path: str) -> str:
     """The location of a path below a root, which is the location ``base``."""
-    return canonical(f"{base.rstrip('/')}/{path.removeprefix(root).lstrip('/')}")
+    return canonical(f"{base.rstrip('/')}/{as_text(path.removeprefix(root)).lstrip('/')}".rstrip("/"))

@@ -149,9 +149,12 @@ def folder_of(scope: Scope, file: File) -> tuple[str, str] | None:
 
 
 def tables_of(scope: Scope, location: str, files: Iterable[File]) -> list[TableFiles]:
-    """The selected table directories among the files of a folder, with the keys that their paths are mapped to, by directory."""
+    """The selected table directories among the files of a folder, with the keys that their paths are mapped to, by directory.
+
+    A folder that cannot be listed may hold any table: only what excludes it leaves it out.
+    """
     tables = (_mapped(scope, table) for table in group(location, files))
-    return [table for table in tables if is_selected(table.key, scope.include, scope.exclude)]
+    return [table for table in tables if is_selected(table.key, () if table.fault else scope.include, scope.exclude)]
 
 
 def examine(table: TableFiles, scope: Scope, *, storage: Storage = STORAGE) -> Outcome:
@@ -162,6 +165,8 @@ def examine(table: TableFiles, scope: Scope, *, storage: Storage = STORAGE) -> O
     raises        UnavailableError when the storage does not answer
     """
     try:
+        if table.fault and not table.metadata:
+            raise UnfitError(QuarantineCode.NO_ACCESS, f"{table.fault}, or exclude it")
         if not table.is_mapped:
             raise UnfitError(
                 QuarantineCode.UNMAPPED,

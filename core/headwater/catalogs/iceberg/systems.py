@@ -6,7 +6,9 @@ Paths are those of the file system itself, without scheme. What goes wrong is an
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -18,20 +20,38 @@ from fsspec.asyn import AsyncFileSystem
 
 from headwater.errors import RefusedError
 
-__all__ = ["Entry", "System", "open_system"]
+__all__ = ["NO_TEXT", "Entry", "System", "as_text", "is_text", "open_system"]
 
+_LONE = re.compile("[\ud800-\udfff]")
 _GENERIC_FINDS = (fsspec.AbstractFileSystem.find, AsyncFileSystem._find)
 _ARROW = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss")
 _ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
 
 
 class Entry(NamedTuple):
-    """One name in a listing; ``mtime`` in microseconds since 1970, 0 where the file system does not say."""
+    """One name in a listing; ``mtime`` in microseconds since 1970, 0 where the file system does not say.
+
+    fault         of a folder that cannot be listed: why
+    """
 
     path: str
     is_folder: bool
     size: int = 0
     mtime: int = 0
+    fault: str = ""
+
+
+NO_TEXT = "its name is no UTF-8, so rename it"
+
+
+def is_text(path: str) -> bool:
+    """Whether a path can be written down: names of local files are bytes, and Python puts lone surrogates for those that are no UTF-8."""
+    return path.isascii() or not _LONE.search(path)
+
+
+def as_text(path: str) -> str:
+    """A path that can be written down, and leads nowhere where the true one is no text."""
+    return path if is_text(path) else _LONE.sub("\ufffd", path)
 
 
 class System(Protocol):
@@ -43,7 +63,8 @@ class System(Protocol):
         """What lies right in a folder."""
 
     def below(self, path: str) -> Iterator[Entry]:
-        """All files below a folder, in no order. A folder that cannot be listed raises; one that went away meanwhile is empty."""
+        """All files below a folder, in no order, and the folders that may not be listed, with the fault. One that went away meanwhile
+        is empty; any other failure raises."""
 
     def size(self, path: str) -> int:
         """The size of a file in bytes."""
@@ -79,12 +100,16 @@ class _Local:
         with os.scandir(path) as found:
             for entry in found:
                 if entry.is_dir(follow_symlinks=False):
-                    yield Entry(entry.path, True)
+                    yield Entry(entry.path, True, fault="" if is_text(entry.path) else NO_TEXT)
                     continue
                 try:
                     stat = entry.stat()
                 except FileNotFoundError:
                     continue  # went away since it was listed, or a link to nowhere
+                except OSError as fault:
+                    if fault.errno == errno.ELOOP:
+                        continue  # a link to itself is one to nowhere, too
+                    raise
                 yield Entry(entry.path, False, stat.st_size, stat.st_mtime_ns // 1000)
 
     def below(self, path: str) -> Iterator[Entry]:
@@ -198,14 +223,17 @@ def _arrow_errors() -> Iterator[None]:
 def _walk(system: System, root: str) -> Iterator[Entry]:
     folders = [root]
     while folders:
+        folder = folders.pop()
         try:
-            for entry in system.children(folders.pop()):
-                if entry.is_folder:
+            for entry in system.children(folder):
+                if entry.is_folder and not entry.fault:
                     folders.append(entry.path)
                 else:
                     yield entry
         except FileNotFoundError:
             continue  # went away since its parent was listed
+        except PermissionError as fault:
+            yield Entry(folder, True, fault=f"{fault}, so grant the worker read access")
 
 
 def _entry(info: Mapping[str, Any]) -> Entry:

@@ -153,7 +153,10 @@ class _Check:
         if not is_within(location, self._found.directory):
             return self._storage.has(location)
         if self._there is None:
-            self._there = {comparable(file.path) for file in self._storage.list_files(self._found.directory)}
+            files = list(self._storage.list_files(self._found.directory))
+            if fault := next((file for file in files if file.fault), None):
+                raise UnfitError(QuarantineCode.NO_ACCESS, f"{fault.path} cannot be listed: {fault.fault}")
+            self._there = {comparable(file.path) for file in files}
         try:
             return comparable(location) in self._there
         except RefusedError:
