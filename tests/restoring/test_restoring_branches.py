@@ -240,6 +240,21 @@ def test_a_table_whose_files_belong_to_another_stays_away_and_is_told(store: Sto
     assert outcome["conflicts"] == 1
 
 
+def test_a_table_goes_back_from_the_key_of_one_that_stays_away(store: Store, lake: Catalog, rows: RealmStore) -> None:
+    put(lake, "orders")
+    old = put(lake, "customers")
+    customers = lake.get("main", ContentKey.of("customers"))
+    assert customers is not None
+    drop(lake, "orders")
+    lake.commit("main", [Delete(ContentKey.of("customers")), Put(ContentKey.of("orders"), customers)])
+    Claims(rows).take([Claim(lake.definition.id, uuid4(), "s3://lake/orders")])
+    restored(store, request("lake/main", old, is_commit=True))
+
+    assert set(contents(lake)) == {"customers"}
+    assert customers.id is not None
+    assert [str(one.key) for one in lake.find_by_id("main", [customers.id]).values()] == ["customers"]
+
+
 @pytest.mark.parametrize(
     "places", [("s3://lake/1.json", "s3://lake/2.json"), ("nowhere", "1.json"), ("s3://a/b/1", "s3://a/1")]
 )

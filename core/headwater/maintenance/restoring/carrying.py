@@ -5,7 +5,7 @@ Every step looks at what is there: taken again, after an interruption or by a se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -260,20 +260,36 @@ class _Carrier:
                 if is_seen
                 else differences(tx.rows, step.reference, {name: tx.index(name) for name in sorted(all_of)}, target)
             )
-            wanted = [one for one in there if one.index_name != CONTENT or one.key not in refused]
+            wanted = _without(there, refused)
             _read_ahead(self._rows, wanted, objects)
             _apply(tx, wanted, objects, target)
             tx.set_message(
                 f"restore to {shown}, as of {self._request.aim}" if self._request.aim.time else f"restore to {shown}"
             )
 
-        _read_ahead(self._rows, [one for one in found if one.key not in refused], objects)  # a commit's own time is short
+        _read_ahead(self._rows, _without(found, refused), objects)  # a commit's own time is short
         properties = {"task": id_text(self._mark.owner)} | ({} if target is None else {"restored": id_text(target.id)})
         if step.catalog is not None:
             properties = CommitMeta(properties={name: (value,) for name, value in properties.items()}).as_properties(
                 step.catalog.id
             )
         return commit(self._rows, step.reference, change, properties=properties, fence=self._fence)
+
+
+def _without(found: Sequence[Difference], refused: Container[bytes]) -> list[Difference]:
+    """Without the tables that stay away. What stands under the key of one stays, unless it goes back to a key of its own."""
+
+    def is_refused(one: Difference) -> bool:
+        return one.index_name == CONTENT and one.key in refused
+
+    wanted = [one for one in found if not is_refused(one)]
+    back = {ContentValue.decode(one.then).content_id for one in wanted if one.index_name == CONTENT and one.then is not None}
+    leaving = [
+        one._replace(then=None)
+        for one in found
+        if is_refused(one) and one.now is not None and ContentValue.decode(one.now).content_id in back
+    ]
+    return wanted + leaving
 
 
 def _read_ahead(rows: RealmStore, wanted: Sequence[Difference], objects: dict[ObjectId, StoredObject]) -> None:
