@@ -157,6 +157,8 @@ class Page:
 
         keeps_removals  a removed key stays and hides what lies deeper; otherwise it goes
         """
+        if not self.count and not keeps_removals:
+            return Page.made(_rows_of(changes), packed=self.is_packed)
         keys, ids, data = [], [], []
         fill = bytes(self._data.longest()) if isinstance(self._data, Fixed) else b""
         for key, value in changes:
@@ -194,6 +196,12 @@ class Page:
 def _page(packed: bool, count: int, ids: bytes, data: bytes, keys: bytes, decoded: Keys | None) -> Page:
     header = _HEADER.pack(FORMAT, _PACKED if packed else _PLAIN, count, len(keys))
     return Page(b"".join((header, ids, data, keys)), decoded)
+
+
+def _rows_of(changes: Sequence[Change]) -> Rows:
+    """The entries that changes leave where there were none."""
+    put = [(key, value) for key, value in changes if value is not None]
+    return Rows([key for key, _ in put], [id_row(value) for _, value in put], [value.data for _, value in put])
 
 
 def id_row(value: Value) -> bytes:

@@ -108,6 +108,8 @@ class Index:
 
     def _find(self, key: bytes) -> Value | None:
         container = self._container
+        if not container.length:
+            return None
         page, children, levels = container.page, container.children, container.levels
         at = page.position(key)
         if at < 0 and levels == 2:

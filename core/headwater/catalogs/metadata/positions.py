@@ -45,6 +45,8 @@ def placed(held: Sequence[int], before: Sequence[bytes], after: Sequence[bytes])
 
 def _kept(before: Sequence[bytes], after: Sequence[bytes]) -> list[int]:
     """For each element which one of before it is, ascending, or -1."""
+    if not before:
+        return [-1] * len(after)
     if after and after[0] in before:  # the rule: some went from the front, and some came at the end
         first = before.index(after[0])
         stay = len(before) - first
