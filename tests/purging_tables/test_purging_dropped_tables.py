@@ -14,7 +14,7 @@ from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.clock import FakeClock
 from headwater.commits import pin, unpin
 from headwater.maintenance import check_store, list_runs
-from headwater.realms import Realms
+from headwater.realms import Realms, RealmState
 from headwater.store import ObjectId
 from headwater.tasks import AttemptEnd, Task, TaskState
 
@@ -181,3 +181,45 @@ def test_what_lies_in_the_location_beside_the_table_is_left_and_counted(
         1,
         ["1 files in its location that its metadata does not name were left"],
     )
+
+
+def test_files_that_the_table_has_elsewhere_are_left_and_counted(
+    shop: HeadwaterCatalog, rows: pa.Table, pass_time: Callable[[], None], work: Work, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "warehouse" / "shared"
+    table = shop.create_table("sales.lines", rows.schema, properties={"write.data.path": elsewhere.as_uri()})
+    table.append(rows)
+    shop.purge_table("sales.lines")
+    pass_time()
+    task = work()
+
+    assert len(list(elsewhere.rglob("*.parquet"))) == 1
+    assert task.outcome is not None
+    assert (task.outcome["outside"], task.outcome["deleted"] == task.outcome["planned"]) == (1, True)
+
+
+def test_a_table_that_was_purged_restored_and_purged_again_is_purged_once(
+    shop: HeadwaterCatalog, lake: Catalog, rows: pa.Table, pass_time: Callable[[], None], work: Work, files: Files
+) -> None:
+    """With what was written in between."""
+    head = lake.branch("main").head
+    shop.purge_table("sales.orders")
+    assert head is not None
+    lake.assign_branch("main", head)
+    shop.load_table("sales.orders").append(rows)
+    shop.purge_table("sales.orders")
+    pass_time()
+
+    assert work().state is TaskState.SUCCEEDED
+    assert files() == set()
+
+
+def test_a_purge_in_a_realm_that_sleeps_waits(
+    shop: HeadwaterCatalog, store: Store, pass_time: Callable[[], None], work: Work, files: Files
+) -> None:
+    before = files()
+    shop.purge_table("sales.orders")
+    pass_time()
+    Realms(store).move(Realms(store).read("acme"), RealmState.INACTIVE)
+
+    assert (work().state, files()) == (TaskState.WAITING, before)

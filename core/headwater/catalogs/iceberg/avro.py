@@ -27,10 +27,12 @@ def read_records(data: bytes) -> list[dict[str, Any]]:
     """All records of a file; raises ValueError when it is broken."""
     from fastavro import reader  # only who follows manifests needs it
 
+    records: list[dict[str, Any]] = []
     try:
-        records = list(reader(io.BytesIO(data)))
+        for record in reader(io.BytesIO(data)):
+            if not isinstance(record, dict):
+                raise TypeError(f"a {type(record).__name__} is no record")
+            records.append(record)
     except _BROKEN as fault:
         raise ValueError(f"broken Avro ({type(fault).__name__}: {fault})") from fault
-    if not all(isinstance(record, dict) for record in records):
-        raise ValueError("its records are no records")
-    return [record for record in records if isinstance(record, dict)]
+    return records

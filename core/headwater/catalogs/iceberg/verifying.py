@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import struct
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
+from headwater.catalogs.iceberg.avro import read_records
 from headwater.catalogs.iceberg.grouping import File
 from headwater.catalogs.iceberg.locations import comparable, is_within
 from headwater.catalogs.iceberg.outcomes import Found, QuarantineCode, UnfitError
@@ -25,19 +23,6 @@ EXAMPLES = 5
 
 _DELETED = 2
 """The status of a manifest's entry for a file that the snapshot no longer has."""
-
-_BROKEN_AVRO = (
-    ValueError,
-    TypeError,
-    LookupError,
-    EOFError,
-    ArithmeticError,
-    AttributeError,
-    StopIteration,
-    struct.error,
-    zlib.error,
-)
-"""What fastavro raises over bytes that are not what they seem: it checks little, and stumbles."""
 
 
 def verify(found: Found, document: Mapping[str, Any], level: Level, *, allowed: Sequence[str], storage: Storage) -> Found:
@@ -118,8 +103,6 @@ class _Check:
 
     def _records(self, location: str) -> list[dict[str, Any]] | None:
         """The records of an Avro file; None, noted, when it is missing or broken."""
-        from fastavro import reader  # only who verifies needs it
-
         self._check_allowed(location)
         try:
             data = self._storage.read(File(location, 0))
@@ -129,9 +112,9 @@ class _Check:
             self.missing.add(location)
             return None
         try:
-            records = [record for record in reader(io.BytesIO(data)) if isinstance(record, dict)]
-        except _BROKEN_AVRO as fault:
-            self.broken[location] = f"{type(fault).__name__}: {fault}"
+            records = read_records(data)
+        except ValueError as fault:
+            self.broken[location] = str(fault)
             return None
         self.verified += 1
         return records

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -13,6 +13,7 @@ from headwater.catalogs.iceberg import (
     File,
     Folder,
     QuarantineCode,
+    Reached,
     UnfitError,
     canonical,
     is_same_place,
@@ -29,8 +30,10 @@ __all__ = ["BATCH", "METADATA", "Marking", "PurgedTable", "purge_table", "was_be
 BATCH = 1000
 """Files that are deleted between two looks at the task."""
 
+PLANNED = "planned files"
 FILES, MANIFESTS, LISTS, METADATA = "data files", "manifests", "manifest lists", "metadata files"
 _AFTER_FILES = (MANIFESTS, LISTS, METADATA)
+_LOOK_EVERY = 10_000
 
 
 class Marking(Protocol):
@@ -86,12 +89,14 @@ def purge_table(
     raises        RefusedError, before anything is deleted, where not all files can be told; UnavailableError when the storage does not
                   answer, or files are still there
     """
-    units = set(begun)
+    units = set(begun) & {FILES, *_AFTER_FILES}
     folders = [Folder(place) for place in _outermost(drop.location for drop in wish.drops)]
     with closing(Plan(folders)) as plan:
         for drop in _versions(wish):
-            _plan_version(plan, drop, wish, units, result)
-            check()
+            document = _document(drop, wish, units)
+            if document is not None:
+                found = reach(document, drop.metadata, within=drop.location, was_begun=was_begun(units))
+                plan.add(_watched(found, check, mark))
         plan.look()
         result.planned, result.outside, result.others = plan.planned, plan.outside, plan.others
         there = plan.there
@@ -110,18 +115,28 @@ def purge_table(
     return result
 
 
-def _plan_version(plan: Plan, drop: Dropped, wish: Wish, units: set[str], result: PurgedTable) -> None:
+def _document(drop: Dropped, wish: Wish, units: set[str]) -> dict[str, Any] | None:
+    """The metadata of a version; None where an earlier attempt has deleted it, after all that it led to."""
     try:
         data = STORAGE.read(File(drop.metadata, 0))
     except UnfitError as unfit:
         if unfit.code is QuarantineCode.VANISHED and METADATA in units:
-            return  # deleted by an earlier attempt, after all that it led to
+            return None
         raise RefusedError(
             f"{drop.metadata} cannot be read ({unfit}): nothing was deleted, for it alone says which files are the table's"
         ) from unfit
     document = purgeable_document(data, path=drop.metadata)
     _check_same(document, drop, wish)
-    plan.add(reach(document, drop.metadata, within=drop.location, was_begun=was_begun(units)))
+    return document
+
+
+def _watched(reached: Iterable[Reached], check: Callable[[], None], mark: Marking) -> Iterator[Reached]:
+    """A plan of millions of files takes its time."""
+    for number, one in enumerate(reached):
+        if number % _LOOK_EVERY == 0:
+            check()
+            mark(number, 0, PLANNED, is_durable=False)
+        yield one
 
 
 def _check_same(document: dict[str, Any], drop: Dropped, wish: Wish) -> None:
