@@ -9,7 +9,7 @@ from typing import NamedTuple
 from headwater.catalogs import CONTENT, IDS, ContentType, ContentValue
 from headwater.commits import Head
 from headwater.errors import ExpiredError, UnreadableError
-from headwater.index import Entry, Index, Value
+from headwater.index import Index, Value, differing
 from headwater.realms import PRINCIPALS
 from headwater.realms.principals import BY_CLIENT, BY_NAME
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text
@@ -70,7 +70,9 @@ def _all_differing(now: Mapping[str, Index], then: Head | None) -> Iterator[Diff
     for name, index in now.items():
         if name == IDS:
             continue
-        yield from _differing(name, index, Index() if then is None else then.index(name))
+        for key, here, there in differing(index, Index() if then is None else then.index(name)):
+            if not _is_equal(name, here, there):
+                yield Difference(name, key, here, there)
 
 
 def counted(found: Iterable[Difference]) -> dict[str, Counts]:
@@ -95,28 +97,9 @@ def _type(one: Difference) -> str:
     return kind.name if isinstance(kind, ContentType) else f"type {kind}"
 
 
-def _differing(name: str, now: Index, then: Index) -> Iterator[Difference]:
-    """Both in key order, side by side."""
-    left, right = now.range(), then.range()
-    here, there = next(left, None), next(right, None)
-    while here is not None or there is not None:
-        if there is None or (here is not None and here[0] < there[0]):
-            assert here is not None
-            yield Difference(name, *here, None)
-            here = next(left, None)
-        elif here is None or there[0] < here[0]:
-            yield Difference(name, there[0], None, there[1])
-            there = next(right, None)
-        else:
-            if not _is_equal(name, here, there):
-                yield Difference(name, here[0], here[1], there[1])
-            here, there = next(left, None), next(right, None)
-
-
-def _is_equal(name: str, here: Entry, there: Entry) -> bool:
-    if here[1].data != there[1].data:
-        return False
-    return name == CONTENT or here[1].object_id == there[1].object_id  # the digest of content is in its value
+def _is_equal(name: str, here: Value | None, there: Value | None) -> bool:
+    """Of content the digest is in its value, so that a copy is equal."""
+    return name == CONTENT and here is not None and there is not None and here.data == there.data
 
 
 def _without_equal(rows: RealmStore, found: list[Difference]) -> list[Difference]:
