@@ -22,7 +22,7 @@ from headwater.catalogs import (
     content_digest,
     content_type_of,
 )
-from headwater.catalogs.history.merging.differing import Change
+from headwater.catalogs.history.comparing import Change
 from headwater.catalogs.history.merging.planning import MergePlan, Modes, decide, judge
 from headwater.clock import FakeClock
 from headwater.commits import ensure_reference

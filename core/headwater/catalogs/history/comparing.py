@@ -21,7 +21,7 @@ from headwater.errors import ExpiredError, RefusedError, UnreadableError
 from headwater.index import Difference, Index, Value, differing
 from headwater.store import ObjectId, id_text
 
-__all__ = ["Change", "ChangePage", "ChangeToken", "compare", "differences"]
+__all__ = ["Change", "ChangePage", "ChangeToken", "change_of", "compare", "differences", "is_same"]
 
 _FORMAT = b"\x03"
 
@@ -127,23 +127,28 @@ def _index(head: Head | None, name: str) -> Index:
     return Index() if head is None else head.index(name)
 
 
+def change_of(found: Difference) -> Change:
+    """The same, decoded; where the content has gone, or came from, is not looked up."""
+    before, after = (None if value is None else ContentValue.decode(value) for value in (found.before, found.after))
+    return Change(ContentKey.from_index(found.key), before, after)
+
+
+def is_same(one: ContentValue | None, other: ContentValue | None) -> bool:
+    """Whether a key holds the same content with the same value. Whether its Iceberg metadata is stored is no part of that."""
+    if one is None or other is None:
+        return one is other
+    return (one.type, one.content_id, one.digest) == (other.type, other.content_id, other.digest)
+
+
 def _is_copy(before: Value | None, after: Value | None) -> bool:
     if before is None or after is None:
         return False
-    one, other = ContentValue.decode(before), ContentValue.decode(after)
-    return (one.type, one.content_id, one.digest) == (other.type, other.content_id, other.digest)
+    return before.data == after.data or is_same(ContentValue.decode(before), ContentValue.decode(after))
 
 
 def _with_renames(found: Iterable[Difference], before: Index, after: Index) -> Iterator[Change]:
     """The same as changes, with where contents went to and came from: one bulk read for each side."""
-    changes = [
-        Change(
-            ContentKey.from_index(one.key),
-            None if one.before is None else ContentValue.decode(one.before),
-            None if one.after is None else ContentValue.decode(one.after),
-        )
-        for one in found
-    ]
+    changes = [change_of(one) for one in found]
     went = _keys(after, (one.before.content_id for one in changes if one.before is not None))
     came = _keys(before, (one.after.content_id for one in changes if one.after is not None))
     for one in changes:

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from headwater.catalogs.content.indexes import CONTENT
-from headwater.catalogs.content.keys import ContentKey
-from headwater.catalogs.content.types import ContentValue
+from headwater.catalogs.history.comparing import Change, change_of, differences, is_same
 from headwater.commits import Commit, Head
 from headwater.errors import ExpiredError
-from headwater.index import Index, Value, differing
+from headwater.index import Difference
 from headwater.store import RealmStore, id_text
 
-__all__ = ["Change", "changed_by", "changes_between", "is_same"]
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A key, and what it held before and holds after. None: it was not there."""
-
-    key: ContentKey
-    before: ContentValue | None
-    after: ContentValue | None
+__all__ = ["changed_by", "changes_between"]
 
 
 def changes_between(base: Head | None, source: Head) -> list[Change]:
@@ -30,7 +19,7 @@ def changes_between(base: Head | None, source: Head) -> list[Change]:
 
     base          None: a state without any content
     """
-    return list(_changes(differing(Index() if base is None else base.index(CONTENT), source.index(CONTENT))))
+    return [change_of(one) for one in differences(base, source)]
 
 
 def changed_by(rows: RealmStore, commit: Head) -> list[Change]:
@@ -53,24 +42,5 @@ def changed_by(rows: RealmStore, commit: Head) -> list[Change]:
 def _changed_keys(base: Head | None, source: Head, keys: Sequence[bytes]) -> list[Change]:
     before = {} if base is None else base.index(CONTENT).get_many(keys)
     after = source.index(CONTENT).get_many(keys)
-    return list(_changes((key, before.get(key), after.get(key)) for key in keys))
-
-
-def is_same(one: ContentValue | None, other: ContentValue | None) -> bool:
-    """Whether a key holds the same content with the same value. Whether its Iceberg metadata is stored is no part of that."""
-    if one is None or other is None:
-        return one is other
-    return (one.type, one.content_id, one.digest) == (other.type, other.content_id, other.digest)
-
-
-def _changes(found: Iterable[tuple[bytes, Value | None, Value | None]]) -> Iterator[Change]:
-    for key, before, after in found:
-        if before is not None and after is not None and before.data == after.data:
-            continue
-        change = Change(ContentKey.from_index(key), _value(before), _value(after))
-        if not is_same(change.before, change.after):
-            yield change
-
-
-def _value(value: Value | None) -> ContentValue | None:
-    return None if value is None else ContentValue.decode(value)
+    changes = [change_of(Difference(key, before.get(key), after.get(key))) for key in keys]
+    return [one for one in changes if not is_same(one.before, one.after)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headwater.catalogs.content.indexes import CONTENT, IDS
+from headwater.catalogs.history.comparing import Change
 from headwater.catalogs.history.merging.bases import Base, Bases
-from headwater.catalogs.history.merging.differing import Change, changes_between
+from headwater.catalogs.history.merging.differing import changes_between
 from headwater.catalogs.history.merging.planning import MergePlan
 from headwater.catalogs.history.merging.requests import (
     MergeOptions,

@@ -27,7 +27,7 @@ from headwater.catalogs.content.types import (
     type_text,
     with_id,
 )
-from headwater.catalogs.history.merging.differing import Change, is_same
+from headwater.catalogs.history.comparing import Change, is_same
 from headwater.catalogs.iceberg.parts import Parts
 from headwater.errors import RefusedError
 

@@ -9,8 +9,9 @@ from itertools import pairwise
 from headwater.catalogs.content.indexes import CONTENT, IDS
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.operations import Conflict
+from headwater.catalogs.history.comparing import Change
 from headwater.catalogs.history.log import is_in_history
-from headwater.catalogs.history.merging.differing import Change, changed_by
+from headwater.catalogs.history.merging.differing import changed_by
 from headwater.catalogs.history.merging.planning import MergedKey, MergePlan
 from headwater.catalogs.history.merging.requests import (
     MergeOptions,

@@ -11,7 +11,7 @@ from headwater.catalogs.content.indexes import CONTENT, IDS, ContentEditor, Edit
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.namespaces import unseated
 from headwater.catalogs.content.types import Content, ContentType, ContentValue, content_digest, content_type_of
-from headwater.catalogs.history.merging.differing import Change
+from headwater.catalogs.history.comparing import Change
 from headwater.catalogs.history.merging.planning import MergePlan, Modes, decide, judge
 from headwater.catalogs.iceberg.parts import Parts
 from headwater.catalogs.metadata import read_metadata
