@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from shelves import TABLES, Shelf, snapshot_of
+from metadata_shelves import TABLES, Shelf, snapshot_of
 
 from headwater import Settings, open_store
 from headwater.clock import FakeClock

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metadata_fixtures import FIXTURES
-from shelves import Shelf
+from metadata_shelves import Shelf
 
 from headwater.catalogs.metadata import IcebergMetadata
 from headwater.commits import reach
 from headwater.errors import MissingError, UnreadableError
 from headwater.store import ObjectId
+from metadata_fixtures import FIXTURES
 
 MakeDocument = Callable[[int, int], dict[str, Any]]
 scalars = st.none() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5)

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from conftest import SCRIPT  # the nearest one
 from headwater.catalogs import CATALOGS, CLAIMS, Catalogs, Claims
 from headwater.catalogs.definitions import ImportSpec
 from headwater.catalogs.iceberg import Found, Outcome, Quarantined, Scope, survey_in_process
 from headwater.catalogs.importing.committing import import_tables, scope_of
 from headwater.commits import ensure_reference
 from headwater.store import RealmStore
+
+SCRIPT = Path(__file__).parents[2] / "examples" / "warehouse.py"
 
 
 @pytest.fixture
