@@ -63,7 +63,7 @@ PRINTED = Printed(
                 "what was done or seen meanwhile, and what waits",
                 {
                     "[].id": "the task's id",
-                    "[].kind": "gc, purge, import, export, load or restore",
+                    "[].kind": "gc, purge, purge-table, import, export, load or restore",
                     "[].realm": "the realm's id",
                     "[].subject": "what within the realm, such as a catalog",
                     "[].state": "as in a [task](#task)",

@@ -104,7 +104,7 @@ RUN: View[Run] = View(
     (
         Field("started", "when it began", lambda r: time(r.started), "STARTED"),
         Field("finished", "when it ended", lambda r: time(r.finished)),
-        Field("kind", "gc, purge, import, export, load or restore", lambda r: r.kind, "KIND"),
+        Field("kind", "gc, purge, purge-table, import, export, load or restore", lambda r: r.kind, "KIND"),
         Field("realm", "the realm's id", lambda r: r.realm, "REALM"),
         Field("subject", "what within the realm, such as a catalog", lambda r: r.subject, "SUBJECT"),
         Field("seconds", "how long it took", _seconds, "SECONDS"),
