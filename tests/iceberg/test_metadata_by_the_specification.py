@@ -4,7 +4,6 @@ import json
 import warnings
 
 import pytest
-from metadata_fixtures import FIXTURES, Fixture, changed, table, view
 from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.view.metadata import ViewMetadata
 
@@ -17,6 +16,7 @@ from headwater.catalogs.iceberg.validation import (
     is_maintainable,
     is_view,
 )
+from metadata_fixtures import FIXTURES, Fixture, changed, table, view
 
 each_fixture = pytest.mark.parametrize("fixture", [pytest.param(one, id=one.name) for one in FIXTURES])
 

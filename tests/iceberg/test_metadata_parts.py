@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metadata_fixtures import FIXTURES
 
 from headwater.catalogs.iceberg.parts import Parts, put_together, take_apart
 from headwater.errors import RefusedError
+from metadata_fixtures import FIXTURES
 
 values = st.recursive(
     st.none()

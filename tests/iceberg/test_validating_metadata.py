@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from metadata_fixtures import view
 
 from headwater.catalogs.iceberg import File, Found, QuarantineCode, Rule, TableFiles
 from headwater.catalogs.iceberg.choosing import Choice
 from headwater.catalogs.iceberg.outcomes import UnfitError
 from headwater.catalogs.iceberg.validating import validate
+from metadata_fixtures import view
 
 DIRECTORY = "s3://lake/sales/orders"
 Document = dict[str, Any]
