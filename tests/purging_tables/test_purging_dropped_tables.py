@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from headwater import Store
-from headwater.catalogs import Catalog
+from headwater.catalogs import Catalog, ContentKey, Put
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.clock import FakeClock
-from headwater.commits import pin, unpin
+from headwater.commits import pin, read_collection, unpin
 from headwater.maintenance import check_store, list_runs
 from headwater.realms import Realms, RealmState
 from headwater.store import ObjectId
@@ -223,3 +224,38 @@ def test_a_purge_in_a_realm_that_sleeps_waits(
     Realms(store).move(Realms(store).read("acme"), RealmState.INACTIVE)
 
     assert (work().state, files()) == (TaskState.WAITING, before)
+
+
+def test_files_stay_while_a_collection_sweeps(
+    shop: HeadwaterCatalog, store: Store, pass_time: Callable[[], None], work: Work, files: Files
+) -> None:
+    """What holds the table may still be there to be copied."""
+    shop.purge_table("sales.orders")
+    pass_time()
+    before, rows = files(), Realms(store).open("acme")
+    record = read_collection(rows)
+    assert record is not None
+    sweeping = rows.update(record, replace(record.value, sweeping=True))
+    task = work()
+    assert (files(), "a collection of realm 'acme' is sweeping" in task.error) == (before, True)
+
+    rows.update(sweeping, record.value)
+
+    assert work().state is TaskState.SUCCEEDED
+    assert files() == set()
+
+
+def test_files_stay_when_the_table_came_back_without_a_claim(
+    shop: HeadwaterCatalog, lake: Catalog, pass_time: Callable[[], None], work: Work, files: Files
+) -> None:
+    """As a transplant brings it back."""
+    before, key = files(), ContentKey.of("sales", "orders")
+    content = lake.get("main", key)
+    assert content is not None and content.id is not None
+    shop.purge_table("sales.orders")
+    pass_time()
+    lake.commit("main", [Put(key, replace(content, id=None))], content_ids={key: content.id})
+    task = work()
+
+    assert (task.state, files()) == (TaskState.FAILED, before)
+    assert "it was never dropped, or has come back" in task.error

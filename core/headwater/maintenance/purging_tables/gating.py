@@ -8,17 +8,23 @@ before the commit. So:
     nobody's               it is taken for the purge, in the same commit in which that is seen; others are refused from then on
     another content's      its files are another table's by now: never
 
-Pins keep commits beside all that, so there must be none; who pins a commit from now on pins one that is kept, and this content is in none.
+Two more can bring it back, and claim nothing. A pin keeps a commit beside all that; so there must be none, and who pins one from
+now on pins one that is kept, where this content is not. A merge or a transplant copies from whatever is still there; so the sweep must
+be over that removed the last commit with it, what had read that before must have had its time, and no head may hold it then:
+
+    collector       releases the claim      sweeps ......... ends
+    transplant                  reads the commit ...... copies        (reads again after the time-out: it is gone)
+    purge                                                    claims ... waits for the time-out ... looks at the heads
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
-from headwater.catalogs import PURGING, Catalog, Catalogs, Claim, Claims, key_of
+from headwater.catalogs import PURGING, Catalog, Catalogs, Claim, ClaimConflict, Claims, key_of
 from headwater.clock import Micros
-from headwater.commits import Head, pins
+from headwater.commits import Head, pins, read_collection
 from headwater.errors import MissingError, RefusedError
 from headwater.maintenance.purging_tables.requests import Wish, first_look_after
 from headwater.realms import Realms, RealmState
@@ -61,31 +67,25 @@ class Hold:
         self._claims.release(self._held, fence=self._fence)
 
 
-def hold(store: Store, rows: RealmStore, wish: Wish, *, fence: Callable[[], None]) -> Hold:
+def hold(rows: RealmStore, wish: Wish, *, fence: Callable[[], None]) -> Hold:
     """Take the place of a dropped table for its purge.
 
     raises        NotYetError while a kept commit may hold the table; RefusedError when it is in its catalog (again), or its place is
                   another's
     """
-    if any(True for _ in pins(rows)):
-        raise NotYetError(
-            f"a task of realm {rows.realm!r} reads what commits of the past hold: this goes on after it",
-            seconds=LOOK_AGAIN_SECONDS,
-        )
-    _check_not_held(rows, wish)
+    _check_at_rest(rows, wish)
     places = dict.fromkeys(drop.location for drop in wish.drops)
     claims = [Claim(PURGING, wish.content_id, place, wish.table_uuid) for place in places]
     conflicts = Claims(rows).take(claims, fence=fence)
-    for conflict in conflicts:
-        if (conflict.owner.catalog_id, conflict.owner.content_id) != (wish.catalog_id, wish.content_id):
-            raise RefusedError(f"nothing was deleted: {conflict}")
-    if conflicts:
-        raise NotYetError(
-            f"commits that are kept may hold content {wish.content_id} of catalog {wish.catalog!r}: a collection after the history"
-            " that retention keeps lets it go, and then its files can be deleted",
-            seconds=LOOK_AGAIN_SECONDS,
-        )
-    return Hold(rows, claims, fence)
+    held = Hold(rows, claims, fence)
+    try:
+        _judge(conflicts, wish)
+        rows.clock.sleep(rows.settings.commit_timeout_seconds)  # what was under way has ended: it committed, or begins anew
+        _check_at_rest(rows, wish)
+    except (NotYetError, RefusedError):
+        held.release()
+        raise
+    return held
 
 
 def check_no_realm(store: Store, rows: RealmStore, wish: Wish, *, fence: Callable[[], None]) -> None:
@@ -104,6 +104,33 @@ def check_no_realm(store: Store, rows: RealmStore, wish: Wish, *, fence: Callabl
             continue  # being loaded, or gone since
         if conflicts:
             raise RefusedError(f"nothing was deleted: in realm {realm.id!r}, {conflicts[0]}")
+
+
+def _judge(conflicts: Sequence[ClaimConflict], wish: Wish) -> None:
+    for conflict in conflicts:
+        if (conflict.owner.catalog_id, conflict.owner.content_id) != (wish.catalog_id, wish.content_id):
+            raise RefusedError(f"nothing was deleted: {conflict}")
+    if conflicts:
+        raise NotYetError(
+            f"commits that are kept may hold content {wish.content_id} of catalog {wish.catalog!r}: a collection after the history"
+            " that retention keeps lets it go, and then its files can be deleted",
+            seconds=LOOK_AGAIN_SECONDS,
+        )
+
+
+def _check_at_rest(rows: RealmStore, wish: Wish) -> None:
+    """Pass if nothing is at work that may bring the table back without a claim, and nothing has."""
+    collection = read_collection(rows)
+    if collection is not None and collection.value.sweeping:
+        raise NotYetError(
+            f"a collection of realm {rows.realm!r} is sweeping: this goes on after it", seconds=LOOK_AGAIN_SECONDS
+        )
+    if any(True for _ in pins(rows)):
+        raise NotYetError(
+            f"a task of realm {rows.realm!r} reads what commits of the past hold: this goes on after it",
+            seconds=LOOK_AGAIN_SECONDS,
+        )
+    _check_not_held(rows, wish)
 
 
 def _check_not_held(rows: RealmStore, wish: Wish) -> None:

@@ -48,7 +48,7 @@ def run_purge_table(store: Store, claim: Claim) -> dict[str, Any]:
             claim.check()
 
     def work() -> dict[str, Any]:
-        held = hold(store, rows, wish, fence=claim.check)
+        held = hold(rows, wish, fence=claim.check)
         try:
             check_no_realm(store, rows, wish, fence=claim.check)
             purge_table(wish, result, check=held.check, mark=mark, begun=begun)
