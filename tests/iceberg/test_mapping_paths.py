@@ -45,6 +45,10 @@ def test_a_pattern_takes_keys_out_of_paths(pattern: str, path: str, expected: tu
         ("/{table}", "slash"),
         ("a//{table}", "slash"),
         ("", "{table}"),
+        ("*a*a*a*a*a/{table}", "at most 3"),
+        ("{a}{b}{c}{d}{table}", "at most 3"),
+        ("**/x/**/y/**/{table}", "at most 2"),
+        ("{a/}/{b/}/**/{table}", "at most 2"),
     ],
 )
 def test_a_pattern_without_sense_is_refused_with_its_fault(pattern: str, fault: str) -> None:

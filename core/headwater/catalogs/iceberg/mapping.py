@@ -12,6 +12,9 @@ from headwater.errors import RefusedError
 __all__ = ["Pattern", "pattern_of"]
 
 _TABLE = "table"
+_IN_A_FOLDER = 3
+_OVER_FOLDERS = 2
+"""What is left open is tried in every way that there is, and these multiply: beyond, one long path could take for ever."""
 _TOKEN = re.compile(
     r"\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<deep>/?)\}|(?P<folders>(?<![^/])\*\*(?:/|$))|(?P<part>\*)|(?P<text>[^{}*]+)"
 )
@@ -76,3 +79,8 @@ def _check(text: str, names: Sequence[str], deep: Sequence[bool]) -> None:
         raise RefusedError(f"path {text!r} uses a placeholder twice: give each element a name of its own")
     if text.startswith("/") or text.endswith("/") or "//" in text:
         raise RefusedError(f"path {text!r} starts or ends with a slash, or doubles one: it is matched below the location")
+    folders = text.replace("/}", "}").split("/")
+    if any(folder.count("{") + folder.count("*") > _IN_A_FOLDER for folder in folders if folder != "**"):
+        raise RefusedError(f"path {text!r} has many placeholders and * in one folder: at most {_IN_A_FOLDER} are possible")
+    if folders.count("**") + sum(deep) > _OVER_FOLDERS:
+        raise RefusedError(f"path {text!r} has many ** and {{name/}}: at most {_OVER_FOLDERS} are possible")
