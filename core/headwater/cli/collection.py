@@ -55,7 +55,9 @@ def _chosen(function: F) -> F:
     for option in (
         click.option("--failed", is_flag=True, help="Only runs that did not do what they were for."),
         click.option("--since", type=DURATION, metavar="DURATION", help="Only runs that began within this time, such as 7d."),
-        click.option("--kind", metavar="KIND", help="Only runs of this kind: gc, purge, purge-table, import, export, load or restore."),
+        click.option(
+            "--kind", metavar="KIND", help="Only runs of this kind: gc, purge, purge-table, import, export, load or restore."
+        ),
         click.option("--realm", metavar="REALM", help="Only runs on this realm."),
     ):
         function = option(function)
