@@ -1,6 +1,6 @@
 """Imports of a lake that exists: tables a second in process and on Spark, beside a loop of pyiceberg's ``register_table``.
 
-Run it with ``make bench SUITE=imports``; ``--quick`` is small and shows that it works, ``--only=rate,growth`` measures some only,
+Run it with ``make bench SUITE=import``; ``--quick`` is small and shows that it works, ``--only=rate,growth`` measures some only,
 ``--into=FOLDER`` keeps the figures there. The rate is told after start-up, which is shown apart; each import is a process of its own,
 so that its memory is known. Everything is on SQLite, as pyiceberg's SqlCatalog is here.
 """
@@ -22,7 +22,7 @@ from benchmarks.report import Row, at_least_of_floor, at_most, say, show, write_
 from headwater.settings import Settings
 from headwater_workers.pipeline import find_engine
 
-SUITE = "imports"
+SUITE = "import"
 PARTS = ("rate", "growth")
 BACKEND = "sqlite"
 MIB = 1024 * 1024
