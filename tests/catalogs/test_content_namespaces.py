@@ -186,3 +186,13 @@ def committed(view: View, operations: Sequence[Operation]) -> View:
         )
         after[write.key] = value
     return after
+
+
+def test_namespaces_that_are_not_empty_are_told_in_the_order_of_keys() -> None:
+    there = state(*(text for number in range(10, 30) for text in (f"n{number}/", f"n{number}.t")))
+    with pytest.raises(ConflictError) as caught:
+        plan_commit(there, there, [delete(f"n{number}") for number in range(10, 30)])
+
+    keys = [conflict.key for conflict in caught.value.details if isinstance(conflict, Conflict)]
+    assert keys == sorted(key for key in keys if key is not None)
+    assert len(keys) == 20

@@ -9,7 +9,7 @@ from headwater.catalogs.content.indexes import ContentEditor, metadata_of
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.operations import Conflict, ConflictKind, Delete, Operation, Plan, Put
 from headwater.catalogs.content.planning import plan_commit
-from headwater.catalogs.content.types import Content, ContentValue, content_digest, content_type_of, without_id
+from headwater.catalogs.content.types import Content, ContentType, ContentValue, content_digest, content_type_of, without_id
 from headwater.catalogs.iceberg.parts import Parts
 from headwater.catalogs.metadata import store_metadata
 from headwater.commits import Transaction
@@ -35,6 +35,9 @@ def apply(
     known = {value.content_id: value for value in head_view.values() if value.has_metadata}
     stored = {content_id: metadata_of(content.ids, content_id) for content_id in known}
     created = {}
+    content.ids.get_many(
+        head_view[key].content_id.bytes for key in plan.removals
+    )  # together, what removing looks up one by one
     for key in plan.removals:
         content.remove(key)
     _check_free(content.ids, plan, ids)
@@ -115,14 +118,14 @@ def view_of(content: Index, keys: Iterable[ContentKey]) -> dict[ContentKey, Cont
 
 
 def _head_view(content: Index, operations: Sequence[Operation]) -> dict[ContentKey, ContentValue]:
-    """The touched keys, the namespaces above what is put, and one surviving key below each deleted one."""
+    """The touched keys, the namespaces above what is put, and one surviving key below each deleted namespace."""
     keys = {operation.key for operation in operations}
     keys.update(ancestor for operation in operations if isinstance(operation, Put) for ancestor in operation.key.ancestors())
-    deleted = {operation.key.to_index() for operation in operations if isinstance(operation, Delete)}
+    going = {operation.key for operation in operations if isinstance(operation, Delete)}
+    deleted = {key.to_index() for key in going}
     view = view_of(content, keys)
-    for operation in operations:
-        if isinstance(operation, Delete):
-            found = survivor(content, operation.key, deleted)
-            if found is not None:
-                view[found[0]] = found[1]
+    for key in [key for key in going & view.keys() if view[key].type == ContentType.NAMESPACE]:
+        found = survivor(content, key, deleted)
+        if found is not None:
+            view[found[0]] = found[1]
     return view

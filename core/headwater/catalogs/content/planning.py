@@ -34,7 +34,7 @@ def plan_commit(expected: View, head: View, operations: Sequence[Operation]) -> 
     """Decide about operations that were made from the state ``expected`` and meet the state ``head``.
 
     expected    the touched keys, as far as they were there
-    head        the touched keys and their ancestors, and below each deleted key at least one key that is not deleted too,
+    head        the touched keys and their ancestors, and below each deleted namespace at least one key that is not deleted too,
                 as far as they are there
     raises      RefusedError that names every unsound operation; ConflictError whose ``details`` are all the Conflicts
     """
