@@ -16,7 +16,7 @@ from headwater.catalogs import PURGING, Catalog, Claim, Claims, ContentKey
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.clock import FakeClock, Micros
 from headwater.commits import ensure_references
-from headwater.maintenance import PURGE_TABLE, Dropped, Wish, ask_for_purge, list_runs
+from headwater.maintenance import PURGE_TABLE, Dropped, Wish, ask_for_purge, check_store, list_runs
 from headwater.realms import REALM_REFERENCES, Realms, RealmState
 from headwater.tasks import Task, Tasks, TaskState
 
@@ -132,6 +132,7 @@ def test_nobody_registers_files_that_are_being_purged(
 
     with pytest.raises(ValueError, match="is being purged, with the files of content"):
         shop.register_table("sales.lines", max((purged / "metadata").glob("*.json")).as_uri())
+    assert check_store(store) == []
 
 
 def test_a_purge_that_is_over_lets_go_of_the_place(shop: HeadwaterCatalog, purged: Path, work: Work, store: Store) -> None:
