@@ -10,6 +10,7 @@ import pytest
 from handmade_lake import Lake
 
 from headwater.catalogs.iceberg import Quarantined, Scope, survey_in_process
+from headwater.errors import MissingError
 from headwater.settings import Settings
 from headwater_workers.pipeline import SparkOptions, find_engine
 from headwater_workers.pipeline.sessions import session
@@ -39,6 +40,11 @@ def test_spark_and_the_process_say_the_same_in_the_same_order(spark: Any, wareho
     units = list(dict.fromkeys(unit for _, _, unit in seen))
     assert units == [f"Spark tasks ({stage})" for stage in ("list", "examine", "judge", "hand over")]
     assert max(done for done, _, unit in seen if "examine" in unit) > 0
+
+
+def test_an_executor_says_that_a_location_is_not_there(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match="nowhere"):
+        survey_in(spark, Scope.of([str(tmp_path / "nowhere")], allowed=[]))
 
 
 def test_an_inventory_says_the_same_on_spark(spark: Any, lake: Lake, tmp_path: Path) -> None:

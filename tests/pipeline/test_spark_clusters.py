@@ -1,4 +1,4 @@
-"""Surveys on a stand-alone cluster: executors with headwater of their own, or with an archive, or killed. Needs Java."""
+"""Surveys on a stand-alone cluster, whose executors have an archive, and may be killed. Needs Java."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not find_engine(Settings()).is_spark, reason=str(find_engine(Settings()))),
 ]
+NOT_NEEDED = ("pyarrow", "fastavro", "pymongo", "psycopg-binary")
 CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -52,19 +53,11 @@ def bare_python() -> str:
     return python
 
 
-def test_executors_without_headwater_take_it_from_an_archive(
+def test_executors_without_headwater_take_it_from_an_archive_and_one_that_is_killed_is_replaced(
     cluster: Cluster, scope: Scope, bare_python: str, tmp_path: Path
 ) -> None:
-    pack(tmp_path / "headwater.tar.gz", without=["pyarrow", "fastavro", "pymongo", "psycopg-binary"])
-    conf = {**CONF, "spark.pyspark.python": bare_python}
-
-    outcomes = survey_on_spark(scope, SparkOptions(cluster.url, conf, archive=str(tmp_path / "headwater.tar.gz")))
-
-    assert list(outcomes) == list(survey_in_process(scope))
-    assert cluster.executors() == []
-
-
-def test_a_job_whose_only_executor_is_killed_once_ends_right(cluster: Cluster, scope: Scope) -> None:
+    pack(tmp_path / "headwater.tar.gz", without=NOT_NEEDED)
+    conf = {**CONF, "spark.pyspark.python": bare_python, "spark.cores.max": "1"}
     killed: list[psutil.Process] = []
 
     def kill(done: int, total: int, unit: str) -> None:
@@ -73,7 +66,9 @@ def test_a_job_whose_only_executor_is_killed_once_ends_right(cluster: Cluster, s
             for executor in killed:
                 executor.kill()
 
-    outcomes = survey_on_spark(scope, SparkOptions(cluster.url, {**CONF, "spark.cores.max": "1"}), progress=kill)
+    options = SparkOptions(cluster.url, conf, archive=str(tmp_path / "headwater.tar.gz"))
+    outcomes = survey_on_spark(scope, options, progress=kill)
 
     assert len(killed) == 1
     assert list(outcomes) == list(survey_in_process(scope))
+    assert cluster.executors() == []

@@ -85,7 +85,7 @@ def plain(row: Any) -> dict[str, Any]:
 def test_spark_has_the_rows_that_the_process_has(spark: Any, request_url: str) -> None:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     with open_store(request_url) as store:
-        for name in TABLES:
+        for name in TABLES if request_url.startswith("sqlite") else ("objects", "entries"):  # those that databases divide
             columns = [column.name for column in TABLES[name].columns if column.type != "timestamp"]
             found = [plain(row) for row in table(spark, request_url, name, columns=",".join(columns)).collect()]
 
