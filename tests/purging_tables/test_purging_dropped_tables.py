@@ -113,7 +113,7 @@ def test_a_table_that_was_restored_keeps_its_files(
     task = work()
 
     assert task.state is TaskState.FAILED
-    assert "is in it, as sales.orders on branch main: it was never dropped, or has come back; nothing was deleted" in task.error
+    assert "is in it, as sales.orders on branch main: it was never dropped, or has come back; nothing is deleted" in task.error
     assert files() == before
     assert shop.load_table("sales.orders").scan().to_arrow().num_rows == 2
 
@@ -128,7 +128,7 @@ def test_a_table_that_is_registered_again_keeps_its_files(
     task = work()
 
     assert task.state is TaskState.FAILED
-    assert "nothing was deleted: location" in task.error
+    assert "nothing is deleted: location" in task.error
     assert files() == before
 
 

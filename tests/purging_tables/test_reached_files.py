@@ -129,3 +129,17 @@ def test_a_manifest_of_other_records_is_no_manifest(metadata: Metadata) -> None:
 
     with pytest.raises(RefusedError, match=r"/m1: KeyError: 'data_file'"):
         metadata.reached(document(snapshots=snapshots), was_begun=True)
+
+
+def test_paths_are_followed_in_every_spelling(metadata: Metadata) -> None:
+    metadata.manifest("m1", a=1)
+    metadata.list("list", "m1")
+    plain = str(metadata.folder / "list")
+    found = [
+        list(
+            reach(document(snapshots=[{"manifest-list": name}]), metadata.uri("root"), within=metadata.uri(""), was_begun=False)
+        )
+        for name in (plain, f"file:{plain}", f"file://localhost{plain}")
+    ]
+
+    assert [len(one) for one in found] == [4, 4, 4]

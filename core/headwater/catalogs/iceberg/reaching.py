@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from headwater.catalogs.iceberg.avro import read_records
 from headwater.catalogs.iceberg.documents import decode
 from headwater.catalogs.iceberg.grouping import File
-from headwater.catalogs.iceberg.locations import is_same_place, is_within
+from headwater.catalogs.iceberg.locations import canonical, is_same_place, is_within
 from headwater.catalogs.iceberg.outcomes import QuarantineCode, UnfitError
 from headwater.catalogs.iceberg.storage import STORAGE, Storage
 from headwater.catalogs.iceberg.validation import FaultError, check_table, is_maintainable, is_view
@@ -129,7 +129,7 @@ class _Walk:
 
     def _paths(self, location: str, path_of: Callable[[dict[str, Any]], object]) -> list[str]:
         try:
-            records = read_records(self._storage.read(File(location, 0)))
+            records = read_records(self._storage.read(File(canonical(location), 0)))
             paths = [path_of(record) for record in records]
             if not all(isinstance(path, str) for path in paths):
                 raise ValueError("a record without a path")
@@ -187,7 +187,7 @@ def _read(location: str, within: str, storage: Storage) -> dict[str, Any] | None
     if not is_within(location, within):
         return None
     try:
-        document = decode(storage.read(File(location, 0)), path=location)
+        document = decode(storage.read(File(canonical(location), 0)), path=location)
     except (UnfitError, RefusedError):
         return None
     place = document.get("location")

@@ -90,6 +90,8 @@ def purge_table(
                   answer, or files are still there
     """
     units = set(begun) & {FILES, *_AFTER_FILES}
+    if units:
+        result.notes.append("an attempt before this one has deleted files, too: they count as gone, or not at all")
     folders = [Folder(place) for place in _outermost(drop.location for drop in wish.drops)]
     with closing(Plan(folders)) as plan:
         for drop in _versions(wish):
@@ -100,7 +102,7 @@ def purge_table(
         plan.look()
         result.planned, result.outside, result.others = plan.planned, plan.outside, plan.others
         there = plan.there
-        _check_links(plan, folders, units)
+        _check_links(plan)
         result.gone = result.planned - there
         _delete(plan, there, result, check, mark)
         plan.look()
@@ -111,19 +113,19 @@ def purge_table(
                 f"{still} of {there} files of {result.table} are still there after they were deleted"
                 f" ({', '.join(plan.examples())}): they are deleted again"
             )
-    _tell(result, units)
+    _tell(result)
     return result
 
 
 def _document(drop: Dropped, wish: Wish, units: set[str]) -> dict[str, Any] | None:
     """The metadata of a version; None where an earlier attempt has deleted it, after all that it led to."""
     try:
-        data = STORAGE.read(File(drop.metadata, 0))
+        data = STORAGE.read(File(canonical(drop.metadata), 0))
     except UnfitError as unfit:
         if unfit.code is QuarantineCode.VANISHED and METADATA in units:
             return None
         raise RefusedError(
-            f"{drop.metadata} cannot be read ({unfit}): nothing was deleted, for it alone says which files are the table's"
+            f"{drop.metadata} cannot be read ({unfit}): nothing is deleted, for it alone says which files are the table's"
         ) from unfit
     document = purgeable_document(data, path=drop.metadata)
     _check_same(document, drop, wish)
@@ -142,19 +144,20 @@ def _watched(reached: Iterable[Reached], check: Callable[[], None], mark: Markin
 def _check_same(document: dict[str, Any], drop: Dropped, wish: Wish) -> None:
     uuid, location = document.get("table-uuid"), document["location"]
     if uuid is not None and wish.table_uuid is not None and str(uuid).lower() != str(wish.table_uuid):
-        raise RefusedError(f"{drop.metadata} is of the table {uuid} by now, not {wish.table_uuid}: nothing was deleted")
+        raise RefusedError(f"{drop.metadata} is of the table {uuid} by now, not {wish.table_uuid}: nothing is deleted")
     if not is_same_place(location, drop.location):
-        raise RefusedError(f"{drop.metadata} has its table at {location} by now, not {drop.location}: nothing was deleted")
+        raise RefusedError(f"{drop.metadata} has its table at {location} by now, not {drop.location}: nothing is deleted")
 
 
-def _check_links(plan: Plan, folders: list[Folder], units: set[str]) -> None:
-    """Files that are there, and in no listing: reached through a link, they lie elsewhere. Only where asking is cheap, or few are asked."""
-    if units and not all(folder.location.startswith("file:") for folder in folders):
-        return
-    for location in plan.not_listed():
-        if STORAGE.has(location):
+def _check_links(plan: Plan) -> None:
+    """Files that are there, and in no listing: through a link they lie elsewhere. Only where links can be, and for odd spellings."""
+    for named in plan.not_listed():
+        location = canonical(named)
+        scheme, _, path = location.partition("://")
+        if (scheme == "file" or "//" in path) and STORAGE.has(location):
             raise RefusedError(
-                f"{location} is there, but in no listing of the table's folder: it leads elsewhere by a link; nothing was deleted"
+                f"{location} is there, but in no listing of the table's folder: it leads elsewhere by a link,"
+                " or is spelled as no listing tells; nothing is deleted"
             )
 
 
@@ -183,9 +186,7 @@ def _outermost(locations: Iterable[str]) -> list[str]:
     return [place for at, place in enumerate(places) if not any(is_within(place, outer) for outer in places[:at])]
 
 
-def _tell(result: PurgedTable, units: set[str]) -> None:
-    if units:
-        result.notes.append("an attempt before this one has deleted files, too: they count as gone, or not at all")
+def _tell(result: PurgedTable) -> None:
     if result.outside:
         result.notes.append(f"{result.outside} files that the table had outside of its location were left")
     if result.others:

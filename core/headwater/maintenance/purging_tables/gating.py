@@ -103,13 +103,13 @@ def check_no_realm(store: Store, rows: RealmStore, wish: Wish, *, fence: Callabl
         except MissingError:
             continue  # being loaded, or gone since
         if conflicts:
-            raise RefusedError(f"nothing was deleted: in realm {realm.id!r}, {conflicts[0]}")
+            raise RefusedError(f"nothing is deleted: in realm {realm.id!r}, {conflicts[0]}")
 
 
 def _judge(conflicts: Sequence[ClaimConflict], wish: Wish) -> None:
     for conflict in conflicts:
         if (conflict.owner.catalog_id, conflict.owner.content_id) != (wish.catalog_id, wish.content_id):
-            raise RefusedError(f"nothing was deleted: {conflict}")
+            raise RefusedError(f"nothing is deleted: {conflict}")
     if conflicts:
         raise NotYetError(
             f"commits that are kept may hold content {wish.content_id} of catalog {wish.catalog!r}: a collection after the history"
@@ -145,7 +145,7 @@ def _check_not_held(rows: RealmStore, wish: Wish) -> None:
         first = next(iter(held.items()))
         raise RefusedError(
             f"content {wish.content_id} of catalog {wish.catalog!r} is in it, as {first[1]} on {first[0]}: it was never dropped, or has"
-            " come back; nothing was deleted"
+            " come back; nothing is deleted"
         )
     if held:
         raise NotYetError(
