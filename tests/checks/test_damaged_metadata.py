@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from harm import REALM, alter, findings, lose
@@ -10,6 +11,8 @@ from harm import REALM, alter, findings, lose
 from headwater.catalogs import IDS, Catalog, ContentKey, IcebergTable, Put, metadata_of
 from headwater.catalogs.iceberg.parts import take_apart
 from headwater.catalogs.metadata import IcebergMetadata
+from headwater.commits import commit
+from headwater.index import IndexEditor, Value
 from headwater.maintenance import Code, check_store, explain
 from headwater.store import ObjectId, RealmStore, Store, id_text
 
@@ -73,3 +76,30 @@ def test_the_way_to_a_piece_is_told_by_table_and_list(store: Store, parts: dict[
 
     assert told.path[2] == f"iceberg-metadata {id_text(parts['iceberg-metadata'])}: a part of the metadata of orders"
     assert told.path[-1] == f"iceberg-piece {id_text(parts['iceberg-piece'])}: an element of schemas in the metadata of orders"
+
+
+def altered(lake: Catalog, rows: RealmStore, edit: Callable[[IndexEditor, bytes], object]) -> None:
+    """Edit the index of content ids beside its content, as no commit of a catalog does."""
+    table = lake.get("main", ORDERS)
+    assert table is not None and table.id is not None
+    content_id = table.id.bytes
+    commit(rows, f"cat/{lake.definition.id}/heads/main", lambda tx: edit(tx.index(IDS), content_id))
+
+
+@pytest.mark.parametrize(("edit", "words"), [
+    (lambda ids, at: ids.remove(at), "the index of content ids does not lead back to orders"),
+    (lambda ids, at: ids.put(at, Value(ids.get(at).object_id, b"other")), "does not lead back to orders"),
+    (lambda ids, at: ids.put(at, Value(None, b"orders")), "does not lead back to orders"),
+    (lambda ids, at: ids.put(bytes(16), Value(None, b"other")), "the index of content ids has 2 entries, for 1 contents"),
+])  # fmt: skip
+def test_ids_that_do_not_lead_back_are_found(
+    store: Store,
+    lake: Catalog,
+    realm_rows: RealmStore,
+    metadata: ObjectId,
+    edit: Callable[[IndexEditor, bytes], object],
+    words: str,
+) -> None:
+    altered(lake, realm_rows, edit)
+
+    assert words in findings(store)[Code.CONTENT_WRONG].message

@@ -104,7 +104,7 @@ def test_a_wrong_number_of_entries_is_found(store: Store, lake: Catalog, realm_r
     assert head is not None
     told = head.commit.indexes["content"]
     wrong = IndexContainer(told.length + 1, told.embedded, told.spilled, told.levels)
-    realm_rows.write([(head.id, msgspec.structs.replace(head.commit, indexes={"content": wrong}))])
+    realm_rows.write([(head.id, msgspec.structs.replace(head.commit, indexes={**head.commit.indexes, "content": wrong}))])
     store.cache.clear()
 
     [found] = findings(store).values()

@@ -61,7 +61,10 @@ CODES: dict[Code, tuple[Weight, str]] = {
     Code.OBJECT_UNREADABLE: (Weight.DAMAGE, "a head reaches an object that is not there, or damaged"),
     Code.TYPE_UNKNOWN: (Weight.DAMAGE, "a head reaches an object of a type that this release does not know"),
     Code.INDEX_WRONG: (Weight.DAMAGE, "an index is not in order, or does not have as many entries as it says"),
-    Code.CONTENT_WRONG: (Weight.DAMAGE, "a key of a branch or tag holds what is no content"),
+    Code.CONTENT_WRONG: (
+        Weight.DAMAGE,
+        "a key of a branch or tag holds what is no content, or its content id stands for another key",
+    ),
     Code.REFERENCE_MISSING: (Weight.DAMAGE, "a reference that every realm has is not there"),
     Code.NAME_WITHOUT_ROW: (Weight.LEFTOVER, "a name is listed, but was never given a row"),
     Code.ROW_WITHOUT_NAME: (Weight.TROUBLE, "a living reference stands in no list: what it points to will be collected"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
-from headwater.catalogs import CONTENT, ContentKey, ContentValue
+from headwater.catalogs import CONTENT, IDS, ContentKey, ContentValue
 from headwater.commits import Head, read_commit
 from headwater.errors import HeadwaterError, UnreadableError
-from headwater.index import IndexChecker
+from headwater.index import IndexChecker, Value
 from headwater.maintenance.checks.findings import Code, Finding
 from headwater.maintenance.checks.sight import Sight, key_text, keys_text
 from headwater.maintenance.checks.walking import Fault, Walker, uses_below
@@ -16,6 +17,8 @@ from headwater.store import ObjectId, RealmStore, Reference, id_text
 __all__ = ["check_heads", "readable_pointer"]
 
 _LOOKS = 3
+_TOGETHER = 1000
+"""Contents whose ids are looked up at once."""
 _SHOWN = 20
 """Faults that are told of one reference, at most; the last one says how many there are."""
 
@@ -116,18 +119,46 @@ def _check_indexes(sight: Sight, row: Reference, head: Head, checker: IndexCheck
 
 
 def _check_content(sight: Sight, row: Reference, head: Head) -> Iterator[Finding]:
-    """Every entry of a branch or tag decodes to a key and a content."""
+    """Every entry of a branch or tag decodes to a key and a content, and the index of content ids leads back to each of them."""
+    content, ids = head.index(CONTENT), head.index(IDS)
+    lost: list[str] = []
+    count = 0
     try:
-        for key, value in head.index(CONTENT).range():
-            try:
-                ContentKey.from_index(bytes(key))
-                ContentValue.decode(value)
-            except UnreadableError as fault:
-                yield sight.finding(
-                    Code.CONTENT_WRONG,
-                    row.name,
-                    f"{sight.words(row.name)}: {fault}",
-                    "restore the branch to a commit before it was written",
-                )
+        entries = content.range()
+        while block := list(islice(entries, _TOGETHER)):
+            count += len(block)
+            sound: dict[bytes, ContentValue] = {}
+            for key, value in block:
+                try:
+                    ContentKey.from_index(bytes(key))
+                    sound[bytes(key)] = ContentValue.decode(value)
+                except UnreadableError as fault:
+                    yield _wrong(sight, row, str(fault))
+            back = ids.get_many(one.content_id.bytes for one in sound.values())
+            lost += (
+                str(ContentKey.from_index(key))
+                for key, one in sound.items()
+                if not _leads_back(key, one, back.get(one.content_id.bytes))
+            )
     except HeadwaterError as fault:
         yield sight.finding(Code.INDEX_WRONG, row.name, str(fault), "restore the branch to a commit before it was written")
+        return
+    if lost:
+        yield _wrong(sight, row, f"the index of content ids does not lead back to {keys_text(lost)}", lost)
+    elif len(ids) != count:
+        yield _wrong(sight, row, f"the index of content ids has {len(ids)} entries, for {count} contents")
+
+
+def _leads_back(key: bytes, value: ContentValue, back: Value | None) -> bool:
+    """Its id stands for this key, and has metadata where the content says so."""
+    return back is not None and bytes(back.data) == key and (back.object_id is not None) == value.has_metadata
+
+
+def _wrong(sight: Sight, row: Reference, what: str, keys: Sequence[str] = ()) -> Finding:
+    return sight.finding(
+        Code.CONTENT_WRONG,
+        row.name,
+        f"{sight.words(row.name)}: {what}",
+        "restore the branch to a commit before it was written",
+        keys=keys[:_SHOWN],
+    )
