@@ -63,3 +63,11 @@ def test_a_table_that_is_made_anew_without_metadata_has_none(catalog: Catalog) -
     catalog.commit("main", [Delete(A), Put(A, V1)])
 
     assert version_at(catalog, A) is None
+
+
+def test_a_document_may_come_after_its_table(catalog: Catalog) -> None:
+    catalog.commit("main", [Put(C, V1)])
+    before = version_at(catalog, C)
+    catalog.commit("main", [Put(C, kept(catalog, C, V1), metadata=document(3))])
+
+    assert (before, version_at(catalog, C)) == (None, 3)

@@ -182,6 +182,8 @@ def _planned(head: View, request: _Request) -> Plan:
     for key, put in request.puts.items():
         kind, digest, now = content_type_of(put.content), content_digest(put.content), head.get(key)
         is_same = now is not None and key not in request.deletes and now.digest == digest
+        if is_same and now is not None and put.metadata is not None and not now.has_metadata:
+            is_same = False  # its document comes later
         if not is_same:
             writes.append(Write(key, put.content, digest, put.content.id, stored.get((kind, digest)), put.metadata))
     return Plan(removals=tuple(sorted(request.deletes - request.puts.keys())), writes=tuple(writes))

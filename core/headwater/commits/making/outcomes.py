@@ -20,6 +20,7 @@ from headwater.commits.ancestry import descends
 from headwater.commits.making.groups import Group
 from headwater.commits.objects import Commit
 from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
+from headwater.settings import duration_text
 from headwater.store import Batch, ObjectId, RealmStore
 
 __all__ = ["publish"]
@@ -54,7 +55,10 @@ def publish(rows: RealmStore, group: Group, *, until: float, pause: Callable[[in
 def _check_age(rows: RealmStore, group: Group) -> None:
     """Readers' grace is counted from commits' times: none may become the head long after its own."""
     if rows.clock.monotonic() - group.prepared > rows.settings.commit_timeout_seconds:
-        raise UnavailableError("preparing the commit took longer than the time-out")
+        timeout = duration_text(rows.settings.commit_timeout_seconds)
+        raise UnavailableError(
+            f"preparing the commit took longer than the time-out of {timeout}: change less at once, or raise HEADWATER_COMMIT_TIMEOUT"
+        )
 
 
 def _write(rows: RealmStore, group: Group, batch: Batch, until: float, pause: Callable[[int], None]) -> bool:
