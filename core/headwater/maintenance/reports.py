@@ -74,6 +74,8 @@ class ReportWriter:
                     index.remove(old)
             index.put(key, Value(tx.add(piece)))
 
+        if self._fence is not None:
+            self._fence()
         ensure_reference(self._store.system, RUNS)
         commit(self._store.system, RUNS, change, message="keep rows of a report", fence=self._fence)
         self._pieces += 1
