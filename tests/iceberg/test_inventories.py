@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from headwater.catalogs.iceberg import File, Found, Part, Scope, parts_of, read_part, survey_in_process
-from headwater.errors import MissingError, UnreadableError
+from headwater.errors import MissingError, RefusedError
 
 MakeTable = Callable[..., Path]
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -81,6 +81,7 @@ def test_a_parquet_list_of_s3_inventory_is_read(tmp_path: Path) -> None:
         (b"", "columns of none"),
         (b"path,size\n/lake/a,1\nrelative,2\n", "row 2"),
         (b"path,size\n/lake/a,many\n", "row 1"),
+        (b"path,size\n/lake/a,1" + b"0" * 30 + b"\n", "row 1"),
         (b"path,size,mtime\n/lake/a,1,yesterday\n", "row 1"),
         (b"PAR1 but no Parquet", "no Parquet"),
         (b"\x1f\x8b broken", "broken gzip"),
@@ -90,7 +91,7 @@ def test_a_parquet_list_of_s3_inventory_is_read(tmp_path: Path) -> None:
 def test_a_list_that_is_none_is_refused_with_its_place(tmp_path: Path, content: bytes, fault: str) -> None:
     (tmp_path / "list.csv").write_bytes(content)
 
-    with pytest.raises(UnreadableError, match=fault):
+    with pytest.raises(RefusedError, match=fault):
         read(tmp_path / "list.csv")
 
 
@@ -103,7 +104,7 @@ def test_a_list_that_is_not_there_is_missing(tmp_path: Path) -> None:
 def test_a_manifest_that_cannot_be_followed_is_refused(tmp_path: Path, manifest: bytes) -> None:
     (tmp_path / "manifest.json").write_bytes(manifest)
 
-    with pytest.raises(UnreadableError):
+    with pytest.raises(RefusedError):
         parts_of((tmp_path / "manifest.json").as_uri())
 
 

@@ -16,6 +16,10 @@ def code_of(data: bytes) -> QuarantineCode:
     return unfit.value.code
 
 
+def test_gzip_may_have_several_members() -> None:
+    assert decode(gzip.compress(b'{"a"') + gzip.compress(b": 1}"), path="v1.metadata.json") == {"a": 1}
+
+
 def test_gzip_is_told_by_the_content() -> None:
     assert decode(gzip.compress(b'{"a": 1}'), path="v1.metadata.json") == {"a": 1}
     assert decode(b'{"a": 1}', path="v1.gz.metadata.json") == {"a": 1}

@@ -168,6 +168,11 @@ def test_a_scope_without_sense_is_refused(locations: list[str]) -> None:
         Scope.of(locations, allowed=[])
 
 
+def test_an_empty_pattern_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RefusedError, match="chooses no table"):
+        Scope.of([str(tmp_path)], allowed=[], include=[""])
+
+
 def test_a_storage_without_a_driver_is_refused_by_name() -> None:
     with pytest.raises(RefusedError, match="nosuch"):
         survey_in_process(Scope.of(["nosuch://bucket/lake"], allowed=[]))

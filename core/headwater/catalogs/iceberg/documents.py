@@ -65,17 +65,21 @@ def unpack(data: bytes, *, path: str) -> bytes:
 
 
 def _unpacked(data: bytes, path: str) -> bytes:
-    unpacker = zlib.decompressobj(wbits=31)
-    try:
-        text = unpacker.decompress(data, MAX_BYTES)
-    except zlib.error as fault:
-        raise UnfitError(QuarantineCode.CORRUPT, f"{path} is broken gzip ({fault}): restore it from a backup") from fault
-    if unpacker.unconsumed_tail:
-        raise UnfitError(
-            QuarantineCode.TOO_LARGE, f"{path} unpacks to more than {MAX_BYTES} bytes: expire snapshots of the table first"
-        )
-    if not unpacker.eof:
-        raise UnfitError(QuarantineCode.CORRUPT, f"{path} is gzip that ends early: restore it from a backup")
+    """What is packed, of all members one after the other, as gzip allows."""
+    text = b""
+    while data:
+        unpacker = zlib.decompressobj(wbits=31)
+        try:
+            text += unpacker.decompress(data, MAX_BYTES + 1 - len(text))
+        except zlib.error as fault:
+            raise UnfitError(QuarantineCode.CORRUPT, f"{path} is broken gzip ({fault}): restore it from a backup") from fault
+        if len(text) > MAX_BYTES:
+            raise UnfitError(
+                QuarantineCode.TOO_LARGE, f"{path} unpacks to more than {MAX_BYTES} bytes: expire snapshots of the table first"
+            )
+        if not unpacker.eof:
+            raise UnfitError(QuarantineCode.CORRUPT, f"{path} is gzip that ends early: restore it from a backup")
+        data = unpacker.unused_data
     return text
 
 

@@ -16,7 +16,7 @@ import msgspec
 from headwater.catalogs.iceberg.grouping import File
 from headwater.catalogs.iceberg.locations import canonical
 from headwater.catalogs.iceberg.systems import open_system
-from headwater.errors import MissingError, RefusedError, UnavailableError, UnreadableError
+from headwater.errors import MissingError, RefusedError, UnavailableError
 
 __all__ = ["Part", "parts_of", "read_part"]
 
@@ -54,16 +54,16 @@ def parts_of(url: str) -> list[Part]:
     """The files of an inventory: the one at the URL itself, or, where that is S3 Inventory's ``manifest.json``, all that it names.
 
     url           canonical
-    raises        MissingError · UnavailableError · UnreadableError for a manifest that is none, or lists in ORC
+    raises        MissingError · UnavailableError · RefusedError for a manifest that is none, or lists in ORC
     """
     if url.rpartition("/")[2] != _MANIFEST:
         return [Part(url)]
     try:
         manifest = msgspec.json.decode(_content(url), type=_Manifest)
     except msgspec.DecodeError as fault:
-        raise UnreadableError(f"{url} is no manifest of S3 Inventory: {fault}") from fault
+        raise RefusedError(f"{url} is no manifest of S3 Inventory: {fault}") from fault
     if manifest.fileFormat not in ("CSV", "Parquet"):
-        raise UnreadableError(f"{url} lists files in {manifest.fileFormat}: only CSV and Parquet are read")
+        raise RefusedError(f"{url} lists files in {manifest.fileFormat}: only CSV and Parquet are read")
     columns = tuple(name.strip().lower() for name in manifest.fileSchema.split(",")) if manifest.fileFormat == "CSV" else ()
     bucket = "/".join(url.split("/")[:3])  # lists lie in the bucket of their manifest
     return [Part(canonical(f"{bucket}/{listed.key}"), columns) for listed in manifest.files]
@@ -76,7 +76,7 @@ def read_part(part: Part) -> Iterator[File]:
     ``size`` and, if known, ``mtime`` (ISO 8601, or microseconds since 1970), or S3 Inventory's ``Bucket``, ``Key`` (in CSV
     URL-encoded), ``Size`` and ``LastModifiedDate``.
 
-    raises        MissingError · UnavailableError · UnreadableError, with the line or row, for what is none of these
+    raises        MissingError · UnavailableError · RefusedError, with the line or row, for what is none of these
     """
     data = _content(part.url)
     rows = _parquet_rows(part.url, data) if data.startswith(_PARQUET) else _csv_rows(part, data)
@@ -84,7 +84,7 @@ def read_part(part: Part) -> Iterator[File]:
         try:
             file = _file(row, is_csv=not data.startswith(_PARQUET))
         except (KeyError, TypeError, ValueError, RefusedError) as fault:
-            raise UnreadableError(f"{part.url}, row {number}, lists no file ({type(fault).__name__}: {fault})") from fault
+            raise RefusedError(f"{part.url}, row {number}, lists no file ({type(fault).__name__}: {fault})") from fault
         if file is not None:
             yield file
 
@@ -110,9 +110,9 @@ def _csv_rows(part: Part, data: bytes) -> Iterator[Mapping[str, Any]]:
             if line:
                 yield dict(zip(columns, line, strict=False))
     except (OSError, EOFError, zlib.error) as fault:
-        raise UnreadableError(f"{part.url} is broken gzip: {fault}") from fault
+        raise RefusedError(f"{part.url} is broken gzip: {fault}") from fault
     except (UnicodeDecodeError, csv.Error) as fault:
-        raise UnreadableError(f"{part.url}, line {lines.line_num + 1}, is no text in CSV: {fault}") from fault
+        raise RefusedError(f"{part.url}, line {lines.line_num + 1}, is no text in CSV: {fault}") from fault
 
 
 def _parquet_rows(url: str, data: bytes) -> Iterator[Mapping[str, Any]]:
@@ -127,14 +127,14 @@ def _parquet_rows(url: str, data: bytes) -> Iterator[Mapping[str, Any]]:
             columns = [batch.column(names[name]).to_pylist() for name in wanted]
             yield from (dict(zip(wanted, values, strict=True)) for values in zip(*columns, strict=True))
     except ArrowInvalid as fault:
-        raise UnreadableError(f"{url} is no Parquet file: {fault}") from fault
+        raise RefusedError(f"{url} is no Parquet file: {fault}") from fault
 
 
 def _check(url: str, columns: Sequence[str]) -> list[str]:
     """The columns that are wanted of those that there are."""
     known = (*_OWN, *_S3, "islatest", "isdeletemarker")
     if not {"path", "size"} <= set(columns) and not {"bucket", "key", "size"} <= set(columns):
-        raise UnreadableError(
+        raise RefusedError(
             f"{url} has the columns {', '.join(columns)[:200] or 'of none'}: an inventory has path and size, or Bucket, Key and Size"
         )
     return [name for name in columns if name in known]
@@ -144,9 +144,9 @@ def _file(row: Mapping[str, Any], *, is_csv: bool) -> File | None:
     if _is(row.get("isdeletemarker"), "true") or _is(row.get("islatest"), "false"):
         return None
     if row.get("path"):
-        return File(canonical(row["path"]), int(row["size"] or 0), _micros(row.get("mtime")))
+        return File(canonical(row["path"]), _number(row["size"] or 0), _micros(row.get("mtime")))
     key = unquote_plus(row["key"]) if is_csv else row["key"]
-    return File(canonical(f"s3://{row['bucket']}/{key}"), int(row["size"] or 0), _micros(row.get("lastmodifieddate")))
+    return File(canonical(f"s3://{row['bucket']}/{key}"), _number(row["size"] or 0), _micros(row.get("lastmodifieddate")))
 
 
 def _is(value: object, text: str) -> bool:
@@ -160,4 +160,12 @@ def _micros(value: object) -> int:
         value = datetime.fromisoformat(value)
     if isinstance(value, datetime):
         return round((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1_000_000)
-    return int(str(value))
+    return _number(value)
+
+
+def _number(value: object) -> int:
+    """A count of bytes or microseconds; ValueError for what is none."""
+    number = int(str(value))
+    if not 0 <= number < 2**63:
+        raise ValueError(f"{number} is no size and no time")
+    return number

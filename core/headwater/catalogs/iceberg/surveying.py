@@ -77,6 +77,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 
         raises        RefusedError without a location, for one that is no location, for one within another, and for a pattern that is none
         """
+        include, exclude = tuple(include), tuple(exclude)
         places = tuple(canonical(location) for location in locations)
         if not places:
             raise RefusedError("an import needs at least one location")
@@ -86,13 +87,15 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
             for other in places[:number]:
                 if is_within(place, other) or is_within(other, place):
                     raise RefusedError(f"{place} and {other} overlap: name the outer one alone")
+        if not all((*include, *exclude)):
+            raise RefusedError("an empty pattern chooses no table: write for example 'sales.*', or leave it away")
         if path is not None:
             pattern_of(path)
         return cls(
             locations=places,
             allowed=tuple(canonical(location) for location in allowed),
-            include=tuple(include),
-            exclude=tuple(exclude),
+            include=include,
+            exclude=exclude,
             path=path,
             namespace=tuple(namespace),
             inventory=None if inventory is None else canonical(inventory),
