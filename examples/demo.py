@@ -62,14 +62,21 @@ def main() -> int:
     python("examples/warehouse.py", "--append", WAREHOUSE)
     headwater("import", "acme", "lake", WAREHOUSE, "--mode", "sync", expected=8)
     headwater("catalog", "log", "acme", "lake")
+    headwater("import-report", "acme", "lake", FOLDER / "import.html")
 
-    say(f"5. After the grace of {GRACE_SECONDS} seconds: collect now what Sunday's run would collect")
+    say("5. From Python, by pyiceberg: a table on a branch of its own, merged when it is right")
+    headwater("catalog", "branch", "create", "acme", "lake", "trial")
+    python("examples/trial.py", "acme", "lake", "trial")
+    headwater("catalog", "diff", "acme", "lake", "main", "trial")
+    headwater("catalog", "merge", "acme", "lake", "trial")
+
+    say(f"6. After the grace of {GRACE_SECONDS} seconds: collect now what Sunday's run would collect")
     time.sleep(GRACE_SECONDS + 2)
     headwater("gc", "run", "acme", "--dry-run")
     headwater("task", "run-now", waiting_collection())
     headwater("up", QUICKSTART, "--once", "--credentials", ".demo/credentials")
 
-    say("6. What there is now")
+    say("7. What there is now")
     headwater("realm", "list")
     headwater("catalog", "tables", "acme", "lake", "--limit", "5")
     headwater("gc", "log")
