@@ -27,8 +27,8 @@ WATCHED_BY_LISTS = "spark.kubernetes.executor.enableApiWatcher false\n"
 """Spark's client watches by WebSocket, which the server of the tests does not speak."""
 JOB = """
 import sys
-from headwater_workers.pipeline.sessions import session
-with session("doubling", master=sys.argv[1]) as spark:
+from headwater_workers.pipeline.sessions import SparkOptions, session
+with session("doubling", SparkOptions(master=sys.argv[1])) as spark:
     print("sum", spark.sparkContext.parallelize(range(100), 2).map(lambda number: number * 2).sum(), flush=True)
 """
 
