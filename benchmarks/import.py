@@ -118,6 +118,10 @@ def growth(engine: str, by_size: Mapping[int, Imported]) -> Iterator[Row]:
     yield Row(f"time per table, {case}", BACKEND, _per_table(last) / _per_table(first), "times", None, at_most(1.3))
     for done in by_size.values():
         yield Row(f"peak memory above idle, {engine}, {done.tables:,} tables", BACKEND, (done.peak - done.idle) / MIB, "MiB")
+    middle = sorted(by_size)[-2]
+    grown = (last.peak - last.idle) / (by_size[middle].peak - by_size[middle].idle)
+    case = f"{engine}: {last.tables:,} by {middle:,} tables"
+    yield Row(f"peak memory above idle, {case}", BACKEND, grown, "times", None, at_most(1.3))
 
 
 def _per_table(done: Imported) -> float:
