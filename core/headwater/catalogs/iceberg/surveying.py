@@ -93,7 +93,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
             pattern_of(path)
         return cls(
             locations=places,
-            allowed=tuple(canonical(location) for location in allowed),
+            allowed=tuple(dict.fromkeys(canonical(location) for location in allowed)),
             include=include,
             exclude=exclude,
             path=path,
