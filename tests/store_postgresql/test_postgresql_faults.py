@@ -214,12 +214,13 @@ def test_a_commit_that_waits_for_another_and_is_beaten_has_written_nothing(
 
 
 def test_a_commit_that_waits_too_long_for_another_is_unavailable_and_does_not_happen(
-    server: PostgresqlServer, schema: str, spoiled: PostgresqlBackend, direct: PostgresqlBackend
+    server: PostgresqlServer, schema: str, direct: PostgresqlBackend, open_at: Callable[[str], PostgresqlBackend]
 ) -> None:
+    patient = open_at(server.url(schema, timeout="3s"))  # leaves a busy server the time to say that it gave up
     with server.connect() as blocker, blocker.transaction():
         blocker.execute(f"UPDATE {schema}.refs SET version = version")
         with pytest.raises(UnavailableError, match="statement timeout"):
-            spoiled.write_and_swap([row(2)], reference(), reference(version=6))
+            patient.write_and_swap([row(2)], reference(), reference(version=6))
 
     assert (find_reference(direct), find(direct, 2)) == (reference(), None)
 
