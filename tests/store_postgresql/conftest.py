@@ -63,6 +63,14 @@ def direct(server: PostgresqlServer, schema: str, open_at: Callable[[str], Postg
 
 
 @pytest.fixture
+def patient(
+    server: PostgresqlServer, schema: str, direct: PostgresqlBackend, open_at: Callable[[str], PostgresqlBackend]
+) -> PostgresqlBackend:
+    """The same store as ``direct``, with a time-out short enough to wait for, which leaves a busy server time to say that it gave up."""
+    return open_at(server.url(schema, timeout="3s"))
+
+
+@pytest.fixture
 def spoiled(
     server: PostgresqlServer, proxy: Proxy, schema: str, direct: PostgresqlBackend, open_at: Callable[[str], PostgresqlBackend]
 ) -> PostgresqlBackend:
