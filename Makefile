@@ -5,7 +5,7 @@ VENV := .venv
 RUN := $(VENV)/bin
 KUBE_TESTS := $(addprefix tests/,kubeapi_conformance crds kube_operator kube_stories kube_plugin chart)
 # a worker that dies is not started again: with whole files to a worker, xdist would run the deadly test over and over, or hang
-PARALLEL := -n 4 --dist loadfile --max-worker-restart=0
+PARALLEL := -n 4 --dist loadfile --max-worker-restart=0 --no-loadscope-reorder
 
 export PYSPARK_PYTHON := $(CURDIR)/$(VENV)/bin/python
 

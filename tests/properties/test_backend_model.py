@@ -19,6 +19,8 @@ from backend_fixtures import BACKENDS
 from headwater.errors import BeatenError
 from headwater.store import Backend
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = {"memory": 60, "sqlite": 40, "postgresql": 30, "mongodb": 6, "faulty": 40, "unordered": 60}
 
 

@@ -14,6 +14,8 @@ from plays import Play
 from headwater.store import ObjectKey, ReferenceRow
 from headwater.store.backends.memory import MemoryBackend
 
+pytestmark = pytest.mark.slow
+
 SEED = os.environ.get("HEADWATER_SEED")
 SEEDS = 240
 SOAKED = 6000

@@ -19,6 +19,8 @@ from headwater.store.backends.mongodb.errors import error_of
 from servers.mongodb import MongodbServer
 from servers.proxy import Proxy
 
+pytestmark = pytest.mark.slow
+
 WRITES: dict[str, Callable[[Backend], object]] = {
     "create_reference": lambda backend: backend.create_reference(reference("new")),
     "create_references": lambda backend: backend.create_references([reference("new")]),
