@@ -22,10 +22,12 @@ _LOOPBACK = "127.0.0.1"
 _QUIET = Path(__file__).with_name("log4j2.properties")
 _UNPACKED = "headwater-archive"
 """The folder, in an executor's own, into which Spark unpacks the archive."""
+_END = "-XX:+ExitOnOutOfMemoryError"
+"""A JVM that lost a thread to want of memory waits for it for ever; one that ends is told of, and the task is tried again."""
 _LOCAL: dict[str, str] = {"spark.driver.bindAddress": _LOOPBACK, "spark.driver.host": _LOOPBACK}
 _CONF: dict[str, str] = {
     # The work is done by Python functions: the JVM only hands rows around, and compiling it well costs half of a small job's time
-    "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.configurationFile={_QUIET.as_uri()}",
+    "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {_END} -Dlog4j2.configurationFile={_QUIET.as_uri()}",
     "spark.sql.codegen.wholeStage": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -24,7 +24,7 @@ __all__ = ["survey", "survey_in", "survey_on_spark"]
 TABLES_PER_TASK = 500
 """Tables that one Spark task looks at: enough to be worth its start, few enough that not much is lost with it."""
 SKETCHES_PER_TASK = 20_000
-OUTCOMES_AT_ONCE = 2_000
+OUTCOMES_AT_ONCE = 500
 """Outcomes, with their documents, that come to the worker at once; it holds those of two such parts in memory."""
 
 
@@ -54,7 +54,7 @@ def survey_in(spark: Any, scope: Scope, *, progress: Progress | None = None) -> 
     slots = max(1, int(spark.sparkContext.defaultParallelism))
     tables = tables_below(spark, scope, width=4 * slots).persist()
     total = jobs.run("list", tables.count)
-    outcomes = _outcomes(spark, tables, scope, _parts(total, TABLES_PER_TASK, slots)).persist()
+    outcomes = _outcomes(spark, tables, scope, _parts(total, TABLES_PER_TASK, slots)).persist(_on_disk())
     jobs.run("examine", outcomes.count)
     spark.conf.set("spark.sql.shuffle.partitions", str(_parts(total, SKETCHES_PER_TASK, slots)))
     sketches = outcomes.where("key is not null").select("directory", "key", "uuid").coalesce(slots).persist()
@@ -85,6 +85,13 @@ def _handed_over(outcomes: Any, verdicts: Any, parts: int) -> Spill:
     for row in ordered.toLocalIterator(prefetchPartitions=True):
         spill.add_packed(bytes(row.outcome))
     return spill
+
+
+def _on_disk() -> Any:
+    """Where documents wait: in the memory of a JVM, those of many tables leave no room for the work."""
+    from pyspark import StorageLevel
+
+    return StorageLevel.DISK_ONLY
 
 
 def _parts(rows: int, each: int, least: int) -> int:
