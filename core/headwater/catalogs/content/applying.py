@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 from headwater.catalogs.content.indexes import ContentEditor, metadata_of
@@ -84,23 +85,20 @@ def put_copy(tx: Transaction, key: ContentKey, source: Content, value: ContentVa
     source, value what the other commit holds, as object and in its index
     metadata      its Iceberg metadata, where that is stored there
     """
-    content = ContentEditor(tx)
-    held = None
-    if metadata is not None:
-        held = store_metadata(tx, metadata, before=metadata_of(content.ids, value.content_id))
-    copy = ContentValue(value.type, value.content_id, value.digest, tx.add(without_id(source)), held is not None)
-    content.put(key, copy, held)
+    _put(tx, key, replace(value, object_id=tx.add(without_id(source))), metadata)
 
 
 def put_content(tx: Transaction, key: ContentKey, content: Content, content_id: UUID, metadata: Parts | None) -> None:
     """Put a content under an id that is known, whatever the key holds. Its metadata shares what the present version of it has."""
-    editor = ContentEditor(tx)
-    held = None
-    if metadata is not None:
-        held = store_metadata(tx, metadata, before=metadata_of(editor.ids, content_id))
     object_id = tx.add(without_id(content))
-    value = ContentValue(content_type_of(content), content_id, content_digest(content), object_id, held is not None)
-    editor.put(key, value, held)
+    _put(tx, key, ContentValue(content_type_of(content), content_id, content_digest(content), object_id), metadata)
+
+
+def _put(tx: Transaction, key: ContentKey, value: ContentValue, metadata: Parts | None) -> None:
+    editor, held = ContentEditor(tx), None
+    if metadata is not None:
+        held = store_metadata(tx, metadata, before=metadata_of(editor.ids, value.content_id))
+    editor.put(key, replace(value, has_metadata=held is not None), held)
 
 
 def survivor(content: Index, key: ContentKey, removed: Collection[bytes]) -> tuple[ContentKey, ContentValue] | None:

@@ -15,7 +15,6 @@ from uuid import UUID, uuid4
 
 from headwater.catalogs.catalog import Catalog
 from headwater.catalogs.claims import Claim, Claims
-from headwater.catalogs.content.indexes import IDS, key_of
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.operations import Put
 from headwater.catalogs.content.types import Content, Namespace, with_id
@@ -257,18 +256,21 @@ class _Importer:
         by_place = self._claims.find_locations(
             [one.table.directory for one in new if self._options.dry_run or not one.table.uuid]
         )
+        owners = [
+            (by_uuid.get(UUID(one.table.uuid)) if one.table.uuid else None) or by_place.get(one.table.directory) for one in new
+        ]
+        held = {owner.content_id for owner in owners if owner is not None}
+        there = {} if head is None or not held else self._catalog.find_by_id(id_text(head.id), held)
         candidates: list[_Candidate] = []
         refused: list[Quarantined] = []
-        for one in new:
-            owner = by_uuid.get(UUID(one.table.uuid)) if one.table.uuid else None
-            owner = owner or by_place.get(one.table.directory)
+        for one, owner in zip(new, owners, strict=True):
             if owner is None:
                 candidates.append(_Candidate(one, uuid4()))
             elif owner.catalog_id != self._catalog.definition.id:
                 fault = f"belongs to the catalog with id {owner.catalog_id}: import it into one catalog of the realm"
                 refused.append(quarantine(one, QuarantineCode.CLAIMED, fault))
-            elif head is not None and (there := key_of(head.index(IDS), owner.content_id)) is not None:
-                fault = f"is in this catalog already, as {there}: leave it out by exclude"
+            elif owner.content_id in there:
+                fault = f"is in this catalog already, as {there[owner.content_id].key}: leave it out by exclude"
                 refused.append(quarantine(one, QuarantineCode.CLAIMED, fault))
             else:
                 candidates.append(_Candidate(one, owner.content_id))
