@@ -17,6 +17,7 @@ import pytest
 from headwater.catalogs.iceberg import Found, QuarantineCode, Quarantined, Scope, divide, survey_in_process
 from headwater.catalogs.iceberg.storage import STORAGE
 from headwater.errors import MissingError, RefusedError, UnavailableError
+from servers.s3 import access_to, s3_server
 
 Put = Callable[[str, bytes], None]
 
@@ -24,21 +25,15 @@ Put = Callable[[str, bytes], None]
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """A URL."""
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
-        assert process.stderr is not None
-        try:
-            yield next(line.split()[-1] for line in process.stderr if "Running on" in line)
-        finally:
-            process.terminate()
-            process.stderr.close()
+    with s3_server() as url:
+        yield url
 
 
 @pytest.fixture
 def put(server: str, monkeypatch: pytest.MonkeyPatch) -> Put:
     """Writes an object of the bucket ``lake``."""
-    for name, value in {"ENDPOINT_URL": server, "ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b", "REGION": "us-east-1"}.items():
-        monkeypatch.setenv(f"AWS_{name}", value)
+    for name, value in access_to(server).items():
+        monkeypatch.setenv(name, value)
     system, _ = pyarrow.fs.FileSystem.from_uri("s3://lake?allow_bucket_creation=true")
     system.create_dir("lake")
 

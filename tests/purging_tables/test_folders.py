@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 
 from headwater.catalogs.iceberg import Folder
 from headwater.errors import UnavailableError
+from servers.s3 import access_to, s3_server
 
 NAMES = {"data/a.parquet", "data/[ab]*.parquet", "data/day=1/ü b%20.parquet", "metadata/v1.metadata.json"}
 
@@ -20,14 +19,8 @@ NAMES = {"data/a.parquet", "data/[ab]*.parquet", "data/day=1/ü b%20.parquet", "
 @pytest.fixture(scope="module")
 def s3() -> Iterator[str]:
     """The URL of a server that speaks S3's protocol."""
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
-        assert process.stderr is not None
-        try:
-            yield next(line.split()[-1] for line in process.stderr if "Running on" in line)
-        finally:
-            process.terminate()
-            process.stderr.close()
+    with s3_server() as url:
+        yield url
 
 
 @pytest.fixture(params=["local", "fsspec", "s3"])
@@ -36,13 +29,8 @@ def table(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     paths = [f"table/{name}" for name in NAMES] + ["table2/data/b.parquet"]
     if request.param == "s3":
         server = request.getfixturevalue("s3")
-        for name, value in {
-            "ENDPOINT_URL": server,
-            "ACCESS_KEY_ID": "a",
-            "SECRET_ACCESS_KEY": "b",
-            "REGION": "us-east-1",
-        }.items():
-            monkeypatch.setenv(f"AWS_{name}", value)
+        for name, value in access_to(server).items():
+            monkeypatch.setenv(name, value)
         system, _ = pyarrow.fs.FileSystem.from_uri("s3://lake?allow_bucket_creation=true")
         system.create_dir("lake")
         for path in paths:
