@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from headwater.clock import SystemClock
+from headwater.clock import Clock, SystemClock
 from headwater_operator.feeding import Feed
 from headwater_operator.kube import KubeApi, plain_connection, resource_path
 from headwater_operator.queueing import WorkQueue
@@ -80,9 +80,10 @@ class RunningFeed:
     ended: threading.Event = field(default_factory=threading.Event)
 
     @classmethod
-    def make(cls, **options: Any) -> RunningFeed:
-        cache, queue = ResourceCache(), WorkQueue[Key](SystemClock())
-        return cls(Feed(cache, queue, clock=SystemClock(), **options), cache, queue)
+    def make(cls, *, clock: Clock | None = None, **options: Any) -> RunningFeed:
+        clock = clock or SystemClock()
+        cache, queue = ResourceCache(), WorkQueue[Key](clock)
+        return cls(Feed(cache, queue, clock=clock, **options), cache, queue)
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="feed of a test")
