@@ -120,12 +120,21 @@ def test_a_content_is_found_by_its_id(headwater: CommandLine, commits: list[str]
         (["--message", "^(space|table)$"], [1, 0]),
         (["--until", "2020-01-01"], []),
         (["--since", "2020-01-01", "--oldest-first"], [0, 1, 2]),
+        (["--since", "1h"], [2, 1, 0]),
+        (["--until", "1h"], []),
     ],
 )
 def test_the_log_is_filtered(headwater: CommandLine, commits: list[str], filters: list[str], numbers: list[int]) -> None:
     shown = headwater.data("catalog", "log", *LAKE, *filters)
 
     assert [commits.index(entry["hash"]) for entry in shown] == numbers
+
+
+def test_a_time_as_the_log_shows_it_finds_its_commit(headwater: CommandLine, commits: list[str]) -> None:
+    shown = headwater.data("catalog", "log", *LAKE)[0]["time"]
+
+    assert headwater.data("catalog", "log", *LAKE, "--until", shown)[0]["hash"] == commits[-1]
+    assert headwater.data("catalog", "log", *LAKE, "--ref", f"main*{shown}")[0]["hash"] == commits[-1]
 
 
 def test_properties_with_many_values_are_in_the_log(headwater: CommandLine, commits: list[str]) -> None:

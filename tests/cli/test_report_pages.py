@@ -189,6 +189,7 @@ def test_the_log_shows_failed_runs_alone(headwater: CommandLine) -> None:
 @pytest.mark.usefixtures("three_runs")
 def test_the_log_shows_runs_since_a_time_alone(headwater: CommandLine) -> None:
     assert len(headwater.data("gc", "log", "--since", "7d")) == 1
+    assert len(headwater.data("gc", "log", "--since", "1970-01-01")) == 3
 
 
 @pytest.mark.usefixtures("three_runs")

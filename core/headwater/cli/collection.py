@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 import click
 
 from headwater.cli.files import replacing
-from headwater.cli.options import DURATION, ID, prints
+from headwater.cli.options import ID, TIME, prints
 from headwater.cli.page import report_page
 from headwater.cli.reports import COLLECTION, EXPLANATION, RUN, RUN_TYPE, types_of
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
 from headwater.cli.views import TASK
+from headwater.clock import Micros
 from headwater.maintenance import COLLECT, Run, check_collectable, collect, explain, list_runs, run_collection
 from headwater.store import ObjectId, Store
 from headwater.tasks import Tasks
@@ -54,7 +55,7 @@ def _chosen(function: F) -> F:
     """Options that choose among the records of runs."""
     for option in (
         click.option("--failed", is_flag=True, help="Only runs that did not do what they were for."),
-        click.option("--since", type=DURATION, metavar="DURATION", help="Only runs that began within this time, such as 7d."),
+        click.option("--since", type=TIME, metavar="TIME", help="Only runs that began then or later; 7d is as long ago."),
         click.option(
             "--kind", metavar="KIND", help="Only runs of this kind: gc, purge, purge-table, import, export, load or restore."
         ),
@@ -109,7 +110,6 @@ def explain_(session: Session, realm_id: str, object_id: ObjectId) -> None:
         session.show(EXPLANATION, explain(store, realm_id, object_id))
 
 
-def _runs(store: Store, *, realm: str | None, kind: str | None, since: float | None, failed: bool) -> list[Run]:
+def _runs(store: Store, *, realm: str | None, kind: str | None, since: Micros | None, failed: bool) -> list[Run]:
     runs = list_runs(store, kind=kind, realm=realm)
-    start = 0 if since is None else store.clock.now() - round(since * 1_000_000)
-    return [run for run in runs if run.started >= start and (run.error or not failed)]
+    return [run for run in runs if run.started >= (since or 0) and (run.error or not failed)]

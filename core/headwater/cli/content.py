@@ -12,7 +12,7 @@ import click
 from headwater.catalogs import CatalogLog, ContentKey, ContentType, KeyHistory, LogFilter
 from headwater.cli.content_reports import CHANGE, COMMIT, CONTENT, ENTRY, KEY_CHANGE, ContentRow
 from headwater.cli.opening import opened_catalog
-from headwater.cli.options import TIME, prints
+from headwater.cli.options import END_TIME, TIME, prints
 from headwater.cli.session import Session
 from headwater.commits import End
 from headwater.errors import MissingError, RefusedError
@@ -145,8 +145,8 @@ def find(session: Session, realm_id: str, name: str, content_ids: tuple[UUID, ..
     help="Only commits that put or deleted content of this type.",
 )
 @click.option("--author", metavar="NAME", help="Only commits of this author.")
-@click.option("--since", type=TIME, metavar="TIME", help="Only commits made then or later.")
-@click.option("--until", type=TIME, metavar="TIME", help="Only commits made then or earlier.")
+@click.option("--since", type=TIME, metavar="TIME", help="Only commits made then or later; 90m is as long ago.")
+@click.option("--until", type=END_TIME, metavar="TIME", help="Only commits made then or earlier.")
 @click.option("--message", metavar="PATTERN", help="Only commits whose message matches this regular expression somewhere.")
 @click.option("--oldest-first", is_flag=True, help="Begin where history begins, or was cut.")
 @click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")

@@ -11,12 +11,12 @@ import click
 
 from headwater.cli.fields import View
 from headwater.cli.session import OUTPUTS, Session
-from headwater.clock import Micros
+from headwater.clock import Micros, SystemClock
 from headwater.errors import RefusedError
-from headwater.settings import parse_duration
+from headwater.settings import is_duration, parse_duration
 from headwater.store import ObjectId, id_of
 
-__all__ = ["DURATION", "ID", "TIME", "Printed", "confirm_option", "output_option", "prints", "properties_option"]
+__all__ = ["DURATION", "END_TIME", "ID", "TIME", "Printed", "confirm_option", "output_option", "prints", "properties_option"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LAST_SECOND = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
@@ -43,22 +43,38 @@ class _Duration(click.ParamType[float]):
 
 
 class _Time(click.ParamType[Micros]):
+    """A time, in UTC unless it names a zone, or how long ago that is.
+
+    is_end        a time without a fraction is the end of its second, for that is how times are printed
+    """
+
     name = "time"
 
+    def __init__(self, *, is_end: bool = False) -> None:
+        self._is_end = is_end
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Micros:
+        text = str(value)
         try:
-            time = datetime.fromisoformat(str(value))
+            micros = SystemClock().wall() - round(parse_duration(text) * 1_000_000) if is_duration(text) else self._told(text)
+        except RefusedError as wrong:
+            self.fail(str(wrong), param, ctx)
         except ValueError:
-            self.fail(f"{value!r} is no time: write it as 2026-05-28T20:26:40Z", param, ctx)
-        seconds = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-        if not 0 <= seconds < _LAST_SECOND:
-            self.fail(f"{value!r} is no time that a store can tell: those are from 1970 to 9999", param, ctx)
-        return Micros(round(seconds * 1_000_000))
+            self.fail(f"{text!r} is no time: write it as 2026-05-28T20:26:40Z, or 90m for as long ago", param, ctx)
+        if not 0 <= micros < _LAST_SECOND * 1_000_000:
+            self.fail(f"{text!r} is no time that a store can tell: those are from 1970 to 9999", param, ctx)
+        return Micros(micros)
+
+    def _told(self, text: str) -> int:
+        time = datetime.fromisoformat(text)
+        micros = round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1_000_000)
+        return micros + 999_999 if self._is_end and "." not in text else micros
 
 
 ID = _Id()
 DURATION = _Duration()
 TIME = _Time()
+END_TIME = _Time(is_end=True)
 
 
 def _set_output(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:

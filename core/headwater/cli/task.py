@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from headwater.cli.options import DURATION, ID, prints
+from headwater.cli.options import DURATION, ID, TIME, prints
 from headwater.cli.session import Session
 from headwater.cli.stories import TASK, TASK_FIGURES, TASK_LINES, TASK_PAGE, Page, figure_rows
 from headwater.cli.watching import watch
@@ -43,7 +43,7 @@ def _read_watch(ctx: click.Context, parameter: click.Parameter, is_on: bool) -> 
 @click.option("--kind", help="Only tasks of this kind.")
 @click.option("--realm", help="Only tasks of this realm.")
 @click.option("--subject", help="Only tasks about this, within their realm.")
-@click.option("--since", type=DURATION, metavar="DURATION", help="Only tasks submitted within this time, such as 2h.")
+@click.option("--since", type=TIME, metavar="TIME", help="Only tasks submitted then or later; 2h is as long ago.")
 @click.option("--older-than", type=DURATION, metavar="DURATION", help="Only tasks submitted longer ago, such as 7d.")
 @click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), default=100, show_default=True, help="At most so many.")
 @click.option(
@@ -94,7 +94,7 @@ def _asked(filters: dict[str, Any], now: Micros) -> Asked:
         kind=filters["kind"],
         realm=filters["realm"],
         subject=filters["subject"],
-        since=ago(filters["since"]),
+        since=filters["since"],
         before=ago(filters["older_than"]),
     )
 

@@ -4,7 +4,8 @@ text  := [ name ] [ "@" [ hash ] ] { step }
 name  := "-" for the default branch, or the name of a branch or tag; without a name and a hash: the default branch
 hash  := 16 lower-case hex digits; without a name, or alone: this commit, whatever branch it is on
 step  := "~" N, the N-th commit before · "^" N, its N-th parent: 1 the one before, from 2 on the heads that it merged
-         "*" T, the youngest commit that is not later than T: milliseconds since 1970, or such as 2026-01-31T12:00:00.5Z
+         "*" T, the youngest commit that is not later than T: milliseconds since 1970, or such as 2026-01-31T12:00:00.5Z;
+         without a fraction it is the end of its second, for commits are shown with such times
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def _time(text: str, at: int, body: str) -> Micros:
     try:
         if found is not None:
             seconds = datetime.fromisoformat(found[1]).replace(tzinfo=UTC) - _EPOCH
-            return Micros((seconds.days * 86_400 + seconds.seconds) * 1_000_000 + int(f"{found[2] or '':0<6.6}"))
+            return Micros((seconds.days * 86_400 + seconds.seconds) * 1_000_000 + int(f"{found[2] or '999999':0<6.6}"))
     except ValueError:
         pass  # such as a 30th of February
     raise _fault(
