@@ -28,7 +28,7 @@ ENTRIES = {
 
 def page_of(content: dict[bytes, Value], *, packed: bool) -> Page:
     items = sorted(content.items())
-    rows = Rows([key for key, _ in items], [id_row(value) for _, value in items], [value.data for _, value in items])
+    rows = Rows([key for key, _ in items], [id_row(value.object_id) for _, value in items], [value.data for _, value in items])
     return Page.made(rows, packed=packed)
 
 

@@ -3,7 +3,7 @@
 from headwater.index.checking import IndexChecker
 from headwater.index.containers import IndexContainer, Limits, Objects
 from headwater.index.differing import Difference, differing
-from headwater.index.editing import IndexEditor, Stored
+from headwater.index.editing import IndexEditor, NewIndex, Stored
 from headwater.index.keys import KEY_BYTES
 from headwater.index.reading import Index, after_prefix
 from headwater.index.stripes import Stripe, StripeList
@@ -20,6 +20,7 @@ __all__ = [
     "IndexContainer",
     "IndexEditor",
     "Limits",
+    "NewIndex",
     "Objects",
     "Stored",
     "Stripe",

@@ -1,21 +1,22 @@
-"""Changes on top of an index."""
+"""Changes on top of an index, and indexes made anew."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from headwater.errors import RefusedError
 from headwater.index.containers import IndexContainer, Limits
 from headwater.index.keys import KEY_BYTES
 from headwater.index.overlaying import Chunks, Layer, overlaid
+from headwater.index.pages import Rows, id_row
 from headwater.index.reading import Index, Query
-from headwater.index.spilling import settled
+from headwater.index.spilling import settled, settled_anew
 from headwater.index.values import Change, Value
 from headwater.store import ObjectId, StoredObject
 
-__all__ = ["IndexEditor", "Stored"]
+__all__ = ["IndexEditor", "NewIndex", "Stored"]
 
 
 class Stored(NamedTuple):
@@ -46,7 +47,7 @@ class IndexEditor(Index):
         raises        RefusedError for a key that is empty or longer than 500 bytes
         """
         if not 0 < len(key) <= KEY_BYTES:
-            raise RefusedError(f"index key {key[:40]!r} has {len(key)} bytes: 1 to {KEY_BYTES} are possible")
+            raise _impossible(key)
         was_absent = self._find(key) is None
         self._change(key, value)
         self._length += was_absent
@@ -125,3 +126,28 @@ class IndexEditor(Index):
             return self.changes()
         beneath = dict(self._base._all_changes())
         return sorted((beneath | dict(self.changes())).items(), key=lambda change: change[0])
+
+
+class NewIndex:
+    """An index whose entries are all there at once: stored as an editor on an empty index would store it, in a fraction of the time."""
+
+    def __init__(self, data: Mapping[bytes, bytes], objects: Mapping[bytes, ObjectId]) -> None:
+        """
+        data          what each key holds
+        objects       of the keys that point to an object: to which
+        raises        RefusedError for a key that is empty or longer than 500 bytes
+        """
+        for key in data:
+            if not 0 < len(key) <= KEY_BYTES:
+                raise _impossible(key)
+        keys = sorted(data)
+        ids = [id_row(objects.get(key)) for key in keys] if objects else [id_row(None)] * len(keys)
+        self._rows = Rows(keys, ids, [data[key] for key in keys])
+
+    def stored(self, new_ids: Callable[[int], list[ObjectId]], limits: Limits) -> Stored:
+        """As ``IndexEditor.stored``."""
+        return Stored(*settled_anew(self._rows, new_ids, limits))
+
+
+def _impossible(key: bytes) -> RefusedError:
+    return RefusedError(f"index key {key[:40]!r} has {len(key)} bytes: 1 to {KEY_BYTES} are possible")

@@ -173,7 +173,7 @@ class Page:
                 continue
             if not is_there:
                 keys.append(Edit(at, 0, key))
-            ids.append(Edit(at, int(is_there), _REMOVED if value is None else id_row(value)))
+            ids.append(Edit(at, int(is_there), _REMOVED if value is None else id_row(value.object_id)))
             data.append(Edit(at, int(is_there), fill if value is None else value.data))
         return self.edited(keys, ids, data)
 
@@ -201,11 +201,11 @@ def _page(packed: bool, count: int, ids: bytes, data: bytes, keys: bytes, decode
 def _rows_of(changes: Sequence[Change]) -> Rows:
     """The entries that changes leave where there were none."""
     put = [(key, value) for key, value in changes if value is not None]
-    return Rows([key for key, _ in put], [id_row(value) for _, value in put], [value.data for _, value in put])
+    return Rows([key for key, _ in put], [id_row(value.object_id) for _, value in put], [value.data for _, value in put])
 
 
-def id_row(value: Value) -> bytes:
-    return value.object_id.to_bytes(8, "big") if value.object_id else _NONE
+def id_row(object_id: ObjectId | None) -> bytes:
+    return object_id.to_bytes(8, "big") if object_id else _NONE
 
 
 NO_PAGE = Page.made(Rows([], [], []), packed=False)

@@ -130,7 +130,7 @@ def _laid_over(rows: Rows, changes: Sequence[Change]) -> Rows:
         data += rows.data[at:stop]
         if value is not None:
             keys.append(key)
-            ids.append(id_row(value))
+            ids.append(id_row(value.object_id))
             data.append(value.data)
         at = place
     return Rows(keys + old[at:], ids + rows.ids[at:], data + rows.data[at:])

@@ -22,14 +22,14 @@ from headwater.index.children import NO_CHILDREN, Child, Children
 from headwater.index.containers import IndexContainer, Limits, Objects
 from headwater.index.loading import load
 from headwater.index.memo import remember
-from headwater.index.pages import EMPTY, NO_PAGE, Page
+from headwater.index.pages import EMPTY, NO_PAGE, Page, Rows
 from headwater.index.pieces import Piece, changed_pieces, merged
 from headwater.index.planning import Move, has_large, neighbours, plan
 from headwater.index.stripes import Stripe, StripeList
 from headwater.index.values import Change
 from headwater.store import ObjectId, StoredObject
 
-__all__ = ["settled"]
+__all__ = ["settled", "settled_anew"]
 
 _DIRECT = 64
 """Stripes beyond which a commit has lists of stripes."""
@@ -101,10 +101,20 @@ def settled(
         return IndexContainer(0, EMPTY), []
     page = container.page.changed(changes, keeps_removals=container.levels > 0)
     top = _Node(b"", page, container.children)
-    if not _is_over(page, limits.embedded_bytes):
-        return _container(length, top, container.levels), []
-    spill = _Spill(objects, new_ids, limits)
-    top, levels = spill.through_lists(top) if container.levels == 2 else spill.into_stripes_of_top(top)
+    return _within_limits(length, top, container.levels, _Spill(objects, new_ids, limits))
+
+
+def settled_anew(rows: Rows, new_ids: Callable[[int], list[ObjectId]], limits: Limits) -> tuple[IndexContainer, Written]:
+    """As ``settled``, for an index of these entries, which come in key order, each key once."""
+    if not rows.keys:
+        return IndexContainer(0, EMPTY), []
+    top = _Node(b"", Page.made(rows, packed=False), NO_CHILDREN)
+    return _within_limits(len(rows.keys), top, 0, _Spill(None, new_ids, limits))
+
+
+def _within_limits(length: int, top: _Node, levels: int, spill: _Spill) -> tuple[IndexContainer, Written]:
+    if _is_over(top.page, spill.limits.embedded_bytes):
+        top, levels = spill.through_lists(top) if levels == 2 else spill.into_stripes_of_top(top)
     return _container(length, top, levels), spill.written
 
 
@@ -125,7 +135,7 @@ class _Spill:
     def __init__(self, objects: Objects | None, new_ids: Callable[[int], list[ObjectId]], limits: Limits) -> None:
         self._objects = objects
         self._new_ids = new_ids
-        self._limits = limits
+        self.limits = limits
         self.written: Written = []
 
     # the top
@@ -149,7 +159,7 @@ class _Spill:
         for move in moves:
             page = found[move.child].page.changed(top.page.between(move.start, move.end), keeps_removals=True)
             changed.append(_Node(top.children.bounds[move.child], page, found[move.child].children))
-        over = [at for at, node in enumerate(changed) if _is_over(node.page, self._limits.embedded_bytes)]
+        over = [at for at, node in enumerate(changed) if _is_over(node.page, self.limits.embedded_bytes)]
         for at, node in zip(over, self._into_stripes([changed[at] for at in over]), strict=True):
             changed[at] = node
         most = min(max(_FEWEST * 3 // 2, len(top.children) * 4 // 3), _MOST)
@@ -168,7 +178,7 @@ class _Spill:
 
     def _into_stripes(self, nodes: Sequence[_Node]) -> list[_Node]:
         """Move the fullest ranges of nodes into their stripes. One bulk read for all."""
-        small = self._limits.stripe_bytes // 4
+        small = self.limits.stripe_bytes // 4
         moves = [self._plan(node) for node in nodes]
         beside = [
             neighbours(node.page, node.children, planned, small=small, shrink=_REMOVAL_BYTES)
@@ -190,7 +200,7 @@ class _Spill:
         self, node: _Node, moves: Sequence[Move], beside: Sequence[int], pages: dict[ObjectId, Page]
     ) -> _Node:
         after: dict[int, list[Piece]] = {}
-        limit = self._limits.stripe_bytes
+        limit = self.limits.stripe_bytes
         for move in moves:
             changes = node.page.between(move.start, move.end)
             if len(node.children):
@@ -207,7 +217,7 @@ class _Spill:
     # both
 
     def _plan(self, node: _Node) -> list[Move]:
-        limit = self._limits.embedded_bytes
+        limit = self.limits.embedded_bytes
         return plan(node.page, node.children, limit_bytes=limit, target_bytes=int(limit * _TARGET))
 
     def _replaced(

@@ -28,24 +28,23 @@ def laid_out(parts: Parts, held: Mapping[bytes, bytes], token: Mapping[bytes, by
     held          what the version before holds, in the order of keys: tokens
     token         what stands for a piece in ``held``, of the pieces that do not stand for themselves
     """
-    fits = {name for name in (*parts.fields, *parts.lists, *parts.maps) if _fits(name, _NAME_BYTES) and "\0" not in name}
-    fits -= {name for name, members in parts.maps.items() if not all(_fits(member, _MEMBER_BYTES) for member in members)}
-    pieces = {_FIELD + name.encode(): piece for name, piece in parts.fields.items() if name in fits}
+    others = {name for name in (*parts.fields, *parts.lists, *parts.maps) if "\0" in name or not _fits(name, _NAME_BYTES)}
+    others |= {name for name, members in parts.maps.items() if not all(_fits(member, _MEMBER_BYTES) for member in members)}
+    pieces = {_FIELD + name.encode(): piece for name, piece in parts.fields.items() if name not in others}
     lists = _lists_of(held)
     for name, elements in parts.lists.items():
-        if name in fits:
+        if name not in others:
             stem = _LIST + name.encode() + b"\0"
             positions, before = lists.get(stem, ([], []))
             after = [token.get(element, element) for element in elements] if token else list(elements)
-            for position, element in zip(placed(positions, before, after), elements, strict=True):
-                pieces[stem + position.to_bytes(_POSITION, "big")] = element
+            keys = [stem + position.to_bytes(_POSITION, "big") for position in placed(positions, before, after)]
+            pieces.update(zip(keys, elements, strict=True))
     for name, members in parts.maps.items():
-        if name in fits:
+        if name not in others:
             stem = _MEMBER + name.encode() + b"\0"
             pieces.update((stem + member.encode(), piece) for member, piece in members.items())
-    others = _without(parts, fits)
-    if others.fields or others.lists or others.maps:
-        pieces[_OTHERS] = put_together(others)
+    if others:
+        pieces[_OTHERS] = put_together(_only(parts, others))
     return pieces
 
 
@@ -101,9 +100,9 @@ def _fits(name: str, most: int) -> bool:
     return len(name) <= most // 4 or len(name.encode()) <= most
 
 
-def _without(parts: Parts, names: set[str]) -> Parts:
+def _only(parts: Parts, names: set[str]) -> Parts:
     return Parts(
-        {name: piece for name, piece in parts.fields.items() if name not in names},
-        {name: elements for name, elements in parts.lists.items() if name not in names},
-        {name: members for name, members in parts.maps.items() if name not in names},
+        {name: piece for name, piece in parts.fields.items() if name in names},
+        {name: elements for name, elements in parts.lists.items() if name in names},
+        {name: members for name, members in parts.maps.items() if name in names},
     )

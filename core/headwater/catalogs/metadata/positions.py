@@ -22,6 +22,8 @@ def placed(held: Sequence[int], before: Sequence[bytes], after: Sequence[bytes])
     before        its elements, one for each position
     after         the elements to be placed
     """
+    if not held:
+        return _fresh(len(after))
     kept = _kept(before, after)
     positions: list[int] = []
     start = 0
@@ -37,16 +39,18 @@ def placed(held: Sequence[int], before: Sequence[bytes], after: Sequence[bytes])
         high = kept[end] if end < len(kept) else len(held)
         new = _between(held, low, high, end - start)
         if new is None:
-            return [_FIRST + _STEP * at for at in range(len(after))]
+            return _fresh(len(after))
         positions += new
         start = end
     return positions
 
 
+def _fresh(count: int) -> list[int]:
+    return [_FIRST + _STEP * at for at in range(count)]
+
+
 def _kept(before: Sequence[bytes], after: Sequence[bytes]) -> list[int]:
     """For each element which one of before it is, ascending, or -1."""
-    if not before:
-        return [-1] * len(after)
     if after and after[0] in before:  # the rule: some went from the front, and some came at the end
         first = before.index(after[0])
         stay = len(before) - first
@@ -91,8 +95,7 @@ def _between(held: Sequence[int], low: int, high: int, count: int) -> list[int] 
     if more <= 0:
         return free[:count]
     if high == len(held):
-        last = held[-1] if held else _FIRST - _STEP
-        free += [last + _STEP * at for at in range(1, more + 1)]
+        free += [held[-1] + _STEP * at for at in range(1, more + 1)]
         return free if free[-1] < _END else None
     if low < 0:
         new = [held[0] - _STEP * at for at in range(more, 0, -1)]

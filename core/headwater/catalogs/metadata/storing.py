@@ -11,7 +11,7 @@ from headwater.catalogs.metadata.layout import collected, laid_out
 from headwater.catalogs.metadata.objects import IcebergMetadata, IcebergPiece
 from headwater.commits import Transaction
 from headwater.errors import UnreadableError
-from headwater.index import Index, IndexEditor, Limits, Value
+from headwater.index import Index, IndexEditor, Limits, NewIndex, Value
 from headwater.store import ObjectId, RealmStore, id_text
 
 __all__ = ["read_metadata", "store_metadata"]
@@ -40,11 +40,26 @@ def store_metadata(tx: Transaction, parts: Parts, *, before: ObjectId | None) ->
     before        the version that the commit's parent holds of this table, on top of which only what changed is written; None: none
     raises        UnreadableError when the version before cannot be read
     """
-    if before is None:
-        base, edits = Index(), _edits(Index(), parts)
-    else:  # comparing a document with ten thousand snapshots takes longer than a group of commits waits: once is enough
-        base = Index(tx.rows.read(before, IcebergMetadata).pieces, tx.rows)
-        edits = tx.memo(f"metadata on top of {id_text(before)}", (before, parts), lambda: _edits(base, parts))
+    pieces = _first(tx, parts) if before is None else _next(tx, parts, before)
+    return tx.add(IcebergMetadata(pieces=tx.add_index(pieces, _LIMITS)))
+
+
+def _first(tx: Transaction, parts: Parts) -> NewIndex:
+    data = laid_out(parts, {}, {})
+    objects: dict[bytes, ObjectId] = {}
+    shared: dict[bytes, ObjectId] = {}
+    for key in [key for key, piece in data.items() if len(piece) > _LARGE_BYTES]:
+        token = _token(data[key])
+        if token not in shared:
+            shared[token] = tx.add(IcebergPiece(text=data[key]))
+        data[key], objects[key] = token, shared[token]
+    return NewIndex(data, objects)
+
+
+def _next(tx: Transaction, parts: Parts, before: ObjectId) -> IndexEditor:
+    base = Index(tx.rows.read(before, IcebergMetadata).pieces, tx.rows)
+    # comparing a document with ten thousand snapshots takes longer than a group of commits waits: once is enough
+    edits = tx.memo(f"metadata on top of {id_text(before)}", (before, parts), lambda: _edits(base, parts))
     editor, shared = IndexEditor(base), dict(edits.shared)
     for key in edits.removed:
         editor.remove(key)
@@ -53,7 +68,7 @@ def store_metadata(tx: Transaction, parts: Parts, *, before: ObjectId | None) ->
         if is_large and data not in shared:
             shared[data] = tx.add(IcebergPiece(text=piece))
         editor.put(key, Value(shared[data] if is_large else None, data))
-    return tx.add(IcebergMetadata(pieces=tx.add_index(editor, _LIMITS)))
+    return editor
 
 
 def read_metadata(rows: RealmStore, metadata_id: ObjectId) -> Parts:

@@ -9,7 +9,7 @@ from headwater.clock import Micros
 from headwater.commits.making.unpublished import Unpublished, UnpublishedRows
 from headwater.commits.objects import Commit, Head
 from headwater.errors import RefusedError
-from headwater.index import Index, IndexContainer, IndexEditor, Limits, Value
+from headwater.index import Index, IndexContainer, IndexEditor, Limits, NewIndex, Value
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text
 
 __all__ = ["Changes", "Memos", "Transaction"]
@@ -79,9 +79,9 @@ class Transaction:
         self.added[object_id] = value
         return object_id
 
-    def add_index(self, editor: IndexEditor, limits: Limits) -> IndexContainer:
+    def add_index(self, index: IndexEditor | NewIndex, limits: Limits) -> IndexContainer:
         """Store an index that is to lie in an object which this change adds; what it spills into is added, too."""
-        stored = editor.stored(self._rows.new_ids, limits)
+        stored = index.stored(self._rows.new_ids, limits)
         self.added.update(stored.objects)
         return stored.container
 
