@@ -17,6 +17,7 @@ MAX_BYTES = 256 * 1024 * 1024
 MOST_LEVELS = 200
 """How deep a document may be nested. The interpreter's own limit depends on who calls: what one stage reads, another would not."""
 
+_OPENING = b"[{"
 _GZIP = b"\x1f\x8b"
 _UNREAD_CODECS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
 
@@ -38,7 +39,7 @@ def decode(data: bytes, *, path: str) -> dict[str, Any]:
         raise UnfitError(
             QuarantineCode.CORRUPT, f"{path} holds a JSON {type(document).__name__}, not an object: restore it from a backup"
         )
-    if _is_deeper(document, MOST_LEVELS):
+    if _is_deeper(document, text, MOST_LEVELS):
         raise UnfitError(
             QuarantineCode.CORRUPT,
             f"{path} is nested deeper than {MOST_LEVELS} levels, as no engine writes it: restore it from a backup",
@@ -83,15 +84,18 @@ def _unpacked(data: bytes, path: str) -> bytes:
     return text
 
 
-def _is_deeper(document: dict[str, Any], levels: int) -> bool:
+def _is_deeper(document: dict[str, Any], text: bytes, levels: int) -> bool:
+    """Goes down level by level, and no further than what is left of the text's brackets can lead."""
+    left = len(text) - len(text.translate(None, _OPENING))  # those within texts count, too: never fewer than there are
     inside: list[Any] = [document]
-    for _ in range(levels):
+    for level in range(levels):
+        left -= len(inside)
+        if not inside or level + left < levels:
+            return False
         inside = [
             one
             for holder in inside
             for one in (holder.values() if holder.__class__ is dict else holder)
             if one.__class__ is dict or one.__class__ is list
         ]
-        if not inside:
-            return False
-    return True
+    return bool(inside)
