@@ -18,6 +18,10 @@ from headwater.errors import RefusedError
         ("s3://bucket/a//b", "s3://bucket/a//b"),
         ("s3://bucket", "s3://bucket"),
         ("s3://bucket/", "s3://bucket"),
+        ("s3://bucket//a", "s3://bucket//a"),
+        ("file://localhost/a", "file:///a"),
+        ("file:////a", "file:///a"),
+        ("/a", "file:///a"),
         ("/", "file:///"),
     ],
 )

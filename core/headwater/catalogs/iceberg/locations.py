@@ -10,6 +10,7 @@ from headwater.errors import RefusedError
 __all__ = ["canonical", "comparable", "is_same_place", "is_within"]
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+_NO_NAMES = ("", ".", "..")
 _SAME_STORAGE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
 """Schemes that name the same objects through another client."""
 
@@ -21,6 +22,27 @@ def canonical(location: str) -> str:
 
     raises        RefusedError for a relative path, or one with ``.`` or ``..`` in it
     """
+    folder, _, name = location.rpartition("/")
+    spelled = None if name in _NO_NAMES else _spelled_folder(folder)
+    return _canonical(location) if spelled is None else f"{spelled}/{name}"
+
+
+@lru_cache(maxsize=4096)
+def _spelled_folder(folder: str) -> str | None:
+    """What stands before the names in a folder: those of a table's files are asked for by the dozen, and differ in nothing else.
+
+    None where a name would be more than one more segment, or where there is no folder yet.
+    """
+    if folder.endswith("/"):
+        return None
+    try:
+        spelled = _canonical(folder)
+    except RefusedError:
+        return None
+    return None if spelled.endswith("/") else spelled
+
+
+def _canonical(location: str) -> str:
     match = _URI.fullmatch(location)
     scheme, rest = (match[1].lower(), match[2]) if match else ("file", location)
     authority, slash, path = rest[2:].partition("/") if rest.startswith("//") else ("", *_split_absolute(rest))
@@ -56,7 +78,7 @@ def is_same_place(one: str, other: str) -> bool:
 def is_within(inner: str, outer: str) -> bool:
     """Whether ``inner`` is ``outer`` or lies below it, by whole segments: ``s3://a/bc`` is not within ``s3://a/b``."""
     folder, _, name = inner.rpartition("/")
-    if name not in ("", ".", "..") and _is_folder_within(folder, outer):
+    if name not in _NO_NAMES and _is_folder_within(folder, outer):
         return True
     return _lies_within(inner, outer)
 
