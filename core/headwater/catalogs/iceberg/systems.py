@@ -119,7 +119,8 @@ class _Local:
         return Path(path).stat().st_size
 
     def content(self, path: str) -> bytes:
-        return Path(path).read_bytes()
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # a Path and a buffer take as long as the read itself
+            return file.readall()
 
     def remove(self, path: str) -> None:
         Path(path).unlink()
