@@ -43,6 +43,36 @@ def test_a_listing_goes_on_after_its_token(headwater: CommandLine, commits: list
     assert keys(headwater.data("catalog", "tables", *LAKE, "--after", token)) == ["sales.later"]
 
 
+@pytest.mark.parametrize(
+    ("prefix", "why"),
+    [
+        ("none", "there is no namespace none in catalog 'lake' of realm 'acme' at main"),
+        ("sales.later", "sales.later of catalog 'lake' of realm 'acme' at main is no namespace"),
+    ],
+)
+def test_a_listing_below_a_key_that_is_no_namespace_says_so(
+    headwater: CommandLine, commits: list[str], prefix: str, why: str
+) -> None:
+    told = headwater("-o", "json", "catalog", "tables", *LAKE, "--prefix", prefix)
+
+    assert (told.exit_code, json.loads(told.stdout)) == (0, [])
+    assert why in told.stderr
+
+
+def test_a_listing_below_an_empty_namespace_says_that_it_is_empty(headwater: CommandLine, commits: list[str]) -> None:
+    assert (
+        "namespace sales of catalog 'lake'"
+        in headwater("catalog", "tables", *LAKE, "--prefix", "sales", "--ref", "main~2").stderr
+    )
+
+
+def test_the_history_of_a_key_that_never_was_is_an_error(headwater: CommandLine, commits: list[str]) -> None:
+    told = headwater("catalog", "history", *LAKE, "sales.none")
+
+    assert told.exit_code == 3
+    assert "sales.none never stood in catalog 'lake' of realm 'acme' at main" in told.stderr
+
+
 def test_a_range_of_keys_is_listed_backwards(headwater: CommandLine, commits: list[str]) -> None:
     assert keys(headwater.data("catalog", "tables", *LAKE, "--from", "sales.a", "--to", "sales.m")) == ["sales.later"]
     assert keys(headwater.data("catalog", "tables", *LAKE, "--reverse")) == ["sales.later", "sales"]
@@ -51,6 +81,16 @@ def test_a_range_of_keys_is_listed_backwards(headwater: CommandLine, commits: li
 def test_an_earlier_state_is_listed_by_a_way_back(headwater: CommandLine, commits: list[str]) -> None:
     assert keys(headwater.data("catalog", "tables", *LAKE, "--ref", "main~1")) == ["sales", "sales.orders"]
     assert keys(headwater.data("catalog", "tables", *LAKE, "--ref", f"{commits[1]}~1")) == ["sales"]
+
+
+@pytest.mark.parametrize("reference", ["none", "main~9", "main@0123456789abcdef"])
+def test_a_reference_that_is_not_there_is_told_with_its_realm(
+    headwater: CommandLine, commits: list[str], reference: str
+) -> None:
+    told = headwater("catalog", "tables", *LAKE, "--ref", reference)
+
+    assert told.exit_code in (3, 4)
+    assert "realm 'acme'" in told.stderr
 
 
 def test_a_reference_that_is_none_names_the_place(headwater: CommandLine, commits: list[str]) -> None:
@@ -85,7 +125,7 @@ def test_contents_that_are_not_there_are_named(headwater: CommandLine, commits: 
     result = headwater("-o", "json", "catalog", "content", *LAKE, "sales", "nope", "sales.none")
 
     assert (result.exit_code, len(json.loads(result.stdout))) == (3, 1)
-    assert "not in catalog 'lake' at its default branch: nope, sales.none" in result.stderr
+    assert "not in catalog 'lake' of realm 'acme' at main: nope, sales.none" in result.stderr
 
 
 def test_the_stored_metadata_document_is_printed(headwater: CommandLine, commits: list[str]) -> None:
@@ -142,7 +182,7 @@ def test_properties_with_many_values_are_in_the_log(headwater: CommandLine, comm
 
 
 def test_a_cut_log_says_that_there_may_be_more(headwater: CommandLine, commits: list[str]) -> None:
-    assert "there may be more than these 2" in headwater("catalog", "log", *LAKE, "--limit", "2").stderr
+    assert "there may be more: a --limit above 2" in headwater("catalog", "log", *LAKE, "--limit", "2").stderr
     assert headwater("catalog", "log", *LAKE, "--limit", "3").stderr == ""
 
 

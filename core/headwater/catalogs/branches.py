@@ -65,6 +65,11 @@ class Branches:
         self._rows = rows
         self._catalog = definition
 
+    @property
+    def _place(self) -> str:
+        """For messages: whose branches and tags these are."""
+        return f"catalog {self._catalog.name!r} of realm {self._rows.realm!r}"
+
     def reference(self, kind: NameKind, name: str) -> str:
         return content_reference(self._catalog.id, kind, name)
 
@@ -84,7 +89,7 @@ class Branches:
     def read(self, kind: NameKind, name: str) -> NamedReference:
         found = self.find(kind, name)
         if found is None:
-            raise MissingError(f"catalog {self._catalog.name!r} has no {kind} {name!r}")
+            raise MissingError(f"{self._place} has no {kind} {name!r}")
         return found
 
     def create(self, kind: NameKind, name: str, *, source: str | None = None, at: ObjectId | None = None) -> NamedReference:
@@ -107,7 +112,7 @@ class Branches:
         try:
             return _named(kind, name, self._list_and_make(kind, name, make))
         except BeatenError as fault:
-            raise ConflictError(f"{kind} {name!r} of catalog {self._catalog.name!r} was created by another just now") from fault
+            raise ConflictError(f"{kind} {name!r} of {self._place} was created by another just now") from fault
 
     def ensure(self, name: str) -> None:
         """Make an empty branch unless it is there."""
@@ -135,7 +140,7 @@ class Branches:
         except ConflictError as fault:
             raise self._unexpected(kind, name, row.pointer, self._read_row(kind, name).pointer) from fault
         except BeatenError as fault:
-            raise ConflictError(f"{kind} {name!r} of catalog {self._catalog.name!r} was moved by another just now") from fault
+            raise ConflictError(f"{kind} {name!r} of {self._place} was moved by another just now") from fault
         return _named(kind, name, moved)
 
     def delete(
@@ -148,9 +153,7 @@ class Branches:
         raises        RefusedError for the default branch; ConflictError when the head is another; MissingError
         """
         if kind is NameKind.BRANCH and name == self.check_active().default_branch:
-            raise RefusedError(
-                f"branch {name!r} is the default branch of catalog {self._catalog.name!r}: it goes with the catalog"
-            )
+            raise RefusedError(f"branch {name!r} is the default branch of {self._place}: it goes with the catalog")
         for _ in range(_TRIES):
             row = self._read_row(kind, name)
             self._check_expected(kind, name, row, expected)
@@ -160,9 +163,7 @@ class Branches:
             except BeatenError:
                 continue
             return _named(kind, name, row)
-        raise UnavailableError(
-            f"{kind} {name!r} of catalog {self._catalog.name!r} moved {_TRIES} times while it was to be deleted"
-        )
+        raise UnavailableError(f"{kind} {name!r} of {self._place} moved {_TRIES} times while it was to be deleted")
 
     def undelete(self, kind: NameKind, name: str, *, fence: Callable[[], None] = lambda: None) -> NamedReference:
         """Bring a deleted branch or tag back to the commit that it was at, as long as its tombstone stands: for the grace at least.
@@ -175,9 +176,7 @@ class Branches:
         self._check_free(kind, name, "undelete")
         row = self._rows.find_row(self.reference(kind, name))
         if row is None:
-            raise MissingError(
-                f"catalog {self._catalog.name!r} has no deleted {kind} {name!r}: it never was, or was collected after its grace"
-            )
+            raise MissingError(f"{self._place} has no deleted {kind} {name!r}: it never was, or was collected after its grace")
         target = row.pointer
 
         def make() -> Reference:
@@ -191,7 +190,7 @@ class Branches:
         except FencedError:
             raise
         except BeatenError as fault:
-            raise ConflictError(f"{kind} {name!r} of catalog {self._catalog.name!r} was created by another just now") from fault
+            raise ConflictError(f"{kind} {name!r} of {self._place} was created by another just now") from fault
 
     def deleted(self, kind: NameKind) -> list[tuple[NamedReference, Micros]]:
         """Those that were deleted and can come back, by name, each with the time of its deletion."""
@@ -217,9 +216,7 @@ class Branches:
             self.check_active()
             row = tx.rows.find_row(self.reference(kind, name))
             if row is not None and row.deleted is None:
-                raise BeatenError(
-                    f"{kind} {name!r} of catalog {self._catalog.name!r} of realm {tx.rows.realm!r} is there already"
-                )
+                raise BeatenError(f"{kind} {name!r} of {self._place} is there already")
             entry = ListedName(kind, name, tx.time)
             tx.index(NAMES).put(entry.key, entry.encode())
 
@@ -241,7 +238,7 @@ class Branches:
         row = None if told.name is None else self._read_named(told.name)
         start = self._commit_of(told, row)
         if start is None and told.steps:
-            raise MissingError(f"{told.text!r} is no commit: nothing was committed to {told.name!r} yet")
+            raise MissingError(f"{told.text!r} is no commit: nothing was committed to {told.name!r} of {self._place} yet")
         return None if start is None else follow(start, told)
 
     def _commit_of(self, told: ReferenceText, row: Reference | None) -> Head | None:
@@ -254,7 +251,7 @@ class Branches:
         there = load_head(self._rows, row)
         if there is None or not is_in_history(self._rows, there.id, there.commit, found):
             raise MissingError(
-                f"commit {id_text(found.id)} is not in the history of {told.name!r} of catalog {self._catalog.name!r}:"
+                f"commit {id_text(found.id)} is not in the history of {told.name!r} of {self._place}:"
                 f" @{id_text(found.id)} alone means it wherever it is"
             )
         return found
@@ -269,7 +266,7 @@ class Branches:
     def checked(self, found: Head) -> Head:
         """The commit, if it is one of this catalog; MissingError when it is another's."""
         if found.commit.properties.get("catalog") != self._catalog.id:
-            raise MissingError(f"commit {id_text(found.id)} is not one of catalog {self._catalog.name!r}")
+            raise MissingError(f"commit {id_text(found.id)} is not one of {self._place}")
         return found
 
     def _start(self, source: str | None, at: ObjectId | None) -> tuple[ObjectId | None, list[str]]:
@@ -297,7 +294,7 @@ class Branches:
             row = self._find_row(kind, name)
             if row is not None:
                 return row
-        raise MissingError(f"catalog {self._catalog.name!r} has no branch, tag or commit {name!r}")
+        raise MissingError(f"{self._place} has no branch, tag or commit {name!r}")
 
     def _all_references(self) -> list[str]:
         """Every listed name, those under a tombstone too: what they hold is kept for the grace."""
@@ -308,7 +305,7 @@ class Branches:
         """A name is a branch or a tag. Where two clients make both in the same moment both stay, and the branch is read."""
         for taken in NameKind:
             if self._find_row(taken, name) is not None:
-                raise ConflictError(f"cannot {verb} {kind} {name!r}: catalog {self._catalog.name!r} has a {taken} of this name")
+                raise ConflictError(f"cannot {verb} {kind} {name!r}: {self._place} has a {taken} of this name")
 
     def _list_and_make(self, kind: NameKind, name: str, make: Callable[[], Reference]) -> Reference:
         """List a name and make its row, both within the time in which no collector gives a listed name up.
@@ -323,7 +320,7 @@ class Branches:
             if clock.monotonic() - started <= bound:
                 return made
             self._take_back(made)
-        raise UnavailableError(f"{kind} {name!r} of catalog {self._catalog.name!r} took too long to create: try again")
+        raise UnavailableError(f"{kind} {name!r} of {self._place} took too long to create: try again")
 
     def _take_back(self, made: Reference) -> None:
         """Remove a row without a tombstone: its target may be garbage by now. Where others have moved it already, it is theirs."""
@@ -336,7 +333,7 @@ class Branches:
         """The definition as it is now, which may be newer than this handle's; MissingError when the catalog was deleted."""
         now = find_definition(self._rows, catalog_id=self._catalog.id)
         if now is None or now.state is not CatalogState.ACTIVE:
-            raise MissingError(f"catalog {self._catalog.name!r} of realm {self._rows.realm!r} was deleted")
+            raise MissingError(f"{self._place} was deleted")
         return now
 
     def _check_expected(self, kind: NameKind, name: str, row: Reference, expected: ObjectId | None) -> None:
@@ -345,7 +342,7 @@ class Branches:
 
     def _unexpected(self, kind: NameKind, name: str, expected: ObjectId | None, found: ObjectId | None) -> ConflictError:
         wanted, there = ("no commit" if one is None else id_text(one) for one in (expected, found))
-        text = f"{kind} {name!r} of catalog {self._catalog.name!r} is at {there}, expected {wanted}: look again"
+        text = f"{kind} {name!r} of {self._place} is at {there}, expected {wanted}: look again"
         return ConflictError(text, details=(Conflict(ConflictKind.UNEXPECTED_HASH, None, text),))
 
     def _find_row(self, kind: NameKind, name: str) -> Reference | None:
@@ -354,7 +351,7 @@ class Branches:
     def _read_row(self, kind: NameKind, name: str) -> Reference:
         row = self._find_row(kind, name)
         if row is None:
-            raise MissingError(f"catalog {self._catalog.name!r} has no {kind} {name!r}")
+            raise MissingError(f"{self._place} has no {kind} {name!r}")
         return row
 
 

@@ -55,6 +55,11 @@ class Catalog:
         self._branches = Branches(rows, definition)
         self._known: tuple[ObjectId | None, float] = (None, 0.0)
 
+    @property
+    def place(self) -> str:
+        """For messages: which catalog, of which realm."""
+        return f"catalog {self.definition.name!r} of realm {self._rows.realm!r}"
+
     # branches and tags
 
     def branches(self) -> list[NamedReference]:
@@ -343,9 +348,7 @@ class Catalog:
     def _source(self, text: str) -> Source:
         found = self._branches.resolve(text, exact=True)
         if found is None:
-            raise RefusedError(
-                f"{text!r} of catalog {self.definition.name!r} has no commit yet: there is nothing to take from it"
-            )
+            raise RefusedError(f"{text!r} of {self.place} has no commit yet: there is nothing to take from it")
         return Source(text, found)
 
     def _check_alive(self) -> None:
@@ -366,12 +369,14 @@ class Catalog:
         if self._rows.find_reference(self._branches.reference(NameKind.BRANCH, name)) is not None:
             return
         if self._branches.find(NameKind.TAG, name) is not None:
-            raise RefusedError(f"{name!r} is a tag of catalog {self.definition.name!r}: commit to a branch")
-        raise MissingError(f"catalog {self.definition.name!r} has no branch {name!r}")
+            raise RefusedError(f"{name!r} is a tag of {self.place}: commit to a branch")
+        raise MissingError(f"{self.place} has no branch {name!r}")
 
     def _check_on_branch(self, tx: Transaction, name: str, expected: Head) -> None:
         if tx.head is None or tx.head_id is None or not is_in_history(tx.rows, tx.head_id, tx.head, expected):
-            raise MissingError(f"expected commit {id_text(expected.id)} is not in the history of branch {name!r}")
+            raise MissingError(
+                f"expected commit {id_text(expected.id)} is not in the history of branch {name!r} of {self.place}"
+            )
 
     def _content(self, key: ContentKey, value: ContentValue, found: StoredObject | None) -> Content:
         where = f"content {key} of catalog {self.definition.name!r} in realm {self._rows.realm!r}"

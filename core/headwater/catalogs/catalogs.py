@@ -65,7 +65,7 @@ class Catalogs:
         def change(tx: Transaction) -> CatalogDefinition:
             there = definition_in(tx.rows, tx.index(BY_NAME), name)
             if there is not None:
-                _check_same(there, fields)
+                _check_same(self._rows.realm, there, fields)
                 return there
             made = CatalogDefinition(id=catalog_id, name=name, created=tx.time, updated=tx.time, **fields)
             _store(tx, made)
@@ -123,7 +123,8 @@ class Catalogs:
         branch = changes.get("default_branch", seen.default_branch)
         if branch != seen.default_branch and Branches(self._rows, seen).find(NameKind.BRANCH, branch) is None:
             raise RefusedError(
-                f"catalog {seen.name!r} has no branch {branch!r} that could become its default branch: create it first"
+                f"catalog {seen.name!r} of realm {self._rows.realm!r} has no branch {branch!r} that could become its default branch:"
+                " create it first"
             )
 
         def change(tx: Transaction) -> CatalogDefinition:
@@ -341,7 +342,9 @@ def _differences(definition: CatalogDefinition, fields: Mapping[str, Any]) -> li
     return [name for name, value in fields.items() if getattr(definition, name) != value]
 
 
-def _check_same(there: CatalogDefinition, fields: Mapping[str, Any]) -> None:
+def _check_same(realm: str, there: CatalogDefinition, fields: Mapping[str, Any]) -> None:
     differing = _differences(there, fields)
     if differing:
-        raise ConflictError(f"catalog {there.name!r} is there with another {', '.join(differing)}: update it instead")
+        raise ConflictError(
+            f"catalog {there.name!r} of realm {realm!r} is there with another {', '.join(differing)}: update it instead"
+        )

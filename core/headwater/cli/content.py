@@ -9,7 +9,7 @@ from uuid import UUID
 
 import click
 
-from headwater.catalogs import CatalogLog, ContentKey, ContentType, KeyHistory, LogFilter
+from headwater.catalogs import Catalog, CatalogLog, ContentKey, ContentType, KeyHistory, LogFilter, Namespace
 from headwater.cli.content_reports import CHANGE, COMMIT, CONTENT, ENTRY, KEY_CHANGE, ContentRow
 from headwater.cli.opening import opened_catalog
 from headwater.cli.options import END_TIME, TIME, prints
@@ -85,7 +85,9 @@ def tables(
     with opened_catalog(session, realm_id, name) as opened:
         page = opened.entries(ref, limit=limit, page_token=token, **keys)
         session.show_all(ENTRY, page.entries)
-        _tell_more(session, limit, page.next_token)
+        _tell_more(session, page.next_token)
+        if not page.entries and not token and keys["prefix"] is not None:
+            session.warn(_why_empty(opened, ref, keys["prefix"]))
 
 
 @click.command()
@@ -108,12 +110,14 @@ def content(session: Session, realm_id: str, name: str, keys: tuple[ContentKey, 
         if metadata and not absent:
             document = opened.metadata(ref, keys[0])
             if document is None:
-                raise MissingError(f"no metadata document is stored with {keys[0]} of catalog {name!r}: only where it lies")
+                raise MissingError(
+                    f"no metadata document is stored with {keys[0]} of {_where(opened, ref)}: only where it lies, see metadataLocation"
+                )
             click.echo(document.decode())
             return
         if not metadata:
             _show_contents(session, [ContentRow(key, one) for key, one in found.items()])
-        _check_none(absent, name, ref)
+        _check_none(absent, opened, ref)
 
 
 @click.command()
@@ -128,7 +132,7 @@ def find(session: Session, realm_id: str, name: str, content_ids: tuple[UUID, ..
     with opened_catalog(session, realm_id, name) as opened:
         found = opened.find_by_id(ref, content_ids)
         session.show_all(ENTRY, list(found.values()))
-        _check_none([content_id for content_id in content_ids if content_id not in found], name, ref)
+        _check_none([content_id for content_id in content_ids if content_id not in found], opened, ref)
 
 
 @click.command()
@@ -189,7 +193,10 @@ def history(session: Session, realm_id: str, name: str, key: ContentKey, ref: st
     """Show what happened to one table, view, namespace or function, newest first, through its renames back to its creation."""
     with opened_catalog(session, realm_id, name) as opened:
         found = opened.history(key, ref, within=within)
-        session.show_all(KEY_CHANGE, list(islice(found, limit)))
+        changes = list(islice(found, limit))
+        if not changes and found.end is End.BEGINNING:
+            raise MissingError(f"{key} never stood in {_where(opened, ref)}")
+        session.show_all(KEY_CHANGE, changes)
         _tell_end(session, found, limit, within)
 
 
@@ -219,7 +226,7 @@ def diff(
     with opened_catalog(session, realm_id, name) as opened:
         page = opened.diff(before, after, limit=limit, page_token=token, **keys)
         session.show_all(CHANGE, page.changes)
-        _tell_more(session, limit, page.next_token)
+        _tell_more(session, page.next_token)
 
 
 def _show_contents(session: Session, found: Sequence[ContentRow]) -> None:
@@ -230,14 +237,28 @@ def _show_contents(session: Session, found: Sequence[ContentRow]) -> None:
         session.show_all(CONTENT, found)
 
 
-def _check_none(absent: Sequence[object], name: str, ref: str | None) -> None:
+def _where(opened: Catalog, ref: str | None) -> str:
+    return f"{opened.place} at {ref or opened.definition.default_branch}"
+
+
+def _check_none(absent: Sequence[object], opened: Catalog, ref: str | None) -> None:
     if absent:
-        raise MissingError(f"not in catalog {name!r} at {ref or 'its default branch'}: {', '.join(map(str, absent))}")
+        raise MissingError(f"not in {_where(opened, ref)}: {', '.join(map(str, absent))}")
 
 
-def _tell_more(session: Session, limit: int | None, token: str | None) -> None:
+def _why_empty(opened: Catalog, ref: str | None, prefix: ContentKey) -> str:
+    """Of a key below which nothing stands: whether it is there at all."""
+    there = opened.get(ref, prefix)
+    if there is None:
+        return f"there is no namespace {prefix} in {_where(opened, ref)}"
+    if isinstance(there, Namespace):
+        return f"namespace {prefix} of {_where(opened, ref)} is empty"
+    return f"{prefix} of {_where(opened, ref)} is no namespace: see headwater catalog content"
+
+
+def _tell_more(session: Session, token: str | None) -> None:
     if token is not None:
-        session.warn(f"there are more than these {limit}: --after {token} goes on")
+        session.warn(f"there is more: --after {token} goes on")
 
 
 def _tell_end(session: Session, found: CatalogLog | KeyHistory, limit: int, within: int) -> None:
@@ -248,4 +269,4 @@ def _tell_end(session: Session, found: CatalogLog | KeyHistory, limit: int, with
         key = f" of {found.key}" if isinstance(found, KeyHistory) else ""
         session.warn(f"looked at {within} commits: with --ref {id_text(found.last)}~1 come those{key} before")
     elif found.end is not End.BEGINNING and found.end is not End.UNTIL:
-        session.warn(f"there may be more than these {limit}: see --limit")
+        session.warn(f"there may be more: a --limit above {limit} shows it")

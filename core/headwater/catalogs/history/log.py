@@ -83,7 +83,9 @@ def is_in_history(rows: RealmStore, head_id: ObjectId, head: Commit, wanted: Hea
     try:
         return bool(head.tail) and descends(rows, head.tail[-1], wanted.id, wanted.commit.seq)
     except UnknownOutcomeError as cut:
-        raise ExpiredError(f"whether commit {id_text(wanted.id)} is in this history cannot be told any more: {cut}") from cut
+        raise ExpiredError(
+            f"whether commit {id_text(wanted.id)} of realm {rows.realm!r} is in this history cannot be told any more: {cut}"
+        ) from cut
 
 
 def parent_of(found: Head) -> Head | None:

@@ -25,9 +25,9 @@ def follow(start: Head, told: ReferenceText) -> Head:
         try:
             found = _stepped(found, step)
         except ExpiredError as fault:
-            raise ExpiredError(f"{told.text!r} has expired at {step.text}: {fault}") from fault
+            raise ExpiredError(f"{told.text!r} of realm {start.rows.realm!r} has expired at {step.text}: {fault}") from fault
         except MissingError as fault:
-            raise MissingError(f"{told.text!r} is no commit, at {step.text}: {fault}") from fault
+            raise MissingError(f"{told.text!r} is no commit of realm {start.rows.realm!r}, at {step.text}: {fault}") from fault
     return found
 
 

@@ -112,11 +112,12 @@ class _Search:
         lost = [one for one, colour in self._colours.items() if self._nodes[one] is None and not colour & _COMMON]
         if nearest:
             return Base(nearest[0], tuple(nearest[1:]), tuple(lost))
-        what = f"commits {id_text(source)} and {id_text(into)}"
+        what = f"commits {id_text(source)} and {id_text(into)} of realm {self._rows.realm!r}"
         if lost:
             gone = ", ".join(map(id_text, lost))
             raise ExpiredError(
-                f"the common ancestor of {what} is not known any more, for {gone} was collected: name the base of the merge yourself"
+                f"the common ancestor of {what} is not known any more, for {gone} was collected:"
+                " name the base of the merge yourself"
             )
         raise MissingError(f"{what} have no common ancestor: name the base of the merge yourself")
 

@@ -32,8 +32,8 @@ def changed_by(rows: RealmStore, commit: Head) -> list[Change]:
         found = rows.find(commit.commit.tail[0], Commit)
         if found is None:
             raise ExpiredError(
-                f"what commit {id_text(commit.id)} changed cannot be told any more: the commit before it was collected."
-                " Merge its branch, with a base, or make its changes by hand"
+                f"what commit {id_text(commit.id)} of realm {rows.realm!r} changed cannot be told any more: the commit before it was"
+                " collected. Merge its branch, with a base, or make its changes by hand"
             )
         parent = Head(commit.commit.tail[0], found, rows)
     return _changed_keys(parent, commit, sorted(one.key for one in commit.commit.operations if one.index == CONTENT))

@@ -70,7 +70,9 @@ class Target:
         if self.expected is None:
             return
         if head is None or head_id is None or not is_in_history(rows, head_id, head, self.expected):
-            raise MissingError(f"expected commit {id_text(self.expected.id)} is not in the history of branch {self.branch!r}")
+            raise MissingError(
+                f"expected commit {id_text(self.expected.id)} is not in the history of branch {self.branch!r} of realm {rows.realm!r}"
+            )
 
 
 @dataclass(frozen=True, slots=True)

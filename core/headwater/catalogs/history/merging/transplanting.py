@@ -174,10 +174,11 @@ def _read(rows: RealmStore, source: Source, commits: Sequence[ObjectId], meta: C
     for before, after in pairwise(found):
         if after.commit.tail[:1] != (before.id,):
             raise RefusedError(
-                f"commit {id_text(after.id)} does not stand on commit {id_text(before.id)}: transplant commits without gaps, oldest first"
+                f"commit {id_text(after.id)} of realm {rows.realm!r} does not stand on commit {id_text(before.id)}:"
+                " transplant commits without gaps, oldest first"
             )
     if not is_in_history(rows, source.head.id, source.head.commit, found[-1]):
-        raise MissingError(f"commit {id_text(found[-1].id)} is not in the history of {source.text!r}")
+        raise MissingError(f"commit {id_text(found[-1].id)} is not in the history of {source.text!r} of realm {rows.realm!r}")
     return [_picked(rows, one, meta) for one in found]
 
 

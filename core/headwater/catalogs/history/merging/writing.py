@@ -93,7 +93,9 @@ def reading(source: Head) -> Iterator[None]:
         yield
     except (UnreadableError, MissingError) as fault:
         if not isinstance(fault, ExpiredError) and source.is_collected():
-            raise ExpiredError(f"commit {id_text(source.id)} was collected while it was merged: begin again") from fault
+            raise ExpiredError(
+                f"commit {id_text(source.id)} of realm {source.rows.realm!r} was collected while it was merged: begin again"
+            ) from fault
         raise
 
 
