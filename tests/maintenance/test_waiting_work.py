@@ -14,7 +14,7 @@ from headwater.maintenance import IMPORT, list_runs, run_import
 from headwater.realms import Realms, RealmState
 from headwater.store import ObjectId, Store
 from headwater.tasks import AttemptEnd, Claim, StoodStill, Task, Tasks, TaskState
-from headwater_workers import run_task
+from headwater_workers.running import run_task
 
 SPEC = ImportSpec(name="initial", locations=("s3://lake/",))
 

@@ -18,7 +18,7 @@ from headwater.commits import ensure_references
 from headwater.maintenance import PURGE_TABLE, collect
 from headwater.realms import REALM_REFERENCES, Realms, RealmState, Retention
 from headwater.tasks import StoodStill, Task, Tasks
-from headwater_workers import run_task
+from headwater_workers.running import run_task
 
 HOUR = 3600.0
 Work = Callable[..., Task]

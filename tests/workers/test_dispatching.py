@@ -12,8 +12,7 @@ from headwater.clock import FakeClock
 from headwater.settings import Settings
 from headwater.store import FaultyBackend, ObjectId, Store, open_store
 from headwater.tasks import StoodStill, Tasks, TaskState
-from headwater_workers import Dispatcher
-from headwater_workers.dispatching import DispatcherThread
+from headwater_workers.dispatching import Dispatcher, DispatcherThread
 
 Sent = list[tuple[ObjectId, str | None]]
 

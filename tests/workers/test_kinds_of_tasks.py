@@ -12,8 +12,8 @@ from headwater.maintenance.work import EXPORT, LOAD, kinds
 from headwater.realms import CredentialsHash, Realms, RealmState, bootstrap
 from headwater.store import Store
 from headwater.tasks import StoodStill, Task, Tasks, TaskState
-from headwater_workers import run_task
 from headwater_workers.kinds import KINDS
+from headwater_workers.running import run_task
 
 NOBODY = CredentialsHash(client_id="nobody", salt=b"", digest=b"")
 

@@ -17,7 +17,7 @@ from headwater.settings import Settings
 from headwater.store import FaultyBackend, ObjectId, Store, open_store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import AttemptEnd, Claim, StoodStill, Task, Tasks, TaskState
-from headwater_workers import run_task
+from headwater_workers.running import run_task
 
 Work = Callable[[Claim], dict[str, Any]]
 Run = Callable[[Work], Task]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FILES", "FOLDERS", "LOCATIONS", "OUTCOMES", "PARTS", "TABLES", "VERDICTS"]
+__all__ = ["FILES", "FOLDERS", "LOCATIONS", "OUTCOMES", "PARTS", "TABLES"]
 
 LOCATIONS = "location string"
 """Where to look."""
@@ -19,8 +19,6 @@ FILES = "location string, folder string, file binary"
 TABLES = "directory string, tbl binary"
 """What lies in a table directory (``iceberg.TableFiles``); unique by ``directory``."""
 
-OUTCOMES = "directory string, key array<string>, uuid string, outcome binary"
-"""One outcome per table directory, with its document. ``key`` is null for one that is quarantined; ``uuid`` may be null."""
-
-VERDICTS = "directory string, verdict binary"
-"""The outcomes that take the place of those of tables that contradict each other; unique by ``directory``."""
+OUTCOMES = "directory string, key array<string>, uuid string, traits array<struct<name string, alone boolean>>, outcome binary"
+"""One outcome per table directory, with its document. What is quarantined has no ``key``, ``uuid`` and ``traits``; ``uuid`` may be null.
+``traits`` are what ``iceberg.judging.traits_of`` says."""

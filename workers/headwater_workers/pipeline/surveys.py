@@ -9,7 +9,8 @@ import msgspec
 
 from headwater.catalogs.iceberg import Progress, Scope, Surveyed, examine, survey_in_process
 from headwater.catalogs.iceberg.grouping import TableFiles
-from headwater.catalogs.iceberg.outcomes import Found, pack
+from headwater.catalogs.iceberg.judging import traits_of
+from headwater.catalogs.iceberg.outcomes import Found, pack, sketch_of
 from headwater.catalogs.iceberg.spilling import Spill
 from headwater.settings import Settings
 from headwater_workers.pipeline.engines import find_engine
@@ -22,10 +23,9 @@ from headwater_workers.pipeline.sessions import SparkOptions, session
 __all__ = ["survey", "survey_in", "survey_on_spark"]
 
 TABLES_PER_TASK = 500
-"""Tables that one Spark task looks at: enough to be worth its start, few enough that not much is lost with it."""
+"""Tables that one Spark task looks at: enough to be worth its start, few enough that not much is lost with it, and that the outcomes of
+two tasks, with their documents, have room in the worker: so they come to it."""
 SKETCHES_PER_TASK = 20_000
-OUTCOMES_AT_ONCE = 500
-"""Outcomes, with their documents, that come to the worker at once; it holds those of two such parts in memory."""
 
 
 def survey(scope: Scope, settings: Settings, *, progress: Progress | None = None) -> Surveyed:
@@ -38,8 +38,8 @@ def survey(scope: Scope, settings: Settings, *, progress: Progress | None = None
 def survey_on_spark(scope: Scope, options: SparkOptions, *, progress: Progress | None = None) -> Surveyed:
     """One outcome per selected table of the scope, sorted by directory: what ``survey_in_process`` says.
 
-    The session is stopped before this returns. Outcomes wait on this process' disk; at most two parts of ``OUTCOMES_AT_ONCE`` are in
-    memory at a time.
+    The session is stopped before this returns. Outcomes wait on this process' disk; at most those of two
+    tasks are in memory at a time.
 
     progress      called in this thread, with Spark's tasks of the stage at hand; what it raises stops the jobs and is handed on
     raises        MissingError for a location that is not there, UnavailableError when the storage or Spark does not answer
@@ -57,32 +57,34 @@ def survey_in(spark: Any, scope: Scope, *, progress: Progress | None = None) -> 
     outcomes = _outcomes(spark, tables, scope, _parts(total, TABLES_PER_TASK, slots)).persist(_on_disk())
     jobs.run("examine", outcomes.count)
     spark.conf.set("spark.sql.shuffle.partitions", str(_parts(total, SKETCHES_PER_TASK, slots)))
-    sketches = outcomes.where("key is not null").select("directory", "key", "uuid").coalesce(slots).persist()
-    verdicts = verdicts_on(sketches).persist()
-    jobs.run("judge", verdicts.count)
-    return Surveyed(jobs.run("hand over", lambda: _handed_over(outcomes, verdicts, _parts(total, OUTCOMES_AT_ONCE, 1))), {})
+    verdicts = jobs.run("judge", lambda: verdicts_on(outcomes))
+    return Surveyed(jobs.run("hand over", lambda: _handed_over(outcomes)), verdicts)
 
 
 def _outcomes(spark: Any, tables: Any, scope: Scope, width: int) -> Any:
-    """TABLES -> OUTCOMES: metadata is chosen, read, validated and verified in parallel."""
+    """TABLES -> OUTCOMES, sorted: metadata is chosen, read, validated and verified in parallel, documents stay where they were read."""
 
-    def look(rows: Iterable[Any]) -> Iterator[tuple[str, list[str] | None, str | None, bytearray]]:
+    def look(
+        rows: Iterable[Any],
+    ) -> Iterator[tuple[str, list[str] | None, str | None, list[tuple[str, bool]] | None, bytearray]]:
         for row in rows:
             outcome = examine(msgspec.msgpack.decode(row.tbl, type=TableFiles), scope)
-            key, uuid = (list(outcome.key), outcome.uuid) if isinstance(outcome, Found) else (None, None)
-            yield outcome.directory, key, uuid, bytearray(pack(outcome))
+            packed = bytearray(pack(outcome))
+            if isinstance(outcome, Found):
+                alone, shared = traits_of(sketch_of(outcome), scope.locations)
+                traits = [*((name, True) for name in alone), *((name, False) for name in shared)]
+                yield outcome.directory, list(outcome.key), outcome.uuid, traits, packed
+            else:
+                yield outcome.directory, None, None, None, packed
 
-    return spark.createDataFrame(tables.repartition(width, "directory").rdd.mapPartitions(look), OUTCOMES, verifySchema=False)
+    ordered = tables.repartitionByRange(width, "directory").sortWithinPartitions("directory")
+    return spark.createDataFrame(ordered.rdd.mapPartitions(look), OUTCOMES, verifySchema=False)
 
 
-def _handed_over(outcomes: Any, verdicts: Any, parts: int) -> Spill:
-    """What stands after the verdicts, sorted by directory; one partition after the other comes to this process."""
-    from pyspark.sql.functions import coalesce
-
-    judged = outcomes.join(verdicts, "directory", "left").select("directory", coalesce("verdict", "outcome").alias("outcome"))
-    ordered = judged.repartitionByRange(parts, "directory").sortWithinPartitions("directory")
+def _handed_over(outcomes: Any) -> Spill:
+    """The outcomes in their order; one partition after the other comes to this process."""
     spill = Spill()
-    for row in ordered.toLocalIterator(prefetchPartitions=True):
+    for row in outcomes.select("outcome").toLocalIterator(prefetchPartitions=True):
         spill.add_packed(bytes(row.outcome))
     return spill
 

@@ -7,16 +7,7 @@ Rules over values: listings and bytes in, outcomes out. This room must not know 
 from headwater.catalogs.iceberg.folders import Folder
 from headwater.catalogs.iceberg.grouping import File, TableFiles, group, is_selected
 from headwater.catalogs.iceberg.inventory import Part, parts_of, read_part
-from headwater.catalogs.iceberg.judging import (
-    NAMED,
-    directories_above,
-    judge,
-    keys_above,
-    nested,
-    same_key,
-    same_uuid,
-    under_a_table,
-)
+from headwater.catalogs.iceberg.judging import judge, traits_of
 from headwater.catalogs.iceberg.locations import canonical, comparable, is_same_place, is_within
 from headwater.catalogs.iceberg.outcomes import (
     Found,
@@ -46,7 +37,6 @@ from headwater.catalogs.iceberg.surveying import (
 __all__ = [
     "FIRST_TURNS",
     "LAST_TURN",
-    "NAMED",
     "STORAGE",
     "File",
     "Folder",
@@ -66,7 +56,6 @@ __all__ = [
     "canonical",
     "check_purgeable",
     "comparable",
-    "directories_above",
     "divide",
     "examine",
     "find_tables",
@@ -76,18 +65,14 @@ __all__ = [
     "is_selected",
     "is_within",
     "judge",
-    "keys_above",
-    "nested",
     "pack",
     "parts_of",
     "purgeable_document",
     "reach",
     "read_part",
-    "same_key",
-    "same_uuid",
     "sketch_of",
     "survey_in_process",
     "tables_of",
-    "under_a_table",
+    "traits_of",
     "unpack",
 ]

@@ -1,8 +1,8 @@
 """Tables that contradict each other: none of them is the right one, so all stay out.
 
-``judge`` does it over the sketches of a whole survey. Where those are a data frame, the same verdicts come from the functions after it,
-one for each way to contradict; of several the first in this order counts: uuid, key, nested, and then, among tables that have none of
-these, the key.
+``judge`` does it over the sketches of a whole survey, or of those of its tables that ``traits_of`` finds to contradict another: the
+verdicts are the same. Of several ways to contradict the first in this order counts: uuid, key, nested, and then, among tables that have
+none of these, the key.
 """
 
 from __future__ import annotations
@@ -12,18 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from headwater.catalogs.iceberg.outcomes import QuarantineCode, Quarantined, Sketch
 
-__all__ = [
-    "NAMED",
-    "directories_above",
-    "judge",
-    "keys_above",
-    "nested",
-    "same_key",
-    "same_uuid",
-    "under_a_table",
-]
+__all__ = ["judge", "traits_of"]
 
-NAMED = 5
+_NAMED = 5
 """How many of the directories that share something a verdict names; it always has their number."""
 
 
@@ -34,54 +25,73 @@ def judge(sketches: Iterable[Sketch]) -> dict[str, Quarantined]:
     """
     ordered = sorted(sketches)
     verdicts: dict[str, Quarantined] = {}
-    for trait, verdict in ((_uuid, same_uuid), (_key, same_key)):
+    for trait, verdict in ((_uuid, _same_uuid), (_key, _same_key)):
         for sharing in _shared(ordered, trait):
-            directories = [sketch.directory for sketch in sharing[:NAMED]]
+            directories = [sketch.directory for sketch in sharing[:_NAMED]]
             for sketch in sharing:
                 verdicts.setdefault(sketch.directory, verdict(sketch, directories, len(sharing)))
     for sketch, other in _nestings(ordered):
-        verdicts.setdefault(sketch.directory, nested(sketch, other))
+        verdicts.setdefault(sketch.directory, _nested(sketch, other))
     clear = [sketch for sketch in ordered if sketch.directory not in verdicts]
     keys = {sketch.key for sketch in clear}
     for sketch in clear:
-        above = next((key for key in keys_above(sketch.key) if key in keys), None)
+        above = next((key for key in _keys_above(sketch.key) if key in keys), None)
         if above is not None:
-            verdicts[sketch.directory] = under_a_table(sketch, above)
+            verdicts[sketch.directory] = _under_a_table(sketch, above)
     return verdicts
 
 
-def same_uuid(sketch: Sketch, directories: Sequence[str], total: int) -> Quarantined:
-    """directories: the first of those that share the uuid, up to ``NAMED``, sorted; total: how many do, at least two"""
+def traits_of(sketch: Sketch, locations: Iterable[str]) -> tuple[list[str], list[str]]:
+    """What a table must have alone, and what no other may have alone. Two tables contradict each other where one must have alone what
+    is on either list of the other.
+
+    locations     the survey's, of which one holds the table: no other can lie above it
+    """
+    alone = [f"directory {sketch.directory}", f"key {_text(sketch.key)}"]
+    if sketch.uuid is not None:
+        alone.append(f"uuid {sketch.uuid}")
+    here = f"{sketch.directory}/"
+    least = max((len(location) for location in locations if here.startswith(f"{location}/")), default=0)
+    around = [f"directory {directory}" for directory in _directories_above(sketch.directory) if len(directory) >= least]
+    return alone, around + [f"key {_text(key)}" for key in _keys_above(sketch.key)]
+
+
+def _text(key: Sequence[str]) -> str:
+    return "\0".join(key)
+
+
+def _same_uuid(sketch: Sketch, directories: Sequence[str], total: int) -> Quarantined:
+    """directories: the first of those that share the uuid, up to ``_NAMED``, sorted; total: how many do, at least two"""
     return _verdict(
         sketch, QuarantineCode.DUPLICATE_UUID, f"{_listed(directories, total)} have the same uuid: one is a copy, remove it"
     )
 
 
-def same_key(sketch: Sketch, directories: Sequence[str], total: int) -> Quarantined:
-    """directories: the first of those that have the key, up to ``NAMED``, sorted; total: how many have, at least two"""
+def _same_key(sketch: Sketch, directories: Sequence[str], total: int) -> Quarantined:
+    """directories: the first of those that have the key, up to ``_NAMED``, sorted; total: how many have, at least two"""
     fault = f"{_listed(directories, total)} would get the same key: import them into two catalogs"
     return _verdict(sketch, QuarantineCode.DUPLICATE_KEY, fault)
 
 
-def nested(sketch: Sketch, other: str) -> Quarantined:
+def _nested(sketch: Sketch, other: str) -> Quarantined:
     """other: the nearest directory of a table around this one, or if there is none the first, by name, of those within it"""
     pair = sorted([sketch.directory, other], key=len)
     return _verdict(sketch, QuarantineCode.NESTED, f"{_listed(pair, 2)} lie one within the other: move one of them")
 
 
-def under_a_table(sketch: Sketch, above: Sequence[str]) -> Quarantined:
+def _under_a_table(sketch: Sketch, above: Sequence[str]) -> Quarantined:
     """above: the shortest key of a table that this key would need as a namespace"""
     fault = f"{sketch.directory}: {'.'.join(sketch.key)} needs the namespace {'.'.join(above)}, which is a table in this import"
     return _verdict(sketch, QuarantineCode.KEY_TAKEN, fault)
 
 
-def directories_above(directory: str) -> list[str]:
+def _directories_above(directory: str) -> list[str]:
     """The directories that one lies in, the nearest first."""
     segments = directory.split("/")
     return ["/".join(segments[:length]) for length in range(len(segments) - 1, 0, -1)]
 
 
-def keys_above(key: Sequence[str]) -> list[tuple[str, ...]]:
+def _keys_above(key: Sequence[str]) -> list[tuple[str, ...]]:
     """The keys of the namespaces that a key needs, the shortest first."""
     return [tuple(key[:length]) for length in range(1, len(key))]
 
@@ -92,7 +102,7 @@ def _nestings(sketches: Sequence[Sketch]) -> list[tuple[Sketch, str]]:
     inner: list[tuple[Sketch, str]] = []
     outer: list[tuple[Sketch, str]] = []
     for sketch in sketches:
-        around = [directory for directory in directories_above(sketch.directory) if directory in by_directory]
+        around = [directory for directory in _directories_above(sketch.directory) if directory in by_directory]
         inner.extend((sketch, directory) for directory in around[:1])
         outer.extend((by_directory[directory], sketch.directory) for directory in around)
     return [*inner, *outer]
