@@ -109,6 +109,12 @@ def test_patterns_choose_the_tables(headwater: CommandLine, lake: str, warehouse
     assert headwater.data("import", "acme", lake, warehouse, "--exclude", "sales.items")["imported"] == 1
 
 
+def test_patterns_that_fit_nothing_are_told_what_keys_look_like(headwater: CommandLine, lake: str, warehouse: Path) -> None:
+    told = headwater("import", "acme", lake, warehouse, "--include", "sales.*", "--namespace", "raw")
+
+    assert "held against whole keys, such as raw.table" in told.stderr
+
+
 def test_a_detached_import_is_a_task_that_carries_what_was_asked(
     headwater: CommandLine, store: Store, lake: str, warehouse: Path
 ) -> None:
@@ -147,6 +153,8 @@ def test_what_became_of_each_table_is_written_to_a_file(
 ) -> None:
     (warehouse / "sales" / "bad<b>" / "metadata").mkdir(parents=True)
     (warehouse / "sales" / "bad<b>" / "metadata" / "v1.metadata.json").write_text("{")
+    (warehouse / "<script>" / "t" / "metadata").mkdir(parents=True)
+    (warehouse / "<script>" / "t" / "metadata" / "v1.metadata.json").write_text('{"format-version": "<script>alert(1)"}')
     headwater("import", "acme", lake, warehouse)
 
     headwater.ok("import-report", "acme", lake, tmp_path / "report.parquet")
@@ -154,17 +162,23 @@ def test_what_became_of_each_table_is_written_to_a_file(
 
     rows = pyarrow.parquet.read_table(tmp_path / "report.parquet").to_pylist()
     page = (tmp_path / "report.html").read_text()
-    assert [row["outcome"] for row in rows] == ["quarantined", "imported", "imported"]
+    assert sorted(row["outcome"] for row in rows) == ["imported", "imported", "quarantined", "quarantined"]
     assert "sales.bad&lt;b&gt;" in page
-    assert "bad<b>" not in page
+    assert "bad<b>" not in page and "<script" not in page
     ElementTree.fromstring(page.partition("\n")[2])
 
 
 def test_a_dry_run_can_leave_a_report(headwater: CommandLine, lake: str, warehouse: Path, tmp_path: Path) -> None:
     headwater.ok("import", "acme", lake, warehouse, "--dry-run", "--report", tmp_path / "report.html")
 
-    assert "Dry run" in (tmp_path / "report.html").read_text()
+    assert "<p>realm acme · by hand · dry run: nothing was written · page made 2" in (tmp_path / "report.html").read_text()
     assert headwater.data("catalog", "tables", "acme", lake) == []
+
+
+def test_a_report_says_whose_import_it_was(headwater: CommandLine, lake: str, warehouse: Path, tmp_path: Path) -> None:
+    headwater.ok("import", "acme", lake, warehouse, "--report", tmp_path / "report.html")
+
+    assert "<h1>Import into lake</h1>\n<p>realm acme · by hand · run of 2" in (tmp_path / "report.html").read_text()
 
 
 def test_a_report_of_no_import_is_missing(headwater: CommandLine, lake: str, tmp_path: Path) -> None:

@@ -133,6 +133,20 @@ def test_a_stack_is_as_high_as_its_share_of_the_axis() -> None:
     assert heights == pytest.approx([127.5, 42.5, 42.5])
 
 
+def test_an_axis_of_counts_has_whole_numbers() -> None:
+    chart = rows("t", "a", [Series("x", "x", [2, 1])], ["one", "two"], text=count_text)
+
+    assert [tick.text for tick in chart.ticks] == ["0", "1", "2"]
+
+
+def test_a_long_name_beside_a_row_is_cut_in_its_middle() -> None:
+    chart = rows("t", "a", [Series("x", "x", [1])], ["a_namespace_with_a_very_long_name_of_2026"], text=count_text)
+
+    assert chart.labels[0].text == "a_namespace_w…g_name_of_2026"
+    assert len(chart.labels[0].text) == 28
+    assert chart.bars[0].title.startswith("a_namespace_with_a_very_long_name_of_2026:")
+
+
 def test_rows_end_with_their_totals() -> None:
     chart = rows("t", "a", [Series("x", "x", [3072, 1024])], ["one", "two"], text=bytes_text)
 

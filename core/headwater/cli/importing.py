@@ -107,7 +107,11 @@ def import_(
     if not outcome["surveyed"]:
         session.warn(
             f"no Iceberg table was found below {', '.join(spec.locations)}"
-            + (" by these patterns" if spec.include or spec.exclude else "")
+            + (
+                f" by these patterns, which are held against whole keys{_beginning(spec)}"
+                if spec.include or spec.exclude
+                else ""
+            )
         )
     ctx.exit(FINDINGS if outcome["quarantined"]["total"] else 0)
 
@@ -140,6 +144,10 @@ def _spec(locations: Sequence[str], *, namespace: str | None, inventory: str | N
     )
 
 
+def _beginning(spec: ImportSpec) -> str:
+    return f", such as {ContentKey((*spec.namespace, 'table'))}" if spec.namespace else ""
+
+
 def _submit(store: Store, realm_id: str, name: str, spec: ImportSpec) -> Submitted:
     realm = Realms(store).read(realm_id)
     definition = Catalogs(Realms(store).open(realm_id)).read(name)
@@ -155,8 +163,8 @@ def _submit(store: Store, realm_id: str, name: str, spec: ImportSpec) -> Submitt
 def _dry(store: Store, realm_id: str, name: str, spec: ImportSpec, file: Path | None) -> dict[str, Any]:
     if file is None:
         return dry_import(store, realm_id, name, spec).outcome()
-    title = f"{realm_id} · {name}"
-    with _writing(file, title, store, is_dry=True) as write:
+    about = [f"realm {realm_id}", BY_HAND, "dry run: nothing was written"]
+    with _writing(file, name, about, store) as write:
         return dry_import(store, realm_id, name, spec, write=write).outcome()
 
 
@@ -177,7 +185,9 @@ def _write(store: Store, run: Run, file: Path) -> int:
     rows = 0
     if run.task is None:
         raise MissingError("the run has no task, and so no report")
-    with _writing(file, f"{run.realm} · {run.subject} · run of {as_text(run.started)}", store) as write:
+    catalog, _, name = run.subject.partition("/")
+    whose = BY_HAND if name.startswith(f"{BY_HAND}/") else f"import {name}"
+    with _writing(file, catalog, [f"realm {run.realm}", whose, f"run of {as_text(run.started)}"], store) as write:
         for row in read_report(store, run.task, run.attempt):
             write(row)
             rows += 1
@@ -185,7 +195,7 @@ def _write(store: Store, run: Run, file: Path) -> int:
 
 
 @contextmanager
-def _writing(file: Path, title: str, store: Store, *, is_dry: bool = False) -> Iterator[Callable[[ReportRow], None]]:
+def _writing(file: Path, catalog: str, about: Sequence[str], store: Store) -> Iterator[Callable[[ReportRow], None]]:
     """Takes rows, and has them in the file at the end."""
     with replacing(file) as part:
         if file.suffix == ".parquet":
@@ -194,7 +204,7 @@ def _writing(file: Path, title: str, store: Store, *, is_dry: bool = False) -> I
             return
         gatherer = ImportGatherer()
         yield gatherer.add
-        page = import_page(gatherer.figures(title, now=store.clock.now(), is_dry=is_dry))
+        page = import_page(gatherer.figures(catalog, about, now=store.clock.now()))
         part.write_text(page, encoding="utf-8")
 
 

@@ -12,7 +12,8 @@ _WIDTH = 720.0
 _LEFT, _RIGHT, _TOP = 58.0, 8.0, 10.0
 _PLOT, _FOOT = 170.0, 26.0
 _ROW, _ROW_GAP = 18.0, 9.0
-_NAMES = 150.0
+_NAMES = 190.0
+_NAME_CHARACTERS = 28
 _WIDEST = 46.0
 """A column alone would be a wall."""
 _TICKS = 4
@@ -112,7 +113,7 @@ def rows(title: str, about: str, series: Sequence[Series], labels: Sequence[str]
                 x = _NAMES + reached / top * plot
                 bars.append(_bar(x, y, value / top * plot, _ROW, one.css, f"{label}: {one.name} {text(value)}"))
                 reached += value
-        shown.append(Label(_NAMES - 8, y + _ROW - 5, label))
+        shown.append(Label(_NAMES - 8, y + _ROW - 5, _short(label)))
         sums.append(Label(round(_NAMES + reached / top * plot + 6, 1), y + _ROW - 5, text(totals[at])))
     lines = [Label(round(_NAMES + tick / top * plot, 1), _TOP + height + 8, text(tick)) for tick in ticks]
     return Chart(
@@ -150,11 +151,12 @@ def _bar(x: float, y: float, width: float, height: float, css: str, title: str) 
 
 
 def _ticks(most: float, text: Text) -> tuple[list[float], float]:
-    """Round numbers from 0 on, and the last of them, which is no less than ``most``; of bytes, round ones of their unit."""
+    """Round numbers from 0 on, and the last of them, which is no less than ``most``; of bytes, round ones of their unit; of counts,
+    whole ones."""
     if most <= 0:
         return [0.0], 1.0
     unit = 1024.0 ** next((power for power in (3, 2, 1) if most >= 1024**power), 0) if text is bytes_text else 1.0
-    wanted = most / unit / _TICKS
+    wanted = max(most / unit / _TICKS, 1.0 if text is count_text else 0.0)
     power = 10.0 ** math.floor(math.log10(wanted))
     step = next(size * power for size in (1, 2, 5, 10) if size * power >= wanted * (1 - 1e-9)) * unit
     count = math.ceil(most / step - 1e-9)
@@ -163,6 +165,12 @@ def _ticks(most: float, text: Text) -> tuple[list[float], float]:
 
 def _legend(series: Sequence[Series]) -> list[tuple[str, str]]:
     return [(one.name, one.css) for one in series if any(value > 0 for value in one.values)]
+
+
+def _short(label: str) -> str:
+    """Of a long name, what fits beside a row; the row's bars tell all of it."""
+    half = _NAME_CHARACTERS // 2
+    return label if len(label) <= _NAME_CHARACTERS else f"{label[: half - 1]}…{label[-half:]}"
 
 
 def _day(label: str) -> str:

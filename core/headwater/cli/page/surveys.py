@@ -29,10 +29,10 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ImportFigures:
-    """All that the page shows."""
+    """All that the page shows. ``about``: whose import it was, and when."""
 
     title: str
-    about: str
+    about: Sequence[str]
     tiles: Sequence[Tile]
     charts: Sequence[Chart]
     left_out: Sequence[LeftOut]
@@ -62,10 +62,10 @@ class ImportGatherer:
             self._codes[row.code] += 1
             self._left_out.append(LeftOut(".".join(row.key) or row.directory, row.code, row.message))
 
-    def figures(self, title: str, *, now: Micros, is_dry: bool = False) -> ImportFigures:
-        """title: what was imported into what; now: when the page is made"""
-        about = "Dry run: nothing was written. " if is_dry else ""
-        return ImportFigures(title, f"{about}Made {as_text(now)}", self._tiles(), self._charts(), self._left_out)
+    def figures(self, catalog: str, about: Sequence[str], *, now: Micros) -> ImportFigures:
+        """about: of which realm, by which import, and when it ran; now: when the page is made"""
+        told = [*about, f"page made {as_text(now)}"]
+        return ImportFigures(f"Import into {catalog}", told, self._tiles(), self._charts(), self._left_out)
 
     def _tiles(self) -> list[Tile]:
         left_out = self._done["quarantined"]
