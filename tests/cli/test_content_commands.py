@@ -73,6 +73,10 @@ def test_the_history_of_a_key_that_never_was_is_an_error(headwater: CommandLine,
     assert "sales.none never stood in catalog 'lake' of realm 'acme' at main" in told.stderr
 
 
+def test_the_properties_of_a_namespace_are_shown_each_on_a_line(headwater: CommandLine, commits: list[str]) -> None:
+    assert headwater.ok("catalog", "content", *LAKE, "sales").endswith("fields:\n  properties:\n    owner: ann\n")
+
+
 def test_a_range_of_keys_is_listed_backwards(headwater: CommandLine, commits: list[str]) -> None:
     assert keys(headwater.data("catalog", "tables", *LAKE, "--from", "sales.a", "--to", "sales.m")) == ["sales.later"]
     assert keys(headwater.data("catalog", "tables", *LAKE, "--reverse")) == ["sales.later", "sales"]

@@ -59,7 +59,7 @@ def _lines(data: dict[str, Any], indent: str = "") -> list[str]:
     width = max((len(name) for name in data), default=0) + 2
     lines = []
     for name, value in data.items():
-        if isinstance(value, dict) and value and all(isinstance(item, dict) for item in value.values()):
+        if isinstance(value, dict) and value and all(map(_are_counts, value.values())):
             rows = [{_kind_of(name): key, **item} for key, item in value.items()]
             lines += [f"{indent}{name}:", *_table(rows, indent + "  ")]
         elif isinstance(value, dict) and value:
@@ -71,6 +71,11 @@ def _lines(data: dict[str, Any], indent: str = "") -> list[str]:
         else:
             lines.append(f"{indent}{(name + ':').ljust(width)}{cell(value)}")
     return lines
+
+
+def _are_counts(value: Any) -> bool:
+    """Whether it is a row of numbers, each with its name."""
+    return isinstance(value, dict) and bool(value) and all(isinstance(item, int | float) for item in value.values())
 
 
 def _kind_of(name: str) -> str:
