@@ -7,7 +7,8 @@ collector releases it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -103,12 +104,13 @@ class Claims:
         returns       the conflicts, with what is claimed already or earlier in the batch; none: all were taken
         raises        RefusedError for a location that is none
         """
-        places = [normalise_location(claim.location) for claim in claims]
+        places = [normalise_location(claim.location).encode() for claim in claims]
 
         def change(tx: Transaction) -> tuple[ClaimConflict, ...]:
             conflicts = []
-            for claim, place in zip(claims, places, strict=True):
-                conflict = next(_conflicts(tx.index, claim, place), None)
+            contested = _contested(tx.index, claims, places)
+            for at, (claim, place) in enumerate(zip(claims, places, strict=True)):
+                conflict = next(_conflicts(tx.index, claim, place), None) if at in contested else None
                 if conflict is None:
                     _take(tx, claim, place)
                 else:
@@ -141,11 +143,12 @@ class Claims:
 
         raises        RefusedError for a location that is none
         """
-        places = [normalise_location(claim.location) for claim in claims]
+        places = [normalise_location(claim.location).encode() for claim in claims]
         held = head(self._rows, CLAIMS, fresh=True)
         if held is None:
             return ()
-        found = (next(_conflicts(held.index, claim, place), None) for claim, place in zip(claims, places, strict=True))
+        contested = sorted(_contested(held.index, claims, places))
+        found = (next(_conflicts(held.index, claims[at], places[at]), None) for at in contested)
         return tuple(conflict for conflict in found if conflict is not None)
 
     def now(self) -> Micros:
@@ -183,14 +186,49 @@ class Claims:
         return {location: Owner.decode(found[place]) for location, place in places.items() if place in found}
 
 
-def _take(tx: Transaction, claim: Claim, place: str) -> None:
+def _take(tx: Transaction, claim: Claim, place: bytes) -> None:
     value = Owner(claim.catalog_id, claim.content_id, tx.time).encode()
-    tx.index(BY_LOCATION).put(place.encode(), value)
+    tx.index(BY_LOCATION).put(place, value)
     if claim.table_uuid is not None:
         tx.index(BY_UUID).put(claim.table_uuid.bytes, value)
 
 
-def _conflicts(index: Callable[[str], Index], claim: Claim, place: str) -> Iterator[ClaimConflict]:
+def _contested(index: Callable[[str], Index], claims: Sequence[Claim], places: Sequence[bytes]) -> set[int]:
+    """Which of the claims may conflict with what is held or with each other; all others certainly do not. Asked for together.
+
+    index         the index of that name of the claims, as they are held
+    """
+    enclosing = [_enclosing(place) for place in places]
+    by_place = index(BY_LOCATION).get_many(text for texts in enclosing for text in texts)
+    by_uuid = index(BY_UUID).get_many(claim.table_uuid.bytes for claim in claims if claim.table_uuid is not None)
+    outer = {text for texts in enclosing for text in texts[:-1]}
+    several = {place for place, count in Counter(places).items() if count > 1 or place in outer}
+    several_uuids = {uuid for uuid, count in Counter(claim.table_uuid for claim in claims).items() if uuid and count > 1}
+    occupied = _occupied(index(BY_LOCATION), places)
+    contested = set()
+    for at, (claim, texts) in enumerate(zip(claims, enclosing, strict=True)):
+        owners = [by_place[text] for text in texts if text in by_place]
+        if claim.table_uuid is not None and claim.table_uuid.bytes in by_uuid:
+            owners.append(by_uuid[claim.table_uuid.bytes])
+        is_crowded = claim.table_uuid in several_uuids or texts[-1] in occupied or not several.isdisjoint(texts)
+        if is_crowded or not all(Owner.decode(owner).has_taken(claim) for owner in owners):
+            contested.add(at)
+    return contested
+
+
+def _occupied(locations: Index, places: Iterable[bytes]) -> set[bytes]:
+    """The places within which something is claimed. Where nothing is claimed between several of them, one look tells of all."""
+    occupied = set()
+    nearest: bytes | None = b""
+    for stem in sorted({place + b"/" for place in places}):
+        if nearest is not None and nearest < stem:
+            nearest = next(locations.keys(stem, limit=1), None)
+        if nearest is not None and nearest.startswith(stem):
+            occupied.add(stem[:-1])
+    return occupied
+
+
+def _conflicts(index: Callable[[str], Index], claim: Claim, place: bytes) -> Iterator[ClaimConflict]:
     """index: the index of that name of the claims, as they are held"""
     for held, owner in _neighbours(index(BY_LOCATION), place):
         if not owner.has_taken(claim):
@@ -200,12 +238,16 @@ def _conflicts(index: Callable[[str], Index], claim: Claim, place: str) -> Itera
         yield ClaimConflict(claim, f"table uuid {claim.table_uuid}", Owner.decode(value))
 
 
-def _neighbours(locations: Index, place: str) -> Iterator[tuple[str, Owner]]:
+def _neighbours(locations: Index, place: bytes) -> Iterator[tuple[str, Owner]]:
     """The claimed locations that are this one, enclose it, or lie within it."""
-    scheme, path = place.split("://", 1)
-    segments = path.split("/")
-    enclosing = [f"{scheme}://{'/'.join(segments[:length])}" for length in range(1, len(segments) + 1)]
-    for key, value in locations.get_many(text.encode() for text in enclosing).items():
+    for key, value in locations.get_many(_enclosing(place)).items():
         yield key.decode(), Owner.decode(value)
-    for key, value in locations.prefix(place.encode() + b"/"):
+    for key, value in locations.prefix(place + b"/"):
         yield key.decode(), Owner.decode(value)
+
+
+def _enclosing(place: bytes) -> list[bytes]:
+    """The places that enclose this one, outermost first, and itself."""
+    scheme, path = place.split(b"://", 1)
+    segments = path.split(b"/")
+    return [scheme + b"://" + b"/".join(segments[:length]) for length in range(1, len(segments) + 1)]

@@ -1,0 +1,70 @@
+"""A batch of claims ends as if each of them had been taken alone, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headwater import Settings, open_store
+from headwater.catalogs import CLAIMS, Claim, ClaimConflict, Claims
+from headwater.catalogs.claims import BY_LOCATION, BY_UUID, Owner
+from headwater.clock import FakeClock
+from headwater.commits import ensure_reference, head
+from headwater.store import RealmId, RealmKey, RealmStore
+
+MakeRealm = Callable[[], RealmStore]
+ids = st.sampled_from([UUID(int=number) for number in range(1, 5)])
+places = st.lists(st.sampled_from(["a", "b", "ab", "a b", ""]), max_size=3).map(lambda names: "/".join(["s3://lake", *names]))
+claims = st.builds(Claim, st.sampled_from(["00000000000000aa", "00000000000000bb"]), ids, places, st.none() | ids)
+batches = st.lists(st.lists(claims, max_size=6), min_size=1, max_size=3)
+
+
+@pytest.fixture(scope="module")
+def make_realm() -> Iterator[MakeRealm]:
+    """Each without claims, in one store in memory."""
+    with open_store("memory://", settings=Settings(), clock=FakeClock()) as store:
+
+        def make() -> RealmStore:
+            rows = store.rows(RealmId("acme"), RealmKey(store.new_id()))
+            ensure_reference(rows, CLAIMS)
+            return rows
+
+        yield make
+
+
+def told(conflicts: Sequence[ClaimConflict]) -> list[tuple[Claim, str]]:
+    return [(conflict.claim, str(conflict)) for conflict in conflicts]
+
+
+def owners(rows: RealmStore) -> dict[tuple[str, bytes], tuple[str, UUID]]:
+    """Whose each entry of the claims is."""
+    held = head(rows, CLAIMS, fresh=True)
+    entries = [] if held is None else [(name, *entry) for name in (BY_LOCATION, BY_UUID) for entry in held.index(name).range()]
+    decoded = {(name, key): Owner.decode(value) for name, key, value in entries}
+    return {entry: (owner.catalog_id, owner.content_id) for entry, owner in decoded.items()}
+
+
+@given(batches)
+@settings(deadline=None)
+def test_a_batch_is_taken_as_its_claims_one_by_one(make_realm: MakeRealm, batches: list[list[Claim]]) -> None:
+    together, apart = make_realm(), make_realm()
+    for batch in batches:
+        alone = [conflict for claim in batch for conflict in Claims(apart).take([claim])]
+
+        assert told(Claims(together).take(batch)) == told(alone)
+    assert owners(together) == owners(apart)
+
+
+@given(batches)
+@settings(deadline=None)
+def test_a_batch_is_checked_as_its_claims_one_by_one(make_realm: MakeRealm, batches: list[list[Claim]]) -> None:
+    claims = Claims(make_realm())
+    for batch in batches:
+        alone = [conflict for claim in batch for conflict in claims.check([claim])]
+
+        assert told(claims.check(batch)) == told(alone)
+        claims.take(batch)
