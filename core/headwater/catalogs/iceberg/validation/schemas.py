@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import msgspec
+
 from headwater.catalogs.iceberg.validation.faults import inconsistent, invalid, shown
 from headwater.catalogs.iceberg.validation.fields import INT, LIST, TEXT, TRUTH, Object, entries, find, is_int, need
-from headwater.catalogs.iceberg.validation.types import Primitive, is_default, primitive
+from headwater.catalogs.iceberg.validation.shapes import PlainColumn, fitting
+from headwater.catalogs.iceberg.validation.types import Primitive, find_primitive, is_default, primitive
 
 __all__ = ["Column", "Schema", "check_schema"]
 
@@ -18,7 +21,7 @@ _DEFAULTS_SINCE = 3
 _NO_IDENTIFIERS = ("float", "double")
 
 
-class Column(NamedTuple):
+class Column(msgspec.Struct, frozen=True, gc=False):
     """A field of a schema, at any depth.
 
     kind          None: it is nested
@@ -69,8 +72,12 @@ class _Reader:
         if around.depth > _DEEPEST:
             raise invalid(f"has {where[:200]} nested deeper than {_DEEPEST} levels")
         need(struct, "fields", LIST, f"{where}.")
+        fields = entries(struct, "fields", f"{where}.")
+        plain = fitting(fields, PlainColumn)
+        if plain is not None and self.take(plain, around):
+            return
         names = set()
-        for at, column in enumerate(entries(struct, "fields", f"{where}.")):
+        for at, column in enumerate(fields):
             place = f"{where}.fields[{at}]"
             name = need(column, "name", TEXT, f"{place}.")
             if name in names:
@@ -82,6 +89,21 @@ class _Reader:
                 self.defaults(column, kind, place)
             if kind is not None and kind.name == "unknown" and is_required:
                 raise invalid(f"has {place}, which is required and of type unknown: such columns hold nothing")
+
+    def take(self, columns: list[PlainColumn], around: _Around) -> bool:
+        """All columns of a struct, if they are sound; none otherwise."""
+        kinds = {text: find_primitive(text) for text in {one.type for one in columns}}
+        found = {one.id: Column(kinds[one.type], around.is_repeated, one.required and around.is_required) for one in columns}
+        is_sound = (
+            all(kind is not None and kind.since <= self.version for kind in kinds.values())
+            and len(found) == len(columns) == len({one.name for one in columns})
+            and found.keys().isdisjoint(self.found.columns)
+            and max(found, default=0) <= MOST_FIELD_ID
+            and not any(one.required and one.type == "unknown" for one in columns if "unknown" in kinds)
+        )
+        if is_sound:
+            self.found.columns.update(found)
+        return is_sound
 
     def member(self, number: int, type_: Any, where: str, around: _Around, is_required: bool) -> Primitive | None:
         """A field, an element, a key or a value, with all that lies in it. Returns its type, if that is primitive."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any
+from typing import NamedTuple
 
 from headwater.catalogs.iceberg.validation.faults import inconsistent, invalid, shown
 from headwater.catalogs.iceberg.validation.fields import (
@@ -14,6 +14,7 @@ from headwater.catalogs.iceberg.validation.fields import (
     NAME,
     TEXT,
     TEXTS,
+    Kind,
     Object,
     entries,
     find,
@@ -21,8 +22,19 @@ from headwater.catalogs.iceberg.validation.fields import (
     is_long,
     need,
 )
+from headwater.catalogs.iceberg.validation.shapes import PlainFile, PlainMoment, PlainSnapshot, PlainVersion, Shape, fitting
 
-__all__ = ["check_encryption", "check_log", "check_refs", "check_snapshots", "check_statistics", "current_snapshot"]
+__all__ = [
+    "METADATA_LOG",
+    "SNAPSHOT_LOG",
+    "VERSION_LOG",
+    "check_encryption",
+    "check_log",
+    "check_refs",
+    "check_snapshots",
+    "check_statistics",
+    "current_snapshot",
+]
 
 CLOCK_SLACK_MS = 60_000
 """How far entries of a log may go back in time: writers' clocks differ. The same minute as in Iceberg's own reader."""
@@ -38,9 +50,13 @@ def check_snapshots(document: Object, version: int) -> dict[int, Object]:
 
     raises        FaultError
     """
+    snapshots = entries(document, "snapshots")
+    plain = fitting(snapshots, PlainSnapshot)
+    if plain is not None and _are_sound(plain, document, version):
+        return dict(zip((one.snapshot_id for one in plain), snapshots, strict=True))
     found: dict[int, Object] = {}
     last = document["last-sequence-number"] if version > 1 else 0
-    for at, snapshot in enumerate(entries(document, "snapshots")):
+    for at, snapshot in enumerate(snapshots):
         place = f"snapshots[{at}]."
         number = need(snapshot, "snapshot-id", LONG, place)
         if number in found:
@@ -58,6 +74,21 @@ def check_snapshots(document: Object, version: int) -> dict[int, Object]:
         if version > 2:
             _check_rows(snapshot, document["next-row-id"], place)
     return found
+
+
+def _are_sound(snapshots: list[PlainSnapshot], document: Object, version: int) -> bool:
+    """Whether nothing is wrong with snapshots whose fields are each as they should be."""
+    if len({one.snapshot_id for one in snapshots}) < len(snapshots):
+        return False
+    last = document["last-sequence-number"] if version > 1 else 0
+    if version > 1 and not all(one.sequence_number is None or 0 <= one.sequence_number <= last for one in snapshots):
+        return False
+    return version <= 2 or all(_has_its_rows(one, document["next-row-id"]) for one in snapshots)
+
+
+def _has_its_rows(snapshot: PlainSnapshot, next_row: int) -> bool:
+    first, added = snapshot.first_row_id, snapshot.added_rows
+    return first is None or (added is not None and first >= 0 and 0 <= added <= next_row - first)
 
 
 def _check_manifests(snapshot: Object, place: str) -> None:
@@ -132,23 +163,37 @@ def _check_limit(ref: Object, name: str, place: str, kind: str) -> None:
         raise invalid(f"has {place}{name} {ref[name]}, which is not positive")
 
 
-def check_log(document: Object, name: str, wanted: str, kind: Any) -> list[Object]:
+class Log(NamedTuple):
+    """A list of what was the current one of something until when: its name, and the field that an entry has beside its time."""
+
+    name: str
+    wanted: str
+    kind: Kind
+    plain: type[Shape]
+
+
+SNAPSHOT_LOG = Log("snapshot-log", "snapshot-id", LONG, PlainMoment)
+METADATA_LOG = Log("metadata-log", "metadata-file", TEXT, PlainFile)
+VERSION_LOG = Log("version-log", "version-id", INT, PlainVersion)
+
+
+def check_log(document: Object, log: Log) -> list[Object]:
     """The entries of a log that is in order of time, the document's own last.
 
-    wanted, kind  the field that each entry has beside its time
     raises        FaultError
     """
-    log = entries(document, name)
-    for at, entry in enumerate(log):
+    name = log.name
+    found = entries(document, name)
+    for at, entry in enumerate(found if fitting(found, log.plain) is None else ()):
         need(entry, "timestamp-ms", LONG, f"{name}[{at}].")
-        need(entry, wanted, kind, f"{name}[{at}].")
-    times = [entry["timestamp-ms"] for entry in log]
+        need(entry, log.wanted, log.kind, f"{name}[{at}].")
+    times = [entry["timestamp-ms"] for entry in found]
     if "last-updated-ms" in document:
         times.append(document["last-updated-ms"])
     for at, (earlier, later) in enumerate(itertools.pairwise(times)):
         if later < earlier - CLOCK_SLACK_MS:
             raise inconsistent(f"has a {name} that goes back in time by {earlier - later} ms after {name}[{at}]")
-    return log
+    return found
 
 
 def check_statistics(document: Object) -> None:

@@ -24,6 +24,8 @@ from headwater.catalogs.iceberg.validation.fields import (
 )
 from headwater.catalogs.iceberg.validation.schemas import Schema, check_schema
 from headwater.catalogs.iceberg.validation.snapshots import (
+    METADATA_LOG,
+    SNAPSHOT_LOG,
     check_encryption,
     check_log,
     check_refs,
@@ -87,8 +89,8 @@ def check_table(document: Document) -> TableFacts:
     snapshots = check_snapshots(table, version)
     snapshot_id = current_snapshot(table, snapshots)
     check_refs(table, snapshots, snapshot_id)
-    check_log(table, "snapshot-log", "snapshot-id", LONG)
-    check_log(table, "metadata-log", "metadata-file", TEXT)
+    check_log(table, SNAPSHOT_LOG)
+    check_log(table, METADATA_LOG)
     check_statistics(table)
     find(table, "properties", TEXTS)
     if version > 2:

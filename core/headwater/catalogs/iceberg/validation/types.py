@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from headwater.catalogs.iceberg.validation.faults import invalid, shown
+from headwater.catalogs.iceberg.validation.faults import FaultError, invalid, shown
 from headwater.catalogs.iceberg.validation.fields import is_int, is_long
 
-__all__ = ["NULL_DEFAULTS", "Primitive", "is_default", "primitive"]
+__all__ = ["NULL_DEFAULTS", "Primitive", "find_primitive", "is_default", "primitive"]
 
 _FIRST = (
     "boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "string", "uuid", "binary",
@@ -76,6 +76,14 @@ def primitive(text: str, where: str) -> Primitive:
             raise invalid(f"has {where} {text}, whose edges are none of {', '.join(_ALGORITHMS)}")
         return Primitive("geography", 3)
     raise invalid(f"has {where} {shown(text)}, which is no type")
+
+
+def find_primitive(text: str) -> Primitive | None:
+    """The type that a text names; None where ``primitive`` would raise."""
+    try:
+        return primitive(text, "")
+    except FaultError:
+        return None
 
 
 def is_default(kind: Primitive, value: Any) -> bool:

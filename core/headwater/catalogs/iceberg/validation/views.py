@@ -21,7 +21,7 @@ from headwater.catalogs.iceberg.validation.fields import (
     unique_ids,
 )
 from headwater.catalogs.iceberg.validation.schemas import check_schema
-from headwater.catalogs.iceberg.validation.snapshots import check_log
+from headwater.catalogs.iceberg.validation.snapshots import VERSION_LOG, check_log
 from headwater.catalogs.iceberg.validation.tables import uuid_of
 from headwater.catalogs.iceberg.validation.versions import Document, version_of
 
@@ -65,7 +65,7 @@ def check_view(document: Document) -> ViewFacts:
     current = need(view, "current-version-id", INT)
     if current not in ids:
         raise inconsistent(f"has current-version-id {current}, which is not in versions ({listed(ids)})")
-    check_log(view, "version-log", "version-id", INT)
+    check_log(view, VERSION_LOG)
     find(view, "properties", TEXTS)
     assert uuid is not None
     return ViewFacts(version, uuid, current, versions[ids.index(current)]["schema-id"], tuple(ids))
