@@ -101,23 +101,31 @@ class Fixed:
 
 
 class Varied:
-    """Rows of any length; ``ends[i]`` is where row ``i`` ends, counted from the first."""
+    """Rows of any length."""
 
-    __slots__ = ("_lengths", "_start", "count", "end", "ends", "raw")
+    __slots__ = ("_ends", "_lengths", "_start", "count", "end", "raw")
 
     def __init__(self, raw: bytes, lengths: int, count: int) -> None:
         self.raw = raw
         self.count = count
         self._lengths = lengths
         self._start = lengths + 4 * count
+        self._ends: array[int] | None = None
         try:
-            self.ends = array("Q", accumulate(struct.unpack_from(f">{count}I", raw, lengths)))
+            self.end = self._start + sum(self._sizes())
         except struct.error as fault:
             raise UnreadableError(f"index page of {len(raw)} bytes: truncated") from fault
-        self.end = self._start + (self.ends[-1] if count else 0)
+
+    @property
+    def ends(self) -> array[int]:
+        """Where each row ends, counted from the first. Who only writes a page needs none of it."""
+        if self._ends is None:
+            self._ends = array("Q", accumulate(self._sizes()))
+        return self._ends
 
     def row(self, at: int) -> bytes:
-        return self.raw[self._start + (self.ends[at - 1] if at else 0) : self._start + self.ends[at]]
+        ends = self.ends
+        return self.raw[self._start + (ends[at - 1] if at else 0) : self._start + ends[at]]
 
     def rows(self, start: int, end: int) -> list[bytes]:
         raw, first = self.raw, self._start
@@ -130,11 +138,15 @@ class Varied:
         return 4 * (end - start) + (self.ends[end - 1] if end else 0) - (self.ends[start - 1] if start else 0)
 
     def longest(self) -> int:
-        return max(struct.unpack_from(f">{self.count}I", self.raw, self._lengths), default=0)
+        return max(self._sizes(), default=0)
 
     def spliced(self, edits: Sequence[Edit], *, factored: bool) -> bytes:
         lengths = self.raw[self._lengths : self._start]
         return _varied(lengths, self.raw[self._start : self.end], edits, None, factored, self.ends)
+
+    def _sizes(self) -> tuple[int, ...]:
+        """Bytes of each row."""
+        return struct.unpack_from(f">{self.count}I", self.raw, self._lengths)
 
 
 Column = Fixed | Varied
