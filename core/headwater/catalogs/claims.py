@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from uuid import UUID
 
 from headwater.catalogs.iceberg import canonical
@@ -249,5 +250,5 @@ def _neighbours(locations: Index, place: bytes) -> Iterator[tuple[str, Owner]]:
 def _enclosing(place: bytes) -> list[bytes]:
     """The places that enclose this one, outermost first, and itself."""
     scheme, path = place.split(b"://", 1)
-    segments = path.split(b"/")
-    return [scheme + b"://" + b"/".join(segments[:length]) for length in range(1, len(segments) + 1)]
+    first, *rest = path.split(b"/")
+    return list(accumulate(rest, lambda above, name: above + b"/" + name, initial=scheme + b"://" + first))

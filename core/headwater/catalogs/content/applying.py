@@ -45,7 +45,7 @@ def apply(
     for write in plan.writes:
         content_id = write.content_id
         if content_id is None:
-            content_id = created[write.key] = ids.setdefault(write.key, uuid4())
+            content_id = created[write.key] = ids[write.key] = ids.get(write.key) or uuid4()
         metadata = None
         if write.metadata is not None:
             metadata = store_metadata(tx, write.metadata, before=stored.get(content_id))

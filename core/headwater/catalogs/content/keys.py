@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from headwater.errors import RefusedError, UnreadableError
 from headwater.index import after_prefix
@@ -79,8 +80,7 @@ class ContentKey:
 
     def ancestors(self) -> Iterator[ContentKey]:
         """The namespaces that this key needs, innermost first."""
-        for length in range(len(self.elements) - 1, 0, -1):
-            yield ContentKey(self.elements[:length])
+        return iter(_namespaces(self.elements[:-1]))
 
     def child(self, name: str) -> ContentKey:
         return ContentKey((*self.elements, name))
@@ -109,6 +109,12 @@ def check_namespace_key(key: ContentKey) -> None:
     """
     if key.name == ".":
         raise RefusedError(f"namespace key {list(key.elements)}: the last element must not be '.'")
+
+
+@lru_cache(maxsize=1000)
+def _namespaces(elements: tuple[str, ...]) -> tuple[ContentKey, ...]:
+    """The keys of these elements and of all above them. Neighbours share them: made and checked for each key, they take long."""
+    return tuple(ContentKey(elements[:length]) for length in range(len(elements), 0, -1))
 
 
 def _check(elements: tuple[str, ...]) -> None:

@@ -24,7 +24,7 @@ def holes(head: View, puts: Mapping[ContentKey, ContentType | int], removals: Co
     for key in puts:
         if key not in head:
             yield from _missing_ancestors(key, head, puts, removals)
-    going = [key for key in sorted(unseated(puts, removals)) if key in head and head[key].type == ContentType.NAMESPACE]
+    going = sorted(key for key in unseated(puts, removals) if key in head and head[key].type == ContentType.NAMESPACE)
     occupied = _child_by_ancestor([*(key for key in head if key not in removals), *puts]) if going else {}
     for key in going:
         if key in occupied:

@@ -158,6 +158,7 @@ class ContentValue:
 
 
 _KNOWN = frozenset(ContentType)
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 def content_type_of(content: Content) -> ContentType:
@@ -173,7 +174,7 @@ def content_digest(content: Content) -> bytes:
 
     A field that a later release adds changes no digest as long as it has its default.
     """
-    canonical = json.dumps(_plain(content), sort_keys=True, separators=(",", ":"))
+    canonical = _CANONICAL.encode(_plain(content))
     return hashlib.blake2b(bytes([content_type_of(content)]) + canonical.encode(), digest_size=16).digest()
 
 
