@@ -6,7 +6,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from headwater.index.columns import Edit
 from headwater.index.pages import Page, Rows
 from headwater.store import ObjectId
 
@@ -69,8 +68,8 @@ class Children:
 
     def updated(self, children: Mapping[int, Child]) -> Children:
         """Other objects at some positions, which come in order, with the same bounds."""
-        ids = [Edit(at, 1, child.object_id.to_bytes(8, "big")) for at, child in children.items()]
-        sizes = [Edit(at, 1, child.size.to_bytes(4, "big")) for at, child in children.items()]
+        ids = [(at, 1, child.object_id.to_bytes(8, "big")) for at, child in children.items()]
+        sizes = [(at, 1, child.size.to_bytes(4, "big")) for at, child in children.items()]
         return Children(self.page.edited((), ids, sizes), self.bounds)
 
     def replaced(self, children: Sequence[Child]) -> Children:

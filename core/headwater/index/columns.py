@@ -11,7 +11,6 @@ import struct
 from array import array
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple
 
 from headwater.errors import UnreadableError
 
@@ -22,12 +21,8 @@ _NUMBER = struct.Struct(">I")
 _VARIED = 0xFFFFFFFF
 
 
-class Edit(NamedTuple):
-    """Instead of ``gone`` rows from ``at`` on there is one row, or none."""
-
-    at: int
-    gone: int
-    row: bytes | None
+Edit = tuple[int, int, bytes | None]
+"""(at, gone, row): instead of ``gone`` rows from ``at`` on there is one row, or none. No class: a commit makes a dozen for each key."""
 
 
 class Fixed:
@@ -66,11 +61,11 @@ class Fixed:
     def spliced(self, edits: Sequence[Edit], *, factored: bool) -> bytes:
         """The bytes of the column after these edits, which come in order and do not overlap."""
         prefix, width = self.prefix, self.width
-        rows = [edit.row for edit in edits if edit.row is not None]
+        rows = [row for _, _, row in edits if row is not None]
         if not self.count and rows:
             prefix, width = b"", len(rows[0])
         length = len(prefix) + width
-        count = self.count + len(rows) - sum(edit.gone for edit in edits)
+        count = self.count + len(rows) - sum(gone for _, gone, _ in edits)
         if any(len(row) != length for row in rows):
             return _varied(_NUMBER.pack(self.longest()) * self.count, self.whole(), edits, self.longest(), factored)
         if not count:
@@ -199,20 +194,16 @@ def _varied(
     ends: Sequence[int] = (),
 ) -> bytes:
     """A varied column after edits; fixed, if it is to be factored and can be. ``length``: that of all rows before, or None."""
-    row_edits = [Edit(e.at, e.gone, None if e.row is None else _NUMBER.pack(len(e.row))) for e in edits]
+    row_edits = [(at, gone, None if row is None else _NUMBER.pack(len(row))) for at, gone, row in edits]
     new_lengths = splice(lengths, 0, len(lengths), 4, row_edits)
-    pieces, at = [], 0
-    for edit in edits:
-        start, end = (
-            (_end(ends, edit.at), _end(ends, edit.at + edit.gone))
-            if length is None
-            else (edit.at * length, (edit.at + edit.gone) * length)
-        )
-        pieces.append(rows[at:start])
-        if edit.row is not None:
-            pieces.append(edit.row)
-        at = end
-    pieces.append(rows[at:])
+    pieces, done = [], 0
+    for at, gone, row in edits:
+        start, end = (_end(ends, at), _end(ends, at + gone)) if length is None else (at * length, (at + gone) * length)
+        pieces.append(rows[done:start])
+        if row is not None:
+            pieces.append(row)
+        done = end
+    pieces.append(rows[done:])
     joined, count = b"".join(pieces), len(new_lengths) // 4
     if not count:
         return _NUMBERS.pack(0, 0)
@@ -225,13 +216,13 @@ def _varied(
 
 def splice(raw: bytes, start: int, end: int, width: int, edits: Sequence[Edit], cut: int = 0) -> bytes:
     """The rows from ``start`` to ``end`` after edits, whose first ``cut`` bytes are left out."""
-    pieces, at = [], start
-    for edit in edits:
-        pieces.append(raw[at : start + edit.at * width])
-        if edit.row is not None:
-            pieces.append(edit.row[cut:] if cut else edit.row)
-        at = start + (edit.at + edit.gone) * width
-    pieces.append(raw[at:end])
+    pieces, done = [], start
+    for at, gone, row in edits:
+        pieces.append(raw[done : start + at * width])
+        if row is not None:
+            pieces.append(row[cut:] if cut else row)
+        done = start + (at + gone) * width
+    pieces.append(raw[done:end])
     return b"".join(pieces)
 
 

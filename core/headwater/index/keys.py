@@ -63,7 +63,7 @@ class PlainKeys:
 
     def spliced(self, edits: Sequence[Edit]) -> tuple[bytes, PlainKeys | None]:
         keys = _edited(self.keys, edits)
-        rows = [Edit(edit.at, edit.gone, None if edit.row is None else _LENGTH.pack(len(edit.row))) for edit in edits]
+        rows = [(at, gone, None if row is None else _LENGTH.pack(len(row))) for at, gone, row in edits]
         lengths = splice(self._lengths, 0, len(self._lengths), 2, rows)
         return lengths + b"".join(keys), PlainKeys(keys, lengths)
 
@@ -193,13 +193,13 @@ def common(one: bytes, other: bytes) -> int:
 
 def _edited(keys: list[bytes], edits: Sequence[Edit]) -> list[bytes]:
     edited: list[bytes] = []
-    at = 0
-    for edit in edits:
-        edited += keys[at : edit.at]
-        if edit.row is not None:
-            edited.append(edit.row)
-        at = edit.at + edit.gone
-    edited += keys[at:]
+    done = 0
+    for at, gone, row in edits:
+        edited += keys[done:at]
+        if row is not None:
+            edited.append(row)
+        done = at + gone
+    edited += keys[done:]
     return edited
 
 

@@ -159,32 +159,34 @@ class Page:
         """
         if not self.count and not keeps_removals:
             return Page.made(_rows_of(changes), packed=self.is_packed)
-        keys, ids, data = [], [], []
+        keys: list[Edit] = []
+        ids: list[Edit] = []
+        data: list[Edit] = []
         fill = bytes(self._data.longest()) if isinstance(self._data, Fixed) else b""
         for key, value in changes:
             at = self.keys.position(key)
             is_there, at = at >= 0, at if at >= 0 else -1 - at
             if value is None and not keeps_removals:
                 if is_there:
-                    gone = Edit(at, 1, None)
+                    gone = (at, 1, None)
                     keys.append(gone)
                     ids.append(gone)
                     data.append(gone)
                 continue
             if not is_there:
-                keys.append(Edit(at, 0, key))
-            ids.append(Edit(at, int(is_there), _REMOVED if value is None else id_row(value.object_id)))
-            data.append(Edit(at, int(is_there), fill if value is None else value.data))
+                keys.append((at, 0, key))
+            ids.append((at, int(is_there), _REMOVED if value is None else id_row(value.object_id)))
+            data.append((at, int(is_there), fill if value is None else value.data))
         return self.edited(keys, ids, data)
 
     def without(self, ranges: Sequence[tuple[int, int]]) -> Page:
         """The page without some ranges of positions, which come in order."""
-        edits = [Edit(start, end - start, None) for start, end in ranges]
+        edits = [(start, end - start, None) for start, end in ranges]
         return self.edited(edits, edits, edits)
 
     def edited(self, keys: Sequence[Edit], ids: Sequence[Edit], data: Sequence[Edit]) -> Page:
         is_packed = self.is_packed
-        count = self.count + sum((edit.row is not None) - edit.gone for edit in keys)
+        count = self.count + sum((row is not None) - gone for _, gone, row in keys)
         new_ids = self._ids.spliced(ids, factored=is_packed)
         new_data = self._data.spliced(data, factored=is_packed)
         if not keys:
