@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
 import msgspec
 
+from headwater.catalogs.iceberg.packing import expand, squeeze
 from headwater.errors import UnreadableError
 
 __all__ = [
@@ -89,13 +89,13 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     schema_id: int
     spec_id: int
     sort_order_id: int
-    log: tuple[str, ...]
     rule: Rule
     evidence: tuple[str, ...]
     kind: Literal["table", "view"] = "table"
     version_id: int = 0
     versions: tuple[int, ...] = ()
     document: bytes = b""
+    log: tuple[str, ...]  # behind the document, which mostly ends with the same locations: so near, they pack to nothing
 
 
 class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,18 +125,17 @@ def sketch_of(found: Found) -> Sketch:
 def pack(outcome: Outcome) -> bytes:
     """An outcome with its document in few bytes, for files and data frames of this release; ``unpack`` reads it."""
     fields = (outcome, None) if isinstance(outcome, Found) else (None, outcome)
-    return zlib.compress(msgspec.msgpack.encode(fields), _QUICK)
+    return squeeze(msgspec.msgpack.encode(fields))
 
 
 def unpack(packed: bytes) -> Outcome:
-    found, quarantined = _PACKED.decode(zlib.decompress(packed))
+    found, quarantined = _PACKED.decode(expand(packed))
     outcome = found or quarantined
     if outcome is None:
         raise UnreadableError("a packed outcome that holds none")
     return outcome
 
 
-_QUICK = 1
 _PACKED = msgspec.msgpack.Decoder(tuple[Found | None, Quarantined | None])
 
 

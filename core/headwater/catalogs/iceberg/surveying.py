@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,6 +17,7 @@ from headwater.catalogs.iceberg.judging import judge
 from headwater.catalogs.iceberg.locations import canonical, is_within
 from headwater.catalogs.iceberg.mapping import pattern_of
 from headwater.catalogs.iceberg.outcomes import Found, Outcome, QuarantineCode, Quarantined, UnfitError, sketch_of
+from headwater.catalogs.iceberg.packing import expand, squeeze
 from headwater.catalogs.iceberg.spilling import Spill
 from headwater.catalogs.iceberg.storage import STORAGE, Storage, divide
 from headwater.catalogs.iceberg.validating import validate
@@ -31,6 +31,7 @@ Progress = Callable[[int, int, str], None]
 
 _TRIES = 3
 _READERS = 16
+_TABLE = msgspec.msgpack.Decoder(TableFiles)
 _OF_A_TABLE = ("metadata", "data", "_delta_log")
 
 
@@ -279,12 +280,13 @@ def _names(table: TableFiles) -> set[str]:
 
 
 def _packed(table: TableFiles) -> bytes:
-    """A seventh of its size: a lake may have many tables with hundreds of metadata files, and all are listed before the first is read."""
-    return zlib.compress(msgspec.msgpack.encode(table), 1)
+    """Many files in a seventh of their size: a lake may have many tables with hundreds of metadata files, and all are listed before
+    the first is read."""
+    return squeeze(msgspec.msgpack.encode(table))
 
 
 def _unpacked(packed: bytes) -> TableFiles:
-    return msgspec.msgpack.decode(zlib.decompress(packed), type=TableFiles)
+    return _TABLE.decode(expand(packed))
 
 
 def _each(tables: Iterable[TableFiles], scope: Scope) -> Iterator[Outcome]:
