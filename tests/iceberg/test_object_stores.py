@@ -65,6 +65,21 @@ def test_tables_in_a_bucket_are_found_by_either_name_of_it(put: Put, document: d
     assert found["web.views"].code is QuarantineCode.DUPLICATE_UUID
 
 
+def test_names_that_a_url_would_encode_are_read_in_a_bucket(put: Put, document: dict[str, Any]) -> None:
+    for name in ("with space", "50%20", "a#b?c", "<é>"):
+        put(f"odd/{name}/metadata/v1.metadata.json", sound(document, f"s3://lake/odd/{name}"))
+
+    outcomes = list(survey_in_process(Scope.of(["s3://lake/odd"], allowed=["s3://lake"])))
+
+    assert sorted(outcome.key[-1] for outcome in outcomes) == ["50%20", "<é>", "a#b?c", "with space"]
+    assert {outcome.code for outcome in outcomes if isinstance(outcome, Quarantined)} == {QuarantineCode.DUPLICATE_UUID}
+
+
+def test_a_bucket_that_is_not_there_is_told_with_what_to_do(put: Put) -> None:
+    with pytest.raises(MissingError, match="there is no folder s3://none/t: correct the import's locations"):
+        list(survey_in_process(Scope.of(["s3://none/t"], allowed=["s3://none"])))
+
+
 def test_files_in_a_bucket_are_verified(put: Put, document: dict[str, Any]) -> None:
     put("two/t/metadata/v1.metadata.json", sound(document, "s3://lake/two/t"))
 

@@ -94,7 +94,7 @@ def _content(url: str) -> bytes:
     try:
         return system.content(path)
     except FileNotFoundError as fault:
-        raise MissingError(f"there is no inventory {url}") from fault
+        raise MissingError(f"there is no inventory {url}: correct its name, or import without one") from fault
     except OSError as fault:
         raise UnavailableError(f"cannot read the inventory {url}: {fault}") from fault
 

@@ -113,8 +113,13 @@ def divide(location: str) -> list[str]:
     system, root = open_system(location)
     try:
         if not system.is_folder(root):
-            raise MissingError(f"there is no folder {location}")
+            raise MissingError(
+                f"there is no folder {location}: correct the import's locations, or, of an object store, which bucket is meant and"
+                " at which endpoint"
+            )
         folders = sorted(_uri(location, root, entry.path) for entry in system.children(root) if entry.is_folder)
+    except PermissionError as fault:
+        raise UnavailableError(f"{location} may not be listed: grant the worker read access to it ({fault})") from fault
     except OSError as fault:
         raise UnavailableError(f"cannot list {location}: {fault}") from fault
     return [location] if f"{location}/metadata" in folders else folders

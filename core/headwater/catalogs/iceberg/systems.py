@@ -200,14 +200,18 @@ class _Arrow:
 
 
 def _arrow(scheme: str, rest: str, lacking: Exception) -> tuple[System, str]:
-    """pyarrow's own client for an object store: it is configured by the environment, as fsspec's are."""
+    """pyarrow's own client for an object store: it is configured by the environment, as fsspec's are.
+
+    Only the bucket is given to it as a URI: it would refuse a space in a path, and decode what is not encoded.
+    """
+    bucket, slash, path = rest.partition("/")
     try:
         from pyarrow.fs import FileSystem
 
-        system, path = FileSystem.from_uri(f"{_ARROW_SCHEMES.get(scheme, scheme)}://{rest}")
+        system, base = FileSystem.from_uri(f"{_ARROW_SCHEMES.get(scheme, scheme)}://{bucket}")
     except (ImportError, ValueError, OSError) as fault:
         raise RefusedError(f"no file system for {scheme}://{rest}: {lacking}; and pyarrow: {fault}") from fault
-    return _Arrow(system), path
+    return _Arrow(system), f"{base.rstrip('/')}{slash}{path}"
 
 
 @contextmanager
