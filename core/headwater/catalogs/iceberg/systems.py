@@ -25,6 +25,8 @@ __all__ = ["NO_TEXT", "Entry", "System", "as_text", "is_text", "open_system"]
 _LONE = re.compile("[\ud800-\udfff]")
 _GENERIC_FINDS = (fsspec.AbstractFileSystem.find, AsyncFileSystem._find)
 _ARROW = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss")
+_ARROW_OPTIONS = dict.fromkeys(("gs", "gcs"), "?retry_limit_seconds=60")
+"""Without it, a call to GCS goes on for 15 minutes where there are no credentials, and says nothing."""
 _ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
 
 
@@ -208,7 +210,7 @@ def _arrow(scheme: str, rest: str, lacking: Exception) -> tuple[System, str]:
     try:
         from pyarrow.fs import FileSystem
 
-        system, base = FileSystem.from_uri(f"{_ARROW_SCHEMES.get(scheme, scheme)}://{bucket}")
+        system, base = FileSystem.from_uri(f"{_ARROW_SCHEMES.get(scheme, scheme)}://{bucket}{_ARROW_OPTIONS.get(scheme, '')}")
     except (ImportError, ValueError, OSError) as fault:
         raise RefusedError(f"no file system for {scheme}://{rest}: {lacking}; and pyarrow: {fault}") from fault
     return _Arrow(system), f"{base.rstrip('/')}{slash}{path}"
