@@ -8,6 +8,8 @@ KUBE_TESTS := $(addprefix tests/,kubeapi_conformance crds kube_operator kube_sto
 PARALLEL := -n 4 --dist loadfile --max-worker-restart=0 --no-loadscope-reorder
 
 export PYSPARK_PYTHON := $(CURDIR)/$(VENV)/bin/python
+# Tests start hundreds of processes: where images of containers turn bytecode off, each would compile all of Headwater, and pytest every test anew
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup test test-kube demo demo-kube bench docs format clean
