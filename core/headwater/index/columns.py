@@ -165,11 +165,12 @@ def packed_column(rows: Sequence[bytes], *, factored: bool) -> bytes:
     """The bytes of a column with these rows."""
     if not rows:
         return _NUMBERS.pack(0, 0)
-    if len(set(map(len, rows))) == 1:
+    sizes = list(map(len, rows))
+    if len(set(sizes)) == 1:
         if factored:
             return _factored(len(rows), b"", b"".join(rows))
-        return _NUMBERS.pack(len(rows[0]), 0) + b"".join(rows)
-    return _NUMBER.pack(_VARIED) + _numbers(list(map(len, rows))) + b"".join(rows)
+        return b"".join((_NUMBERS.pack(sizes[0], 0), *rows))
+    return b"".join((_NUMBER.pack(_VARIED), _numbers(sizes), *rows))
 
 
 def _factored(count: int, prefix: bytes, rows: bytes) -> bytes:

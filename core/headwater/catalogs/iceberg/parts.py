@@ -43,7 +43,8 @@ def take_apart(text: bytes) -> Parts:
     raises        RefusedError when it is no JSON object in UTF-8, or nested deeper than the interpreter reads
     """
     try:
-        text.decode()  # nothing below looks into strings
+        if not text.isascii():
+            text.decode()  # nothing below looks into strings
         raw = _OBJECT.decode(msgspec.json.format(text.removeprefix(b"\xef\xbb\xbf"), indent=-1))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise RefusedError(f"a metadata document of {len(text)} bytes cannot be taken apart: {fault}") from fault

@@ -251,13 +251,15 @@ class _Importer:
 
     def _reserve(self, new: Sequence[Wanted], head: Head | None) -> tuple[list[_Candidate], list[Quarantined]]:
         """Content ids for new tables: the one under which an interrupted import, or another branch, has the table; else a new one."""
-        by_uuid = self._claims.find([UUID(one.table.uuid) for one in new if one.table.uuid])
+        uuids = [UUID(one.table.uuid) if one.table.uuid else None for one in new]
+        by_uuid = self._claims.find([uuid for uuid in uuids if uuid is not None])
         # a claim that a dry run does not take cannot tell who has the place
         by_place = self._claims.find_locations(
             [one.table.directory for one in new if self._options.dry_run or not one.table.uuid]
         )
         owners = [
-            (by_uuid.get(UUID(one.table.uuid)) if one.table.uuid else None) or by_place.get(one.table.directory) for one in new
+            (by_uuid.get(uuid) if uuid else None) or by_place.get(one.table.directory)
+            for one, uuid in zip(new, uuids, strict=True)
         ]
         held = {owner.content_id for owner in owners if owner is not None}
         there = {} if head is None or not held else self._catalog.find_by_id(id_text(head.id), held)

@@ -46,7 +46,7 @@ def placed(held: Sequence[int], before: Sequence[bytes], after: Sequence[bytes])
 
 
 def _fresh(count: int) -> list[int]:
-    return [_FIRST + _STEP * at for at in range(count)]
+    return list(range(_FIRST, _FIRST + _STEP * count, _STEP))
 
 
 def _kept(before: Sequence[bytes], after: Sequence[bytes]) -> list[int]:
