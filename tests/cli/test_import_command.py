@@ -105,6 +105,14 @@ def test_a_place_without_tables_is_told(headwater: CommandLine, lake: str, tmp_p
     assert "no Iceberg table was found below file:///" in result.stderr
 
 
+def test_a_folder_is_named_from_where_one_stands(
+    headwater: CommandLine, lake: str, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(warehouse / "sales")
+
+    assert headwater.data("import", "acme", lake, "../../warehouse")["imported"] == 2
+
+
 def test_patterns_choose_the_tables(headwater: CommandLine, lake: str, warehouse: Path) -> None:
     assert headwater.data("import", "acme", lake, warehouse, "--exclude", "sales.items")["imported"] == 1
 

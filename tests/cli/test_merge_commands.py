@@ -56,6 +56,19 @@ def test_a_key_is_forced(headwater: CommandLine, lake: Catalog) -> None:
     assert lake.get("main", A) == lake.get("dev", A)
 
 
+def test_a_merge_of_what_is_merged_says_that_nothing_is_left(headwater: CommandLine, lake: Catalog) -> None:
+    headwater.ok("catalog", "merge", "acme", "lake", "dev")
+
+    assert "nothing is left to take" in headwater.ok("catalog", "merge", "acme", "lake", "dev")
+
+
+def test_a_branch_that_moved_is_told_once(headwater: CommandLine, lake: Catalog) -> None:
+    result = headwater("catalog", "branch", "delete", "acme", "lake", "dev", "--expected", "0123456789abcdef")
+
+    assert result.exit_code == 6
+    assert result.stderr.count("expected 0123456789abcdef") == 1
+
+
 def test_a_mode_that_is_none_is_a_wrong_call(headwater: CommandLine, lake: Catalog) -> None:
     result = headwater("catalog", "merge", "acme", "lake", "dev", "--key", "a=TAKE")
 

@@ -59,7 +59,7 @@ COMMIT: View[LogEntry] = View(
         Field("hash", "the commit's id", lambda c: c.hash, "COMMIT"),
         Field("seq", "1 for the first, then one more each", lambda c: c.seq, "SEQ"),
         Field("time", "when it was made", lambda c: time(c.time), "TIME"),
-        Field("authors", "who made it", lambda c: list(c.meta.authors)),
+        Field("authors", "who made it", lambda c: list(c.meta.authors), "AUTHORS"),
         Field("changes", "how many keys it changed", lambda c: len(c.operations), "CHANGES"),
         Field("message", "why", lambda c: c.message, "MESSAGE"),
         Field("signedOffBy", "who signed it off", lambda c: list(c.meta.signed_off_by)),
@@ -165,7 +165,7 @@ KEY_CHANGE: View[KeyChange] = View(
         Field("key", "where it stood afterwards; a deleted one: before", lambda c: str(c.key), "KEY"),
         Field("renamedFrom", "where it stood before, if that was elsewhere", lambda c: _key(c.renamed_from), "FROM"),
         Field("value", "what it was afterwards; null: deleted", lambda c: _value(c.value), inside=_VALUE),
-        Field("authors", "who made the commit", lambda c: list(c.entry.meta.authors)),
+        Field("authors", "who made the commit", lambda c: list(c.entry.meta.authors), "AUTHORS"),
         Field("message", "why", lambda c: c.entry.message, "MESSAGE"),
     ),
 )

@@ -22,6 +22,7 @@ EXIT_CODES = {
 
 
 def lines_of(error: HeadwaterError) -> list[str]:
-    """What to print of an error: its message, and the details of a conflict."""
-    details = error.details if isinstance(error, ConflictError) else ()
-    return [*str(error).splitlines(), *(f"- {detail}" for detail in details)]
+    """What to print of an error: its message, and those details of a conflict that are not in it."""
+    told = str(error)
+    details = map(str, error.details) if isinstance(error, ConflictError) else ()
+    return [*told.splitlines(), *(f"- {detail}" for detail in details if (detail.partition(": ")[2] or detail) not in told)]

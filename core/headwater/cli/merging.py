@@ -154,6 +154,11 @@ def _meta(message: str, authors: Sequence[str], signed: Sequence[str], propertie
 
 def _show(session: Session, done: MergeResult) -> None:
     session.show(MERGE, done)
+    if not any(step.keys for step in done.steps):
+        session.say("nothing is left to take: the branch has it all")
     if done.conflicts:
         noun = "conflict" if len(done.conflicts) == 1 else "conflicts"
-        raise ConflictError(f"nothing was written: {len(done.conflicts)} {noun}", details=done.conflicts)
+        raise ConflictError(
+            f"nothing was written: {len(done.conflicts)} {noun}; --key KEY=FORCE takes the source's, --key KEY=DROP leaves the branch's",
+            details=done.conflicts,
+        )
