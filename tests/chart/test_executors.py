@@ -25,6 +25,7 @@ CHANGES = ("spark.kubernetes.memory=512m", "spark.kubernetes.executors=1", "spar
 LOOPBACK = "127.0.0.1"
 WATCHED_BY_LISTS = "spark.kubernetes.executor.enableApiWatcher false\n"
 """Spark's client watches by WebSocket, which the server of the tests does not speak."""
+QUICK = "spark.executor.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC\n"
 JOB = """
 import sys
 from headwater_workers.pipeline.sessions import SparkOptions, session
@@ -83,7 +84,7 @@ def configure(folder: Path, rendered: Rendered, namespace: str) -> None:
         moved = text.replace("/etc/headwater/spark", str(folder)).replace("namespace platform", f"namespace {namespace}")
         (folder / name).write_text(moved, encoding="utf-8")
     with (folder / "spark-defaults.conf").open("a", encoding="utf-8") as file:
-        file.write(WATCHED_BY_LISTS)
+        file.write(WATCHED_BY_LISTS + QUICK)
 
 
 def driver_environment(rendered: Rendered, folder: Path) -> dict[str, str]:
