@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from headwater.catalogs.iceberg.packing import expand, squeeze
+from headwater.catalogs.iceberg.packing import expand, keep, squeeze
 from headwater.errors import UnreadableError
 
 __all__ = [
@@ -122,10 +122,14 @@ def sketch_of(found: Found) -> Sketch:
     return Sketch(found.directory, found.key, found.uuid)
 
 
-def pack(outcome: Outcome) -> bytes:
-    """An outcome with its document in few bytes, for files and data frames of this release; ``unpack`` reads it."""
+def pack(outcome: Outcome, *, squeezed: bool = True) -> bytes:
+    """An outcome with its document, for files and data frames of this release; ``unpack`` reads it.
+
+    squeezed      in few bytes; else quickly
+    """
     fields = (outcome, None) if isinstance(outcome, Found) else (None, outcome)
-    return squeeze(msgspec.msgpack.encode(fields))
+    data = msgspec.msgpack.encode(fields)
+    return squeeze(data) if squeezed else keep(data)
 
 
 def unpack(packed: bytes) -> Outcome:

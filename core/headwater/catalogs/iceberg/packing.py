@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-__all__ = ["expand", "squeeze"]
+__all__ = ["expand", "keep", "squeeze"]
 
 _SQUEEZE_FROM = 512
 """Below, it takes as long as all else that is done with the bytes, and saves next to nothing."""
@@ -18,11 +18,16 @@ _PLAIN, _SQUEEZED = b"\x00", b"\x01"
 def squeeze(data: bytes) -> bytes:
     """``expand`` gives it back."""
     if len(data) < _SQUEEZE_FROM:
-        return _PLAIN + data
+        return keep(data)
     squeezer = zlib.compressobj(_QUICK, zlib.DEFLATED, _WINDOW_BITS, _MEMORY)
     return b"".join((_SQUEEZED, squeezer.compress(data), squeezer.flush()))
 
 
-def expand(squeezed: bytes) -> bytes:
-    rest = memoryview(squeezed)[1:]
-    return zlib.decompress(rest) if squeezed[:1] == _SQUEEZED else bytes(rest)
+def keep(data: bytes) -> bytes:
+    """As they are, for ``expand``."""
+    return _PLAIN + data
+
+
+def expand(packed: bytes) -> bytes | memoryview:
+    rest = memoryview(packed)[1:]
+    return zlib.decompress(rest) if packed[:1] == _SQUEEZED else rest

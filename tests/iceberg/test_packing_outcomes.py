@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined, Rule, pack, unpack
+from headwater.catalogs.iceberg.spilling import Spill
+
+LOCATION = "s3://lake/sales/orders/metadata/v1.metadata.json"
+FOUND = Found(
+    directory="s3://lake/sales/orders",
+    key=("sales", "orders"),
+    metadata_location=LOCATION,
+    uuid=None,
+    format_version=2,
+    snapshot_id=22,
+    schema_id=0,
+    spec_id=0,
+    sort_order_id=0,
+    rule=Rule.ONLY_FILE,
+    evidence=("1 metadata file",),
+    document=b'{"location":"s3://lake/sales/orders"}' * 1000,
+    log=(LOCATION,),
+)
+QUARANTINED = Quarantined(directory="s3://lake/web", key=("web",), code=QuarantineCode.CORRUPT, message="it is empty")
+
+
+@pytest.mark.parametrize("outcome", [FOUND, QUARANTINED])
+@pytest.mark.parametrize("squeezed", [True, False])
+def test_an_outcome_comes_out_as_it_was_packed(outcome: Outcome, squeezed: bool) -> None:
+    assert unpack(pack(outcome, squeezed=squeezed)) == outcome
+
+
+def test_a_squeezed_outcome_is_small() -> None:
+    assert len(pack(FOUND)) < len(pack(FOUND, squeezed=False)) / 5
+
+
+def test_a_spill_holds_what_was_packed_either_way() -> None:
+    spill = Spill()
+    spill.add(FOUND)
+    spill.add_packed(pack(FOUND))
+    spill.add_packed(pack(QUARANTINED, squeezed=False))
+
+    assert (list(spill), len(spill)) == ([FOUND, FOUND, QUARANTINED], 3)
