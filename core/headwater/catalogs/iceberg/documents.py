@@ -9,7 +9,7 @@ import msgspec
 
 from headwater.catalogs.iceberg.outcomes import QuarantineCode, UnfitError
 
-__all__ = ["MAX_BYTES", "decode", "unpack"]
+__all__ = ["MAX_BYTES", "decode", "parse", "unpack"]
 
 MAX_BYTES = 256 * 1024 * 1024
 """The largest metadata that is read, packed or unpacked: beyond it a file is an attack or a mistake."""
@@ -27,13 +27,20 @@ def decode(data: bytes, *, path: str) -> dict[str, Any]:
 
     raises        UnfitError with CORRUPT, UNKNOWN_CODEC or TOO_LARGE
     """
-    text = unpack(data, path=path)
+    return parse(unpack(data, path=path), path=path, size=len(data))
+
+
+def parse(text: bytes, *, path: str, size: int) -> dict[str, Any]:
+    """The JSON object in what ``unpack`` made of a metadata file of this size.
+
+    raises        UnfitError with CORRUPT
+    """
     try:
         document = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise UnfitError(
             QuarantineCode.CORRUPT,
-            f"{path} ({len(data)} bytes) is no JSON ({fault}): restore it from a backup, or remove it if never committed",
+            f"{path} ({size} bytes) is no JSON ({fault}): restore it from a backup, or remove it if never committed",
         ) from fault
     if not isinstance(document, dict):
         raise UnfitError(

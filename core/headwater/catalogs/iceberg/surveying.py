@@ -10,7 +10,7 @@ from contextlib import suppress
 import msgspec
 
 from headwater.catalogs.iceberg.choosing import Choice, lineage_of, narrow, settle
-from headwater.catalogs.iceberg.documents import decode, unpack
+from headwater.catalogs.iceberg.documents import decode, parse, unpack
 from headwater.catalogs.iceberg.grouping import File, TableFiles, group, is_of_a_table, is_selected
 from headwater.catalogs.iceberg.inventory import parts_of, read_part
 from headwater.catalogs.iceberg.judging import judge
@@ -252,10 +252,11 @@ def _look(table: TableFiles, scope: Scope, storage: Storage) -> Outcome:
     try:
         choice = choose(table, storage=storage)
         data = storage.read(choice.file)
-        document = decode(data, path=choice.file.path)
+        text = unpack(data, path=choice.file.path)
+        document = parse(text, path=choice.file.path, size=len(data))
         found = validate(document, choice, table, scope.allowed)
         found = verify(found, document, scope.verify, allowed=scope.allowed, storage=storage)
-        return msgspec.structs.replace(found, document=unpack(data, path=choice.file.path))
+        return msgspec.structs.replace(found, document=text)
     except UnfitError as unfit:
         return _quarantined(table, unfit)
 
