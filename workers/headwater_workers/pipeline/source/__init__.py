@@ -6,6 +6,6 @@ whom, ``reading`` the rows. Importing this room imports pyspark; no other room m
 
 from headwater_workers.pipeline.source.columns import TABLES, Column, Table
 from headwater_workers.pipeline.source.options import OPTIONS
-from headwater_workers.pipeline.source.tables import HeadwaterSource, register
+from headwater_workers.pipeline.source.tables import HeadwaterSource, NarrowingSource, register
 
-__all__ = ["OPTIONS", "TABLES", "Column", "HeadwaterSource", "Table", "register"]
+__all__ = ["OPTIONS", "TABLES", "Column", "HeadwaterSource", "NarrowingSource", "Table", "register"]

@@ -20,9 +20,10 @@ from pyspark.sql.datasource import (
 )
 
 from headwater.clock import Micros
+from headwater.errors import RefusedError
 from headwater_workers.pipeline.source.keys import EVERYTHING, KeyRange, of_prefix, of_text, of_texts_between
 
-__all__ = ["Selection", "Span", "select"]
+__all__ = ["Selection", "Span", "asked_for", "select"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,23 @@ _PLACES = {
 _KEYED = ("changes", "entries", "contents")
 _Narrowed = tuple[Selection, bool]
 """The selection with one more condition; and whether all that it reads fulfils the condition."""
+
+
+def asked_for(table: str, *, ref: str | None, prefix: str | None) -> list[Filter]:
+    """What options ask for, as conditions that a selection fulfils.
+
+    raises        RefusedError for keys of a table that has none, and for a text with which no range of keys begins
+    """
+    conditions: list[Filter] = [] if ref is None else [EqualTo(("ref",), ref)]
+    if prefix is not None:
+        if table not in _KEYED:
+            raise RefusedError(f"table {table} has no keys: leave the option prefix away")
+        if not of_prefix(prefix).is_exact:
+            raise RefusedError(
+                f"the option prefix is {prefix!r}: end it with a dot, and a name's backslash with what it stands before"
+            )
+        conditions.append(StringStartsWith(("key",), prefix))
+    return conditions
 
 
 def select(table: str, filters: Sequence[Filter]) -> tuple[Selection, list[Filter]]:

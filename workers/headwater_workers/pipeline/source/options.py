@@ -11,6 +11,7 @@ from headwater.errors import RefusedError
 from headwater.settings import Settings
 from headwater.store import Store, as_count, open_store, parse_url
 from headwater_workers.pipeline.source.columns import TABLES, Column, chosen
+from headwater_workers.pipeline.source.conditions import asked_for
 
 __all__ = ["OPTIONS", "Request", "open_for_reading", "request_of"]
 
@@ -21,6 +22,8 @@ OPTIONS: dict[str, str] = {
     "realm": "one realm only",
     "catalog": "one catalog only",
     "at": "the state of this branch, tag or commit, of each catalog, instead of those of all branches and tags",
+    "ref": "one branch or tag only, of each catalog",
+    "prefix": "only keys that begin with this text, such as `sales.`",
     "columns": "the columns wanted, separated by commas: others are not made",
     "partitions": "how many tasks read, at most; 8 unless told",
 }
@@ -40,6 +43,8 @@ class Request:
     realm: str | None = None
     catalog: str | None = None
     at: str | None = None
+    ref: str | None = None
+    prefix: str | None = None
     partitions: int = _PARTITIONS
 
 
@@ -66,10 +71,17 @@ def request_of(options: Mapping[str, str]) -> Request:
         realm=given.get("realm"),
         catalog=given.get("catalog"),
         at=given.get("at"),
+        ref=given.get("ref"),
+        prefix=given.get("prefix"),
         partitions=_count(given.get("partitions")),
     )
     if request.at is not None and not TABLES[table].has_states:
         raise RefusedError(f"table {table} is read as it is now: leave the option at away")
+    if request.ref is not None and (request.at is not None or not TABLES[table].has_states):
+        raise RefusedError(
+            f"table {table} is read {'at one state' if request.at else 'as it is now'}: leave the option ref away"
+        )
+    asked_for(table, ref=request.ref, prefix=request.prefix)
     if request.catalog is not None and table == "objects":
         raise RefusedError("catalogs share objects: leave the option catalog away for table objects")
     return request

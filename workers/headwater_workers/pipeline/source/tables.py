@@ -12,22 +12,38 @@ from pyspark.sql.types import StructType
 
 from headwater.errors import HeadwaterError, RefusedError
 from headwater_workers.pipeline.source.columns import TABLES
-from headwater_workers.pipeline.source.conditions import Selection, select
+from headwater_workers.pipeline.source.conditions import asked_for, select
 from headwater_workers.pipeline.source.dividing import Piece, divided
 from headwater_workers.pipeline.source.options import Request, open_for_reading, request_of
 from headwater_workers.pipeline.source.pinning import Pin, Tenant, pinned, tenants
 from headwater_workers.pipeline.source.reading import read
 
-__all__ = ["HeadwaterSource", "register"]
+__all__ = ["HeadwaterSource", "NarrowingSource", "register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``spark.read.format("headwater")`` and ``USING headwater`` known to a session, conditions pushed down.
+    """Make ``spark.read.format("headwater")`` and ``USING headwater`` known to a session; conditions are pushed down where that is safe.
 
     The executors' Python must have Headwater, too.
     """
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    spark.dataSource.register(HeadwaterSource)
+    if _keeps_conditions_apart(spark):
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+        spark.dataSource.register(NarrowingSource)
+    else:
+        spark.dataSource.register(HeadwaterSource)
+
+
+def _keeps_conditions_apart(spark: SparkSession) -> bool:
+    """Whether what is pushed down is Spark's for the one scan that it was said of.
+
+    Up to Spark 4.3 it is kept with the data frame or view: the last scan's conditions were those of all scans of it, in the same query
+    (``dev JOIN main`` of one view read one branch twice) and in later ones (which saw a part for the whole).
+    """
+    jvm = getattr(spark, "_jvm", None)  # Spark Connect has none, and does not tell
+    if jvm is None:
+        return False
+    scan = jvm.java.lang.Class.forName("org.apache.spark.sql.execution.datasources.v2.python.PythonScanBuilder")
+    return "readInfo" in [one.getName() for one in scan.getDeclaredFields()]
 
 
 class HeadwaterSource(DataSource):
@@ -46,11 +62,14 @@ class HeadwaterSource(DataSource):
         return ", ".join(f"{column.name} {column.type}" for column in self._request.columns)
 
     def reader(self, schema: StructType) -> HeadwaterReader:
+        return HeadwaterReader(*self._scope())
+
+    def _scope(self) -> tuple[Request, list[Tenant], list[Pin]]:
         if not hasattr(self, "_request"):
             raise RefusedError(
                 "the data source headwater tells its columns itself: choose some by the option columns, not by a schema"
             )
-        return HeadwaterReader(self._request, self._tenants, self._pins)
+        return self._request, self._tenants, self._pins
 
     def _look(self) -> None:
         self._request = request_of(self.options)
@@ -66,14 +85,11 @@ class HeadwaterReader(DataSourceReader):
         self._request = request
         self._places = places
         self._pins = pins
-        self._selection = Selection({})
+        self._asked = asked_for(request.table, ref=request.ref, prefix=request.prefix)
+        self._selection, _ = select(request.table, self._asked)
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_places": [], "_pins": []}
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark's name
-        self._selection, rest = select(self._request.table, filters)
-        return rest
 
     def partitions(self) -> list[InputPartition]:
         try:
@@ -89,6 +105,21 @@ class HeadwaterReader(DataSourceReader):
             yield from read(self._request, self._selection, pieces)
         except HeadwaterError as fault:
             raise _sentence(fault) from None
+
+
+class NarrowingSource(HeadwaterSource):
+    """The same for a Spark that keeps the conditions of two scans apart; see ``register``."""
+
+    def reader(self, schema: StructType) -> NarrowingReader:
+        return NarrowingReader(*self._scope())
+
+
+class NarrowingReader(HeadwaterReader):
+    """Reads what conditions leave. Spark refuses a reader with this method where it hands no conditions on."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark's name
+        self._selection, rest = select(self._request.table, [*self._asked, *filters])
+        return rest
 
 
 def _sentence(fault: HeadwaterError) -> HeadwaterError:
