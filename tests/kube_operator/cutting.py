@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -33,10 +33,13 @@ FAULTS = [HttpFault("429"), HttpFault("409"), *(HttpFault(kind, after) for kind 
 
 
 class FaultyConnection:
-    """Wraps a connection. ``requests`` has method and path of each request since the last ``fail``."""
+    """Wraps a connection. ``requests`` has method and path of each request since the last ``fail``; ``wrote`` is told of each write
+    that the server may have seen, after it.
+    """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, wrote: Callable[[], None] = lambda: None) -> None:
         self._connection = connection
+        self._wrote = wrote
         self._lock = threading.Lock()
         self._fault: HttpFault | None = None
         self._at = 0
@@ -70,7 +73,11 @@ class FaultyConnection:
             fault = self._fault if len(self.requests) == self._at else None
         if fault is not None and not fault.is_after:
             return _failed(fault, method)
-        response = self._connection.pool().request(method, url, **others)
+        try:
+            response = self._connection.pool().request(method, url, **others)
+        finally:
+            if method != "GET":
+                self._wrote()
         return response if fault is None else _failed(fault, method)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ from headwater.clock import FakeClock
 from headwater.maintenance import COLLECT, PURGE, run_collection, run_purge
 from headwater.store import Store
 from headwater.tasks import Tasks
-from headwater_operator.kube import KubeApi, kubeconfig_connection
+from headwater_operator.kube import KubeApi
 from headwater_operator.metrics import Metrics
 from headwater_operator.queueing import WorkQueue
 from headwater_operator.reconciling import Reconciler
@@ -20,7 +21,7 @@ from headwater_operator.resources import Key, ResourceCache
 from headwater_operator.settings import OperatorSettings
 from kubetest import Namespace
 
-__all__ = ["Desk", "Killed", "make_catalog", "make_realm"]
+__all__ = ["Desk", "Killed", "Writes", "make_catalog", "make_realm"]
 
 API = "headwater.dev/v1alpha1"
 WORK = {PURGE: run_purge, COLLECT: run_collection}
@@ -28,6 +29,18 @@ WORK = {PURGE: run_purge, COLLECT: run_collection}
 
 class Killed(BaseException):
     """The process ended here: nothing catches this."""
+
+
+class Writes:
+    """How many there were to a namespace, where all who write to it count."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.count = 0
+
+    def add(self) -> None:
+        with self._lock:
+            self.count += 1
 
 
 def make_realm(name: str = "acme", *, annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
@@ -54,6 +67,7 @@ class Desk:
 
     fence         called before each step and each write
     worker_store  the same store as a worker has opened it, where that must not be the operator's
+    writes        shared by all who write to the namespace: between two of them there is nothing new to be seen. None: anybody may write
     """
 
     namespace: Namespace
@@ -63,11 +77,13 @@ class Desk:
     resync_seconds: float = 300.0
     metrics: Metrics = field(default_factory=Metrics)
     worked: list[Key] = field(default_factory=list)
+    writes: Writes | None = None
+    seen: int = field(default=-1, init=False)
 
     def __post_init__(self) -> None:
         assert isinstance(self.store.clock, FakeClock)
         self.clock = self.store.clock
-        self.http = FaultyConnection(kubeconfig_connection(str(self.namespace.cluster.kubeconfig)))
+        self.http = FaultyConnection(self.namespace.cluster.connection, self._wrote)
         self.api = KubeApi(self.http, fence=self.fence)  # type: ignore[arg-type]  # it does what a connection does
         self.cache = ResourceCache()
         self.queue = WorkQueue[Key](self.clock)
@@ -78,11 +94,15 @@ class Desk:
 
     def look(self) -> None:
         """See what there is now, as a watch would tell it."""
+        written = self.writes.count if self.writes is not None else None
+        if written == self.seen:
+            return
         for kind in ("Realm", "Catalog"):
             bodies = self.namespace.cluster.api.list(self.namespace.path(kind))
             named = [{**body, "apiVersion": API, "kind": kind} for body in bodies]
             for key in self.cache.replace_all(kind, named):
                 self.queue.add(key)
+        self.seen = -1 if written is None else written
 
     def work(self) -> int:
         """Reconcile all that is ready, seeing after each one what came of it. Returns how many there were."""
@@ -123,14 +143,17 @@ class Desk:
         for body in bodies:
             path = self.namespace.path(body["kind"], body["metadata"]["name"])
             self.namespace.cluster.api.patch(path, body, kind="apply", manager="a-person")
+            self._wrote()
 
     def delete(self, kind: str, name: str) -> None:
         self.namespace.cluster.api.delete(self.namespace.path(kind, name))
+        self._wrote()
 
     def annotate(self, kind: str, name: str, **annotations: str | None) -> None:
         """``annotate("Realm", "acme", run_now="gc")``; None takes one away."""
         named = {f"headwater.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
         self.namespace.cluster.api.patch(self.namespace.path(kind, name), {"metadata": {"annotations": named}}, kind="merge")
+        self._wrote()
 
     def status(self, kind: str, name: str) -> dict[str, Any]:
         return dict(self.namespace.read(kind, name).get("status") or {})
@@ -142,3 +165,7 @@ class Desk:
 
     def is_ready(self, kind: str, name: str) -> bool:
         return self.reason(kind, name) == ("True", "AsDeclared")
+
+    def _wrote(self) -> None:
+        if self.writes is not None:
+            self.writes.add()

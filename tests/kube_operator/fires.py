@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from desks import Desk, make_catalog, make_realm
+from desks import Desk, Writes, make_catalog, make_realm
 
 from headwater.catalogs import Catalogs
 from headwater.clock import FakeClock
@@ -37,6 +37,7 @@ class Stage:
         name = f"fire-{secrets.token_hex(6)}"
         self.cluster.api.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         self.namespace = Namespace(self.cluster, name)
+        self.writes = Writes()
         self.clock = FakeClock()
         self.heal()
         self.faults = FaultyBackend(open_store("memory://").backend)
@@ -44,7 +45,7 @@ class Stage:
 
     def operator(self, **others: Any) -> Desk:
         """A new process: nothing is left of an earlier one but what it wrote."""
-        return Desk(self.namespace, self._open(self.faults), worker_store=self.worker_store, **others)
+        return Desk(self.namespace, self._open(self.faults), worker_store=self.worker_store, writes=self.writes, **others)
 
     def declare(self, **spec: Any) -> None:
         desk = self.operator()

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import yaml
 
-from headwater_operator.kube import KubeApi, kubeconfig_connection
+from headwater_operator.kube import Connection, KubeApi, kubeconfig_connection
 from kubetest.assets import ASSETS, start_assets
 from kubetest.emulated import start_emulated
 from kubetest.processes import clean_environment
@@ -74,8 +74,13 @@ class Cluster:
         return clean_environment() | {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.folder / "kubectl-cache")}
 
     @cached_property
+    def connection(self) -> Connection:
+        """Shared by all of this process that talk to the cluster."""
+        return kubeconfig_connection(str(self.kubeconfig))
+
+    @cached_property
     def api(self) -> KubeApi:
-        return KubeApi(kubeconfig_connection(str(self.kubeconfig)))
+        return KubeApi(self.connection)
 
     def writes(self) -> dict[str, int]:
         """What the API server was asked to write and did, by verb and resource: ``patch realms/status``. Not known of a real one."""
