@@ -9,7 +9,7 @@ import pytest
 from commandline import CommandLine
 
 from headwater import Settings, open_store
-from headwater.catalogs import Catalogs
+from headwater.catalogs import Catalogs, ContentKey, Namespace, Put
 from headwater.clock import FakeClock, as_text
 from headwater.realms import Realms, bootstrap, hash_credentials, new_credentials
 from headwater.tasks import Tasks
@@ -20,12 +20,15 @@ OLD = 2 * 3600
 
 @pytest.fixture
 def acme(url: str) -> str:
-    """A realm that was filled two hours ago."""
+    """A realm that was filled two hours ago, by two commits to its catalog."""
     with open_store(url, clock=FakeClock((int(time.time()) - OLD) * 1_000_000)) as store:
         realms = Realms(store)
         realms.create("acme")
         bootstrap(realms, "acme", hash_credentials(new_credentials()))
-        Catalogs(realms.open("acme")).create("lake", base_location="s3://lake/")
+        catalogs = Catalogs(realms.open("acme"))
+        catalogs.create("lake", base_location="s3://lake/")
+        for name in ("hr", "sales"):
+            catalogs.open("lake").commit(None, [Put(ContentKey.of(name), Namespace())])
     return "acme"
 
 
@@ -42,6 +45,14 @@ def test_a_realm_is_exported_and_imported_under_another_id(headwater: CommandLin
     assert (imported["realm"], imported["state"], imported["exportedRealm"]) == ("copy", "ACTIVE", "acme")
     assert imported["digest"] == exported["digest"]
     assert headwater.data("catalog", "list", "copy")[0]["name"] == "lake"
+
+
+@pytest.mark.usefixtures("acme")
+def test_the_log_of_a_realm_from_an_archive_says_where_the_rest_stayed(headwater: CommandLine, file: Path) -> None:
+    headwater.ok("realm", "export", "acme", file)
+    headwater.ok("realm", "import", file, "copy")
+
+    assert "stayed out of the archive" in headwater("catalog", "log", "copy", "lake").stderr
 
 
 @pytest.mark.usefixtures("acme")

@@ -264,7 +264,7 @@ def _tell_more(session: Session, token: str | None) -> None:
 def _tell_end(session: Session, found: CatalogLog | KeyHistory, limit: int, within: int) -> None:
     """Say it where there may be more."""
     if found.end is End.CUT:
-        session.warn("what is older was collected: retention no longer keeps it")
+        session.warn("what is older is not there: it was collected, or stayed out of the archive that the realm was made of")
     elif found.end is End.BOUND and found.last is not None:
         key = f" of {found.key}" if isinstance(found, KeyHistory) else ""
         session.warn(f"looked at {within} commits: with --ref {id_text(found.last)}~1 come those{key} before")

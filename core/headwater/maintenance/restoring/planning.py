@@ -226,7 +226,9 @@ class _Planner:
         refs = self._rows.read_reference(own_reference(catalog.id, OwnPart.REFS), fresh=True)
         names, key = names_at(self._rows, refs, catalog.id, self._time()), name_key(kind, name)
         if not names.has_living(key, row):
-            raise RefusedError(f"there was no {kind} {name!r} of catalog {catalog_name!r} at {self._aim}")
+            raise RefusedError(
+                f"there was no {kind} {name!r} of catalog {catalog_name!r} of realm {self._rows.realm!r} at {self._aim}: give a later time"
+            )
         return self._back(step, row, stood_at(self._rows, row, self._time()))
 
     def _of_catalog(self, catalog: CatalogDefinition, found: Head) -> Head:
