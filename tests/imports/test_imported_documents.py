@@ -85,6 +85,13 @@ def test_a_view_arrives_as_a_view(run: Import, catalog: Catalog, make_view: Call
     assert (view.version_id, view.view_uuid) == (3, make_view(3).uuid)
 
 
+def test_a_commit_tells_what_is_new_and_what_moved(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
+    run(make_found("sales.orders", version=1))
+    run(make_found("sales.items"), make_found("sales.orders", version=2))
+
+    assert [entry.message for entry in catalog.log()] == ["import 1 table, update 1 table", "import 1 table"]
+
+
 def test_a_sync_moves_a_view_to_what_grew_out_of_it(run: Import, catalog: Catalog, make_view: Callable[..., Found]) -> None:
     run(make_view(1))
 

@@ -195,6 +195,13 @@ class _Candidate:
         )
 
 
+def _message(candidates: Sequence[_Candidate]) -> str:
+    """What a batch's commit did, such as ``import 2 tables, update 1 table``."""
+    new = sum(candidate.over is None for candidate in candidates)
+    told = (("import", new), ("update", len(candidates) - new))
+    return ", ".join(f"{verb} {count} table{'s' * (count != 1)}" for verb, count in told if count)
+
+
 class _Importer:
     def __init__(self, catalog: Catalog, claims: Claims, options: ImportOptions, fence: Callable[[], None] | None) -> None:
         self._catalog = catalog
@@ -309,7 +316,7 @@ class _Importer:
                 None,
                 [*(Put(key, Namespace()) for key in namespaces), *(candidate.put() for candidate in candidates)],
                 expected=head.id if head else None,
-                message=f"import {len(candidates)} table" + "s" * (len(candidates) != 1),
+                message=_message(candidates),
                 properties={"import": self._options.name} if self._options.name else None,
                 content_ids={candidate.wanted.key: candidate.content_id for candidate in candidates if candidate.over is None},
                 fence=fence,

@@ -159,9 +159,7 @@ class Branch:
         try:
             self.catalog.branch(self._reference)
         except MissingError as fault:
-            raise RefusedError(
-                f"{self._reference!r} is no branch of catalog {self.catalog.definition.name!r}: it can only be read"
-            ) from fault
+            raise RefusedError(f"{self._reference!r} is no branch of {self.catalog.place}: it can only be read") from fault
         self._is_writable = True
 
 
