@@ -88,17 +88,17 @@ def test_a_whole_table_is_found_with_what_was_verified(lake: Lake, level: str, f
 
 
 @pytest.mark.parametrize(
-    ("missing", "level", "whole", "current"),
+    ("missing", "level", "whole", "current", "advice"),
     [
-        ("metadata/snap-old.avro", "manifests", 1, "is among"),
-        ("metadata/new.avro", "manifests", 1, "is not among"),
-        ("metadata/shared.avro", "manifests", 0, "is not among"),
-        ("data/new.parquet", "files", 1, "is not among"),
-        ("data/shared.parquet", "files", 0, "is not among"),
+        ("metadata/snap-old.avro", "manifests", 1, "is among", "or expire the other snapshots"),
+        ("metadata/new.avro", "manifests", 1, "is not among", "or roll it back"),
+        ("metadata/shared.avro", "manifests", 0, "is not among", "from a backup"),
+        ("data/new.parquet", "files", 1, "is not among", "or roll it back"),
+        ("data/shared.parquet", "files", 0, "is not among", "from a backup"),
     ],
 )
 def test_what_is_missing_is_named_with_the_snapshots_that_are_whole(
-    lake: Lake, missing: str, level: str, whole: int, current: str
+    lake: Lake, missing: str, level: str, whole: int, current: str, advice: str
 ) -> None:
     (lake.table / missing).unlink()
 
@@ -107,6 +107,7 @@ def test_what_is_missing_is_named_with_the_snapshots_that_are_whole(
     assert code is QuarantineCode.MISSING_FILES
     assert f"1 of its files are missing ({(lake.table / missing).as_uri()})" in message
     assert f"{whole} of its 2 snapshots are whole, the current one {current}" in message
+    assert advice in message
 
 
 def test_only_the_level_that_was_asked_for_is_looked_at(lake: Lake) -> None:

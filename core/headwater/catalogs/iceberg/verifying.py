@@ -185,9 +185,17 @@ def _unfit(check: _Check, found: Found, total: int, whole: set[Any]) -> UnfitErr
         fault += f", and {len(check.missing)} files are missing"
     return UnfitError(
         code,
-        f"{found.metadata_location}: {fault}; {len(whole)} of its {total} snapshots are whole, {current}: restore what is missing,"
-        " or expire the other snapshots with its engine",
+        f"{found.metadata_location}: {fault}; {len(whole)} of its {total} snapshots are whole, {current}:"
+        f" {_advice(found, whole)}",
     )
+
+
+def _advice(found: Found, whole: set[Any]) -> str:
+    if found.snapshot_id is None or found.snapshot_id in whole:
+        return "restore what is missing, or expire the other snapshots with its engine"
+    if whole:
+        return "restore what is missing, or roll it back with its engine to a snapshot that is whole"
+    return "restore what is missing from a backup"
 
 
 def _with_evidence(found: Found, sentence: str) -> Found:
