@@ -9,8 +9,15 @@ import pytest
 from commandline import CommandLine
 
 from headwater import Settings, Store, open_store
+from headwater.realms import credentials
 
 FAST = {"HEADWATER_UNSAFE_SHORT_GRACES": "true", "HEADWATER_PURGE_HOLD": "1ms"}
+
+
+@pytest.fixture(autouse=True)
+def cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly every test makes a realm, with credentials: what a thief of their hash has to pay is no promise of the command line."""
+    monkeypatch.setattr(credentials, "_COST", 2)
 
 
 @pytest.fixture
