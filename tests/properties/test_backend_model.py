@@ -6,22 +6,21 @@ A failure prints the steps that lead to it, and a line for ``@reproduce_failure`
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from backend_model import BackendModel
-from hypothesis import Phase, settings
+from hypothesis import Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 from rows_of_all_kinds import run_of
 from wrong_backends import WRONG
 
 from backend_fixtures import BACKENDS
 from headwater.errors import BeatenError
-from headwater.store import Backend
 
 pytestmark = pytest.mark.slow
 
 EXAMPLES = {"memory": 60, "sqlite": 40, "postgresql": 30, "mongodb": 6, "faulty": 40, "unordered": 60}
+SEEDS = {"FoldsCase": 2, "ComparesWholeRows": 3, "ComparesVersionsAlone": 4}
+"""Where the search for what is wrong begins, if not at 0: from here it takes about a second, and from elsewhere up to twenty."""
 
 
 @pytest.mark.timeout(0 if run_of(1).max_examples > 1 else 120)
@@ -34,9 +33,11 @@ def test_a_backend_is_two_dictionaries(name: str, request: pytest.FixtureRequest
         backend.close()
 
 
-@pytest.mark.parametrize("make", WRONG.values(), ids=WRONG)
-def test_the_model_finds_what_a_backend_does_wrong(make: Callable[[], Backend]) -> None:
+@pytest.mark.parametrize("name", WRONG)
+def test_the_model_finds_what_a_backend_does_wrong(name: str) -> None:
+    @seed(SEEDS.get(name, 0))
+    def model() -> BackendModel:
+        return BackendModel(WRONG[name]())
+
     with pytest.raises((AssertionError, pytest.fail.Exception, BeatenError)):
-        run_state_machine_as_test(
-            lambda: BackendModel(make()), settings=settings(run_of(2000), phases=[Phase.generate], derandomize=True)
-        )
+        run_state_machine_as_test(model, settings=settings(run_of(2000), phases=[Phase.generate]))
