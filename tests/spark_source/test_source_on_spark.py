@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
 from source_queries import make_realm, request, rows_of
 
 from backend_fixtures import STORES
@@ -18,14 +19,14 @@ from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTab
 from headwater.realms import Realms
 from headwater_workers.pipeline import find_engine
 from headwater_workers.pipeline.sessions import SparkOptions, session
-from headwater_workers.pipeline.source import TABLES, NarrowingSource, register
+from headwater_workers.pipeline.source import TABLES, HeadwaterSource, NarrowingSource, register
+from headwater_workers.pipeline.source.tables import NarrowingReader
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not find_engine(Settings()).is_spark, reason=str(find_engine(Settings()))),
 ]
 FOLDER = Path(__file__).parents[2]
-PUSHED = "spark.sql.python.filterPushdown.enabled"
 CONDITIONS = (
     "ref in ('dev', 'nowhere') and key like 'sales.%'",
     "key >= 'sales.a' and key < 'sales.b'",
@@ -98,23 +99,13 @@ def request_url(request: pytest.FixtureRequest, database: str) -> str:
     return filled(STORES[database](request))
 
 
-@pytest.fixture
-def narrowing(spark: Any) -> Iterator[None]:
-    """Conditions are pushed down, as where Spark keeps those of two scans apart."""
-    spark.conf.set(PUSHED, "true")
-    spark.dataSource.register(NarrowingSource)
-    yield
-    spark.conf.unset(PUSHED)
-    register(spark)
-
-
-@pytest.mark.usefixtures("narrowing")
 def test_a_condition_finds_what_it_would_find_without_being_pushed_down(spark: Any, url: str) -> None:
     entries = table(spark, url, "entries")
     everything = spark.createDataFrame(entries.collect(), entries.schema)
 
     for condition in CONDITIONS:
-        assert sorted(entries.where(condition).collect()) == sorted(everything.where(condition).collect()), condition
+        found = table(spark, url, "entries", pushdown="true").where(condition).collect()
+        assert sorted(found) == sorted(everything.where(condition).collect()), condition
 
 
 def test_a_view_that_is_read_twice_gives_each_its_own_rows(spark: Any, url: str) -> None:
@@ -125,6 +116,16 @@ def test_a_view_that_is_read_twice_gives_each_its_own_rows(spark: Any, url: str)
     assert entries.count() == main.count() + dev.count()
 
 
+def test_where_spark_keeps_conditions_apart_all_are_handed_on(url: str) -> None:
+    found = {}
+    for kind in (HeadwaterSource, NarrowingSource):
+        source = kind({"url": url, "table": "entries"})
+        source.schema()
+        found[kind] = isinstance(source.reader(StructType()), NarrowingReader)
+
+    assert found == {HeadwaterSource: False, NarrowingSource: True}
+
+
 def test_options_leave_what_is_asked_for(spark: Any, url: str) -> None:
     found = table(spark, url, "entries", ref="dev", prefix="sales.").collect()
     expected = table(spark, url, "entries").where("ref = 'dev' AND key LIKE 'sales.%'").collect()
@@ -132,9 +133,10 @@ def test_options_leave_what_is_asked_for(spark: Any, url: str) -> None:
     assert sorted(found) == sorted(expected) != []
 
 
-@pytest.mark.usefixtures("narrowing")
 def test_the_plan_shows_what_was_pushed_down(spark: Any, url: str) -> None:
-    found = table(spark, url, "entries").where("catalog = 'lake' and key like 'sales.%' and type = 'NAMESPACE'")
+    found = table(spark, url, "entries", pushdown="true").where(
+        "catalog = 'lake' and key like 'sales.%' and type = 'NAMESPACE'"
+    )
 
     plan = found._jdf.queryExecution().explainString(
         spark._jvm.org.apache.spark.sql.execution.ExplainMode.fromString("formatted")

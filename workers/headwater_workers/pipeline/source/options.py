@@ -24,6 +24,7 @@ OPTIONS: dict[str, str] = {
     "at": "the state of this branch, tag or commit, of each catalog, instead of those of all branches and tags",
     "ref": "one branch or tag only, of each catalog",
     "prefix": "only keys that begin with this text, such as `sales.`",
+    "pushdown": "`true` lets a query's conditions spare reading, in a data frame that is read once ([why](#what-is-read-for-a-query))",
     "columns": "the columns wanted, separated by commas: others are not made",
     "partitions": "how many tasks read, at most; 8 unless told",
 }
@@ -35,6 +36,7 @@ class Request:
     """What is asked for.
 
     url           of the store, with its secrets, as executors can open it
+    pushdown      whoever asks reads the data frame once, and wants its conditions to spare reading
     """
 
     url: str = field(repr=False)
@@ -45,6 +47,7 @@ class Request:
     at: str | None = None
     ref: str | None = None
     prefix: str | None = None
+    pushdown: bool = False
     partitions: int = _PARTITIONS
 
 
@@ -73,6 +76,7 @@ def request_of(options: Mapping[str, str]) -> Request:
         at=given.get("at"),
         ref=given.get("ref"),
         prefix=given.get("prefix"),
+        pushdown=_truth(given.get("pushdown", "false")),
         partitions=_count(given.get("partitions")),
     )
     if request.at is not None and not TABLES[table].has_states:
@@ -118,6 +122,12 @@ def _url(given: Mapping[str, str]) -> str:
         raise RefusedError(f"there is no store in {file}: name a file that is there, on every machine that Spark reads from")
     query = text.partition("?")[2]
     return f"sqlite:///{quote(str(file))}{'?' if query else ''}{query}"
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise RefusedError(f"the option pushdown is {text!r}: set it to true or false")
+    return text.lower() == "true"
 
 
 def _count(text: str | None) -> int:

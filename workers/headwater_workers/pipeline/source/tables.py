@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -22,15 +22,13 @@ __all__ = ["HeadwaterSource", "NarrowingSource", "register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``spark.read.format("headwater")`` and ``USING headwater`` known to a session; conditions are pushed down where that is safe.
+    """Make ``spark.read.format("headwater")`` and ``USING headwater`` known to a session. Conditions are pushed down for who asks for it
+    by the option ``pushdown``, and for all where that is safe.
 
     The executors' Python must have Headwater, too.
     """
-    if _keeps_conditions_apart(spark):
-        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-        spark.dataSource.register(NarrowingSource)
-    else:
-        spark.dataSource.register(HeadwaterSource)
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.dataSource.register(NarrowingSource if _keeps_conditions_apart(spark) else HeadwaterSource)
 
 
 def _keeps_conditions_apart(spark: SparkSession) -> bool:
@@ -49,6 +47,9 @@ def _keeps_conditions_apart(spark: SparkSession) -> bool:
 class HeadwaterSource(DataSource):
     """One table of a store. A data frame or view stands still: it reads the states that there were when it was made."""
 
+    narrows: ClassVar[bool] = False
+    """Whether conditions spare reading also where nobody asked for it."""
+
     @classmethod
     def name(cls) -> str:
         return "headwater"
@@ -62,14 +63,12 @@ class HeadwaterSource(DataSource):
         return ", ".join(f"{column.name} {column.type}" for column in self._request.columns)
 
     def reader(self, schema: StructType) -> HeadwaterReader:
-        return HeadwaterReader(*self._scope())
-
-    def _scope(self) -> tuple[Request, list[Tenant], list[Pin]]:
         if not hasattr(self, "_request"):
             raise RefusedError(
                 "the data source headwater tells its columns itself: choose some by the option columns, not by a schema"
             )
-        return self._request, self._tenants, self._pins
+        kind = NarrowingReader if self.narrows or self._request.pushdown else HeadwaterReader
+        return kind(self._request, self._tenants, self._pins)
 
     def _look(self) -> None:
         self._request = request_of(self.options)
@@ -110,12 +109,11 @@ class HeadwaterReader(DataSourceReader):
 class NarrowingSource(HeadwaterSource):
     """The same for a Spark that keeps the conditions of two scans apart; see ``register``."""
 
-    def reader(self, schema: StructType) -> NarrowingReader:
-        return NarrowingReader(*self._scope())
+    narrows = True
 
 
 class NarrowingReader(HeadwaterReader):
-    """Reads what conditions leave. Spark refuses a reader with this method where it hands no conditions on."""
+    """Reads what conditions leave."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark's name
         self._selection, rest = select(self._request.table, [*self._asked, *filters])
