@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FILES", "FOLDERS", "LOCATIONS", "OUTCOMES", "PARTS", "TABLES"]
+__all__ = ["FILES", "FOLDERS", "LOCATIONS", "OUTCOMES", "PARTS", "TABLES", "TRAITS"]
 
 LOCATIONS = "location string"
 """Where to look."""
@@ -22,3 +22,6 @@ TABLES = "directory string, tbl binary"
 OUTCOMES = "directory string, key array<string>, uuid string, traits array<struct<name string, alone boolean>>, outcome binary"
 """One outcome per table directory, with its document. What is quarantined has no ``key``, ``uuid`` and ``traits``; ``uuid`` may be null.
 ``traits`` are what ``iceberg.judging.traits_of`` says."""
+
+TRAITS = "directory string, key array<string>, uuid string, name string, alone boolean"
+"""One trait of a table that was found."""

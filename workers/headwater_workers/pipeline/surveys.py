@@ -15,7 +15,7 @@ from headwater.catalogs.iceberg.spilling import Spill
 from headwater.settings import Settings
 from headwater_workers.pipeline.engines import find_engine
 from headwater_workers.pipeline.jobs import Jobs
-from headwater_workers.pipeline.judging import verdicts_on
+from headwater_workers.pipeline.judging import traits_in, verdicts_on
 from headwater_workers.pipeline.listing import tables_below
 from headwater_workers.pipeline.schemas import OUTCOMES
 from headwater_workers.pipeline.sessions import SparkOptions, session
@@ -55,9 +55,10 @@ def survey_in(spark: Any, scope: Scope, *, progress: Progress | None = None) -> 
     tables = tables_below(spark, scope, width=4 * slots).persist()
     total = jobs.run("list", tables.count)
     outcomes = _outcomes(spark, tables, scope, _parts(total, TABLES_PER_TASK, slots)).persist(_on_disk())
-    jobs.run("examine", outcomes.count)
+    traits = traits_in(outcomes).persist()
+    jobs.run("examine", traits.count)
     spark.conf.set("spark.sql.shuffle.partitions", str(_parts(total, SKETCHES_PER_TASK, slots)))
-    verdicts = jobs.run("judge", lambda: verdicts_on(outcomes))
+    verdicts = jobs.run("judge", lambda: verdicts_on(traits))
     return Surveyed(jobs.run("hand over", lambda: _handed_over(outcomes)), verdicts)
 
 

@@ -7,8 +7,9 @@ none of these, the key.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
 
 from headwater.catalogs.iceberg.outcomes import QuarantineCode, Quarantined, Sketch
 
@@ -108,12 +109,13 @@ def _nestings(sketches: Sequence[Sketch]) -> list[tuple[Sketch, str]]:
     return [*inner, *outer]
 
 
-def _shared(sketches: Sequence[Sketch], trait: Callable[[Sketch], object]) -> list[list[Sketch]]:
-    by_trait: dict[object, list[Sketch]] = defaultdict(list)
-    for sketch in sketches:
-        if trait(sketch) is not None:
-            by_trait[trait(sketch)].append(sketch)
-    return [sharing for sharing in by_trait.values() if len(sharing) > 1]
+def _shared(sketches: Sequence[Sketch], trait: Callable[[Sketch], Any]) -> Iterator[list[Sketch]]:
+    """Those that have the same of something, in their order. By sorting, which needs less memory than a table of all."""
+    told = sorted((sketch for sketch in sketches if trait(sketch) is not None), key=trait)
+    for _, group in groupby(told, key=trait):
+        sharing = list(group)
+        if len(sharing) > 1:
+            yield sharing
 
 
 def _uuid(sketch: Sketch) -> object:

@@ -126,15 +126,16 @@ def survey_in_process(scope: Scope, *, progress: Progress | None = None) -> Surv
     raises        MissingError for a location that is not there, UnavailableError when the storage does not answer
     """
     report = progress or _silent
-    tables = sorted((table.directory, _packed(table)) for table in _all_tables(scope, report))
-    report(0, len(tables), "tables")
+    tables = sorted(((table.directory, _packed(table)) for table in _all_tables(scope, report)), reverse=True)
+    total = len(tables)
+    report(0, total, "tables")
     outcomes = Spill()
     found = []
-    for done, outcome in enumerate(_each((_unpacked(packed) for _, packed in tables), scope), start=1):
+    for done, outcome in enumerate(_each(_unpacked_from(tables), scope), start=1):
         outcomes.add(outcome)
         if isinstance(outcome, Found):
             found.append(sketch_of(outcome))
-        report(done, len(tables), "tables")
+        report(done, total, "tables")
     return Surveyed(outcomes, judge(found))
 
 
@@ -286,8 +287,10 @@ def _packed(table: TableFiles) -> bytes:
     return squeeze(msgspec.msgpack.encode(table))
 
 
-def _unpacked(packed: bytes) -> TableFiles:
-    return _TABLE.decode(expand(packed))
+def _unpacked_from(tables: list[tuple[str, bytes]]) -> Iterator[TableFiles]:
+    """The tables from the end, each of which is given up: what is found grows meanwhile."""
+    while tables:
+        yield _TABLE.decode(expand(tables.pop()[1]))
 
 
 def _each(tables: Iterable[TableFiles], scope: Scope) -> Iterator[Outcome]:
