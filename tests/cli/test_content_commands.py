@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 import pytest
 from commandline import CommandLine
@@ -10,6 +11,7 @@ from commandline import CommandLine
 from headwater import Store
 from headwater.catalogs import Catalogs, CommitMeta, ContentKey, Delete, IcebergTable, Namespace, Put
 from headwater.catalogs.iceberg.parts import take_apart
+from headwater.cli.options import END_TIME
 from headwater.realms import Realms
 
 SALES, ORDERS, LATER = ContentKey.of("sales"), ContentKey.of("sales", "orders"), ContentKey.of("sales", "later")
@@ -64,6 +66,10 @@ def test_a_listing_below_an_empty_namespace_says_that_it_is_empty(headwater: Com
         "namespace sales of catalog 'lake'"
         in headwater("catalog", "tables", *LAKE, "--prefix", "sales", "--ref", "main~2").stderr
     )
+
+
+def test_a_range_that_leaves_nothing_is_no_empty_namespace(headwater: CommandLine, commits: list[str]) -> None:
+    assert headwater("catalog", "tables", *LAKE, "--prefix", "sales", "--from", "zzz").stderr == ""
 
 
 def test_the_history_of_a_key_that_never_was_is_an_error(headwater: CommandLine, commits: list[str]) -> None:
@@ -179,6 +185,21 @@ def test_a_time_as_the_log_shows_it_finds_its_commit(headwater: CommandLine, com
 
     assert headwater.data("catalog", "log", *LAKE, "--until", shown)[0]["hash"] == commits[-1]
     assert headwater.data("catalog", "log", *LAKE, "--ref", f"main*{shown}")[0]["hash"] == commits[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("2026-05-28", "2026-05-28T23:59:59.999999"),
+        ("2026-05-28T20:26:40", "2026-05-28T20:26:40.999999"),
+        ("2026-05-28T20:26:40.5", "2026-05-28T20:26:40.500000"),
+        ("2026-05-28T20:26:40,5", "2026-05-28T20:26:40.500000"),
+    ],
+)
+def test_a_time_that_ends_a_range_ends_with_what_it_names(text: str, time: str) -> None:
+    micros = END_TIME.convert(text, None, None)
+
+    assert micros == round(datetime.fromisoformat(f"{time}+00:00").timestamp() * 1_000_000)
 
 
 def test_properties_with_many_values_are_in_the_log(headwater: CommandLine, commits: list[str]) -> None:

@@ -113,6 +113,17 @@ def test_a_folder_is_named_from_where_one_stands(
     assert headwater.data("import", "acme", lake, "../../warehouse")["imported"] == 2
 
 
+def test_a_folder_beside_a_link_is_where_the_link_leads(
+    headwater: CommandLine, lake: str, warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "some" / "where" / "else"
+    folder.mkdir(parents=True)
+    (folder / "link").symlink_to(warehouse / "sales")
+    monkeypatch.chdir(folder)
+
+    assert headwater.data("import", "acme", lake, f"link/../../{warehouse.name}")["imported"] == 2
+
+
 def test_patterns_choose_the_tables(headwater: CommandLine, lake: str, warehouse: Path) -> None:
     assert headwater.data("import", "acme", lake, warehouse, "--exclude", "sales.items")["imported"] == 1
 

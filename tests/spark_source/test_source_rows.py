@@ -141,6 +141,14 @@ def test_another_catalog_or_branch_is_not_read(
     assert small.count() == 3
 
 
+def test_only_the_branch_that_was_asked_for_is_looked_up(store: Store, lake: Catalog) -> None:
+    lake.create_branch("dev")
+
+    assert {pin.place.ref for pin in pinned(store, request("entries", ref="dev"))} == {"dev"}
+    with pytest.raises(MissingError, match="no catalog that is read has a branch or tag 'mian'"):
+        pinned(store, request("entries", ref="mian"))
+
+
 def test_a_large_state_is_divided_where_stripes_begin_and_each_key_is_in_one_part(store: Store, lake: Catalog) -> None:
     put_many(store, lake, namespaces=12, tables=1000)
     asked = request("contents", partitions=3, columns=("key",))

@@ -86,7 +86,7 @@ def tables(
         page = opened.entries(ref, limit=limit, page_token=token, **keys)
         session.show_all(ENTRY, page.entries)
         _tell_more(session, page.next_token)
-        if not page.entries and not token and keys["prefix"] is not None:
+        if not page.entries and not token and keys["prefix"] is not None and keys["start"] is keys["end"] is None:
             session.warn(_why_empty(opened, ref, keys["prefix"]))
 
 

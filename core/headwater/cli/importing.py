@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -221,5 +220,9 @@ def _do(store: Store, claim: Claim) -> dict[str, Any]:
 
 
 def _url(location: str) -> str:
-    """A URL as it is; a folder as the location of its absolute path, in which nothing is percent-encoded."""
-    return location if "://" in location else f"file://{os.path.abspath(location)}"  # noqa: PTH100  # a Path keeps its ".."
+    """A URL as it is; a folder as the location of its absolute path, in which nothing is percent-encoded. What ``..`` means depends on
+    links; without one, a folder behind a link keeps the name that its tables record."""
+    if "://" in location:
+        return location
+    path = Path(location)
+    return f"file://{path.resolve() if '..' in path.parts else path.absolute()}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, TypeVar
 
 import click
@@ -43,9 +43,9 @@ class _Duration(click.ParamType[float]):
 
 
 class _Time(click.ParamType[Micros]):
-    """A time, in UTC unless it names a zone, or how long ago that is.
+    """A time, in UTC unless it names a zone, or how long ago that is by the clock of this machine.
 
-    is_end        a time without a fraction is the end of its second, for that is how times are printed
+    is_end        a time without a fraction is the end of its second, for that is how times are printed, and a date that of its day
     """
 
     name = "time"
@@ -68,7 +68,17 @@ class _Time(click.ParamType[Micros]):
     def _told(self, text: str) -> int:
         time = datetime.fromisoformat(text)
         micros = round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1_000_000)
-        return micros + 999_999 if self._is_end and "." not in text else micros
+        if not self._is_end or {".", ","} & set(text):
+            return micros
+        return micros + (86_400 if _is_date(text) else 1) * 1_000_000 - 1
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 ID = _Id()

@@ -77,13 +77,19 @@ def check_served(realm: Realm) -> None:
 
 
 def pinned(store: Store, request: Request) -> list[Pin]:
-    """The states that are read, as they are now: those of all branches and tags, or the one that ``at`` means in each catalog.
+    """The states that are read, as they are now: those of all branches and tags, of the one that ``ref`` names,
+    or the one that ``at`` means in each catalog.
 
-    raises        MissingError for a catalog or a state that was named, and is not there; ExpiredError for a commit that was collected
+    raises        MissingError for a catalog, a branch, a tag or a state that was named, and is not there; ExpiredError for a commit that
+                  was collected
     """
     found = [pin for tenant in tenants(store, request) for pin in _pinned_in(read_only(store, tenant), tenant, request)]
     if request.catalog is not None and request.realm is None and not found:
         raise MissingError(f"no realm of the store has a catalog {request.catalog!r} with a commit")
+    if request.ref is not None and not found:
+        raise MissingError(
+            f"no catalog that is read has a branch or tag {request.ref!r} with a commit: see `headwater branch list`"
+        )
     return found
 
 
@@ -108,7 +114,7 @@ def _states(rows: RealmStore, definition: CatalogDefinition, request: Request) -
         yield from _state_at(catalog, rows.realm, request.at, is_named=request.catalog is not None)
         return
     for named in (*catalog.branches(), *catalog.tags()):
-        if named.head is not None:
+        if named.head is not None and request.ref in (None, named.name):
             yield Place(rows.realm, definition.name, named.name, named.kind.value), named.head
 
 

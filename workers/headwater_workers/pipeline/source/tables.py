@@ -40,7 +40,12 @@ def _keeps_conditions_apart(spark: SparkSession) -> bool:
     jvm = getattr(spark, "_jvm", None)  # Spark Connect has none, and does not tell
     if jvm is None:
         return False
-    scan = jvm.java.lang.Class.forName("org.apache.spark.sql.execution.datasources.v2.python.PythonScanBuilder")
+    from py4j.protocol import Py4JError
+
+    try:
+        scan = jvm.java.lang.Class.forName("org.apache.spark.sql.execution.datasources.v2.python.PythonScanBuilder")
+    except Py4JError:
+        return False
     return "readInfo" in [one.getName() for one in scan.getDeclaredFields()]
 
 
