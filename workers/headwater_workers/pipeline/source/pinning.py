@@ -88,7 +88,7 @@ def pinned(store: Store, request: Request) -> list[Pin]:
         raise MissingError(f"no realm of the store has a catalog {request.catalog!r} with a commit")
     if request.ref is not None and not found:
         raise MissingError(
-            f"no catalog that is read has a branch or tag {request.ref!r} with a commit: see `headwater branch list`"
+            f"no catalog that is read has a branch or tag {request.ref!r} with a commit: see `headwater catalog branch list`"
         )
     return found
 
