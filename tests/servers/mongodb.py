@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
+from servers.following import command_of
 from servers.pausing import pause
 
 __all__ = ["GIVEN", "MongodbServer"]
@@ -22,18 +22,7 @@ __all__ = ["GIVEN", "MongodbServer"]
 GIVEN = os.environ.get("HEADWATER_TEST_MONGODB") or None
 """The URL of a server to test with, without a database. It is never stopped, killed or paused."""
 
-_RUN = """
-import os, sys, threading, time
-from secantus.cli import main
-parent = os.getppid()
-def follow():
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
-threading.Thread(target=follow, daemon=True).start()
-sys.exit(main())
-"""
-"""The server's command line, as a process that does not outlive the tests."""
+_RUN = "from secantus.cli import main; sys.exit(main())"
 _START_SECONDS = 30.0
 
 
@@ -106,7 +95,7 @@ class MongodbServer:
         return self._process
 
     def _launch(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-c", _RUN, "--host", "127.0.0.1", "--port", str(self.port)]
+        command = [*command_of(_RUN), "--host", "127.0.0.1", "--port", str(self.port)]
         command += [
             "--storage-path",
             str(self._folder / "data"),

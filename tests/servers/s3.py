@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from servers.following import command_of
+
 __all__ = ["access_to", "s3_server"]
 
-_RUN = """
-import os, sys, threading, time
-from moto.server import main
-parent = os.getppid()
-def follow():
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
-threading.Thread(target=follow, daemon=True).start()
-main(sys.argv[1:])
-"""
+_RUN = "from moto.server import main; main(sys.argv[1:])"
 
 
 @contextmanager
 def s3_server() -> Iterator[str]:
     """The URL of a server without any bucket."""
-    command = [sys.executable, "-c", _RUN, "-H", "127.0.0.1", "-p", "0"]
+    command = [*command_of(_RUN), "-H", "127.0.0.1", "-p", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         said = process.stderr
         assert said is not None
