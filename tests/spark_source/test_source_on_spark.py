@@ -6,6 +6,7 @@ import re
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from headwater.realms import Realms
 from headwater_workers.pipeline import find_engine
 from headwater_workers.pipeline.sessions import SparkOptions, session
 from headwater_workers.pipeline.source import TABLES, HeadwaterSource, NarrowingSource, register
-from headwater_workers.pipeline.source.tables import NarrowingReader
+from headwater_workers.pipeline.source.tables import NarrowingReader, keeps_conditions_apart
 
 pytestmark = [
     pytest.mark.slow,
@@ -114,6 +115,15 @@ def test_a_view_that_is_read_twice_gives_each_its_own_rows(spark: Any, url: str)
 
     assert {row.ref for row in main.union(dev).collect()} == {"main", "dev"}
     assert entries.count() == main.count() + dev.count()
+
+
+@pytest.mark.parametrize(("field", "are_kept_apart"), [("readInfo", True), ("ds", False)])
+def test_a_spark_keeps_conditions_apart_that_has_them_with_the_scan(field: str, are_kept_apart: bool) -> None:
+    scan = SimpleNamespace(getDeclaredFields=lambda: [SimpleNamespace(getName=lambda: field)])
+    java = SimpleNamespace(lang=SimpleNamespace(Class=SimpleNamespace(forName=lambda name: scan)))
+    spark: Any = SimpleNamespace(_jvm=SimpleNamespace(java=java))
+
+    assert keeps_conditions_apart(spark) is are_kept_apart
 
 
 def test_where_spark_keeps_conditions_apart_all_are_handed_on(url: str) -> None:

@@ -80,21 +80,20 @@ _Narrowed = tuple[Selection, bool]
 """The selection with one more condition; and whether all that it reads fulfils the condition."""
 
 
-def asked_for(table: str, *, ref: str | None, prefix: str | None) -> list[Filter]:
-    """What options ask for, as conditions that a selection fulfils.
+def asked_for(table: str, *, prefix: str | None) -> list[Filter]:
+    """What the option ``prefix`` asks for, as conditions that a selection fulfils.
 
     raises        RefusedError for keys of a table that has none, and for a text with which no range of keys begins
     """
-    conditions: list[Filter] = [] if ref is None else [EqualTo(("ref",), ref)]
-    if prefix is not None:
-        if table not in _KEYED:
-            raise RefusedError(f"table {table} has no keys: leave the option prefix away")
-        if not of_prefix(prefix).is_exact:
-            raise RefusedError(
-                f"the option prefix is {prefix!r}: end it with a dot, and a name's backslash with what it stands before"
-            )
-        conditions.append(StringStartsWith(("key",), prefix))
-    return conditions
+    if prefix is None:
+        return []
+    if table not in _KEYED:
+        raise RefusedError(f"table {table} has no keys: leave the option prefix away")
+    if not of_prefix(prefix).is_exact:
+        raise RefusedError(
+            f"the option prefix is {prefix!r}: end it with a dot, and a name's backslash with what it stands before"
+        )
+    return [StringStartsWith(("key",), prefix)]
 
 
 def select(table: str, filters: Sequence[Filter]) -> tuple[Selection, list[Filter]]:

@@ -85,7 +85,7 @@ def request_of(options: Mapping[str, str]) -> Request:
         raise RefusedError(
             f"table {table} is read {'at one state' if request.at else 'as it is now'}: leave the option ref away"
         )
-    asked_for(table, ref=request.ref, prefix=request.prefix)
+    asked_for(table, prefix=request.prefix)
     if request.catalog is not None and table == "objects":
         raise RefusedError("catalogs share objects: leave the option catalog away for table objects")
     return request

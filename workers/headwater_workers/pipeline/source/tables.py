@@ -18,7 +18,7 @@ from headwater_workers.pipeline.source.options import Request, open_for_reading,
 from headwater_workers.pipeline.source.pinning import Pin, Tenant, pinned, tenants
 from headwater_workers.pipeline.source.reading import read
 
-__all__ = ["HeadwaterSource", "NarrowingSource", "register"]
+__all__ = ["HeadwaterSource", "NarrowingReader", "NarrowingSource", "keeps_conditions_apart", "register"]
 
 
 def register(spark: SparkSession) -> None:
@@ -28,10 +28,10 @@ def register(spark: SparkSession) -> None:
     The executors' Python must have Headwater, too.
     """
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    spark.dataSource.register(NarrowingSource if _keeps_conditions_apart(spark) else HeadwaterSource)
+    spark.dataSource.register(NarrowingSource if keeps_conditions_apart(spark) else HeadwaterSource)
 
 
-def _keeps_conditions_apart(spark: SparkSession) -> bool:
+def keeps_conditions_apart(spark: SparkSession) -> bool:
     """Whether what is pushed down is Spark's for the one scan that it was said of.
 
     Up to Spark 4.3 it is kept with the data frame or view: the last scan's conditions were those of all scans of it, in the same query
@@ -89,7 +89,7 @@ class HeadwaterReader(DataSourceReader):
         self._request = request
         self._places = places
         self._pins = pins
-        self._asked = asked_for(request.table, ref=request.ref, prefix=request.prefix)
+        self._asked = asked_for(request.table, prefix=request.prefix)
         self._selection, _ = select(request.table, self._asked)
 
     def __getstate__(self) -> dict[str, Any]:
