@@ -15,7 +15,7 @@ from headwater.catalogs.branches import Branches
 from headwater.clock import FakeClock, Micros, as_text
 from headwater.commits import COLLECTION_ID, Collection, ensure_references, pins
 from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError, UnavailableError
-from headwater.maintenance import collect
+from headwater.maintenance import Action, Code, check_store, collect, plan_repairs, repair
 from headwater.maintenance.archives import Order, export, load
 from headwater.realms import REALM_REFERENCES, Realms, RealmState, bootstrap, hash_credentials, new_credentials
 from headwater.store import RealmStore, Store
@@ -145,6 +145,23 @@ def test_a_catalog_that_was_made_later_is_left_out(rows: RealmStore, moment: Mic
 
     with pytest.raises(MissingError):
         Catalogs(Realms(as_of(moment)).open("copy")).open("late")
+
+
+def test_a_catalog_that_was_being_made_at_the_moment_comes_unfinished_and_a_repair_finishes_it(
+    rows: RealmStore, clock: FakeClock, as_of: AsOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as slow:
+        slow.setattr(Branches, "ensure", lambda branches, name: branches.list_name(NameKind.BRANCH, name))
+        Catalogs(rows).create("young", base_location="s3://young/")
+    moment = clock.now()
+    clock.advance(1)
+    Catalogs(rows).create("young", base_location="s3://young/")
+
+    target = as_of(moment)
+    found = check_store(target, realm="copy")
+    assert {finding.code for finding in found} == {Code.CATALOG_INCOMPLETE}
+    assert [step.action for step in repair(target, "copy", plan_repairs(found))] == [Action.COMPLETE_CATALOG]
+    assert check_store(target, realm="copy") == []
 
 
 def test_a_realm_that_sleeps_can_be_exported(store: Store, tmp_path: Path) -> None:

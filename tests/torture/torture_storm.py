@@ -99,6 +99,8 @@ def _prepare(stage: Stage) -> None:
         Catalogs(rows).create(LAKE, base_location="s3://lake/")
         for name in SIDE_BRANCHES:
             Catalogs(rows).open(LAKE).create_branch(name)
+    # until an archive can be of no moment before: it would have, as was then, a catalog half made
+    actor.clock.sleep(SETTINGS.commit_timeout_seconds + 2 * SETTINGS.clock_bound_seconds)
     actor.store.close()
 
 
