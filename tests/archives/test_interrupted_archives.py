@@ -13,7 +13,7 @@ from archived import REALM, SLACK, claim_of, exported, open_on, put, tables
 
 from headwater import Settings, Store
 from headwater.clock import FakeClock
-from headwater.commits import pins
+from headwater.commits import COLLECTION_ID, Collection, pins
 from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError, UnavailableError
 from headwater.maintenance import list_runs, purge
 from headwater.maintenance.archives import Order, check_archive, export, load
@@ -22,7 +22,7 @@ from headwater.maintenance.work import EXPORT, LOAD, run_export, run_load
 from headwater.realms import Realms, RealmState
 from headwater.store import Backend, FaultyBackend, id_text
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import Claim, Tasks
+from headwater.tasks import Claim, NotYetError, Tasks
 
 
 class Killed(BaseException):
@@ -245,6 +245,31 @@ def test_an_export_whose_moment_is_not_over_by_its_workers_clock_is_tried_again(
     claim = claim_of(store, EXPORT, REALM, file=str(tmp_path / "acme.realm"), asOf=clock.now())
 
     with pytest.raises(UnavailableError, match="by itself"):
+        run_export(store, claim)
+
+
+def test_an_export_gives_its_worker_back_while_a_collection_sweeps(store: Store, clock: FakeClock, tmp_path: Path) -> None:
+    sweeping = Realms(store).open(REALM).insert(COLLECTION_ID, Collection(sweeping=True))
+    claim = claim_of(store, EXPORT, REALM, file=str(tmp_path / "acme.realm"))
+
+    with pytest.raises(NotYetError, match="is sweeping") as waits:
+        run_export(store, claim)
+    assert (waits.value.seconds, list_runs(store)) == (10, [])
+
+    Realms(store).open(REALM).update(sweeping, Collection())
+    assert run_export(store, claim)["realm"] == REALM
+
+
+def test_an_export_of_a_moment_that_is_soon_forgotten_is_tried_while_a_collection_sweeps(
+    store: Store, clock: FakeClock, tmp_path: Path
+) -> None:
+    claim = claim_of(store, EXPORT, REALM, file=str(tmp_path / "acme.realm"), asOf=clock.now())
+    clock.advance(1)
+    put(store, "late")
+    clock.advance(50)
+    Realms(store).open(REALM).insert(COLLECTION_ID, Collection(sweeping=True))
+
+    with pytest.raises(UnavailableError, match="is sweeping"):
         run_export(store, claim)
 
 

@@ -229,20 +229,6 @@ def test_no_export_begins_during_a_sweep(store: Store, moment: Micros, clock: Fa
         exported(store, tmp_path / "swept.realm", time=moment)
 
 
-def test_an_export_waits_for_the_end_of_a_sweep(store: Store, rows: RealmStore, clock: FakeClock, tmp_path: Path) -> None:
-    put(store, "late")
-    sweeping = rows.insert(COLLECTION_ID, Collection(sweeping=True))
-    ended: list[Micros] = []
-
-    def fence() -> None:
-        if not ended and clock.now() > sweeping.created + 5_000_000:
-            rows.update(sweeping, Collection())
-            ended.append(clock.now())
-
-    order = Order(realm=REALM, file=tmp_path / "swept.realm", time=None, task=store.new_id())
-    assert export(store, order, fence=fence).manifest.as_of == ended[0] + 1_000_000 - 45_000_000
-
-
 def test_commits_are_pinned_while_they_are_written_and_free_again_afterwards(
     store: Store, rows: RealmStore, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from commandline import CommandLine
 from headwater import Settings, open_store
 from headwater.catalogs import Catalogs, ContentKey, Namespace, Put
 from headwater.clock import FakeClock, as_text
+from headwater.commits import COLLECTION_ID, Collection
 from headwater.realms import Realms, bootstrap, hash_credentials, new_credentials
 from headwater.tasks import Tasks
 
@@ -91,6 +93,20 @@ def test_an_export_that_waits_is_left_to_a_worker_until_its_moment_can_be_read(
         found = next(seen.value for seen in Tasks(store).list(kind="export"))
     assert found.due - found.arguments["asOf"] == (5400 + 15) * 1_000_000
     assert task["state"] == "WAITING"
+
+
+@pytest.mark.usefixtures("acme")
+def test_an_export_waits_here_for_the_end_of_a_sweep(headwater: CommandLine, file: Path, url: str) -> None:
+    with open_store(url) as store:
+        rows = Realms(store).open("acme")
+        sweeping = rows.insert(COLLECTION_ID, Collection(sweeping=True))
+        ending = threading.Timer(0.3, lambda: rows.update(sweeping, Collection()))
+        ending.start()
+        result = headwater("realm", "export", "acme", file)
+        ending.join()
+
+    assert (result.exit_code, file.exists()) == (0, True)
+    assert "waiting for its end" in result.stderr
 
 
 @pytest.mark.usefixtures("acme")

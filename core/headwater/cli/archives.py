@@ -18,7 +18,7 @@ from headwater.errors import RefusedError
 from headwater.maintenance.archives import check_head, check_importable, check_order, is_swept, readable_from
 from headwater.maintenance.work import EXPORT, LOAD, run_export, run_load
 from headwater.maintenance.work.places import place_arguments
-from headwater.realms import Realms
+from headwater.realms import Realm, Realms
 from headwater.store import Store, checked_realm_id, id_text
 from headwater.tasks import Submitted, Tasks
 
@@ -26,6 +26,7 @@ __all__ = ["export_", "import_"]
 
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+_SWEEP_SECONDS = 600
 
 
 @click.command(name="export")
@@ -55,6 +56,8 @@ def export_(session: Session, realm_id: str, file: Path, as_of: Micros | None, w
             check_order(store, realm_id, time)
         if file.exists() and not detach:
             raise RefusedError(f"there is a file {str(file)!r} already: nothing is overwritten, name another one")
+        if not detach:
+            _await_sweep(session, store, realm, time)
         arguments = place_arguments(file, is_here=not detach) | ({} if time is None else {"asOf": time})
         submitted = Tasks(store).submit(
             EXPORT, realm=realm.id, realm_key=realm.key, subject=arguments["file"], arguments=arguments, due=due
@@ -63,11 +66,6 @@ def export_(session: Session, realm_id: str, file: Path, as_of: Micros | None, w
         if detach:
             session.show(TASK, Tasks(store).read(submitted.id))
             return
-        if is_swept(store.rows(realm.id, realm.key)):
-            session.warn(
-                f"realm {realm.id!r} is being swept, and nothing can be pinned: waiting for its end, 10 minutes at most"
-                f" (if it was interrupted, `headwater gc run {realm.id}` ends it)"
-            )
         ended = run_task(session, store, submitted.id, lambda claim: run_export(store, claim))
         session.show(ARCHIVE, ended.value.outcome or {})
 
@@ -112,6 +110,22 @@ def _ready(session: Session, store: Store, time: Micros | None, *, wait: bool, d
     while (left := ready - store.clock.now()) >= 0:
         store.clock.sleep(left / 1_000_000 + 0.001)
     return None
+
+
+def _await_sweep(session: Session, store: Store, realm: Realm, time: Micros | None) -> None:
+    """Wait while a collection sweeps, for nothing can be pinned: not for ever, and only as long as the moment can still be told."""
+    rows = store.rows(realm.id, realm.key)
+    if not is_swept(rows):
+        return
+    session.warn(
+        f"realm {realm.id!r} is being swept, and nothing can be pinned: waiting for its end, 10 minutes at most"
+        f" (if it was interrupted, `headwater gc run {realm.id}` ends it)"
+    )
+    until = store.clock.now() + _SWEEP_SECONDS * 1_000_000
+    if time is not None:
+        until = min(until, time + round((store.settings.reader_grace_seconds - 1) * 1_000_000))
+    while store.clock.now() < until and is_swept(rows):
+        store.clock.sleep(1)
 
 
 def _check_same(store: Store, submitted: Submitted, arguments: Mapping[str, Any]) -> None:

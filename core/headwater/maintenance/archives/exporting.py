@@ -22,7 +22,7 @@ from headwater.maintenance.archives.fencing import paced
 from headwater.maintenance.archives.manifests import End, Manifest, check_archive, definition_of, end_record, manifest_record
 from headwater.maintenance.archives.moments import newest_readable
 from headwater.maintenance.archives.records import Contents, Pointer
-from headwater.maintenance.archives.snapshots import Snapshot, check_moment, is_swept, take_snapshot
+from headwater.maintenance.archives.snapshots import Snapshot, check_moment, take_snapshot
 from headwater.maintenance.archives.walking import walk
 from headwater.maintenance.garbage import Fence, Progress
 from headwater.realms import Realm, Realms, RealmState
@@ -31,7 +31,6 @@ from headwater.store import ObjectId, RealmStore, Store, id_text
 __all__ = ["Exported", "Order", "check_order", "export"]
 
 _log = structlog.get_logger()
-_SWEEP_SECONDS = 600
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 """What file systems answer that give a file one name only."""
 
@@ -96,7 +95,6 @@ def export(
             done = _written_before(order)
             _unpin(rows, order, fence)
             return done
-    _await_sweep(rows, order, fence)
     time = newest_readable(store.clock.now(), store.settings) if order.time is None else order.time
     try:
         snapshot = take_snapshot(rows, time, owner=order.task, fence=fence)
@@ -109,17 +107,6 @@ def export(
         raise
     _unpin(rows, order, fence)
     return done
-
-
-def _await_sweep(rows: RealmStore, order: Order, fence: Fence) -> None:
-    """Wait while a collection sweeps, for nothing can be pinned: not for ever, and only as long as the moment can still be told."""
-    clock, settings = rows.clock, rows.settings
-    until = clock.now() + _SWEEP_SECONDS * 1_000_000
-    if order.time is not None:
-        until = min(until, order.time + round((settings.reader_grace_seconds - 1) * 1_000_000))
-    while clock.now() < until and is_swept(rows):
-        fence()
-        clock.sleep(1)
 
 
 def check_order(store: Store, realm_id: str, time: Micros | None) -> None:
