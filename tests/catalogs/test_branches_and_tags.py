@@ -67,7 +67,7 @@ def test_a_commit_that_is_not_in_the_source_is_refused(catalog: Catalog, first: 
     catalog.create_branch("dev")
     other = second(catalog)
 
-    with pytest.raises(RefusedError, match="not in the kept history"):
+    with pytest.raises(RefusedError, match="is not in the history of 'dev' of catalog"):
         catalog.create_branch("x", "dev", at=other)
 
 

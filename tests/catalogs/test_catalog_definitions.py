@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.catalogs import Catalog, CatalogDefinition, Catalogs, CatalogState, ImportSpec, NameKind
+from headwater.catalogs import (
+    Catalog,
+    CatalogDefinition,
+    Catalogs,
+    CatalogState,
+    ContentKey,
+    ImportSpec,
+    NameKind,
+    Namespace,
+    Put,
+)
 from headwater.catalogs.catalogs import CATALOG_ADMIN
 from headwater.catalogs.definitions import CatalogGrants, CatalogRole
 from headwater.catalogs.names import OwnPart, content_reference, own_reference
@@ -112,6 +122,16 @@ def test_only_a_branch_that_is_there_becomes_the_default(catalogs: Catalogs) -> 
 
     with pytest.raises(RefusedError, match="no branch 'dev'"):
         catalogs.update(made, default_branch="dev")
+
+
+def test_a_handle_follows_its_catalog_to_another_default_branch(catalogs: Catalogs, catalog: Catalog) -> None:
+    catalog.commit(None, [Put(ContentKey.of("a"), Namespace())])
+    catalog.create_branch("prod")
+    catalogs.update(catalogs.read("lake"), default_branch="prod")
+    catalog.commit(None, [Put(ContentKey.of("b"), Namespace())])
+
+    assert [str(entry.key) for entry in catalog.entries().entries] == ["a", "b"]
+    assert [str(entry.key) for entry in catalog.entries("main").entries] == ["a"]
 
 
 def test_a_deleted_catalog_is_not_listed(catalogs: Catalogs) -> None:

@@ -97,6 +97,14 @@ def test_keys_are_chosen_by_prefix_and_range(apart: Catalog) -> None:
     assert apart.diff("main", "dev", start=D, end=B).changes == ()
 
 
+def test_a_page_token_of_other_references_is_refused(apart: Catalog) -> None:
+    token = apart.diff("main", "dev", limit=1).next_token
+
+    with pytest.raises(RefusedError, match="another comparison"):
+        apart.diff("dev", "main", page_token=token)
+    assert apart.diff(None, "dev", page_token=token).changes
+
+
 def test_a_page_token_of_other_keys_is_refused(apart: Catalog) -> None:
     token = apart.diff("main", "dev", start=A, limit=1).next_token
 

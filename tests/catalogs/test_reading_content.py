@@ -57,7 +57,7 @@ def test_the_next_page_reads_the_commit_of_the_first(filled: Catalog) -> None:
 
 
 def test_a_page_of_a_collected_commit_is_expired(filled: Catalog) -> None:
-    token = PageToken(ObjectId(77), Listing(index=CONTENT), b"a").encode()
+    token = PageToken(ObjectId(77), Listing(index=CONTENT, of="main"), b"a").encode()
 
     with pytest.raises(ExpiredError, match="start the listing again, without a page token"):
         filled.entries("main", page_token=token)
@@ -67,6 +67,16 @@ def test_a_page_of_a_collected_commit_is_expired(filled: Catalog) -> None:
 def test_a_text_that_is_no_page_token_is_refused(filled: Catalog, token: str) -> None:
     with pytest.raises(RefusedError, match="is no page token"):
         filled.entries("main", page_token=token)
+
+
+def test_a_page_token_of_another_reference_is_refused(filled: Catalog) -> None:
+    filled.create_branch("other")
+    token = filled.entries("main", limit=1).next_token
+
+    for ref in ("other", "nowhere"):
+        with pytest.raises(RefusedError, match=f"than the one of '{ref}'"):
+            filled.entries(ref, page_token=token)
+    assert filled.entries(None, page_token=token) == filled.entries("-", page_token=token)
 
 
 def test_a_page_token_of_another_prefix_is_refused(filled: Catalog) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from headwater.catalogs import Catalog, ContentKey, ContentType, Delete, IcebergTable, IcebergView, LogFilter, Namespace, Put
@@ -137,6 +139,12 @@ def test_a_deletion_right_above_a_cut_passes_for_every_type(told: Catalog, realm
     take_away(realm, *ids[2:])
 
     assert found(told, content_type=ContentType.UDF) == "4"
+
+
+@pytest.mark.parametrize("action", ["delete", "put", "PATCH", ""])
+def test_an_action_that_no_commit_does_is_refused(action: Any) -> None:
+    with pytest.raises(RefusedError, match=f"does PUT or DELETE to a key, not '{action}'"):
+        LogFilter(action=action)
 
 
 @pytest.mark.parametrize("message", ["(", "a{99999999999}"])

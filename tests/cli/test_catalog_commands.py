@@ -103,6 +103,13 @@ def test_a_branch_is_assigned_to_another_branch(headwater: CommandLine, commits:
     assert headwater.data("catalog", "branch", "assign", "acme", "lake", "dev", "main")["hash"] == commits[1]
 
 
+def test_a_tag_is_assigned_to_a_branch(headwater: CommandLine, commits: list[str]) -> None:
+    headwater.ok("catalog", "tag", "create", "acme", "lake", "v1", "--at", commits[0])
+
+    assert headwater.data("catalog", "tag", "assign", "acme", "lake", "v1", "main")["hash"] == commits[1]
+    assert headwater("catalog", "tag", "assign", "acme", "lake", "v1", "main", "--expected", commits[0]).exit_code == 6
+
+
 def test_an_assignment_from_another_head_is_a_conflict(headwater: CommandLine, commits: list[str]) -> None:
     result = headwater("catalog", "branch", "assign", "acme", "lake", "main", commits[0], "--expected", commits[0])
 

@@ -207,7 +207,7 @@ def test_properties_with_many_values_are_in_the_log(headwater: CommandLine, comm
 
 
 def test_a_cut_log_says_that_there_may_be_more(headwater: CommandLine, commits: list[str]) -> None:
-    assert "there may be more: a --limit above 2" in headwater("catalog", "log", *LAKE, "--limit", "2").stderr
+    assert "there may be more than these 2: a higher --limit" in headwater("catalog", "log", *LAKE, "--limit", "2").stderr
     assert headwater("catalog", "log", *LAKE, "--limit", "3").stderr == ""
 
 

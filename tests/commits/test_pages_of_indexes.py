@@ -151,7 +151,7 @@ def test_a_token_reads_back_as_it_was() -> None:
 
 
 def test_a_token_is_written_as_the_page_on_formats_says() -> None:
-    body = b"\x93\x4d\x94\xa6things\xc4\1a\xc4\1b\xc3\xc4\2aa"
+    body = b"\x93\x4d\x95\xa6things\xc4\1a\xc4\1b\xc3\xa0\xc4\2aa"
     data = b"\2" + zlib.crc32(body).to_bytes(4, "big") + body
 
     assert TOKEN.encode() == base64.urlsafe_b64encode(data).rstrip(b"=").decode()

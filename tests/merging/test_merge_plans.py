@@ -78,7 +78,7 @@ NORMAL: list[tuple[str, Value, Value, Value, str]] = [
 
 def plan(before: Value, after: Value, now: Value, mode: MergeMode = MergeMode.NORMAL) -> MergePlan:
     head = {} if now is None else {KEY: now}
-    return judge(decide([Change(KEY, before, after)], head, Modes(mode)), head, {})
+    return judge(decide([Change(KEY, before, after)], head, Modes(mode), {}), head, {})
 
 
 @pytest.mark.parametrize(("name", "base", "source", "target", "outcome"), NORMAL, ids=[row[0] for row in NORMAL])
@@ -107,7 +107,7 @@ def test_a_dropped_key_is_not_touched(name: str, base: Value, source: Value, tar
 def test_a_moved_content_is_no_twin_of_an_equal_one() -> None:
     old = ContentKey.of("old")
     changes = [Change(old, V1, None), Change(KEY, None, V1)]
-    made = decide(changes, {old: V1, KEY: OTHER_V1}, Modes())
+    made = decide(changes, {old: V1, KEY: OTHER_V1}, Modes(), {})
 
     assert [(str(one.kind), one.key) for one in made.conflicts] == [("KEY_EXISTS", KEY)]
 

@@ -219,6 +219,34 @@ def test_one_content_never_stands_under_two_keys(lake: Branching) -> None:
     assert conflicts(lake, s_a=FORCE, s_x=FORCE) == [("KEY_CONFLICT", "s.x")]
 
 
+def test_what_one_side_moves_and_the_other_deletes_is_a_conflict(lake: Branching) -> None:
+    lake.rename("dev", "s.a", "s.x")
+    lake.delete("main", "s.a")
+    lake.delete("dev", "s.b")
+    lake.rename("main", "s.b", "s.y")
+
+    found = lake.merge(returns_conflicts=True, dry_run=True).conflicts
+    assert [str(one) for one in found] == [
+        "KEY_DOES_NOT_EXIST s.a: was moved to s.x by the source, and is gone from the target",
+        "KEY_DOES_NOT_EXIST s.b: was deleted by the source, and the target has moved it to s.y",
+    ]
+
+
+@pytest.mark.parametrize("modes", [{"s_a": FORCE}, {"s_x": DROP}], ids=str)
+def test_a_move_against_a_deletion_is_settled_by_modes(lake: Branching, modes: dict[str, KeyMerge]) -> None:
+    lake.rename("dev", "s.a", "s.x")
+    lake.delete("main", "s.a")
+
+    assert conflicts(lake, **modes) == []
+
+
+def test_the_same_move_on_both_sides_is_the_same(lake: Branching) -> None:
+    lake.rename("dev", "s.a", "s.x")
+    lake.rename("main", "s.a", "s.x")
+
+    assert conflicts(lake) == []
+
+
 # modes and resolutions
 
 

@@ -56,6 +56,16 @@ def test_one_commit_may_get_other_words(lake: Branching, transplant: Transplant)
     assert next(iter(lake.catalog.log("main"))).message == "mine"
 
 
+def test_what_is_not_said_otherwise_of_one_commit_stays(lake: Branching, transplant: Transplant) -> None:
+    meta = CommitMeta(message="m", authors=("Ann",), signed_off_by=("Bob",), properties={"a": ("1",)})
+    made = lake.catalog.commit("dev", [Put(key("x"), table())], meta=meta).commit_id
+    assert made is not None
+    transplant(made, meta=CommitMeta(message="mine"))
+    told = next(iter(lake.catalog.log("main"))).meta
+
+    assert (told.message, told.authors, told.signed_off_by, told.properties) == ("mine", ("Ann",), ("Bob",), {"a": ("1",)})
+
+
 def test_only_what_was_picked_comes(lake: Branching, transplant: Transplant) -> None:
     lake.put("dev", "x")
     picked = lake.put("dev", "y")

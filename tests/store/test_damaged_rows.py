@@ -307,6 +307,15 @@ def test_what_cannot_be_stored_is_refused_with_id_and_type(rows: RealmStore, val
     assert rows.is_empty()
 
 
+def test_what_nobody_could_read_is_refused_with_its_field(rows: RealmStore) -> None:
+    with pytest.raises(
+        RefusedError, match=r"of type 'test-counter' cannot be stored: Expected `int`, got `str` - at `\$.count`"
+    ):
+        rows.write([(ID, Counter(count="3"))])  # type: ignore[arg-type]
+
+    assert rows.is_empty()
+
+
 @pytest.mark.parametrize(("pointer", "version"), [(0, 5), (-1, 5), (7, 0), (None, -1)])
 def test_a_reference_with_numbers_that_nobody_writes_is_unreadable(rows: RealmStore, pointer: int | None, version: int) -> None:
     rows.store.backend.create_reference(reference(realm=rows.key, pointer=pointer, version=version))

@@ -16,6 +16,7 @@ away again, and begins anew.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from headwater.catalogs.content.operations import Conflict, ConflictKind
@@ -25,6 +26,7 @@ from headwater.catalogs.history.references import DEFAULT, ReferenceText, check_
 from headwater.catalogs.history.resolving import follow
 from headwater.catalogs.listing import find_definition
 from headwater.catalogs.names import (
+    CATALOGS,
     NAMES,
     ListedName,
     NameKind,
@@ -36,7 +38,7 @@ from headwater.catalogs.names import (
 )
 from headwater.clock import Micros
 from headwater.commits import Head, Transaction, assign, commit, create_at, head, load_head, read_commit
-from headwater.errors import BeatenError, ConflictError, FencedError, MissingError, RefusedError, UnavailableError
+from headwater.errors import BeatenError, ConflictError, ExpiredError, FencedError, MissingError, RefusedError, UnavailableError
 from headwater.store import ObjectId, RealmStore, Reference, id_text
 
 __all__ = ["Branches", "NamedReference"]
@@ -59,23 +61,27 @@ class NamedReference:
 
 
 class Branches:
-    """Lists, makes, moves and removes the branches and tags of a catalog."""
+    """Lists, makes, moves and removes the branches and tags of a catalog.
+
+    definition    of the catalog, as it was seen last
+    """
 
     def __init__(self, rows: RealmStore, definition: CatalogDefinition) -> None:
         self._rows = rows
-        self._catalog = definition
+        self.definition = definition
+        self._known: tuple[ObjectId | None, float] = (None, 0.0)
 
     @property
     def _place(self) -> str:
         """For messages: whose branches and tags these are."""
-        return f"catalog {self._catalog.name!r} of realm {self._rows.realm!r}"
+        return f"catalog {self.definition.name!r} of realm {self._rows.realm!r}"
 
     def reference(self, kind: NameKind, name: str) -> str:
-        return content_reference(self._catalog.id, kind, name)
+        return content_reference(self.definition.id, kind, name)
 
     def living(self, kind: NameKind) -> list[NamedReference]:
         """Those that are alive, by name."""
-        names = head(self._rows, own_reference(self._catalog.id, OwnPart.REFS), fresh=True)
+        names = head(self._rows, own_reference(self.definition.id, OwnPart.REFS), fresh=True)
         listed = [] if names is None else [entry.name for entry in listed_names(names.index(NAMES), kind)]
         rows = self._rows.find_rows([self.reference(kind, name) for name in listed])
         return [
@@ -194,7 +200,7 @@ class Branches:
 
     def deleted(self, kind: NameKind) -> list[tuple[NamedReference, Micros]]:
         """Those that were deleted and can come back, by name, each with the time of its deletion."""
-        names = head(self._rows, own_reference(self._catalog.id, OwnPart.REFS), fresh=True)
+        names = head(self._rows, own_reference(self.definition.id, OwnPart.REFS), fresh=True)
         listed = [] if names is None else [entry.name for entry in listed_names(names.index(NAMES), kind)]
         rows = self._rows.find_rows([self.reference(kind, name) for name in listed])
         return [
@@ -220,7 +226,7 @@ class Branches:
             entry = ListedName(kind, name, tx.time)
             tx.index(NAMES).put(entry.key, entry.encode())
 
-        commit(self._rows, own_reference(self._catalog.id, OwnPart.REFS), change, message=f"list {kind} {name}")
+        commit(self._rows, own_reference(self.definition.id, OwnPart.REFS), change, message=f"list {kind} {name}")
 
     def resolve(self, text: str | None, *, exact: bool = False) -> Head | None:
         """The commit that a text means now, in the grammar of ``history.references``. None or an empty text: the default branch.
@@ -265,7 +271,7 @@ class Branches:
 
     def checked(self, found: Head) -> Head:
         """The commit, if it is one of this catalog; MissingError when it is another's."""
-        if found.commit.properties.get("catalog") != self._catalog.id:
+        if found.commit.properties.get("catalog") != self.definition.id:
             raise MissingError(f"commit {id_text(found.id)} is not one of {self._place}")
         return found
 
@@ -280,7 +286,13 @@ class Branches:
                 raise RefusedError(
                     f"the source {told.text!r} says already at which commit to start: give no other one beside it"
                 )
-            return self.read_commit(at).id, [self._read_named(told.name or DEFAULT).name]
+            try:
+                self.resolve(f"{told.name or DEFAULT}@{id_text(at)}")
+            except MissingError as fault:
+                if isinstance(fault, ExpiredError):
+                    raise
+                raise RefusedError(str(fault)) from fault
+            return at, [self._read_named(told.name or DEFAULT).name]
         if told.commit is None:
             row = self._read_named(told.name or DEFAULT)
             return row.pointer, [row.name]
@@ -289,7 +301,7 @@ class Branches:
         return None if found is None else found.id, among
 
     def _read_named(self, name: str) -> Reference:
-        name = self._catalog.default_branch if name == DEFAULT else name
+        name = self.default_branch() if name == DEFAULT else name
         for kind in NameKind:
             row = self._find_row(kind, name)
             if row is not None:
@@ -298,8 +310,8 @@ class Branches:
 
     def _all_references(self) -> list[str]:
         """Every listed name, those under a tombstone too: what they hold is kept for the grace."""
-        names = head(self._rows, own_reference(self._catalog.id, OwnPart.REFS), fresh=True)
-        return [] if names is None else [entry.reference(self._catalog.id) for entry in listed_names(names.index(NAMES))]
+        names = head(self._rows, own_reference(self.definition.id, OwnPart.REFS), fresh=True)
+        return [] if names is None else [entry.reference(self.definition.id) for entry in listed_names(names.index(NAMES))]
 
     def _check_free(self, kind: NameKind, name: str, verb: str = "create") -> None:
         """A name is a branch or a tag. Where two clients make both in the same moment both stay, and the branch is read."""
@@ -330,11 +342,33 @@ class Branches:
             return
 
     def check_active(self) -> CatalogDefinition:
-        """The definition as it is now, which may be newer than this handle's; MissingError when the catalog was deleted."""
-        now = find_definition(self._rows, catalog_id=self._catalog.id)
+        """The definition as it is now, which this handle believes in from here on; MissingError when the catalog was deleted."""
+        now = find_definition(self._rows, catalog_id=self.definition.id)
         if now is None or now.state is not CatalogState.ACTIVE:
             raise MissingError(f"{self._place} was deleted")
+        self.definition = now
         return now
+
+    def check_alive(self) -> CatalogDefinition:
+        """A handle believes in its catalog for as long as one on a realm believes in the realm: looking every time would cost a round
+        trip. What this process itself does to the realm's catalogs is seen at once.
+
+        What is committed to a deleted catalog in that time is there when it is undeleted; its hold is longer.
+        """
+        clock = self._rows.clock
+        catalogs = self._rows.find_reference(CATALOGS)
+        pointer = None if catalogs is None else catalogs.pointer
+        known, since = self._known
+        if pointer is None or pointer != known or clock.monotonic() - since > self._rows.settings.realm_handle_ttl_seconds:
+            self.check_active()
+            self._known = (pointer, clock.monotonic())
+        return self.definition
+
+    def default_branch(self) -> str:
+        """Its name, by a definition that is no older than ``check_alive`` lets it be; of a deleted catalog, the last."""
+        with suppress(MissingError):
+            self.check_alive()
+        return self.definition.default_branch
 
     def _check_expected(self, kind: NameKind, name: str, row: Reference, expected: ObjectId | None) -> None:
         if expected is not None and row.pointer != expected:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
+import msgspec
+
 from headwater.catalogs.branches import Branches, NamedReference
 from headwater.catalogs.content.applying import apply, view_of
 from headwater.catalogs.content.counting import TypeCounts, count_types
@@ -20,10 +22,11 @@ from headwater.catalogs.history.filtering import EVERYTHING, CatalogLog, LogFilt
 from headwater.catalogs.history.following import KeyHistory, follow_key
 from headwater.catalogs.history.log import is_in_history
 from headwater.catalogs.history.merging import MergeOptions, MergeResult, Source, Target, merge, transplant
-from headwater.catalogs.history.meta import CommitMeta, many
+from headwater.catalogs.history.meta import CommitMeta, many, several
+from headwater.catalogs.history.references import DEFAULT
 from headwater.catalogs.iceberg.parts import put_together
 from headwater.catalogs.metadata import read_metadata
-from headwater.catalogs.names import CATALOGS, NameKind
+from headwater.catalogs.names import NameKind
 from headwater.clock import Micros
 from headwater.commits import (
     Committed,
@@ -50,10 +53,13 @@ class Catalog:
     """
 
     def __init__(self, rows: RealmStore, definition: CatalogDefinition) -> None:
-        self.definition = definition
         self._rows = rows
         self._branches = Branches(rows, definition)
-        self._known: tuple[ObjectId | None, float] = (None, 0.0)
+
+    @property
+    def definition(self) -> CatalogDefinition:
+        """As it was seen last: when the handle was opened, or when something was committed."""
+        return self._branches.definition
 
     @property
     def place(self) -> str:
@@ -141,11 +147,9 @@ class Catalog:
                       unknown branch or an expected commit that is not on it; ExpiredError when that was collected; and what
                       ``headwater.commits.commit`` raises
         """
-        name = branch or self.definition.default_branch
-        self._check_alive()
-        self._check_branch(name)
+        name = self._checked_branch(branch)
         seen = None if expected is None else self._branches.read_commit(expected)
-        told = meta or CommitMeta(message=message, authors=tuple(authors), properties=many(properties))
+        told = meta or CommitMeta(message=message, authors=several("authors", authors), properties=many(properties))
         ids = dict(content_ids or {})  # kept over retries, so that a repeated attempt gives the same ids
 
         def change(tx: Transaction) -> dict[ContentKey, UUID]:
@@ -248,14 +252,19 @@ class Catalog:
                       another listing
         """
         first, last = index_bounds(prefix, start, end)
-        listing = Listing(index=CONTENT, start=first, end=last, reverse=reverse)
+        listing = Listing(index=CONTENT, start=first, end=last, reverse=reverse, of=self._named(ref))
         if page_token is None:
             head = self._branches.resolve(ref)
             return Page((), None, None) if head is None else page_of(read_page(head, listing, limit=limit))
         token = PageToken.decode(page_token)
-        if token.listing.index != CONTENT or (listing != Listing(index=CONTENT) and token.listing != listing):
+        is_range_given = (first, last, reverse) != (None, None, False)
+        if (
+            token.listing.index != CONTENT
+            or (ref is not None and token.listing.of != listing.of)
+            or (is_range_given and token.listing != msgspec.structs.replace(listing, of=token.listing.of))
+        ):
             raise RefusedError(
-                "the page token belongs to another listing than the one that is asked for: start again without it"
+                f"the page token belongs to another listing than the one of {listing.of!r} that is asked for: start again without it"
             )
         pinned = self._branches.checked(read_pinned(self._rows, token))
         return page_of(read_page(pinned, token.listing, limit=limit, after=token.last))
@@ -279,10 +288,12 @@ class Catalog:
         first, last = index_bounds(prefix, start, end)
         if page_token is None:
             one, other = self._branches.resolve(before), self._branches.resolve(after)
-            place = ChangeToken(None if one is None else one.id, None if other is None else other.id, first, last)
+            pair = (self._named(before), self._named(after))
+            place = ChangeToken(None if one is None else one.id, None if other is None else other.id, first, last, of=pair)
             return compare(one, other, place, limit=limit)
         place = ChangeToken.decode(page_token)
-        if (first, last) not in ((None, None), (place.start, place.end)):
+        is_of_these = all(ref is None or self._named(ref) == of for ref, of in zip((before, after), place.of, strict=True))
+        if not is_of_these or (first, last) not in ((None, None), (place.start, place.end)):
             raise RefusedError(
                 "the page token belongs to another comparison than the one that is asked for: start again without it"
             )
@@ -337,10 +348,12 @@ class Catalog:
 
     # inside
 
+    def _named(self, ref: str | None) -> str:
+        """A ref as a page token tells it: the default branch by its name."""
+        return self._branches.default_branch() if ref in (None, "", DEFAULT) else str(ref)
+
     def _target(self, branch: str | None, expected: ObjectId | None, fence: Callable[[], None] | None) -> Target:
-        name = branch or self.definition.default_branch
-        self._check_alive()
-        self._check_branch(name)
+        name = self._checked_branch(branch)
         seen = None if expected is None else self._branches.read_commit(expected)
         reference = self._branches.reference(NameKind.BRANCH, name)
         return Target(self._rows, self.definition.id, name, reference, seen, fence)
@@ -351,23 +364,12 @@ class Catalog:
             raise RefusedError(f"{text!r} of {self.place} has no commit yet: there is nothing to take from it")
         return Source(text, found)
 
-    def _check_alive(self) -> None:
-        """A handle believes in its catalog for as long as one on a realm believes in the realm: looking every time would cost a round
-        trip. What this process itself does to the realm's catalogs is seen at once.
-
-        What is committed to a deleted catalog in that time is there when it is undeleted; its hold is longer.
-        """
-        clock = self._rows.clock
-        catalogs = self._rows.find_reference(CATALOGS)
-        pointer = None if catalogs is None else catalogs.pointer
-        known, since = self._known
-        if pointer is None or pointer != known or clock.monotonic() - since > self._rows.settings.realm_handle_ttl_seconds:
-            self._branches.check_active()
-            self._known = (pointer, clock.monotonic())
-
-    def _check_branch(self, name: str) -> None:
+    def _checked_branch(self, branch: str | None) -> str:
+        """The name of a branch to be committed to; None: the default branch. Raises for a catalog that is gone, and for what is none."""
+        self._branches.check_alive()
+        name = branch or self.definition.default_branch
         if self._rows.find_reference(self._branches.reference(NameKind.BRANCH, name)) is not None:
-            return
+            return name
         if self._branches.find(NameKind.TAG, name) is not None:
             raise RefusedError(f"{name!r} is a tag of {self.place}: commit to a branch")
         raise MissingError(f"{self.place} has no branch {name!r}")

@@ -269,4 +269,4 @@ def _tell_end(session: Session, found: CatalogLog | KeyHistory, limit: int, with
         key = f" of {found.key}" if isinstance(found, KeyHistory) else ""
         session.warn(f"looked at {within} commits: with --ref {id_text(found.last)}~1 come those{key} before")
     elif found.end is not End.BEGINNING and found.end is not End.UNTIL:
-        session.warn(f"there may be more: a --limit above {limit} shows it")
+        session.warn(f"there may be more than these {limit}: a higher --limit shows what is kept of it")

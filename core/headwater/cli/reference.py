@@ -114,6 +114,24 @@ def assign_branch(session: Session, realm_id: str, name: str, branch_name: str, 
         session.show(NAMED_REFERENCE, opened.assign_branch(branch_name, _commit_of(opened, target), expected=seen))
 
 
+@tag.command(name="assign")
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@click.argument("tag_name", metavar="TAG")
+@click.argument("target", metavar="TARGET")
+@click.option("--expected", metavar="COMMIT", type=ID, help="The commit that you saw it at; default is the present one.")
+@prints(NAMED_REFERENCE)
+@click.pass_obj
+def assign_tag(session: Session, realm_id: str, name: str, tag_name: str, target: str, expected: ObjectId | None) -> None:
+    """Put a tag on another commit: TARGET is a branch, a tag or a commit such as dev@HASH~2.
+
+    What it leaves stays readable for the grace.
+    """
+    with opened_catalog(session, realm_id, name) as opened:
+        seen = opened.tag(tag_name).head if expected is None else expected
+        session.show(NAMED_REFERENCE, opened.assign_tag(tag_name, _commit_of(opened, target), expected=seen))
+
+
 @branch.command(name="delete")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")

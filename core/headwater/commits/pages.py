@@ -24,12 +24,16 @@ _FORMAT = b"\x02"
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """What is listed: the keys of an index with ``start`` <= key < ``end``, in key order or backwards."""
+    """What is listed: the keys of an index with ``start`` <= key < ``end``, in key order or backwards.
+
+    of            what it is a listing of, in its caller's words: a token of another one can be told
+    """
 
     index: str
     start: bytes | None = None
     end: bytes | None = None
     reverse: bool = False
+    of: str = ""
 
     @classmethod
     def of_prefix(cls, index: str, prefix: bytes, *, reverse: bool = False) -> Listing:

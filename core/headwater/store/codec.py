@@ -43,7 +43,8 @@ T = TypeVar("T", bound=StoredObject)
 def encode(object_id: ObjectId, value: StoredObject) -> tuple[str, bytes]:
     """The type's name and the envelope of an object.
 
-    raises        RefusedError for a class without a name, for values that MessagePack cannot hold, and beyond OBJECT_BYTES
+    raises        RefusedError for a class without a name, for values that MessagePack cannot hold, or that are not of the types which
+                  the class says (nobody could read them), and beyond OBJECT_BYTES
     """
     if isinstance(value, UnknownObject):
         return value.name, _sealed(object_id, value.name, value.packed or value.body, _COMPRESSED if value.packed else 0)
@@ -51,6 +52,10 @@ def encode(object_id: ObjectId, value: StoredObject) -> tuple[str, bytes]:
     if not name:
         raise RefusedError(f"{type(value).__qualname__} is no registered object type: give it a name with @object_type")
     body = _packed(object_id, value)
+    try:
+        _unpacked(type(value), body)
+    except msgspec.MsgspecError as fault:
+        raise RefusedError(f"object {id_text(object_id)} of type {name!r} cannot be stored: {fault}") from fault
     if len(body) > OBJECT_BYTES:
         raise RefusedError(
             f"object {id_text(object_id)} of type {name!r} has {len(body)} bytes; an object may have {OBJECT_BYTES}: divide it"
@@ -105,15 +110,19 @@ def _opened(object_id: ObjectId, name: str, envelope: bytes, token: str | None) 
     body = _inflated(stored) if flags else stored
     known = registered_type(name)
     if known is not None:
-        decoder = _decoders.get(known) or _made_decoder(known)
-        try:
-            return decoder.decode(body)
-        except msgspec.ValidationError:
-            # perhaps a large integer where the class says int: extensions are only read where it says Any
-            return msgspec.convert(msgspec.msgpack.decode(body, ext_hook=_read_extension), known, builtin_types=_BYTES)
+        return _unpacked(known, body)
     if not is_type_name(name):
         raise UnreadableError("that is no type's name, the row is not ours")
     return UnknownObject(name=name, body=body, packed=stored if flags else b"", is_updateable=token is not None)
+
+
+def _unpacked(known: type[StoredObject], body: bytes) -> StoredObject:
+    decoder = _decoders.get(known) or _made_decoder(known)
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError:
+        # perhaps a large integer where the class says int: extensions are only read where it says Any
+        return msgspec.convert(msgspec.msgpack.decode(body, ext_hook=_read_extension), known, builtin_types=_BYTES)
 
 
 def _made_decoder(known: type[StoredObject]) -> msgspec.msgpack.Decoder[StoredObject]:

@@ -22,6 +22,7 @@ from headwater.catalogs.content.types import (
     IcebergView,
     Namespace,
     content_digest,
+    content_fault,
     content_type_of,
     type_text,
 )
@@ -39,7 +40,7 @@ def plan_commit(expected: View, head: View, operations: Sequence[Operation]) -> 
     raises      RefusedError that names every unsound operation; ConflictError whose ``details`` are all the Conflicts
     """
     request = _Request(operations)
-    faults = [*_contradictions(request), *_faults(expected, request)]
+    faults = list(_no_contents(request)) or [*_contradictions(request), *_faults(expected, request)]
     if faults:
         raise RefusedError("commit refused: " + "; ".join(faults))
     found: dict[tuple[ConflictKind, ContentKey | None], Conflict] = {}
@@ -60,6 +61,15 @@ class _Request:
         self.puts = {operation.key: operation for operation in operations if isinstance(operation, Put)}
         self.deletes = {operation.key for operation in operations if isinstance(operation, Delete)}
         self.unmodified = {operation.key for operation in operations if isinstance(operation, Unmodified)}
+
+
+def _no_contents(request: _Request) -> Iterator[str]:
+    """What cannot be put, or compared with, whatever the state."""
+    for key, put in request.puts.items():
+        for content in (put.content, *(() if put.expected_content is None else (put.expected_content,))):
+            fault = content_fault(content)
+            if fault:
+                yield f"{key} {fault}"
 
 
 def _contradictions(request: _Request) -> Iterator[str]:

@@ -33,6 +33,7 @@ __all__ = [
     "Namespace",
     "Udf",
     "content_digest",
+    "content_fault",
     "content_type_of",
     "type_text",
     "with_id",
@@ -158,6 +159,9 @@ class ContentValue:
 
 
 _KNOWN = frozenset(ContentType)
+_NAMES = ", ".join(cls.__name__ for cls in _TYPES)
+_PACKED = msgspec.msgpack.Encoder()
+_DECODERS = {cls: msgspec.msgpack.Decoder(cls) for cls in _TYPES}
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
@@ -165,8 +169,18 @@ def content_type_of(content: Content) -> ContentType:
     try:
         return _TYPES[type(content)]
     except KeyError:
-        names = ", ".join(cls.__name__ for cls in _TYPES)
-        raise RefusedError(f"{type(content).__name__} is no content: use one of {names}") from None
+        raise RefusedError(f"{type(content).__name__} is no content: use one of {_NAMES}") from None
+
+
+def content_fault(content: Content) -> str:
+    """What keeps a content from being one: another class, or a field with a value that is not of its type. An empty text: nothing."""
+    if type(content) not in _TYPES:
+        return f"is a {type(content).__name__}, and no content: use one of {_NAMES}"
+    try:
+        _DECODERS[type(content)].decode(_PACKED.encode(content))
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as fault:  # UnicodeEncodeError is a ValueError
+        return f"is a {type(content).__name__} that nobody could read: {fault}"
+    return ""
 
 
 def content_digest(content: Content) -> bytes:

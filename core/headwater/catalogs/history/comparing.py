@@ -47,7 +47,7 @@ class Change:
 
 
 class ChangeToken(msgspec.Struct, frozen=True, array_like=True):
-    """Where a comparison goes on: of which commits, between which keys, and after which one.
+    """Where a comparison goes on: of which commits, between which keys, and after which one; ``of`` which references, as asked.
 
     As text: base64url, without padding, of 1 byte format, 4 bytes CRC-32 of the rest, and this as a MessagePack array.
     """
@@ -57,6 +57,7 @@ class ChangeToken(msgspec.Struct, frozen=True, array_like=True):
     start: bytes | None
     end: bytes | None
     last: bytes | None = None
+    of: tuple[str, str] = ("", "")
 
     def encode(self) -> str:
         return token_text(self, _FORMAT)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 from headwater.catalogs.content.indexes import CONTENT
 from headwater.catalogs.content.keys import ContentKey
@@ -38,7 +38,7 @@ class LogFilter:
     The last four have to be true of one and the same operation. The type of a deleted content stands in the commit before: where
     that was collected, the deletion passes.
 
-    raises        RefusedError for what is no regular expression
+    raises        RefusedError for what is no regular expression, and for another action
     """
 
     author: str | None = None
@@ -55,6 +55,8 @@ class LogFilter:
             re.compile(self.message or "")
         except (re.error, OverflowError, RecursionError) as fault:
             raise RefusedError(f"{self.message!r} is no regular expression: {fault}") from fault
+        if self.action is not None and self.action not in get_args(Action):
+            raise RefusedError(f"a commit does {' or '.join(get_args(Action))} to a key, not {self.action!r}")
 
     @property
     def takes_all(self) -> bool:

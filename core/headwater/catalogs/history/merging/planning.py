@@ -1,7 +1,8 @@
 """What a merge would do to a branch, and all that stands against it; decided from key views alone, without a store.
 
 For each key that the source changed there are three states: at the base (where the two parted), at the source, and at the target's
-head. Nothing is to be done where the target holds what the source holds. It is a conflict where the target is not as the base was; the
+head. Nothing is to be done where the target holds what the source holds; but a key that both gave up holds nothing in two ways, when
+one of them has deleted the content and the other has moved it. It is a conflict where the target is not as the base was; the
 mode of the key, or a resolved content, says what to do then. The state that would result is judged as for every commit: no key
 without its namespaces, no content under two keys.
 """
@@ -23,6 +24,7 @@ from headwater.catalogs.content.types import (
     IcebergTable,
     IcebergView,
     content_digest,
+    content_fault,
     content_type_of,
     type_text,
     with_id,
@@ -41,6 +43,7 @@ __all__ = [
     "Modes",
     "Resolution",
     "decide",
+    "given_up",
     "judge",
 ]
 
@@ -87,6 +90,10 @@ class KeyMerge:
     metadata: Parts | None = None
 
     def __post_init__(self) -> None:
+        for content in (one for one in (self.expected, self.resolved) if one is not None):
+            fault = content_fault(content)
+            if fault:
+                raise RefusedError(f"what a key is to hold {fault}")
         if self.resolved is not None and self.mode is not MergeMode.NORMAL:
             raise RefusedError(f"a resolved content goes with mode NORMAL, not with {self.mode}")
         if self.expected is not None and self.mode is MergeMode.DROP:
@@ -170,20 +177,31 @@ class MergePlan:
     conflicts: tuple[Conflict, ...]
 
 
-def decide(changes: Sequence[Change], head: View, modes: Modes) -> Decisions:
+def given_up(changes: Sequence[Change], head: View) -> dict[UUID, ContentKey]:
+    """The contents of the base whose keys hold nothing any more on either side, each with that key."""
+    return {
+        change.before.content_id: change.key
+        for change in changes
+        if change.before is not None and change.after is None and change.key not in head
+    }
+
+
+def decide(changes: Sequence[Change], head: View, modes: Modes, moved: Mapping[UUID, ContentKey]) -> Decisions:
     """Each key by itself.
 
     changes       what the source did since the base
     head          what the target holds of those keys
+    moved         where the target holds those contents that were ``given_up``, as far as it does
     raises        RefusedError that names every resolved content which cannot be put
     """
     made = Decisions()
     born = _born(changes)
+    fates = _Fates.of(changes, modes, moved)
     faults: list[str] = []
     for change in changes:
         now, asked = head.get(change.key), modes.of(change.key)
         try:
-            outcome = _decide(made, change, now, asked, is_new=change.key in born)
+            outcome = _decide(made, change, now, asked, fates, is_new=change.key in born)
         except RefusedError as fault:
             faults.append(str(fault))
         else:
@@ -217,7 +235,36 @@ def _born(changes: Sequence[Change]) -> set[ContentKey]:
     return {change.key for change in changes if change.after is not None and change.after.content_id not in old}
 
 
-def _decide(made: Decisions, change: Change, now: ContentValue | None, asked: KeyMerge, *, is_new: bool) -> MergeOutcome:
+@dataclass(frozen=True, slots=True)
+class _Fates:
+    """Where the contents of keys that hold nothing any more stand now: in the source, and in the target."""
+
+    source: Mapping[UUID, ContentKey]
+    target: Mapping[UUID, ContentKey]
+
+    @classmethod
+    def of(cls, changes: Sequence[Change], modes: Modes, moved: Mapping[UUID, ContentKey]) -> _Fates:
+        taken = (change for change in changes if modes.of(change.key).mode is not MergeMode.DROP)
+        return cls({change.after.content_id: change.key for change in taken if change.after is not None}, moved)
+
+    def conflict(self, change: Change) -> Conflict | None:
+        """One side has deleted what the other has moved. Of two moves, the keys that they led to decide."""
+        if change.before is None or change.after is not None:
+            return None
+        theirs, ours = self.source.get(change.before.content_id), self.target.get(change.before.content_id)
+        if (theirs is None) == (ours is None):
+            return None
+        text = (
+            f"was deleted by the source, and the target has moved it to {ours}"
+            if theirs is None
+            else f"was moved to {theirs} by the source, and is gone from the target"
+        )
+        return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, change.key, text)
+
+
+def _decide(
+    made: Decisions, change: Change, now: ContentValue | None, asked: KeyMerge, fates: _Fates, *, is_new: bool
+) -> MergeOutcome:
     if asked.mode is MergeMode.DROP:
         return MergeOutcome.DROPPED
     if asked.resolved is not None:
@@ -225,7 +272,7 @@ def _decide(made: Decisions, change: Change, now: ContentValue | None, asked: Ke
         return _noted(made, _against_expected(change.key, asked, now), MergeOutcome.RESOLVED)
     expectation = None if asked.expected is None else _against_expected(change.key, asked, now)
     if expectation is None and is_same(now, change.after):
-        return MergeOutcome.SAME
+        return _noted(made, fates.conflict(change) if asked.mode is MergeMode.NORMAL else None, MergeOutcome.SAME)
     is_twin = is_new and change.before is None and now is not None and asked.mode is MergeMode.NORMAL
     if is_twin and expectation is None:
         twins = _of_twins(change.after, now)

@@ -41,7 +41,7 @@ def transplant(
     One that has nothing left to do is left out. They are published together: whoever reads the branch sees all of them or none.
 
     commits       oldest first, each the parent of the next, all in the history of the source
-    meta          instead of its own, when there is one commit
+    meta          what it gives goes before the commit's own, when there is one commit
     raises        RefusedError: no commits, gaps, the wrong order, too many, a key's mode that no commit needs, resolved or expected
                   contents · MissingError: one is not in the history of the source · ConflictError with all conflicts as ``details``
                   · ExpiredError: a commit, or the one before the first, was collected · what ``commit_series`` raises
@@ -189,7 +189,13 @@ def _found(rows: RealmStore, commit_id: ObjectId, commit: Commit | None) -> Head
 
 
 def _picked(rows: RealmStore, found: Head, meta: CommitMeta | None) -> _Picked:
-    own = CommitMeta.of(found.commit)
-    told = replace(meta or own, author_time=own.author_time or found.commit.time, merged=())
+    own, given = CommitMeta.of(found.commit), meta or CommitMeta()
+    told = CommitMeta(
+        message=given.message or own.message,
+        authors=given.authors or own.authors,
+        signed_off_by=given.signed_off_by or own.signed_off_by,
+        properties=given.properties or own.properties,
+        author_time=found.commit.time if own.author_time is None else own.author_time,
+    )
     with reading(found):
         return _Picked(found, told, changed_by(rows, found), Contents(found))

@@ -12,7 +12,7 @@ from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.namespaces import unseated
 from headwater.catalogs.content.types import Content, ContentType, ContentValue, content_digest, content_type_of
 from headwater.catalogs.history.comparing import Change
-from headwater.catalogs.history.merging.planning import MergePlan, Modes, decide, judge
+from headwater.catalogs.history.merging.planning import MergePlan, Modes, decide, given_up, judge
 from headwater.catalogs.iceberg.parts import Parts
 from headwater.catalogs.metadata import read_metadata
 from headwater.commits import Head, Transaction
@@ -32,7 +32,7 @@ def plan_on(content: Index, ids: Index, changes: Sequence[Change], modes: Modes)
     raises        RefusedError for a resolved content that cannot be put
     """
     head = view_of(content, (change.key for change in changes))
-    made = decide(changes, head, modes)
+    made = decide(changes, head, modes, _keys_of(ids, given_up(changes, head)))
     types = made.types()
     head |= view_of(content, {above for key in types if key not in head for above in key.ancestors()})
     removed = {key.to_index() for key in made.removals}
@@ -41,9 +41,13 @@ def plan_on(content: Index, ids: Index, changes: Sequence[Change], modes: Modes)
             found = survivor(content, key, removed)
             if found is not None:
                 head[found[0]] = found[1]
-    by_id = {content_id.bytes: content_id for content_id in made.ids().values()}
-    owners = {by_id[key]: ContentKey.from_index(bytes(value.data)) for key, value in ids.get_many(by_id).items()}
-    return judge(made, head, owners)
+    return judge(made, head, _keys_of(ids, made.ids().values()))
+
+
+def _keys_of(ids: Index, content_ids: Iterable[UUID]) -> dict[UUID, ContentKey]:
+    """Where contents stand, as far as they do."""
+    by_id = {content_id.bytes: content_id for content_id in content_ids}
+    return {by_id[key]: ContentKey.from_index(bytes(value.data)) for key, value in ids.get_many(by_id).items()}
 
 
 class Contents:
