@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
+import msgspec
 import pytest
 
 from headwater.catalogs import ContentKey, ContentType, DeltaLakeTable, IcebergTable, Namespace
@@ -12,6 +13,7 @@ from headwater.catalogs.importing.planning import ImportPlan, check_keys, missin
 
 MakeFound = Callable[..., Found]
 ORDERS = ContentKey.of("sales", "orders")
+UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
 
 
 @pytest.fixture
@@ -32,8 +34,18 @@ def make_there(make_found: MakeFound) -> Callable[..., IcebergTable]:
 
     def make(**table: Any) -> IcebergTable:
         (wanted,), _ = check_keys([make_found("sales.orders", **table)])
-        content = wanted.content()
-        return IcebergTable(id=uuid4(), metadata_location=content.metadata_location, table_uuid=content.table_uuid)
+        return msgspec.structs.replace(cast(IcebergTable, wanted.content()), id=uuid4())
+
+    return make
+
+
+@pytest.fixture
+def make_view(make_found: MakeFound) -> MakeFound:
+    """sales.orders as a view that knows its versions up to the one in force."""
+
+    def make(*, version: int, **table: Any) -> Found:
+        found = make_found("sales.orders", version=version, **table)
+        return msgspec.structs.replace(found, kind="view", version_id=version, versions=tuple(range(1, version + 1)), log=())
 
     return make
 
@@ -56,8 +68,6 @@ def test_an_absent_table_is_new(plan: Plan) -> None:
 
 
 def test_a_table_without_snapshots_has_minus_one(make_found: MakeFound) -> None:
-    import msgspec
-
     (wanted,), _ = check_keys([msgspec.structs.replace(make_found("t"), snapshot_id=None)])
 
     assert wanted.content().snapshot_id == -1
@@ -68,11 +78,84 @@ def test_a_table_with_the_same_metadata_is_unchanged(plan: Plan, make_there: Mak
 
 
 def test_another_spelling_of_the_same_place_is_unchanged(plan: Plan, make_there: MakeThere) -> None:
-    assert len(plan({ORDERS: make_there(version=2, place="s3a://lake/wh")}).unchanged) == 1
+    there = make_there(version=2, place="s3a://lake/wh", uuid=UUID)
+
+    assert len(plan({ORDERS: there}, uuid=UUID).unchanged) == 1
+
+
+def test_another_spelling_of_the_same_uuid_is_unchanged(plan: Plan, make_there: MakeThere) -> None:
+    there = make_there(version=2, uuid=UUID.upper())
+
+    assert len(plan({ORDERS: there}, uuid=UUID).unchanged) == 1
+
+
+@pytest.mark.parametrize(("is_sync", "code"), [(False, QuarantineCode.DIFFERS), (True, QuarantineCode.NOT_FORWARD)])
+def test_a_table_created_again_under_the_same_name_is_reported(
+    plan: Plan, make_there: MakeThere, is_sync: bool, code: QuarantineCode
+) -> None:
+    found = plan({ORDERS: make_there(version=2, uuid=UUID)}, is_sync=is_sync)
+
+    assert code_of(found) is code
+    assert f"is another table in the catalog (uuid {UUID}" in found.quarantined[0].message
+
+
+@pytest.mark.parametrize(("is_sync", "code"), [(False, QuarantineCode.DIFFERS), (True, QuarantineCode.NOT_FORWARD)])
+@pytest.mark.parametrize("field", ["snapshot_id", "schema_id", "spec_id", "sort_order_id"])
+def test_metadata_written_anew_under_its_name_is_reported(
+    plan: Plan, make_there: MakeThere, field: str, is_sync: bool, code: QuarantineCode
+) -> None:
+    there = msgspec.structs.replace(make_there(version=2), **{field: 7})
+
+    found = plan({ORDERS: there}, is_sync=is_sync)
+
+    assert code_of(found) is code
+    assert "which was written anew since" in found.quarantined[0].message
+
+
+def test_a_table_that_someone_put_with_its_location_alone_is_unchanged(plan: Plan, make_there: MakeThere) -> None:
+    there = IcebergTable(id=uuid4(), metadata_location=make_there(version=2).metadata_location)
+
+    assert len(plan({ORDERS: there}, is_sync=True).unchanged) == 1
+
+
+def test_a_view_written_anew_under_its_name_is_reported(make_view: MakeFound) -> None:
+    (wanted,), _ = check_keys([make_view(version=2)])
+    there = msgspec.structs.replace(wanted.content(), id=uuid4(), version_id=1)
+
+    assert code_of(plan_import([wanted], {wanted.key: there}, is_sync=True)) is QuarantineCode.NOT_FORWARD
 
 
 def test_an_import_done_once_only_reports_a_difference(plan: Plan, make_there: MakeThere) -> None:
     assert code_of(plan({ORDERS: make_there(version=1)})) is QuarantineCode.DIFFERS
+
+
+def test_an_import_done_once_names_a_sync_where_that_moves_the_table(plan: Plan, make_there: MakeThere) -> None:
+    (row,) = plan({ORDERS: make_there(version=1)}).quarantined
+
+    assert "an import with mode sync moves it" in row.message
+
+
+@pytest.mark.parametrize("there", [{"version": 3}, {"version": 1, "uuid": UUID}, {"version": 1, "place": "s3://lake/old"}])
+def test_an_import_done_once_says_why_a_sync_would_not_move_a_table(
+    plan: Plan, make_there: MakeThere, there: dict[str, Any]
+) -> None:
+    present = {ORDERS: make_there(**there)}
+
+    (row,), (refused,) = plan(present).quarantined, plan(present, is_sync=True).quarantined
+
+    assert (row.code, row.message) == (QuarantineCode.DIFFERS, refused.message)
+
+
+@pytest.mark.parametrize(("there", "here", "moves"), [(1, 2, True), (2, 1, False)])
+def test_an_import_done_once_names_a_sync_only_for_views_that_move_forward(
+    make_view: MakeFound, there: int, here: int, moves: bool
+) -> None:
+    (held,), _ = check_keys([make_view(version=there)])
+    (wanted,), _ = check_keys([make_view(version=here)])
+
+    (row,) = plan_import([wanted], {wanted.key: msgspec.structs.replace(held.content(), id=uuid4())}, is_sync=False).quarantined
+
+    assert ("mode sync" in row.message) is moves
 
 
 def test_a_sync_moves_a_table_to_what_grew_out_of_it(plan: Plan, make_there: MakeThere) -> None:

@@ -131,25 +131,71 @@ def _faults(
     if not isinstance(there, IcebergTable | IcebergView) or isinstance(there, IcebergView) != (one.table.kind == "view"):
         yield quarantine(one, QuarantineCode.KEY_TAKEN, f"is {content_type_of(there).name} in the catalog: rename one of them")
         return
-    location = one.table.metadata_location
-    if is_same_place(there.metadata_location, location):
-        return
-    uuid = there.table_uuid if isinstance(there, IcebergTable) else there.view_uuid
-    if not is_sync:
-        fault = f"is in the catalog with {there.metadata_location}, and {location} is the latest here: an import with mode sync moves it"
+    is_same = is_same_place(there.metadata_location, one.table.metadata_location)
+    differs = _difference(one, there) if is_same else _hindrance(one, there)
+    if differs is not None:
+        yield quarantine(one, QuarantineCode.NOT_FORWARD if is_sync else QuarantineCode.DIFFERS, differs)
+    elif not is_same and not is_sync:
+        fault = (
+            f"is in the catalog with {there.metadata_location}, and {one.table.metadata_location} is the latest here:"
+            " an import with mode sync moves it"
+        )
         yield quarantine(one, QuarantineCode.DIFFERS, fault)
-    elif uuid is not None and uuid != one.table.uuid:
-        fault = f"is another {one.table.kind} in the catalog (uuid {uuid}, here {one.table.uuid}): delete that one first"
-        yield quarantine(one, QuarantineCode.NOT_FORWARD, fault)
-    elif isinstance(there, IcebergView) and there.version_id not in one.table.versions:
-        fault = (
-            f"is in the catalog with version {there.version_id} ({there.metadata_location}), which {location} does not have:"
-            " decide which one is right and put it by hand"
-        )
-        yield quarantine(one, QuarantineCode.NOT_FORWARD, fault)
-    elif isinstance(there, IcebergTable) and not any(is_same_place(there.metadata_location, entry) for entry in one.table.log):
-        fault = (
-            f"is in the catalog with {there.metadata_location}, which the metadata log of {location} does not have:"
-            " decide which one is right and put it by hand"
-        )
-        yield quarantine(one, QuarantineCode.NOT_FORWARD, fault)
+
+
+def _difference(one: Wanted, there: IcebergTable | IcebergView) -> str | None:
+    """What shows that the file which the catalog has was written anew under its name, as a table created again may be; None: nothing.
+
+    No metadata log can tell that such a file grew out of the one before it.
+    """
+    if other := _other(one, there):
+        return other
+    held, found = _told(there), _told(one.content())
+    if held == found or (_uuid(there) is None and held == _told(type(there)(metadata_location=""))):
+        return None  # the same; or someone put it with its location alone
+    return (
+        f"is in the catalog with {there.metadata_location} at {held}, which was written anew since, and is at {found}:"
+        " decide which one is right and put it by hand"
+    )
+
+
+def _hindrance(one: Wanted, there: IcebergTable | IcebergView) -> str | None:
+    """Why an import cannot move what the catalog has forward to what lies there; None: it can."""
+    if other := _other(one, there):
+        return other
+    location = one.table.metadata_location
+    if isinstance(there, IcebergView):
+        lacks = None if there.version_id in one.table.versions else f"version {there.version_id} ({there.metadata_location})"
+        where = location
+    else:
+        is_logged = any(is_same_place(there.metadata_location, entry) for entry in one.table.log)
+        lacks = None if is_logged else there.metadata_location
+        where = f"the metadata log of {location}"
+    if lacks is None:
+        return None
+    return f"is in the catalog with {lacks}, which {where} does not have: decide which one is right and put it by hand"
+
+
+def _other(one: Wanted, there: IcebergTable | IcebergView) -> str | None:
+    uuid = _uuid(there)
+    if uuid is None or uuid == one.table.uuid:
+        return None
+    return (
+        f"is another {one.table.kind} in the catalog (uuid {uuid}, here {one.table.uuid}): delete that one"
+        " first, and import this one once a collection has released the location"
+    )
+
+
+def _uuid(content: IcebergTable | IcebergView) -> str | None:
+    uuid = content.table_uuid if isinstance(content, IcebergTable) else content.view_uuid
+    return None if uuid is None else uuid.lower()
+
+
+def _told(content: IcebergTable | IcebergView) -> str:
+    """All that a content says of its metadata but where it lies, and the uuid."""
+    if isinstance(content, IcebergView):
+        return f"version {content.version_id} with schema {content.schema_id}"
+    return (
+        f"snapshot {content.snapshot_id} with schema {content.schema_id}, spec {content.spec_id}"
+        f" and sort order {content.sort_order_id}"
+    )
