@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -19,7 +20,7 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.table.update import SetPropertiesUpdate
+from pyiceberg.table.update import AssignUUIDUpdate, SetPropertiesUpdate
 from pyiceberg.types import IntegerType
 
 from headwater import Settings, Store
@@ -226,6 +227,28 @@ def test_a_table_is_not_moved_out_of_what_the_catalog_allows(orders: Table, tmp_
         orders.transaction().set_properties({"write.data.path": (tmp_path / "outside").as_uri()}).commit_transaction()
 
     assert files_of(warehouse) == before
+
+
+def test_a_table_keeps_its_uuid(orders: Table, client: HeadwaterCatalog, warehouse: str) -> None:
+    before = files_of(warehouse)
+
+    with pytest.raises(ValidationException, match="no table's uuid changes"):
+        client.commit_table(orders, (), (AssignUUIDUpdate(uuid=uuid4()),))
+
+    assert client.load_table("sales.orders").metadata == orders.metadata
+    assert files_of(warehouse) == before
+
+
+def test_a_table_whose_uuid_the_catalog_was_not_told_does_not_get_that_of_another(
+    orders: Table, client: HeadwaterCatalog, lake: Catalog, schema: Schema
+) -> None:
+    lines = client.create_table("sales.lines", schema)
+    there = lake.get(None, ORDERS)
+    assert isinstance(there, IcebergTable)
+    lake.commit("main", [Put(ORDERS, IcebergTable(id=there.id, metadata_location=there.metadata_location))])
+
+    with pytest.raises(ValidationException, match="two tables in one place"):
+        client.commit_table(orders, (), (AssignUUIDUpdate(uuid=lines.metadata.table_uuid),))
 
 
 def test_old_metadata_files_stay_for_the_commits_that_hold_them(

@@ -152,6 +152,20 @@ def test_a_tag_is_read_and_not_written(
         tagged.drop_table("sales.orders")
 
 
+def test_what_is_there_is_not_to_be_created_where_nothing_can_be(
+    client: HeadwaterCatalog, lake: Catalog, open_client: Callable[..., HeadwaterCatalog], schema: Schema
+) -> None:
+    client.create_namespace("sales")
+    table = client.create_table("sales.orders", schema)
+    lake.create_tag("v1", "main")
+    past = open_client(branch="v1")
+
+    past.create_namespace_if_not_exists("sales")
+    assert past.create_table_if_not_exists("sales.orders", schema) == table
+    with pytest.raises(ValueError, match="can only be read"):
+        past.create_table_if_not_exists("sales.lines", schema)
+
+
 def test_a_commit_is_read_by_its_hash_and_not_written(
     lake: Catalog, client: HeadwaterCatalog, open_client: Callable[..., HeadwaterCatalog], schema: Schema
 ) -> None:

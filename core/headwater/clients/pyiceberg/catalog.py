@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from pyiceberg.catalog import WAREHOUSE_LOCATION, MetastoreCatalog, PropertiesUpdateSummary
+from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
@@ -71,6 +73,11 @@ class HeadwaterCatalog(MetastoreCatalog):
         with translated():
             self._rooms.namespaces.create(namespace, properties)
 
+    def create_namespace_if_not_exists(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
+        """One that is there is left as it is, also where nothing can be created."""
+        if not self.namespace_exists(namespace):
+            super().create_namespace_if_not_exists(namespace, properties)
+
     def drop_namespace(self, namespace: str | Identifier) -> None:
         with translated():
             self._rooms.namespaces.drop(namespace)
@@ -110,6 +117,20 @@ class HeadwaterCatalog(MetastoreCatalog):
         make = self._maker(schema, partition_spec, sort_order, properties)
         with translated():
             return self._rooms.tables.create(identifier, location, make)
+
+    def create_table_if_not_exists(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+        sort_order: SortOrder = UNSORTED_SORT_ORDER,
+        properties: Properties = EMPTY_DICT,
+    ) -> Table:
+        """One that is there is loaded, also where nothing can be created."""
+        with suppress(NoSuchTableError):
+            return self.load_table(identifier)
+        return super().create_table_if_not_exists(identifier, schema, location, partition_spec, sort_order, properties)
 
     def load_table(self, identifier: str | Identifier) -> Table:
         with translated():

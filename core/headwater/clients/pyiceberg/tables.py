@@ -25,7 +25,7 @@ from headwater.clients.pyiceberg.names import key_of, shown
 from headwater.clients.pyiceberg.namespaces import check_namespace
 from headwater.clients.pyiceberg.places import check_allowed, default_location
 from headwater.clients.pyiceberg.states import State
-from headwater.errors import ConflictError, UnavailableError
+from headwater.errors import ConflictError, RefusedError, UnavailableError
 
 __all__ = ["MakeMetadata", "Stage", "Tables"]
 
@@ -132,7 +132,8 @@ class Tables:
     ) -> CommitTableResponse:
         """Apply updates to the table as it is now, if it meets the requirements: again, if another was faster.
 
-        raises        CommitFailedException when it does not meet them; NoSuchTableError
+        raises        CommitFailedException when it does not meet them; NoSuchTableError; RefusedError for another uuid, or a place that is
+                      taken or not allowed
         """
         key = key_of(table.name(), NoSuchTableError)
         done: list[CommitTableResponse] = []
@@ -147,6 +148,8 @@ class Tables:
             if current is not None and staged.metadata == current.metadata:
                 done.append(_response(current.metadata, current.metadata_location))
                 return None
+            if current is not None and there is not None and there.table_uuid is not None:
+                _check_keeps_uuid(key, current.metadata, staged.metadata)
             known = set() if current is None else places_of(current.metadata)
             check_allowed(self._branch.catalog.definition, key, places_of(staged.metadata) - known)
             document = self._document(staged.metadata, staged.metadata_location, staged.io).write()
@@ -154,12 +157,13 @@ class Tables:
             if current is None or there is None or there.id is None:
                 return self._creation(key, staged.metadata, document, new_id)
             is_moved = staged.metadata.location != current.metadata.location
+            is_known = str(staged.metadata.table_uuid) == there.table_uuid  # not where whoever put it told none
             claim = Claim(self._branch.id, there.id, staged.metadata.location, staged.metadata.table_uuid)
             content = table_content(staged.metadata, document.location, content_id=there.id)
             return Change(
                 operations=[Put(key, content, there, take_apart(document.text))],
                 message=f"{_what(updates)} table {key}",
-                claim=claim if is_moved or there.table_uuid is None else None,
+                claim=claim if is_moved or not is_known else None,
                 take_back=document.remove,
             )
 
@@ -313,6 +317,14 @@ def _check_is_creation(key: ContentKey, requirements: tuple[TableRequirement, ..
         requirement.validate(None)
     if not any(isinstance(requirement, AssertCreate) for requirement in requirements):
         raise NoSuchTableError(f"Table does not exist: {shown(key)}")
+
+
+def _check_keeps_uuid(key: ContentKey, before: TableMetadata, after: TableMetadata) -> None:
+    """Pass, or raise RefusedError. By Iceberg's specification of a catalog a uuid is assigned once; pyiceberg itself assigns any."""
+    if after.table_uuid != before.table_uuid:
+        raise RefusedError(
+            f"table {shown(key)} has the uuid {before.table_uuid}, and no table's uuid changes: not to {after.table_uuid}"
+        )
 
 
 def _response(metadata: TableMetadata, location: str) -> CommitTableResponse:
