@@ -39,8 +39,9 @@ ORDERS = ContentKey.of("sales", "orders")
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    with session("headwater tables", SparkOptions("local[2]")) as made:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    folder = tmp_path_factory.mktemp("warehouse")
+    with session("headwater tables", SparkOptions("local[2]", {"spark.sql.warehouse.dir": str(folder)})) as made:
         register(made)
         yield made
 
@@ -161,6 +162,11 @@ def test_who_changed_a_table_is_a_query_on_a_view(spark: Any, url: str) -> None:
         "SELECT authors[0], action, message, time IS NULL FROM changes WHERE key = 'sales.orders' AND ref = 'dev'"
     )
     assert sorted(map(tuple, found.collect())) == [("ann", "PUT", "", False), ("bob", "DELETE", "not ours", False)]
+
+
+def test_a_table_of_sparks_own_is_refused_and_a_view_named_instead(spark: Any, url: str) -> None:
+    with pytest.raises(PySparkException, match="make a view of it instead, by CREATE TEMPORARY VIEW"):
+        spark.sql(f"CREATE TABLE kept USING headwater OPTIONS (table 'entries', url '{url}')")
 
 
 def test_every_query_of_the_page_fits_the_tables(spark: Any, url: str) -> None:

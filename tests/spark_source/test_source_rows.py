@@ -198,9 +198,55 @@ def test_at_a_name_it_is_that_branch_of_each_catalog_that_has_it(
     assert found == {("one", "dev", "branch")}
 
 
-def test_a_state_that_the_named_catalog_does_not_have_is_missing(store: Store, lake: Catalog) -> None:
+@pytest.mark.parametrize(("text", "kind"), [("-", "branch"), ("", "branch"), ("main@", "branch"), ("v1", "tag")])
+def test_a_text_for_a_head_has_the_kind_of_its_name(store: Store, lake: Catalog, text: str, kind: str) -> None:
+    lake.create_tag("v1")
+
+    assert [pin.place[2:] for pin in pinned(store, request("entries", at=text))] == [(text, kind)]
+
+
+@pytest.mark.parametrize("named", [{}, {"catalog": "lake"}])
+@pytest.mark.parametrize("name", ["", "main@"])
+def test_at_a_commit_other_catalogs_are_left_out_whatever_their_realm(
+    store: Store, make_catalog: Callable[[str, str], Catalog], named: dict[str, str], name: str
+) -> None:
+    head = make_catalog("acme", "lake").branch("main").hash
+    for realm, catalog in (("acme", "other"), ("beta", "lake")):
+        make_catalog(realm, catalog)
+
+    found = pinned(store, request("entries", at=f"{name}{head}", **named))
+    assert [pin.place for pin in found] == [("acme", "lake", f"{name}{head}", "commit")]
+
+
+@pytest.mark.parametrize("named", [{}, {"catalog": "lake"}, {"realm": "acme"}, {"realm": "acme", "catalog": "lake"}])
+def test_a_state_that_no_catalog_has_is_missing(store: Store, lake: Catalog, named: dict[str, str]) -> None:
     with pytest.raises(MissingError, match="no branch, tag or commit 'dev'"):
-        pinned(store, request("entries", catalog="lake", at="dev"))
+        pinned(store, request("entries", at="dev", **named))
+
+
+def test_a_commit_that_no_catalog_of_many_has_was_collected_or_never_was(
+    store: Store, make_catalog: Callable[[str, str], Catalog]
+) -> None:
+    for realm in ("acme", "beta"):
+        make_catalog(realm, "lake")
+
+    with pytest.raises(ExpiredError, match="none of the 2 catalogs that are read has a state '0123456789abcdef', such as"):
+        pinned(store, request("entries", at="0123456789abcdef"))
+
+
+def test_a_catalog_whose_history_was_cut_before_the_state_is_not_left_out(
+    store: Store, backend: CountingBackend, make_catalog: Callable[[str, str], Catalog]
+) -> None:
+    lakes = [make_catalog(realm, "lake") for realm in ("acme", "beta")]
+    first = lakes[0].branch("main").head
+    for lake in lakes:
+        lake.commit("main", [Delete(ORDERS)])
+    rows = Realms(store).open("acme")
+    backend.delete_objects([key for batch in rows.scan_objects() for key in batch if key.id == first])
+    store.cache.after_fork()
+
+    with pytest.raises(ExpiredError, match="'main~1' of realm 'acme' has expired"):
+        pinned(store, request("entries", at="main~1"))
 
 
 def test_a_state_that_was_collected_says_so(store: Store, backend: CountingBackend, lake: Catalog) -> None:

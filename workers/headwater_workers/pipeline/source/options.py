@@ -59,6 +59,11 @@ def request_of(options: Mapping[str, str]) -> Request:
     given = {name.lower(): text for name, text in options.items()}
     table = given.pop("path", None) or given.get("table", "")
     unknown = sorted(set(given) - set(OPTIONS))
+    if "provider" in unknown:  # what Spark tells of a table that it is to keep, and of nothing else
+        raise RefusedError(
+            "the data source headwater is read, and is no table of Spark's own: make a view of it instead, by"
+            " CREATE TEMPORARY VIEW ... USING headwater OPTIONS (...)"
+        )
     if unknown:
         raise RefusedError(
             f"the data source headwater has no option {', '.join(unknown)}: its options are {', '.join(OPTIONS)}"
@@ -83,7 +88,7 @@ def request_of(options: Mapping[str, str]) -> Request:
         raise RefusedError(f"table {table} is read as it is now: leave the option at away")
     if request.ref is not None and (request.at is not None or not TABLES[table].has_states):
         raise RefusedError(
-            f"table {table} is read {'at one state' if request.at else 'as it is now'}: leave the option ref away"
+            f"table {table} is read {'as it is now' if request.at is None else 'at one state'}: leave the option ref away"
         )
     asked_for(table, prefix=request.prefix)
     if request.catalog is not None and table == "objects":

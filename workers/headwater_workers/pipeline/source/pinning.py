@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from headwater.catalogs import Catalog, CatalogDefinition, Catalogs, NameKind
+from headwater.catalogs.history.references import DEFAULT, parse_reference_text
 from headwater.errors import ExpiredError, MissingError, RefusedError
 from headwater.realms import Realm, Realms, RealmState
 from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmId, RealmKey, RealmStore, Store, id_text
@@ -78,12 +79,13 @@ def check_served(realm: Realm) -> None:
 
 def pinned(store: Store, request: Request) -> list[Pin]:
     """The states that are read, as they are now: those of all branches and tags, of the one that ``ref`` names,
-    or the one that ``at`` means in each catalog.
+    or the one that ``at`` means in each catalog that has it.
 
-    raises        MissingError for a catalog, a branch, a tag or a state that was named, and is not there; ExpiredError for a commit that
-                  was collected
+    raises        MissingError for a catalog, a branch, a tag or a state that was named, and that no catalog has; ExpiredError for a
+                  commit that was collected, and for a history that was cut before the state was found
     """
-    found = [pin for tenant in tenants(store, request) for pin in _pinned_in(read_only(store, tenant), tenant, request)]
+    catalogs = [_Read(tenant, catalog) for tenant in tenants(store, request) for catalog in _catalogs(store, tenant, request)]
+    found = _heads(catalogs, request.ref) if request.at is None else _states(catalogs, request.at)
     if request.catalog is not None and request.realm is None and not found:
         raise MissingError(f"no realm of the store has a catalog {request.catalog!r} with a commit")
     if request.ref is not None and not found:
@@ -93,13 +95,22 @@ def pinned(store: Store, request: Request) -> list[Pin]:
     return found
 
 
-def _pinned_in(rows: RealmStore, tenant: Tenant, request: Request) -> Iterator[Pin]:
-    for definition in _catalogs(rows, request):
-        for place, commit in _states(rows, definition, request):
-            yield Pin(tenant, place, commit)
+class _Read(NamedTuple):
+    """A catalog that is read."""
+
+    tenant: Tenant
+    catalog: Catalog
+
+    def pin(self, ref: str, kind: str, commit: ObjectId) -> Pin:
+        return Pin(self.tenant, Place(self.tenant.realm, self.catalog.definition.name, ref, kind), commit)
 
 
-def _catalogs(rows: RealmStore, request: Request) -> list[CatalogDefinition]:
+def _catalogs(store: Store, tenant: Tenant, request: Request) -> list[Catalog]:
+    rows = read_only(store, tenant)
+    return [Catalog(rows, definition) for definition in _definitions(rows, request)]
+
+
+def _definitions(rows: RealmStore, request: Request) -> list[CatalogDefinition]:
     if request.catalog is None:
         return Catalogs(rows).list()
     if request.realm is not None:
@@ -108,36 +119,64 @@ def _catalogs(rows: RealmStore, request: Request) -> list[CatalogDefinition]:
     return [] if found is None else [found]
 
 
-def _states(rows: RealmStore, definition: CatalogDefinition, request: Request) -> Iterator[tuple[Place, ObjectId]]:
-    catalog = Catalog(rows, definition)
-    if request.at is not None:
-        yield from _state_at(catalog, rows.realm, request.at, is_named=request.catalog is not None)
-        return
-    for named in (*catalog.branches(), *catalog.tags()):
-        if named.head is not None and request.ref in (None, named.name):
-            yield Place(rows.realm, definition.name, named.name, named.kind.value), named.head
+def _heads(catalogs: Sequence[_Read], ref: str | None) -> list[Pin]:
+    return [
+        read.pin(named.name, named.kind.value, named.head)
+        for read in catalogs
+        for named in (*read.catalog.branches(), *read.catalog.tags())
+        if named.head is not None and ref in (None, named.name)
+    ]
 
 
-def _state_at(catalog: Catalog, realm: str, at: str, *, is_named: bool) -> Iterator[tuple[Place, ObjectId]]:
-    """The state of one catalog. Of many catalogs, those that do not know the text are left out."""
+def _states(catalogs: Sequence[_Read], at: str) -> list[Pin]:
+    """The state of each catalog that has it; those that do not are left out, while another one does."""
+    found: list[Pin] = []
+    faults: list[MissingError] = []
+    for read in catalogs:
+        try:
+            head = read.catalog.resolve(at)
+        except MissingError as fault:
+            if isinstance(fault, ExpiredError) and _has_start(read.catalog, at):
+                raise  # it had the state: without it, the answer would be half of one
+            faults.append(fault)
+            continue
+        if head is not None:
+            found.append(read.pin(at, _kind_of(read.catalog, at), head.id))
+    if faults and len(faults) == len(catalogs):
+        raise _missing_everywhere(at, faults)
+    return found
+
+
+def _has_start(catalog: Catalog, at: str) -> bool:
+    """Whether a catalog has what stands before the steps of a text."""
+    told = parse_reference_text(at)
+    if told.commit is None:
+        return True  # a branch or tag that is not there has not expired
     try:
-        head = catalog.resolve(at)
-    except MissingError as fault:
-        if is_named or isinstance(fault, ExpiredError):
-            raise
-        return
-    if head is not None:
-        yield Place(realm, catalog.definition.name, at, _kind_of(catalog, at)), head.id
+        catalog.resolve(id_text(told.commit))
+    except MissingError:
+        return False
+    return True
+
+
+def _missing_everywhere(at: str, faults: Sequence[MissingError]) -> MissingError:
+    if len(faults) == 1:
+        return faults[0]
+    expired = [fault for fault in faults if isinstance(fault, ExpiredError)]
+    kind = ExpiredError if expired else MissingError
+    return kind(f"none of the {len(faults)} catalogs that are read has a state {at!r}, such as: {(expired or faults)[0]}")
 
 
 def _kind_of(catalog: Catalog, at: str) -> str:
-    for kind, find in ((NameKind.BRANCH, catalog.branch), (NameKind.TAG, catalog.tag)):
-        try:
-            find(at)
-        except (MissingError, RefusedError):
-            continue
-        return kind.value
-    return "commit"
+    told = parse_reference_text(at)
+    if told.name is None or told.commit is not None or told.steps:
+        return "commit"
+    name = catalog.definition.default_branch if told.name == DEFAULT else told.name
+    try:
+        catalog.branch(name)
+    except MissingError:
+        return NameKind.TAG.value
+    return NameKind.BRANCH.value
 
 
 def expired(pin: Pin) -> ExpiredError:
