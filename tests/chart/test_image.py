@@ -21,7 +21,7 @@ USER = "10001:10001"
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 DRIVERS = {"psycopg", "psycopg-binary", "pymongo"}
 """What the stores need whose databases are servers."""
-LAKE = {"pyarrow", "fastavro"}
+LAKE = {"pyarrow", "fastavro", "backports-zstd", "cramjam"}
 """What it takes to look into the files of tables."""
 TARGETS = {"operator": "operator-build", "worker": "worker-build"}
 
