@@ -3,36 +3,117 @@
 from __future__ import annotations
 
 import io
-import struct
-import zlib
-from typing import Any
+from typing import Any, cast
+
+import msgspec
 
 __all__ = ["read_records"]
 
-_BROKEN = (
-    ValueError,
-    TypeError,
-    LookupError,
-    EOFError,
-    ArithmeticError,
-    AttributeError,
-    StopIteration,
-    struct.error,
-    zlib.error,
-)
-"""What fastavro raises over bytes that are not what they seem: it checks little, and stumbles."""
+_HEADER = {
+    "type": "record",
+    "name": "header",
+    "fields": [
+        {"name": "magic", "type": {"type": "fixed", "name": "magic", "size": 4}},
+        {"name": "meta", "type": {"type": "map", "values": "bytes"}},
+    ],
+}
+"""How a file begins; source: Apache Avro, specification, "Object Container Files"."""
+
+_PRIMITIVES = frozenset(("boolean", "int", "long", "float", "double", "bytes", "string"))
+_MOST_LEVELS = 50
+"""Manifests need ten."""
 
 
 def read_records(data: bytes) -> list[dict[str, Any]]:
-    """All records of a file; raises ValueError when it is broken."""
+    """All records of a file, dates and the like as the plain numbers and bytes that they are written as.
+
+    raises        ValueError when it is broken
+    """
     from fastavro import reader  # only who follows manifests needs it
 
-    records: list[dict[str, Any]] = []
     try:
-        for record in reader(io.BytesIO(data)):
-            if not isinstance(record, dict):
-                raise TypeError(f"a {type(record).__name__} is no record")
-            records.append(record)
-    except _BROKEN as fault:
+        return cast("list[dict[str, Any]]", list(reader(io.BytesIO(_tamed(data)))))
+    except MemoryError:
+        raise
+    except Exception as fault:  # all is in memory: what comes, also as a codec's own error, can only be about these bytes
         raise ValueError(f"broken Avro ({type(fault).__name__}: {fault})") from fault
-    return records
+
+
+def _tamed(data: bytes) -> bytes:
+    """The file with a schema that cannot hurt, and without logical types: a date may well be later than Python knows."""
+    from fastavro import schemaless_reader, schemaless_writer
+
+    file, tamed = io.BytesIO(data), io.BytesIO()
+    header = cast("dict[str, Any]", schemaless_reader(file, _HEADER, None))
+    schema = msgspec.json.decode(header["meta"]["avro.schema"])
+    _Names().tame(schema)
+    header["meta"]["avro.schema"] = msgspec.json.encode(schema)
+    schemaless_writer(tamed, _HEADER, header)
+    return tamed.getvalue() + data[file.tell() :]
+
+
+class _Names:
+    """The names that a schema has defined on the way. fastavro believes a schema: by one that holds itself the process would overflow
+    its stack and die, and an array of what takes no bytes would never end."""
+
+    def __init__(self) -> None:
+        self._open: set[str] = set()
+        self._takes: dict[str, bool] = {}
+
+    def tame(self, schema: object) -> None:
+        """Take the logical types out of the schema of a record that can be read; raises ValueError for any other."""
+        if not isinstance(schema, dict) or schema.get("type") != "record" or not self._takes_bytes(schema, 0):
+            raise ValueError("the schema is not that of a record")
+
+    def _takes_bytes(self, schema: object, level: int) -> bool:
+        """Whether each value takes a byte at least."""
+        if level > _MOST_LEVELS:
+            raise ValueError(f"a schema deeper than {_MOST_LEVELS} levels")
+        if isinstance(schema, str):
+            return self._is_named_with_bytes(schema)
+        if isinstance(schema, list):
+            for one in schema:
+                self._takes_bytes(one, level + 1)
+            return True
+        if not isinstance(schema, dict):
+            raise ValueError(f"a schema that is a {type(schema).__name__}")
+        return self._object_takes_bytes(schema, level)
+
+    def _object_takes_bytes(self, schema: dict[str, Any], level: int) -> bool:
+        schema.pop("logicalType", None)
+        kind = schema.get("type")
+        if kind == "record":
+            self._open.add(name := self._name(schema))
+            takes = [self._takes_bytes(field["type"], level + 1) for field in schema["fields"]]
+            self._open.remove(name)
+            return self._define(name, any(takes))
+        if kind in ("fixed", "enum"):
+            return self._define(self._name(schema), kind == "enum" or schema["size"] > 0)
+        if kind == "array" and not self._takes_bytes(schema["items"], level + 1):
+            raise ValueError("an array of what takes no bytes")
+        if kind == "map":
+            self._takes_bytes(schema["values"], level + 1)
+        return kind in ("array", "map") or self._takes_bytes(kind, level + 1)
+
+    def _is_named_with_bytes(self, name: str) -> bool:
+        if name in _PRIMITIVES or name == "null":
+            return name != "null"
+        last = _last(name)
+        if last in self._open or last not in self._takes:
+            raise ValueError(f"the type {name!r}, which is not defined before")
+        return self._takes[last]
+
+    def _name(self, schema: dict[str, Any]) -> str:
+        """Names count without their namespace: so none that is still open is taken for another."""
+        name = _last(schema["name"])
+        if name in self._open or name in _PRIMITIVES or name == "null":
+            raise ValueError(f"the type {name!r} within itself")
+        return name
+
+    def _define(self, name: str, takes_bytes: bool) -> bool:
+        self._takes[name] = takes_bytes and self._takes.get(name, True)
+        return takes_bytes
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
