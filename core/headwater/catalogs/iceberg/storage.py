@@ -8,7 +8,7 @@ from headwater.catalogs.iceberg.documents import MAX_BYTES
 from headwater.catalogs.iceberg.grouping import File
 from headwater.catalogs.iceberg.locations import canonical
 from headwater.catalogs.iceberg.outcomes import QuarantineCode, UnfitError
-from headwater.catalogs.iceberg.systems import NO_TEXT, Entry, as_text, open_system
+from headwater.catalogs.iceberg.systems import NO_TEXT, Entry, NoFileError, as_text, open_system
 from headwater.errors import MissingError, UnavailableError
 
 __all__ = ["STORAGE", "Storage", "divide"]
@@ -59,7 +59,8 @@ class Storage:
     def read(self, file: File) -> bytes:
         """The content of a listed file.
 
-        raises        UnfitError with BAD_LOCATION, VANISHED, NO_ACCESS or TOO_LARGE; UnavailableError when the storage does not answer
+        raises        UnfitError with BAD_LOCATION, VANISHED, CORRUPT for what is no file, NO_ACCESS or TOO_LARGE; UnavailableError when
+                      the storage does not answer
         """
         if _STRANGE in file.path:
             raise UnfitError(QuarantineCode.BAD_LOCATION, f"{file.path} has a name that is no UTF-8: rename it")
@@ -73,6 +74,10 @@ class Storage:
         except FileNotFoundError as fault:
             raise UnfitError(
                 QuarantineCode.VANISHED, f"{file.path} went away while it was read: run the import again"
+            ) from fault
+        except NoFileError as fault:
+            raise UnfitError(
+                QuarantineCode.CORRUPT, f"{file.path} is no regular file: restore it from a backup, or remove it"
             ) from fault
         except PermissionError as fault:
             raise UnfitError(
@@ -89,7 +94,7 @@ class Storage:
         system, path = open_system(location)
         try:
             system.size(path)
-        except FileNotFoundError:
+        except (FileNotFoundError, NoFileError):
             return False
         except PermissionError as fault:
             raise UnfitError(

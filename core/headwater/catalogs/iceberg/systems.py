@@ -1,7 +1,7 @@
 """The file systems that a location may be on, behind one small face: local files, fsspec's drivers, and pyarrow's where those lack.
 
-Paths are those of the file system itself, without scheme. What goes wrong is an ``OSError``; ``FileNotFoundError`` and
-``PermissionError`` where it is certain.
+Paths are those of the file system itself, without scheme. What goes wrong is an ``OSError``; ``FileNotFoundError``, ``NoFileError``
+and ``PermissionError`` where it is certain.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -18,9 +19,9 @@ from typing import Any, NamedTuple, Protocol
 import fsspec
 from fsspec.asyn import AsyncFileSystem
 
-from headwater.errors import RefusedError
+from headwater.errors import RefusedError, UnavailableError
 
-__all__ = ["NO_TEXT", "Entry", "System", "as_text", "is_text", "open_system"]
+__all__ = ["NO_TEXT", "Entry", "NoFileError", "System", "as_text", "is_text", "open_system"]
 
 _LONE = re.compile("[\ud800-\udfff]")
 _GENERIC_FINDS = (fsspec.AbstractFileSystem.find, AsyncFileSystem._find)
@@ -28,6 +29,13 @@ _ARROW = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss")
 _ARROW_OPTIONS = dict.fromkeys(("gs", "gcs"), "?retry_limit_seconds=60")
 """Without it, a call to GCS goes on for 15 minutes where there are no credentials, and says nothing."""
 _ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
+_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
+"""What is said of paths that lead to nothing: a link to itself is one to nowhere, too."""
+_NO_FILE = (errno.EISDIR, errno.ENXIO)
+
+
+class NoFileError(OSError):
+    """There is something of this name, and it is no file: a folder, a pipe, a socket or a device."""
 
 
 class Entry(NamedTuple):
@@ -69,9 +77,10 @@ class System(Protocol):
         is empty; any other failure raises."""
 
     def size(self, path: str) -> int:
-        """The size of a file in bytes."""
+        """The size of a file in bytes; FileNotFoundError for a path that leads nowhere, NoFileError where something else is."""
 
-    def content(self, path: str) -> bytes: ...
+    def content(self, path: str) -> bytes:
+        """What is in a file; fails as ``size`` does."""
 
     def remove(self, path: str) -> None:
         """Delete one file: of exactly this name, which is no pattern."""
@@ -80,7 +89,7 @@ class System(Protocol):
 def open_system(location: str) -> tuple[System, str]:
     """The file system of a canonical location, and the location's path on it.
 
-    raises        RefusedError when nothing here reaches it
+    raises        RefusedError when nothing here reaches it; UnavailableError when the storage does not answer
     """
     scheme, _, rest = location.partition("://")
     if scheme == "file":
@@ -91,6 +100,11 @@ def open_system(location: str) -> tuple[System, str]:
         if scheme in _ARROW:
             return _arrow(scheme, rest, fault)
         raise RefusedError(f"no file system for {location}: {fault}") from fault
+    except OSError as fault:
+        told = str(fault).partition("\n")[0]  # of Hadoop's library there follow all the places where it is not
+        if told.startswith("Unable to load"):
+            raise RefusedError(f"no file system for {location}: {told}, so install it") from fault
+        raise UnavailableError(f"cannot open {location}: {told}") from fault
     return _Fsspec(system), path
 
 
@@ -105,22 +119,21 @@ class _Local:
                     yield Entry(entry.path, True, fault="" if is_text(entry.path) else NO_TEXT)
                     continue
                 try:
-                    stat = entry.stat()
-                except FileNotFoundError:
-                    continue  # went away since it was listed, or a link to nowhere
+                    status = entry.stat()
                 except OSError as fault:
-                    if fault.errno == errno.ELOOP:
-                        continue  # a link to itself is one to nowhere, too
+                    if fault.errno in _NOWHERE:
+                        continue  # went away since it was listed, or a link to nowhere
                     raise
-                yield Entry(entry.path, False, stat.st_size, stat.st_mtime_ns // 1000)
+                yield Entry(entry.path, False, status.st_size, status.st_mtime_ns // 1000)
 
     def below(self, path: str) -> Iterator[Entry]:
         return _walk(self, path)
 
     def size(self, path: str) -> int:
-        return Path(path).stat().st_size
+        return _status(path).st_size
 
     def content(self, path: str) -> bytes:
+        _status(path)  # to open a pipe would wait for who writes, and to open a device may do anything
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # a Path and a buffer take as long as the read itself
             return file.readall()
 
@@ -129,6 +142,17 @@ class _Local:
 
 
 _LOCAL = _Local()
+
+
+def _status(path: str) -> os.stat_result:
+    """Of a local file."""
+    if "\0" in path:
+        raise FileNotFoundError(errno.ENOENT, "no name has a zero byte in it", path)
+    with _path_errors(path):
+        status = os.stat(path)  # noqa: PTH116  # a Path takes as long again
+    if not stat.S_ISREG(status.st_mode):
+        raise NoFileError(errno.EINVAL, "not a regular file", path)
+    return status
 
 
 class _Fsspec:
@@ -151,10 +175,15 @@ class _Fsspec:
         return (_entry(info) for info in self._system.find(path, detail=True).values())
 
     def size(self, path: str) -> int:
-        return int(self._system.info(path).get("size") or 0)
+        with _path_errors(path):
+            info = self._system.info(path)
+        if info.get("type") == "directory":
+            raise NoFileError(errno.EISDIR, "a folder", path)
+        return int(info.get("size") or 0)
 
     def content(self, path: str) -> bytes:
-        return bytes(self._system.cat_file(path))
+        with _path_errors(path):
+            return bytes(self._system.cat_file(path))
 
     def remove(self, path: str) -> None:
         self._system.rm_file(path)  # ``rm`` would take ``*`` and ``[`` in a name for a pattern
@@ -224,6 +253,19 @@ def _arrow_errors() -> Iterator[None]:
     except OSError as fault:
         if "ACCESS_DENIED" in str(fault) or "HTTP status 403" in str(fault):
             raise PermissionError(str(fault)) from fault
+        raise
+
+
+@contextmanager
+def _path_errors(path: str) -> Iterator[None]:
+    """What is wrong with a path itself stays so, however often the storage is asked."""
+    try:
+        yield
+    except OSError as fault:
+        if fault.errno in _NOWHERE or isinstance(fault, NotADirectoryError):
+            raise FileNotFoundError(errno.ENOENT, str(fault), path) from fault
+        if fault.errno in _NO_FILE or isinstance(fault, IsADirectoryError):
+            raise NoFileError(fault.errno, str(fault), path) from fault
         raise
 
 
