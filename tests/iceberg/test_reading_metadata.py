@@ -56,3 +56,13 @@ def test_a_small_file_that_unpacks_to_a_huge_one_is_not_unpacked(monkeypatch: py
     monkeypatch.setattr(documents, "MAX_BYTES", 1000)
 
     assert code_of(gzip.compress(b" " * 100_000)) is QuarantineCode.TOO_LARGE
+
+
+def test_gzip_of_very_many_members_is_not_followed() -> None:
+    assert code_of(gzip.compress(b"", mtime=0) * 10_001) is QuarantineCode.CORRUPT
+
+
+def test_as_many_members_as_other_tools_make_are_read() -> None:
+    packed = b"".join(gzip.compress(part, mtime=0) for part in (b'{"a": [', *[b"1," * 3000] * 2000, b"1]}"))
+
+    assert len(decode(packed, path="v1.metadata.json")["a"]) == 6_000_001

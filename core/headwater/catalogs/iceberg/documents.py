@@ -17,6 +17,10 @@ MAX_BYTES = 256 * 1024 * 1024
 MOST_LEVELS = 200
 """How deep a document may be nested. The interpreter's own limit depends on who calls: what one stage reads, another would not."""
 
+MOST_MEMBERS = 10_000
+"""Of how many members gzip may be: tools that pack in blocks of their own need half of it for the largest metadata."""
+
+_STEP = 4096
 _OPENING = b"[{"
 _GZIP = b"\x1f\x8b"
 _UNREAD_CODECS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
@@ -74,21 +78,36 @@ def unpack(data: bytes, *, path: str) -> bytes:
 
 def _unpacked(data: bytes, path: str) -> bytes:
     """What is packed, of all members one after the other, as gzip allows."""
-    text = b""
-    while data:
+    texts, left = [], MAX_BYTES
+    rest, step = memoryview(data), len(data)
+    for _ in range(MOST_MEMBERS):
         unpacker = zlib.decompressobj(wbits=31)
-        try:
-            text += unpacker.decompress(data, MAX_BYTES + 1 - len(text))
-        except zlib.error as fault:
-            raise UnfitError(QuarantineCode.CORRUPT, f"{path} is broken gzip ({fault}): restore it from a backup") from fault
-        if len(text) > MAX_BYTES:
-            raise UnfitError(
-                QuarantineCode.TOO_LARGE, f"{path} unpacks to more than {MAX_BYTES} bytes: expire snapshots of the table first"
-            )
+        while rest and not unpacker.eof:
+            given = rest[:step]
+            try:
+                text = unpacker.decompress(given, left + 1)
+            except zlib.error as fault:
+                raise UnfitError(
+                    QuarantineCode.CORRUPT, f"{path} is broken gzip ({fault}): restore it from a backup"
+                ) from fault
+            left -= len(text)
+            if left < 0:
+                raise UnfitError(
+                    QuarantineCode.TOO_LARGE,
+                    f"{path} unpacks to more than {MAX_BYTES} bytes: expire snapshots of the table first",
+                )
+            texts.append(text)
+            rest = rest[len(given) - len(unpacker.unused_data) :]
+            step *= 2
         if not unpacker.eof:
             raise UnfitError(QuarantineCode.CORRUPT, f"{path} is gzip that ends early: restore it from a backup")
-        data = unpacker.unused_data
-    return text
+        if not rest:
+            return b"".join(texts)
+        step = _STEP  # what is behind a member is copied each time: of all members, all of it would take hours
+    raise UnfitError(
+        QuarantineCode.CORRUPT,
+        f"{path} is gzip of more than {MOST_MEMBERS} members, as no engine writes it: restore it from a backup",
+    )
 
 
 def _is_deeper(document: dict[str, Any], text: bytes, levels: int) -> bool:
