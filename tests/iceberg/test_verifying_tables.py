@@ -215,3 +215,113 @@ def test_an_encrypted_table_is_found_and_said_not_to_be_verified(lake: Lake) -> 
 
     assert isinstance(found, Found), found
     assert "encrypted" in found.evidence[-1]
+
+
+FULL_LIST = {
+    "type": "record",
+    "name": "manifest_file",
+    "fields": [
+        {"name": "manifest_path", "type": "string"},
+        {"name": "manifest_length", "type": "long"},
+        *({"name": f"{kind}_files_count", "type": ["null", "int"]} for kind in ("added", "existing", "deleted")),
+    ],
+}
+
+
+def listed(manifest: Path, **said: int | None) -> dict[str, Any]:
+    """What a list says of a manifest with one added file."""
+    counts = {"added_files_count": 1, "existing_files_count": 0, "deleted_files_count": 0}
+    return {"manifest_path": manifest.as_uri(), "manifest_length": manifest.stat().st_size, **counts, **said}
+
+
+@pytest.mark.parametrize("said", [{}, {"manifest_length": 0}, {"added_files_count": None}, {"deleted_files_count": -1}])
+def test_a_manifest_that_is_as_its_list_says_is_whole(lake: Lake, said: dict[str, int | None]) -> None:
+    lake._avro(lake.metadata / "snap-new.avro", FULL_LIST, [listed(lake.metadata / "new.avro", **said)])
+
+    assert isinstance(lake.survey(), Found)
+
+
+@pytest.mark.parametrize(
+    ("said", "fault"),
+    [
+        ({"manifest_length": 7}, "and 7 in its list"),
+        ({"added_files_count": 2}, "it has 1 entries, and 2 in its list"),
+        ({"added_files_count": 0}, "it has 1 entries, and 0 in its list"),
+    ],
+)
+@pytest.mark.parametrize("level", ["manifests", "files"])
+def test_a_manifest_that_is_not_as_its_list_says_is_broken(lake: Lake, said: dict[str, int], fault: str, level: str) -> None:
+    lake._avro(lake.metadata / "snap-new.avro", FULL_LIST, [listed(lake.metadata / "new.avro", **said)])
+
+    code, message = fault_of(lake.survey(level))
+
+    assert code is QuarantineCode.BAD_MANIFEST
+    assert fault in message
+
+
+def test_a_manifest_cut_off_behind_its_header_is_broken(lake: Lake) -> None:
+    manifest = lake.metadata / "new.avro"
+    lake._avro(lake.metadata / "snap-new.avro", FULL_LIST, [listed(manifest)])
+    whole = manifest.read_bytes()
+    manifest.write_bytes(whole[: whole.index(whole[-16:]) + 16])
+
+    assert fault_of(lake.survey())[0] is QuarantineCode.BAD_MANIFEST
+
+
+@pytest.mark.parametrize(("name", "other"), [("snap-new", "new"), ("new", "snap-new"), ("shared", "snap-old")])
+@pytest.mark.parametrize("level", ["manifests", "files"])
+def test_lists_and_manifests_are_told_from_each_other(lake: Lake, name: str, other: str, level: str) -> None:
+    (lake.metadata / f"{name}.avro").write_bytes((lake.metadata / f"{other}.avro").read_bytes())
+
+    code, message = fault_of(lake.survey(level))
+
+    assert code is QuarantineCode.BAD_MANIFEST
+    assert "it holds other records than it should" in message
+
+
+@pytest.mark.parametrize("prefix", ["file://localhost/", "FILE:///", "file:/", "/", "file:////"])
+def test_every_spelling_of_a_location_leads_there(lake: Lake, tmp_path: Path, prefix: str) -> None:
+    other = tmp_path / "other" / "x.parquet"
+    other.parent.mkdir()
+    other.touch()
+    rows = [{"status": ADDED, "data_file": {"file_path": f"{prefix}{str(other)[1:]}"}}]
+    lake._avro(lake.metadata / "new.avro", ENTRY, rows)
+    manifest = f"{prefix}{str(lake.metadata / 'new.avro')[1:]}"
+    lake._avro(lake.metadata / "snap-new.avro", LIST, [{"manifest_path": manifest}])
+
+    assert isinstance(lake.survey("files", str(tmp_path)), Found)
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("metadata", QuarantineCode.BAD_MANIFEST),
+        ("x" * 300, QuarantineCode.MISSING_FILES),
+        ("a\0b", QuarantineCode.MISSING_FILES),
+    ],
+)
+def test_a_manifest_list_that_is_no_file_is_told(lake: Lake, path: str, code: QuarantineCode) -> None:
+    lake.document["snapshots"][0]["manifest-list"] = f"{lake.table.as_uri()}/{path}"
+    lake.write()
+
+    assert fault_of(lake.survey("manifests"))[0] is code
+
+
+def test_a_location_that_nothing_here_reaches_costs_its_table_alone(lake: Lake) -> None:
+    lake._avro(lake.metadata / "snap-new.avro", LIST, [{"manifest_path": "nowhere://lake/new.avro"}])
+
+    assert fault_of(lake.survey("manifests", str(lake.root), "nowhere://lake"))[0] is QuarantineCode.BAD_LOCATION
+
+
+def test_a_manifest_whose_schema_holds_itself_is_broken(lake: Lake) -> None:
+    whole = (lake.metadata / "new.avro").read_bytes()
+    kind = b'"type": "int"'
+    assert kind in whole
+    (lake.metadata / "new.avro").write_bytes(
+        whole.replace(kind, b'"type":  "xx"').replace(b'"manifest_entry"', b'"xx"            ')
+    )
+
+    code, message = fault_of(lake.survey("manifests"))
+
+    assert code is QuarantineCode.BAD_MANIFEST
+    assert "broken Avro" in message

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from headwater.catalogs.iceberg.avro import read_records
 from headwater.catalogs.iceberg.grouping import File
-from headwater.catalogs.iceberg.locations import comparable, is_within
+from headwater.catalogs.iceberg.locations import canonical, comparable, is_within
 from headwater.catalogs.iceberg.outcomes import Found, QuarantineCode, UnfitError
 from headwater.catalogs.iceberg.storage import Storage
 from headwater.errors import RefusedError
@@ -32,9 +32,9 @@ def verify(found: Found, document: Mapping[str, Any], level: Level, *, allowed: 
     level         ``metadata``: nothing more; ``manifests``: every manifest list and manifest of every snapshot is there and can be
                   read; ``files``: also every data, delete and statistics file
     allowed       locations that all these may lie in
-    raises        UnfitError with MISSING_FILES, BAD_MANIFEST, OUTSIDE_ALLOWED or NO_ACCESS; UnavailableError when the storage
-                  does not answer
-    source        Apache Iceberg, table specification, "Manifests"
+    raises        UnfitError with MISSING_FILES, BAD_MANIFEST, OUTSIDE_ALLOWED, BAD_LOCATION or NO_ACCESS; UnavailableError when the
+                  storage does not answer
+    source        Apache Iceberg, table specification, "Manifests" and "Manifest Lists"
     """
     if level == "metadata" or found.kind == "view":
         return found
@@ -48,6 +48,14 @@ def verify(found: Found, document: Mapping[str, Any], level: Level, *, allowed: 
     if check.missing or check.broken:
         raise _unfit(check, found, len(snapshots), whole)
     return _with_evidence(found, f"{check.verified} files of {len(snapshots)} snapshots are there ({level})")
+
+
+class _Manifest(NamedTuple):
+    """What was seen of a manifest: its bytes and entries, and whether all files that it has are there."""
+
+    size_bytes: int
+    entries: int
+    is_whole: bool
 
 
 class _Check:
@@ -66,7 +74,7 @@ class _Check:
         self._level = level
         self._allowed = allowed
         self._storage = storage
-        self._manifests: dict[str, bool] = {}
+        self._manifests: dict[str, _Manifest | None] = {}
         self._folders: dict[str, None] = {}
         self._there: set[str] | None = None
 
@@ -74,13 +82,12 @@ class _Check:
         """Whether all that a snapshot needs is there, as far down as the level goes."""
         location = snapshot.get("manifest-list")
         if isinstance(location, str):
-            records = self._records(location)
+            records = self._listed(location)
             if records is None:
                 return False
-            manifests = [str(record.get("manifest_path")) for record in records]
         else:
-            manifests = [manifest for manifest in snapshot.get("manifests") or () if isinstance(manifest, str)]
-        verdicts = [self._is_manifest_whole(manifest) for manifest in manifests]  # each, also after a broken one
+            records = [{"manifest_path": path} for path in snapshot.get("manifests") or () if isinstance(path, str)]
+        verdicts = [self._is_manifest_whole(record) for record in records]  # each, also after a broken one
         return all(verdicts)
 
     def note_missing(self, locations: Iterator[str]) -> bool:
@@ -94,27 +101,57 @@ class _Check:
                 self.missing.add(location)
         return len(self.missing) == before
 
-    def _is_manifest_whole(self, location: str) -> bool:
+    def _is_manifest_whole(self, listed: Mapping[str, Any]) -> bool:
+        """Whether a manifest is what a list says of it, and its files are there."""
+        location = listed["manifest_path"]
         if location not in self._manifests:
-            records = self._records(location)
-            files = () if records is None or self._level == "manifests" else _living(records)
-            self._manifests[location] = records is not None and self.note_missing(iter(files))
-        return self._manifests[location]
+            self._manifests[location] = self._look_at(location)
+        seen = self._manifests[location]
+        if seen is None:
+            return False
+        if contradiction := _contradiction(listed, seen):
+            self.broken[location] = contradiction
+            return False
+        return seen.is_whole
 
-    def _records(self, location: str) -> list[dict[str, Any]] | None:
-        """The records of an Avro file; None, noted, when it is missing or broken."""
+    def _look_at(self, location: str) -> _Manifest | None:
+        """What there is of a manifest; None, noted, when it is missing or broken."""
+        if (data := self._content(location)) is None or (records := self._records(location, data, _is_entry)) is None:
+            return None
+        files = () if self._level == "manifests" else _living(records)
+        return _Manifest(len(data), len(records), self.note_missing(iter(files)))
+
+    def _listed(self, location: str) -> list[dict[str, Any]] | None:
+        """The records of a manifest list; None, noted, when it is missing or broken."""
+        data = self._content(location)
+        return None if data is None else self._records(location, data, _is_listed)
+
+    def _content(self, location: str) -> bytes | None:
         self._check_allowed(location)
         try:
-            data = self._storage.read(File(location, 0))
+            return self._storage.read(File(canonical(location), 0))
+        except RefusedError as fault:
+            raise UnfitError(
+                QuarantineCode.BAD_LOCATION, f"{self._found.metadata_location} leads to {location!r}: {fault}"
+            ) from fault
         except UnfitError as unfit:
-            if unfit.code is not QuarantineCode.VANISHED:
+            if unfit.code is QuarantineCode.VANISHED:
+                self.missing.add(location)
+            elif unfit.code is QuarantineCode.CORRUPT:
+                self.broken[location] = str(unfit)
+            else:
                 raise
-            self.missing.add(location)
             return None
+
+    def _records(self, location: str, data: bytes, is_sound: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]] | None:
+        """The records of an Avro file; None, noted, when it is broken, or one of them is not of its kind."""
         try:
             records = read_records(data)
         except ValueError as fault:
             self.broken[location] = str(fault)
+            return None
+        if not all(is_sound(record) for record in records):
+            self.broken[location] = "it holds other records than it should"
             return None
         self.verified += 1
         return records
@@ -134,7 +171,7 @@ class _Check:
     def _is_there(self, location: str) -> bool:
         """By one listing for all that lies in the table's folder; what lies elsewhere is asked for one by one."""
         if not is_within(location, self._found.directory):
-            return self._storage.has(location)
+            return self._has(location)
         if self._there is None:
             files = list(self._storage.list_files(self._found.directory))
             if fault := next((file for file in files if file.fault), None):
@@ -144,6 +181,14 @@ class _Check:
             return comparable(location) in self._there
         except RefusedError:
             return False
+
+    def _has(self, location: str) -> bool:
+        try:
+            return self._storage.has(canonical(location))
+        except RefusedError as fault:
+            raise UnfitError(
+                QuarantineCode.BAD_LOCATION, f"{self._found.metadata_location} leads to {location!r}: {fault}"
+            ) from fault
 
 
 def _sealed(found: Found, document: Mapping[str, Any]) -> str:
@@ -155,12 +200,33 @@ def _sealed(found: Found, document: Mapping[str, Any]) -> str:
     return ""
 
 
+def _is_listed(record: Mapping[str, Any]) -> bool:
+    path = record.get("manifest_path")
+    return isinstance(path, str) and path != ""
+
+
+def _is_entry(record: Mapping[str, Any]) -> bool:
+    file = record.get("data_file")
+    return isinstance(file, dict) and isinstance(file.get("file_path"), str) and file["file_path"] != ""
+
+
+def _contradiction(listed: Mapping[str, Any], seen: _Manifest) -> str:
+    """What a list says otherwise of a manifest, or nothing. Older writers may say less, and that is none."""
+    length = listed.get("manifest_length")
+    if isinstance(length, int) and 0 < length != seen.size_bytes:
+        return f"it has {seen.size_bytes} bytes, and {length} in its list"
+    counts = [
+        next((listed[name] for name in names if isinstance(listed.get(name), int)), -1)
+        for names in ((f"{kind}_files_count", f"{kind}_data_files_count") for kind in ("added", "existing", "deleted"))
+    ]
+    if min(counts) >= 0 and sum(counts) != seen.entries:
+        return f"it has {seen.entries} entries, and {sum(counts)} in its list"
+    return ""
+
+
 def _living(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Files that a manifest's entries have; those that they delete may be gone."""
-    for record in records:
-        file = record.get("data_file")
-        if record.get("status") != _DELETED and isinstance(file, dict):
-            yield str(file.get("file_path"))
+    return (record["data_file"]["file_path"] for record in records if record.get("status") != _DELETED)
 
 
 def _statistics(document: Mapping[str, Any]) -> Iterator[str]:
