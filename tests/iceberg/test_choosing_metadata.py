@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import pytest
 
 from headwater.catalogs.iceberg import File, QuarantineCode, Rule
-from headwater.catalogs.iceberg.choosing import Choice, Lineage, lineage_of, narrow, settle
+from headwater.catalogs.iceberg.choosing import Choice, Lineage, check_alone, lineage_of, narrow, settle, strangers
 from headwater.catalogs.iceberg.outcomes import UnfitError
 
 A, B = "aaaaaaaa-0000-4000-8000-000000000000", "bbbbbbbb-0000-4000-8000-000000000000"
@@ -128,3 +129,67 @@ def test_a_lineage_is_the_file_names_of_the_log() -> None:
     document = {"table-uuid": A, "metadata-log": [{"metadata-file": "s3://x/metadata/v1.metadata.json"}, "rubbish", {}]}
 
     assert lineage_of(document) == Lineage(A, frozenset({"v1.metadata.json"}))
+
+
+def test_a_lineage_of_a_view_has_its_uuid() -> None:
+    assert lineage_of({"view-uuid": A.upper(), "last-updated-ms": "soon"}) == Lineage(A, frozenset())
+
+
+def test_evidence_names_a_file_that_says_it_was_updated_later() -> None:
+    files = [File(f"{DIRECTORY}/{m(2, uuid)}", 1) for uuid in (A, B)]
+    read = {files[0].path: Lineage(A, frozenset(), 2_000), files[1].path: Lineage(A, frozenset({m(2, A)}), 1_000)}
+    contest = narrow(files)
+    assert not isinstance(contest, Choice)
+
+    choice = settle(contest, read)
+
+    assert (choice.file, choice.evidence[-1]) == (files[1], f"{m(2, A)} has a later last-updated-ms")
+
+
+@dataclass
+class Beside:
+    """Files beside the latest one, ``m(9)``, which was written at 1,000, by when they were; and which of them may be strangers."""
+
+    files: dict[str, int]
+    log: set[str] = field(default_factory=set)
+    expected: set[str] = field(default_factory=set)
+    written: int = 1_000
+
+    def strangers(self) -> set[str]:
+        latest = File(f"{DIRECTORY}/{m(9)}", 1, self.written)
+        files = [latest, *(File(f"{DIRECTORY}/{name}", 1, mtime) for name, mtime in self.files.items())]
+        return {
+            file.name for file in strangers(Choice(latest, Rule.HIGHEST_NUMBER, ()), Lineage(A, frozenset(self.log)), files)
+        }
+
+
+BESIDE = {
+    "a table as it mostly lies there": Beside({m(7): 800, m(8): 900}),
+    "a lost race that is older": Beside({m(8): 900, m(8, B): 900}, {m(8)}),
+    "the same without times": Beside({m(8): 0, m(8, B): 0}, {m(8)}, {m(8, B)}),
+    "the same with one time for all": Beside({m(8): 1_000, m(8, B): 1_000}, {m(8)}, {m(8, B)}),
+    "the same where only the latest has no time": Beside({m(8): 900, m(8, B): 900}, {m(8)}, {m(8, B)}, written=0),
+    "versions from before the log begins": Beside({m(6): 0, m(7): 0, m(8): 0}, {m(8)}),
+    "a number from before the log begins that two have": Beside({m(6): 0, m(6, B): 0, m(8): 0}, {m(8)}, {m(6), m(6, B)}),
+    "a version that the log has not between others": Beside({m(7): 0, m(8): 0}, {m(6), m(8)}, {m(7)}),
+    "no log, and a number that two have": Beside({m(0): 0, m(0, B): 0, m(8): 0}, set(), {m(0), m(0, B)}),
+    "no log": Beside({m(0): 0, m(8): 0}),
+    "a lower version that was written later": Beside({m(8): 2_000, m(8, B): 2_000}, {m(8)}, {m(8, B)}),
+    "other schemes": Beside({v(9): 0, "vfinal.metadata.json": 0, f"{B}.metadata.json": 0}),
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE.values(), ids=BESIDE.keys())
+def test_strangers_are_those_that_neither_times_nor_the_log_give_to_the_table(beside: Beside) -> None:
+    assert beside.strangers() == beside.expected
+
+
+@pytest.mark.parametrize(("own", "other", "is_alone"), [(A, A, True), (A, None, True), (None, A, True), (A, B, False)])
+def test_a_stranger_of_another_table_is_refused(own: str | None, other: str | None, is_alone: bool) -> None:
+    latest, stranger = File(f"{DIRECTORY}/{m(2)}", 1), File(f"{DIRECTORY}/{m(0)}", 1)
+    choice = Choice(latest, Rule.HIGHEST_NUMBER, ())
+
+    with nullcontext() if is_alone else pytest.raises(UnfitError, match="no time tells") as refusal:
+        check_alone(choice, Lineage(own, frozenset()), stranger, Lineage(other, frozenset()))
+
+    assert is_alone or (refusal and refusal.value.code is QuarantineCode.TWO_TABLES)

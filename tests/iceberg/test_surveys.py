@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import fsspec
 import pytest
@@ -46,6 +46,34 @@ def test_a_broken_newest_file_is_never_passed_over_for_the_one_before(tmp_path: 
 
     assert code_of(outcome) is QuarantineCode.CORRUPT
     assert "v2.metadata.json" in outcome.message  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("mtime", [1_700_000_000, 0])
+def test_a_table_that_was_dropped_is_never_taken_for_the_one_created_after_it(
+    tmp_path: Path, make_table: MakeTable, mtime: int
+) -> None:
+    dropped = {f"0000{number}-{uuid4()}.metadata.json": {} for number in range(3)}
+    table = make_table("t", {**dropped, f"00000-{uuid4()}.metadata.json": {"table-uuid": str(uuid4())}})
+    for file in (table / "metadata").iterdir():
+        os.utime(file, (mtime, mtime))
+
+    (outcome,) = survey(tmp_path).values()
+
+    assert isinstance(outcome, Quarantined)
+    assert outcome.code is QuarantineCode.TWO_TABLES
+
+
+def test_what_lost_a_race_stops_no_table(tmp_path: Path, make_table: MakeTable) -> None:
+    names = [f"0000{number}-{uuid4()}.metadata.json" for number in (0, 1, 1, 2)]
+    log = [{"timestamp-ms": 1, "metadata-file": f"s3://lake/metadata/{name}"} for name in names[:2]]
+    table = make_table("t", {names[0]: {}, names[1]: {}, names[2]: b"{", names[3]: {"metadata-log": log}})
+    for file in (table / "metadata").iterdir():
+        os.utime(file, (1, 1))
+
+    (outcome,) = survey(tmp_path).values()
+
+    assert isinstance(outcome, Found)
+    assert outcome.metadata_location.endswith(names[3])
 
 
 def test_one_broken_table_does_not_stop_the_others(tmp_path: Path, make_table: MakeTable) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,7 @@ from headwater.catalogs.iceberg.grouping import File
 from headwater.catalogs.iceberg.names import HINT_NAME, MetadataName, Scheme, parse_name
 from headwater.catalogs.iceberg.outcomes import QuarantineCode, Rule, UnfitError
 
-__all__ = ["Choice", "Contest", "Lineage", "lineage_of", "narrow", "settle"]
+__all__ = ["Choice", "Contest", "Lineage", "check_alone", "lineage_of", "narrow", "settle", "strangers", "undated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,12 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Of one metadata file: its table, and the names of the files before it."""
+    """Of one metadata file: its table or view, the names of the files before it, and when it says that it was written (milliseconds
+    since 1970, 0: it does not)."""
 
     uuid: str | None
     ancestors: frozenset[str]
+    updated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +107,58 @@ def settle(contest: Contest, lineages: Mapping[str, Lineage]) -> Choice:
                 f" ({other.uuid}, not {own.uuid}): move the files of the table that is gone elsewhere",
             )
         evidence.append(f"{rival.name} was written later, but is of the same table and has a lower number")
+    for path, other in lineages.items():
+        if own and other.updated > own.updated:
+            evidence.append(f"{path.rpartition('/')[2]} has a later last-updated-ms")
     return replace(choice, evidence=tuple(evidence))
 
 
+def undated(choice: Choice, files: Sequence[File]) -> tuple[File, ...]:
+    """The files of which no time says that they were written before the choice. Of most tables there are none."""
+    written = choice.file.mtime
+    return tuple(file for file in files if (not 0 < file.mtime < written) and file != choice.file)
+
+
+def strangers(choice: Choice, own: Lineage, files: Sequence[File]) -> tuple[File, ...]:
+    """Of the undated files those that may be of another table, which was dropped, or made, in the folder of the choice's.
+
+    These are the ones of its naming scheme that its metadata log should hold and does not; and where that does not reach back, the
+    ones that have one number.
+
+    files         all of the directory
+    """
+    chosen = parse_name(choice.file.name)
+    names = {file: name for file in files if (name := parse_name(file.name)) and chosen and name.scheme is chosen.scheme}
+    sharing = Counter(name.number for name in names.values())
+    logged = (parse_name(name) for name in own.ancestors)
+    beginning = min((name.number for name in logged if name and chosen and name.scheme is chosen.scheme), default=None)
+    return tuple(
+        file
+        for file in undated(choice, files)
+        if file in names and file.name not in own.ancestors
+        if (number := names[file].number) >= 0
+        if sharing[number] > 1 or (beginning is not None and number >= beginning)
+    )
+
+
+def check_alone(choice: Choice, own: Lineage, stranger: File, other: Lineage) -> None:
+    """raises        UnfitError with TWO_TABLES when a stranger is of another table: nothing tells which one is gone"""
+    if own.uuid is not None and other.uuid is not None and own.uuid != other.uuid:
+        raise UnfitError(
+            QuarantineCode.TWO_TABLES,
+            f"{choice.file.path} could be the latest, but {stranger.name} is of another table ({other.uuid}, not {own.uuid}), and"
+            " no time tells which came later: move the files of the table that is gone elsewhere",
+        )
+
+
 def lineage_of(document: Mapping[str, Any]) -> Lineage:
-    """What ``settle`` needs of a metadata file; malformed log entries count as absent."""
+    """What tells files of one table from those of another, and their order; what is malformed counts as absent."""
     log = document.get("metadata-log")
     entries = [entry.get("metadata-file") for entry in log if isinstance(entry, dict)] if isinstance(log, list) else []
-    uuid = document.get("table-uuid")
+    uuid = document.get("table-uuid") or document.get("view-uuid")
     names = frozenset(entry.rpartition("/")[2] for entry in entries if isinstance(entry, str))
-    return Lineage(uuid if isinstance(uuid, str) else None, names)
+    updated = document.get("last-updated-ms")
+    return Lineage(uuid.lower() if isinstance(uuid, str) else None, names, updated if isinstance(updated, int) else 0)
 
 
 def _tops(candidates: Sequence[_Candidate], evidence: list[str]) -> list[_Candidate]:

@@ -6,10 +6,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 
-from headwater.catalogs.iceberg.choosing import Choice, lineage_of, narrow, settle
+from headwater.catalogs.iceberg.choosing import Choice, check_alone, lineage_of, narrow, settle, strangers, undated
 from headwater.catalogs.iceberg.documents import decode, parse, unpack
 from headwater.catalogs.iceberg.grouping import File, TableFiles, group, is_of_a_table, is_selected
 from headwater.catalogs.iceberg.inventory import parts_of, read_part
@@ -255,11 +256,28 @@ def _look(table: TableFiles, scope: Scope, storage: Storage) -> Outcome:
         data = storage.read(choice.file)
         text = unpack(data, path=choice.file.path)
         document = parse(text, path=choice.file.path, size=len(data))
+        _check_alone(choice, table, document, storage)
         found = validate(document, choice, table, scope.allowed)
         found = verify(found, document, scope.verify, allowed=scope.allowed, storage=storage)
         return msgspec.structs.replace(found, document=text)
     except UnfitError as unfit:
         return _quarantined(table, unfit)
+
+
+def _check_alone(choice: Choice, table: TableFiles, document: Mapping[str, Any], storage: Storage) -> None:
+    """Look at files that neither times nor the metadata log give to the table at hand: only such are read.
+
+    raises        UnfitError with TWO_TABLES
+    """
+    if not undated(choice, table.metadata):
+        return
+    own = lineage_of(document)
+    for file in strangers(choice, own, table.metadata):
+        try:
+            other = lineage_of(decode(storage.read(file), path=file.path))
+        except UnfitError:
+            continue  # a broken file that is not the latest is no evidence for anything
+        check_alone(choice, own, file, other)
 
 
 def _again(table: TableFiles, outcome: Outcome, scope: Scope, storage: Storage) -> TableFiles:
