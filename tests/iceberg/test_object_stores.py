@@ -15,6 +15,8 @@ import pyarrow.fs
 import pytest
 
 from headwater.catalogs.iceberg import Found, QuarantineCode, Quarantined, Scope, divide, survey_in_process
+from headwater.catalogs.iceberg.grouping import File
+from headwater.catalogs.iceberg.outcomes import UnfitError
 from headwater.catalogs.iceberg.storage import STORAGE
 from headwater.errors import MissingError, RefusedError, UnavailableError
 from servers.s3 import access_to, s3_server
@@ -136,3 +138,20 @@ def test_looking_for_a_driver_does_not_load_pyarrow(tmp_path: Path) -> None:
     )
 
     assert told.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("", QuarantineCode.CORRUPT),
+        ("/sales/", QuarantineCode.CORRUPT),
+        ("/" + "x" * 2000, QuarantineCode.VANISHED),
+        ("/sales//x.avro", QuarantineCode.BAD_LOCATION),
+    ],
+)
+def test_a_name_that_leads_to_no_object_is_told_from_a_store_that_is_away(put: Put, path: str, code: QuarantineCode) -> None:
+    put("sales/x.avro", b"")
+
+    with pytest.raises(UnfitError) as unfit:
+        STORAGE.read(File(f"s3://lake{path}", 0))
+    assert unfit.value.code is code

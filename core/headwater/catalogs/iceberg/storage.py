@@ -9,7 +9,7 @@ from headwater.catalogs.iceberg.grouping import File
 from headwater.catalogs.iceberg.locations import canonical
 from headwater.catalogs.iceberg.outcomes import QuarantineCode, UnfitError
 from headwater.catalogs.iceberg.systems import NO_TEXT, Entry, NoFileError, as_text, open_system
-from headwater.errors import MissingError, UnavailableError
+from headwater.errors import MissingError, RefusedError, UnavailableError
 
 __all__ = ["STORAGE", "Storage", "divide"]
 
@@ -79,6 +79,8 @@ class Storage:
             raise UnfitError(
                 QuarantineCode.CORRUPT, f"{file.path} is no regular file: restore it from a backup, or remove it"
             ) from fault
+        except RefusedError as fault:
+            raise UnfitError(QuarantineCode.BAD_LOCATION, f"{file.path} cannot be read ({fault}): rename it") from fault
         except PermissionError as fault:
             raise UnfitError(
                 QuarantineCode.NO_ACCESS, f"{file.path} may not be read ({fault}): grant the worker read access"
@@ -89,13 +91,15 @@ class Storage:
     def has(self, location: str) -> bool:
         """Whether there is a file.
 
-        raises        UnfitError with NO_ACCESS; UnavailableError when the storage does not answer
+        raises        UnfitError with BAD_LOCATION or NO_ACCESS; UnavailableError when the storage does not answer
         """
         system, path = open_system(location)
         try:
             system.size(path)
         except (FileNotFoundError, NoFileError):
             return False
+        except RefusedError as fault:
+            raise UnfitError(QuarantineCode.BAD_LOCATION, f"{location} cannot be looked at ({fault}): rename it") from fault
         except PermissionError as fault:
             raise UnfitError(
                 QuarantineCode.NO_ACCESS, f"{location} may not be looked at ({fault}): grant the worker read access"

@@ -77,7 +77,8 @@ class System(Protocol):
         is empty; any other failure raises."""
 
     def size(self, path: str) -> int:
-        """The size of a file in bytes; FileNotFoundError for a path that leads nowhere, NoFileError where something else is."""
+        """The size of a file in bytes; FileNotFoundError for a path that leads nowhere, NoFileError where something else is,
+        RefusedError for one that cannot be asked for."""
 
     def content(self, path: str) -> bytes:
         """What is in a file; fails as ``size`` does."""
@@ -247,13 +248,17 @@ def _arrow(scheme: str, rest: str, lacking: Exception) -> tuple[System, str]:
 
 @contextmanager
 def _arrow_errors() -> Iterator[None]:
-    """pyarrow tells what a store answered in the text of its errors alone."""
+    """pyarrow tells what a store answered in the text of its errors alone, and asks none for a name with an empty folder in it."""
     try:
         yield
     except OSError as fault:
         if "ACCESS_DENIED" in str(fault) or "HTTP status 403" in str(fault):
             raise PermissionError(str(fault)) from fault
+        if str(fault).startswith("Not a regular file"):
+            raise NoFileError(errno.EISDIR, str(fault)) from fault
         raise
+    except ValueError as fault:
+        raise RefusedError(f"pyarrow does not take its name: {fault}") from fault
 
 
 @contextmanager
