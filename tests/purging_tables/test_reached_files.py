@@ -28,6 +28,7 @@ class Metadata:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.codec = "null"
         folder.mkdir(parents=True)
 
     def uri(self, name: str) -> str:
@@ -55,7 +56,7 @@ class Metadata:
 
     def _avro(self, name: str, schema: dict[str, Any], rows: list[dict[str, Any]]) -> str:
         with (self.folder / name).open("wb") as stream:
-            fastavro.writer(stream, schema, rows)
+            fastavro.writer(stream, schema, rows, codec=self.codec)
         return self.uri(name)
 
 
@@ -143,3 +144,14 @@ def test_paths_are_followed_in_every_spelling(metadata: Metadata) -> None:
     ]
 
     assert [len(one) for one in found] == [4, 4, 4]
+
+
+@pytest.mark.parametrize("codec", ["deflate", "snappy", "zstandard"])
+def test_packed_manifests_are_followed(metadata: Metadata, codec: str) -> None:
+    metadata.codec = codec
+    metadata.manifest("m1", a=1)
+    metadata.list("list", "m1")
+
+    found = metadata.reached(document(snapshots=[{"snapshot-id": 1, "manifest-list": metadata.uri("list")}]))
+
+    assert found == {"a": CONTENT, "m1": MANIFESTS, "list": LISTS, "root": LAST_TURN}
