@@ -54,10 +54,15 @@ def test_metadata_that_is_no_file_costs_its_table_alone(
 
 
 @pytest.mark.parametrize("target", ["v9.metadata.json", "v1.metadata.json/below", "x" * 300, "nothing"])
-def test_a_link_to_nowhere_is_no_file(make_table: Callable[..., Path], tmp_path: Path, target: str) -> None:
+def test_a_link_to_nowhere_is_never_passed_over_for_the_version_before_it(
+    make_table: Callable[..., Path], tmp_path: Path, target: str
+) -> None:
     (make_table("odd", {"v1.metadata.json": {}}) / "metadata" / "v9.metadata.json").symlink_to(target)
 
-    assert isinstance(survey(tmp_path)["odd"], Found)
+    odd = survey(tmp_path)["odd"]
+
+    assert isinstance(odd, Quarantined)
+    assert (odd.code, "v9.metadata.json is a link to nowhere" in odd.message) == (QuarantineCode.CORRUPT, True)
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "a\0b", "file/below", "loop", "loop/below"])

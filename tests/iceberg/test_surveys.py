@@ -13,6 +13,8 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined, Rule, Scope, survey_in_process
+from headwater.catalogs.iceberg.folders import Folder
+from headwater.catalogs.iceberg.storage import STORAGE
 from headwater.errors import MissingError, RefusedError
 
 OTHER = "11111111-03fe-4693-9a96-a0705ddf69c1"
@@ -266,11 +268,20 @@ def test_a_folder_that_may_not_be_listed_is_left_out_by_excluding_it(guarded: st
 
 def test_a_link_to_itself_stops_nothing(tmp_path: Path, make_table: MakeTable) -> None:
     metadata = make_table("sales/orders", {"v1.metadata.json": {}}) / "metadata"
-    for folder in (metadata, tmp_path / "sales", tmp_path):
-        (folder / "v2.metadata.json").symlink_to("v2.metadata.json")
+    for link in (metadata / "v0.metadata.json", metadata / "version-hint.text", tmp_path / "sales" / "v2.metadata.json"):
+        link.symlink_to(link.name)
 
     (outcome,) = survey_in_process(Scope.of([str(tmp_path)], allowed=[str(tmp_path)]))
     assert isinstance(outcome, Found)
+
+
+def test_other_links_to_nowhere_are_no_files(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for name in ("data/1.parquet", "v1.metadata.json"):
+        (tmp_path / name).symlink_to("nowhere")
+
+    assert [file.name for file in STORAGE.list_files(tmp_path.as_uri())] == ["v1.metadata.json"]
+    assert list(Folder(tmp_path.as_uri()).files()) == []
 
 
 @pytest.mark.parametrize("folder", [b"caf\xe9", b"sales/caf\xe9", b"sales/deep/caf\xe9"])

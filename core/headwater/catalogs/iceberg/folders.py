@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from headwater.catalogs.iceberg.locations import canonical
-from headwater.catalogs.iceberg.systems import open_system
+from headwater.catalogs.iceberg.systems import NOWHERE, open_system
 from headwater.errors import RefusedError, UnavailableError
 
 __all__ = ["Folder", "Listed"]
@@ -36,6 +36,8 @@ class Folder:
         """
         try:
             for entry in self._system.below(self._root):
+                if entry.size == NOWHERE:
+                    continue
                 inner = entry.path.removeprefix(self._root).lstrip("/")
                 yield Listed(canonical(f"{self.location}/{inner}"), entry.path)
         except FileNotFoundError:

@@ -20,6 +20,7 @@ _LEFT_OVER = re.compile(r".*\.(?:parquet|orc|avro|puffin)")
 class File(msgspec.Struct, frozen=True):
     """One file of a listing: its canonical location, size in bytes, and modification time in microseconds (0: unknown).
 
+    size          -1 of a link to nowhere
     fault         of a folder that could not be listed, which stands in its place: why
     """
 

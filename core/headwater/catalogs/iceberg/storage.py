@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from headwater.catalogs.iceberg.documents import MAX_BYTES
 from headwater.catalogs.iceberg.grouping import File
 from headwater.catalogs.iceberg.locations import canonical
+from headwater.catalogs.iceberg.names import parse_name
 from headwater.catalogs.iceberg.outcomes import QuarantineCode, UnfitError
-from headwater.catalogs.iceberg.systems import NO_TEXT, Entry, NoFileError, as_text, open_system
+from headwater.catalogs.iceberg.systems import NO_TEXT, NOWHERE, Entry, NoFileError, as_text, open_system
 from headwater.errors import MissingError, RefusedError, UnavailableError
 
 __all__ = ["STORAGE", "Storage", "divide"]
@@ -32,7 +33,8 @@ class Storage:
         system, root = open_system(folder)
         try:
             for entry in system.below(root):
-                yield _file(folder, root, entry)
+                if _is_worth_naming(entry):
+                    yield _file(folder, root, entry)
         except FileNotFoundError:
             return
         except OSError as fault:
@@ -46,7 +48,9 @@ class Storage:
         folder = f"{directory}/metadata"
         system, root = open_system(folder)
         try:
-            return [_file(folder, root, entry) for entry in system.children(root) if not entry.is_folder]
+            return [
+                _file(folder, root, entry) for entry in system.children(root) if not entry.is_folder and _is_worth_naming(entry)
+            ]
         except FileNotFoundError:
             return []
         except PermissionError as fault:
@@ -59,11 +63,15 @@ class Storage:
     def read(self, file: File) -> bytes:
         """The content of a listed file.
 
-        raises        UnfitError with BAD_LOCATION, VANISHED, CORRUPT for what is no file, NO_ACCESS or TOO_LARGE; UnavailableError when
-                      the storage does not answer
+        raises        UnfitError with BAD_LOCATION, VANISHED, CORRUPT for what is no file or a link to nowhere, NO_ACCESS or
+                      TOO_LARGE; UnavailableError when the storage does not answer
         """
         if _STRANGE in file.path:
             raise UnfitError(QuarantineCode.BAD_LOCATION, f"{file.path} has a name that is no UTF-8: rename it")
+        if file.size == NOWHERE:
+            raise UnfitError(
+                QuarantineCode.CORRUPT, f"{file.path} is a link to nowhere: restore what it leads to, or remove it"
+            )
         if file.size > MAX_BYTES:
             raise UnfitError(
                 QuarantineCode.TOO_LARGE, f"{file.path} has {file.size} bytes: expire snapshots of the table first"
@@ -132,6 +140,11 @@ def divide(location: str) -> list[str]:
     except OSError as fault:
         raise UnavailableError(f"cannot list {location}: {fault}") from fault
     return [location] if f"{location}/metadata" in folders else folders
+
+
+def _is_worth_naming(entry: Entry) -> bool:
+    """Links to nowhere are no files; but one in the place of metadata must not be passed over for the version before it."""
+    return entry.size != NOWHERE or parse_name(entry.path.rpartition("/")[2]) is not None
 
 
 def _file(base: str, root: str, entry: Entry) -> File:

@@ -21,7 +21,7 @@ from fsspec.asyn import AsyncFileSystem
 
 from headwater.errors import RefusedError, UnavailableError
 
-__all__ = ["NO_TEXT", "Entry", "NoFileError", "System", "as_text", "is_text", "open_system"]
+__all__ = ["NOWHERE", "NO_TEXT", "Entry", "NoFileError", "System", "as_text", "is_text", "open_system"]
 
 _LONE = re.compile("[\ud800-\udfff]")
 _GENERIC_FINDS = (fsspec.AbstractFileSystem.find, AsyncFileSystem._find)
@@ -34,6 +34,9 @@ _NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 _NO_FILE = (errno.EISDIR, errno.ENXIO)
 
 
+NOWHERE = -1
+
+
 class NoFileError(OSError):
     """There is something of this name, and it is no file: a folder, a pipe, a socket or a device."""
 
@@ -41,6 +44,7 @@ class NoFileError(OSError):
 class Entry(NamedTuple):
     """One name in a listing; ``mtime`` in microseconds since 1970, 0 where the file system does not say.
 
+    size          in bytes; NOWHERE: it is a link that leads to nothing
     fault         of a folder that cannot be listed: why
     """
 
@@ -122,9 +126,11 @@ class _Local:
                 try:
                     status = entry.stat()
                 except OSError as fault:
-                    if fault.errno in _NOWHERE:
-                        continue  # went away since it was listed, or a link to nowhere
-                    raise
+                    if fault.errno not in _NOWHERE:
+                        raise
+                    if entry.is_symlink():
+                        yield Entry(entry.path, False, NOWHERE)
+                    continue  # else it went away since it was listed
                 yield Entry(entry.path, False, status.st_size, status.st_mtime_ns // 1000)
 
     def below(self, path: str) -> Iterator[Entry]:
