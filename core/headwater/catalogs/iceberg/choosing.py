@@ -127,6 +127,9 @@ def strangers(choice: Choice, own: Lineage, files: Sequence[File]) -> tuple[File
 
     files         all of the directory
     """
+    doubtful = [file for file in undated(choice, files) if file.name not in own.ancestors]
+    if not doubtful:
+        return ()  # and no name has to be taken apart
     chosen = parse_name(choice.file.name)
     names = {file: name for file in files if (name := parse_name(file.name)) and chosen and name.scheme is chosen.scheme}
     sharing = Counter(name.number for name in names.values())
@@ -134,8 +137,8 @@ def strangers(choice: Choice, own: Lineage, files: Sequence[File]) -> tuple[File
     beginning = min((name.number for name in logged if name and chosen and name.scheme is chosen.scheme), default=None)
     return tuple(
         file
-        for file in undated(choice, files)
-        if file in names and file.name not in own.ancestors
+        for file in doubtful
+        if file in names
         if (number := names[file].number) >= 0
         if sharing[number] > 1 or (beginning is not None and number >= beginning)
     )
