@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from backend_fixtures import (
     STORES,
@@ -21,6 +23,11 @@ from headwater.clock import FakeClock
 from headwater.store import RealmId, RealmKey, RealmStore
 
 __all__ = ["backend", "make_backend", "mongodb_server", "mongodb_url", "postgresql_server", "postgresql_url"]
+
+
+# Hypothesis measures by the clock on the wall, and on a machine that is busy with other tests each of its limits is met once in a while.
+hypothesis_settings.register_profile("headwater", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("headwater")
 
 
 @pytest.hookimpl(trylast=True)

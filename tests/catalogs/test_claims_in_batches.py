@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater import Settings, open_store
@@ -49,7 +49,6 @@ def owners(rows: RealmStore) -> dict[tuple[str, bytes], tuple[str, UUID]]:
 
 
 @given(batches)
-@settings(deadline=None)
 def test_a_batch_is_taken_as_its_claims_one_by_one(make_realm: MakeRealm, batches: list[list[Claim]]) -> None:
     together, apart = make_realm(), make_realm()
     for batch in batches:
@@ -60,7 +59,6 @@ def test_a_batch_is_taken_as_its_claims_one_by_one(make_realm: MakeRealm, batche
 
 
 @given(batches)
-@settings(deadline=None)
 def test_a_batch_is_checked_as_its_claims_one_by_one(make_realm: MakeRealm, batches: list[list[Claim]]) -> None:
     claims = Claims(make_realm())
     for batch in batches:

@@ -70,7 +70,7 @@ def remove(rows: RealmStore, *gone: ObjectId) -> None:
     rows.delete_unchanged([key for batch in rows.scan_objects() for key in batch if key.id in gone])
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     start=st.none() | st.binary(max_size=2) | st.sampled_from(KEYS),
     end=st.none() | st.binary(max_size=2) | st.sampled_from(KEYS),

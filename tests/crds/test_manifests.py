@@ -145,14 +145,14 @@ def test_a_realm_without_a_spec_is_one_of_defaults(realms: Kind) -> None:
     assert read("Realm", None) == read("Realm", realms.made(None)["spec"]) == read("Realm", {})
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.one_of(st.tuples(st.just("Realm"), REALM_SPECS, NAMES), st.tuples(st.just("Catalog"), CATALOG_SPECS, NAMES)))
 def test_what_a_server_lets_in_is_a_manifest(drawn: tuple[str, Any, str]) -> None:
     if refusals(*drawn) == []:
         assert {path: message for path, message in faults(*drawn).items() if not is_wider(path, message)} == {}
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.one_of(st.tuples(st.just("Realm"), REALM_SPECS, NAMES), st.tuples(st.just("Catalog"), CATALOG_SPECS, NAMES)))
 def test_a_manifest_is_let_in_by_a_server(drawn: tuple[str, Any, str]) -> None:
     if faults(*drawn) == {} and not is_narrower(drawn[1]):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from defined_kinds import LEAST, Kind, nodes, read_kind
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.catalogs import CatalogState
@@ -189,7 +189,7 @@ CATALOG_STATUSES = st.builds(
     st.booleans(),
 )
 STATUSES = {"Realm": REALM_STATUSES, "Catalog": CATALOG_STATUSES}
-_MANY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_MANY = settings(max_examples=150)
 
 
 @_MANY
@@ -208,7 +208,7 @@ def test_the_status_of_a_catalog_fits(status: dict[str, Any]) -> None:
 def test_every_field_of_the_status_is_written_some_time(kind: str) -> None:
     written: set[tuple[str, ...]] = set()
 
-    @settings(max_examples=300, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+    @settings(max_examples=300, database=None, derandomize=True)
     @given(STATUSES[kind])
     def collect(status: dict[str, Any]) -> None:
         written.update(paths(status))

@@ -28,7 +28,7 @@ def there_and_back(text: bytes) -> Any:
 
 
 @given(documents, st.sampled_from([None, 2]))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_what_was_taken_apart_has_equal_values_together(document: dict[str, Any], indent: int | None) -> None:
     assert there_and_back(json.dumps(document, indent=indent).encode()) == document
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.catalogs.iceberg.validation import FaultError, check_table, check_view, is_view, schemas, snapshots
@@ -54,7 +54,6 @@ def verdict_on(document: dict[str, Any]) -> str:
 
 
 @given(mutated())
-@settings(deadline=None)
 def test_a_list_judged_at_once_gets_the_verdict_of_each_of_its_objects(document: dict[str, Any]) -> None:
     at_once = verdict_on(document)
     with pytest.MonkeyPatch.context() as patch:

@@ -125,7 +125,7 @@ JSON = st.recursive(
 
 
 @given(st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_no_shape_of_a_document_breaks_the_validation(document: Document, data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(sorted(document)), min_size=1, max_size=3))
     changed = document | {name: data.draw(JSON) for name in names}

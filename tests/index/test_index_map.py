@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shelves import ROOMY, TINY, Shelf, commit, filled, numbered, reopened
 
@@ -64,7 +64,6 @@ def edited(index: Index, changes: Changes) -> IndexEditor:
     return editor
 
 
-@settings(deadline=None)
 @given(indexes(), st.lists(keys, max_size=5))
 def test_lookups_are_those_of_a_dictionary(made: tuple[Index, Content], others: list[bytes]) -> None:
     index, content = made
@@ -76,7 +75,6 @@ def test_lookups_are_those_of_a_dictionary(made: tuple[Index, Content], others: 
     assert [key in index for key in others] == [key in content for key in others]
 
 
-@settings(deadline=None)
 @given(indexes(), bounds, bounds, st.booleans(), counts)
 def test_ranges_are_those_of_a_sorted_dictionary(
     made: tuple[Index, Content], start: bytes | None, end: bytes | None, reverse: bool, limit: int | None
@@ -91,7 +89,6 @@ def test_ranges_are_those_of_a_sorted_dictionary(
     assert list(index.keys(start, end, reverse=reverse, limit=limit)) == [key for key, _ in expected]
 
 
-@settings(deadline=None)
 @given(indexes(), st.binary(max_size=2) | keys, bounds, st.booleans(), counts)
 def test_prefixes_are_read_in_both_directions_after_any_key(
     made: tuple[Index, Content], prefix: bytes, after: bytes | None, reverse: bool, limit: int | None
@@ -107,7 +104,6 @@ def test_prefixes_are_read_in_both_directions_after_any_key(
     assert list(index.prefix(prefix, after=after, reverse=reverse, limit=limit)) == expected
 
 
-@settings(deadline=None)
 @given(indexes(), edits)
 def test_changes_are_what_differs_from_the_base(made: tuple[Index, Content], changes: Changes) -> None:
     index, content = made
@@ -117,7 +113,6 @@ def test_changes_are_what_differs_from_the_base(made: tuple[Index, Content], cha
     assert edited(index, changes).changes() == [(key, after.get(key)) for key in differing]
 
 
-@settings(deadline=None)
 @given(indexes(), edits, edits)
 def test_what_was_absorbed_reads_as_if_it_had_been_edited_at_once(
     made: tuple[Index, Content], first: Changes, second: Changes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shelves import MANY, ROOMY, TINY, Shelf, commit, numbered, reopened
 
@@ -31,7 +31,6 @@ def assert_stored_alike(one: Stored, other: Stored) -> None:
 
 
 @given(entries, st.sampled_from([TINY, ROOMY, MANY]))
-@settings(deadline=None)
 def test_a_new_index_is_stored_as_an_editor_stores_it(content: dict[bytes, Value], limits: Limits) -> None:
     made = new(content).stored(Shelf().new_ids, limits)
 

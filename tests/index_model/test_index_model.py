@@ -33,7 +33,6 @@ def run_of(examples: int, steps: int) -> settings:
     return settings(
         max_examples=examples * (100 if IS_SOAK else 1),
         stateful_step_count=steps * (2 if IS_SOAK else 1),
-        deadline=None,
         database=None,
         derandomize=not IS_SOAK,
         print_blob=True,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from bodies import OK, body, catalog_seen, import_seen, later, realm, realm_seen, task
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.clock import Micros
@@ -185,7 +185,6 @@ either = realm_passes() | catalog_passes()
 
 
 @given(one=either, other=either)
-@settings(deadline=None)
 def test_a_status_fed_back_gives_itself_whatever_stood_there_before(one: Any, other: Any) -> None:
     made, brought = one
     before = status_of(*other, now=later(-60)) if other[0]["kind"] == made["kind"] else {}
@@ -199,7 +198,6 @@ def test_a_status_fed_back_gives_itself_whatever_stood_there_before(one: Any, ot
 
 
 @given(one=either, other=either)
-@settings(deadline=None)
 def test_a_time_changes_only_with_the_status_of_its_condition(one: Any, other: Any) -> None:
     made, brought = one
     first = status_of(made, brought, now=later(0))
@@ -215,7 +213,6 @@ def test_a_time_changes_only_with_the_status_of_its_condition(one: Any, other: A
 
 
 @given(one=either)
-@settings(deadline=None)
 def test_every_reason_stands_where_the_catalogue_says(one: Any) -> None:
     for condition in status_of(*one, now=later(0))["conditions"]:
         assert condition["type"] in REASONS[condition["reason"]].conditions, condition
@@ -223,7 +220,6 @@ def test_every_reason_stands_where_the_catalogue_says(one: Any) -> None:
 
 
 @given(one=either)
-@settings(deadline=None)
 def test_every_status_fits_the_definition_of_its_kind(kinds: dict[str, CompiledKind], one: Any) -> None:
     made, brought = one
     status = status_of(made, brought, now=later(0))
@@ -239,7 +235,6 @@ def test_every_status_fits_the_definition_of_its_kind(kinds: dict[str, CompiledK
 
 
 @given(one=either)
-@settings(deadline=None)
 def test_a_ready_resource_is_one_that_nothing_stands_against(one: Any) -> None:
     made, brought = one
     status = status_of(made, brought, now=later(0))

@@ -279,4 +279,4 @@ class QueueModel(RuleBasedStateMachine):
 
 
 TestQueueModel = QueueModel.TestCase
-TestQueueModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestQueueModel.settings = settings(max_examples=60, stateful_step_count=40)

@@ -307,7 +307,7 @@ def test_the_realm_id_of_a_resource_cannot_change(write: Write) -> None:
         load_manifests(file, known_realms={RealmId("old"): ResourceName("default", "acme")})
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(text=st.text(alphabet=":-[]{}&*!|>'\"%@`#,? \n\tabc01~<", max_size=80))
 def test_no_text_makes_the_reader_fail_in_another_way(tmp_path: Path, text: str) -> None:
     file = tmp_path / "x.yaml"

@@ -125,4 +125,4 @@ class Branches(RuleBasedStateMachine):
 
 
 TestBranches = Branches.TestCase
-TestBranches.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestBranches.settings = settings(max_examples=60, stateful_step_count=25)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.catalogs.metadata.positions import placed
@@ -27,7 +27,6 @@ def longest_common(before: list[bytes], after: list[bytes]) -> int:
 
 
 @given(st.lists(elements, min_size=1, max_size=6))
-@settings(deadline=None)
 def test_positions_ascend_through_all_versions(versions: list[list[bytes]]) -> None:
     held: list[int] = []
     before: list[bytes] = []
@@ -39,7 +38,6 @@ def test_positions_ascend_through_all_versions(versions: list[list[bytes]]) -> N
 
 
 @given(st.lists(st.integers(0, 30), unique=True), st.lists(st.integers(0, 30), unique=True))
-@settings(deadline=None)
 def test_of_elements_that_stand_once_as_many_stay_as_can(before: list[int], after: list[int]) -> None:
     one, other = [[b"%d" % number for number in numbers] for numbers in (before, after)]
 

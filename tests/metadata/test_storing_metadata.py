@@ -38,7 +38,7 @@ def test_all_fixtures_come_back(make_shelf: Callable[[], Shelf]) -> None:
 
 
 @given(st.lists(documents, min_size=1, max_size=5))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_every_version_comes_back_whatever_came_before(make_shelf: Callable[[], Shelf], versions: list[dict[str, Any]]) -> None:
     shelf = make_shelf()
 

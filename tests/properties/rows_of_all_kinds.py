@@ -113,7 +113,6 @@ def run_of(examples: int, *, steps: int = 30) -> settings:
     return settings(
         max_examples=examples * (50 if IS_SOAK else 1),
         stateful_step_count=steps,
-        deadline=None,
         database=None,
         print_blob=True,
         phases=[Phase.explicit, Phase.generate, Phase.shrink],

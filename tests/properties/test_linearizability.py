@@ -180,7 +180,7 @@ def histories(draw: st.DrawFn) -> list[Operation]:
 
 
 @given(histories())
-@settings(max_examples=300, deadline=None, database=None, print_blob=True)
+@settings(max_examples=300, database=None, print_blob=True)
 def test_the_verdict_is_the_same_as_that_of_trying_every_order(history: list[Operation]) -> None:
     assert (find_anomaly(history, CasRow()) is None) == some_order_explains(history)
 
