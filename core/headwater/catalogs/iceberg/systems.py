@@ -29,12 +29,12 @@ _ARROW = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss")
 _ARROW_OPTIONS = dict.fromkeys(("gs", "gcs"), "?retry_limit_seconds=60")
 """Without it, a call to GCS goes on for 15 minutes where there are no credentials, and says nothing."""
 _ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
-_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
+_LEADS_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 """What is said of paths that lead to nothing: a link to itself is one to nowhere, too."""
 _NO_FILE = (errno.EISDIR, errno.ENXIO)
 
-
 NOWHERE = -1
+"""The size of a link that leads to nothing."""
 
 
 class NoFileError(OSError):
@@ -126,7 +126,7 @@ class _Local:
                 try:
                     status = entry.stat()
                 except OSError as fault:
-                    if fault.errno not in _NOWHERE:
+                    if fault.errno not in _LEADS_NOWHERE:
                         raise
                     if entry.is_symlink():
                         yield Entry(entry.path, False, NOWHERE)
@@ -273,7 +273,7 @@ def _path_errors(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as fault:
-        if fault.errno in _NOWHERE or isinstance(fault, NotADirectoryError):
+        if fault.errno in _LEADS_NOWHERE or isinstance(fault, NotADirectoryError):
             raise FileNotFoundError(errno.ENOENT, str(fault), path) from fault
         if fault.errno in _NO_FILE or isinstance(fault, IsADirectoryError):
             raise NoFileError(fault.errno, str(fault), path) from fault
