@@ -177,10 +177,10 @@ class MergePlan:
     conflicts: tuple[Conflict, ...]
 
 
-def given_up(changes: Sequence[Change], head: View) -> dict[UUID, ContentKey]:
-    """The contents of the base whose keys hold nothing any more on either side, each with that key."""
+def given_up(changes: Sequence[Change], head: View) -> set[UUID]:
+    """The contents of the base whose keys hold nothing any more on either side."""
     return {
-        change.before.content_id: change.key
+        change.before.content_id
         for change in changes
         if change.before is not None and change.after is None and change.key not in head
     }
