@@ -10,6 +10,7 @@ from typing import Any
 from headwater.errors import HeadwaterError, MissingError, RefusedError
 from headwater.realms import Realms
 from headwater.store import Store
+from headwater_operator.feeding import try_watch
 from headwater_operator.kube import KINDS, KubeApi
 from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS, Permission
 from headwater_operator.settings import OperatorSettings
@@ -42,6 +43,10 @@ def check(api: KubeApi, store: Store, settings: OperatorSettings) -> Iterator[Fi
     if settings.leader_election:
         subject = f"rights to the Lease in namespace {settings.namespace}"
         yield _found(subject, partial(_rights, api, LEASE_PERMISSIONS, settings.namespace, settings.lease_name))
+    for kind, path in KINDS.items():
+        for namespace in (settings.namespaces or ("",)) if path.group == OURS else ():
+            where = f"namespace {namespace}" if namespace else "all namespaces"
+            yield _found(f"watch of {path.plural}.{OURS} in {where}", partial(_watched, api, settings, kind, namespace))
     yield _found("store", partial(_store_answers, store))
 
 
@@ -89,6 +94,14 @@ def _may(api: KubeApi, permission: Permission, namespace: str, name: str) -> boo
     }
     status = api.create(REVIEWS, review).get("status") or {}
     return bool(status.get("allowed"))
+
+
+def _watched(api: KubeApi, settings: OperatorSettings, kind: str, namespace: str) -> str:
+    seconds = settings.connect_timeout_seconds + settings.request_timeout_seconds
+    count = try_watch(
+        api.connection, kind, namespace=namespace or None, label_selector=settings.label_selector, seconds=seconds
+    )
+    return f"open, after a list of {count}"
 
 
 def _store_answers(store: Store) -> str:

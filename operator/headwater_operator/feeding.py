@@ -9,27 +9,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import kopf
-from kopf._cogs.clients import errors, watching
-from kopf._cogs.structs import references
+from kopf._cogs.clients import auth, errors, watching
+from kopf._cogs.structs import credentials, references
 
 from headwater.clock import Clock
 from headwater.errors import MissingError, UnavailableError
-from headwater_operator.kube import Connection, connect
+from headwater_operator.kube import Connection, connect, error_of, resource_path
 from headwater_operator.queueing import WorkQueue
 from headwater_operator.resources import Key, ResourceCache
 
-__all__ = ["Feed", "JitteredBackoffs", "feed_settings"]
+__all__ = ["Feed", "JitteredBackoffs", "feed_settings", "try_watch"]
 
 GROUP, VERSION = "headwater.dev", "v1alpha1"
 KINDS = {"realms": "Realm", "catalogs": "Catalog"}
+_PLURALS = {kind: plural for plural, kind in KINDS.items()}
 UNUSED_FINALIZER = "headwater.dev/not-put-on-by-anybody"
 SETTLED_SECONDS = 0.005
 """Between two resources of a list that look as they should be."""
+SECONDS_BETWEEN_LOOKS = 0.02
 
 
 class JitteredBackoffs(Iterable[float]):
@@ -67,7 +69,9 @@ def feed_settings(*, label_selector: str = "", instance: str = "", longest_wait_
     settings.posting.reporting_component = "headwater-operator"
     settings.posting.reporting_instance = instance or "headwater-operator"
     settings.scanning.disabled = True  # no watch of namespaces and definitions, and no right to them
-    settings.watching.server_timeout = 600.0  # an even rhythm of connections
+    settings.watching.server_timeout = (
+        600  # an even rhythm of connections; int: kopf sends its text, and a server takes no 600.0
+    )
     settings.watching.client_timeout = 660.0
     settings.watching.connect_timeout = 10.0
     settings.watching.inactivity_timeout = 70.0  # a live one brings a bookmark each minute
@@ -211,7 +215,7 @@ class Feed:
             if self._fault is not None:
                 raise self._fault
         except (watching.WatchingError, errors.APIError, kopf.LoginError) as fault:
-            raise UnavailableError(f"the watch of realms and catalogs ended: {fault}") from fault
+            raise UnavailableError(f"the watch of realms and catalogs ended: {_said(fault)}") from fault
         finally:
             watchdog.cancel()
             fault_of_watchdog = (await asyncio.gather(watchdog, return_exceptions=True))[0]
@@ -281,6 +285,71 @@ class Feed:
                 self._queue.add(key)
 
 
+def try_watch(
+    connection: Connection, kind: str, *, namespace: str | None = None, label_selector: str = "", seconds: float = 30.0
+) -> int:
+    """List and watch one kind as a feed would, until the API server has begun to answer the watch.
+
+    namespace     None for all
+    seconds       how long that may take in all
+    returns       how many resources the list had
+    raises        what the refusal means, with the server's words; UnavailableError when there was no answer in time
+    """
+    settings = feed_settings(label_selector=label_selector)
+    settings.networking.error_backoffs = (1.0,)  # a feed waits without end, and never says why
+    path = resource_path(kind, namespace, None)
+    try:
+        return asyncio.run(asyncio.wait_for(_opened(connection, settings, kind, namespace), seconds))
+    except errors.APIError as fault:
+        raise error_of(fault.status, f"watch of {path}: {_said(fault)}") from fault
+    except (watching.WatchingError, kopf.LoginError, TimeoutError) as fault:
+        why = str(fault) or f"it was not open after {seconds:g} s"
+        raise UnavailableError(f"watch of {path}: {why}") from fault
+
+
+async def _opened(connection: Connection, settings: kopf.OperatorSettings, kind: str, namespace: str | None) -> int:
+    vault = _OneLogin({"login": _Login(connection)(settings)})
+    auth.vault_var.set(vault)
+    resource = references.Resource(GROUP, VERSION, _PLURALS[kind], namespaced=True)
+    stream = _heard_watch(
+        settings=settings,
+        resource=resource,
+        namespace=namespace,
+        operator_pause_waiter=asyncio.get_running_loop().create_future(),
+    )
+    count = 0
+    try:
+        async for event in stream:
+            if event is watching.Bookmark.LISTED:
+                await _answered(stream, vault)
+                return count
+            count += 1
+        raise UnavailableError(f"watch of {resource_path(kind, namespace, None)}: no answer to the list before it")
+    finally:
+        await stream.aclose()
+        await vault.close()
+
+
+async def _answered(stream: AsyncGenerator[Any, None], vault: credentials.Vault) -> None:
+    """Return when the watch that comes next has begun to answer: without changes it says nothing for a minute."""
+    event = asyncio.ensure_future(anext(stream))
+    try:
+        async for _, _, context in vault.extended(auth.APIContext, "contexts"):
+            while not event.done() and all(response.closed for response in context.responses):
+                await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+            break
+        if event.done():
+            event.result()
+    finally:
+        event.cancel()
+        await asyncio.wait([event])
+
+
+def _said(fault: Exception) -> str:
+    """kopf's errors print their whole payload."""
+    return f"{fault.message or 'without a reason'} ({fault.status})" if isinstance(fault, errors.APIError) else str(fault)
+
+
 def _looks_settled(body: dict[str, Any]) -> bool:
     """Whether its last status says that it is as this generation of it declares."""
     metadata, status = body["metadata"], body.get("status") or {}
@@ -319,9 +388,16 @@ class _Login:
         )
 
 
+class _OneLogin(credentials.Vault):
+    """Credentials that nobody renews: where they are refused, kopf would wait for others."""
+
+    async def invalidate(self, key: Any, info: Any, *, exc: Exception | None = None) -> None:
+        raise exc or kopf.LoginError("the credentials were refused")
+
+
 def _heard(
     watch: Callable[..., AsyncIterator[watching.Bookmark | Any]],
-) -> Callable[..., AsyncIterator[watching.Bookmark | Any]]:
+) -> Callable[..., AsyncGenerator[watching.Bookmark | Any, None]]:
     """kopf keeps bookmarks and the ends of lists to itself, and does not notice what left between two lists; this does.
 
     A list or watch that is refused because its version is too old (HTTP 410) begins anew, as it does when the stream itself says so.
@@ -329,7 +405,7 @@ def _heard(
 
     async def continuous_watch(
         *, settings: kopf.OperatorSettings, resource: references.Resource, namespace: str | None, **others: Any
-    ) -> AsyncIterator[watching.Bookmark | Any]:
+    ) -> AsyncGenerator[watching.Bookmark | Any, None]:
         stream = watch(settings=settings, resource=resource, namespace=namespace, **others)
         listener = settings.listener if isinstance(settings, _FeedSettings) else None
         if listener is not None and resource.group == GROUP:
@@ -344,4 +420,5 @@ def _heard(
     return continuous_watch
 
 
-setattr(watching, "continuous_watch", _heard(watching.continuous_watch))  # noqa: B010 - a name of kopf's own, replaced once
+_heard_watch = _heard(watching.continuous_watch)
+setattr(watching, "continuous_watch", _heard_watch)  # noqa: B010 - a name of kopf's own, replaced once

@@ -78,7 +78,7 @@ def run(log_level: str) -> int:
 def check() -> int:
     """Look whether everything is there that the operator needs; change nothing.
 
-    Prints a line each for the API server, the custom resources, the rights of this identity, and the store.
+    Prints a line each for the API server, the custom resources, the rights of this identity, every watch, and the store.
     """
     settings, operator_settings = _settings()
     configure_logs(settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import urllib.request
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from answering import Answering, Asked, answering, status
 from headwater_operator.main import EXIT_CODES, main
 from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS
 from kube_fixtures import Installation, installation
-from kubetest import Namespace, Operator, start_operator, wait_for
+from kubetest import Cluster, Namespace, Operator, start_operator, wait_for
 from kubetest.emulated import Emulated, start_emulated, write_kubeconfig
 
 __all__ = ["installation"]
@@ -34,6 +35,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
 
 
 Run = Callable[..., tuple[int, str, str]]
+Fail = Callable[..., None]
 
 
 @pytest.fixture
@@ -51,6 +53,18 @@ def cluster_environment(namespace: Namespace, tmp_path: Path) -> dict[str, str]:
         "HEADWATER_OPERATOR_NAMESPACE": namespace.name,
         "HEADWATER_OPERATOR_NAMESPACES": namespace.name,
     }
+
+
+@pytest.fixture
+def fail(controlled_cluster: Cluster, namespace: Namespace) -> Iterator[Fail]:
+    """``fail(action="403", verb="watch")`` makes the API server of the cluster fail so in the test's namespace."""
+    control = f"{controlled_cluster.server.control}/_control/faults"
+
+    def ask(method: str, body: object = None) -> None:
+        urllib.request.urlopen(urllib.request.Request(control, json.dumps(body).encode(), method=method), timeout=10).close()
+
+    yield lambda **fault: ask("POST", {"namespace": namespace.name, **fault})
+    ask("DELETE")
 
 
 def test_what_is_wrong_in_both_kinds_of_settings_is_told_at_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +102,7 @@ def test_the_check_finds_all_in_order(run: Run, environment: pytest.MonkeyPatch)
     code, printed, _ = run("check")
 
     assert code == 0, printed
-    assert [line.split()[0] for line in printed.splitlines()] == ["ok"] * 5
+    assert [line.split()[0] for line in printed.splitlines()] == ["ok"] * 7
 
 
 def test_the_check_changes_nothing(run: Run, environment: pytest.MonkeyPatch, namespace: Namespace) -> None:
@@ -106,6 +120,9 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Answerin
         yield started
 
 
+BOOKMARK = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "2"}}}
+
+
 def permissive(asked: Asked, *, refused: tuple[str, str] = ("", "")) -> tuple[int, object]:
     """Answers of a server that has everything and allows everything, but for one verb on one resource."""
     if asked.path == "/version":
@@ -113,6 +130,8 @@ def permissive(asked: Asked, *, refused: tuple[str, str] = ("", "")) -> tuple[in
     if asked.path.endswith("selfsubjectaccessreviews"):
         wanted = asked.body["spec"]["resourceAttributes"]
         return 201, {"status": {"allowed": (wanted["verb"], wanted["resource"]) != refused}}
+    if asked.path.endswith(("/realms", "/catalogs")):
+        return 200, BOOKMARK if "watch" in asked.parameters else {"items": [], "metadata": {"resourceVersion": "1"}}
     names = ["realms", "realms/status", "catalogs", "catalogs/status"]
     return 200, {"kind": "APIResourceList", "resources": [{"name": name} for name in names]}
 
@@ -134,7 +153,50 @@ def test_a_missing_right_is_named_and_the_rest_is_looked_at(run: Run, server: An
 
     assert code == 5
     assert "may not create secrets:" in printed
-    assert [line.split()[0] for line in printed.splitlines()] == ["ok", "ok", "FAILED", "ok", "ok"]
+    assert [line.split()[0] for line in printed.splitlines()] == ["ok", "ok", "FAILED", "ok", "ok", "ok", "ok"]
+
+
+def test_the_check_watches_as_the_operator_does(run: Run, server: Answering) -> None:
+    server.answer = permissive
+    run("check")
+
+    watches = [asked for asked in server.asked if "watch" in asked.parameters]
+    assert [asked.path.rpartition("/")[2] for asked in watches] == ["realms", "catalogs"]
+    wanted = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": "1", "timeoutSeconds": "600"}
+    assert [asked.parameters for asked in watches] == [wanted] * 2
+
+
+def test_a_watch_that_is_refused_is_named_with_the_servers_words(run: Run, server: Answering) -> None:
+    words = 'strconv.ParseInt: parsing "600.0": invalid syntax'
+    server.answer = lambda asked: (
+        status(400, "BadRequest", words) if "watch" in asked.parameters and asked.path.endswith("realms") else permissive(asked)
+    )
+    code, printed, _ = run("check")
+
+    assert code == 5
+    failed = [line for line in printed.splitlines() if line.startswith("FAILED")]
+    assert failed == [
+        f"FAILED  watch of realms.headwater.dev in all namespaces: watch of /apis/headwater.dev/v1alpha1/realms: {words} (400)"
+    ]
+
+
+def test_a_watch_that_may_not_be_opened_is_refused(run: Run, environment: pytest.MonkeyPatch, fail: Fail) -> None:
+    fail(action="403", verb="watch", resource="catalogs", times=-1)
+    code, printed, _ = run("check")
+
+    assert code == 5
+    assert [line.split()[0] for line in printed.splitlines()] == ["ok", "ok", "ok", "ok", "ok", "FAILED", "ok"]
+    assert "catalogs: forbidden: injected by a test (403)" in printed
+
+
+def test_a_watch_that_does_not_answer_is_unavailable(run: Run, environment: pytest.MonkeyPatch, fail: Fail) -> None:
+    environment.setenv("HEADWATER_OPERATOR_CONNECT_TIMEOUT", "500ms")
+    environment.setenv("HEADWATER_OPERATOR_REQUEST_TIMEOUT", "1s")
+    fail(action="delay", seconds=60, verb="watch", resource="realms", times=-1)
+    code, printed, _ = run("check")
+
+    assert code == 4
+    assert "realms: it was not open after 1.5 s" in printed
 
 
 def test_missing_resource_definitions_are_named(run: Run, server: Answering) -> None:

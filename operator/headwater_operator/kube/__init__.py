@@ -13,7 +13,7 @@ from headwater_operator.kube.connecting import (
     kubeconfig_connection,
     plain_connection,
 )
-from headwater_operator.kube.faults import ApiUnavailableError
+from headwater_operator.kube.faults import ApiUnavailableError, error_of
 from headwater_operator.kube.paths import KINDS, KindPath, resource_path
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Timeouts",
     "cluster_connection",
     "connect",
+    "error_of",
     "kubeconfig_connection",
     "plain_connection",
     "resource_path",

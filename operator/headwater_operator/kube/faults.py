@@ -12,7 +12,7 @@ from typing import Any
 
 from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError, UnavailableError
 
-__all__ = ["Answer", "ApiUnavailableError", "fault_of"]
+__all__ = ["Answer", "ApiUnavailableError", "error_of", "fault_of"]
 
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND, TIMEOUT, CONFLICT, GONE, INVALID, TOO_MANY = 401, 403, 404, 408, 409, 410, 422, 429
 HIDDEN = "(hidden)"
@@ -68,12 +68,19 @@ def fault_of(answer: Answer, *, patch: str | None = None) -> HeadwaterError:
     patch         kind of the patch that was sent, where it was one: a JSON patch whose ``test`` failed has lost a race
     """
     message = f"{answer.method} {answer.path}: {_said(answer)}"
-    if answer.code in (NOT_FOUND, GONE):
-        return MissingError(message)
-    if answer.code == CONFLICT or (answer.code == INVALID and patch == "json" and not _names_causes(answer)):
+    if answer.code == INVALID and patch == "json" and not _names_causes(answer):
         return BeatenError(message)
-    if answer.code in (UNAUTHORIZED, TIMEOUT, TOO_MANY) or answer.code >= 500:
-        return ApiUnavailableError(message, code=answer.code, retry_after=answer.retry_after)
+    return error_of(answer.code, message, retry_after=answer.retry_after)
+
+
+def error_of(code: int, message: str, *, retry_after: float | None = None) -> HeadwaterError:
+    """The error that an HTTP status of 400 or above stands for, whatever was asked."""
+    if code in (NOT_FOUND, GONE):
+        return MissingError(message)
+    if code == CONFLICT:
+        return BeatenError(message)
+    if code in (UNAUTHORIZED, TIMEOUT, TOO_MANY) or code >= 500:
+        return ApiUnavailableError(message, code=code, retry_after=retry_after)
     return RefusedError(message)
 
 
