@@ -8,7 +8,12 @@ __all__ = ["Turnstile"]
 
 
 class Turnstile:
-    """``with turnstile:`` waits while it is shut. Not to be entered twice by one thread."""
+    """``with turnstile:`` waits while it is shut. Not to be entered twice by one thread.
+
+    Ctrl-C can hit the thread that passes at any moment, also between the turnstile and the block that it guards, and would leave a
+    mere count too high for good. So those inside are known by name: a thread that comes again, or that shuts the turnstile, is
+    not inside, whatever is noted.
+    """
 
     def __init__(self) -> None:
         self.renew()
@@ -17,26 +22,27 @@ class Turnstile:
         """Begin anew in a forked child, whatever a thread of the parent was doing here."""
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
-        self._inside = 0
+        self._inside: set[int] = set()
         self._is_shut = False
 
     def __enter__(self) -> None:
         with self._lock:  # every call on a database passes here: a bare lock costs a fifth of a condition
             while self._is_shut:
                 self._changed.wait()
-            self._inside += 1
+            self._inside.add(threading.get_ident())
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._inside -= 1
+            self._inside.discard(threading.get_ident())
             if self._is_shut:
                 self._changed.notify_all()
 
-    def shut(self) -> None:
-        """Let nobody in any more, and wait until all are out."""
+    def shut(self, *, wait_seconds: float | None = None) -> bool:
+        """Let nobody in any more, and wait until all are out; returns whether they are."""
         with self._lock:
             self._is_shut = True
-            self._changed.wait_for(lambda: not self._inside)
+            self._inside.discard(threading.get_ident())
+            return self._changed.wait_for(lambda: not self._inside, wait_seconds)
 
     def open(self) -> None:
         with self._lock:

@@ -64,7 +64,7 @@ class SqliteFile:
         self._local = threading.local()
         self._turnstile = Turnstile()
         self._lock = threading.Lock()
-        self._writing = threading.Lock()
+        self._writing = threading.RLock()
         self._turns = Turns(self._timeout)
         self._open: list[tuple[threading.Thread, sqlite3.Connection]] = []
 
@@ -94,15 +94,17 @@ class SqliteFile:
                       may be found there after a crash
         """
         with self._turnstile:
-            # Threads queue here, and one of them stands for its process among the others.
-            if not self._writing.acquire(timeout=self._timeout):
-                raise UnavailableError(f"{self.path}: {what}: other threads were writing for {self._timeout:g} seconds")
             try:
+                # Threads queue here, and one of them stands for its process among the others.
+                if not self._writing.acquire(timeout=self._timeout):
+                    raise UnavailableError(f"{self.path}: {what}: other threads were writing for {self._timeout:g} seconds")
                 return self._transact(what, work)
             except sqlite3.Error as fault:
                 raise self._meaning(what, fault) from fault
             finally:
-                self._writing.release()
+                # Ctrl-C may hit just after the lock was taken: only the lock itself knows for sure whose it is.
+                with suppress(RuntimeError):
+                    self._writing.release()
 
     def _transact(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
         connection = self._connection()
