@@ -36,6 +36,15 @@ def test_a_finished_task_keeps_its_outcome(tasks: Tasks, claim: Claim, watch: Le
     assert tasks.look(watch) == []
 
 
+def test_finished_task_shows_the_progress_that_was_reported_last(tasks: Tasks, claim: Claim) -> None:
+    claim.report(7500, 8000, "tables")
+    claim.heartbeat()
+    claim.report(8000, 8000, "tables")
+    claim.finish({})
+
+    assert tasks.read(claim.id).value.progress == Progress(done=8000, total=8000, unit="tables")
+
+
 def test_a_task_is_finished_once(claim: Claim) -> None:
     claim.finish({})
 

@@ -175,8 +175,9 @@ class Claim:
         self._end(lambda task: transitions.put_off(task, now=self._now(), reason=reason, until=until))
 
     def _end(self, change: Callable[[Task], Task]) -> None:
+        """End the attempt, with the progress that was reported last: the next heartbeat will not come any more."""
         with self._lock:
-            self._swap(change, _has_ended)
+            self._swap(lambda task: change(transitions.progressed(task, progress=self._progress)), _has_ended)
             self._settle(self.id)
 
     def _swap(self, change: Callable[[Task], Task], is_applied: Callable[[Task, Task], bool]) -> None:

@@ -19,6 +19,7 @@ __all__ = [
     "handed_back",
     "hurried",
     "lost",
+    "progressed",
     "put_off",
     "retried",
     "stop_requested",
@@ -46,7 +47,12 @@ def begun(task: Task, *, owner: str, lease: str, now: Micros) -> Task:
 
 def beaten(task: Task, *, progress: Progress | None) -> Task:
     """One heartbeat later."""
-    return replace(task, beat=task.beat + 1, progress=progress or task.progress)
+    return replace(progressed(task, progress=progress), beat=task.beat + 1)
+
+
+def progressed(task: Task, *, progress: Progress | None) -> Task:
+    """With what was reported last; None: nothing new."""
+    return replace(task, progress=progress or task.progress)
 
 
 def succeeded(task: Task, *, now: Micros, outcome: dict[str, Any], follow_up: FollowUp | None) -> Task:
