@@ -16,6 +16,7 @@ from headwater.maintenance import Finding, check_store, collect, purge
 from headwater.realms import Realms, RealmState
 from headwater.store import FaultyBackend, Store
 from headwater.store.backends.memory import MemoryBackend
+from headwater.tasks import Claim, LeaseWatch, Tasks
 
 Act = Callable[[Store, FakeClock], None]
 
@@ -80,3 +81,27 @@ def test_what_others_do_meanwhile_is_no_damage(act: Act, settings: Settings) -> 
             break
         assert [(call, one) for one in found if one.weight != "LEFTOVER"] == []
     assert call > 20
+
+
+class ClockOfAnother(FakeClock):
+    """While this process sleeps, another one goes on."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        super().__init__()
+        self._act = act
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        self._act()
+
+
+def test_task_that_ends_just_now_is_no_finding(settings: Settings) -> None:
+    clock = ClockOfAnother(lambda: Tasks(store).look(watch))  # who meets a stale entry settles it
+    watch = LeaseWatch(clock, 60)
+    with open_on(MemoryBackend(), settings, clock) as store:
+        task = Tasks(store).submit("gc", realm=REALM).id
+        Tasks(store).claim(task, "worker-1")
+        seen = Tasks(store).read(task)
+        Claim(store.system, seen, settle=lambda _: None, chance=lambda: 0.5).finish({})
+
+        assert check_store(store, realm="::system::") == []
