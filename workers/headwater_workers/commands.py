@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import FrameType
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import click
+import structlog
 
 from headwater.errors import RefusedError
 from headwater.logs import LEVELS
@@ -21,6 +21,8 @@ from headwater.tasks import TaskState
 from headwater_workers.app import EMBEDDED, broker_of, has_folder
 from headwater_workers.children import WorkerProcess
 from headwater_workers.converging import Convergence, remarks
+from headwater_workers.interruption import Interruption, TerminatedError
+from headwater_workers.logs import configure_logs
 from headwater_workers.manifests import ManifestFolder
 from headwater_workers.pipeline import pack
 from headwater_workers.serving import serve
@@ -29,6 +31,10 @@ from headwater_workers.summaries import PRINTED, summary, summary_text
 __all__ = ["spark_archive", "up", "worker"]
 
 FINDINGS = 8
+TERMINATED = 128 + 15
+"""What a shell says of a process that SIGTERM ended before it was done."""
+
+log = structlog.get_logger(__name__)
 
 
 class Session(Protocol):
@@ -104,18 +110,37 @@ def worker(
 def up(session: Session, folder: Path, once: bool, wait_seconds: float, credentials: Path, concurrency: int) -> int:
     """Take the store to what the manifests in DIR say, with a worker of its own; stay, and follow the files.
 
-    With --once a summary is printed at the end; exit code 8 if a task was given up. Without, what is done is told as it happens.
+    With --once a summary is printed at the end; exit code 8 if a task was given up. Without, what is done is printed as it happens.
+
+    Ctrl-C and SIGTERM end it, its worker first: exit code 130 after Ctrl-C, 0 after SIGTERM, or 143 where --once was not done.
     """
+    with Interruption() as interruption:
+        try:
+            return _up(session, folder, credentials, concurrency, wait_seconds if once else None, interruption)
+        except TerminatedError:
+            return TERMINATED if once else 0
+
+
+def _up(
+    session: Session,
+    folder: Path,
+    credentials: Path,
+    concurrency: int,
+    wait_seconds: float | None,
+    interruption: Interruption,
+) -> int:
+    """wait_seconds: None stays."""
     settings = session.settings
-    with _sigterm_as_ctrl_c(), _broker_folder(settings) as broker_folder, session.open_store() as store:
+    tell = _teller(session)
+    with _broker_folder(settings) as broker_folder, session.open_store() as store:
         manifests = ManifestFolder(folder, settings, lambda: known_realms(store))
         manifests.load()
-        _warn_of_unsafe_settings(session, settings)
+        _warn_of_unsafe_settings(settings, tell)
         with WorkerProcess(
             settings.store, concurrency=concurrency, log_level="warning", broker_folder=broker_folder
         ) as process:
-            convergence = Convergence(store, manifests, FileCredentials(credentials), process, session.say)
-            if not once:
+            convergence = Convergence(store, manifests, FileCredentials(credentials), process, tell, interruption)
+            if wait_seconds is None:
                 convergence.stay()
             waiting = convergence.run_once(wait_seconds=wait_seconds)
         tasks = {seen.id: seen for seen in (*convergence.watcher.seen, *waiting)}
@@ -171,22 +196,14 @@ def _exit_code(outcomes: Sequence[Outcome], states: Sequence[TaskState]) -> int:
     return FINDINGS if TaskState.FAILED in states or "TaskDeadLettered" in reports else 0
 
 
-def _warn_of_unsafe_settings(session: Session, settings: Settings) -> None:
+def _teller(session: Session) -> Callable[[str], None]:
+    """Prints what happens as it happens: for people, or where logs are JSON, as lines of the log on standard error."""
+    if session.settings.log_format != "json":
+        return session.say
+    configure_logs(session.settings)
+    return partial(log.info)
+
+
+def _warn_of_unsafe_settings(settings: Settings, tell: Callable[[str], None]) -> None:
     if settings.unsafe_short_graces:
-        session.say(
-            "UNSAFE: unsafe_short_graces lowers graces and holds: for tests and demonstrations, never where others write"
-        )
-
-
-@contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """SIGTERM ends `up` as Ctrl-C does: its worker first."""
-
-    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        tell("UNSAFE: unsafe_short_graces lowers graces and holds: for tests and demonstrations, never where others write")

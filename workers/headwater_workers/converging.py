@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from headwater.clock import Micros
 from headwater.errors import UnavailableError, UnknownOutcomeError
@@ -11,6 +12,7 @@ from headwater.reconcile import FileCredentials, Notice, Outcome, reconcile
 from headwater.store import Store, Versioned
 from headwater.tasks import Task, Tasks
 from headwater_workers.children import WorkerProcess
+from headwater_workers.interruption import Interruption
 from headwater_workers.manifests import ManifestFolder
 from headwater_workers.watching import TaskWatcher, is_due
 
@@ -25,6 +27,7 @@ class Convergence:
     """Takes a store to what a folder of manifests says.
 
     tell          prints one line
+    interruption  is asked before each pass, and may end a pause
     """
 
     def __init__(
@@ -34,19 +37,21 @@ class Convergence:
         credentials: FileCredentials,
         worker: WorkerProcess,
         tell: Callable[[str], None],
+        interruption: Interruption | None = None,
     ) -> None:
         self._store = store
         self._folder = folder
         self._credentials = credentials
         self._worker = worker
         self._tell = tell
+        self._interruption = interruption or Interruption()
         self._told: set[str] = set()
         self._failed = 0
         self.realms_before = [realm.id for realm in Realms(store).list()]
         self.watcher = TaskWatcher(Tasks(store), tell)
         self.outcomes: Sequence[Outcome] = ()
 
-    def stay(self) -> None:
+    def stay(self) -> NoReturn:
         """Never returns. A folder with faults leaves the last good state in force; a store that does not answer is asked again.
 
         What keeps it from answering is told once, and so is that it answers again: an outage of hours is two lines.
@@ -67,7 +72,7 @@ class Convergence:
                 if trouble:
                     self._tell("the store answers again")
                 trouble = ""
-            self._store.clock.sleep(BUSY_SECONDS if is_busy else IDLE_SECONDS)
+            self._pause(BUSY_SECONDS if is_busy else IDLE_SECONDS)
 
     def run_once(self, *, wait_seconds: float) -> list[Versioned[Task]]:
         """Returns when nothing is due within the wait, with the tasks that are due later."""
@@ -76,10 +81,14 @@ class Convergence:
             before, after = self._pass()
             if not self._is_busy([*before, *after], wait_seconds=wait_seconds):
                 return after
-            self._store.clock.sleep(BUSY_SECONDS)
+            self._pause(BUSY_SECONDS)
+
+    def _pause(self, seconds: float) -> None:
+        self._interruption.pause(self._store.clock.sleep, seconds)
 
     def _pass(self) -> tuple[list[Versioned[Task]], list[Versioned[Task]]]:
         """Reconcile once; returns the active tasks of before and after."""
+        self._interruption.check()
         before = self.watcher.look()
         self.outcomes = reconcile(
             self._store,

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -56,6 +57,7 @@ def serve(
     returns       the exit code
     """
     configure_logs(settings, level=LEVELS[log_level])
+    _silence_standard_output()
     app = make_app(settings, broker)
     children = _Children(settings)
     app.task(name=LOOK)(children.look)
@@ -139,8 +141,16 @@ class _Children:
         self._is_told = True
 
 
+def _silence_standard_output() -> None:
+    """What a worker has to say goes to the log on standard error; Celery writes its own words between the lines, past all streams."""
+    sys.stdout.flush()
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - a device
+        os.dup2(nowhere.fileno(), 1)
+
+
 def _connect(thread: DispatcherThread, children: _Children, pulse: Pulse) -> None:
     def stop(**_: Any) -> None:
+        log.info("worker is stopping: running tasks are handed back", pid=os.getpid())
         children.stop()
         thread.stop()
         pulse.forget(DISPATCHER)

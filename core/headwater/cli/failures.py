@@ -18,6 +18,7 @@ EXIT_CODES = {
     7: "the outcome is unknown: look before you do it again",
     8: "findings: something stored is damaged, or tables were quarantined",
     130: "interrupted",
+    143: "ended by SIGTERM before it was done",
 }
 
 

@@ -96,6 +96,14 @@ def test_up_shows_what_happens(start_up: Callable[..., Up]) -> None:
     assert "UNSAFE" in errors
 
 
+def test_up_writes_its_log_as_json(start_up: Callable[..., Up], environment: dict[str, str]) -> None:
+    environment["HEADWATER_LOG_FORMAT"] = "json"
+    _, errors = start_up("--once").communicate(timeout=120)
+
+    lines = [json.loads(line) for line in errors.splitlines()]
+    assert "Realm acme: created realm acme" in [line["event"] for line in lines]
+
+
 def test_up_a_second_time_makes_no_commit_and_no_task(start_up: Callable[..., Up], store: Store) -> None:
     start_up("--once").communicate(timeout=120)
     before = _heads(store)
@@ -141,9 +149,9 @@ def test_up_keeps_the_last_good_state_while_a_file_is_wrong(start_up: Callable[.
     wait_for(lambda: Realms(store).read("acme").state is RealmState.INACTIVE)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_up_that_is_interrupted_ends_its_worker_first(
-    start_up: Callable[..., Up], store: Store, number: signal.Signals
+    start_up: Callable[..., Up], store: Store, number: signal.Signals, code: int
 ) -> None:
     up = start_up()
     children = _worker_of(up)
@@ -151,7 +159,7 @@ def test_up_that_is_interrupted_ends_its_worker_first(
     up.send_signal(number)
     up.communicate(timeout=60)
 
-    assert up.returncode == 130
+    assert up.returncode == code
     assert not any(child.is_running() for child in children)
 
 
