@@ -50,10 +50,10 @@ def open_lake(store: Store, realm: str = REALM) -> Catalog:
     return Catalogs(Realms(store).open(realm)).open("lake")
 
 
-def put(store: Store, *names: str, branch: str = "main") -> ObjectId:
+def put(store: Store, *names: str, branch: str = "main", realm: str = REALM) -> ObjectId:
     """Commit new tables."""
     wanted = [Put(ContentKey.of(name), IcebergTable(metadata_location=f"s3://lake/{name}/v1.json")) for name in names]
-    done = open_lake(store).commit(branch, wanted, message="put " + ", ".join(names))
+    done = open_lake(store, realm).commit(branch, wanted, message="put " + ", ".join(names))
     assert done.commit_id is not None
     return done.commit_id
 

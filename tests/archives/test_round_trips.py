@@ -11,7 +11,7 @@ from archived import REALM, SLACK, claim_of, exported, make_realm, open_lake, pu
 from backend_fixtures import BACKENDS
 from headwater import Settings, Store
 from headwater.clock import FakeClock
-from headwater.maintenance import collect
+from headwater.maintenance import Code, check_store, collect
 from headwater.maintenance.archives import load
 from headwater.maintenance.work import EXPORT, LOAD, run_export, run_load
 from headwater.realms import Realms, RealmState, find_root
@@ -113,3 +113,25 @@ def test_tasks_move_realms_between_all_databases(
 
 def test_an_archive_can_be_imported_without_serving_anybody(target: Store, archive: Path) -> None:
     assert load(target, "copy", archive, is_active=False).realm.state is RealmState.INACTIVE
+
+
+def test_imported_heads_need_no_history_before_them(store: Store, target: Store, clock: FakeClock, tmp_path: Path) -> None:
+    for number in range(5):
+        put(store, f"table-{number}")
+    clock.advance(SLACK)
+    load(target, "copy", exported(store, tmp_path / "long.realm").file)
+    put(target, "later", realm="copy")
+
+    assert check_store(target, realm="copy") == []
+    assert collect(target, "copy").deleted == 0
+
+
+def test_commit_lost_after_an_import_is_damage(store: Store, target: Store, archive: Path, clock: FakeClock) -> None:
+    load(target, "copy", archive)
+    clock.advance(1)
+    commits = [put(target, f"table-{number}", realm="copy") for number in range(3)]
+    rows = Realms(target).open("copy")
+    rows.delete_unchanged([key for batch in rows.scan_objects() for key in batch if key.id == commits[0]])
+
+    [finding] = check_store(target, realm="copy")
+    assert finding.code is Code.HISTORY_BROKEN

@@ -16,7 +16,7 @@ from headwater.commits.collection import (
     read_collection,
     read_cuts,
 )
-from headwater.commits.cuts import cut_time, is_let_go, left_line, newest_move
+from headwater.commits.cuts import UNCUT, CutPoint, cut_point, is_let_go, left_line, newest_move
 from headwater.commits.history import changes, ensure_reference, ensure_references, head, log, read_commit
 from headwater.commits.making import Committed, Part, Transaction, commit, commit_series
 from headwater.commits.moving import assign, create_at
@@ -24,16 +24,19 @@ from headwater.commits.objects import Commit, Head, Operation
 from headwater.commits.pages import IndexPage, Listing, PageToken, read_next_page, read_page, read_pinned, token_of, token_text
 from headwater.commits.pinning import PINS, Pin, pin, pins, unpin
 from headwater.commits.reachability import Seen, Walk, reach
+from headwater.commits.times import credible_until, sound_times
 from headwater.commits.walking import End, Log, Stretch, Touching
 
 __all__ = [
     "COLLECTION_ID",
     "PINS",
+    "UNCUT",
     "Collection",
     "Commit",
     "Committed",
     "Cut",
     "CutLines",
+    "CutPoint",
     "Cuts",
     "End",
     "Head",
@@ -57,7 +60,8 @@ __all__ = [
     "commit",
     "commit_series",
     "create_at",
-    "cut_time",
+    "credible_until",
+    "cut_point",
     "descends",
     "ensure_reference",
     "ensure_references",
@@ -76,6 +80,7 @@ __all__ = [
     "read_next_page",
     "read_page",
     "read_pinned",
+    "sound_times",
     "token_of",
     "token_text",
     "unpin",

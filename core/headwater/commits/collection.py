@@ -83,8 +83,10 @@ class Collection(StoredObject, frozen=True, kw_only=True):
 class Cut(msgspec.Struct, frozen=True):
     """How far one line of history was kept: commits from ``time`` on, seen from the head that it had.
 
+    seq           the head's
     newest        the head's own time: no commit of this line is later
     moved         when the reference had been moved last: a later move may have brought it over history that others cut
+    oldest        the seq of the oldest commit that was kept; 0 in records of releases that did not write it down
     """
 
     time: Micros
@@ -92,6 +94,7 @@ class Cut(msgspec.Struct, frozen=True):
     seq: int
     moved: Micros = Micros(0)
     newest: Micros = Micros(0)
+    oldest: int = 0
 
 
 @object_type("cuts")

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from headwater.clock import Micros
 from headwater.commits.ancestry import descends
 from headwater.commits.collection import Cut, CutLines
 from headwater.commits.history import log
-from headwater.commits.objects import Head
+from headwater.commits.objects import Commit, Head
+from headwater.commits.times import sound_times
 from headwater.errors import ExpiredError, UnknownOutcomeError
 from headwater.store import Move, ObjectId, RealmStore, Reference, id_text, is_note
 
-__all__ = ["cut_time", "is_let_go", "left_line", "newest_move"]
+__all__ = ["UNCUT", "CutPoint", "cut_point", "is_let_go", "left_line", "newest_move"]
 
 _ASKED = 50
 """Lines that are asked whether they have a commit, at most: a reference without a cut of its own would otherwise cost all of them."""
 
 
-def cut_time(rows: RealmStore, row: Reference, cuts: CutLines) -> Micros:
-    """Commits of this reference before this time are garbage.
+class CutPoint(NamedTuple):
+    """Where a line of history was cut: at a position if that is known, otherwise at a time that is surely not too early.
+
+    seq           of the oldest commit that was kept; 0: only the time is known
+    """
+
+    time: Micros
+    seq: int = 0
+
+    def lets_go(self, commit: Commit) -> bool:
+        """Whether a commit of that line lies before the cut: it is garbage, and stays garbage."""
+        return commit.seq < self.seq if self.seq else commit.time < self.time
+
+    def explains(self, oldest: Commit) -> bool:
+        """Whether what lies before a commit may be gone by this cut: it is the oldest that was kept, or older."""
+        return oldest.seq <= self.seq if self.seq else oldest.time <= self.time
+
+
+UNCUT = CutPoint(Micros(0))
+"""No collection ever cut it."""
+
+
+def cut_point(rows: RealmStore, row: Reference, cuts: CutLines) -> CutPoint:
+    """Commits of this reference before this point are garbage.
 
     A reference that was put elsewhere since the last cut, or made since then, stands on a line that others cut. That is found by the
     newest commit that the cuts can have seen: the line that has it has all that is below it, and was kept down to its own cut.
@@ -29,14 +54,14 @@ def cut_time(rows: RealmStore, row: Reference, cuts: CutLines) -> Micros:
     on its own line still has its own cut, also with new commits on top of that.
     """
     if row.pointer is None or not cuts.lines:
-        return cuts.latest
+        return CutPoint(cuts.latest)
     own = cuts.lines.get(row.name)
     try:
         if own is not None and newest_move(row) == own.moved and descends(rows, row.pointer, own.head, own.seq):
-            return own.time
+            return CutPoint(own.time, own.oldest)
         return _cut_of_line(rows, row.name, row.pointer, cuts)
     except (ExpiredError, UnknownOutcomeError):
-        return cuts.latest
+        return CutPoint(cuts.latest)
 
 
 def left_line(name: str, pointer: ObjectId) -> str:
@@ -44,13 +69,13 @@ def left_line(name: str, pointer: ObjectId) -> str:
     return f"{name}@{id_text(pointer)}"
 
 
-def is_let_go(row: Reference, left: Move, time: Micros, cut: Micros, cuts: CutLines) -> bool:
+def is_let_go(row: Reference, left: Move, commit: Commit, cut: CutPoint, cuts: CutLines) -> bool:
     """Whether a note came so late that the last collection had let go what it names.
 
-    time          of the commit that was left
+    commit        the one that was left
     cut           the reference's own
     """
-    return is_note(left) and time < cut and left_line(row.name, left.pointer) not in cuts.lines
+    return is_note(left) and cut.lets_go(commit) and left_line(row.name, left.pointer) not in cuts.lines
 
 
 def newest_move(row: Reference) -> Micros:
@@ -61,15 +86,17 @@ def newest_move(row: Reference) -> Micros:
     return next((move.time for move in row.moves if not is_note(move)), Micros(0))
 
 
-def _cut_of_line(rows: RealmStore, name: str, pointer: ObjectId, cuts: CutLines) -> Micros:
+def _cut_of_line(rows: RealmStore, name: str, pointer: ObjectId, cuts: CutLines) -> CutPoint:
     """The cut of a line that has all that a pointer leads to, but for what is later than every head that was cut."""
-    found = next((found for found in log(rows, pointer) if found.commit.time <= cuts.newest), None)
+    line = sound_times(log(rows, pointer))
+    found, time = next(((found, time) for found, time in line if time <= cuts.newest), (None, cuts.newest))
     if found is None:
-        return cuts.latest
-    seq, time = found.commit.seq, found.commit.time
+        return CutPoint(cuts.latest)
+    seq = found.commit.seq
     able = [(line, cut) for line, cut in cuts.lines.items() if cut.seq >= seq and cut.newest >= time]
     able.sort(key=lambda entry: (entry[0] != name, _home(entry[0]) != _home(name), entry[1].time))
-    return next((cut.time for _, cut in able[:_ASKED] if _has(rows, cut, found)), cuts.latest)
+    points = (CutPoint(cut.time, cut.oldest) for _, cut in able[:_ASKED] if _has(rows, cut, found))
+    return next(points, CutPoint(cuts.latest))
 
 
 def _home(name: str) -> list[str]:

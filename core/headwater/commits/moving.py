@@ -18,9 +18,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from headwater.clock import Micros
 from headwater.commits.ancestry import descends
 from headwater.commits.collection import Collection, CutLines, read_collection, read_cuts
-from headwater.commits.cuts import cut_time, is_let_go
+from headwater.commits.cuts import CutPoint, cut_point, is_let_go
 from headwater.commits.history import read_commit
 from headwater.commits.objects import Commit, Head
+from headwater.commits.times import credible_until
 from headwater.errors import BeatenError, ConflictError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.store import ObjectId, RealmStore, Reference, id_text
 
@@ -114,18 +115,25 @@ def _read_commits(rows: RealmStore, targets: Iterable[ObjectId]) -> dict[ObjectI
 
 
 def _is_kept(rows: RealmStore, target: Head, row: Reference, cuts: CutLines, cutoff: Micros) -> bool:
-    time, cut = target.commit.time, cut_time(rows, row, cuts)
+    cut = cut_point(rows, row, cuts)
     left = [move for move in row.moves if move.pointer == target.id and move.time > cutoff]
-    if any(not is_let_go(row, move, time, cut, cuts) for move in left):
+    if any(not is_let_go(row, move, target.commit, cut, cuts) for move in left):
         return True
     if row.pointer is None or (row.deleted is not None and row.deleted <= cutoff):
         return False
     if row.pointer == target.id:
         return True
     try:
-        return time >= cut and descends(rows, row.pointer, target.id, target.commit.seq)
+        return _is_within(rows, target, cut) and descends(rows, row.pointer, target.id, target.commit.seq)
     except UnknownOutcomeError:
         return False  # history was cut in between
+
+
+def _is_within(rows: RealmStore, target: Head, cut: CutPoint) -> bool:
+    """Whether a commit of a line lies behind its cut. By time alone that cannot be told of a commit by a clock that was ahead."""
+    if cut.time and not cut.seq and target.commit.time > credible_until(rows):
+        return False
+    return not cut.lets_go(target.commit)
 
 
 def _shown(pointer: ObjectId | None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headwater.catalogs import reference_text
 from headwater.clock import Micros, as_text
-from headwater.commits import Commit, Pin, read_cuts
+from headwater.commits import Commit, Pin
 from headwater.errors import ExpiredError, HeadwaterError, MissingError
 from headwater.maintenance.checks.sight import key_text
 from headwater.maintenance.checks.walking import Use, held, read_each
@@ -58,13 +58,13 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class _Holder:
-    """A kept commit that leads to the object, and how."""
+    """A kept commit that leads to the object, and how. ``is_cut``: it lies before the line's cut, and only the grace keeps it."""
 
     line: Line
     place: Place
     why: Why
     way: tuple[ObjectId, ...]
-    time: Micros
+    is_cut: bool
 
 
 def explain(store: Store, realm_id: str, object_id: ObjectId) -> Explanation:
@@ -155,7 +155,7 @@ def _end(scope: Scope, holder: _Holder) -> tuple[Micros, int]:
         return Micros(0), 0
     slack = settings.reader_grace_seconds + settings.commit_timeout_seconds
     end = Micros(place.superseded + _micros(slack))
-    if line.left is not None or holder.time < line.cut:
+    if line.left is not None or holder.is_cut:
         return end, 0
     now = scope.rows.clock.now()
     return Micros(max(end, place.superseded + max(now - line.since, 0))), max(line.commits - place.position, 0)
@@ -242,9 +242,7 @@ class _Search:
         return [holder for line in lines for holder in self._of(line, heads=False)]
 
     def _lines(self) -> Iterator[Line]:
-        cuts = read_cuts(self._scope.rows, self._marker.previous)
-        for listed, row in self._scope.found():
-            yield from self._marker.lines(listed, row, cuts)
+        yield from self._marker.all_lines(self._scope.found())
 
     def _of(self, line: Line, *, heads: bool) -> Iterator[_Holder]:
         """The newest commit of a line that leads to the object: its head, or one of the others."""
@@ -256,7 +254,7 @@ class _Search:
                     continue
                 way = self._way(found.id)
                 if way:
-                    yield _Holder(line, place, why, way, found.commit.time)
+                    yield _Holder(line, place, why, way, line.cut.lets_go(found.commit))
                     return
         except ExpiredError:
             self.faults.append(f"reference {line.name!r} dangles: its commit {id_text(line.pointer)} is not there")

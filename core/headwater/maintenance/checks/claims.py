@@ -13,9 +13,11 @@ from headwater.commits import Head, head, read_commit
 from headwater.errors import HeadwaterError, MissingError
 from headwater.index import Entry
 from headwater.maintenance.checks.findings import Code, Finding
+from headwater.maintenance.checks.histories import check_histories
 from headwater.maintenance.checks.sight import Sight, key_text
 from headwater.maintenance.checks.walking import Use
 from headwater.maintenance.garbage.collecting import marker_for
+from headwater.maintenance.garbage.retention import BrokenHistoryError
 from headwater.store import ObjectId, id_text
 
 __all__ = ["check_kept"]
@@ -29,6 +31,9 @@ def check_kept(sight: Sight) -> Iterator[Finding]:
     marker = marker_for(sight.scope)
     try:
         marker.mark(sight.scope.found())
+    except BrokenHistoryError:
+        yield from check_histories(sight)
+        return
     except HeadwaterError as fault:
         if not sight.lost and not sight.list_fault:  # else the reason has been told
             yield sight.finding(

@@ -27,6 +27,7 @@ class Code(StrEnum):
     HEAD_UNREADABLE = "HEAD_UNREADABLE"
     OBJECT_UNREADABLE = "OBJECT_UNREADABLE"
     TYPE_UNKNOWN = "TYPE_UNKNOWN"
+    HISTORY_BROKEN = "HISTORY_BROKEN"
     INDEX_WRONG = "INDEX_WRONG"
     CONTENT_WRONG = "CONTENT_WRONG"
     REFERENCE_MISSING = "REFERENCE_MISSING"
@@ -60,6 +61,7 @@ CODES: dict[Code, tuple[Weight, str]] = {
     Code.HEAD_UNREADABLE: (Weight.DAMAGE, "a reference points to a commit that is not there, or damaged"),
     Code.OBJECT_UNREADABLE: (Weight.DAMAGE, "a head reaches an object that is not there, or damaged"),
     Code.TYPE_UNKNOWN: (Weight.DAMAGE, "a head reaches an object of a type that this release does not know"),
+    Code.HISTORY_BROKEN: (Weight.DAMAGE, "a history ends where no collection cut it: a commit was lost"),
     Code.INDEX_WRONG: (Weight.DAMAGE, "an index is not in order, or does not have as many entries as it says"),
     Code.CONTENT_WRONG: (
         Weight.DAMAGE,

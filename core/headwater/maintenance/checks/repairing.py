@@ -9,7 +9,7 @@ import msgspec
 
 from headwater.catalogs import Catalogs
 from headwater.clock import Micros, as_text
-from headwater.commits import newest_move, read_collection, read_commit, read_cuts
+from headwater.commits import CutPoint, newest_move, read_collection, read_commit, read_cuts
 from headwater.errors import BeatenError, HeadwaterError, RefusedError
 from headwater.maintenance.checks.flags import abandoned_sweep
 from headwater.maintenance.checks.heads import readable_pointer
@@ -75,11 +75,12 @@ def _check_kept(rows: RealmStore, row: Reference, target: ObjectId) -> None:
     _check_not_left(rows, row, target, record.value.reader_cutoff)
     cuts = read_cuts(rows, record.value)
     own = cuts.lines.get(row.name)
-    cut = own.time if own is not None and own.moved == newest_move(row) else cuts.latest
-    time = read_commit(rows, target).commit.time
-    if time < cut:
+    is_own = own is not None and own.moved == newest_move(row)
+    cut = CutPoint(own.time, own.oldest) if own is not None and is_own else CutPoint(cuts.latest)
+    commit = read_commit(rows, target).commit
+    if cut.lets_go(commit):
         raise RefusedError(
-            f"commit {id_text(target)} ({as_text(time)}) is older than what the last collection kept (since {as_text(cut)}):"
+            f"commit {id_text(target)} ({as_text(commit.time)}) is older than what the last collection kept (since {as_text(cut.time)}):"
             " it may go at any time, so nothing can point to it again"
         )
 

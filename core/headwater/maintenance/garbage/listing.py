@@ -18,6 +18,7 @@ from headwater.tasks import REFERENCE as TASKS
 __all__ = ["RUNS", "Listed", "Policy", "Scope", "check_collectable", "scope_of"]
 
 RUNS = "maintenance-runs"
+_NEVER = Micros(0)
 REMEMBERED_BYTES = 16 * 1024 * 1024
 """What one collection remembers of what it has read: branches share most of their history."""
 
@@ -57,11 +58,15 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One realm as its collector sees it: a handle that may write, and what is kept."""
+    """One realm as its collector sees it: a handle that may write, and what is kept.
+
+    loaded        when the realm was imported, with heads and no history before them; 0 for never
+    """
 
     rows: RealmStore
     policy: Policy
     is_system: bool
+    loaded: Micros = _NEVER
 
     def listed(self) -> list[Listed]:
         """Every name, read from the database now."""
@@ -109,7 +114,7 @@ def scope_of(store: Store, realm_id: str) -> Scope:
     if realm.state not in (RealmState.ACTIVE, RealmState.INACTIVE):
         raise RefusedError(f"realm {realm_id!r} is {realm.state}: only ACTIVE and INACTIVE realms are collected")
     rows = realms.open_for(realm_id, realm.state).without_cache(budget_bytes=REMEMBERED_BYTES)
-    return Scope(rows, _policy(realm, store.settings), False)
+    return Scope(rows, _policy(realm, store.settings), False, realm.entered.get(RealmState.LOADING.value, _NEVER))
 
 
 def _policy(realm: Realm | None, settings: Settings) -> Policy:

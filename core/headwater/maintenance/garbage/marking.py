@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from headwater.catalogs import ContentVisit
 from headwater.clock import Micros, as_text
 from headwater.commits import (
+    UNCUT,
     Collection,
     Commit,
     Cut,
     CutLines,
     Head,
     Walk,
-    cut_time,
+    credible_until,
+    cut_point,
     is_let_go,
     left_line,
     newest_move,
@@ -63,7 +65,7 @@ class _Stretch:
     """A line, and how far down it was walked.
 
     place         the next commit to be judged; None: all that stay were
-    oldest        the place of the last one that stays, with its time and seq; ``is_oldest_new``: no other line had it before
+    oldest        the place of the last one that stays, with its sound time and seq; ``is_oldest_new``: no other line had it before
     """
 
     line: Line
@@ -83,7 +85,7 @@ class _Stretch:
         if why is Why.GRACE:
             return mine.reader_cutoff <= its.reader_cutoff
         is_as_long = self.head_seq - mine.commits <= other.head_seq - its.commits and mine.since <= its.since
-        return is_as_long and mine.left is None and mine.cut <= its.cut
+        return is_as_long and mine.left is None and mine.cut.time <= its.cut.time
 
 
 @dataclass(slots=True, kw_only=True)
@@ -190,10 +192,17 @@ class Marker:
             steps.append(self.parents[steps[-1]])
         return steps
 
+    def all_lines(self, rows: Iterable[tuple[Listed, Reference]]) -> Iterator[Line]:
+        """Of all references what ``lines`` says of each."""
+        cuts = read_cuts(self.scope.rows, self.previous)
+        for listed, row in rows:
+            yield from self.lines(listed, row, cuts)
+
     def lines(self, listed: Listed, row: Reference, cuts: CutLines) -> list[Line]:
         """The reference's own line, if it is alive, and those that it left within the grace."""
         commits, age = self.scope.policy.kept_of(listed)
         slack = round(self.scope.rows.settings.commit_timeout_seconds * 1_000_000)
+        credible = credible_until(self.scope.rows)
         # what a longer grace would keep is garbage since the last collection
         cutoff = max(self.reader_cutoff, self.previous.reader_cutoff if self.previous else 0)
         left = [move for move in row.moves if move.time >= cutoff - slack and not self._was_let_go(move, row, cuts)]
@@ -208,7 +217,9 @@ class Marker:
                 reader_cutoff=Micros(cutoff - slack),
                 commits=commits,
                 since=Micros(self.now - round(age * 1_000_000)) if age else self.now,
-                cut=cut_time(self.scope.rows, row, cuts) if time is None else Micros(0),
+                cut=cut_point(self.scope.rows, row, cuts) if time is None else UNCUT,
+                loaded=self.scope.loaded,
+                credible=credible,
             )
 
         lines = [line(pointer, time) for pointer, time in left]
@@ -221,7 +232,7 @@ class Marker:
         if not is_note(move):
             return False
         found = self.scope.rows.find(move.pointer, Commit)
-        return found is None or is_let_go(row, move, found.time, cut_time(self.scope.rows, row, cuts), cuts)
+        return found is None or is_let_go(row, move, found, cut_point(self.scope.rows, row, cuts), cuts)
 
     def _descend(self, stretch: _Stretch, walk: Walk) -> None:
         """Mark the commits that stay for the reason that is being marked, down to the first that stays for a later one."""
@@ -267,10 +278,12 @@ class Marker:
 
     def _keep(self, commit: Head, stretch: _Stretch, walk: Walk) -> None:
         self.look()
+        assert stretch.place is not None
         found, name = commit.commit, stretch.line.name
-        check_time(found.time, self.now, self.scope, f"commit {id_text(commit.id)} of reference {name!r}")
-        stretch.head_seq, stretch.newest = max(stretch.head_seq, found.seq), max(stretch.newest, found.time)
-        stretch.oldest, stretch.oldest_time, stretch.oldest_seq = stretch.place, found.time, found.seq
+        time = stretch.line.sound_time(found, stretch.place.superseded)
+        check_time(time, self.now, self.scope, f"commit {id_text(commit.id)} of reference {name!r}")
+        stretch.head_seq, stretch.newest = max(stretch.head_seq, found.seq), max(stretch.newest, time)
+        stretch.oldest, stretch.oldest_time, stretch.oldest_seq = stretch.place, time, found.seq
         stretch.is_oldest_new = self._walked.add(commit.id, self._why)
         if stretch.is_oldest_new:
             if self.trace:
@@ -296,7 +309,14 @@ class Marker:
         if stretch.oldest is None:
             return
         line, row = stretch.line, stretch.row
-        self.cuts[line.name] = Cut(stretch.oldest_time, line.pointer, stretch.head_seq, newest_move(row), stretch.newest)
+        self.cuts[line.name] = Cut(
+            time=stretch.oldest_time,
+            head=line.pointer,
+            seq=stretch.head_seq,
+            moved=newest_move(row),
+            newest=stretch.newest,
+            oldest=stretch.oldest_seq,
+        )
         if stretch.is_oldest_new and stretch.listed.is_content:  # what the later ones hold, it holds as well, or they put it
             self.content.update(self._contents.held(read_commit(self.scope.rows, stretch.oldest.commit)))
 
