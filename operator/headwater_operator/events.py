@@ -20,7 +20,7 @@ from headwater.errors import BeatenError, FencedError, HeadwaterError, MissingEr
 from headwater.reconcile import Step
 from headwater_operator.conditions import MESSAGE_LIMIT, cut, find_condition
 from headwater_operator.kube import resource_path
-from headwater_operator.reasons import REASONS, EventType, reason_named
+from headwater_operator.reasons import CONDITIONS, REASONS, EventType, reason_named
 from headwater_operator.resources import Resource
 
 __all__ = ["Event", "EventPoster", "events_for", "is_drift_corrected"]
@@ -44,6 +44,8 @@ _RANK = (
 )
 """Which of several steps names the event of their pass: the first of these."""
 _CORRECTIONS = ("RealmMoved", "RealmUpdated", "CatalogUpdated")
+_REPETITIONS = frozenset(condition.name for condition in CONDITIONS if condition.good == "absent")
+"""Conditions that repeat what Ready says, and have no news of their own."""
 
 BURST = 25
 REFILL_SECONDS = 300.0
@@ -118,6 +120,8 @@ def _import_counts(one: Mapping[str, Any]) -> str:
 def _of_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
     former = _mappings(before.get("conditions"))
     for one in _mappings(after.get("conditions")):
+        if one["type"] in _REPETITIONS:
+            continue
         old = find_condition(former, str(one["type"])) or {}
         reason = REASONS.get(str(one["reason"]))  # those of others, and of another release, are not in the catalogue
         is_same = (old.get("status"), old.get("reason")) == (one["status"], one["reason"])

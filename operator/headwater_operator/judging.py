@@ -144,7 +144,7 @@ def realm_conditions(
     """
     drift = verdict.report("DriftReported")
     found: list[Condition | None] = [
-        _ready(verdict, *_realm_standing(resource, seen, drift)),
+        *_readiness(verdict, *_realm_standing(resource, seen, drift)),
         _accepted(resource, verdict, former),
         _store_reachable(verdict, seen, former),
     ]
@@ -171,7 +171,7 @@ def catalog_conditions(
     name = str(resource.spec.get("name") or resource.name)
     is_there = isinstance(seen, CatalogDescription)
     found: list[Condition | None] = [
-        _ready(verdict, is_there, Cause("AsDeclared" if is_there else "Progressing", _there("catalog", name, is_there))),
+        *_readiness(verdict, is_there, Cause("AsDeclared" if is_there else "Progressing", _there("catalog", name, is_there))),
         _accepted(resource, verdict, former),
         _store_reachable(verdict, seen, former),
         _realm_ready(verdict, seen, former),
@@ -217,6 +217,15 @@ def _told(wait: Wait) -> str:
 
 
 # What both kinds have
+
+
+def _readiness(verdict: Verdict, is_ready: bool, standing: Cause) -> list[Condition]:
+    """Ready; and where it is not True, the condition of kstatus that says whether waiting helps: Reconciling or Stalled."""
+    ready = _ready(verdict, is_ready, standing)
+    if ready.status == "True":
+        return [ready]
+    is_stalled = "Stalled" in reason_named(ready.reason).conditions
+    return [ready, Condition("Stalled" if is_stalled else "Reconciling", "True", ready.reason, ready.message)]
 
 
 def _ready(verdict: Verdict, is_ready: bool, standing: Cause) -> Condition:

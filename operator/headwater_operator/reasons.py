@@ -14,6 +14,7 @@ __all__ = ["CONDITIONS", "REASONS", "ConditionType", "EventType", "Reason", "Sta
 EventType = Literal["Normal", "Warning"]
 Standing = Literal["True", "False", "Unknown"]
 """The status of a condition."""
+Good = Standing | Literal["absent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +22,13 @@ class ConditionType:
     """A statement about a resource.
 
     kinds         which resources it is made about
-    good          the status that needs nobody's attention; None where neither is bad
+    good          the status that needs nobody's attention; None where neither is bad; "absent" for one that only repeats, for tools,
+                  what Ready says
     """
 
     name: str
     kinds: tuple[str, ...]
-    good: Standing | None
+    good: Good | None
     meaning: str
 
 
@@ -55,6 +57,20 @@ CONDITIONS: tuple[ConditionType, ...] = (
         "True",
         "The store is as this resource declares. A Realm with `state: Inactive` is ready once its realm is INACTIVE. "
         "Unknown while the store cannot be asked.",
+    ),
+    ConditionType(
+        "Reconciling",
+        _BOTH,
+        "absent",
+        "Only while the resource is not Ready and the operator goes on by itself: it works, waits, or tries again. "
+        "`helm --wait`, Flux and others that judge by kstatus wait.",
+    ),
+    ConditionType(
+        "Stalled",
+        _BOTH,
+        "absent",
+        "Only while the resource is not Ready and nothing will change until a person changes something. "
+        "`helm --wait`, Flux and others that judge by kstatus fail at once.",
     ),
     ConditionType(
         "Accepted", _BOTH, "True", "The resource is valid, and the realm or catalog that it names is its own to manage."
@@ -87,8 +103,9 @@ CONDITIONS: tuple[ConditionType, ...] = (
     ConditionType("Deleting", _BOTH, None, "Only while the resource is deleted: the reason says what its end waits for."),
 )
 
-_OF_BOTH = ("Ready", "Deleting", "Purging")
-_EVERY_ERROR = ("Ready", "Deleting", "Purging", "Accepted", "StoreReachable", "RealmReady")
+_WAITS = ("Ready", "Reconciling", "Deleting", "Purging")
+_STALLS = ("Ready", "Stalled", "Deleting", "Purging")
+_UNSURE = ("Accepted", "StoreReachable", "RealmReady")
 _HEALTH = ("MaintenanceHealthy", "ImportsHealthy")
 
 _ALL: tuple[Reason, ...] = (
@@ -114,25 +131,27 @@ _ALL: tuple[Reason, ...] = (
         "Set it to false when the reason for it is gone; what was missed is made up for.",
     ),
     Reason("SecretPresent", ("CredentialsAvailable",), None, "The Secret is there; `status.credentialsSecret` names it."),
-    Reason("Progressing", _EVERY_ERROR, None, "A pass over the resource has not come to its end yet; it goes on by itself."),
+    Reason(
+        "Progressing", (*_WAITS, *_UNSURE), None, "A pass over the resource has not come to its end yet; it goes on by itself."
+    ),
     # Not as asked: a person decides
     Reason(
         "SpecInvalid",
-        ("Accepted", *_OF_BOTH),
+        ("Accepted", *_STALLS),
         "Warning",
         "The resource breaks a rule that the API server could not check.",
         "Correct the fields that the message names.",
     ),
     Reason(
         "Refused",
-        ("Accepted", *_OF_BOTH),
+        ("Accepted", *_STALLS),
         "Warning",
         "What is asked for will never work as asked, for example a location that belongs to another catalog.",
         "Change what the message names, or put right what it contradicts.",
     ),
     Reason(
         "ManagedByAnother",
-        ("Ready", "Accepted", "Deleting"),
+        ("Ready", "Stalled", "Accepted", "Deleting"),
         "Warning",
         "The realm or catalog belongs to another resource, perhaps of another cluster or namespace, or of the command line.",
         "Delete one of the two with `deletionPolicy: Retain`, or annotate a Realm `headwater.dev/adopt: <realm id>` to take "
@@ -140,28 +159,28 @@ _ALL: tuple[Reason, ...] = (
     ),
     Reason(
         "RealmManagedByAnother",
-        ("Ready", "Accepted", "RealmReady", "Deleting"),
+        ("Ready", "Stalled", "Accepted", "RealmReady", "Deleting"),
         "Warning",
         "The catalog is in a realm that does not belong to the Realm which the Catalog names.",
         "See which resource manages the realm; have the right Realm adopt it, or name the right one.",
     ),
     Reason(
         "DeletionProtected",
-        _OF_BOTH,
+        _STALLS,
         "Warning",
         "It was deleted while `spec.deletionProtection` is true; nothing is deleted.",
         "Set `deletionProtection: false` to let the deletion go on.",
     ),
     Reason(
         "PurgeUnconfirmed",
-        _OF_BOTH,
+        _STALLS,
         "Warning",
         "It is deleted with `deletionPolicy: Purge`, and nobody confirmed that everything in it shall go. Nothing is deleted yet.",
         "Annotate `headwater.dev/confirm-purge` as the message says, or set `deletionPolicy: Retain` to keep everything.",
     ),
     Reason(
         "DriftReported",
-        ("Ready", "Drifted"),
+        ("Ready", "Stalled", "Drifted"),
         "Warning",
         "Somebody changed the realm past its Realm, and `driftPolicy: Report` leaves it so. "
         "Ready is False only if the realm is in another state than declared.",
@@ -170,42 +189,42 @@ _ALL: tuple[Reason, ...] = (
     # Waiting: goes on by itself
     Reason(
         "PurgeHold",
-        _OF_BOTH,
+        _WAITS,
         "Normal",
         "The purge is confirmed and waits for the end of the hold; `status.purge.holdUntil` says when.",
         "Nothing; set `deletionPolicy: Retain` before the hold ends to keep the realm after all.",
     ),
     Reason(
         "Purging",
-        _OF_BOTH,
+        _WAITS,
         "Normal",
         "A worker deletes every row of the realm; this cannot be called off any more. `status.purge` counts.",
     ),
     Reason(
         "Purged",
-        _OF_BOTH,
+        _STALLS,
         "Normal",
         "A scan found no row of the realm any more. Only its entry is left.",
         "If the Realm is not being deleted, somebody purged the realm by hand: delete the Realm, and create it anew if it shall go on.",
     ),
-    Reason("Loading", _OF_BOTH, "Normal", "The realm is being loaded by an import of a whole realm."),
+    Reason("Loading", _WAITS, "Normal", "The realm is being loaded by an import of a whole realm."),
     Reason(
         "RealmMissing",
-        ("Ready", "RealmReady", "Deleting"),
+        ("Ready", "Reconciling", "RealmReady", "Deleting"),
         "Normal",
         "The realm of the catalog is not there yet.",
         "Nothing if its Realm is about to come; otherwise see whether `spec.realm` names the right one.",
     ),
     Reason(
         "RealmNotActive",
-        ("Ready", "RealmReady", "Deleting"),
+        ("Ready", "Reconciling", "RealmReady", "Deleting"),
         "Normal",
         "The realm of the catalog is not ACTIVE, and only an ACTIVE realm can be changed.",
         "See the condition Ready of the Realm; set `state: Active` there if that was switched.",
     ),
     Reason(
         "RealmDeleting",
-        ("Ready", "RealmReady", "Deleting"),
+        ("Ready", "Reconciling", "RealmReady", "Deleting"),
         "Normal",
         "The Realm of the catalog is being deleted.",
         "Delete the Catalog too, or call the deletion off as the Realm's condition Deleting says.",
@@ -213,7 +232,7 @@ _ALL: tuple[Reason, ...] = (
     # Faults: tried again by themselves
     Reason(
         "StoreUnavailable",
-        _EVERY_ERROR,
+        (*_WAITS, *_UNSURE),
         None,
         "The store does not answer. Counts, state and tasks are those seen last. It is asked again with growing pauses; nothing is lost. "
         "It comes without events: all resources would tell the same.",
@@ -221,35 +240,35 @@ _ALL: tuple[Reason, ...] = (
     ),
     Reason(
         "Unavailable",
-        _OF_BOTH,
+        _WAITS,
         "Warning",
         "A step needed something that did not answer: the database under load, or the Kubernetes API. Nothing happened; it is tried again.",
         "See the message if it lasts for minutes.",
     ),
     Reason(
         "OutcomeUnknown",
-        _EVERY_ERROR,
+        (*_WAITS, *_UNSURE),
         "Warning",
         "The answer to a change was lost: it may have happened. The next pass looks before it does anything.",
         "Nothing, unless it comes back: then the connection to the database is bad.",
     ),
     Reason(
         "Conflict",
-        _OF_BOTH,
+        _WAITS,
         "Warning",
         "Somebody else changed the same at the same time, or keeps what contradicts this. It is looked at again.",
         "If it stays, see what the message names.",
     ),
     Reason(
         "Unreadable",
-        _EVERY_ERROR,
+        (*_STALLS, *_UNSURE),
         "Warning",
         "Something in the store or in a Secret is there and cannot be read. Nothing is guessed and nothing changed.",
         "Run `headwater fsck` on the realm, and look at what the message names.",
     ),
     Reason(
         "InternalError",
-        _EVERY_ERROR,
+        (*_WAITS, *_UNSURE),
         "Warning",
         "A bug in Headwater. The resource is tried again with growing pauses; others are not affected.",
         "Report it with the operator's log around that time: `kubectl headwater report` collects what is needed, without secrets.",
@@ -271,14 +290,14 @@ _ALL: tuple[Reason, ...] = (
     ),
     Reason(
         "TaskDeadLettered",
-        (*_OF_BOTH, *_HEALTH),
+        (*_STALLS, *_HEALTH),
         "Warning",
         "A task failed as often as it may, and is not tried again by itself.",
         "Remove the cause that the message names, then `headwater task retry <id>`.",
     ),
     Reason(
         "TaskCancelled",
-        (*_OF_BOTH, *_HEALTH),
+        (*_STALLS, *_HEALTH),
         "Normal",
         "A task was cancelled: by the operator because nothing asks for it any more, or by a person; then it is not asked for again.",
         "If it shall run after all: `headwater task retry <id>`.",

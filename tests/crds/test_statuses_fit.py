@@ -240,7 +240,7 @@ def test_the_columns_are_those_that_an_engineer_looks_for_first(realms: Kind, ca
     def shown(kind: Kind, *, is_wide: bool) -> list[str]:
         return [one["name"] for one in kind.served["additionalPrinterColumns"] if bool(one.get("priority")) == is_wide]
 
-    usual = ["State", "Ready", "Tables", "Last-Maintenance", "Age"]
+    usual = ["State", "Ready", "Reason", "Tables", "Last-Maintenance", "Age"]
     assert [shown(kind, is_wide=False) for kind in (realms, catalogs)] == [usual, usual]
     assert shown(realms, is_wide=True) == ["Next-Maintenance", "Message"]
     assert shown(catalogs, is_wide=True) == ["Realm", "Next-Maintenance", "Message"]

@@ -145,6 +145,12 @@ class Desk:
             self.namespace.cluster.api.patch(path, body, kind="apply", manager="a-person")
             self._wrote()
 
+    def put_in_the_way(self, name: str = "acme-root-credentials") -> None:
+        """A Secret of somebody else, by the name under which the credentials of a Realm are kept."""
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"token": "theirs"}}
+        self.namespace.cluster.api.create(self.namespace.path("Secret"), body)
+        self._wrote()
+
     def delete(self, kind: str, name: str) -> None:
         self.namespace.cluster.api.delete(self.namespace.path(kind, name))
         self._wrote()

@@ -140,7 +140,7 @@ def test_a_realm_of_another_manager_is_not_shown() -> None:
     assert condition(shown, "Ready") == ("False", "ManagedByAnother")
     assert shown["message"] == FOREIGN.message
     assert shown.keys() == {"observedGeneration", "realmId", "message", "conditions"}
-    assert {one["type"] for one in shown["conditions"]} == {"Ready", "Accepted", "StoreReachable"}
+    assert {one["type"] for one in shown["conditions"]} == {"Ready", "Stalled", "Accepted", "StoreReachable"}
 
 
 def test_a_manifest_with_faults_is_not_accepted() -> None:
@@ -194,7 +194,7 @@ def test_a_store_that_never_answered_leaves_acceptance_open() -> None:
     shown = status(outcome=UnavailableError("no route"), seen=UNSEEN, secret=UNSEEN)
 
     assert condition(shown, "Accepted") == ("Unknown", "StoreUnavailable")
-    assert {one["type"] for one in shown["conditions"]} == {"Ready", "Accepted", "StoreReachable"}
+    assert {one["type"] for one in shown["conditions"]} == {"Ready", "Reconciling", "Accepted", "StoreReachable"}
 
 
 def test_a_store_that_refuses_everybody_is_no_fault_of_the_resource() -> None:

@@ -34,16 +34,16 @@ def test_a_catalog_waits_for_its_realm_and_goes_on_by_itself(story: Story) -> No
     assert story.wait("Catalog", "Ready", name="lake")
 
 
-def test_get_shows_state_readiness_and_tables_in_columns(story: Story) -> None:
+def test_get_shows_state_readiness_with_its_reason_and_tables(story: Story) -> None:
     story.namespace.apply(realm_body(story.name), catalog_body("lake", story.name))
     story.wait("Catalog", "Ready", name="lake")
     story.namespace.wait_until("Realm", story.name, lambda body: body["status"].get("catalogs") == 1)
 
     head, realm = [line.split() for line in story.kubectl("get", "realms").splitlines()]
     catalog = story.kubectl("get", "hcat", "--no-headers").split()
-    assert head == ["NAME", "STATE", "READY", "TABLES", "LAST-MAINTENANCE", "AGE"]
-    assert realm[:4] == [story.name, "ACTIVE", "True", "0"]
-    assert catalog[:4] == ["lake", "ACTIVE", "True", "0"]
+    assert head == ["NAME", "STATE", "READY", "REASON", "TABLES", "LAST-MAINTENANCE", "AGE"]
+    assert realm[:5] == [story.name, "ACTIVE", "True", "AsDeclared", "0"]
+    assert catalog[:5] == ["lake", "ACTIVE", "True", "AsDeclared", "0"]
 
 
 def test_wide_columns_tell_the_next_maintenance(story: Story) -> None:

@@ -139,4 +139,4 @@ def _condition(resource: Resource, kind: str) -> Mapping[str, Any]:
 
 def _is_bad(condition: Mapping[str, Any]) -> bool:
     good = _GOOD.get(str(condition.get("type")))
-    return good is not None and condition.get("status") != good
+    return good not in (None, "absent") and condition.get("status") != good
