@@ -37,12 +37,11 @@ _RANK = (
     "RealmUpdated",
     "CatalogUpdated",
     "RealmBootstrapped",
-    "ImportDone",
     "TaskHurried",
     "TaskRequested",
     "TaskCancelled",
 )
-"""Which of several steps names the event of their pass: the first of these."""
+"""Which of several steps names the event of their pass: the first of these. That an import is done is told with its counts instead."""
 _CORRECTIONS = ("RealmMoved", "RealmUpdated", "CatalogUpdated")
 _REPETITIONS = frozenset(condition.name for condition in CONDITIONS if condition.good == "absent")
 """Conditions that repeat what Ready says, and have no news of their own."""
@@ -70,10 +69,15 @@ def events_for(resource: Resource, before: Mapping[str, Any], after: Mapping[str
     before, after the status as it was, and as it is now
     steps         all of a pass make one event, named after the most important of them
     """
-    found = [*_of_steps(resource, before, steps), *_of_ended_work(before, after), *_of_conditions(before, after)]
-    has_steps = any(step.reason in _RANK for step in steps)
-    told = {event.reason: event for event in reversed(found) if not (has_steps and event.reason == "AsDeclared")}
-    return [event for event in found if told.get(event.reason) is event]
+    found = [*_of_steps(resource, before, steps), *_of_ended_work(before, after, steps)]
+    told = {event.reason for event in found}
+    if any(step.reason in _RANK for step in steps):
+        told.add("AsDeclared")
+    for event in _of_conditions(before, after):
+        if event.reason not in told:
+            told.add(event.reason)
+            found.append(event)
+    return found
 
 
 def is_drift_corrected(resource: Resource, before: Mapping[str, Any], steps: Iterable[Step]) -> bool:
@@ -96,13 +100,15 @@ def _of_steps(resource: Resource, before: Mapping[str, Any], steps: Sequence[Ste
     yield _event(named, "; ".join(step.message for step in told))
 
 
-def _of_ended_work(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
+def _of_ended_work(before: Mapping[str, Any], after: Mapping[str, Any], steps: Iterable[Step]) -> Iterator[Event]:
     """Tasks that have succeeded since it was looked at before. Failures are told by the conditions."""
     old, new = _mapping(before.get("maintenance")), _mapping(after.get("maintenance"))
     if old and new.get("lastResult") == "Succeeded" and new.get("lastTask") != old.get("lastTask"):
         counts = f"{new.get('objectsDeleted', 0)} rows deleted, {new.get('bytesReclaimed', 0)} bytes reclaimed"
         yield _event("CollectionDone", f"collected garbage: {counts} (task {new.get('lastTask')})")
-    ended = {one.get("name"): one.get("lastTime") for one in _mappings(before.get("imports"))}
+    # an import that this pass noted as done has never been told, even if no status showed it before
+    ended: dict[Any, Any] = {step.subject: None for step in steps if step.reason == "ImportDone"}
+    ended |= {one.get("name"): one.get("lastTime") for one in _mappings(before.get("imports"))}
     for one in _mappings(after.get("imports")):
         name = one.get("name")
         if name in ended and one.get("lastResult") == "Succeeded" and one.get("lastTime") != ended[name]:

@@ -10,7 +10,7 @@ from bodies import NOW_TEXT, OK, catalog, catalog_seen, ended, import_seen, late
 from headwater.clock import FakeClock
 from headwater.errors import BeatenError, FencedError, MissingError, RefusedError, UnavailableError
 from headwater.realms import RealmState
-from headwater.reconcile import Outcome, Refuse, Report, Step, Wait
+from headwater.reconcile import Outcome, Refuse, Report, Step, TaskDescription, Wait
 from headwater_operator.events import BURST, REFILL_SECONDS, Event, EventPoster, events_for, is_drift_corrected
 from headwater_operator.resources import Resource
 from headwater_operator.statuses import UNSEEN, SecretSeen, catalog_status, realm_status
@@ -139,20 +139,52 @@ def test_a_collection_that_ended_is_told_with_its_counts() -> None:
     assert events_for(realm(), after, after, []) == []
 
 
-def test_an_import_that_ended_is_told_once() -> None:
-    def shown(**others: Any) -> dict[str, Any]:
-        return catalog_status(catalog(), OK, catalog_seen(imports=(import_seen(**others),)), now=later(0))
+IMPORTED = {"imported": 8, "updated": 1, "quarantined": {"total": 2, "codes": {"Corrupt": 2}, "shown": []}}
 
-    after = shown(
-        last=ended(outcome={"imported": 8, "updated": 1, "quarantined": {"total": 2, "codes": {"Corrupt": 2}, "shown": []}})
-    )
 
-    assert words(events_for(catalog(), shown(), after, [step("ImportDone")]))[0] == "ImportDone"
-    assert events_for(catalog(), shown(), after, []) == [
+def with_imports(**last: TaskDescription | None) -> dict[str, Any]:
+    """The status of a Catalog with imports of these names, and the run that ended last of each."""
+    seen = catalog_seen(imports=tuple(import_seen(name=name, last=run) for name, run in last.items()))
+    return catalog_status(catalog(), OK, seen, now=later(0))
+
+
+def test_an_import_that_ended_is_told_once_with_its_counts() -> None:
+    before, after = with_imports(initial=None), with_imports(initial=ended(outcome=IMPORTED))
+
+    assert events_for(catalog(), before, after, []) == [
         Event("Normal", "ImportDone", "import initial has run: 9 tables (8 new, 1 moved forward), 2 left alone: Corrupt 2"),
         Event("Warning", "TablesQuarantined", "tables left alone by import initial: 2"),
     ]
     assert events_for(catalog(), after, after, []) == []
+
+
+def test_the_first_run_of_an_import_is_told_with_its_counts() -> None:
+    before, after = with_imports(initial=None), with_imports(initial=ended(outcome={"imported": 8}))
+    noted = Step("ImportDone", "noted that import initial of catalog lake is done", "initial")
+
+    assert events_for(catalog(), before, after, [noted, step("TaskRequested")]) == [
+        Event("Normal", "TaskRequested", "did TaskRequested"),
+        Event("Normal", "ImportDone", "import initial has run: 8 tables (8 new, 0 moved forward), 0 left alone"),
+    ]
+
+
+def test_a_first_run_that_was_faster_than_the_first_status_is_told_with_its_counts() -> None:
+    noted = Step("ImportDone", "noted that import initial of catalog lake is done", "initial")
+
+    told = events_for(catalog(), {}, with_imports(initial=ended(outcome={"imported": 8})), [noted])
+
+    assert [event.message for event in told if event.reason == "ImportDone"] == [
+        "import initial has run: 8 tables (8 new, 0 moved forward), 0 left alone"
+    ]
+
+
+def test_imports_that_ended_at_the_same_time_are_all_told() -> None:
+    before = with_imports(initial=None, daily=None)
+    after = with_imports(initial=ended(outcome={"imported": 8}), daily=ended(outcome={"imported": 2}))
+
+    told = [event.message.partition(" (")[0] for event in events_for(catalog(), before, after, [])]
+
+    assert told == ["import initial has run: 8 tables", "import daily has run: 2 tables"]
 
 
 def test_tables_that_are_still_quarantined_after_the_next_run_are_not_told_again() -> None:

@@ -195,10 +195,11 @@ Action = Effect | Notice
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What was done: one word for programs, and a sentence for people."""
+    """What was done: one word for programs, and a sentence for people. ``subject``: which import it was about, where it was about one."""
 
     reason: str
     message: str
+    subject: str = ""
 
 
 REASONS: Mapping[type[Effect], str] = {
@@ -228,4 +229,5 @@ def step_of(effect: Effect, message: str) -> Step:
     is_note = (isinstance(effect, UpdateRealm) and not effect.changes) or (
         isinstance(effect, UpdateCatalog) and effect.changes.keys() == {"manager"}
     )
-    return Step("Noted" if is_note else REASONS[type(effect)], message)
+    subject = effect.name if isinstance(effect, RecordImported) else ""
+    return Step("Noted" if is_note else REASONS[type(effect)], message, subject)
