@@ -19,7 +19,8 @@ from headwater.store import RealmId, RealmKey, RealmStore
 MakeRealm = Callable[[], RealmStore]
 ids = st.sampled_from([UUID(int=number) for number in range(1, 5)])
 places = st.lists(st.sampled_from(["a", "b", "ab", "a b", ""]), max_size=3).map(lambda names: "/".join(["s3://lake", *names]))
-claims = st.builds(Claim, st.sampled_from(["00000000000000aa", "00000000000000bb"]), ids, places, st.none() | ids)
+paths = st.lists(places, max_size=2).map(tuple)
+claims = st.builds(Claim, st.sampled_from(["00000000000000aa", "00000000000000bb"]), ids, places, st.none() | ids, paths)
 batches = st.lists(st.lists(claims, max_size=6), min_size=1, max_size=3)
 
 

@@ -17,8 +17,8 @@ LAKE, OTHER = "00000000000000aa", "00000000000000bb"
 ONE, TWO = UUID(int=1), UUID(int=2)
 
 
-def claim(location: str, *, content: UUID = ONE, catalog: str = LAKE, table: UUID | None = None) -> Claim:
-    return Claim(catalog_id=catalog, content_id=content, location=location, table_uuid=table)
+def claim(location: str, *paths: str, content: UUID = ONE, catalog: str = LAKE, table: UUID | None = None) -> Claim:
+    return Claim(catalog_id=catalog, content_id=content, location=location, table_uuid=table, paths=paths)
 
 
 @pytest.fixture
@@ -43,6 +43,9 @@ def claims(realm: RealmStore) -> Claims:
         ("/data//x", "file:///data/x"),
         ("file:///", "file://"),
         ("s3://b/a%20b c", "s3://b/a%20b c"),
+        ("HDFS://Node:8020/Data", "hdfs://node:8020/Data"),
+        ("abfss://C@A.dfs.core.windows.net/X", "abfs://c@a.dfs.core.windows.net/X"),
+        ("s3://Bucket/x", "s3://Bucket/x"),
     ],
 )
 def test_a_location_has_one_text(location: str, text: str) -> None:
@@ -96,6 +99,60 @@ def test_a_location_in_or_around_anothers_is_refused(claims: Claims, taken: str,
     assert [(conflict.held, conflict.owner.content_id) for conflict in refused] == (
         [(f"location {normalise_location(taken)}", ONE)] if conflicts else []
     )
+
+
+@pytest.mark.parametrize(("taken", "wanted", "conflicts"), NEIGHBOURS)
+def test_a_path_in_or_around_anothers_place_is_refused(claims: Claims, taken: str, wanted: str, conflicts: bool) -> None:
+    claims.take([claim("s3://far/one", taken)])
+
+    assert len(claims.check([claim(wanted, content=TWO)])) == conflicts
+    assert len(claims.check([claim("s3://far/two", wanted, content=TWO)])) == conflicts
+    assert len(claims.take([claim("s3://far/two", "s3://free", wanted, content=TWO)])) == conflicts
+
+
+def test_a_path_within_the_tables_own_place_needs_no_entry(claims: Claims) -> None:
+    claims.take([claim("s3://b/x", "s3://b/x/data", "s3://b/y/meta", "s3://b/y")])
+
+    assert [
+        claims.find_location(place) is not None for place in ("s3://b/x", "s3://b/x/data", "s3://b/y", "s3://b/y/meta")
+    ] == [
+        True,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_all_places_of_a_claim_are_released(claims: Claims) -> None:
+    claims.take([claim("s3://b/x", "s3://b/y", table=ONE)])
+
+    assert claims.release([claim("s3://b/x", "s3://b/y", table=ONE)]) == 3
+    assert claims.check([claim("s3://b", content=TWO, table=ONE)]) == ()
+
+
+def test_a_claim_is_taken_when_all_of_its_places_are(claims: Claims) -> None:
+    claims.take([claim("s3://b/x")])
+
+    assert claims.has_taken(claim("s3://b/x"))
+    assert not claims.has_taken(claim("s3://b/x", "s3://b/y"))
+    assert not claims.has_taken(claim("s3://b/x", content=TWO))
+
+
+def test_whoever_has_the_place_around_is_its_holder(claims: Claims) -> None:
+    claims.take([claim("s3://b/x", "s3://b/y")])
+
+    found = claims.find_holders(["s3://b/x", "s3a://b/y/deep/file", "s3://b", "s3://b/z"])
+    assert {place: owner.content_id for place, owner in found.items()} == {"s3://b/x": ONE, "s3a://b/y/deep/file": ONE}
+
+
+def test_a_refusal_tells_nothing_of_the_other(claims: Claims) -> None:
+    claims.take([claim("s3://b/x/secret", catalog=OTHER, table=TWO)])
+    texts = [str(conflict) for conflict in claims.check([claim("s3://b/x", content=TWO), claim("s3://b/y", table=TWO)])]
+
+    assert texts == [
+        "location s3://b/x is, encloses or lies within a place of another table",
+        f"table uuid {TWO} belongs to another table",
+    ]
 
 
 def test_a_location_within_ones_own_is_taken(claims: Claims) -> None:

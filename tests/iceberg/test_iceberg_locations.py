@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from headwater.catalogs.iceberg import canonical, is_same_place, is_within
+from headwater.catalogs.iceberg import canonical, is_same_place, is_through_link, is_within, plain_location
 from headwater.errors import RefusedError
 
 
@@ -33,6 +35,42 @@ def test_a_location_has_one_spelling(location: str, spelled: str) -> None:
 def test_what_could_mean_two_places_is_refused(location: str) -> None:
     with pytest.raises(RefusedError):
         canonical(location)
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        *["s3://b/x?y", "s3://b/x#y", "s3://b//x", "s3://b/x\\y", "s3://b/x/%2e%2E/y", "s3://b/x%2Fy", "s3://b/%2e"],
+        *["s3://b/x\ty", "s3://b/x\n", "s3://b/x\r/y", "s3://b/x ", "file:///lake/\x00", "/lake/\x7f", "s3://b/../x", ""],
+    ],
+)
+def test_what_drivers_read_differently_is_no_plain_location(location: str) -> None:
+    with pytest.raises(RefusedError):
+        plain_location(location)
+
+
+@pytest.mark.parametrize("location", ["s3://b/x", "s3://b", "/lake/a b", "file:/lake//x/", "s3://b/dt=2026%3A01/x", "gs://b/ü"])
+def test_a_plain_location_is_spelled_as_every_other(location: str) -> None:
+    assert plain_location(location) == canonical(location)
+
+
+def test_a_link_below_a_folder_is_told_from_one_above(tmp_path: Path) -> None:
+    (tmp_path / "lake" / "orders").mkdir(parents=True)
+    (tmp_path / "alias").symlink_to(tmp_path / "lake")
+    (tmp_path / "lake" / "away").symlink_to(tmp_path)
+
+    assert not is_through_link(f"{tmp_path}/alias/orders/x", f"{tmp_path}/alias")
+    assert not is_through_link(f"{tmp_path}/lake/orders/no/such", f"{tmp_path}/lake")
+    assert is_through_link(f"{tmp_path}/lake/away/x", f"{tmp_path}/lake")
+    assert is_through_link(f"{tmp_path}/alias/orders/x", f"{tmp_path}")
+    assert not is_through_link("s3://b/x", "s3://b")
+    assert not is_through_link("/", "/")
+
+
+def test_hosts_are_compared_without_their_case() -> None:
+    assert is_same_place("hdfs://Node:8020/x", "HDFS://node:8020/x")
+    assert not is_same_place("s3://Bucket/x", "s3://bucket/x")
+    assert not is_same_place("hdfs://node/X", "hdfs://node/x")
 
 
 def test_the_same_objects_by_another_client_are_the_same_place() -> None:

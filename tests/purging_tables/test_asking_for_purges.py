@@ -54,7 +54,7 @@ def test_a_table_whose_place_is_anothers_is_not_dropped_and_its_task_is_cancelle
     claims.release([Claim(lake.definition.id, content.id, place.as_uri())])
     claims.take([Claim("00000000000000ab", uuid4(), place.as_uri())])
 
-    with pytest.raises(ValueError, match=r"drop table sales\.orders, to be purged: location .* belongs to content"):
+    with pytest.raises(ValueError, match=r"drop table sales\.orders, to be purged: location .* a place of another table"):
         shop.purge_table("sales.orders")
 
     assert shop.table_exists("sales.orders")

@@ -1,8 +1,8 @@
-"""Which table of the realm owns a table uuid and a storage location; two tables that share files would delete each other's.
+"""Which table of the realm owns a table uuid and its places in storage; two tables that share files would delete each other's.
 
-The reference ``claims`` has the index ``by-uuid`` (16 bytes) and ``by-location`` (the normalised text). Values are 8 bytes catalog
-id, 16 bytes content id and 8 bytes of the time of the last claim. A claim is taken before the table's commit, and only the
-collector releases it.
+The reference ``claims`` has the index ``by-uuid`` (16 bytes) and ``by-location`` (the normalised text), with an entry for each place of
+a table: its location, and where it writes besides. Values are 8 bytes catalog id, 16 bytes content id and 8 bytes of the time of the
+last claim. A claim is taken before the table's commit, and only the collector releases it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from uuid import UUID
 
-from headwater.catalogs.iceberg import canonical
+from headwater.catalogs.iceberg import same_storage
 from headwater.clock import Micros, as_text
 from headwater.commits import Transaction, commit, head
 from headwater.errors import ConflictError, RefusedError, UnreadableError
@@ -28,17 +28,18 @@ BY_LOCATION = "by-location"
 PURGING = "0" * 16
 """The id of no catalog: who deletes the files of a content that nothing holds any more claims them in its name."""
 
-_SAME_STORAGE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
 _VALUE_BYTES = 8 + 16 + 8
+_LOCATION = "location "
 
 
 def normalise_location(location: str) -> str:
-    """One text for one place: schemes that name the same storage are one, ``file:`` paths have three slashes, none is at the end.
+    """One text for one place: schemes that name the same storage are one, hosts are in lower case, ``file:`` paths have three slashes,
+    none is at the end.
 
     raises        RefusedError for a relative path, a segment ``.`` or ``..``, or more than 500 bytes
     """
-    scheme, rest = canonical(location).split("://", 1)
-    text = f"{_SAME_STORAGE.get(scheme, scheme)}://{rest.rstrip('/')}"
+    scheme, rest = same_storage(location).split("://", 1)
+    text = f"{scheme}://{rest.rstrip('/')}"
     if len(text.encode()) > KEY_BYTES:
         raise RefusedError(f"location {location[:60]!r}... has {len(text.encode())} bytes; {KEY_BYTES} are allowed")
     return text
@@ -68,29 +69,49 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A table's wish for its uuid (where the format has one) and its location.
+    """A table's wish for its uuid (where the format has one) and its places.
 
     content_id    the id under which the table is, or will be, put
+    paths         where it writes besides its location
     """
 
     catalog_id: str
     content_id: UUID
     location: str
     table_uuid: UUID | None = None
+    paths: tuple[str, ...] = ()
+
+    def places(self) -> tuple[bytes, ...]:
+        """Its location and its paths, normalised; a path that lies within another place of its own is left out.
+
+        raises        RefusedError for a location that is none
+        """
+        location = normalise_location(self.location)
+        places = [location]
+        for path in sorted({normalise_location(path) for path in self.paths}, key=len):
+            if not any(f"{path}/".startswith(f"{place}/") for place in places):
+                places.append(path)
+        return tuple(place.encode() for place in places)
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimConflict:
-    """Why a claim was not taken: what it wants is, encloses or lies within what ``owner`` has."""
+    """Why a claim was not taken: what it wants is, encloses or lies within what ``owner`` has.
+
+    The sentence tells what was wanted, and nothing of the other: who asks may not even know that there is one.
+    """
 
     claim: Claim
+    wanted: str
     held: str
     owner: Owner
 
     def __str__(self) -> str:
         if self.owner.catalog_id == PURGING:
-            return f"{self.held} is being purged, with the files of content {self.owner.content_id}"
-        return f"{self.held} belongs to content {self.owner.content_id} of catalog {self.owner.catalog_id}"
+            return f"{self.wanted} is being purged, or lies around or within what is"
+        if self.wanted.startswith(_LOCATION):
+            return f"{self.wanted} is, encloses or lies within a place of another table"
+        return f"{self.wanted} belongs to another table"
 
 
 class Claims:
@@ -105,15 +126,15 @@ class Claims:
         returns       the conflicts, with what is claimed already or earlier in the batch; none: all were taken
         raises        RefusedError for a location that is none
         """
-        places = [normalise_location(claim.location).encode() for claim in claims]
+        places = [claim.places() for claim in claims]
 
         def change(tx: Transaction) -> tuple[ClaimConflict, ...]:
             conflicts = []
             contested = _contested(tx.index, claims, places)
-            for at, (claim, place) in enumerate(zip(claims, places, strict=True)):
-                conflict = next(_conflicts(tx.index, claim, place), None) if at in contested else None
+            for at, (claim, wanted) in enumerate(zip(claims, places, strict=True)):
+                conflict = next(_conflicts(tx.index, claim, wanted), None) if at in contested else None
                 if conflict is None:
-                    _take(tx, claim, place)
+                    _take(tx, claim, wanted)
                 else:
                     conflicts.append(conflict)
             return tuple(conflicts)
@@ -125,7 +146,7 @@ class Claims:
 
         raises        RefusedError for a location that is none
         """
-        entries = [(BY_LOCATION, normalise_location(claim.location).encode(), claim) for claim in claims]
+        entries = [(BY_LOCATION, place, claim) for claim in claims for place in claim.places()]
         entries += [(BY_UUID, claim.table_uuid.bytes, claim) for claim in claims if claim.table_uuid is not None]
 
         def change(tx: Transaction) -> int:
@@ -144,7 +165,7 @@ class Claims:
 
         raises        RefusedError for a location that is none
         """
-        places = [normalise_location(claim.location).encode() for claim in claims]
+        places = [claim.places() for claim in claims]
         held = head(self._rows, CLAIMS, fresh=True)
         if held is None:
             return ()
@@ -172,6 +193,28 @@ class Claims:
         found = claims.index(BY_UUID).get_many(table_uuid.bytes for table_uuid in table_uuids)
         return {UUID(bytes=key): Owner.decode(value) for key, value in found.items()}
 
+    def has_taken(self, claim: Claim) -> bool:
+        """Whether all places of a claim are its own by now.
+
+        raises        RefusedError for a location that is none
+        """
+        found = self.find_locations([place.decode() for place in claim.places()])
+        return len(found) == len(claim.places()) and all(owner.has_taken(claim) for owner in found.values())
+
+    def find_holders(self, locations: Sequence[str]) -> dict[str, Owner]:
+        """In whose places these locations lie; those that lie in nobody's are left out.
+
+        raises        RefusedError for a location that is none
+        """
+        claims = head(self._rows, CLAIMS, fresh=True)
+        enclosing = {location: _enclosing(normalise_location(location).encode()) for location in locations}
+        texts = {text for around in enclosing.values() for text in around}
+        held = {} if claims is None else claims.index(BY_LOCATION).get_many(texts)
+        found = {
+            location: next((held[text] for text in around if text in held), None) for location, around in enclosing.items()
+        }
+        return {location: Owner.decode(value) for location, value in found.items() if value is not None}
+
     def find_location(self, location: str) -> Owner | None:
         """Who has claimed exactly this location."""
         return self.find_locations([location]).get(location)
@@ -187,31 +230,36 @@ class Claims:
         return {location: Owner.decode(found[place]) for location, place in places.items() if place in found}
 
 
-def _take(tx: Transaction, claim: Claim, place: bytes) -> None:
+def _take(tx: Transaction, claim: Claim, places: Sequence[bytes]) -> None:
     value = Owner(claim.catalog_id, claim.content_id, tx.time).encode()
-    tx.index(BY_LOCATION).put(place, value)
+    for place in places:
+        tx.index(BY_LOCATION).put(place, value)
     if claim.table_uuid is not None:
         tx.index(BY_UUID).put(claim.table_uuid.bytes, value)
 
 
-def _contested(index: Callable[[str], Index], claims: Sequence[Claim], places: Sequence[bytes]) -> set[int]:
+def _contested(index: Callable[[str], Index], claims: Sequence[Claim], places: Sequence[tuple[bytes, ...]]) -> set[int]:
     """Which of the claims may conflict with what is held or with each other; all others certainly do not. Asked for together.
 
     index         the index of that name of the claims, as they are held
+    places        of each claim
     """
-    enclosing = [_enclosing(place) for place in places]
-    by_place = index(BY_LOCATION).get_many(text for texts in enclosing for text in texts)
+    every = [place for wanted in places for place in wanted]
+    around = {place: _enclosing(place) for place in every}
+    by_place = index(BY_LOCATION).get_many(text for texts in around.values() for text in texts)
     by_uuid = index(BY_UUID).get_many(claim.table_uuid.bytes for claim in claims if claim.table_uuid is not None)
-    outer = {text for texts in enclosing for text in texts[:-1]}
-    several = {place for place, count in Counter(places).items() if count > 1 or place in outer}
+    outer = {text for texts in around.values() for text in texts[:-1]}
+    several = {place for place, count in Counter(every).items() if count > 1 or place in outer}
     several_uuids = {uuid for uuid, count in Counter(claim.table_uuid for claim in claims).items() if uuid and count > 1}
-    occupied = _occupied(index(BY_LOCATION), places)
+    occupied = _occupied(index(BY_LOCATION), every)
     contested = set()
-    for at, (claim, texts) in enumerate(zip(claims, enclosing, strict=True)):
+    for at, (claim, wanted) in enumerate(zip(claims, places, strict=True)):
+        texts = [text for place in wanted for text in around[place]]
         owners = [by_place[text] for text in texts if text in by_place]
         if claim.table_uuid is not None and claim.table_uuid.bytes in by_uuid:
             owners.append(by_uuid[claim.table_uuid.bytes])
-        is_crowded = claim.table_uuid in several_uuids or texts[-1] in occupied or not several.isdisjoint(texts)
+        is_within_reach = not several.isdisjoint(texts) or not occupied.isdisjoint(wanted)
+        is_crowded = claim.table_uuid in several_uuids or is_within_reach
         if is_crowded or not all(Owner.decode(owner).has_taken(claim) for owner in owners):
             contested.add(at)
     return contested
@@ -229,14 +277,16 @@ def _occupied(locations: Index, places: Iterable[bytes]) -> set[bytes]:
     return occupied
 
 
-def _conflicts(index: Callable[[str], Index], claim: Claim, place: bytes) -> Iterator[ClaimConflict]:
+def _conflicts(index: Callable[[str], Index], claim: Claim, places: Sequence[bytes]) -> Iterator[ClaimConflict]:
     """index: the index of that name of the claims, as they are held"""
-    for held, owner in _neighbours(index(BY_LOCATION), place):
-        if not owner.has_taken(claim):
-            yield ClaimConflict(claim, f"location {held}", owner)
+    for place in places:
+        for held, owner in _neighbours(index(BY_LOCATION), place):
+            if not owner.has_taken(claim):
+                yield ClaimConflict(claim, f"{_LOCATION}{place.decode()}", f"{_LOCATION}{held}", owner)
     value = None if claim.table_uuid is None else index(BY_UUID).get(claim.table_uuid.bytes)
     if value is not None and not Owner.decode(value).has_taken(claim):
-        yield ClaimConflict(claim, f"table uuid {claim.table_uuid}", Owner.decode(value))
+        wanted = f"table uuid {claim.table_uuid}"
+        yield ClaimConflict(claim, wanted, wanted, Owner.decode(value))
 
 
 def _neighbours(locations: Index, place: bytes) -> Iterator[tuple[str, Owner]]:

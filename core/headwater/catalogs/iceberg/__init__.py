@@ -8,7 +8,7 @@ from headwater.catalogs.iceberg.folders import Folder
 from headwater.catalogs.iceberg.grouping import File, TableFiles, group, is_selected
 from headwater.catalogs.iceberg.inventory import Part, parts_of, read_part
 from headwater.catalogs.iceberg.judging import judge, traits_of
-from headwater.catalogs.iceberg.locations import canonical, comparable, is_same_place, is_within
+from headwater.catalogs.iceberg.locations import canonical, comparable, is_same_place, is_within, plain_location, same_storage
 from headwater.catalogs.iceberg.outcomes import (
     Found,
     Outcome,
@@ -33,6 +33,7 @@ from headwater.catalogs.iceberg.surveying import (
     survey_in_process,
     tables_of,
 )
+from headwater.catalogs.iceberg.systems import is_through_link
 
 __all__ = [
     "FIRST_TURNS",
@@ -63,13 +64,16 @@ __all__ = [
     "group",
     "is_same_place",
     "is_selected",
+    "is_through_link",
     "is_within",
     "judge",
     "pack",
     "parts_of",
+    "plain_location",
     "purgeable_document",
     "reach",
     "read_part",
+    "same_storage",
     "sketch_of",
     "survey_in_process",
     "tables_of",

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from urllib.parse import unquote
 
 from headwater.errors import RefusedError
 
-__all__ = ["canonical", "comparable", "is_same_place", "is_within"]
+__all__ = ["canonical", "comparable", "is_same_place", "is_within", "plain_location", "same_storage"]
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _NO_NAMES = ("", ".", "..")
 _SAME_STORAGE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
 """Schemes that name the same objects through another client."""
+_WITH_HOSTS = ("hdfs", "abfs", "wasb", "wasbs", "http", "https")
+"""Schemes before a host, whose case means nothing; that of a bucket does."""
+_UNCLEAR = re.compile(r"[\x00-\x1f\x7f?#\\]|^\s|\s$")
+"""What some readers of URLs take away, or end the path at: by ``file:///lake/orders?x`` they open ``/lake/orders``."""
 
 
 def canonical(location: str) -> str:
@@ -58,13 +63,42 @@ def _canonical(location: str) -> str:
     return f"{scheme}://{authority}/{folders}" if folders or not authority else f"{scheme}://{authority}"
 
 
+def plain_location(location: str) -> str:
+    """The canonical spelling of a location that every reader of URLs understands alike.
+
+    For who decides by the text whether a place may be read or written, and leaves that to another's driver.
+
+    raises        RefusedError for what ``canonical`` refuses; for control characters, ``?``, ``#``, ``\\`` or white space around it; and
+                  for a folder without a name, or one that is ``.``, ``..`` or two folders once it is percent-decoded
+    """
+    spelled = canonical(location)
+    folders = spelled.split("://", 1)[1].rstrip("/").split("/")[1:]
+    decoded = [unquote(folder) for folder in folders]
+    if _UNCLEAR.search(location) or not all(folders) or any(name in (".", "..") or "/" in name for name in decoded):
+        raise RefusedError(
+            f"{location!r} is read differently by different drivers: use no control characters, '?', '#', '\\', doubled slashes"
+            " or percent-encoded ones"
+        )
+    return spelled
+
+
+def same_storage(location: str) -> str:
+    """The canonical spelling with one scheme for each storage, and hosts in lower case.
+
+    raises        RefusedError for what is no location
+    """
+    scheme, rest = canonical(location).split("://", 1)
+    scheme = _SAME_STORAGE.get(scheme, scheme)
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}://{authority.lower() if scheme in _WITH_HOSTS else authority}{slash}{path}"
+
+
 def comparable(location: str) -> str:
     """One text for all locations that name the same objects.
 
     raises        RefusedError for what is no location
     """
-    scheme, rest = canonical(location).split("://", 1)
-    return f"{_SAME_STORAGE.get(scheme, scheme)}://{rest}".rstrip("/")
+    return same_storage(location).rstrip("/")
 
 
 def is_same_place(one: str, other: str) -> bool:

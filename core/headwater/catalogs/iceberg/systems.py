@@ -19,9 +19,10 @@ from typing import Any, NamedTuple, Protocol
 import fsspec
 from fsspec.asyn import AsyncFileSystem
 
+from headwater.catalogs.iceberg.locations import canonical
 from headwater.errors import RefusedError, UnavailableError
 
-__all__ = ["NOWHERE", "NO_TEXT", "Entry", "NoFileError", "System", "as_text", "is_text", "open_system"]
+__all__ = ["NOWHERE", "NO_TEXT", "Entry", "NoFileError", "System", "as_text", "is_text", "is_through_link", "open_system"]
 
 _LONE = re.compile("[\ud800-\udfff]")
 _GENERIC_FINDS = (fsspec.AbstractFileSystem.find, AsyncFileSystem._find)
@@ -66,6 +67,19 @@ def is_text(path: str) -> bool:
 def as_text(path: str) -> str:
     """A path that can be written down, and leads nowhere where the true one is no text."""
     return path if is_text(path) else _LONE.sub("\ufffd", path)
+
+
+def is_through_link(place: str, outer: str) -> bool:
+    """Whether the way from one local folder to what lies within it leads through a link; of other storages it never does.
+
+    place, outer   locations, the first within the second
+    """
+    scheme, _, path = canonical(place).partition("://")
+    if scheme != "file":
+        return False
+    base = canonical(outer).partition("://")[2] or "/"
+    straight = os.path.normpath(os.path.join(os.path.realpath(base), os.path.relpath(path or "/", base)))  # noqa: PTH118
+    return os.path.realpath(path or "/") != straight
 
 
 class System(Protocol):

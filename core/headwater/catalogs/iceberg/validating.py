@@ -12,11 +12,12 @@ from headwater.catalogs.iceberg.outcomes import Found, QuarantineCode, UnfitErro
 from headwater.catalogs.iceberg.validation import RAW_VERSION, FaultError, Weight, check_table, check_view, is_view
 from headwater.errors import RefusedError
 
-__all__ = ["validate"]
+__all__ = ["PATH_PROPERTIES", "validate"]
 
 Document = Mapping[str, Any]
 
-_PATH_PROPERTIES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+PATH_PROPERTIES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+"""Where a table writes besides its location; the last two are what older writers know."""
 _ADVICE = {
     Weight.UNSUPPORTED: (QuarantineCode.UNSUPPORTED_VERSION, "import it with a release that reads it"),
     Weight.INVALID: (QuarantineCode.INVALID, "restore it from a backup, or have its engine write the table anew"),
@@ -132,7 +133,7 @@ def _locations(document: Document) -> Iterator[tuple[str, str]]:
         yield "location", document["location"]
     properties = document.get("properties")
     if isinstance(properties, dict):
-        yield from ((name, properties[name]) for name in _PATH_PROPERTIES if isinstance(properties.get(name), str))
+        yield from ((name, properties[name]) for name in PATH_PROPERTIES if isinstance(properties.get(name), str))
     for snapshot in _objects(document, "snapshots"):
         if isinstance(snapshot.get("manifest-list"), str):
             yield f"manifest list of snapshot {snapshot.get('snapshot-id')}", snapshot["manifest-list"]
