@@ -173,10 +173,11 @@ def test_a_table_of_version_1_without_a_uuid_gets_none_in_the_catalog(
     assert content is not None and content.table_uuid is None  # type: ignore[union-attr]  # it is a table
 
 
-def test_a_file_that_is_no_metadata_is_refused(shop: HeadwaterCatalog, tmp_path: Path) -> None:
-    (tmp_path / "empty.metadata.json").write_bytes(b"")
+def test_a_file_that_is_no_metadata_is_refused(shop: HeadwaterCatalog, stray: Table) -> None:
+    path = Path(stray.metadata_location.removeprefix("file://")).with_name("empty.metadata.json")
+    path.write_bytes(b"")
 
     with pytest.raises(ValueError, match="is empty"):
-        shop.register_table("sales.orders", (tmp_path / "empty.metadata.json").as_uri())
+        shop.register_table("sales.orders", path.as_uri())
 
     assert shop.list_tables("sales") == []

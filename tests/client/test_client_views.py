@@ -38,15 +38,16 @@ def view(shop: HeadwaterCatalog, schema: Schema) -> View:
 
 
 @pytest.fixture
-def make_file(tmp_path: Path, view: View, shop: HeadwaterCatalog, lake: Catalog) -> Callable[..., str]:
+def make_file(view: View, shop: HeadwaterCatalog, lake: Catalog) -> Callable[..., str]:
     """The location of metadata like that of the view, which is dropped, with some fields changed."""
     content = lake.get(None, ContentKey.of("sales", "totals"))
     assert isinstance(content, IcebergView)
-    document = json.loads(Path(content.metadata_location.removeprefix("file://")).read_text())
+    file = Path(content.metadata_location.removeprefix("file://"))
+    document = json.loads(file.read_text())
     shop.drop_view("sales.totals")
 
     def make(**fields: Any) -> str:
-        path = tmp_path / "view.metadata.json"
+        path = file.with_name("view.metadata.json")
         path.write_text(json.dumps(document | {name.replace("_", "-"): value for name, value in fields.items()}))
         return path.as_uri()
 

@@ -130,7 +130,7 @@ def test_nobody_registers_files_that_are_being_purged(
 ) -> None:
     Claims(Realms(store).open("acme")).take([Claim(PURGING, uuid4(), purged.as_uri())])
 
-    with pytest.raises(ValueError, match="is being purged, with the files of content"):
+    with pytest.raises(ValueError, match="is being purged"):
         shop.register_table("sales.lines", max((purged / "metadata").glob("*.json")).as_uri())
     assert check_store(store) == []
 

@@ -12,7 +12,7 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table import CommitTableResponse, StagedTable, Table, TableProperties
+from pyiceberg.table import CommitTableResponse, CreateTableTransaction, StagedTable, Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.table.update import TableRequirement, TableUpdate
@@ -21,10 +21,12 @@ from pyiceberg.view import View
 from pyiceberg.view.metadata import ViewVersion
 
 from headwater.catalogs import ContentType
+from headwater.clients.pyiceberg.access import FileAccess
 from headwater.clients.pyiceberg.namespaces import Namespaces
 from headwater.clients.pyiceberg.opening import OWN_PROPERTIES, Address, open_branch, shared_store, with_configured
 from headwater.clients.pyiceberg.purging import Purges
 from headwater.clients.pyiceberg.tables import MakeMetadata, Tables
+from headwater.clients.pyiceberg.transactions import LakeCreation
 from headwater.clients.pyiceberg.translating import translated
 from headwater.clients.pyiceberg.views import Views
 from headwater.store import Store
@@ -170,6 +172,17 @@ class HeadwaterCatalog(MetastoreCatalog):
         with translated(is_commit=True):
             return self._rooms.tables.commit(table, requirements, updates, self._update_and_stage_table)
 
+    def create_table_transaction(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+        sort_order: SortOrder = UNSORTED_SORT_ORDER,
+        properties: Properties = EMPTY_DICT,
+    ) -> CreateTableTransaction:
+        return LakeCreation(self._create_staged_table(identifier, schema, location, partition_spec, sort_order, properties))
+
     # views
 
     def create_view(
@@ -235,11 +248,21 @@ class HeadwaterCatalog(MetastoreCatalog):
     ) -> StagedTable:
         make = self._maker(schema, partition_spec, sort_order, properties)
         with translated():
-            return self._rooms.tables.stage(identifier, location, properties, make)
+            return self._rooms.tables.stage(identifier, location, make)
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
+        """By the catalog's own properties alone: pyiceberg calls this with those of tables, who may be anybody's."""
         reaching = {name: value for name, value in self.properties.items() if name not in OWN_PROPERTIES}
-        return load_file_io({**reaching, **properties}, location)
+        return load_file_io(reaching, location)
+
+    def _update_and_stage_table(
+        self,
+        current_table: Table | None,
+        table_identifier: Identifier,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> StagedTable:
+        return self._rooms.tables.next_version(current_table, table_identifier, requirements, updates)
 
     @staticmethod
     def _delete_old_metadata(io: FileIO, base: TableMetadata, metadata: TableMetadata) -> None:
@@ -282,9 +305,10 @@ class _Opened:
             raise
         warehouse = owner.properties.get(WAREHOUSE_LOCATION)
         self.namespaces = Namespaces(branch)
-        self.tables = Tables(owner, branch, open_io=owner._load_file_io, warehouse=warehouse)
-        self.purges = Purges(store, branch, open_io=owner._load_file_io)
-        self.views = Views(branch, open_io=owner._load_file_io, warehouse=warehouse)
+        access = FileAccess(branch, lambda location: owner._load_file_io(location=location))
+        self.tables = Tables(owner, branch, access, warehouse=warehouse)
+        self.purges = Purges(store, branch, access)
+        self.views = Views(branch, access, warehouse=warehouse)
 
 
 def _nothing() -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from headwater.catalogs import Catalog, Claim, Claims, CommitMeta, ContentKey, Operation
+from headwater.catalogs import Catalog, Claim, ClaimConflict, Claims, CommitMeta, ContentKey, Operation
 from headwater.clients.pyiceberg.states import State
 from headwater.errors import ConflictError, HeadwaterError, MissingError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.store import RealmStore
@@ -73,7 +73,11 @@ class Branch:
         return self._reference or self.catalog.definition.default_branch
 
     def state(self) -> State:
-        """What the branch holds now."""
+        """What the branch holds now.
+
+        raises        RefusedError while the realm is not ACTIVE: a client is a user, and what it may not write it may not read
+        """
+        self.rows.check_write()
         return State(self.catalog, self.rows, self.catalog.resolve(self._reference))
 
     def commit(self, plan: Plan, *, key: ContentKey) -> None:
@@ -132,16 +136,16 @@ class Branch:
             fence=fence,
         )
 
+    def check_free(self, claim: Claim, what: str) -> None:
+        """Pass if a claim could be taken now, or raise RefusedError as it would be refused."""
+        _check_no_conflict(self.claims.check([claim]), what)
+
     def _take(self, claim: Claim, what: str) -> None:
         try:
             conflicts = self.claims.take([claim])
         except UnknownOutcomeError as fault:  # whether it was taken or not, nothing was committed, and it can be taken again
             raise UnavailableError(f"{what} did not happen, for its claim may not have been taken: {fault}") from fault
-        if conflicts:
-            raise RefusedError(
-                f"{what}: {conflicts[0]}; two tables in one place would delete each other's files."
-                " What was dropped, or never came to be, is free again once no kept commit holds it, after a collection"
-            )
+        _check_no_conflict(conflicts, what)
 
     def _is_beaten(self, fault: HeadwaterError, state: State) -> bool:
         """Whether another state may give another answer."""
@@ -161,6 +165,14 @@ class Branch:
         except MissingError as fault:
             raise RefusedError(f"{self._reference!r} is no branch of {self.catalog.place}: it can only be read") from fault
         self._is_writable = True
+
+
+def _check_no_conflict(conflicts: Sequence[ClaimConflict], what: str) -> None:
+    if conflicts:
+        raise RefusedError(
+            f"{what}: {conflicts[0]}; two tables in one place would delete each other's files."
+            " What was dropped, or never came to be, is free again once no kept commit holds it, after a collection"
+        )
 
 
 class _Turn:

@@ -9,38 +9,60 @@ from typing import Any
 from uuid import UUID
 
 import structlog
+from pydantic import ValidationError as PydanticError
+from pyiceberg.exceptions import ValidationError
 from pyiceberg.io import FileIO
 from pyiceberg.serializers import Compressor
-from pyiceberg.table import TableProperties
-from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, TableMetadataV1, TableMetadataV2, TableMetadataV3
 from pyiceberg.utils.config import Config
 from pyiceberg.view.metadata import ViewMetadata
 
 from headwater.catalogs import IcebergTable, IcebergView
 from headwater.catalogs.iceberg.documents import unpack
 from headwater.catalogs.iceberg.outcomes import UnfitError
+from headwater.catalogs.iceberg.validating import PATH_PROPERTIES
 from headwater.errors import RefusedError
 
-__all__ = ["Document", "files_of", "places_of", "read_document", "table_content", "table_text", "view_content", "view_text"]
+__all__ = [
+    "Document",
+    "files_in",
+    "files_of",
+    "parse_table",
+    "parse_view",
+    "paths_of",
+    "places_of",
+    "read_document",
+    "table_content",
+    "table_text",
+    "view_content",
+    "view_text",
+]
 
-_PATHS = (TableProperties.WRITE_DATA_PATH, TableProperties.WRITE_METADATA_PATH)
 _log = structlog.get_logger()
+_FIELDS = frozenset(
+    field.alias or name
+    for model in (TableMetadataV1, TableMetadataV2, TableMetadataV3, ViewMetadata)
+    for name, field in model.model_fields.items()
+)
+"""The fields of the formats, by name: what else a text has in the place of a name is its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A metadata document and the file for it, of a name that no other has."""
+    """A metadata document and the file for it, of a name that no other should have."""
 
     io: FileIO
     location: str
     text: bytes
 
     def write(self) -> Document:
-        """Write the file, packed as its name says; raises what the storage raises."""
+        """Write the file, packed as its name says; raises what the storage raises, and leaves a file that is there as it is."""
         packed = Compressor.get_compressor(self.location).bytes_compressor()(self.text)
         try:
             with self.io.new_output(self.location).create() as stream:
                 stream.write(packed)
+        except FileExistsError:
+            raise
         except BaseException:
             self.remove()
             raise
@@ -65,6 +87,34 @@ def read_document(io: FileIO, location: str) -> bytes:
         return unpack(data, path=location)
     except UnfitError as fault:
         raise RefusedError(str(fault)) from fault
+
+
+def parse_table(text: bytes, location: str) -> TableMetadata:
+    """raises        RefusedError for what pyiceberg cannot read, without a word of it: it may be anything"""
+    try:
+        return TableMetadataUtil.parse_raw(text.decode())
+    except (ValidationError, ValueError) as fault:
+        raise RefusedError(f"{location} is no metadata of a table as pyiceberg reads it{_where(fault)}") from None
+
+
+def parse_view(text: bytes, location: str) -> ViewMetadata:
+    """raises        RefusedError as ``parse_table`` does; pyiceberg itself takes a view without its current version"""
+    try:
+        metadata = ViewMetadata.model_validate_json(text)
+    except ValueError as fault:
+        raise RefusedError(f"{location} is no metadata of a view as pyiceberg reads it{_where(fault)}") from None
+    if metadata.current_version_id not in {version.version_id for version in metadata.versions}:
+        raise RefusedError(f"{location} has no version {metadata.current_version_id}, which is to be its current one")
+    return metadata
+
+
+def _where(fault: Exception) -> str:
+    """Which fields of the format are at fault, of those that it has by name."""
+    given = fault.args[0] if fault.args else fault
+    told = given if isinstance(given, PydanticError) else fault
+    names = {str(name) for error in told.errors() for name in error["loc"]} if isinstance(told, PydanticError) else set()
+    known = sorted(names & _FIELDS)
+    return f": look at {', '.join(known)}" if known else ""
 
 
 def table_text(metadata: TableMetadata) -> bytes:
@@ -105,9 +155,23 @@ def view_content(metadata: ViewMetadata, location: str) -> IcebergView:
     )
 
 
+def paths_of(metadata: TableMetadata | ViewMetadata) -> tuple[str, ...]:
+    """Where files of this table or view are to lie besides its location."""
+    return tuple(metadata.properties[name] for name in PATH_PROPERTIES if metadata.properties.get(name))
+
+
 def places_of(metadata: TableMetadata | ViewMetadata) -> set[str]:
     """Where files of this table or view are to lie, as far as its metadata names places."""
-    return {metadata.location, *(metadata.properties[name] for name in _PATHS if metadata.properties.get(name))}
+    return {metadata.location, *paths_of(metadata)}
+
+
+def files_in(metadata: TableMetadata) -> set[str]:
+    """The files that a table's metadata itself names."""
+    return {
+        *(snapshot.manifest_list for snapshot in metadata.snapshots),
+        *(one.statistics_path for one in metadata.statistics),
+        *(one.statistics_path for one in metadata.partition_statistics),
+    }
 
 
 def files_of(text: bytes) -> Sequence[str]:

@@ -65,8 +65,12 @@ def with_configured(name: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def open_branch(store: Store, address: Address) -> Branch:
-    """The branch at an address; raises MissingError for an unknown realm or catalog."""
+    """The branch at an address.
+
+    raises        MissingError for an unknown realm or catalog; RefusedError while the realm is not ACTIVE
+    """
     rows = Realms(store).open(address.realm)
+    rows.check_write()
     catalog = Catalogs(rows).open(address.catalog)
     return Branch(catalog, Claims(rows), rows, address.reference, author=address.author)
 

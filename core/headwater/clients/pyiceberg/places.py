@@ -1,17 +1,23 @@
-"""Where new tables and views lie, and where a catalog lets them lie."""
+"""Where new tables and views lie, where a catalog lets them lie, and which places are a table's own.
+
+A place is judged by its text alone (``plain_location`` says which texts mean the same to every driver); of local files also by the links
+below what the catalog allows, of which none is followed. Nothing here tells whether something is there.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from uuid import UUID
+from collections.abc import Iterable, Mapping
+from uuid import UUID, uuid4
+
+from pyiceberg.table import TableProperties
 
 from headwater.catalogs import CatalogDefinition, ContentKey, Namespace
-from headwater.catalogs.iceberg import is_within
+from headwater.catalogs.iceberg import is_through_link, is_within, plain_location
 from headwater.clients.pyiceberg.states import State
 from headwater.errors import RefusedError
 
-__all__ = ["LOCATION", "check_allowed", "default_location"]
+__all__ = ["LOCATION", "check_allowed", "check_own", "default_location", "metadata_file"]
 
 LOCATION = "location"
 """The property of a namespace that says where its tables lie."""
@@ -44,11 +50,30 @@ def check_allowed(definition: CatalogDefinition, key: ContentKey, places: Iterab
     imported = (location for one in definition.imports for location in one.locations)
     allowed = [location for location in (definition.base_location, *definition.allowed_locations, *imported) if location]
     for place in places:
-        if not any(is_within(place, outer) for outer in allowed):
+        spelled = plain_location(place)
+        if not any(is_within(spelled, outer) and not is_through_link(spelled, outer) for outer in allowed):
             raise RefusedError(
                 f"{key} would have files at {place}, outside of what catalog {definition.name!r} allows"
-                f" ({', '.join(allowed) or 'nothing'}): add it to the catalog's allowed locations if it is meant to be there"
+                f" ({', '.join(allowed) or 'nothing'}), or behind a link: add it to the catalog's allowed locations if it is meant to"
+                " be there"
             )
+
+
+def check_own(key: ContentKey, files: Iterable[str], places: Iterable[str]) -> None:
+    """Pass, or raise RefusedError for a file that does not lie in one of a table's own places, of which each is allowed."""
+    own = sorted(places)
+    for file in files:
+        spelled = plain_location(file)
+        if not any(is_within(spelled, place) and not is_through_link(spelled, place) for place in own):
+            raise RefusedError(
+                f"{key} would have {file}, outside of its own places ({', '.join(own)}), or behind a link: write it to one of them"
+            )
+
+
+def metadata_file(location: str, properties: Mapping[str, str], version: int = 0) -> str:
+    """A new name for a metadata file of a table or view, as pyiceberg gives them; no code of the table's choice is asked."""
+    folder = properties.get(TableProperties.WRITE_METADATA_PATH) or f"{location.rstrip('/')}/metadata"
+    return f"{folder.rstrip('/')}/{version:05d}-{uuid4()}.metadata.json"
 
 
 def _folder(element: str) -> str:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from uuid import UUID
 
 from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.io import FileIO
-from pyiceberg.typedef import Identifier, Properties
+from pyiceberg.typedef import Identifier
 
 from headwater.catalogs import Claim, ContentKey, Delete, IcebergTable, iceberg
+from headwater.clients.pyiceberg.access import FileAccess
 from headwater.clients.pyiceberg.committing import Branch, Change
-from headwater.clients.pyiceberg.documents import read_document
 from headwater.clients.pyiceberg.names import key_of, shown
-from headwater.clients.pyiceberg.places import check_allowed
 from headwater.clients.pyiceberg.states import State
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.maintenance import Dropped, Wish, ask_for_purge
@@ -25,10 +22,10 @@ __all__ = ["Purges"]
 
 
 class Purges:
-    def __init__(self, store: Store, branch: Branch, *, open_io: Callable[[Properties, str], FileIO]) -> None:
+    def __init__(self, store: Store, branch: Branch, access: FileAccess) -> None:
         self._store = store
         self._branch = branch
-        self._open_io = open_io
+        self._access = access
 
     def purge(self, identifier: str | Identifier) -> None:
         """Ask for the purge, then drop: a task whose table is not dropped finds it in the catalog, and ends.
@@ -42,7 +39,7 @@ class Purges:
             if not isinstance(there, IcebergTable) or there.id is None:
                 raise NoSuchTableError(f"Table does not exist: {shown(key)}")
             try:
-                location = self._location(state, key, there, there.id)
+                location = self._location(state, key, there)
             except RefusedError as fault:
                 raise RefusedError(f"{shown(key)} was not dropped: {fault}") from fault
             uuid = None if there.table_uuid is None else UUID(there.table_uuid)
@@ -63,12 +60,10 @@ class Purges:
 
         self._branch.commit(plan, key=key)
 
-    def _location(self, state: State, key: ContentKey, there: IcebergTable, content_id: UUID) -> str:
-        text = state.find_metadata(content_id)
-        if text is None:
-            text = read_document(self._open_io({}, there.metadata_location), there.metadata_location)
+    def _location(self, state: State, key: ContentKey, there: IcebergTable) -> str:
+        text = self._access.document(state, key, there)
         location = str(iceberg.purgeable_document(text, path=there.metadata_location)["location"])
-        check_allowed(self._branch.catalog.definition, key, [location])
+        self._access.check(key, [location])
         return location
 
     def _ask(self, content_id: UUID, uuid: UUID | None, drop: Dropped) -> ObjectId:

@@ -8,23 +8,32 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID, uuid4
 
-from pyiceberg.catalog import Catalog
+from pyiceberg.catalog import Catalog, MetastoreCatalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
-from pyiceberg.io import FileIO
 from pyiceberg.table import CommitTableResponse, StagedTable, Table
-from pyiceberg.table.locations import load_location_provider
-from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
-from pyiceberg.table.update import AddSnapshotUpdate, AssertCreate, TableRequirement, TableUpdate
-from pyiceberg.typedef import Identifier, Properties
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import AddSnapshotUpdate, AssertCreate, TableRequirement, TableUpdate, update_table_metadata
+from pyiceberg.typedef import Identifier
 
 from headwater.catalogs import Claim, Content, ContentKey, ContentType, Delete, IcebergTable, Operation, Put
 from headwater.catalogs.iceberg.parts import Parts, take_apart
+from headwater.clients.pyiceberg.access import FileAccess
 from headwater.clients.pyiceberg.committing import Branch, Change
-from headwater.clients.pyiceberg.documents import Document, files_of, places_of, read_document, table_content, table_text
+from headwater.clients.pyiceberg.documents import (
+    Document,
+    files_in,
+    files_of,
+    parse_table,
+    paths_of,
+    places_of,
+    table_content,
+    table_text,
+)
 from headwater.clients.pyiceberg.names import key_of, shown
 from headwater.clients.pyiceberg.namespaces import check_namespace
-from headwater.clients.pyiceberg.places import check_allowed, default_location
+from headwater.clients.pyiceberg.places import default_location, metadata_file
 from headwater.clients.pyiceberg.states import State
+from headwater.clients.pyiceberg.transactions import LakeStagedTable, LakeTable
 from headwater.errors import ConflictError, RefusedError, UnavailableError
 
 __all__ = ["MakeMetadata", "Stage", "Tables"]
@@ -34,7 +43,7 @@ MakeMetadata = Callable[[str, UUID], TableMetadata]
 
 
 class Stage(Protocol):
-    """pyiceberg's own way from a table and updates to its next version; it checks the requirements first."""
+    """The way from a table and updates to its next version; it checks the requirements first."""
 
     def __call__(
         self,
@@ -46,14 +55,12 @@ class Stage(Protocol):
 
 
 class Tables:
-    """``owner`` is the catalog that pyiceberg's tables refer to, ``open_io`` gives access to files as it is configured."""
+    """``owner`` is the catalog that pyiceberg's tables refer to."""
 
-    def __init__(
-        self, owner: Catalog, branch: Branch, *, open_io: Callable[[Properties, str], FileIO], warehouse: str | None
-    ) -> None:
+    def __init__(self, owner: Catalog, branch: Branch, access: FileAccess, *, warehouse: str | None) -> None:
         self._owner = owner
         self._branch = branch
-        self._open_io = open_io
+        self._access = access
         self._warehouse = warehouse or branch.catalog.definition.base_location
         self._claimed: dict[str, UUID] = {}
 
@@ -74,15 +81,17 @@ class Tables:
 
     # writing
 
-    def stage(
-        self, identifier: str | Identifier, location: str | None, properties: Properties, make: MakeMetadata
-    ) -> StagedTable:
-        """A new table that is in no catalog yet: files can be written for it, and ``commit`` creates it."""
+    def stage(self, identifier: str | Identifier, location: str | None, make: MakeMetadata) -> StagedTable:
+        """A new table that is in no catalog yet: files can be written for it, and ``commit`` creates it.
+
+        raises        RefusedError for a place that is taken, or not allowed: files would be written there before the commit
+        """
         key = key_of(identifier, ValueError)
         metadata = self._new_metadata(self._branch.state(), key, location, make, uuid4())
+        self._access.check(key, places_of(metadata))
+        self._branch.check_free(self._claim(uuid4(), metadata), f"create table {key}")
         metadata_location = _file_for(metadata, 0)
-        io = self._open_io(properties, metadata_location)
-        return StagedTable(key.elements, metadata, metadata_location, io, self._owner)
+        return LakeStagedTable(key.elements, metadata, metadata_location, self._access.io(metadata_location), self._owner)
 
     def create(self, identifier: str | Identifier, location: str | None, make: MakeMetadata) -> Table:
         key = key_of(identifier, ValueError)
@@ -93,9 +102,9 @@ class Tables:
         def plan(state: State) -> Change:
             _check_free(state, key)
             metadata = self._new_metadata(state, key, location, make, unique)
-            check_allowed(self._branch.catalog.definition, key, places_of(metadata))
+            self._access.check(key, places_of(metadata))
             document = self._document(metadata, _file_for(metadata, 0))
-            made.append(self._table(key, TableMetadataUtil.parse_raw(document.text.decode()), document.location))
+            made.append(self._table(key, parse_table(document.text, document.location), document.location))
             return self._creation(key, metadata, document.write(), content_id)
 
         with self._id_for(place) as content_id:
@@ -106,9 +115,10 @@ class Tables:
         """Put a table that exists in its storage. One that was dropped gets its content id back.
 
         overwrite     what stands there: the same table moves to this version, another one gives way
+        raises        RefusedError, before a byte is read, where the catalog does not allow the file, or another catalog has its place
         """
         key = key_of(identifier, ValueError)
-        found = _Found.read(self._open_io({}, metadata_location), metadata_location)
+        found = self._found(key, metadata_location)
         fresh_id = uuid4()
 
         def plan(state: State) -> Change:
@@ -116,7 +126,6 @@ class Tables:
             if there is not None and not (overwrite and isinstance(there, IcebergTable)):
                 raise TableAlreadyExistsError(f"Table {shown(key)} already exists")
             check_namespace(state, key.parent)
-            check_allowed(self._branch.catalog.definition, key, found.places)
             is_same = isinstance(there, IcebergTable) and there.table_uuid == found.content().table_uuid
             if there is not None and there.id is not None and is_same:
                 return self._registration(key, found, there.id, [Put(key, found.content(there.id), there, found.parts)])
@@ -132,8 +141,8 @@ class Tables:
     ) -> CommitTableResponse:
         """Apply updates to the table as it is now, if it meets the requirements: again, if another was faster.
 
-        raises        CommitFailedException when it does not meet them; NoSuchTableError; RefusedError for another uuid, or a place that is
-                      taken or not allowed
+        raises        CommitFailedException when it does not meet them; NoSuchTableError; RefusedError for another uuid, a place that is
+                      taken or not allowed, and a file that is not in one of the table's places
         """
         key = key_of(table.name(), NoSuchTableError)
         done: list[CommitTableResponse] = []
@@ -144,32 +153,49 @@ class Tables:
             if current is None:
                 _check_is_creation(key, requirements)
                 _check_free(state, key, CommitFailedException)
-            staged = stage(current, key.elements, requirements, updates)
-            if current is not None and staged.metadata == current.metadata:
+            next_version = stage(current, key.elements, requirements, updates)
+            staged = next_version.metadata
+            if current is not None and staged == current.metadata:
                 done.append(_response(current.metadata, current.metadata_location))
                 return None
             if current is not None and there is not None and there.table_uuid is not None:
-                _check_keeps_uuid(key, current.metadata, staged.metadata)
-            known = set() if current is None else places_of(current.metadata)
-            check_allowed(self._branch.catalog.definition, key, places_of(staged.metadata) - known)
-            document = self._document(staged.metadata, staged.metadata_location, staged.io).write()
-            done.append(_response(staged.metadata, document.location))
+                _check_keeps_uuid(key, current.metadata, staged)
+            self._check_added(key, None if current is None else current.metadata, staged)
+            document = self._document(staged, next_version.metadata_location).write()
+            done.append(_response(staged, document.location))
             if current is None or there is None or there.id is None:
-                return self._creation(key, staged.metadata, document, new_id)
-            is_moved = staged.metadata.location != current.metadata.location
-            is_known = str(staged.metadata.table_uuid) == there.table_uuid  # not where whoever put it told none
-            claim = Claim(self._branch.id, there.id, staged.metadata.location, staged.metadata.table_uuid)
-            content = table_content(staged.metadata, document.location, content_id=there.id)
+                return self._creation(key, staged, document, new_id)
+            content = table_content(staged, document.location, content_id=there.id)
             return Change(
                 operations=[Put(key, content, there, take_apart(document.text))],
                 message=f"{_what(updates)} table {key}",
-                claim=claim if is_moved or not is_known else None,
+                claim=self._new_claim(there, there.id, current.metadata, staged),
                 take_back=document.remove,
             )
 
         with self._id_for(table.metadata.location if isinstance(table, StagedTable) else None) as new_id:
             self._branch.commit(plan, key=key)
         return done[-1]
+
+    def next_version(
+        self,
+        current: Table | None,
+        identifier: Identifier,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> StagedTable:
+        """A ``Stage``: pyiceberg's own, without loading the code that the table names."""
+        for requirement in requirements:
+            requirement.validate(None if current is None else current.metadata)
+        metadata = update_table_metadata(
+            base_metadata=MetastoreCatalog._empty_table_metadata() if current is None else current.metadata,
+            updates=updates,
+            enforce_validation=current is None,
+            metadata_location=None if current is None else current.metadata_location,
+        )
+        version = 0 if current is None else MetastoreCatalog._parse_metadata_version(current.metadata_location) + 1
+        file = _file_for(metadata, version)
+        return LakeStagedTable(identifier, metadata, file, self._access.io(file), self._owner)
 
     def rename(self, source: str | Identifier, target: str | Identifier) -> Table:
         """In one commit; the content id stays, and so does everything in storage."""
@@ -202,10 +228,43 @@ class Tables:
     # inside
 
     def _loaded(self, state: State, key: ContentKey, content: IcebergTable) -> Table:
-        text = None if content.id is None else state.find_metadata(content.id)
-        if text is None:
-            text = read_document(self._open_io({}, content.metadata_location), content.metadata_location)
-        return self._table(key, TableMetadataUtil.parse_raw(text.decode()), content.metadata_location)
+        text = self._access.document(state, key, content)
+        return self._table(key, parse_table(text, content.metadata_location), content.metadata_location)
+
+    def _found(self, key: ContentKey, location: str) -> _Found:
+        """A table's metadata file, and all that it names, judged.
+
+        raises        RefusedError; nothing is read where the file itself is not allowed, nor anything that the file names
+        """
+        self._access.check(key, [location])
+        self._access.check_nobodys(key, [location])
+        found = _Found.of(self._access.read(key, location), location)
+        self._access.check(key, [*places_of(found.metadata), *found.files])
+        self._access.check_own(key, [location], places_of(found.metadata))
+        self._access.check_nobodys(key, found.files)
+        return found
+
+    def _check_added(self, key: ContentKey, before: TableMetadata | None, after: TableMetadata) -> None:
+        """Pass, or raise RefusedError: new places have to be allowed, and new files have to lie in the table's own places.
+
+        What was there before stays: an import may have taken it from elsewhere.
+        """
+        places, files = (set(), set()) if before is None else (places_of(before), files_in(before))
+        self._access.check(key, places_of(after) - places)
+        self._access.check_own(key, sorted(files_in(after) - files), places_of(after) | places)
+
+    def _new_claim(self, there: IcebergTable, content_id: UUID, before: TableMetadata, after: TableMetadata) -> Claim | None:
+        """The claim of a version, where it says more than the table has claimed; earlier releases claimed no paths."""
+        claim = self._claim(content_id, after)
+        is_known = str(after.table_uuid) == there.table_uuid  # not where whoever put it told none
+        if not is_known or places_of(after) != places_of(before):
+            return claim
+        is_wide = len(claim.places()) > 1 and not self._branch.claims.has_taken(claim)
+        return claim if is_wide and not self._branch.claims.check([claim]) else None
+
+    def _claim(self, content_id: UUID, metadata: TableMetadata, *, has_uuid: bool = True) -> Claim:
+        uuid = metadata.table_uuid if has_uuid else None
+        return Claim(self._branch.id, content_id, metadata.location, uuid, paths_of(metadata))
 
     def _current(self, state: State, key: ContentKey, content: IcebergTable, known: Table) -> Table:
         """The table as it is now, which mostly is as its writer knows it."""
@@ -214,7 +273,7 @@ class Tables:
         return self._loaded(state, key, content)
 
     def _table(self, key: ContentKey, metadata: TableMetadata, location: str) -> Table:
-        return Table(key.elements, metadata, location, self._open_io(metadata.properties, location), self._owner)
+        return LakeTable(key.elements, metadata, location, self._access.io(location), self._owner)
 
     def _new_metadata(
         self, state: State, key: ContentKey, location: str | None, make: MakeMetadata, unique: UUID
@@ -228,7 +287,7 @@ class Tables:
             operations=[Put(key, table_content(metadata, document.location), metadata=take_apart(document.text))],
             message=f"create table {key}",
             ids={key: content_id},
-            claim=Claim(self._branch.id, content_id, metadata.location, metadata.table_uuid),
+            claim=self._claim(content_id, metadata),
             take_back=document.remove,
         )
 
@@ -237,11 +296,11 @@ class Tables:
             operations=operations,
             message=f"register table {key}",
             ids={key: content_id},
-            claim=Claim(self._branch.id, content_id, found.metadata.location, found.uuid),
+            claim=self._claim(content_id, found.metadata, has_uuid=found.uuid is not None),
         )
 
-    def _document(self, metadata: TableMetadata, location: str, io: FileIO | None = None) -> Document:
-        return Document(io or self._open_io(metadata.properties, location), location, table_text(metadata))
+    def _document(self, metadata: TableMetadata, location: str) -> Document:
+        return Document(self._access.io(location), location, table_text(metadata))
 
     @contextmanager
     def _id_for(self, place: str | None) -> Iterator[UUID]:
@@ -272,21 +331,20 @@ class _Found:
     """A table's metadata as it lies in its storage.
 
     uuid          None where it has none: pyiceberg makes one up for a table of version 1, and that is not the table's
-    places        where it has files, as far as the document says
+    files         that the document names
     """
 
     location: str
     metadata: TableMetadata
     parts: Parts
     uuid: UUID | None
-    places: tuple[str, ...]
+    files: tuple[str, ...]
 
     @classmethod
-    def read(cls, io: FileIO, location: str) -> _Found:
-        text = read_document(io, location)
-        metadata, parts = TableMetadataUtil.parse_raw(text.decode()), take_apart(text)
+    def of(cls, text: bytes, location: str) -> _Found:
+        metadata, parts = parse_table(text, location), take_apart(text)
         uuid = metadata.table_uuid if "table-uuid" in parts.fields else None
-        return cls(location, metadata, parts, uuid, (*places_of(metadata), *files_of(text)))
+        return cls(location, metadata, parts, uuid, tuple(files_of(text)))
 
     def content(self, content_id: UUID | None = None) -> IcebergTable:
         return table_content(self.metadata, self.location, content_id=content_id, has_uuid=self.uuid is not None)
@@ -332,7 +390,7 @@ def _response(metadata: TableMetadata, location: str) -> CommitTableResponse:
 
 
 def _file_for(metadata: TableMetadata, version: int) -> str:
-    return load_location_provider(metadata.location, metadata.properties).new_table_metadata_file_location(version)
+    return metadata_file(metadata.location, metadata.properties, version)
 
 
 def _what(updates: tuple[TableUpdate, ...]) -> str:

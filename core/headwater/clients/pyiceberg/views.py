@@ -6,40 +6,36 @@ from collections.abc import Callable
 from uuid import UUID, uuid4
 
 from pyiceberg.exceptions import NoSuchViewError, TableAlreadyExistsError, ViewAlreadyExistsError
-from pyiceberg.io import FileIO
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
-from pyiceberg.table.locations import load_location_provider
 from pyiceberg.typedef import Identifier, Properties
 from pyiceberg.view import View
 from pyiceberg.view.metadata import ViewMetadata, ViewVersion
 
 from headwater.catalogs import Claim, ContentKey, ContentType, Delete, IcebergTable, IcebergView, Put
 from headwater.catalogs.iceberg.parts import take_apart
+from headwater.clients.pyiceberg.access import FileAccess
 from headwater.clients.pyiceberg.committing import Branch, Change
-from headwater.clients.pyiceberg.documents import Document, places_of, read_document, view_content, view_text
+from headwater.clients.pyiceberg.documents import Document, parse_view, paths_of, places_of, view_content, view_text
 from headwater.clients.pyiceberg.names import key_of, shown
 from headwater.clients.pyiceberg.namespaces import check_namespace
-from headwater.clients.pyiceberg.places import check_allowed, default_location
+from headwater.clients.pyiceberg.places import default_location, metadata_file
 from headwater.clients.pyiceberg.states import State
-from headwater.errors import RefusedError
 
 __all__ = ["Views"]
 
 
 class Views:
-    def __init__(self, branch: Branch, *, open_io: Callable[[Properties, str], FileIO], warehouse: str | None) -> None:
+    def __init__(self, branch: Branch, access: FileAccess, *, warehouse: str | None) -> None:
         self._branch = branch
-        self._open_io = open_io
+        self._access = access
         self._warehouse = warehouse or branch.catalog.definition.base_location
 
     def load(self, identifier: str | Identifier) -> View:
         key = key_of(identifier, NoSuchViewError)
         state = self._branch.state()
         content = _read(state, key)
-        text = None if content.id is None else state.find_metadata(content.id)
-        if text is None:
-            text = read_document(self._open_io({}, content.metadata_location), content.metadata_location)
-        return View(key.elements, _parsed(text, content.metadata_location))
+        text = self._access.document(state, key, content)
+        return View(key.elements, parse_view(text, content.metadata_location))
 
     def exists(self, identifier: str | Identifier) -> bool:
         try:
@@ -59,9 +55,9 @@ class Views:
             _check_free(state, key)
             place = location.rstrip("/") if location else default_location(state, key, unique=unique, warehouse=self._warehouse)
             metadata = _new_metadata(schema, version, place, properties, unique)
-            check_allowed(self._branch.catalog.definition, key, places_of(metadata))
-            file = load_location_provider(place, properties).new_table_metadata_file_location()
-            document = Document(self._open_io(properties, file), file, view_text(metadata)).write()
+            self._access.check(key, places_of(metadata))
+            file = metadata_file(place, properties)
+            document = Document(self._access.io(file), file, view_text(metadata)).write()
             made.append(View(key.elements, metadata))
             return self._creation(key, metadata, document, content_id, document.remove)
 
@@ -70,14 +66,16 @@ class Views:
 
     def register(self, identifier: str | Identifier, metadata_location: str) -> View:
         key = key_of(identifier, ValueError)
-        io = self._open_io({}, metadata_location)
-        document = Document(io, metadata_location, read_document(io, metadata_location))
-        metadata = _parsed(document.text, metadata_location)
+        self._access.check(key, [metadata_location])
+        self._access.check_nobodys(key, [metadata_location])
+        document = Document(self._access.io(metadata_location), metadata_location, self._access.read(key, metadata_location))
+        metadata = parse_view(document.text, metadata_location)
+        self._access.check(key, places_of(metadata))
+        self._access.check_own(key, [metadata_location], places_of(metadata))
         fresh_id, uuid = uuid4(), UUID(metadata.view_uuid)
 
         def plan(state: State) -> Change:
             _check_free(state, key)
-            check_allowed(self._branch.catalog.definition, key, places_of(metadata))
             owner = self._branch.claims.find([uuid]).get(uuid)
             is_known = owner is not None and owner.catalog_id == self._branch.id and state.key_of(owner.content_id) is None
             content_id = owner.content_id if owner is not None and is_known else fresh_id
@@ -102,7 +100,7 @@ class Views:
             operations=[Put(key, view_content(metadata, document.location), metadata=take_apart(document.text))],
             message=f"create view {key}",
             ids={key: content_id},
-            claim=Claim(self._branch.id, content_id, metadata.location, UUID(metadata.view_uuid)),
+            claim=Claim(self._branch.id, content_id, metadata.location, UUID(metadata.view_uuid), paths_of(metadata)),
             take_back=take_back,
         )
 
@@ -125,17 +123,6 @@ def _check_free(state: State, key: ContentKey) -> None:
         raise TableAlreadyExistsError(f"Table {shown(key)} already exists")
     if there is not None:
         raise ViewAlreadyExistsError(f"{type(there).__name__} {shown(key)} already exists")
-
-
-def _parsed(text: bytes, location: str) -> ViewMetadata:
-    """raises RefusedError for what is no view; pyiceberg itself takes one without its current version"""
-    try:
-        metadata = ViewMetadata.model_validate_json(text)
-    except ValueError as fault:
-        raise RefusedError(f"{location} is no metadata of a view: {fault}") from fault
-    if metadata.current_version_id not in {version.version_id for version in metadata.versions}:
-        raise RefusedError(f"{location} has no version {metadata.current_version_id}, which is to be its current one")
-    return metadata
 
 
 def _new_metadata(schema: Schema, version: ViewVersion, location: str, properties: Properties, unique: UUID) -> ViewMetadata:

@@ -1,0 +1,58 @@
+"""How a client reaches files: by its own properties alone, and only where the catalog allows.
+
+No properties of a table or a view come in here, so that none can choose the code, the address or the credentials by which files are
+reached; and a place is judged by its name before a byte of it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from pyiceberg.io import FileIO
+
+from headwater.catalogs import PURGING, ContentKey, IcebergTable, IcebergView
+from headwater.clients.pyiceberg.committing import Branch
+from headwater.clients.pyiceberg.documents import read_document
+from headwater.clients.pyiceberg.places import check_allowed, check_own
+from headwater.clients.pyiceberg.states import State
+from headwater.errors import RefusedError
+
+__all__ = ["FileAccess", "OpenIO"]
+
+OpenIO = Callable[[str], FileIO]
+"""Access to the files of a location, as the client is configured."""
+
+
+class FileAccess:
+    def __init__(self, branch: Branch, open_io: OpenIO) -> None:
+        self._branch = branch
+        self.io = open_io
+
+    def check(self, key: ContentKey, places: Iterable[str]) -> None:
+        """Pass, or raise RefusedError for a place that the catalog does not allow."""
+        check_allowed(self._branch.catalog.definition, key, places)
+
+    def check_own(self, key: ContentKey, files: Iterable[str], places: Iterable[str]) -> None:
+        """Pass, or raise RefusedError for a file that does not lie in one of the places of its table."""
+        check_own(key, files, places)
+
+    def check_nobodys(self, key: ContentKey, files: Iterable[str]) -> None:
+        """Pass, or raise RefusedError for a file in a place that a table of another catalog of the realm has, or a purge."""
+        for file, owner in self._branch.claims.find_holders(sorted(set(files))).items():
+            if owner.catalog_id == PURGING:
+                raise RefusedError(f"{key} cannot have {file}: what lies there is being purged")
+            if owner.catalog_id != self._branch.id:
+                raise RefusedError(f"{key} cannot have {file}: it lies in a place of another catalog's table")
+
+    def read(self, key: ContentKey, location: str) -> bytes:
+        """The JSON text of a metadata file.
+
+        raises        RefusedError, before a byte is read, where the catalog does not allow it; what the storage raises
+        """
+        self.check(key, [location])
+        return read_document(self.io(location), location)
+
+    def document(self, state: State, key: ContentKey, content: IcebergTable | IcebergView) -> bytes:
+        """The metadata of a table or view: as it is stored in the catalog, otherwise from its file."""
+        text = None if content.id is None else state.find_metadata(content.id)
+        return self.read(key, content.metadata_location) if text is None else text

@@ -1,0 +1,334 @@
+"""A table has its own places and no others: judged by their names, before a byte is read, and told of without a word of what is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.exceptions import ValidationException
+from pyiceberg.schema import Schema
+from pyiceberg.table import StaticTable, Table
+from pyiceberg.table.statistics import PartitionStatisticsFile, StatisticsFile
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    SetLocationUpdate,
+    SetPartitionStatisticsUpdate,
+    SetPropertiesUpdate,
+    SetStatisticsUpdate,
+    TableUpdate,
+)
+
+from headwater import Store
+from headwater.catalogs import Catalog, Catalogs, Claims, ContentKey, IcebergTable, Namespace, Put
+from headwater.clients.pyiceberg import HeadwaterCatalog
+from headwater.realms import Realms
+
+OpenClient = Callable[..., HeadwaterCatalog]
+PATHS = ["write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"]
+SECRET = "root:x:0:0:hunter2"
+
+
+@pytest.fixture
+def shop(client: HeadwaterCatalog) -> HeadwaterCatalog:
+    client.create_namespace("sales")
+    return client
+
+
+@pytest.fixture
+def victim(shop: HeadwaterCatalog, rows: pa.Table) -> Table:
+    table = shop.create_table("sales.victim", rows.schema)
+    table.append(rows)
+    return table
+
+
+@pytest.fixture
+def orders(shop: HeadwaterCatalog, schema: Schema) -> Table:
+    return shop.create_table("sales.orders", schema)
+
+
+@pytest.fixture
+def stranger(store: Store, open_client: OpenClient, warehouse: str) -> HeadwaterCatalog:
+    """A client of another catalog of the realm, which allows the same place."""
+    Catalogs(Realms(store).open("acme")).create("other", base_location=warehouse)
+    made = open_client(catalog="other")
+    made.create_namespace("mine")
+    return made
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A file outside of what the catalog allows, which nobody may read."""
+    path = tmp_path / "secrets.json"
+    path.write_text(SECRET)
+    return path
+
+
+def told(error: pytest.ExceptionInfo[BaseException]) -> str:
+    """All that the error, and those that led to it, say."""
+    texts, fault = [], error.value
+    while fault is not None:
+        texts.append(str(fault))
+        fault = fault.__cause__  # type: ignore[assignment]  # None at the end
+    return " ".join(texts)
+
+
+def rewritten(table: Table, name: str = "v9.metadata.json", **fields: Any) -> str:
+    """A metadata file of a table with other fields, beside its own."""
+    path = Path(table.metadata_location.removeprefix("file://"))
+    document = json.loads(path.read_text()) | {field.replace("_", "-"): value for field, value in fields.items()}
+    path.with_name(name).write_text(json.dumps(document))
+    return path.with_name(name).as_uri()
+
+
+def test_a_place_outside_is_refused_alike_whether_it_is_there_or_not(shop: HeadwaterCatalog, outside: Path) -> None:
+    texts = []
+    for path in (outside, outside.with_name("nothing.json")):
+        with pytest.raises(ValueError, match="outside of what catalog 'lake' allows") as error:
+            shop.register_table("sales.orders", path.as_uri())
+        texts.append(told(error).replace(path.name, ""))
+
+    assert texts[0] == texts[1]
+    assert "hunter2" not in texts[0]
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "{warehouse}/../secrets.json",
+        "{warehouse}/%2e%2e/secrets.json",
+        "{warehouse}/..%2fsecrets.json",
+        "{warehouse}/\t../secrets.json",
+        "FILE:{path}",
+        "file:{path}",
+        "{path}",
+        "file://localhost{path}",
+        "file://elsewhere{path}",
+        "relative/secrets.json",
+        "",
+    ],
+)
+def test_no_spelling_leads_outside(shop: HeadwaterCatalog, outside: Path, warehouse: str, spelled: str) -> None:
+    location = spelled.format(warehouse=warehouse, path=outside)
+
+    for register in (shop.register_table, shop.register_view):
+        with pytest.raises(ValueError) as error:  # what is refused has several reasons
+            register("sales.orders", location)
+        assert "hunter2" not in told(error)
+
+
+def test_a_link_leads_nowhere(shop: HeadwaterCatalog, outside: Path, warehouse: str) -> None:
+    link = Path(warehouse.removeprefix("file://")) / "orders"
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(outside.parent)
+
+    with pytest.raises(ValueError, match="behind a link"):
+        shop.register_table("sales.orders", f"{link.as_uri()}/secrets.json")
+
+
+def test_what_is_no_metadata_is_refused_without_a_word_of_it(shop: HeadwaterCatalog, victim: Table) -> None:
+    path = Path(victim.metadata_location.removeprefix("file://"))
+    for name, text in (("a.json", SECRET), ("b.json", json.dumps({"format-version": SECRET, SECRET: 1}))):
+        path.with_name(name).write_text(text)
+
+        for register in (shop.register_table, shop.register_view):
+            with pytest.raises(ValueError, match="is no metadata of a") as error:
+                register("sales.orders", path.with_name(name).as_uri())
+            assert "hunter2" not in told(error)
+
+
+def test_content_that_points_outside_is_not_read(shop: HeadwaterCatalog, lake: Catalog, outside: Path) -> None:
+    """Not everybody who commits to a catalog is a client of it."""
+    content = IcebergTable(metadata_location=outside.as_uri(), snapshot_id=-1, schema_id=0, spec_id=0, sort_order_id=0)
+    lake.commit(None, [Put(ContentKey.of("sales", "planted"), content)])
+
+    for use in (shop.load_table, shop.purge_table, lambda name: shop.rename_table(name, "sales.other")):
+        with pytest.raises(ValueError, match="outside of what catalog 'lake' allows") as error:
+            use("sales.planted")
+        assert "hunter2" not in told(error)
+
+
+def test_the_refusal_of_an_overlap_says_nothing_of_the_other(
+    stranger: HeadwaterCatalog, victim: Table, lake: Catalog, schema: Schema
+) -> None:
+    content = lake.get(None, ContentKey.of("sales", "victim"))
+    above = victim.location().rpartition("/")[0]
+
+    with pytest.raises(ValueError, match="a place of another table") as error:
+        stranger.create_table("mine.orders", schema, location=above)
+
+    assert content is not None
+    assert not [one for one in (lake.definition.id, str(content.id), "victim", "lake'") if one in told(error)]
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_no_path_of_a_new_table_lies_within_another_table(
+    stranger: HeadwaterCatalog, victim: Table, schema: Schema, name: str
+) -> None:
+    properties = {name: f"{victim.location()}/data"}
+
+    with pytest.raises(ValueError, match="a place of another table"):
+        stranger.create_table("mine.orders", schema, properties=properties)
+    with pytest.raises(ValueError, match="a place of another table"):
+        stranger.create_table_transaction("mine.orders", schema, properties=properties)
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_no_path_that_is_set_later_lies_within_another_table(orders: Table, victim: Table, name: str) -> None:
+    with pytest.raises(ValidationException, match="a place of another table"), orders.transaction() as transaction:
+        transaction.set_properties({name: f"{victim.location()}/data"})
+
+    assert orders.catalog.load_table("sales.orders").properties == {}
+
+
+def test_no_table_lies_within_the_path_of_another(
+    shop: HeadwaterCatalog, stranger: HeadwaterCatalog, schema: Schema, warehouse: str
+) -> None:
+    shop.create_table("sales.orders", schema, properties={"write.data.path": f"{warehouse}/apart"})
+
+    for place in (f"{warehouse}/apart", f"{warehouse}/apart/deeper"):
+        with pytest.raises(ValueError, match="a place of another table"):
+            stranger.create_table("mine.orders", schema, location=place)
+
+
+def test_a_path_that_is_set_later_is_claimed(orders: Table, store: Store, warehouse: str) -> None:
+    with orders.transaction() as transaction:
+        transaction.set_properties({"write.data.path": f"{warehouse}/later"})
+
+    assert Claims(Realms(store).open("acme")).find_location(f"{warehouse}/later") is not None
+
+
+def test_a_path_within_the_table_itself_is_fine(shop: HeadwaterCatalog, rows: pa.Table, warehouse: str) -> None:
+    properties = {"write.data.path": f"{warehouse}/own/files", "write.metadata.path": f"{warehouse}/own/about"}
+    table = shop.create_table("sales.orders", rows.schema, location=f"{warehouse}/own", properties=properties)
+    table.append(rows)
+
+    assert shop.load_table("sales.orders").scan().to_arrow().num_rows == 2
+
+
+def test_a_path_besides_the_location_is_written_and_read(shop: HeadwaterCatalog, rows: pa.Table, warehouse: str) -> None:
+    properties = {"write.data.path": f"{warehouse}/files", "write.metadata.path": f"{warehouse}/about"}
+    shop.create_table("sales.orders", rows.schema, properties=properties).append(rows)
+
+    assert shop.load_table("sales.orders").scan().to_arrow().num_rows == 2
+    assert len(list(Path(warehouse.removeprefix("file://"), "about").glob("*.avro"))) == 2
+
+
+def test_a_path_that_an_earlier_release_did_not_claim_is_claimed_by_the_next_commit(
+    shop: HeadwaterCatalog, store: Store, schema: Schema, warehouse: str
+) -> None:
+    table = shop.create_table("sales.orders", schema, properties={"write.data.path": f"{warehouse}/apart"})
+    claims = Claims(Realms(store).open("acme"))
+    owner = claims.find_location(f"{warehouse}/apart")
+    assert owner is not None
+    forget(claims, f"{warehouse}/apart", owner)
+
+    with table.transaction() as transaction:
+        transaction.set_properties(owner="ann")
+
+    assert claims.find_location(f"{warehouse}/apart") is not None
+
+
+def forget(claims: Claims, place: str, owner: Any) -> None:
+    from headwater.catalogs import Claim
+
+    claims.release([Claim(owner.catalog_id, owner.content_id, place)])
+
+
+def test_two_spellings_of_one_place_are_one(orders: Table, victim: Table, schema: Schema) -> None:
+    """Who reads URLs drops tabs and line ends, and stops at a question mark."""
+    for place in (victim.location()[:-3] + "\t" + victim.location()[-3:], victim.location() + "?x", victim.location() + "#x"):
+        with pytest.raises(ValueError, match="read differently by different drivers"):
+            orders.catalog.create_table("sales.more", schema, location=place)
+        with pytest.raises(ValidationException, match="read differently by different drivers"):
+            orders.catalog.commit_table(orders, (), (SetLocationUpdate(location=place),))
+
+
+def added(victim: Table) -> list[TableUpdate]:
+    """What leads to the files of another table."""
+    snapshot = victim.current_snapshot()
+    assert snapshot is not None
+    statistics = {"snapshot-id": snapshot.snapshot_id, "statistics-path": snapshot.manifest_list, "file-size-in-bytes": 9}
+    puffin = StatisticsFile.model_validate(statistics | {"file-footer-size-in-bytes": 9, "blob-metadata": []})
+    parts = PartitionStatisticsFile.model_validate(statistics)
+    return [
+        AddSnapshotUpdate(snapshot=snapshot),
+        SetStatisticsUpdate(statistics=puffin),
+        SetPartitionStatisticsUpdate(partition_statistics=parts),
+    ]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_commit_adds_no_file_of_another_table(orders: Table, victim: Table, number: int) -> None:
+    with pytest.raises(ValidationException, match="outside of its own places"):
+        orders.catalog.commit_table(orders, (), (added(victim)[number],))
+
+    assert orders.catalog.load_table("sales.orders").metadata.snapshots == []
+
+
+def test_a_place_that_a_commit_takes_with_it_is_no_way_around(orders: Table, victim: Table) -> None:
+    updates = (SetPropertiesUpdate(updates={"write.metadata.path": f"{victim.location()}/metadata"}), added(victim)[0])
+
+    with pytest.raises(ValidationException, match="a place of another table"):
+        orders.catalog.commit_table(orders, (), updates)
+
+
+def test_what_an_import_took_from_elsewhere_stays(shop: HeadwaterCatalog, orders: Table, victim: Table, rows: pa.Table) -> None:
+    snapshot = json.loads(added(victim)[0].model_dump_json())["snapshot"]
+    moved = rewritten(orders, snapshots=[snapshot], current_snapshot_id=snapshot["snapshot-id"], last_sequence_number=1)
+    shop.drop_table("sales.orders")
+
+    shop.register_table("sales.orders", moved).append(rows)
+
+    assert shop.load_table("sales.orders").scan().to_arrow().num_rows == 4
+
+
+def test_a_table_of_another_catalog_is_not_registered(stranger: HeadwaterCatalog, victim: Table, warehouse: str) -> None:
+    with pytest.raises(ValueError, match="a place of another catalog's table"):
+        stranger.register_table("mine.orders", victim.metadata_location)
+    with pytest.raises(ValueError, match="a place of another catalog's table"):
+        stranger.register_table("mine.orders", f"{victim.location()}/nothing.json")
+
+
+def test_a_registered_table_does_not_lead_to_anothers_files(stranger: HeadwaterCatalog, victim: Table, schema: Schema) -> None:
+    own = stranger.create_table("mine.orders", schema)
+    snapshot = json.loads(added(victim)[0].model_dump_json())["snapshot"]
+    moved = rewritten(own, snapshots=[snapshot], current_snapshot_id=snapshot["snapshot-id"], last_sequence_number=1)
+
+    with pytest.raises(ValueError, match="a place of another catalog's table"):
+        stranger.register_table("mine.orders", moved, overwrite=True)
+
+
+def test_a_registered_file_lies_with_its_table(shop: HeadwaterCatalog, orders: Table, warehouse: str) -> None:
+    away = Path(warehouse.removeprefix("file://")) / "dropbox" / "v1.metadata.json"
+    away.parent.mkdir()
+    away.write_bytes(Path(orders.metadata_location.removeprefix("file://")).read_bytes())
+    shop.drop_table("sales.orders")
+
+    with pytest.raises(ValueError, match="outside of its own places"):
+        shop.register_table("sales.orders", away.as_uri())
+
+
+def test_a_namespaces_location_is_no_way_outside(shop: HeadwaterCatalog, lake: Catalog, schema: Schema, tmp_path: Path) -> None:
+    lake.commit(None, [Put(ContentKey.of("far"), Namespace(properties={"location": (tmp_path / "far").as_uri()}))])
+
+    with pytest.raises(ValueError, match="outside of what catalog 'lake' allows"):
+        shop.create_table_transaction("far.orders", schema)
+
+
+def test_a_file_that_is_there_is_neither_overwritten_nor_removed(
+    shop: HeadwaterCatalog, orders: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where names of files are given twice."""
+    name = Path(orders.metadata_location).name
+    monkeypatch.setattr("headwater.clients.pyiceberg.places.uuid4", lambda: name[6:].removesuffix(".metadata.json"))
+    before = StaticTable.from_metadata(orders.metadata_location).metadata
+    shop.drop_table("sales.orders")
+
+    with pytest.raises(FileExistsError):
+        shop.create_table("sales.lines", orders.schema(), location=orders.location())
+
+    assert StaticTable.from_metadata(orders.metadata_location).metadata == before
