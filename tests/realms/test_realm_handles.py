@@ -44,7 +44,7 @@ def test_a_user_reads_an_inactive_realm_and_cannot_write(realms: Realms, served:
     rows = realms.open("acme")
 
     assert rows.read_reference("root").pointer is not None
-    with pytest.raises(RefusedError, match="is INACTIVE: this handle writes only while it is ACTIVE"):
+    with pytest.raises(RefusedError, match="is INACTIVE: it serves users only while it is ACTIVE"):
         write(rows)
 
 

@@ -15,7 +15,10 @@ FindRealm = Callable[[str], Realm | None]
 
 
 class UserGate:
-    """Writes only while the realm is ACTIVE and the one that was opened; looks again after ``ttl_seconds``."""
+    """Writes only while the realm is ACTIVE and the one that was opened; looks again after ``ttl_seconds``.
+
+    Whoever serves users asks before reads, too: only an ACTIVE realm is open to them. Administrators read in every state.
+    """
 
     def __init__(self, realm: Realm, *, find: FindRealm, clock: Clock, ttl_seconds: float) -> None:
         self._realm = realm
@@ -30,7 +33,7 @@ class UserGate:
         if asked < self._passed_until:
             return
         self._passed_until = float("-inf")
-        _check(self._realm, self._find(self._realm.id), RealmState.ACTIVE)
+        _check(self._realm, self._find(self._realm.id), RealmState.ACTIVE, "it serves users")
         # counted from before the look-up: the answer is as old as the question
         self._passed_until = asked + self._ttl_seconds
 
@@ -44,10 +47,10 @@ class MaintenanceGate:
         self._state = state
 
     def check_write(self) -> None:
-        _check(self._realm, self._find(self._realm.id), self._state)
+        _check(self._realm, self._find(self._realm.id), self._state, "this handle writes")
 
 
-def _check(opened: Realm, found: Realm | None, state: RealmState) -> None:
+def _check(opened: Realm, found: Realm | None, state: RealmState, what: str) -> None:
     if found is None:
         raise RefusedError(f"realm {opened.id!r} was deleted: nothing more is written to it")
     if found.key != opened.key:
@@ -55,4 +58,4 @@ def _check(opened: Realm, found: Realm | None, state: RealmState) -> None:
             f"realm {opened.id!r} was deleted and created again: this handle belongs to the earlier realm, open a new one"
         )
     if found.state is not state:
-        raise RefusedError(f"realm {opened.id!r} is {found.state}: this handle writes only while it is {state}")
+        raise RefusedError(f"realm {opened.id!r} is {found.state}: {what} only while it is {state}")

@@ -150,7 +150,10 @@ class Realms:
         return self._commit(change, "forget purged keys", fence)
 
     def open(self, realm_id: str) -> RealmStore:
-        """A user's handle: reads always, writes only while the realm is ACTIVE (looked up again after the handle's TTL)."""
+        """A user's handle: reads always, writes only while the realm is ACTIVE (looked up again after the handle's TTL).
+
+        Whoever opens the store is its administrator, who reads in every state; who serves users asks ``check_write`` before reads, too.
+        """
         realm = self.read(realm_id)
         settings = self.store.settings
         gate = UserGate(realm, find=self.find, clock=self.store.clock, ttl_seconds=settings.realm_handle_ttl_seconds)
