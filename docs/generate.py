@@ -33,6 +33,7 @@ This page is written from there by `make docs`.
 Each setting is an environment variable.
 Durations are written like `90s`, `15m`, `24h`, `1h30m` or `30d`.
 All values are checked together at the start, and every wrong one is named at once.
+A variable that begins with `HEADWATER_` and is no setting is warned of, with the setting that was probably meant.
 
 | setting | default | what it is |
 |---|---|---|

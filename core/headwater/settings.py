@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from headwater.errors import RefusedError
 
-__all__ = ["Settings", "duration_text", "is_duration", "parse_duration", "parse_spark_conf", "variable_of"]
+__all__ = ["Settings", "duration_text", "is_duration", "parse_duration", "parse_spark_conf", "unknown_variables", "variable_of"]
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 GRACE_FLOOR_SECONDS = 5 * MINUTE
@@ -23,6 +24,11 @@ _PART = re.compile(r"(\d+)(ms|s|m|h|d)")
 _SPARK_NAME = re.compile(r"spark\.[^\s=,]+")
 _NEXT_SPARK_NAME = re.compile(r",\s*(?=spark\.[^\s=,]+=)")
 PREFIX = "HEADWATER_"
+_OF_TESTS = re.compile(r"HEADWATER_(BENCH_|DEMO_|SEED$|SOAK$|TEST_|TORTURE_)")
+"""What benchmarks, the demo and tests read."""
+_OF_THE_OPERATOR = "HEADWATER_OPERATOR_"
+_OF_SERVICES = re.compile(r"_SERVICE_(HOST|PORT)(_|$)|_PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$")
+"""What the kubelet sets in every container for each Service of its namespace. Source: Kubernetes documentation, "Services"."""
 
 
 def parse_duration(text: str) -> float:
@@ -209,6 +215,11 @@ class Settings:
             raise RefusedError("settings: " + "; ".join(faults))
         return settings
 
+    @classmethod
+    def variables(cls) -> list[str]:
+        """The environment variables of all settings."""
+        return [variable_of(field.name) for field in dataclasses.fields(cls)]
+
     def faults(self) -> list[str]:
         """Everything that is wrong with these settings, each with what would be right."""
         faults = [
@@ -245,6 +256,24 @@ class Settings:
         if self.log_format not in ("console", "json"):
             faults.append(f"{variable_of('log_format')} must be console or json, not {self.log_format!r}")
         return faults
+
+
+def unknown_variables(environment: Mapping[str, str], of_the_operator: Collection[str] = ()) -> list[str]:
+    """A sentence for each ``HEADWATER_`` variable that nothing reads: a mistyped name would leave the default in force, unseen.
+
+    of_the_operator  the variables that the operator reads as well; without them, all that could be its own are passed over, as
+                     always what tests read and what Kubernetes sets for Services
+    """
+    known = sorted({*Settings.variables(), *of_the_operator})
+    strange = [name for name in sorted(environment) if name.startswith(PREFIX) and name not in known]
+    if not of_the_operator:
+        strange = [name for name in strange if not name.startswith(_OF_THE_OPERATOR)]
+    return [_unknown(name, known) for name in strange if not _OF_TESTS.match(name) and not _OF_SERVICES.search(name)]
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+    return f"{name} is set, and is the name of no setting" + (f": did you mean {near[0]}?" if near else "")
 
 
 def variable_of(name: str) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn, cast
 
 import click
+import structlog
 
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.exits import exit_code
 from headwater.logs import LEVELS
-from headwater.settings import Settings
+from headwater.settings import Settings, unknown_variables
 from headwater_operator.logs import configure_logs
 from headwater_operator.settings import OperatorSettings
 
@@ -29,6 +31,9 @@ EXIT_CODES = {
     8: "the store holds something that cannot be read",
     130: "interrupted",
 }
+
+
+log = structlog.get_logger(__name__)
 
 
 class Application(click.Group):
@@ -69,6 +74,7 @@ def run(log_level: str) -> int:
     """Run the operator until SIGTERM. Settings come from HEADWATER_* and HEADWATER_OPERATOR_*."""
     settings, operator_settings = _settings()
     configure_logs(settings, level=LEVELS[log_level])
+    _warn_of_unknown_variables()
     from headwater_operator.serving import serve  # late: it takes a second to load, and wrong settings are told before
 
     return serve(settings, operator_settings)
@@ -82,6 +88,7 @@ def check() -> int:
     """
     settings, operator_settings = _settings()
     configure_logs(settings)
+    _warn_of_unknown_variables()
     from headwater.store import open_store
     from headwater_operator.checking import check as look
     from headwater_operator.kube import KubeApi
@@ -123,6 +130,11 @@ def _settings() -> tuple[Settings, OperatorSettings]:
     if faults:
         raise click.UsageError("; ".join(faults))
     return settings, operator_settings
+
+
+def _warn_of_unknown_variables() -> None:
+    for sentence in unknown_variables(os.environ, OperatorSettings.variables()):
+        log.warning(sentence)
 
 
 def _say(text: str, code: int) -> int:

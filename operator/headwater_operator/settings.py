@@ -102,6 +102,11 @@ class OperatorSettings:
             raise RefusedError("settings of the operator: " + "; ".join(faults))
         return settings
 
+    @classmethod
+    def variables(cls) -> list[str]:
+        """The environment variables of all settings of the operator."""
+        return [variable_of(field.name) for field in dataclasses.fields(cls)]
+
     def faults(self) -> list[str]:
         """Everything that is wrong with these settings, each with what would be right."""
         faults = [

@@ -62,13 +62,13 @@ def test_every_kind_of_error_has_its_exit_code(error: HeadwaterError, code: int)
     assert code in EXIT_CODES
 
 
-def test_a_process_ends_with_the_exit_code_and_one_line(url: str) -> None:
+def test_a_process_ends_with_the_exit_code_and_one_line(url: str, store: Store) -> None:
     ended = run("--store", url, "realm", "show", "nobody")
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (3, "", "headwater: there is no realm 'nobody'\n")
 
 
-def test_debug_adds_the_traceback(url: str) -> None:
+def test_debug_adds_the_traceback(url: str, store: Store) -> None:
     ended = run("--store", url, "--debug", "realm", "show", "nobody")
 
     assert ended.returncode == 3
@@ -171,7 +171,7 @@ def leases(store: Store) -> dict[ObjectId, str | None]:
     return {key.id: key.token for batch in store.system.scan_objects() for key in batch if key.type == "node"}
 
 
-def test_a_reader_that_goes_away_is_no_failure(url: str) -> None:
+def test_a_reader_that_goes_away_is_no_failure(url: str, store: Store) -> None:
     command = f"{sys.executable} -m headwater --store {url} realm list | true; exit ${{PIPESTATUS[0]}}"
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
 

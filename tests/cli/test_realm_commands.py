@@ -134,7 +134,7 @@ def test_a_realm_that_was_never_bootstrapped_is_not_activated(headwater: Command
     assert headwater("realm", "activate", "acme").exit_code == 5
 
 
-def test_a_missing_realm_is_not_found(headwater: CommandLine) -> None:
+def test_a_missing_realm_is_not_found(headwater: CommandLine, store: Store) -> None:
     result = headwater("realm", "show", "nobody")
 
     assert (result.exit_code, result.stderr) == (3, "headwater: there is no realm 'nobody'\n")

@@ -23,7 +23,7 @@ def fail(store: Store, task_id: ObjectId) -> None:
     claim.fail("the disk is full", retry=False)
 
 
-def test_no_tasks_are_a_sentence(headwater: CommandLine) -> None:
+def test_no_tasks_are_a_sentence(headwater: CommandLine, store: Store) -> None:
     assert headwater.ok("task", "list") == "no tasks\n"
 
 

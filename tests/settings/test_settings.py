@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.errors import RefusedError
-from headwater.settings import Settings, duration_text, parse_duration, parse_spark_conf
+from headwater.settings import Settings, duration_text, parse_duration, parse_spark_conf, unknown_variables
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 DEFAULTS = {
@@ -170,3 +170,30 @@ def test_wrong_spark_settings_are_refused_without_their_values(text: str) -> Non
         Settings.from_environment({"HEADWATER_SPARK_CONF": text})
 
     assert "secret" not in str(refused.value)
+
+
+def test_mistyped_variable_is_named_with_what_was_meant() -> None:
+    [sentence] = unknown_variables({"HEADWATER_WRITERS_GRACE": "1h", "HEADWATER_STORE": "memory://", "HOME": "/"})
+
+    assert sentence == "HEADWATER_WRITERS_GRACE is set, and is the name of no setting: did you mean HEADWATER_WRITER_GRACE?"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "HEADWATER_OPERATOR_RESYNC",
+        "HEADWATER_TEST_MONGODB",
+        "HEADWATER_METRICS_SERVICE_HOST",
+        "HEADWATER_METRICS_SERVICE_PORT_HTTP",
+        "HEADWATER_METRICS_PORT",
+        "HEADWATER_METRICS_PORT_8080_TCP_ADDR",
+    ],
+)
+def test_variable_of_another_program_is_passed_over(name: str) -> None:
+    assert unknown_variables({name: "1"}) == []
+
+
+def test_variable_of_the_operator_is_looked_at_by_the_operator() -> None:
+    sentences = unknown_variables({"HEADWATER_OPERATOR_RESINC": "1m"}, ["HEADWATER_OPERATOR_RESYNC"])
+
+    assert "did you mean HEADWATER_OPERATOR_RESYNC?" in sentences[0]

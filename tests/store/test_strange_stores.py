@@ -30,7 +30,7 @@ class Harbour(MemoryBackend):
 
 KIND = BackendKind(
     example="harbour://host/pier",
-    open=lambda url, options: print(url.place, url.path, url.password, sorted(options.items())) or Harbour(),
+    open=lambda url, options, create: print(url.place, url.path, url.password, sorted(options.items())) or Harbour(),
     options=(Option("berths", "how many", "3", as_count), Option("wait", "how long", "10s", as_seconds)),
 )
 """
@@ -191,7 +191,7 @@ class Counted(MemoryBackend):
         Counted.opened -= 1
 
 
-def open_counted(url: StoreUrl, options: Mapping[str, Any]) -> Counted:
+def open_counted(url: StoreUrl, options: Mapping[str, Any], create: bool) -> Counted:
     return Counted()
 
 

@@ -42,7 +42,7 @@ class Session(Protocol):
 
     @property
     def settings(self) -> Settings: ...
-    def open_store(self) -> Store: ...
+    def open_store(self, *, create: bool = False) -> Store: ...
     def say(self, sentence: str) -> None: ...
     def print_data(self, data: Any) -> None: ...
 
@@ -132,7 +132,7 @@ def _up(
     """wait_seconds: None stays."""
     settings = session.settings
     tell = _teller(session)
-    with _broker_folder(settings) as broker_folder, session.open_store() as store:
+    with _broker_folder(settings) as broker_folder, session.open_store(create=True) as store:
         manifests = ManifestFolder(folder, settings, lambda: known_realms(store))
         manifests.load()
         _warn_of_unsafe_settings(settings, tell)

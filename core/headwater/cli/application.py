@@ -21,6 +21,7 @@ from headwater.cli.importing import import_, import_report
 from headwater.cli.options import output_option
 from headwater.cli.realm import realm
 from headwater.cli.session import Session
+from headwater.cli.store import store
 from headwater.cli.task import task
 from headwater.cli.version import version
 from headwater.errors import HeadwaterError, RefusedError
@@ -86,7 +87,7 @@ def main(session: Session, store_url: str | None, debug: bool) -> None:
     session.debug = debug
 
 
-for _command in (apply, catalog, fsck, gc, import_, import_report, realm, task, version):
+for _command in (apply, catalog, fsck, gc, import_, import_report, realm, store, task, version):
     main.add_command(_command)
 
 

@@ -89,7 +89,7 @@ def show(session: Session, realm_id: str) -> None:
 @click.pass_obj
 def create(session: Session, realm_id: str, file: Path, purge_hold: float | None, properties: dict[str, str]) -> None:
     """Create a realm and bootstrap it. Interrupted, the same command goes on where it was."""
-    with session.open_store() as store:
+    with session.open_store(create=True) as store:
         realms = Realms(store)
         found = realms.find(realm_id)
         if found is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +10,13 @@ from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import click
+import structlog
 
 from headwater.cli.fields import View
 from headwater.cli.printing import in_columns, in_lines, json_text, yaml_text
-from headwater.settings import Settings
+from headwater.errors import MissingError
+from headwater.logs import LEVELS, log_to_stderr
+from headwater.settings import Settings, unknown_variables
 from headwater.store import Store, open_store
 
 __all__ = ["OUTPUTS", "Output", "Session"]
@@ -20,6 +24,7 @@ __all__ = ["OUTPUTS", "Output", "Session"]
 Output = Literal["table", "json", "yaml"]
 OUTPUTS: tuple[Output, ...] = ("table", "json", "yaml")
 T = TypeVar("T")
+log = structlog.get_logger(__name__)
 
 
 @dataclass
@@ -36,12 +41,29 @@ class Session:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of the environment; RefusedError names all that are wrong."""
-        return Settings.from_environment(store=self.store_url)
+        """The settings of the environment; RefusedError names all that are wrong. A variable that nothing reads is warned of."""
+        settings = Settings.from_environment(store=self.store_url)
+        if settings.log_format == "json":
+            log_to_stderr(settings, package="headwater", level=LEVELS["warning"])
+        for sentence in unknown_variables(os.environ):
+            if settings.log_format == "json":
+                log.warning(sentence)
+            else:
+                self.warn(sentence)
+        return settings
 
-    def open_store(self) -> Store:
-        """The store, to be used in a ``with``. Opening leases nothing."""
-        return open_store(self.settings.store, settings=self.settings)
+    def open_store(self, *, create: bool = False) -> Store:
+        """The store, to be used in a ``with``. Opening leases nothing.
+
+        create        set the database up where there is no store yet: for commands that begin something
+        raises        MissingError, with what to do, where there is none: a mistyped name would otherwise look like an empty store
+        """
+        try:
+            return open_store(self.settings.store, settings=self.settings, create=create)
+        except MissingError as missing:
+            raise MissingError(
+                f"{missing}; name another with --store or HEADWATER_STORE, or create it with `headwater store create`"
+            ) from missing
 
     def show(self, view: View[T], item: T) -> None:
         """Print one result: a line per field, or an object."""

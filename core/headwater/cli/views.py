@@ -39,6 +39,7 @@ __all__ = [
     "NAMED_REFERENCE",
     "PURGE_PLAN",
     "REALM",
+    "STORE",
     "TASK",
     "VERSION",
     "CatalogRow",
@@ -46,6 +47,7 @@ __all__ = [
     "DeletionPlan",
     "PurgePlan",
     "RealmRow",
+    "StoreRow",
     "Versions",
 ]
 
@@ -62,6 +64,22 @@ VERSION: View[Versions] = View(
     (
         Field("headwater", "version of Headwater", lambda v: v.headwater, "HEADWATER"),
         Field("python", "version of Python", lambda v: v.python, "PYTHON"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRow:
+    url: str
+    created: bool
+
+
+STORE: View[StoreRow] = View(
+    "store",
+    "stores",
+    (
+        Field("url", "URL of the store, without its password", lambda s: s.url, "URL"),
+        Field("created", "whether it was set up by this command", lambda s: s.created, "CREATED"),
     ),
 )
 
@@ -374,6 +392,7 @@ ALL: tuple[View[Any], ...] = (
     STEP,
     TASK,
     TASK_FIGURES,
+    STORE,
     VERSION,
 )
 """Every kind of result, as it is documented."""

@@ -82,21 +82,22 @@ class Store:
         self.close()
 
 
-def open_store(url: str, *, settings: Settings | None = None, clock: Clock | None = None) -> Store:
+def open_store(url: str, *, settings: Settings | None = None, clock: Clock | None = None, create: bool = True) -> Store:
     """Open the store at a URL, for example ``sqlite:///relative.db``, ``memory://`` or ``postgresql://user@host/database``.
 
-    The scheme is the name of an entry point in the group ``headwater.backends``, which names a ``BackendKind``. What the database
-    needs is set up where it is missing.
+    The scheme is the name of an entry point in the group ``headwater.backends``, which names a ``BackendKind``.
 
-    raises        RefusedError for a URL that names no known kind of store or unknown options, for a database that a newer release
-                  set up, and for wrong settings; UnavailableError when the database cannot be reached. None shows a password.
+    create        set the database up where there is no store yet
+    raises        MissingError when there is no store and none is to be created: nothing was written. RefusedError for a URL that
+                  names no known kind of store or unknown options, for a database that a newer release set up, and for wrong
+                  settings; UnavailableError when the database cannot be reached. None shows a password.
     """
     settings = settings or Settings()
     if faults := settings.faults():
         raise RefusedError("settings: " + "; ".join(faults))
     parsed = parse_url(url)
     with _opening:
-        backend = open_backend(parsed)
+        backend = open_backend(parsed, create=create)
         try:
             return Store(backend, url=parsed.shown_open, settings=settings, clock=clock or SystemClock())
         except BaseException:
@@ -104,10 +105,10 @@ def open_store(url: str, *, settings: Settings | None = None, clock: Clock | Non
             raise
 
 
-def open_backend(url: StoreUrl) -> Backend:
+def open_backend(url: StoreUrl, *, create: bool = True) -> Backend:
     """The backend alone, without a store around it. Raises as ``open_store`` does."""
     kind = _kind_of(url)
-    return kind.open(url, kind.options_of(url))
+    return kind.open(url, kind.options_of(url), create)
 
 
 def _kind_of(url: StoreUrl) -> BackendKind:

@@ -78,13 +78,14 @@ class Option:
 class BackendKind:
     """One kind of store: what an entry point of the group ``headwater.backends`` has to name. Its name is the scheme.
 
-    open          makes the backend of a URL and its options: by name, parsed, defaults filled in. It sets the database up
-                  where nothing is there yet, and raises RefusedError for a schema version that it does not know. It does not
-                  fork, for a fork waits until it is done
+    open          makes the backend of a URL and its options: by name, parsed, defaults filled in. Where there is no store yet,
+                  it sets the database up if it may create one (third argument), and raises MissingError otherwise, having
+                  written nothing. It raises RefusedError for a schema version that it does not know. It does not fork, for a
+                  fork waits until it is done
     """
 
     example: str
-    open: Callable[[StoreUrl, Mapping[str, Any]], Backend]
+    open: Callable[[StoreUrl, Mapping[str, Any], bool], Backend]
     options: tuple[Option, ...] = ()
 
     def options_of(self, url: StoreUrl) -> dict[str, Any]:

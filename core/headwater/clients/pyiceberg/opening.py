@@ -84,7 +84,7 @@ def shared_store(url: str | None) -> tuple[Store, Callable[[], None]]:
     with _shared.lock:
         held = _shared.stores.get(settings.store)
         if held is None:
-            held = _shared.stores[settings.store] = _Held(open_store(settings.store, settings=settings))
+            held = _shared.stores[settings.store] = _Held(open_store(settings.store, settings=settings, create=False))
         held.holders += 1
     return held.store, lambda: _let_go(settings.store, held)
 

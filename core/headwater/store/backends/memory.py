@@ -260,7 +260,7 @@ def _stretch(keys: list[P], realm: RealmKey | None) -> tuple[int, int]:
     return bisect_left(keys, (realm,)), bisect_left(keys, (realm + 1,))
 
 
-def _open(url: StoreUrl, options: Mapping[str, Any]) -> MemoryBackend:
+def _open(url: StoreUrl, options: Mapping[str, Any], create: bool) -> MemoryBackend:
     if url.place or url.path:
         raise RefusedError(f"store {url.shown!r}: write memory://, for a store in memory has no name")
     return MemoryBackend()

@@ -101,7 +101,7 @@ def open_for_reading(url: str) -> Store:
 
     raises        as ``open_store`` does
     """
-    return open_store(url, settings=Settings.from_environment())
+    return open_store(url, settings=Settings.from_environment(), create=False)
 
 
 def _url(given: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ from pymongo import MongoClient
 from pymongo.errors import DuplicateKeyError
 from pymongo.monitoring import ConnectionPoolListener
 
-from headwater.errors import RefusedError, UnreadableError
+from headwater.errors import MissingError, RefusedError, UnreadableError
 from headwater.store.backends.mongodb.backend import MongodbBackend
 from headwater.store.backends.mongodb.calls import Calls, Collections
 from headwater.store.backends.mongodb.documents import Document
@@ -60,12 +60,12 @@ _OPTIONS = (
 _DRIVERS_OWN = ("replicaSet", "directConnection", "authSource", "authMechanism", "tls", "tlsCAFile", "tlsCertificateKeyFile")
 
 
-def _open(url: StoreUrl, options: Mapping[str, Any]) -> MongodbBackend:
+def _open(url: StoreUrl, options: Mapping[str, Any], create: bool) -> MongodbBackend:
     calls = Calls(
         _maker(url, options), database=_database(url), place=url.shown, seconds=options["timeout"], secret=url.password
     )
     try:
-        calls.read("set up", partial(_set_up, url.shown))
+        calls.read("set up", partial(_set_up, url.shown, create))
     except BaseException:
         calls.close()
         raise
@@ -135,12 +135,14 @@ def _maker(url: StoreUrl, options: Mapping[str, Any]) -> Callable[[ConnectionPoo
     return make
 
 
-def _set_up(place: str, collections: Collections) -> None:
+def _set_up(place: str, create: bool, collections: Collections) -> None:
     """Check the server, and leave the marker unless it is there. The collections come with their first documents."""
     hello = collections.client.admin.command("hello")
     if hello.get("maxWireVersion", 0) < _OLDEST_WIRE_VERSION:
         raise RefusedError(f"{place}: the server is too old: it has to be MongoDB 4.4 or newer")
     found = collections.meta.find_one({"_id": _MARKER})
+    if found is None and not create:
+        raise MissingError(f"there is no store at {place}: nothing was set up in its database")
     if found is None:
         try:
             collections.meta.insert_one({"_id": _MARKER, "version": SCHEMA_VERSION})

@@ -14,7 +14,7 @@ from psycopg.adapt import AdaptersMap
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import Int8BinaryDumper
 
-from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
+from headwater.errors import HeadwaterError, MissingError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.store.backends.postgresql.arrays import register_arrays
 from headwater.store.backends.postgresql.backend import PostgresqlBackend
 from headwater.store.backends.postgresql.connections import Connection, Pool
@@ -78,14 +78,14 @@ _PARAMETERS = ("host", "port", "service", "passfile", "sslmode", "sslrootcert", 
 """Options that are libpq's own, under its names."""
 
 
-def _open(url: StoreUrl, options: Mapping[str, Any]) -> PostgresqlBackend:
+def _open(url: StoreUrl, options: Mapping[str, Any], create: bool) -> PostgresqlBackend:
     place = url.shown_open  # its options are known ones by now, and the schema says which store it is
     connect = partial(_connect, place, _parameters(url, options), options["timeout"], options["connect_timeout"])
     pool = Pool(connect, place=place, size=options["pool"], wait_seconds=options["timeout"])
     try:
         connection = pool.take()
         try:
-            _set_up(connection, place, options["schema"])
+            _set_up(connection, place, options["schema"], create=create)
         except psycopg.Error as fault:
             pool.throw_away(connection)
             raise _opening_error(fault, place, options["schema"]) from fault
@@ -172,9 +172,14 @@ def _begin_session(connection: Connection, place: str, answer_seconds: float) ->
         raise RefusedError(f"{place}: the database's encoding is {encoding}: create one with ENCODING 'UTF8'")
 
 
-def _set_up(connection: Connection, place: str, schema: str) -> None:
-    """Make the tables, unless they are there."""
+def _set_up(connection: Connection, place: str, schema: str, *, create: bool) -> None:
+    """Make the tables, unless they are there.
+
+    raises        MissingError when they are not there, and not to be created
+    """
     found = _version(connection, schema)
+    if found is None and not create:
+        raise MissingError(f"there is no store at {place}: nothing was set up in its schema {schema}")
     if found is None:
         with connection.transaction():
             # CREATE ... IF NOT EXISTS fails when two do it at once

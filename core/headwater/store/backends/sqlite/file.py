@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -73,6 +73,15 @@ class SqliteFile:
         with self._turnstile:
             try:
                 return self._patiently(lambda: work(self._connection()))
+            except sqlite3.Error as fault:
+                raise self._meaning(what, fault) from fault
+
+    def look(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
+        """The same through a connection that is closed again and changes no file, not even to a write-ahead log."""
+        with self._turnstile:
+            try:
+                with closing(sqlite3.connect(self.path, timeout=self._timeout, isolation_level=None)) as connection:
+                    return self._patiently(lambda: work(connection))
             except sqlite3.Error as fault:
                 raise self._meaning(what, fault) from fault
 

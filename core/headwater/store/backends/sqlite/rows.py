@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from headwater.clock import Micros
-from headwater.errors import BeatenError, RefusedError, UnreadableError
+from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
 from headwater.store.backend import (
     Capabilities,
     Move,
@@ -79,12 +79,18 @@ class SqliteBackend:
 
     capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True, atomic_commits=True)
 
-    def __init__(self, path: Path, *, timeout_seconds: float = 10.0) -> None:
+    def __init__(self, path: Path, *, timeout_seconds: float = 10.0, create: bool = True) -> None:
+        if not create and not _has_content(path):
+            raise MissingError(f"there is no store in {path}")
         if not is_folder(path.parent):
             raise RefusedError(f"the folder of {path} does not exist: create it, or name another file in the store's URL")
         self._path = path
         self._file = SqliteFile(path, timeout_seconds=timeout_seconds)
         try:
+            # First without the write-ahead log: switching to it would change a file that may be another program's.
+            is_there = _has_content(path) and self._file.look("open", self._is_set_up)
+            if not is_there and not create:
+                raise MissingError(f"there is no store in {path}")
             if not self._file.read("open", self._is_set_up):
                 self._file.write("set up", self._set_up)
         except BaseException:
@@ -396,14 +402,24 @@ def _object_values(row: ObjectRow) -> tuple[Any, ...]:
     return (row.realm, row.id, row.part, row.type, row.created, row.token, row.parts, row.value)
 
 
-def _open(url: StoreUrl, options: Mapping[str, Any]) -> SqliteBackend:
+def _has_content(path: Path) -> bool:
+    """Whether there is a file that is not empty, or something that is no file, for SQLite to say what is wrong with it."""
+    try:
+        return path.stat().st_size > 0
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+
+
+def _open(url: StoreUrl, options: Mapping[str, Any], create: bool) -> SqliteBackend:
     if url.place or not url.path.strip("/"):
         raise RefusedError(f"store {url.shown!r}: write sqlite:///file.db, or sqlite:////folder/file.db for an absolute path")
     if url.path == ":memory:":
         raise RefusedError(
             f"store {url.shown!r}: write memory:// for a store in memory, and sqlite:///./:memory: for such a file"
         )
-    return SqliteBackend(Path(url.path).absolute(), timeout_seconds=options["timeout"])
+    return SqliteBackend(Path(url.path).absolute(), timeout_seconds=options["timeout"], create=create)
 
 
 KIND = BackendKind(
