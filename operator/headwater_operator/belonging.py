@@ -52,17 +52,13 @@ def wait_for_realm(catalog: Resource, belonging: Belonging) -> Wait | None:
 def may_go(resource: Resource, outcome: Outcome | Exception, belonging: Belonging | None = None) -> bool:
     """Whether nothing is left to do for a resource that is being deleted, so that the operator may let it go.
 
-    A Realm goes, too, whose realm belongs to another resource, whatever its policy: it has nothing in the store, and deletes nothing.
-    And so does a Catalog under Retain where the operator may not even note that nobody manages it any more: in a realm of another
+    A resource goes, too, whose realm or catalog belongs to another one, whatever its policy: it has nothing in the store, and deletes
+    nothing. And so does a Catalog under Retain where the operator may not even note that nobody manages it any more: in a realm of another
     manager, and in one that is not ACTIVE and will not be made so, because its Realm is gone or going.
     """
     if isinstance(outcome, Exception) or outcome.error is not None:
         return False
-    if outcome.is_settled:
-        return True
-    if belonging is None:
-        return not outcome.waits and all(one.reason == "ManagedByAnother" for one in outcome.refused)
-    if resource.spec.get("deletionPolicy", "Retain") != "Retain":
-        return False
-    harmless = {"RealmManagedByAnother"} if belonging.is_lasting else {"RealmManagedByAnother", "RealmNotActive"}
+    harmless = {"ManagedByAnother"}
+    if belonging is not None and resource.spec.get("deletionPolicy", "Retain") == "Retain":
+        harmless |= {"RealmManagedByAnother"} if belonging.is_lasting else {"RealmManagedByAnother", "RealmNotActive"}
     return {*(one.reason for one in outcome.refused), *(one.reason for one in outcome.waits)} <= harmless

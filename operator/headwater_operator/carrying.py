@@ -8,12 +8,14 @@ from typing import Any, Protocol, TypeVar, cast
 
 import structlog
 
+from headwater.catalogs import CatalogManager
 from headwater.errors import FencedError, HeadwaterError
-from headwater.realms import Manager
+from headwater.realms import Manager, Realms
 from headwater.reconcile import (
     CatalogDescription,
     CatalogManifest,
     ContentCounts,
+    ManifestError,
     Outcome,
     Preview,
     RealmDescription,
@@ -113,7 +115,10 @@ class RealmPass:
                 fence=self.fence,
             )
 
-        return Acted(_attempt(carry_out))
+        outcome = _attempt(carry_out)
+        if resource.is_deleted and isinstance(outcome, ManifestError) and self._made_nothing(resource):
+            return Acted(Outcome(subject=str(resource.key)))
+        return Acted(outcome)
 
     def look(self, resource: Resource, acted: Acted) -> Sight:
         realm_id = realm_id_of(resource)
@@ -128,6 +133,14 @@ class RealmPass:
         if not isinstance(seen, RealmDescription) or not is_own:
             return Sight(outcome, status, (), seen is not UNSEEN)
         return Sight(outcome, status, seen.tasks, True, seen)
+
+    def _made_nothing(self, resource: Resource) -> bool:
+        """Whether the store is known to have no realm of this resource; what its spec says does not matter then."""
+        try:
+            realm = Realms(self.store).find(realm_id_of(resource))
+        except HeadwaterError:
+            return False
+        return realm is None or realm.manager is None or not _is_same(realm.manager, self.cluster, resource)
 
     def _read(self, body: dict[str, Any]) -> RealmManifest:
         return cast(RealmManifest, read_manifest(body, settings=self.settings))
@@ -204,13 +217,7 @@ class CatalogPass:
         return Sight(outcome, status, tasks, True, catalog=seen, realm_id=realm_id or "")
 
     def _is_own(self, resource: Resource, seen: CatalogDescription) -> bool:
-        """A new uid is the same resource made again."""
-        found = seen.manager
-        return found is not None and (found.cluster, found.namespace, found.name) == (
-            self.cluster,
-            resource.namespace,
-            resource.name,
-        )
+        return seen.manager is not None and _is_same(seen.manager, self.cluster, resource)
 
     def _read(self, body: dict[str, Any], belonging: Belonging) -> CatalogManifest:
         return cast(CatalogManifest, read_manifest(body, settings=self.settings, realm_id=belonging.realm_id))
@@ -226,6 +233,11 @@ class CatalogPass:
 
 def _manager(cluster: str, resource: Resource) -> Manager:
     return Manager(cluster=cluster, namespace=resource.namespace, name=resource.name, uid=resource.uid)
+
+
+def _is_same(manager: Manager | CatalogManager, cluster: str, resource: Resource) -> bool:
+    """A new uid is the same resource made again."""
+    return (manager.cluster, manager.namespace, manager.name) == (cluster, resource.namespace, resource.name)
 
 
 def _is_foreign(outcome: Outcome | Exception) -> bool:

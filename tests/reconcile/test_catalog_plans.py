@@ -285,6 +285,11 @@ def test_a_protection_that_was_taken_from_the_manifest_is_taken_from_the_catalog
     ]
 
 
+@pytest.mark.parametrize("state", [RealmState.CREATED, RealmState.INITIALIZING, RealmState.INACTIVE, RealmState.PURGED])
+def test_the_deletion_of_what_is_not_there_does_not_wait_for_its_realm(make_catalog: MakeCatalog, state: RealmState) -> None:
+    assert plan(make_catalog({DELETE: "true"}, deletion_policy="Purge"), None, realm=in_state(state)) == []
+
+
 def test_the_deletion_of_what_is_not_there_needs_nothing(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog(GOING, deletion_policy="Purge")
 

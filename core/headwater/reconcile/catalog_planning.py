@@ -21,7 +21,7 @@ from headwater.reconcile.actions import (
     Wait,
 )
 from headwater.reconcile.manifests import CONFIRM_PURGE, CatalogManifest
-from headwater.reconcile.observed import ObservedCatalog, SeenTask
+from headwater.reconcile.observed import READABLE, ObservedCatalog, SeenTask
 from headwater.reconcile.owning import manager_text
 from headwater.reconcile.schedule import daily_schedule
 from headwater.reconcile.scheduling import ScheduledWork, cancel, dead_letter, keep_scheduled
@@ -30,13 +30,18 @@ from headwater.tasks import TaskState
 
 __all__ = ["import_arguments", "import_subject", "plan_catalog"]
 
+_WITHOUT_CATALOGS = (RealmState.CREATED, RealmState.INITIALIZING, RealmState.PURGED)
+
 
 def plan_catalog(manifest: CatalogManifest, observed: ObservedCatalog, now: Micros) -> list[Action]:
     """The steps that can be taken now, in their order, and what waits or is refused. Nothing to do is an empty list."""
     realm, name = observed.realm, f"{manifest.spec.realm_id}/{manifest.spec.name}"
+    if manifest.metadata.is_deletion and _has_nothing(observed):
+        return []
+    if manifest.metadata.is_deletion and observed.catalog is not None and not _is_mine(observed.catalog, observed.me):
+        return _plan_foreign(manifest, observed.catalog, name)
     if realm is None:
-        gone = manifest.metadata.is_deletion
-        return [] if gone else [Wait("RealmMissing", f"catalog {name} waits for its realm, which is not there yet")]
+        return [Wait("RealmMissing", f"catalog {name} waits for its realm, which is not there yet")]
     if not _is_owned(realm, observed):
         return [
             Refuse("RealmManagedByAnother", f"catalog {name} is in a realm that is managed by {manager_text(realm.manager)}")
@@ -59,6 +64,16 @@ def import_subject(catalog: str, name: str) -> str:
 def import_arguments(catalog: CatalogDefinition, spec: ImportSpec) -> dict[str, str]:
     """What the task of an import is given: which catalog of that name, and which version of the import, whose text is in the definition."""
     return {"catalog": catalog.name, "catalogId": catalog.id, "import": spec.name, "digest": spec.digest()}
+
+
+def _has_nothing(observed: ObservedCatalog) -> bool:
+    """Whether there is nothing in the store that this resource can have made: then its deletion has nothing to wait for."""
+    realm, catalog = observed.realm, observed.catalog
+    if realm is None or realm.state in _WITHOUT_CATALOGS:
+        return True
+    if realm.state not in READABLE:
+        return False
+    return catalog is None or (catalog.manager is None and not _is_owned(realm, observed))
 
 
 def _is_owned(realm: Realm, observed: ObservedCatalog) -> bool:

@@ -8,11 +8,14 @@ from typing import Any
 
 from headwater.catalogs import CatalogDefinition, CatalogManager
 from headwater.clock import Micros
-from headwater.realms import Manager, Realm
+from headwater.realms import Manager, Realm, RealmState
 from headwater.store import ObjectId
 from headwater.tasks import TaskState
 
-__all__ = ["ObservedCatalog", "ObservedRealm", "SeenTask", "TaskHistory"]
+__all__ = ["READABLE", "ObservedCatalog", "ObservedRealm", "SeenTask", "TaskHistory"]
+
+READABLE = (RealmState.ACTIVE, RealmState.INACTIVE)
+"""The states of a realm in which its catalogs are looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +81,8 @@ class ObservedCatalog:
     realm_owner       the resource that the manifest takes the realm to belong to
     may_be_unmanaged  whether the realm may also belong to nobody: its manifest is not among those that are applied
     me                the resource that asks
-    catalog           None when there is none of this name, or its realm is not ACTIVE
+    catalog           None when there is none of this name, or its realm is neither ACTIVE nor INACTIVE
+    tasks             of a realm that is one of these
     """
 
     realm: Realm | None

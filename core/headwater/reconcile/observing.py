@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from headwater.catalogs import CatalogManager, Catalogs
-from headwater.realms import Manager, Realm, Realms, RealmState, hold_until
+from headwater.realms import Manager, Realm, Realms, hold_until
 from headwater.reconcile.loading import KnownRealms
 from headwater.reconcile.manifests import CatalogManifest, RealmManifest, ResourceName
-from headwater.reconcile.observed import ObservedCatalog, ObservedRealm, SeenTask, TaskHistory
+from headwater.reconcile.observed import READABLE, ObservedCatalog, ObservedRealm, SeenTask, TaskHistory
 from headwater.store import RealmId, Store, Versioned
 from headwater.tasks import Task, Tasks
 
@@ -40,7 +40,7 @@ class Observer:
     def catalog(self, manifest: CatalogManifest, me: CatalogManager, *, may_be_unmanaged: bool = False) -> ObservedCatalog:
         realm = self._realms.find(manifest.spec.realm_id)
         owner = Manager(cluster=me.cluster, namespace=me.namespace, name=manifest.spec.realm)
-        if realm is None or realm.state is not RealmState.ACTIVE:
+        if realm is None or realm.state not in READABLE:
             return ObservedCatalog(realm=realm, realm_owner=owner, me=me, may_be_unmanaged=may_be_unmanaged)
         return ObservedCatalog(
             realm=realm,
