@@ -93,3 +93,9 @@ def test_a_missing_hadoop_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, t
     with pytest.raises(RefusedError, match=r"no file system for hdfs://namenode/lake: .*, so install it") as refused:
         open_system("hdfs://namenode/lake")
     assert "\n" not in str(refused.value)
+
+
+def test_a_name_that_chains_drivers_is_refused(tmp_path: Path) -> None:
+    """fsspec opens what stands behind the colons."""
+    with pytest.raises(RefusedError, match="'::' in it"):
+        open_system(f"memory://lake/x::file://{tmp_path}/secret")

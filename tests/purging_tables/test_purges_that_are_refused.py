@@ -103,6 +103,21 @@ def test_metadata_that_does_not_tell_all_files_leaves_them(
     assert files() == before
 
 
+def test_metadata_that_leads_outside_is_not_followed(
+    purged: Path, change_metadata: Callable[..., None], work: Work, files: Files, tmp_path: Path
+) -> None:
+    outside = tmp_path / "secrets.avro"
+    outside.write_text("hunter2")
+    found = json.loads(max((purged / "metadata").glob("*.json")).read_text())
+    change_metadata(snapshots=[one | {"manifest-list": outside.as_uri()} for one in found["snapshots"]])
+    before = files()
+    task = work()
+
+    assert f"{outside.as_uri()} lies outside of what the catalog allows" in task.error
+    assert "hunter2" not in task.error
+    assert (files(), outside.exists()) == (before, True)
+
+
 def test_files_behind_a_link_are_left_with_all_others(purged: Path, work: Work, tmp_path: Path) -> None:
     shutil.move(purged / "data", tmp_path / "elsewhere")
     (purged / "data").symlink_to(tmp_path / "elsewhere")

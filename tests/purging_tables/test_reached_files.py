@@ -124,6 +124,34 @@ def test_what_is_missing_is_told_all_at_once_before_and_passed_over_after_a_purg
     }  # fmt: skip
 
 
+def test_nothing_is_read_outside_and_nobody_tells_what_is_there(metadata: Metadata, tmp_path: Path) -> None:
+    outside = tmp_path / "others" / "secrets.avro"
+    outside.parent.mkdir()
+    texts = []
+    for content in (b"hunter2", None):
+        outside.unlink(missing_ok=True) if content is None else outside.write_bytes(content)
+        with pytest.raises(RefusedError, match=r"secrets\.avro lies outside of what the catalog allows") as error:
+            metadata.reached(document(snapshots=[{"manifest-list": outside.as_uri()}]))
+        texts.append(str(error.value))
+    manifest = Metadata(tmp_path / "theirs").manifest("m1", a=1)
+    with pytest.raises(RefusedError, match="m1 lies outside of what the catalog allows"):
+        metadata.reached(document(snapshots=[{"manifests": [manifest]}]))
+
+    assert texts[0] == texts[1]
+
+
+def test_manifests_are_followed_where_the_catalog_allows_them(metadata: Metadata, tmp_path: Path) -> None:
+    apart = Metadata(tmp_path / "apart")
+    apart.manifest("m1", a=1)
+    snapshots = [{"manifest-list": apart.list("list", "m1")}]
+    allowed = [tmp_path.as_uri()]
+    found = reach(
+        document(snapshots=snapshots), metadata.uri("root"), within=metadata.uri(""), allowed=allowed, was_begun=False
+    )
+
+    assert [one.location.rpartition("/")[2] for one in found] == ["list", "m1", "a", "root"]
+
+
 def test_a_manifest_of_other_records_is_no_manifest(metadata: Metadata) -> None:
     metadata.list("m1", "elsewhere")
     snapshots = [{"manifest-list": metadata.list("list", "m1")}]

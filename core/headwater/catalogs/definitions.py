@@ -128,6 +128,12 @@ class CatalogDefinition(StoredObject, frozen=True, kw_only=True):
     held_until: Micros | None = None
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """Where its tables may have files: the base location, the allowed ones, and those of its imports."""
+        imported = (location for one in self.imports for location in one.locations)
+        return tuple(location for location in (self.base_location, *self.allowed_locations, *imported) if location)
+
+    @property
     def is_held(self) -> bool:
         """Whether it was deleted, and can come back."""
         return self.state is CatalogState.DELETED and self.held_until is not None

@@ -20,6 +20,8 @@ _HEADER = {
 """How a file begins; source: Apache Avro, specification, "Object Container Files"."""
 
 _PRIMITIVES = frozenset(("boolean", "int", "long", "float", "double", "bytes", "string"))
+_MOST_TOLD = 120
+"""Characters of a library's own word about a file, which may hold much of it."""
 _MOST_LEVELS = 50
 """Manifests need ten."""
 
@@ -36,7 +38,7 @@ def read_records(data: bytes) -> list[dict[str, Any]]:
     except MemoryError:
         raise
     except Exception as fault:  # all is in memory: what comes, also as a codec's own error, can only be about these bytes
-        raise ValueError(f"broken Avro ({type(fault).__name__}: {fault})") from fault
+        raise ValueError(f"broken Avro ({type(fault).__name__}: {str(fault)[:_MOST_TOLD]})") from fault
 
 
 def _tamed(data: bytes) -> bytes:

@@ -75,16 +75,19 @@ def check_purgeable(document: Document, *, path: str) -> None:
         raise RefusedError(f"the table of {path} has the property gc.enabled=false: its files may be in use elsewhere")
 
 
-def reach(document: Document, root: str, *, within: str, was_begun: bool, storage: Storage = STORAGE) -> Iterator[Reached]:
+def reach(
+    document: Document, root: str, *, within: str, allowed: Sequence[str] = (), was_begun: bool, storage: Storage = STORAGE
+) -> Iterator[Reached]:
     """Every file that a table's metadata reaches, some more than once: all snapshots, all that earlier versions had in the same log.
 
     document      as ``purgeable_document`` gives it
     root          the file that it is of
-    within        only metadata files below this location are followed further back
+    within        the table's location; only metadata files below it are followed further back
+    allowed       where manifests and lists may be read besides: one that lies elsewhere is told as a fault, whatever is there
     was_begun     manifests and lists that are not there were deleted before; otherwise they are missed
     raises        RefusedError, naming manifests and lists that are missing or cannot be read; UnavailableError
     """
-    walk = _Walk(storage, was_begun)
+    walk = _Walk(storage, was_begun, (within, *allowed))
     yield from (Reached(location, CONTENT) for location in _statistics(document))
     lists, manifests = _named_by(document)
     yield from (Reached(location, LISTS) for location in lists)
@@ -101,9 +104,10 @@ def reach(document: Document, root: str, *, within: str, was_begun: bool, storag
 class _Walk:
     """Reads lists and manifests, several at a time, and keeps what is wrong with them: all is told at once."""
 
-    def __init__(self, storage: Storage, was_begun: bool) -> None:
+    def __init__(self, storage: Storage, was_begun: bool, readable: Sequence[str]) -> None:
         self._storage = storage
         self._was_begun = was_begun
+        self._readable = readable
         self._faults: list[str] = []
 
     def each(self, read: Callable[[str], T], locations: Iterable[str]) -> Iterator[T]:
@@ -128,6 +132,9 @@ class _Walk:
             )
 
     def _paths(self, location: str, path_of: Callable[[dict[str, Any]], object]) -> list[str]:
+        if not any(is_within(location, place) for place in self._readable):
+            self._faults.append(f"{location} lies outside of what the catalog allows")
+            return []
         try:
             records = read_records(self._storage.read(File(canonical(location), 0)))
             paths = [path_of(record) for record in records]

@@ -113,6 +113,8 @@ def open_system(location: str) -> tuple[System, str]:
     scheme, _, rest = location.partition("://")
     if scheme == "file":
         return _LOCAL, rest
+    if "::" in location:  # fsspec would open what stands behind it by another driver
+        raise RefusedError(f"{location} has '::' in it, which no driver here takes for a name: rename it")
     try:
         system, path = fsspec.core.url_to_fs(location)
     except (ImportError, ValueError) as fault:

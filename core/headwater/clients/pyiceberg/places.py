@@ -47,8 +47,7 @@ def check_allowed(definition: CatalogDefinition, key: ContentKey, places: Iterab
 
     That is its base location, its allowed locations, and those of its imports.
     """
-    imported = (location for one in definition.imports for location in one.locations)
-    allowed = [location for location in (definition.base_location, *definition.allowed_locations, *imported) if location]
+    allowed = definition.places
     for place in places:
         spelled = plain_location(place)
         if not any(is_within(spelled, outer) and not is_through_link(spelled, outer) for outer in allowed):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -79,11 +79,18 @@ def was_begun(units: Iterable[str]) -> bool:
 
 
 def purge_table(
-    wish: Wish, result: PurgedTable, *, check: Callable[[], None], mark: Marking, begun: Iterable[str] = ()
+    wish: Wish,
+    result: PurgedTable,
+    *,
+    allowed: Sequence[str] = (),
+    check: Callable[[], None],
+    mark: Marking,
+    begun: Iterable[str] = (),
 ) -> PurgedTable:
     """Plan, delete and look. What was interrupted is planned again, and comes to the same end.
 
     result        is filled as it goes, so that it is right however this ends
+    allowed       where metadata may be read besides the table's location; nothing is deleted there
     check         called before each batch: raises when nothing more may be deleted
     begun         units that earlier attempts have marked
     raises        RefusedError, before anything is deleted, where not all files can be told; UnavailableError when the storage does not
@@ -95,9 +102,9 @@ def purge_table(
     folders = [Folder(place) for place in _outermost(drop.location for drop in wish.drops)]
     with closing(Plan(folders)) as plan:
         for drop in _versions(wish):
-            document = _document(drop, wish, units)
+            document = _document(drop, wish, units, allowed)
             if document is not None:
-                found = reach(document, drop.metadata, within=drop.location, was_begun=was_begun(units))
+                found = reach(document, drop.metadata, within=drop.location, allowed=allowed, was_begun=was_begun(units))
                 plan.add(_watched(found, check, mark))
         plan.look()
         result.planned, result.outside, result.others = plan.planned, plan.outside, plan.others
@@ -117,8 +124,10 @@ def purge_table(
     return result
 
 
-def _document(drop: Dropped, wish: Wish, units: set[str]) -> dict[str, Any] | None:
+def _document(drop: Dropped, wish: Wish, units: set[str], allowed: Sequence[str]) -> dict[str, Any] | None:
     """The metadata of a version; None where an earlier attempt has deleted it, after all that it led to."""
+    if not any(is_within(drop.metadata, place) for place in (drop.location, *allowed)):
+        raise RefusedError(f"{drop.metadata} lies outside of what the catalog allows: it is not read, and nothing is deleted")
     try:
         data = STORAGE.read(File(canonical(drop.metadata), 0))
     except UnfitError as unfit:

@@ -31,7 +31,7 @@ from headwater.realms import Realms, RealmState
 from headwater.store import RealmStore, Store
 from headwater.tasks import NotYetError
 
-__all__ = ["LOOK_AGAIN_SECONDS", "Hold", "check_no_realm", "hold"]
+__all__ = ["LOOK_AGAIN_SECONDS", "Hold", "check_no_realm", "hold", "places_of"]
 
 LOOK_AGAIN_SECONDS = 3600.0
 _WITH_FILES = (RealmState.LOADING, RealmState.ACTIVE, RealmState.INACTIVE)
@@ -86,6 +86,13 @@ def hold(rows: RealmStore, wish: Wish, *, fence: Callable[[], None]) -> Hold:
         held.release()
         raise
     return held
+
+
+def places_of(rows: RealmStore, wish: Wish) -> tuple[str, ...]:
+    """Where the catalog of a purge lets tables have files; none where it is gone."""
+    catalogs = Catalogs(rows)
+    found = next((one for one in (*catalogs.list(), *catalogs.deleted()) if one.id == wish.catalog_id), None)
+    return () if found is None else found.places
 
 
 def check_no_realm(store: Store, rows: RealmStore, wish: Wish, *, fence: Callable[[], None]) -> None:

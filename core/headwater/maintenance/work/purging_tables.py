@@ -16,7 +16,7 @@ import structlog
 from headwater.clock import Micros
 from headwater.errors import ConflictError, FencedError, HeadwaterError, RefusedError
 from headwater.maintenance.purging_tables.deleting import PurgedTable, purge_table
-from headwater.maintenance.purging_tables.gating import Hold, check_no_realm, hold
+from headwater.maintenance.purging_tables.gating import Hold, check_no_realm, hold, places_of
 from headwater.maintenance.purging_tables.requests import Wish, first_look_after
 from headwater.maintenance.work.kinds import PURGE_TABLE
 from headwater.maintenance.work.recorded import recorded
@@ -51,7 +51,7 @@ def run_purge_table(store: Store, claim: Claim) -> dict[str, Any]:
         held = hold(rows, wish, fence=claim.check)
         try:
             check_no_realm(store, rows, wish, fence=claim.check)
-            purge_table(wish, result, check=held.check, mark=mark, begun=begun)
+            purge_table(wish, result, allowed=places_of(rows, wish), check=held.check, mark=mark, begun=begun)
         except RefusedError:
             _let_go(held)
             raise
