@@ -132,3 +132,35 @@ def test_no_shape_of_a_document_breaks_the_validation(document: Document, data: 
 
     with suppress(UnfitError):
         validated(changed)
+
+
+def test_the_paths_that_a_table_writes_to_are_told(document: Document) -> None:
+    names = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+    properties = {name: f"s3://lake/{name}" for name in names} | {"write.other.path": "s3://lake/other"}
+
+    assert validated(document | {"properties": properties}).paths == tuple(f"s3://lake/{name}" for name in names)
+
+
+@pytest.mark.parametrize(
+    ("place", "folders"),
+    [
+        ("s3://lake/sales/lines/metadata", ("s3://lake/sales/lines/metadata",)),
+        ("s3a://lake/sales/orders/x", ()),
+        ("s3://lake/apart/x", ()),
+    ],
+)
+def test_the_folders_of_files_elsewhere_are_told(document: Document, place: str, folders: tuple[str, ...]) -> None:
+    files = {
+        "snapshots": [SNAPSHOT | {"manifest-list": f"{place}/x.avro"}],
+        "refs": {},
+        "partition-statistics": [{"snapshot-id": 22, "statistics-path": f"{place}/x.parquet", "file-size-in-bytes": 1}],
+        "properties": {"write.data.path": "s3://lake/apart"},
+    }
+
+    assert validated(document | files).elsewhere == folders
+
+
+def test_a_file_in_the_place_of_a_bucket_is_told_as_it_is(document: Document) -> None:
+    snapshots = [SNAPSHOT | {"manifest-list": "s3://lake"}]
+
+    assert validated(document | {"snapshots": snapshots, "refs": {}}).elsewhere == ("s3://lake",)

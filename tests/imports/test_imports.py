@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from headwater.catalogs import Catalog, Claims, ContentKey, ContentType, Delete, IcebergTable, Namespace, Put
 from headwater.catalogs.iceberg import Found, QuarantineCode, Quarantined
@@ -166,6 +167,52 @@ def test_a_location_of_another_catalog_is_refused_without_a_uuid(
     report = run(make_found("sales.orders", uuid=None), into=make_catalog("other"))
 
     assert codes(report) == {"Claimed": 1}
+
+
+def test_the_paths_of_a_table_are_claimed_with_it(run: Import, claims: Claims, make_found: MakeFound) -> None:
+    run(replace(make_found("sales.orders"), paths=("s3://lake/apart",)))
+
+    report = run(make_found("web.apart", place="s3://lake"), make_found("apart", place="s3://lake"))
+
+    assert claims.find_location("s3://lake/apart") is not None
+    assert codes(report) == {"Claimed": 1}
+
+
+def test_a_table_with_files_in_a_place_of_another_is_refused(
+    run: Import, make_catalog: Callable[[str], Catalog], make_found: MakeFound
+) -> None:
+    run(make_found("sales.orders"))
+    thief = replace(make_found("web.thief"), elsewhere=("s3a://lake/wh/sales/orders/metadata",))
+
+    for into, dry_run in ((make_catalog("other"), True), (make_catalog("other"), False)):
+        report = run(thief, make_found("web.views"), into=into, dry_run=dry_run)
+        assert (codes(report), report.imported) == ({"Claimed": 1}, 1)
+
+
+def test_files_in_a_place_of_nobody_are_no_reason(run: Import, make_found: MakeFound) -> None:
+    run(make_found("sales.orders"))
+    far = replace(make_found("web.far"), elsewhere=("s3://lake/wh/sales", "s3://lake/" + "x" * 600))
+
+    assert run(far).imported == 1
+
+
+def test_a_path_that_cannot_be_claimed_leaves_one_table_out(run: Import, make_found: MakeFound) -> None:
+    long = replace(make_found("sales.orders"), paths=("s3://lake/" + "x" * 600,))
+
+    report = run(long, make_found("web.views"))
+    assert (codes(report), report.imported) == ({"BadLocation": 1}, 1)
+
+
+def test_a_refusal_names_no_other_catalog_and_no_content(
+    run: Import, make_catalog: Callable[[str], Catalog], catalog: Catalog, make_found: MakeFound
+) -> None:
+    run(make_found("sales.orders"))
+    (content_id,) = (entry.content_id for entry in catalog.entries().entries if entry.type == ContentType.ICEBERG_TABLE)
+
+    report = run(make_found("sales.orders"), make_found("in", place="s3://lake/wh/sales/orders"), into=make_catalog("other"))
+
+    told = " ".join(row.message for row in report.quarantined)
+    assert (len(report.quarantined), catalog.definition.id in told, str(content_id) in told) == (2, False, False)
 
 
 def test_a_table_within_the_location_of_another_is_refused(run: Import, catalog: Catalog, make_found: MakeFound) -> None:

@@ -74,6 +74,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     uuid          None for a table of format version 1 that has none
     snapshot_id   None for a table without a current snapshot, and for a view
     log           metadata files before this one, oldest first, as the table's own metadata log has them
+    paths         where it writes besides its directory
+    elsewhere     folders of other places in which it has files that its metadata names
     evidence      sentences on what was seen when the file was chosen
     version_id    of a view: the version in force
     versions      of a view: the ids of the versions that its metadata tells of
@@ -94,6 +96,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     kind: Literal["table", "view"] = "table"
     version_id: int = 0
     versions: tuple[int, ...] = ()
+    paths: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
     document: bytes = b""
     log: tuple[str, ...]  # behind the document, which mostly ends with the same locations: so near, they pack to nothing
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from headwater.catalogs.iceberg.choosing import Choice
 from headwater.catalogs.iceberg.grouping import TableFiles
 from headwater.catalogs.iceberg.locations import canonical, is_same_place, is_within
@@ -18,6 +20,7 @@ Document = Mapping[str, Any]
 
 PATH_PROPERTIES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 """Where a table writes besides its location; the last two are what older writers know."""
+_PLACES = ("location", *PATH_PROPERTIES)
 _ADVICE = {
     Weight.UNSUPPORTED: (QuarantineCode.UNSUPPORTED_VERSION, "import it with a release that reads it"),
     Weight.INVALID: (QuarantineCode.INVALID, "restore it from a backup, or have its engine write the table anew"),
@@ -38,8 +41,11 @@ def validate(document: Document, choice: Choice, table: TableFiles, allowed: Seq
         code, advice = _ADVICE[fault.weight]
         raise UnfitError(code, f"{path} {fault}: {advice}") from fault
     _check_location(document, table, path)
-    _check_allowed(document, allowed, path)
-    return found
+    folders = _check_allowed(document, allowed, path)
+    paths = tuple(location for what, location in _locations(document) if what in PATH_PROPERTIES)
+    own = (table.directory, *paths)
+    elsewhere = tuple(folder for folder in folders if not any(is_within(folder, place) for place in own))
+    return msgspec.structs.replace(found, paths=paths, elsewhere=elsewhere)
 
 
 def _found_table(document: Document, choice: Choice, table: TableFiles) -> Found:
@@ -100,12 +106,15 @@ def _check_location(document: Document, table: TableFiles, path: str) -> None:
         )
 
 
-def _check_allowed(document: Document, allowed: Sequence[str], path: str) -> None:
-    """Everything that a collector may one day delete for this table lies where the catalog allows."""
+def _check_allowed(document: Document, allowed: Sequence[str], path: str) -> list[str]:
+    """Everything that a collector may one day delete for this table lies where the catalog allows; returns the folders of its files."""
     is_raw = document.get("format-version") == RAW_VERSION and not is_view(document)
     folders: dict[str, bool] = {}
+    of_files: dict[str, str] = {}
     for what, location in _locations(document):
         folder, _, name = location.rpartition("/")
+        if what not in _PLACES and not (is_raw and _is_below(location)):
+            of_files.setdefault(folder, location)
         if folder not in folders:  # ten thousand manifest lists lie in one folder: it is looked at once
             folders[folder] = _is_allowed(folder, allowed)
         if folders[folder] and name not in (".", ".."):
@@ -116,10 +125,18 @@ def _check_allowed(document: Document, allowed: Sequence[str], path: str) -> Non
                 f"{path} has its {what} at {location}, outside of what the catalog allows ({', '.join(allowed) or 'nothing'}):"
                 " add it to the catalog's allowedLocations if it is meant to be there",
             )
+    return [_folder_of(location) for location in of_files.values()]
 
 
 def _is_allowed(location: str, allowed: Sequence[str]) -> bool:
     return any(is_within(location, outer) for outer in allowed)
+
+
+def _folder_of(location: str) -> str:
+    """The folder of a file; the location itself where that would be no place."""
+    spelled = canonical(location)
+    folder = spelled.rpartition("/")[0]
+    return spelled if folder.endswith("/") else folder
 
 
 def _is_below(location: str) -> bool:

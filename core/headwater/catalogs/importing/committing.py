@@ -182,7 +182,7 @@ class _Candidate:
 
     def claim(self, catalog_id: str) -> Claim:
         table = self.wanted.table
-        return Claim(catalog_id, self.content_id, table.directory, UUID(table.uuid) if table.uuid else None)
+        return Claim(catalog_id, self.content_id, table.directory, UUID(table.uuid) if table.uuid else None, table.paths)
 
     def put(self) -> Put:
         content = self.wanted.content()
@@ -276,7 +276,7 @@ class _Importer:
             if owner is None:
                 candidates.append(_Candidate(one, uuid4()))
             elif owner.catalog_id != self._catalog.definition.id:
-                fault = f"belongs to the catalog with id {owner.catalog_id}: import it into one catalog of the realm"
+                fault = "belongs to another catalog: import it into one catalog of the realm"
                 refused.append(quarantine(one, QuarantineCode.CLAIMED, fault))
             elif owner.content_id in there:
                 fault = f"is in this catalog already, as {there[owner.content_id].key}: leave it out by exclude"
@@ -290,14 +290,35 @@ class _Importer:
         if not candidates:
             return [], []
         wishes = [candidate.claim(self._catalog.definition.id) for candidate in candidates]
+        faults = self._intrusions(candidates)
+        wishes = [wish for wish in wishes if wish.content_id not in faults]
         conflicts = self._claims.check(wishes) if self._options.dry_run else self._claims.take(wishes, fence=self._fence)
-        faults = {conflict.claim.content_id: str(conflict) for conflict in conflicts}
+        faults |= {conflict.claim.content_id: str(conflict) for conflict in conflicts}
         refused = [
             quarantine(candidate.wanted, QuarantineCode.CLAIMED, f"is claimed: {faults[candidate.content_id]}")
             for candidate in candidates
             if candidate.content_id in faults
         ]
         return [candidate for candidate in candidates if candidate.content_id not in faults], refused
+
+    def _intrusions(self, candidates: Sequence[_Candidate]) -> dict[UUID, str]:
+        """Tables whose metadata names manifests or statistics in a place that is another's already: who read them would read its rows."""
+        named = {candidate.content_id: candidate.wanted.table.elsewhere for candidate in candidates}
+        holders = self._claims.find_holders(sorted({folder for folders in named.values() for folder in folders}))
+        mine = self._catalog.definition.id
+        foreign = {
+            content_id: [
+                one
+                for one in folders
+                if one in holders and (holders[one].catalog_id, holders[one].content_id) != (mine, content_id)
+            ]
+            for content_id, folders in named.items()
+        }
+        return {
+            content_id: f"it has files in {folders[0]}, a place of another table"
+            for content_id, folders in foreign.items()
+            if folders
+        }
 
     def _commit(
         self, head: Head | None, namespaces: Sequence[ContentKey], candidates: Sequence[_Candidate], claimed: Micros

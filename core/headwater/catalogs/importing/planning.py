@@ -107,7 +107,8 @@ def _with_key(table: Found) -> Wanted | Quarantined:
         message = f"{table.directory} gives no key ({fault}): rename the folder, or import it from another location"
         return Quarantined(directory=table.directory, key=table.key, code=QuarantineCode.BAD_KEY, message=message)
     try:
-        normalise_location(table.directory)
+        for place in (table.directory, *table.paths):
+            normalise_location(place)
     except RefusedError as fault:
         return Quarantined(directory=table.directory, key=table.key, code=QuarantineCode.BAD_LOCATION, message=str(fault))
     return Wanted(key, table)
