@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from harm import HOUR, REALM, deactivate, findings, lose, lose_row, put
 
-from headwater.catalogs import Catalog, Catalogs, Claim, Claims
+from headwater.catalogs import Catalog, Catalogs, Claim, Claims, ContentKey, IcebergTable, Put
+from headwater.catalogs.iceberg.parts import take_apart
 from headwater.clock import FakeClock
 from headwater.commits import COLLECTION_ID, Collection, head, pin
 from headwater.maintenance import COLLECT, LOAD, PURGE, Code, check_store, collect, is_bad, purge
@@ -101,6 +102,34 @@ def test_a_table_with_the_uuid_of_another_is_found(store: Store, lake: Catalog, 
 
     found = findings(store)[Code.CLAIM_OF_ANOTHER]
     assert found.keys == ("second",)
+
+
+@pytest.mark.parametrize("field", ["location", "properties"])
+def test_a_table_in_a_place_of_another_is_found(store: Store, lake: Catalog, realm_rows: RealmStore, field: str) -> None:
+    """As where a release that claimed no paths let it in."""
+    first = Claim(lake.definition.id, uuid.uuid4(), "s3://lake/first", paths=("s3://lake/apart",))
+    Claims(realm_rows).take([first])
+    place = {"location": "s3://lake/first/in", "properties": {"write.data.path": "s3a://lake/apart/in"}}
+    document = {"location": "s3://lake/second", field: place[field]}
+    content = IcebergTable(metadata_location="s3://lake/second/v1.json")
+    lake.commit(None, [Put(ContentKey.of("second"), content, metadata=take_apart(msgspec.json.encode(document)))])
+
+    found = findings(store)[Code.CLAIM_OF_ANOTHER]
+    assert (found.keys, str(first.content_id) in found.message, "/in, which is claimed" in found.message) == (
+        ("second",),
+        True,
+        True,
+    )
+
+
+def test_a_table_in_its_own_places_is_no_finding(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
+    document = {"location": "s3://lake/one", "properties": {"write.data.path": "s3://lake/apart", "write.metadata.path": 7}}
+    content = IcebergTable(metadata_location="s3://lake/one/v1.json")
+    done = lake.commit(None, [Put(ContentKey.of("one"), content, metadata=take_apart(msgspec.json.encode(document)))])
+    (content_id,) = done.result.values()
+    Claims(realm_rows).take([Claim(lake.definition.id, content_id, "s3://lake/one", paths=("s3://lake/apart",))])
+
+    assert check_store(store) == []
 
 
 def test_a_purge_that_nobody_does_is_found(store: Store, lake: Catalog, clock: FakeClock) -> None:

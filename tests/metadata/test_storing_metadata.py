@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metadata_shelves import Shelf
 
-from headwater.catalogs.metadata import IcebergMetadata
+from headwater.catalogs.metadata import IcebergMetadata, read_field
 from headwater.commits import reach
 from headwater.errors import MissingError, UnreadableError
 from headwater.store import ObjectId
@@ -45,6 +45,18 @@ def test_every_version_comes_back_whatever_came_before(make_shelf: Callable[[], 
     stored = [shelf.store(document) for document in versions]
 
     assert [shelf.read(one) for one in stored] == versions
+
+
+@given(documents, names)
+@settings(max_examples=40)
+def test_a_field_is_read_alone_as_it_is_with_all_others(
+    make_shelf: Callable[[], Shelf], document: dict[str, Any], name: str
+) -> None:
+    shelf = make_shelf()
+    found = read_field(shelf.rows, shelf.store(document), name)
+    there = {key: value for key, value in document.items() if not isinstance(value, list) or not value}
+
+    assert (None if found is None else json.loads(found)) == there.get(name)
 
 
 def test_versions_that_came_after_change_nothing_of_those_before(shelf: Shelf, make_document: MakeDocument) -> None:

@@ -64,6 +64,7 @@ from headwater.catalogs.importing.parquet import ParquetReport
 from headwater.catalogs.importing.reports import ROWS_SHOWN, ImportReport, ReportRow
 from headwater.catalogs.metadata import read_metadata
 from headwater.catalogs.names import CATALOGS, NameKind, checked_name
+from headwater.catalogs.stored_places import StoredPlaces, stored_places
 
 __all__ = [
     "CATALOGS",
@@ -126,6 +127,7 @@ __all__ = [
     "Plan",
     "Put",
     "ReportRow",
+    "StoredPlaces",
     "TypeCounts",
     "Udf",
     "Unmodified",
@@ -149,4 +151,5 @@ __all__ = [
     "release_claims",
     "release_name",
     "scope_of",
+    "stored_places",
 ]

@@ -38,11 +38,15 @@ def normalise_location(location: str) -> str:
 
     raises        RefusedError for a relative path, a segment ``.`` or ``..``, or more than 500 bytes
     """
-    scheme, rest = same_storage(location).split("://", 1)
-    text = f"{scheme}://{rest.rstrip('/')}"
+    text = _normal(location)
     if len(text.encode()) > KEY_BYTES:
         raise RefusedError(f"location {location[:60]!r}... has {len(text.encode())} bytes; {KEY_BYTES} are allowed")
     return text
+
+
+def _normal(location: str) -> str:
+    scheme, rest = same_storage(location).split("://", 1)
+    return f"{scheme}://{rest.rstrip('/')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +206,13 @@ class Claims:
         return len(found) == len(claim.places()) and all(owner.has_taken(claim) for owner in found.values())
 
     def find_holders(self, locations: Sequence[str]) -> dict[str, Owner]:
-        """In whose places these locations lie; those that lie in nobody's are left out.
+        """In whose places these locations lie, of any length; those that lie in nobody's are left out.
 
         raises        RefusedError for a location that is none
         """
         claims = head(self._rows, CLAIMS, fresh=True)
-        enclosing = {location: _enclosing(normalise_location(location).encode()) for location in locations}
-        texts = {text for around in enclosing.values() for text in around}
+        enclosing = {location: _enclosing(_normal(location).encode()) for location in locations}
+        texts = {text for around in enclosing.values() for text in around if len(text) <= KEY_BYTES}
         held = {} if claims is None else claims.index(BY_LOCATION).get_many(texts)
         found = {
             location: next((held[text] for text in around if text in held), None) for location, around in enclosing.items()

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from headwater.catalogs.iceberg.parts import Parts, put_together, take_apart
 from headwater.catalogs.metadata.positions import placed
 
-__all__ = ["collected", "laid_out", "piece_text"]
+__all__ = ["collected", "laid_out", "piece_text", "prefixes_of"]
 
 _FIELD, _LIST, _MEMBER, _OTHERS = b"f", b"l", b"m", b"o"
 _POSITION = 8
@@ -67,6 +67,11 @@ def collected(pieces: Iterable[tuple[bytes, bytes]]) -> Parts:
             others = take_apart(piece)
     whole = {name: tuple(elements) for name, elements in lists.items()}
     return Parts(fields | others.fields, whole | others.lists, maps | others.maps)
+
+
+def prefixes_of(name: str) -> tuple[bytes, ...]:
+    """What the keys begin with under which a field that is no list may lie, and perhaps others beside it."""
+    return (_FIELD + name.encode(), _MEMBER + name.encode() + b"\0", _OTHERS)
 
 
 def piece_text(key: bytes) -> str:

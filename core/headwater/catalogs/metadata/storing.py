@@ -6,15 +6,15 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from headwater.catalogs.iceberg.parts import Parts
-from headwater.catalogs.metadata.layout import collected, laid_out
+from headwater.catalogs.iceberg.parts import Parts, put_together
+from headwater.catalogs.metadata.layout import collected, laid_out, prefixes_of
 from headwater.catalogs.metadata.objects import IcebergMetadata, IcebergPiece
 from headwater.commits import Transaction
 from headwater.errors import UnreadableError
 from headwater.index import Index, IndexEditor, Limits, NewIndex, Value
 from headwater.store import ObjectId, RealmStore, id_text
 
-__all__ = ["read_metadata", "store_metadata"]
+__all__ = ["read_field", "read_metadata", "store_metadata"]
 
 _LIMITS = Limits(embedded_bytes=32 * 1024, stripe_bytes=32 * 1024)
 _LARGE_BYTES = 2048
@@ -80,6 +80,21 @@ def read_metadata(rows: RealmStore, metadata_id: ObjectId) -> Parts:
     wanted = list(dict.fromkeys(value.object_id for _, value in entries if value.object_id is not None))
     texts = _texts(rows, wanted, metadata_id)
     return collected((key, value.data if value.object_id is None else texts[value.object_id]) for key, value in entries)
+
+
+def read_field(rows: RealmStore, metadata_id: ObjectId, name: str) -> bytes | None:
+    """One field of a stored metadata document as JSON text, without reading the others; None where it has none of this name.
+
+    name          of a field that is no list
+    raises        as ``read_metadata`` does
+    """
+    index = Index(rows.read(metadata_id, IcebergMetadata).pieces, rows)
+    entries = [entry for prefix in prefixes_of(name) for entry in index.prefix(prefix)]
+    wanted = list(dict.fromkeys(value.object_id for _, value in entries if value.object_id is not None))
+    texts = _texts(rows, wanted, metadata_id)
+    parts = collected((key, value.data if value.object_id is None else texts[value.object_id]) for key, value in entries)
+    found = parts.fields.get(name)
+    return found if found is not None or name not in parts.maps else put_together(Parts(parts.maps[name], {}))
 
 
 def _edits(base: Index, parts: Parts) -> _Edits:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator
 from itertools import islice
+from typing import NamedTuple
 from uuid import UUID
 
-from headwater.catalogs import CLAIMS, CONTENT, ContentType, ContentValue, IcebergTable, Owner
+from headwater.catalogs import CLAIMS, CONTENT, IDS, Claims, ContentType, ContentValue, IcebergTable, Owner, stored_places
 from headwater.clock import Micros
 from headwater.commits import Head, head, read_commit
 from headwater.errors import HeadwaterError, MissingError
-from headwater.index import Entry
+from headwater.index import Entry, Value
 from headwater.maintenance.checks.findings import Code, Finding
 from headwater.maintenance.checks.histories import check_histories
 from headwater.maintenance.checks.sight import Sight, key_text
@@ -83,39 +84,68 @@ def _check_claims(sight: Sight, kept: Container[UUID]) -> Iterator[Finding]:
             f"{free.total()} claims belong to {len(free)} contents that nothing keeps ({shown}{', ...' if len(free) > 5 else ''})",
             "the next collection releases them",
         )
-    if owners:
-        yield from _check_owners(sight, owners)
+    yield from _check_owners(sight, owners)
 
 
 def _check_owners(sight: Sight, owners: dict[bytes, Owner]) -> Iterator[Finding]:
-    """Tables of living branches and tags whose uuid belongs to another content: two that share their files."""
+    """Tables of living branches and tags of which a uuid or a place belongs to another content: two that share their files."""
     seen: set[ObjectId] = set()
     content = {entry.name for entry in sight.listed if entry.is_content}
     for row in sight.living:
         if row.name not in content or row.pointer is None or row.pointer in seen:
             continue
         seen.add(row.pointer)
-        for key, table, mine in _tables(read_commit(sight.rows, row.pointer), seen):
-            owner = owners.get(_uuid_bytes(table.table_uuid))
-            if owner is not None and owner.content_id != mine:
-                yield sight.finding(
-                    Code.CLAIM_OF_ANOTHER,
-                    row.name,
-                    f"{sight.words(row.name)} has table {key} ({mine}) with the uuid {table.table_uuid}, which is claimed for content"
-                    f" {owner.content_id} of catalog {owner.catalog_id}: each may delete the other's files",
-                    "drop one of the two from its catalog, or give the table a uuid and files of its own",
-                    keys=[key],
-                )
+        for block in _tables(read_commit(sight.rows, row.pointer), seen):
+            holders = Claims(sight.rows).find_holders([place for found in block for place in found.places])
+            for found in block:
+                held = [(f"the uuid {found.uuid}", owners.get(_uuid_bytes(found.uuid)))]
+                held += [(f"files at {place}", holders.get(place)) for place in found.places]
+                for what, owner in held:
+                    if owner is not None and owner.content_id != found.content_id:
+                        yield _of_another(sight, row.name, found, what, owner)
 
 
-def _tables(at: Head, seen: set[ObjectId]) -> Iterator[tuple[str, IcebergTable, UUID]]:
-    """The Iceberg tables of a commit that were not seen yet: key, table, content id."""
-    entries = at.index(CONTENT).range()
+def _of_another(sight: Sight, reference: str, found: _Table, what: str, owner: Owner) -> Finding:
+    return sight.finding(
+        Code.CLAIM_OF_ANOTHER,
+        reference,
+        f"{sight.words(reference)} has table {found.key} ({found.content_id}) with {what}, which is claimed for content"
+        f" {owner.content_id} of catalog {owner.catalog_id}: each may delete the other's files",
+        "drop one of the two from its catalog, or give the table a uuid and files of its own",
+        keys=[found.key],
+    )
+
+
+class _Table(NamedTuple):
+    """A table of a commit; ``places`` as far as its metadata is stored with it."""
+
+    key: str
+    content_id: UUID
+    uuid: str | None
+    places: tuple[str, ...]
+
+
+def _tables(at: Head, seen: set[ObjectId]) -> Iterator[list[_Table]]:
+    """The Iceberg tables of a commit that were not seen yet, some at a time."""
+    entries, ids = at.index(CONTENT).range(), at.index(IDS)
     while block := list(islice(entries, _AT_ONCE)):
         fresh = dict(_fresh(block, seen))
-        for (object_id, (key, mine)), table in zip(fresh.items(), at.rows.read_many(list(fresh), IcebergTable), strict=True):
-            if table is not None and table.table_uuid:
-                yield key_text(Use(CONTENT, key)) or id_text(object_id), table, mine
+        stored = ids.get_many([content_id.bytes for _, content_id in fresh.values()])
+        tables = zip(fresh.items(), at.rows.read_many(list(fresh), IcebergTable), strict=True)
+        yield [
+            _Table(
+                key_text(Use(CONTENT, key)) or id_text(object_id), mine, table.table_uuid, _places(at, stored.get(mine.bytes))
+            )
+            for (object_id, (key, mine)), table in tables
+            if table is not None
+        ]
+
+
+def _places(at: Head, stored: Value | None) -> tuple[str, ...]:
+    if stored is None or stored.object_id is None:
+        return ()
+    places = stored_places(at.rows, stored.object_id)
+    return places.paths if places.location is None else (places.location, *places.paths)
 
 
 def _fresh(block: list[Entry], seen: set[ObjectId]) -> Iterator[tuple[ObjectId, tuple[bytes, UUID]]]:

@@ -7,14 +7,17 @@ from uuid import UUID
 
 from headwater.catalogs import (
     CONTENT,
+    IDS,
     Claim,
     Claims,
     ContentKey,
     ContentType,
     ContentValue,
     IcebergTable,
+    StoredPlaces,
     content_ids,
     normalise_location,
+    stored_places,
 )
 from headwater.commits import Head
 from headwater.errors import RefusedError
@@ -40,7 +43,8 @@ def claim_tables(
     together: set[UUID] | None = None
     for start in range(0, len(coming), batch):
         part = coming[start : start + batch]
-        wishes = {one.key: claim for one, claim in zip(part, _claims(rows, catalog_id, part), strict=True) if claim is not None}
+        wished = zip(part, _claims(rows, catalog_id, part, then), strict=True)
+        wishes = {one.key: claim for one, claim in wished if claim is not None}
         conflicts = Claims(rows).take(list(wishes.values()), fence=fence) if wishes else ()
         if conflicts and together is None:
             together = set() if then is None else set(content_ids(then))
@@ -63,21 +67,35 @@ def _comes_back(one: Difference) -> bool:
     return one.now is None or ContentValue.decode(one.now).content_id != then.content_id
 
 
-def _claims(rows: RealmStore, catalog_id: str, part: Sequence[Difference]) -> list[Claim | None]:
+def _claims(rows: RealmStore, catalog_id: str, part: Sequence[Difference], then: Head | None) -> list[Claim | None]:
     values = [ContentValue.decode(one.then) for one in part if one.then is not None]
     tables = rows.read_many([value.object_id for value in values], IcebergTable)
+    places = _places(rows, then, [value.content_id for value in values if value.has_metadata])
     return [
-        None if table is None or not _is_place(_folder(table)) else _claim(catalog_id, value, table)
+        None if table is None else _claim(catalog_id, value.content_id, table, places.get(value.content_id))
         for value, table in zip(values, tables, strict=True)
     ]
 
 
-def _claim(catalog_id: str, value: ContentValue, table: IcebergTable) -> Claim:
-    return Claim(catalog_id, value.content_id, _folder(table), _uuid(table.table_uuid))
+def _places(rows: RealmStore, then: Head | None, content_ids: Sequence[UUID]) -> dict[UUID, StoredPlaces]:
+    """Of those tables whose metadata is stored with them."""
+    if then is None or not content_ids:
+        return {}
+    stored = then.index(IDS).get_many([one.bytes for one in content_ids])
+    return {
+        UUID(bytes=key): stored_places(rows, value.object_id) for key, value in stored.items() if value.object_id is not None
+    }
+
+
+def _claim(catalog_id: str, content_id: UUID, table: IcebergTable, places: StoredPlaces | None) -> Claim | None:
+    """None for a table that lies nowhere: who commits one may say anything of its place."""
+    location = places.location if places is not None and places.location is not None else _folder(table)
+    if not _is_place(location):
+        return None
+    return Claim(catalog_id, content_id, location, _uuid(table.table_uuid), () if places is None else places.paths)
 
 
 def _is_place(folder: str) -> bool:
-    """Who commits a table may say anything of where it lies."""
     try:
         normalise_location(folder)
     except RefusedError:
@@ -86,7 +104,7 @@ def _is_place(folder: str) -> bool:
 
 
 def _folder(table: IcebergTable) -> str:
-    """Where a table lies: the folder of its metadata files, or the one above where that has the usual name."""
+    """Where a table lies that has no metadata stored: the folder of its metadata file, or the one above where that has the usual name."""
     folder = table.metadata_location.rpartition("/")[0]
     above, _, last = folder.rpartition("/")
     return above if last == _METADATA else folder

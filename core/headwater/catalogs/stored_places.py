@@ -1,0 +1,47 @@
+"""Where a table lies and writes, by the metadata that a catalog has stored with it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from headwater.catalogs.claims import normalise_location
+from headwater.catalogs.iceberg.validating import PATH_PROPERTIES
+from headwater.catalogs.metadata import read_field
+from headwater.errors import RefusedError
+from headwater.store import ObjectId, RealmStore
+
+__all__ = ["StoredPlaces", "stored_places"]
+
+
+class StoredPlaces(NamedTuple):
+    """``location`` is None where the metadata has none that could be claimed; ``paths`` are those besides it that could."""
+
+    location: str | None
+    paths: tuple[str, ...]
+
+
+def stored_places(rows: RealmStore, metadata_id: ObjectId) -> StoredPlaces:
+    """The places in a stored document, of which nobody may have judged anything.
+
+    raises        as ``read_metadata`` does
+    """
+    location, properties = (_decoded(read_field(rows, metadata_id, name)) for name in ("location", "properties"))
+    named = (properties.get(name) for name in PATH_PROPERTIES) if isinstance(properties, dict) else ()
+    return StoredPlaces(_place(location), tuple(path for path in map(_place, named) if path is not None))
+
+
+def _decoded(text: bytes | None) -> Any:
+    return None if text is None else msgspec.json.decode(text)
+
+
+def _place(value: object) -> str | None:
+    """A location that can be claimed, or None."""
+    if not isinstance(value, str):
+        return None
+    try:
+        normalise_location(value)
+    except RefusedError:
+        return None
+    return value
