@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwater.clock import Micros
-from headwater.maintenance.archives.moments import head_then
+from headwater.commits import pointer_as_of
 from headwater.store import Move, ObjectId, RealmKey, ReferenceRow
 
 LEFT, HEAD = ObjectId(5), ObjectId(9)
@@ -15,8 +15,8 @@ def row(*moves: Move) -> ReferenceRow:
 
 
 def test_a_note_is_no_move() -> None:
-    assert head_then(row(Move(LEFT, Micros(NOON + 1))), Micros(NOON - 60)) == HEAD
+    assert pointer_as_of(row(Move(LEFT, Micros(NOON + 1))), Micros(NOON - 60)) == HEAD
 
 
 def test_a_move_is_one() -> None:
-    assert head_then(row(Move(LEFT, Micros(NOON))), Micros(NOON - 60)) == LEFT
+    assert pointer_as_of(row(Move(LEFT, Micros(NOON))), Micros(NOON - 60)) == LEFT

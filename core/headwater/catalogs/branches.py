@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from headwater.catalogs.content.operations import Conflict, ConflictKind
 from headwater.catalogs.definitions import CatalogDefinition, CatalogState
 from headwater.catalogs.history.log import is_in_history
-from headwater.catalogs.history.references import DEFAULT, ReferenceText, check_exact, parse_reference_text
+from headwater.catalogs.history.references import DEFAULT, ReferenceText, Way, check_exact, parse_reference_text
 from headwater.catalogs.history.resolving import follow
 from headwater.catalogs.listing import find_definition
 from headwater.catalogs.names import (
@@ -35,6 +35,7 @@ from headwater.catalogs.names import (
     content_reference,
     listed_names,
     own_reference,
+    parse_reference,
 )
 from headwater.clock import Micros
 from headwater.commits import Head, Transaction, assign, commit, create_at, head, load_head, read_commit
@@ -243,9 +244,16 @@ class Branches:
             check_exact(told)
         row = None if told.name is None else self._read_named(told.name)
         start = self._commit_of(told, row)
-        if start is None and told.steps:
+        named = row if told.commit is None else None
+        is_moment = named is not None and bool(told.steps) and told.steps[0].way is Way.TIME
+        if start is None and told.steps and not is_moment:
             raise MissingError(f"{told.text!r} is no commit: nothing was committed to {told.name!r} of {self._place} yet")
-        return None if start is None else follow(start, told)
+        return follow(self._rows, start, told, row=named, what=None if named is None else lambda: self._words(named))
+
+    def _words(self, row: Reference) -> str:
+        """A branch or tag of this catalog as people know it."""
+        part = parse_reference(row.name)
+        return f"{repr(row.name) if part is None else f'{part.part} {part.name}'} of catalog {self.definition.name}"
 
     def _commit_of(self, told: ReferenceText, row: Reference | None) -> Head | None:
         """The commit that stands before the steps."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from headwater.catalogs.listing import BY_ID, gone_parts
 from headwater.catalogs.names import NAMES, ListedName, OwnPart, listed_names, own_reference
 from headwater.clock import Micros
-from headwater.commits import Head, log
+from headwater.commits import Head, log, sound_times
 from headwater.store import ObjectId, RealmStore
 
 __all__ = ["catalog_ids", "names_in", "own_references", "relisted"]
@@ -39,11 +39,11 @@ def relisted(rows: RealmStore, newest: ObjectId, catalog_id: str, *, since: Micr
     A name that is alive is not listed again, so at that time it was not.
     """
     found: dict[str, Micros] = {}
-    for commit in log(rows, newest):
-        if commit.commit.time <= since:
+    for commit, time in sound_times(log(rows, newest)):
+        if time <= since:
             break
         for operation in commit.commit.operations:
             if operation.index == NAMES and operation.value is not None:
                 entry = ListedName.decode(operation.key, operation.value)
-                found[entry.reference(catalog_id)] = commit.commit.time
+                found[entry.reference(catalog_id)] = time
     return found

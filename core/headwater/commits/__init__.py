@@ -4,6 +4,7 @@ Knows nothing of realms' states, catalogs or tasks; they are all changes here.
 """
 
 from headwater.commits.ancestry import descends, load_head
+from headwater.commits.as_of import Absent, What, commit_as_of, no_state, pointer_as_of, state_as_of
 from headwater.commits.collection import (
     COLLECTION_ID,
     Collection,
@@ -31,6 +32,7 @@ __all__ = [
     "COLLECTION_ID",
     "PINS",
     "UNCUT",
+    "Absent",
     "Collection",
     "Commit",
     "Committed",
@@ -55,9 +57,11 @@ __all__ = [
     "Touching",
     "Transaction",
     "Walk",
+    "What",
     "assign",
     "changes",
     "commit",
+    "commit_as_of",
     "commit_series",
     "create_at",
     "credible_until",
@@ -71,8 +75,10 @@ __all__ = [
     "load_head",
     "log",
     "newest_move",
+    "no_state",
     "pin",
     "pins",
+    "pointer_as_of",
     "reach",
     "read_collection",
     "read_commit",
@@ -81,6 +87,7 @@ __all__ = [
     "read_page",
     "read_pinned",
     "sound_times",
+    "state_as_of",
     "token_of",
     "token_text",
     "unpin",

@@ -14,7 +14,7 @@ from headwater.catalogs.content.types import ContentType, ContentValue
 from headwater.catalogs.history.log import LogEntry, check_within, log_entry, parent_of, value_at
 from headwater.catalogs.history.resolving import earlier
 from headwater.clock import Micros
-from headwater.commits import Commit, End, Head, Operation, Stretch, log
+from headwater.commits import Commit, End, Head, Operation, Stretch, log, sound_times
 from headwater.errors import ExpiredError, MissingError, RefusedError
 from headwater.store import ObjectId
 
@@ -138,7 +138,7 @@ def search(
     head          where it starts; None: there is nothing
     limit         give so many at most
     within        look at so many at most, whether they pass or not; a start that ``where.until`` passes over is not looked at
-    raises        RefusedError for a limit or bound below 1
+    raises        RefusedError for a limit or bound below 1, and for a time that cannot be told
     """
     if limit is not None and limit < 1:
         raise RefusedError(f"a log gives at least 1 commit, not {limit}")
@@ -166,8 +166,8 @@ def _found(into: CatalogLog, head: Head | None, where: LogFilter, limit: int | N
         return
     given = 0
     down = log(start.rows, start.id, stretch=Stretch(within=within), limit=limit if where.takes_all else None)
-    for one in down:
-        if where.since is not None and one.commit.time < where.since:
+    for one, time in sound_times(down):
+        if where.since is not None and time < where.since:
             into.end = End.UNTIL
             return
         into.last = one.id

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from headwater.catalogs.history.meta import CommitMeta
 from headwater.catalogs.history.references import ReferenceText, Step, Way
 from headwater.clock import Micros, as_text
-from headwater.commits import Commit, Head
+from headwater.commits import Absent, Commit, Head, What, commit_as_of, no_state, state_as_of
 from headwater.errors import ExpiredError, MissingError
-from headwater.store import ObjectId, id_text
+from headwater.store import ObjectId, RealmStore, Reference, id_text
 
 __all__ = ["earlier", "follow", "nth_before", "nth_parent"]
 
+_NOTHING = "nothing was committed by then"
 
-def follow(start: Head, told: ReferenceText) -> Head:
+
+def follow(
+    rows: RealmStore, start: Head | None, told: ReferenceText, *, row: Reference | None = None, what: What | None = None
+) -> Head | None:
     """The commit that the steps of a text lead to.
 
     start         the commit that stands before them
-    raises        MissingError: history does not go so far · ExpiredError: it was cut on the way
+    row           the branch or tag that stands before them, if nothing stands between: then a time means where that was at
+    what          that branch or tag, in people's words
+    raises        MissingError: history does not go so far · ExpiredError: it was cut on the way · RefusedError: a time that cannot be
+                  told
     """
     found = start
-    for step in told.steps:
+    for number, step in enumerate(told.steps):
         try:
-            found = _stepped(found, step)
+            if number == 0 and row is not None and step.way is Way.TIME:
+                found = named_as_of(rows, row, Micros(step.number), what=what or (lambda: repr(row.name)))
+            elif found is not None:
+                found = _stepped(found, step)
         except ExpiredError as fault:
-            raise ExpiredError(f"{told.text!r} of realm {start.rows.realm!r} has expired at {step.text}: {fault}") from fault
+            raise ExpiredError(f"{told.text!r} of realm {rows.realm!r} has expired at {step.text}: {fault}") from fault
         except MissingError as fault:
-            raise MissingError(f"{told.text!r} is no commit of realm {start.rows.realm!r}, at {step.text}: {fault}") from fault
+            raise MissingError(f"{told.text!r} is no commit of realm {rows.realm!r}, at {step.text}: {fault}") from fault
     return found
 
 
@@ -59,29 +67,27 @@ def nth_parent(start: Head, number: int) -> Head:
     return _read(start, parents[number - 1])
 
 
-def earlier(start: Head, time: Micros) -> Head:
-    """The youngest commit of a history that was made at ``time`` or before it. Raises as ``follow`` does."""
-    found = start
-    while found.commit.time > time:
-        tail = found.commit.tail
-        if not tail:
-            raise MissingError(f"history begins with commit {id_text(found.id)}, at {as_text(found.commit.time)}")
-        oldest = found.rows.find(tail[-1], Commit)
-        if oldest is not None and oldest.time > time:
-            found = Head(tail[-1], oldest, found.rows)
-        else:
-            return _first_at(found, tail, time)
+def earlier(start: Head, time: Micros, *, what: What | None = None) -> Head:
+    """The youngest commit of a history that was made at ``time`` or before it; ``what`` is the history's name for people.
+
+    raises        MissingError: there is none · ExpiredError: it was cut on the way · RefusedError: times cannot be relied upon
+    """
+    what = what or (lambda: f"the history of commit {id_text(start.id)}")
+    found = commit_as_of(start, time, what=what)
+    if found is None:
+        raise no_state(start.rows.realm, what(), time, _NOTHING)
     return found
 
 
-def _first_at(above: Head, tail: Sequence[ObjectId], time: Micros) -> Head:
-    """The first of some ancestors, nearest first, that is not later."""
-    for commit_id, commit in zip(tail, above.rows.read_many(tail, Commit), strict=True):
-        if commit is None:
-            raise _cut(above, commit_id)
-        if commit.time <= time:
-            return Head(commit_id, commit, above.rows)
-    raise _cut(above, tail[-1])  # it was there a moment ago, and older
+def named_as_of(rows: RealmStore, row: Reference, time: Micros, *, what: What) -> Head:
+    """The commit that a branch or tag was at. Raises as ``earlier`` does."""
+    found = state_as_of(rows, row, time, what=what)
+    if isinstance(found, Absent):
+        why = f"it was made at {as_text(row.created)}" if row.created > time else "it was deleted then"
+        raise no_state(rows.realm, what(), time, why)
+    if found is None:
+        raise no_state(rows.realm, what(), time, _NOTHING)
+    return found
 
 
 def _read(above: Head, commit_id: ObjectId) -> Head:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
+from headwater.catalogs import reference_text
 from headwater.catalogs.listed import catalog_ids, names_in, own_references, relisted
 from headwater.catalogs.names import CATALOGS, OwnPart, own_reference
 from headwater.clock import Micros, as_text
-from headwater.commits import Head, pin, read_collection
+from headwater.commits import Absent, Head, no_state, pin, read_collection, state_as_of
 from headwater.errors import RefusedError
 from headwater.maintenance.archives.fencing import paced
-from headwater.maintenance.archives.moments import Absent, check_known, commit_at, head_then, readable_from
+from headwater.maintenance.archives.moments import check_known, readable_from
 from headwater.realms import FILLED_REFERENCES, REALM_REFERENCES
 from headwater.store import ObjectId, RealmStore
 
@@ -42,8 +44,8 @@ def take_snapshot(rows: RealmStore, time: Micros, *, owner: ObjectId, fence: Cal
     """Find out what was at ``time``, and pin it for the task ``owner``.
 
     rows          a handle that may write: the pins
-    raises        RefusedError for a time that is too late, too early, or before the realm was filled; UnavailableError while a
-                  collection sweeps; ExpiredError and UnreadableError when something is not there any more
+    raises        RefusedError for a time that is too late, or that cannot be told; MissingError for one before the realm was filled;
+                  ExpiredError for one that is forgotten; UnavailableError while a collection sweeps; UnreadableError for damage
     """
     looked = rows.without_cache(budget_bytes=_REMEMBERED_BYTES)
     snapshot = _Looking(looked, time, paced(fence, rows.clock)).look()
@@ -64,8 +66,8 @@ class _Looking:
         check_moment(self.rows, self.time)
         heads = self._look_at(REALM_REFERENCES)
         if any(name not in heads for name in FILLED_REFERENCES):
-            raise RefusedError(
-                f"realm {self.rows.realm!r} was not filled yet at {as_text(self.time)}: its bootstrap was under way; name a later time"
+            raise no_state(
+                self.rows.realm, "the whole", self.time, "it was filled later, its bootstrap was under way; name a later time"
             )
         catalogs = heads.get(CATALOGS)
         if catalogs is not None:
@@ -90,10 +92,10 @@ class _Looking:
             some = names[start : start + _NAMES]
             for name, row in zip(some, self.rows.find_rows(some), strict=True):
                 self.fence()
-                pointer = head_then(row, self.time, (again or {}).get(name))
-                if isinstance(pointer, Absent):
+                what, since = partial(reference_text, self.rows, name), (again or {}).get(name)
+                head = state_as_of(self.rows, row, self.time, what=what, relisted=since, fence=self.fence)
+                if isinstance(head, Absent):
                     continue
-                head = None if pointer is None else commit_at(self.rows, name, pointer, self.time, fence=self.fence)
                 self.pointers[name] = None if head is None else head.id
                 if head is not None:
                     heads[name] = head
@@ -109,7 +111,7 @@ def is_swept(rows: RealmStore) -> bool:
 def check_moment(rows: RealmStore, time: Micros) -> None:
     """Pass if a moment is over everywhere, and the realm was filled by then.
 
-    raises        RefusedError with the time from which on it works
+    raises        RefusedError with the time from which on it works · MissingError: it was filled later · ExpiredError: it is forgotten
     """
     now, settings = rows.clock.now(), rows.settings
     ready = readable_from(time, settings)
@@ -118,11 +120,10 @@ def check_moment(rows: RealmStore, time: Micros) -> None:
             f"realm {rows.realm!r} as of {as_text(time)} can be read from {as_text(ready + 999_999)} on (--wait waits): until then a"
             " commit of that time may still be under way"
         )
-    check_known(rows, time, now=now)
     there = rows.find_rows(REALM_REFERENCES)
     born = max((row.created for row in there if row is not None), default=Micros(0))
     if born > time:
         filled = as_text(readable_from(born, settings) + 999_999)
-        raise RefusedError(
-            f"realm {rows.realm!r} was not filled yet at {as_text(time)}: it can be exported from {filled} on (--wait waits)"
-        )
+        why = f"it was filled later, at {as_text(born)}, and can be exported from {filled} on (--wait waits)"
+        raise no_state(rows.realm, "the whole", time, why)
+    check_known(rows, time, now=now)

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from headwater.catalogs import CATALOGS, CLAIMS, CatalogDefinition, Catalogs, CatalogState, NameKind
+from headwater.catalogs import CATALOGS, CLAIMS, CatalogDefinition, Catalogs, CatalogState, NameKind, reference_text
 from headwater.catalogs.listing import BY_ID, find_definition
 from headwater.catalogs.names import (
     NAMES,
@@ -20,7 +20,7 @@ from headwater.catalogs.names import (
     parse_reference,
 )
 from headwater.clock import Micros
-from headwater.commits import PINS, Head, load_head, read_commit
+from headwater.commits import PINS, Head, load_head, no_state, read_commit
 from headwater.errors import MissingError, RefusedError, UnreadableError
 from headwater.maintenance.restoring.differing import Counts, counted, differences, indexes_of
 from headwater.maintenance.restoring.moments import NamesThen, names_at, stood_at
@@ -47,8 +47,9 @@ def plan_restoration(rows: RealmStore, request: Request, *, asked: Asked | None 
     """The steps by which a realm, or a part of it, becomes as it was.
 
     asked         when it was asked for: whatever was made, moved or deleted after that stays; None: now
-    raises        MissingError for an unknown catalog or branch · ExpiredError for a collected commit · RefusedError when the past
-                  cannot be told, or the request means nothing · UnreadableError when a catalog's definition of then is not there
+    raises        MissingError for an unknown catalog or branch, or one that was not there · ExpiredError for a collected commit, or a
+                  past that is forgotten · RefusedError when times cannot be relied upon, or the request means nothing ·
+                  UnreadableError when a catalog's definition of then is not there
     """
     return Plan(tuple(_Planner(rows, request, asked).steps()))
 
@@ -162,16 +163,14 @@ class _Planner:
         value = None if then is None else then.index(BY_ID).get(now.id.encode())
         found = None if value is None or value.object_id is None else self._rows.find(value.object_id, CatalogDefinition)
         if found is None or found.state is not CatalogState.ACTIVE:
-            raise RefusedError(
-                f"there was no catalog {now.name!r} ({now.id}) in realm {self._rows.realm!r} at {self._aim}; it was made later"
-            )
+            raise no_state(self._rows.realm, f"catalog {now.name} ({now.id})", time, "it was made later")
         return found
 
     def _definition_asked(self, now: CatalogDefinition) -> CatalogDefinition:
         """The catalog's definition when this was asked for: a field that others changed after that stays. As it is now, if none tells."""
         if self._since is None or not self._is_resumed:
             return now
-        with suppress(RefusedError):
+        with suppress(RefusedError, MissingError):
             then = stood_at(self._rows, self._rows.read_reference(CATALOGS, fresh=True), self._since)
             value = None if then is None else then.index(BY_ID).get(now.id.encode())
             found = None if value is None or value.object_id is None else self._rows.find(value.object_id, CatalogDefinition)
@@ -226,9 +225,7 @@ class _Planner:
         refs = self._rows.read_reference(own_reference(catalog.id, OwnPart.REFS), fresh=True)
         names, key = names_at(self._rows, refs, catalog.id, self._time()), name_key(kind, name)
         if not names.has_living(key, row):
-            raise RefusedError(
-                f"there was no {kind} {name!r} of catalog {catalog_name!r} of realm {self._rows.realm!r} at {self._aim}: give a later time"
-            )
+            raise no_state(self._rows.realm, reference_text(self._rows, row.name), self._time(), "it was not there then")
         return self._back(step, row, stood_at(self._rows, row, self._time()))
 
     def _of_catalog(self, catalog: CatalogDefinition, found: Head) -> Head:
@@ -252,7 +249,7 @@ class _Planner:
             return self._back(step, row, read_commit(self._rows, self._aim.commit))
         then = None if row.created > self._time() else stood_at(self._rows, row, self._time())
         if then is None and reference in FILLED_REFERENCES:
-            raise RefusedError(f"realm {self._rows.realm!r} was not filled yet at {self._aim}: name a later time")
+            raise no_state(self._rows.realm, "the whole", self._time(), "it was filled later; name a later time")
         if row.created > self._time():
             return dataclasses.replace(step, note="made later")
         return self._back(step, row, then)
@@ -284,7 +281,7 @@ class _Planner:
         """Whether there was nothing to be done when this was asked for: so no attempt did anything, and others went on from there."""
         if self._since is None or not self._is_resumed or row.created > self._since:
             return False
-        with suppress(RefusedError):  # who commits so often that it cannot be told is not waited for
+        with suppress(RefusedError, MissingError):  # who commits so often that it cannot be told is not waited for
             asked = stood_at(self._rows, row, self._since)
             return not self._counts(row.name, asked, target)
         return False

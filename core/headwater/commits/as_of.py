@@ -1,0 +1,163 @@
+"""What a reference held at a moment that has passed: the one answer for logs, texts such as ``main*TIME``, restorations and exports.
+
+A row knows since when it is there, when it was deleted, and each pointer that it left other than by a commit on top, with the time:
+
+    row           pointer D, created 9:00, moves (B, 11:00)
+    history       A 9:10 - B 9:50        C 10:20 - D 11:30
+    at 10:00      the pointer that was left first after it is B, whose newest commit by then is B itself
+    at 11:10      none was left after it: D, whose newest commit by then is C
+
+A commit by a clock that was ahead makes times useless until they are mended (see ``times``): a walk that meets one refuses, because
+it would pass over every commit that was pushed ahead and give an old state without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from headwater.clock import Micros, as_text
+from headwater.commits.history import read_commit
+from headwater.commits.objects import TAIL, Commit, Head
+from headwater.commits.times import credible_until
+from headwater.errors import ExpiredError, MissingError, RefusedError
+from headwater.store import Move, ObjectId, RealmStore, Reference, id_text, id_time, is_note
+
+__all__ = ["Absent", "What", "commit_as_of", "no_state", "pointer_as_of", "state_as_of"]
+
+
+What = Callable[[], str]
+"""The reference in people's words, asked for when there is something to say about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The reference was not there."""
+
+
+def no_state(realm: str, what: str, time: Micros, why: str, *, kind: type[MissingError] = MissingError) -> MissingError:
+    """The one error for a state that cannot be given.
+
+    what          whose state, in people's words
+    kind          MissingError: there was none · ExpiredError: it is not remembered any more
+    """
+    return kind(f"there is no state of {what} of realm {realm!r} as of {as_text(time)}: {why}")
+
+
+def state_as_of(
+    rows: RealmStore,
+    row: Reference | None,
+    time: Micros,
+    *,
+    what: What,
+    relisted: Micros | None = None,
+    fence: Callable[[], None] = lambda: None,
+) -> Head | Absent | None:
+    """The commit that was HEAD of a reference at a moment; None: it was there, and had none yet.
+
+    row           the reference as it is now, a tombstone too
+    relisted      when its name was listed first after ``time``, if it was: a name is listed only while it is not alive
+    raises        ExpiredError when that is not remembered any more · RefusedError when times cannot be relied upon
+    """
+    if row is not None and row.moves:
+        since = Micros(row.moves[0].time - _remembered(rows))
+        if time < since:
+            raise no_state(
+                rows.realm,
+                what(),
+                time,
+                f"it was moved at {as_text(row.moves[0].time)}, and moves before {as_text(since)} are forgotten; give a commit instead",
+                kind=ExpiredError,
+            )
+    pointer = pointer_as_of(row, time, relisted)
+    if pointer is None or isinstance(pointer, Absent):
+        return pointer
+    return commit_as_of(read_commit(rows, pointer), time, what=what, fence=fence)
+
+
+def pointer_as_of(row: Reference | None, time: Micros, relisted: Micros | None = None) -> ObjectId | Absent | None:
+    """What a reference pointed to at a moment, or had on its way to it; None for one without a commit."""
+    if row is None or row.created > time:
+        return Absent()
+    left = [move for move in row.moves if not is_note(move)]  # what a late commit left stands on its own line
+    if row.deleted is not None:
+        left.insert(0, Move(row.pointer, row.deleted))  # type: ignore[arg-type]  # None is told as None
+    later = [move for move in left if move.time > time]
+    if relisted is not None and not any(move.time <= relisted for move in later):
+        return Absent()  # what it left last before it was listed again is what its tombstone held
+    if later:
+        return later[-1].pointer
+    return Absent() if row.deleted is not None else row.pointer
+
+
+def commit_as_of(head: Head, time: Micros, *, what: What, fence: Callable[[], None] = lambda: None) -> Head | None:
+    """The newest commit not after a moment in the history of a commit; None: that history begins later.
+
+    raises        ExpiredError when history was cut before the answer was found · RefusedError when the walk passes over a commit
+                  whose time is of a clock that was ahead, with the commit and what to do
+    """
+    rows, above, sound, is_sound = head.rows, head, head.commit.time, True
+    for commit in _descend(head, time, what):
+        fence()
+        if commit.commit.time <= time:
+            if not is_sound:  # what lies between this one and the commit that mended the time was made nobody knows when
+                raise _untold(rows, above, time, what)
+            return commit
+        above, sound = commit, min(sound, commit.commit.time)
+        is_sound = commit.commit.time == sound
+        if sound > credible_until(rows):
+            raise _ahead(commit, time, what)
+        if is_sound and id_time(commit.id) <= time and _is_carried(commit):
+            raise _untold(rows, commit, time, what)
+    return None
+
+
+def _descend(head: Head, time: Micros, what: What) -> Iterator[Head]:
+    """The way down from a commit. Reads one commit in twenty as long as all twenty are surely later than the moment.
+
+    They are when the oldest of them is, for times ascend. A commit that mends the time is the exception; it names one ancestor
+    alone, so that the tails that reach beyond it are short.
+    """
+    current, rows = head, head.rows
+    yield current
+    while current.commit.tail:
+        tail = current.commit.tail
+        oldest = rows.find(tail[-1], Commit) if len(tail) == min(TAIL, current.commit.seq - 1) else None
+        if oldest is not None and oldest.time > time:
+            current = Head(tail[-1], oldest, rows)
+            yield current
+            continue
+        for commit_id, commit in zip(tail, rows.read_many(tail, Commit), strict=True):
+            if commit is None:
+                why = f"what lies before commit {id_text(current.id)} ({as_text(current.commit.time)}) was collected"
+                raise no_state(rows.realm, what(), time, why, kind=ExpiredError)
+            current = Head(commit_id, commit, rows)
+            yield current
+
+
+def _is_carried(commit: Head) -> bool:
+    """Whether a commit has its time from its parent, which is of a clock that was ahead: its id was made long before."""
+    return commit.commit.time - id_time(commit.id) > round(commit.rows.settings.clock_bound_seconds * 1_000_000)
+
+
+def _ahead(commit: Head, time: Micros, what: What) -> RefusedError:
+    now = as_text(commit.rows.clock.now())
+    return RefusedError(
+        f"what {what()} of realm {commit.rows.realm!r} was as of {as_text(time)} cannot be told: commit {id_text(commit.id)} carries the"
+        f" time {as_text(commit.commit.time)}, and it is {now} now, so a clock was ahead. Give a commit instead of a time; set the"
+        " clocks right and run `headwater fsck`, which names all such commits and mends the time"
+    )
+
+
+def _untold(rows: RealmStore, commit: Head, time: Micros, what: What) -> RefusedError:
+    return RefusedError(
+        f"what {what()} of realm {rows.realm!r} was as of {as_text(time)} cannot be told: commit {id_text(commit.id)}, with the time"
+        f" {as_text(commit.commit.time)} of a clock that was ahead, may have been made before or after that. Give a commit instead of"
+        " a time, or a time before that clock was used or after it was mended"
+    )
+
+
+def _remembered(rows: RealmStore) -> int:
+    """A row that records a move still has those that were made so many microseconds before."""
+    settings = rows.settings
+    return round(max(settings.reader_grace_seconds, settings.writer_grace_seconds) * 1_000_000)
