@@ -32,7 +32,7 @@ def make_type(number: int) -> type[StoredObject]:
 
 
 def read_at_once(cls: type[StoredObject]) -> int:
-    inner = msgspec.structs.fields(cls)[0].type
+    [inner] = [field.type for field in msgspec.structs.fields(cls) if field.name == "first"]
     name, envelope = codec.encode(ObjectId(1), cls(first=inner(*[{}] * 8), others=()))
     barrier, read = threading.Barrier(THREADS), list[StoredObject]()
 

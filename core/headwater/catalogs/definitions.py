@@ -8,11 +8,9 @@ import re
 from enum import StrEnum
 from typing import Literal, TypedDict
 
-import msgspec
-
 from headwater.clock import Micros
 from headwater.errors import RefusedError
-from headwater.store import StoredObject, object_type
+from headwater.store import StoredObject, StoredPart, object_type
 
 __all__ = [
     "CatalogChanges",
@@ -34,7 +32,7 @@ class CatalogState(StrEnum):
     DELETED = "DELETED"
 
 
-class CatalogManager(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CatalogManager(StoredPart, frozen=True, kw_only=True):
     """The resource that looks after a catalog."""
 
     cluster: str = ""
@@ -43,7 +41,7 @@ class CatalogManager(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     uid: str = ""
 
 
-class ImportSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ImportSpec(StoredPart, frozen=True, kw_only=True):
     """One import of tables that already lie somewhere.
 
     locations     prefixes to be searched
@@ -56,6 +54,8 @@ class ImportSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     inventory     URL of a list of files, instead of listing the locations
     verify        how far down a table is looked at before it is taken
     """
+
+    known_by = "name"
 
     name: str
     locations: tuple[str, ...] = ()

@@ -92,7 +92,7 @@ class ContentRow:
 
 def _fields(content: Content) -> dict[str, Any]:
     """All fields of a content but its id, named as in JSON."""
-    names = (field.name for field in msgspec.structs.fields(type(content)) if field.name != "id")
+    names = (field.name for field in msgspec.structs.fields(type(content)) if field.name not in ("id", "unknown"))
     return {_camel_case(name): msgspec.to_builtins(getattr(content, name)) for name in names}
 
 

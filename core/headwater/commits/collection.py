@@ -28,7 +28,7 @@ COLLECTION_ID = fixed_id(2)
 """Every realm keeps its collection record under this id."""
 
 
-class Swept(msgspec.Struct, frozen=True):
+class Swept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How far one split of a realm was swept: nothing is left to be deleted up to ``after``. ``is_done``: nor up to its end."""
 
     after: ObjectPosition | None = None
@@ -36,7 +36,7 @@ class Swept(msgspec.Struct, frozen=True):
     is_done: bool = False
 
 
-class Sweep(msgspec.Struct, frozen=True):
+class Sweep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All that another process needs to go on with a sweep: the marks, the splits, and what was counted so far.
 
     started       when the run began that marked

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from headwater.errors import UnreadableError
-from headwater.store import ObjectId, Pointing, RealmStore, StoredObject, UnknownObject, id_text
+from headwater.store import ObjectId, Pointing, RealmStore, StoredObject, id_text, why_untold
 
 __all__ = ["Seen", "Walk", "reach"]
 
@@ -31,8 +31,8 @@ def reach(rows: RealmStore, roots: Iterable[ObjectId], mark: Callable[[ObjectId,
         for object_id, found in zip(batch, rows.read_many(batch, StoredObject), strict=True):
             if found is None:
                 raise _missing(rows, object_id)
-            if isinstance(found, UnknownObject):
-                raise _unknown(rows, object_id, found.name)
+            if why := why_untold(found):
+                raise _untold(rows, object_id, why)
             waiting += [target for target in found.points_to() if mark(target, object_id)]
 
 
@@ -96,7 +96,7 @@ class Walk:
             if found is None:
                 raise _missing(self._rows, object_id, _parent(wanted, object_id))
             if found.targets is None:
-                raise _unknown(self._rows, object_id, found.type, _parent(wanted, object_id))
+                raise _untold(self._rows, object_id, found.why, _parent(wanted, object_id))
             read += found.bytes
             if found.is_leaf:
                 leaves.append(object_id)
@@ -146,9 +146,8 @@ def _missing(rows: RealmStore, object_id: ObjectId, parent: ObjectId | None = No
     return UnreadableError(f"object {id_text(object_id)} of realm {rows.realm!r} is referred to{_below(parent)}, but not there")
 
 
-def _unknown(rows: RealmStore, object_id: ObjectId, name: str, parent: ObjectId | None = None) -> UnreadableError:
+def _untold(rows: RealmStore, object_id: ObjectId, why: str, parent: ObjectId | None = None) -> UnreadableError:
     by = f" (referred to{_below(parent)})" if parent else ""
     return UnreadableError(
-        f"object {id_text(object_id)} of realm {rows.realm!r} has the type {name!r}{by}, which this release does not know:"
-        " what it points to cannot be told"
+        f"object {id_text(object_id)} of realm {rows.realm!r}{by} {why}: what it points to cannot be told; use the release that wrote it"
     )

@@ -26,6 +26,7 @@ from headwater.store import (
     id_text,
     is_fixed,
     registered_type,
+    why_untold,
 )
 from headwater.tasks import Tasks
 
@@ -275,6 +276,8 @@ class _Search:
                 if not isinstance(found, StoredObject):
                     self.faults.append(str(found or f"object {id_text(object_id)} is referred to, but not there"))
                     continue
+                if why := why_untold(found):
+                    self.faults.append(f"object {id_text(object_id)} {why}")
                 targets = list(found.points_to())
                 goal = next((target for target in targets if target == self._wanted or target in self._next), None)
                 if goal is not None:

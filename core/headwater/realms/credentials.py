@@ -23,7 +23,7 @@ class Credentials:
     client_secret: str = field(repr=False)
 
 
-class CredentialsHash(msgspec.Struct, frozen=True, kw_only=True):
+class CredentialsHash(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a store keeps of credentials: the client's id, and a scrypt digest of the secret with its salt and costs."""
 
     client_id: str

@@ -10,7 +10,7 @@ import msgspec
 from headwater.clock import Micros
 from headwater.realms.states import RealmState
 from headwater.settings import Settings
-from headwater.store import RealmId, RealmKey, StoredObject, checked_realm_id, object_type
+from headwater.store import RealmId, RealmKey, StoredObject, StoredPart, checked_realm_id, object_type
 
 __all__ = [
     "DeletionPolicy",
@@ -29,12 +29,14 @@ DeletionPolicy = Literal["Retain", "Purge"]
 DriftPolicy = Literal["Correct", "Report"]
 
 
-class KeptHistory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class KeptHistory(StoredPart, frozen=True, kw_only=True):
     """How much history the references with a name like ``pattern`` keep: so many commits, and all that are younger than an age.
 
     pattern       as in file names, upper and lower case told apart; ``*`` matches ``/`` as well. A branch or tag is called
                   ``<catalog>/<name>``, any other reference by its own name
     """
+
+    known_by = "pattern"
 
     pattern: str
     commits: int = 1
@@ -44,7 +46,7 @@ class KeptHistory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return fnmatchcase(name, self.pattern)
 
 
-class Retention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Retention(StoredPart, frozen=True, kw_only=True):
     """What history a realm keeps. ``None`` is the setting of the same name.
 
     references    where a pattern says more of a reference: the first that covers it decides alone
@@ -56,7 +58,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     references: tuple[KeptHistory, ...] = ()
 
 
-class Maintenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Maintenance(StoredPart, frozen=True, kw_only=True):
     """When a realm is maintained. An empty schedule is weekly, at a time spread by realm."""
 
     schedule: str = ""
@@ -64,7 +66,7 @@ class Maintenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     suspend: bool = False
 
 
-class Manager(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Manager(StoredPart, frozen=True, kw_only=True):
     """The resource that looks after a realm; another one is refused unless it adopts the realm."""
 
     cluster: str = ""

@@ -34,10 +34,11 @@ from headwater.store.identity import (
 )
 from headwater.store.ids import NodeLease, node_lease_id
 from headwater.store.objects import StoredObject, UnknownObject, Versioned, object_type, registered_type
-from headwater.store.pointing import Pointing, is_leaf
+from headwater.store.pointing import Pointing, is_leaf, why_untold
 from headwater.store.realm_rows import Batch, Gate, RealmStore, Whole
 from headwater.store.references import Reference, is_note
 from headwater.store.stores import Store, open_backend, open_store
+from headwater.store.unknown_fields import StoredPart, UnknownFields
 from headwater.store.urls import BackendKind, Option, StoreUrl, as_count, as_seconds, one_of, parse_url
 
 __all__ = [
@@ -72,6 +73,8 @@ __all__ = [
     "Store",
     "StoreUrl",
     "StoredObject",
+    "StoredPart",
+    "UnknownFields",
     "UnknownObject",
     "Versioned",
     "Whole",
@@ -92,4 +95,5 @@ __all__ = [
     "open_store",
     "parse_url",
     "registered_type",
+    "why_untold",
 ]

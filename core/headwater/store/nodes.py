@@ -11,6 +11,8 @@ import socket
 from collections.abc import Sequence
 from typing import TypeAlias
 
+import msgspec
+
 from headwater.clock import Micros, as_text
 from headwater.errors import (
     BeatenError,
@@ -95,7 +97,7 @@ class Nodes:
 
         raises        UnavailableError or UnknownOutcomeError: the lease holds to its old end
         """
-        longer = NodeLease(start=held.value.start, end=self._end(now), owner=held.value.owner)
+        longer = msgspec.structs.replace(held.value, end=self._end(now))
         try:
             return self._rows.update(held, longer)
         except (BeatenError, UnknownOutcomeError):  # beaten perhaps by ourselves: the answer to an earlier renewal was lost

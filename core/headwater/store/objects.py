@@ -15,20 +15,26 @@ from headwater.clock import Micros
 from headwater.errors import UnreadableError
 from headwater.store.identity import ObjectId
 from headwater.store.plugging import claim_of, points_of
+from headwater.store.unknown_fields import UnknownFields
 
 __all__ = ["TYPES_GROUP", "StoredObject", "UnknownObject", "Versioned", "is_type_name", "object_type", "registered_type"]
 
 TYPES_GROUP = "headwater.object_types"
 """The group of entry points that tell of object types: the type's name = ``module:Class``."""
+MOST_POINTING = 15
+"""The largest number that an envelope has room for."""
 _NAME = re.compile(r"[a-z][a-z0-9-]{1,31}")
 _types: dict[str, type[StoredObject]] = {}
 
 
-class StoredObject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class StoredObject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The base of everything that is stored: frozen, compared by value, its id and row apart from it.
 
-    Readers ignore attributes that they do not know, so give every new one a default. Never change what is inside a list or a
-    dictionary of one: the cache hands the same object to everybody.
+    Fields that a reader does not know are set aside and written back, so give every new one a default; derive structs inside of it
+    from ``StoredPart``, and change an object by ``msgspec.structs.replace``. Never change what is inside a list or a dictionary of
+    one: the cache hands the same object to everybody.
+
+    unknown       what a later release wrote beside the fields that this one knows
     """
 
     type_name: ClassVar[str] = ""
@@ -36,6 +42,9 @@ class StoredObject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     compressed: ClassVar[bool] = True
     cached_seconds: ClassVar[float | None] = None
     absent_seconds: ClassVar[float] = 0.0
+    pointing: ClassVar[int] = 0
+
+    unknown: UnknownFields | None = msgspec.field(name="~unknown", default=None)
 
     def points_to(self) -> Iterable[ObjectId]:
         """The objects that must stay as long as this one does. This is all that reachability knows of a type."""
@@ -75,6 +84,7 @@ def object_type(
     compressed: bool = True,
     cached_seconds: float | None = None,
     absent_seconds: float = 0.0,
+    pointing: int = 0,
 ) -> Callable[[type[T]], type[T]]:
     """Register a class under the name that its rows carry.
 
@@ -87,19 +97,23 @@ def object_type(
     cached_seconds  how long a process may remember an immutable object: for ever (None), never (0), or so long
     absent_seconds  how long a process may remember that an object which was looked for as this type is not there. What other
                     processes write meanwhile is not seen so long
+    pointing        how many times the type has gained fields that point to objects, 0 to 15. It is written with every object, and
+                    whoever knows a smaller number deletes nothing of a realm that holds one. Add 1 with each such field
     raises          ValueError for another name, one that another class of this process has, and negative seconds
     """
     if not is_type_name(name):
         raise ValueError(f"{name!r} is no object type name: 2 to 32 characters of a-z, 0-9 and -, a letter first")
     if absent_seconds < 0 or (cached_seconds is not None and cached_seconds < 0):
         raise ValueError(f"object type {name!r}: nothing is remembered for less than 0 seconds")
+    if not 0 <= pointing <= MOST_POINTING:
+        raise ValueError(f"object type {name!r}: pointing is a number from 0 to {MOST_POINTING}, not {pointing}")
 
     def register(cls: type[T]) -> type[T]:
         taken = _types.get(name)
         if taken is not None and (taken.__module__, taken.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(f"object type {name!r} is taken by {taken.__module__}:{taken.__qualname__}")
         cls.type_name, cls.updateable, cls.compressed = name, updateable, compressed
-        cls.cached_seconds, cls.absent_seconds = cached_seconds, absent_seconds
+        cls.cached_seconds, cls.absent_seconds, cls.pointing = cached_seconds, absent_seconds, pointing
         _types[name] = cls
         return cls
 

@@ -6,6 +6,8 @@ import secrets
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
 from headwater.clock import Micros
 from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
 from headwater.store.backend import ROW_BYTES, ObjectKey, ObjectRow
@@ -165,8 +167,10 @@ class RealmObjects(Handle):
         return Versioned(object_id, value, self._token(row), row.created)
 
     def update(self, seen: Versioned[T], new: T) -> Versioned[T]:
-        """Replace what was seen; BeatenError when another was faster."""
+        """Replace what was seen; BeatenError when another was faster. Fields that only a later release knows go on."""
         self.check_write()
+        if new.unknown is None and seen.value.unknown is not None and type(new) is type(seen.value):
+            new = replace(new, unknown=seen.value.unknown)
         row = self._single_row(seen.id, new)
         self._backend.update_object(row, seen.token)
         return Versioned(seen.id, new, self._token(row), row.created)

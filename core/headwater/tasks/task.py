@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from headwater.clock import Micros
-from headwater.store import ObjectId, StoredObject, object_type
+from headwater.store import ObjectId, StoredObject, StoredPart, object_type
 
 __all__ = ["Attempt", "AttemptEnd", "FollowUp", "Progress", "Task", "TaskState"]
 
@@ -38,7 +38,7 @@ class AttemptEnd(StrEnum):
     CANCELLED = "CANCELLED"
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Progress(StoredPart, frozen=True, kw_only=True):
     """How far an attempt is: ``done`` of ``total`` (None: not known yet), counted in ``unit``."""
 
     done: int = 0
@@ -46,12 +46,14 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unit: str = ""
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Attempt(StoredPart, frozen=True, kw_only=True):
     """One try at a task.
 
     error         why it ended, unless it succeeded
     progress      how far it was, as it told last
     """
+
+    known_by = "number"
 
     number: int
     owner: str = ""
@@ -62,7 +64,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     progress: Progress | None = None
 
 
-class FollowUp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FollowUp(StoredPart, frozen=True, kw_only=True):
     """A task that is submitted when the one that carries it has succeeded: once, and only then."""
 
     kind: str

@@ -177,7 +177,7 @@ def content_fault(content: Content) -> str:
     if type(content) not in _TYPES:
         return f"is a {type(content).__name__}, and no content: use one of {_NAMES}"
     try:
-        _DECODERS[type(content)].decode(_PACKED.encode(content))
+        _DECODERS[type(content)].decode(_PACKED.encode(msgspec.structs.replace(content, unknown=None)))
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as fault:  # UnicodeEncodeError is a ValueError
         return f"is a {type(content).__name__} that nobody could read: {fault}"
     return ""
@@ -206,7 +206,8 @@ def type_text(kind: ContentType | int) -> str:
 
 def _plain(content: Content) -> dict[str, Any]:
     found = ((name, getattr(content, name), default) for name, default in _defaults(type(content)).items())
-    return {name: value for name, value, default in found if value != default}
+    plain = {name: value for name, value, default in found if value != default}
+    return plain if content.unknown is None else plain | content.unknown.fields
 
 
 @cache
@@ -215,5 +216,5 @@ def _defaults(cls: type[Content]) -> dict[str, Any]:
     return {
         field.name: field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
         for field in msgspec.structs.fields(cls)
-        if field.name != "id"
+        if field.name not in ("id", "unknown")
     }

@@ -8,7 +8,7 @@ from headwater.errors import UnreadableError
 from headwater.maintenance.archives.records import Sealed
 from headwater.maintenance.garbage.marks import Marks
 from headwater.maintenance.garbage.retention import Why
-from headwater.store import ObjectId, RealmStore, StoredObject, UnknownObject, id_text
+from headwater.store import ObjectId, RealmStore, StoredObject, id_text, why_untold
 from headwater.store.codec import decode
 from headwater.store.object_rows import load
 
@@ -50,9 +50,8 @@ def opened(sealed: Sealed, realm: str) -> StoredObject:
     """
     token = "" if sealed.is_updateable else None
     value = decode(sealed.id, sealed.type, sealed.envelope, StoredObject, realm=realm, token=token)
-    if isinstance(value, UnknownObject):
+    if why := why_untold(value):
         raise UnreadableError(
-            f"object {id_text(sealed.id)} of realm {realm!r} has the type {sealed.type!r}, which this release does not know:"
-            " what it points to cannot be told; use the release that wrote it"
+            f"object {id_text(sealed.id)} of realm {realm!r} {why}: what it points to cannot be told; use the release that wrote it"
         )
     return value

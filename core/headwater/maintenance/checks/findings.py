@@ -60,7 +60,10 @@ CODES: dict[Code, tuple[Weight, str]] = {
     Code.LIST_UNREADABLE: (Weight.DAMAGE, "what the realm consists of cannot be read"),
     Code.HEAD_UNREADABLE: (Weight.DAMAGE, "a reference points to a commit that is not there, or damaged"),
     Code.OBJECT_UNREADABLE: (Weight.DAMAGE, "a head reaches an object that is not there, or damaged"),
-    Code.TYPE_UNKNOWN: (Weight.DAMAGE, "a head reaches an object of a type that this release does not know"),
+    Code.TYPE_UNKNOWN: (
+        Weight.DAMAGE,
+        "a head reaches an object of a type that this release does not know, or that may point to more than it knows",
+    ),
     Code.HISTORY_BROKEN: (Weight.DAMAGE, "a history ends where no collection cut it: a commit was lost"),
     Code.INDEX_WRONG: (Weight.DAMAGE, "an index is not in order, or does not have as many entries as it says"),
     Code.CONTENT_WRONG: (

@@ -57,7 +57,9 @@ def _settled(sight: Sight, row: Reference, walker: Walker, checker: IndexChecker
 def _check(sight: Sight, row: Reference, walker: Walker, checker: IndexChecker) -> Iterator[Finding]:
     assert row.pointer is not None
     faults, ways = walker.faults_below(row.pointer)
-    if any(fault.object_id == row.pointer for fault in faults):
+    if any(
+        fault.object_id == row.pointer and not fault.is_unknown for fault in faults
+    ):  # what is of a later release is not lost
         yield _head(sight, row, faults[0])
         return
     for fault in faults[:_SHOWN]:
@@ -95,7 +97,7 @@ def _object(sight: Sight, row: Reference, fault: Fault, keys: list[str]) -> Find
     under = f", under {keys_text(keys)}" if keys else ""
     message = f"{fault.text}; {sight.words(row.name)} needs it{under}"
     if fault.is_unknown:
-        repair = "use a release that knows this type; nothing of this realm is collected by this one"
+        repair = "use a release that knows all of this type; nothing of this realm is collected by this one"
         return sight.finding(Code.TYPE_UNKNOWN, row.name, message, repair, keys=keys)
     repair = (
         "restore the object from a backup of the database, or delete what refers to it, which loses it;"

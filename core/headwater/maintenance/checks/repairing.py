@@ -49,7 +49,7 @@ def _go_back(store: Store, scope: Scope, step: Step) -> str:
         row = scope.rows.find_row(step.subject)
         if row is None or row.deleted is not None or row.pointer is None:
             return "nothing to do: it is not there any more, or points nowhere"
-        if all(fault.object_id != row.pointer for fault in Walker(scope.rows).faults_below(row.pointer)[0]):
+        if all(fault.object_id != row.pointer or fault.is_unknown for fault in Walker(scope.rows).faults_below(row.pointer)[0]):
             return "nothing to do: its head can be read"
         target = readable_pointer(scope.rows, row)
         if target is None or id_text(target) != step.target:

@@ -12,7 +12,7 @@ from headwater.errors import UnreadableError
 from headwater.index import Stripe, StripeList, Value
 from headwater.maintenance.garbage.marks import Marks
 from headwater.maintenance.garbage.retention import Why
-from headwater.store import ObjectId, RealmStore, StoredObject, UnknownObject, id_text
+from headwater.store import ObjectId, RealmStore, StoredObject, id_text, why_untold
 
 __all__ = ["Fault", "Use", "Walker", "held", "read_each", "uses_below"]
 
@@ -176,12 +176,8 @@ def _targets(rows: RealmStore, object_id: ObjectId, found: StoredObject | Unread
         return Fault(object_id, f"object {id_text(object_id)} of realm {rows.realm!r} is referred to, but not there")
     if isinstance(found, UnreadableError):
         return Fault(object_id, str(found))
-    if isinstance(found, UnknownObject):
-        return Fault(
-            object_id,
-            f"object {id_text(object_id)} of realm {rows.realm!r} has the type {found.name!r}, which this release does not know",
-            is_unknown=True,
-        )
+    if why := why_untold(found):
+        return Fault(object_id, f"object {id_text(object_id)} of realm {rows.realm!r} {why}", is_unknown=True)
     try:
         return list(found.points_to())
     except UnreadableError as fault:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from headwater.catalogs import ContentVisit
 from headwater.clock import Micros, as_text
 from headwater.commits import (
+    COLLECTION_ID,
     UNCUT,
     Collection,
     Commit,
@@ -28,7 +29,7 @@ from headwater.maintenance.garbage.contents import Contents
 from headwater.maintenance.garbage.listing import Listed, Scope
 from headwater.maintenance.garbage.marks import Marks
 from headwater.maintenance.garbage.retention import Line, Place, Why, kept
-from headwater.store import Move, ObjectId, Reference, id_text, is_note
+from headwater.store import Move, ObjectId, Reference, StoredObject, id_text, is_note, why_untold
 
 __all__ = ["Marker", "Origin", "check_time"]
 
@@ -140,6 +141,8 @@ class Marker:
         raises        UnreadableError: a reference dangles, or something that is kept cannot be walked ·
                       RefusedError: a time that lies too far in the future
         """
+        if self.previous is not None:
+            self._check_told(COLLECTION_ID, self.previous)
         cuts = read_cuts(self.scope.rows, self.previous)
         rows = [(listed, row) for listed, row in rows if self._marked.get(row.name) != _aim(row)]
         self._landmarks.clear()  # of lines that were walked to their ends, where others of their own would end
@@ -162,6 +165,14 @@ class Marker:
             walk.push([self.previous.cuts], None)
             self._run(walk)
         self._marked |= {row.name: _aim(row) for _, row in rows}
+
+    def _check_told(self, object_id: ObjectId, value: StoredObject) -> None:
+        """What a later release wrote may hold objects that this one does not see."""
+        if why := why_untold(value):
+            raise UnreadableError(
+                f"object {id_text(object_id)} of realm {self.scope.rows.realm!r} {why}; nothing of the realm is deleted: use the"
+                " release that wrote it"
+            )
 
     # what the walk asks
 
@@ -292,6 +303,7 @@ class Marker:
                 self.content.update(self._contents.put(commit))
         self.parents.pop(commit.id, None)  # it stays by itself
         if self.marks.add(commit.id, self._why):
+            self._check_told(commit.id, found)
             targets = set(found.points_to())
             walk.push(targets - self._neighbours, commit.id)
             self._neighbours = targets

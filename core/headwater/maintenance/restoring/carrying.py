@@ -39,7 +39,7 @@ from headwater.maintenance.restoring.differing import Difference, differences, i
 from headwater.maintenance.restoring.planning import plan_restoration
 from headwater.maintenance.restoring.requests import Asked, Request
 from headwater.maintenance.restoring.steps import Act, Step
-from headwater.store import ObjectId, RealmStore, StoredObject, UnknownObject, id_text
+from headwater.store import ObjectId, RealmStore, StoredObject, id_text, why_untold
 
 __all__ = ["Restored", "restore"]
 
@@ -310,8 +310,8 @@ def _checked(rows: RealmStore, object_id: ObjectId, found: StoredObject | None) 
     where = f"object {id_text(object_id)} of realm {rows.realm!r}"
     if found is None:
         raise UnreadableError(f"{where} belongs to what is to be restored, and is not there: run `headwater fsck`")
-    if isinstance(found, UnknownObject):
-        raise UnreadableError(f"{where} has the type {found.name!r}, which this release does not know: it cannot be copied")
+    if why := why_untold(found):
+        raise UnreadableError(f"{where} {why}: it cannot be copied")
     if any(True for _ in found.points_to()):
         raise UnreadableError(f"{where} ({found.type_name}) points to others: it cannot be copied by this release")
     return found
