@@ -22,6 +22,8 @@ log = structlog.get_logger(__name__)
 SHARE = 20
 """Reading the figures of a large store takes at most this part of the time, one in so many."""
 PROBE = "store-probe"
+UNREADABLE = "UNREADABLE"
+"""The state of a realm whose definition cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,10 @@ class FiguresReader:
             if not self.is_leading():
                 Realms(self.store).find(PROBE)
                 return Figures(is_up=True)
-            realms = Counter(realm.state.value for realm in Realms(self.store).list())
+            listed = Realms(self.store).list()
+            realms = Counter(realm.state.value for realm in listed)
+            if listed.unreadable:
+                realms[UNREADABLE] = len(listed.unreadable)
             return Figures(is_up=True, realms=realms, tasks=Tasks(self.store).figures())
         except HeadwaterError as fault:
             return Figures(is_up=False, error=str(fault))

@@ -66,6 +66,7 @@ CATALOGUE = (
     _metric("tasks_due", "gauge", "kind", "Tasks that are due and that no worker does yet. Leader only."),
     _metric("task_oldest_due_seconds", "gauge", "kind", "How long the task has waited that is due longest. Leader only."),
     _metric("task_dead_letters", "gauge", "kind", "Tasks that were given up, and that nothing has followed. Leader only."),
+    _metric("tasks_unreadable", "gauge", "kind", "Tasks that are listed and cannot be read: run headwater fsck. Leader only."),
     _metric("task_retries", "gauge", "kind", "Attempts that failed or were lost, of active tasks. Leader only."),
     _metric("task_seconds", "gauge", "kind", "Mean duration of the last tasks that succeeded, one a subject. Leader only."),
     _metric("task_longest_seconds", "gauge", "kind", "The longest of these durations. Leader only."),
@@ -223,6 +224,7 @@ class Metrics:
             yield _gauge("tasks_due", _labelled(tasks.due))
             yield _gauge("task_oldest_due_seconds", _labelled(tasks.oldest_due_seconds))
             yield _gauge("task_dead_letters", _labelled(tasks.dead_letters))
+            yield _gauge("tasks_unreadable", _labelled(tasks.unreadable))
             yield _gauge("task_retries", _labelled(tasks.retries))
             yield _gauge("task_seconds", _labelled(tasks.seconds))
             yield _gauge("task_longest_seconds", _labelled(tasks.longest_seconds))

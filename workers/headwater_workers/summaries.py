@@ -16,7 +16,7 @@ from headwater_workers.watching import duration_words, spent_seconds
 
 __all__ = ["PRINTED", "summary", "summary_text"]
 
-GONE = "GONE"
+GONE, UNREADABLE = "GONE", "UNREADABLE"
 TABLES = (ContentType.ICEBERG_TABLE, ContentType.DELTA_LAKE_TABLE)
 
 
@@ -98,7 +98,8 @@ def summary(
     """
     realms = Realms(store)
     now = realms.list()
-    gone = sorted(set(realms_before) - {realm.id for realm in now})
+    unreadable = [row.realm for row in now.unreadable]
+    gone = sorted(set(realms_before) - {realm.id for realm in now} - set(unreadable))
     return {
         "realms": [
             {
@@ -108,6 +109,7 @@ def summary(
             }
             for realm in now
         ]
+        + [{"id": realm_id, "state": UNREADABLE, "catalogs": []} for realm_id in unreadable]
         + [{"id": realm_id, "state": GONE, "catalogs": []} for realm_id in gone],
         "tasks": [_task(seen) for seen in sorted(tasks, key=lambda seen: seen.value.created)],
         "waiting": [*_waiting(tasks), *_notices(outcomes)],

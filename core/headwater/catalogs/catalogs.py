@@ -30,13 +30,13 @@ from headwater.catalogs.definitions import (
     CatalogState,
     checked_catalog_name,
 )
-from headwater.catalogs.listing import BY_ID, BY_NAME, all_definitions, definition_in, find_definition, lost_list
+from headwater.catalogs.listing import BY_ID, BY_NAME, definition_in, find_definition, listed_definitions, lost_list
 from headwater.catalogs.names import CATALOGS, NameKind, OwnPart, checked_name, content_reference, own_reference
 from headwater.clock import Micros, as_text
 from headwater.commits import Transaction, commit, ensure_references
 from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError
 from headwater.index import Value
-from headwater.store import RealmStore, StoredObject, id_text
+from headwater.store import Listing, RealmStore, StoredObject, id_text
 
 __all__ = ["CATALOG_ADMIN", "CATALOG_ADMIN_PRIVILEGES", "Catalogs"]
 
@@ -107,9 +107,9 @@ class Catalogs:
             raise MissingError(f"realm {self._rows.realm!r} has no catalog {name!r}{self._advice(name)}")
         return definition
 
-    def list(self) -> list[CatalogDefinition]:
+    def list(self) -> Listing[CatalogDefinition]:
         """The live catalogs, by name."""
-        return [definition for definition, _ in all_definitions(self._rows)]
+        return listed_definitions(self._rows)
 
     def open(self, name: str) -> Catalog:
         return Catalog(self._rows, self.read(name))
@@ -209,14 +209,17 @@ class Catalogs:
         bury(self._rows, definition, fence or _no_fence)
         return definition
 
-    def deleted(self) -> builtins.list[CatalogDefinition]:
-        """The deleted catalogs that are not gone yet, in the order of their making: those that can come back, and those being purged."""
-        found = (definition for definition, _ in all_definitions(self._rows, index=BY_ID))
-        return [definition for definition in found if definition.state is CatalogState.DELETED]
+    def deleted(self) -> Listing[CatalogDefinition]:
+        """The deleted catalogs that are not gone yet, in the order of their making: those that can come back, and those being purged.
+
+        Of those that cannot be read it is not known whether they are deleted.
+        """
+        found = listed_definitions(self._rows, index=BY_ID)
+        return Listing((one for one in found if one.state is CatalogState.DELETED), found.unreadable)
 
     def read_deleted(self, name: str) -> CatalogDefinition:
         """The deleted catalog that ``purge`` takes by that name or id; raises what it raises."""
-        found = (definition for definition, _ in all_definitions(self._rows, index=BY_ID))
+        found = listed_definitions(self._rows, index=BY_ID)
         return max(self._deleted_among(found, name), key=_lastness)
 
     def finish_deletions(self, *, fence: Fence | None = None) -> int:

@@ -13,9 +13,19 @@ from headwater.catalogs.names import CATALOGS, OwnPart, own_reference
 from headwater.commits import Head, head
 from headwater.errors import MissingError, UnreadableError
 from headwater.index import Index, Value
-from headwater.store import ObjectId, RealmStore, id_text
+from headwater.store import Listing, ObjectId, RealmStore, UnreadableRow, id_text
 
-__all__ = ["BY_ID", "BY_NAME", "all_definitions", "definition_in", "find_definition", "gone_parts", "lost_list", "target_of"]
+__all__ = [
+    "BY_ID",
+    "BY_NAME",
+    "all_definitions",
+    "definition_in",
+    "find_definition",
+    "gone_parts",
+    "listed_definitions",
+    "lost_list",
+    "target_of",
+]
 
 BY_NAME = "by-name"
 BY_ID = "by-id"
@@ -51,6 +61,26 @@ def all_definitions(rows: RealmStore, *, index: str = BY_NAME) -> list[tuple[Cat
             )
         found.append((definition, value))
     return found
+
+
+def listed_definitions(rows: RealmStore, *, index: str = BY_NAME) -> Listing[CatalogDefinition]:
+    """The definitions in an index, by its order; those that cannot be read by their key."""
+    catalogs = _catalogs(rows)
+    entries = (
+        [] if catalogs is None else [(key.decode(errors="replace"), value) for key, value in catalogs.index(index).range()]
+    )
+    targets = [value.object_id for _, value in entries if value.object_id is not None]
+    found = dict(zip(targets, rows.read_each(targets, CatalogDefinition), strict=True))
+    readable, unreadable = [], []
+    for name, value in entries:
+        definition = found.get(value.object_id or ObjectId(0))
+        if isinstance(definition, CatalogDefinition):
+            readable.append(definition)
+            continue
+        fault = "its definition is not there" if definition is None else str(definition)
+        row = UnreadableRow(what="catalog", id=value.object_id or ObjectId(0), name=repr(name), realm=rows.realm, fault=fault)
+        unreadable.append(row)
+    return Listing(readable, unreadable)
 
 
 def target_of(value: Value) -> ObjectId:

@@ -37,6 +37,7 @@ def list_(session: Session, realm_id: str, deleted: bool) -> None:
     with opened_catalogs(session, realm_id) as catalogs:
         found = catalogs.deleted() if deleted else catalogs.list()
         session.show_all(DELETED_CATALOG if deleted else CATALOG, [CatalogRow(realm_id, definition) for definition in found])
+        session.warn_of(found)
 
 
 @catalog.command()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 
 import click
 
 from headwater.cli.failures import FINDINGS
+from headwater.cli.files import replacing
 from headwater.cli.options import confirm_option, prints
 from headwater.cli.reports import FINDING, STEP
 from headwater.cli.session import Session
@@ -21,10 +25,19 @@ __all__ = ["fsck"]
 @click.option("--realm", metavar="REALM", help="Only this realm.")
 @click.option("--plan", is_flag=True, help="Show the steps of a repair in their order, and what each does and loses.")
 @click.option("--repair", "mend", is_flag=True, help="Do the safe steps of one realm's plan.")
+@click.option(
+    "--aside",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="With --repair: keep here what is taken off a list because it cannot be read, a file for each.",
+)
+@click.option("--later", is_flag=True, help="With --plan or --repair: set aside also what a later release has written.")
 @confirm_option("REALM")
 @prints(FINDING, many=True)
 @click.pass_context
-def fsck(ctx: click.Context, realm: str | None, plan: bool, mend: bool, confirm: str | None) -> None:
+def fsck(
+    ctx: click.Context, /, realm: str | None, plan: bool, mend: bool, confirm: str | None, aside: Path | None, later: bool
+) -> None:
     """Read everything, change nothing, and list what is wrong with what would mend it.
 
     Exit code 8 if anything is wrong; left-overs that maintenance clears by itself do not count.
@@ -35,12 +48,14 @@ def fsck(ctx: click.Context, realm: str | None, plan: bool, mend: bool, confirm:
     session = ctx.ensure_object(Session)
     if confirm is not None and not mend:
         raise click.UsageError("--confirm goes with --repair: nothing else of fsck changes anything")
+    if aside is not None and not mend:
+        raise click.UsageError("--aside goes with --repair: nothing else of fsck takes anything off a list")
     with session.open_store() as store:
         if mend:
-            ctx.exit(_mend(session, store, _confirmed(session, store, realm, confirm)))
+            ctx.exit(_mend(session, store, _confirmed(session, store, realm, confirm), aside, later=later))
         findings = check_store(store, realm=realm)
     if plan:
-        _show(session, plan_repairs(findings))
+        _show(session, plan_repairs(findings, later=later))
     else:
         _show_findings(session, findings)
     ctx.exit(FINDINGS if is_bad(findings) else 0)
@@ -56,13 +71,27 @@ def _confirmed(session: Session, store: Store, realm: str | None, confirm: str |
     )
 
 
-def _mend(session: Session, store: Store, realm: str) -> int:
-    done = list(repair(store, realm, plan_repairs(check_store(store, realm=realm))))
+def _mend(session: Session, store: Store, realm: str, aside: Path | None, *, later: bool) -> int:
+    steps = plan_repairs(check_store(store, realm=realm), later=later)
+    done = list(repair(store, realm, steps, keep=None if aside is None else partial(_keep, aside)))
     _show(session, done)
     left = check_store(store, realm=realm)
     for finding in left:
         session.warn(f"left: {finding.code} {finding.subject}: {finding.message}")
     return FINDINGS if is_bad(left) else 0
+
+
+def _keep(folder: Path, name: str, content: bytes) -> str:
+    """On the disk, with its folder, before anything is taken off a list."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise RefusedError(f"{folder} cannot be made: {fault.strerror or fault}") from fault
+    with replacing(folder / name) as part, part.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return str(folder / name)
 
 
 def _show_findings(session: Session, findings: Sequence[Finding]) -> None:

@@ -17,7 +17,7 @@ from headwater.cli.session import Session
 from headwater.cli.views import TASK
 from headwater.clock import Micros
 from headwater.maintenance import COLLECT, Run, check_collectable, collect, explain, list_runs, run_collection
-from headwater.store import ObjectId, Store
+from headwater.store import Listing, ObjectId, Store
 from headwater.tasks import Tasks
 
 __all__ = ["gc"]
@@ -74,11 +74,13 @@ def _chosen(function: F) -> F:
 def log(session: Session, /, limit: int, types: bool, **chosen: Any) -> None:
     """List the last runs of maintenance, newest first, with what each did."""
     with session.open_store() as store:
-        runs = _runs(store, **chosen)[:limit]
+        found = _runs(store, **chosen)
+    runs = found[:limit]
     if types:
         session.show_all(RUN_TYPE, types_of(runs))
     else:
         session.show_all(RUN, runs)
+    session.warn_of(found)
 
 
 @gc.command()
@@ -94,6 +96,7 @@ def report(session: Session, /, file: Path, **chosen: Any) -> None:
     with session.open_store() as store:
         runs, now = _runs(store, **chosen), store.clock.now()
         page = report_page(runs, store=store.url, now=now)
+    session.warn_of(runs)
     with replacing(file) as part:
         part.write_text(page, encoding="utf-8")
     session.say(f"report of {len(runs)} {'run' if len(runs) == 1 else 'runs'} written to {file}")
@@ -110,6 +113,6 @@ def explain_(session: Session, realm_id: str, object_id: ObjectId) -> None:
         session.show(EXPLANATION, explain(store, realm_id, object_id))
 
 
-def _runs(store: Store, *, realm: str | None, kind: str | None, since: Micros | None, failed: bool) -> list[Run]:
+def _runs(store: Store, *, realm: str | None, kind: str | None, since: Micros | None, failed: bool) -> Listing[Run]:
     runs = list_runs(store, kind=kind, realm=realm)
-    return [run for run in runs if run.started >= (since or 0) and (run.error or not failed)]
+    return Listing((run for run in runs if run.started >= (since or 0) and (run.error or not failed)), runs.unreadable)

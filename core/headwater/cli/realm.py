@@ -57,8 +57,10 @@ realm.add_command(reset_credentials)
 def list_(session: Session) -> None:
     """List all realms."""
     with session.open_store() as store:
-        rows = [_row(store, found) for found in Realms(store).list()]
+        listed = Realms(store).list()
+        rows = [_row(store, found) for found in listed]
     session.show_all(REALM, rows)
+    session.warn_of(listed)
 
 
 @realm.command()

@@ -206,7 +206,7 @@ STEP: View[Step] = View(
     (
         Field(
             "action",
-            "GO_BACK, COMPLETE_CATALOG, SETTLE_TASKS, WITHDRAW_FLAG, BY_HAND or COLLECT",
+            "GO_BACK, COMPLETE_CATALOG, SET_ASIDE, SETTLE_TASKS, WITHDRAW_FLAG, BY_HAND or COLLECT",
             lambda s: s.action.value,
         ),
         Field("safe", "whether `headwater fsck --repair` does it", lambda s: s.is_safe),

@@ -17,7 +17,7 @@ from headwater.cli.printing import in_columns, in_lines, json_text, yaml_text
 from headwater.errors import MissingError
 from headwater.logs import LEVELS, log_to_stderr
 from headwater.settings import Settings, unknown_variables
-from headwater.store import Store, open_store
+from headwater.store import Listing, Store, open_store
 
 __all__ = ["OUTPUTS", "Output", "Session"]
 
@@ -86,6 +86,11 @@ class Session:
     def say(self, sentence: str) -> None:
         """Tell a person what was done: on standard output beside tables, on standard error where a program reads the output."""
         click.echo(sentence, err=self.output != "table")
+
+    def warn_of(self, listing: Listing[Any]) -> None:
+        """Name what a list had to leave out."""
+        for row in listing.unreadable:
+            self.warn(str(row))
 
     def warn(self, sentence: str) -> None:
         click.echo(f"headwater: {sentence}", err=True)

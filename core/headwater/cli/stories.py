@@ -148,7 +148,7 @@ def story(page: Page) -> list[dict[str, Any]]:
 
 def figure_rows(figures: TaskFigures) -> list[FiguresRow]:
     """One row a kind, by name."""
-    kinds = {kind for kind, _ in figures.active} | set(figures.dead_letters) | set(figures.seconds)
+    kinds = {kind for kind, _ in figures.active} | set(figures.dead_letters) | set(figures.seconds) | set(figures.unreadable)
     return [FiguresRow(kind, figures) for kind in sorted(kinds)]
 
 
@@ -279,6 +279,12 @@ TASK_FIGURES: View[FiguresRow] = View(
             "how long the one has waited that is due longest; null: none is due",
             lambda r: _rounded(r.figures.oldest_due_seconds.get(r.kind)),
             "OLDEST DUE",
+        ),
+        Field(
+            "unreadable",
+            "tasks that are listed and cannot be read",
+            lambda r: r.figures.unreadable.get(r.kind, 0),
+            "UNREADABLE",
         ),
         Field("retries", "failed or lost attempts of active tasks", lambda r: r.figures.retries.get(r.kind, 0), "RETRIES"),
         Field(

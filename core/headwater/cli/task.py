@@ -13,7 +13,7 @@ from headwater.cli.session import Session
 from headwater.cli.stories import TASK, TASK_FIGURES, TASK_LINES, TASK_PAGE, Page, figure_rows
 from headwater.cli.watching import watch
 from headwater.clock import Micros
-from headwater.store import ObjectId, Versioned
+from headwater.store import Listing, ObjectId, Versioned
 from headwater.tasks import Asked, Task, Tasks, TaskState
 
 __all__ = ["task"]
@@ -74,12 +74,14 @@ def list_(session: Session, /, limit: int, watching: _Watching | None, **filters
     with session.open_store() as store:
         tasks = Tasks(store)
 
-        def look() -> list[Versioned[Task]]:
+        def look() -> Listing[Versioned[Task]]:
             return tasks.list(limit=limit, **_asked(filters, store.clock.now()))
 
         view = TASK_LINES if session.output == "table" else TASK
         if watching is None:
-            session.show_all(view, look())
+            found = look()
+            session.show_all(view, found)
+            session.warn_of(found)
         else:
             every, lasts = watching.every_seconds, watching.for_seconds
             watch(session, view, look, clock=store.clock, every_seconds=every, for_seconds=lasts)

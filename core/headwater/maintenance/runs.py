@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from headwater.clock import Micros
+from headwater.clock import Micros, as_text
 from headwater.commits import Transaction, commit, ensure_reference, head
-from headwater.errors import MissingError
+from headwater.errors import MissingError, UnreadableError
 from headwater.index import Index, Value
 from headwater.maintenance.garbage.listing import RUNS
 from headwater.maintenance.reports import forget_reports
-from headwater.store import ObjectId, Store, StoredObject, object_type
+from headwater.store import Listing, ObjectId, Store, StoredObject, UnreadableRow, object_type
 
 __all__ = ["Run", "list_runs", "record_run"]
 
@@ -57,17 +57,30 @@ def record_run(store: Store, run: Run, *, fence: Callable[[], None] | None = Non
 
 
 def _with_tasks(store: Store, index: Index) -> Iterator[tuple[ObjectId | None, int]]:
-    """Task and attempt of the runs that were recorded before."""
+    """Task and attempt of the runs that were recorded before, as far as they can be read: reports stay for another week anyway."""
     ids = [value.object_id for _, value in index.range() if value.object_id is not None]
-    yield from ((run.task, run.attempt) for run in store.system.read_many(ids, Run) if run is not None)
+    yield from ((run.task, run.attempt) for run in store.system.read_each(ids, Run) if isinstance(run, Run))
 
 
-def list_runs(store: Store, *, kind: str | None = None, realm: str | None = None, limit: int | None = None) -> list[Run]:
+def list_runs(store: Store, *, kind: str | None = None, realm: str | None = None, limit: int | None = None) -> Listing[Run]:
     """The records, newest first."""
     try:
         found = head(store.system, RUNS, fresh=True)
     except MissingError:
-        return []
-    ids = [] if found is None else [v.object_id for _, v in found.index(_INDEX).range(reverse=True) if v.object_id is not None]
-    runs = [run for run in store.system.read_many(ids, Run) if run is not None]
-    return [run for run in runs if kind in (None, run.kind) and realm in (None, run.realm)][:limit]
+        return Listing()
+    entries = [] if found is None else list(found.index(_INDEX).range(reverse=True))
+    started = {value.object_id: _start_of(key) for key, value in entries if value.object_id is not None}
+    runs = dict(zip(started, store.system.read_each(list(started), Run), strict=True))
+    chosen = [run for run in runs.values() if isinstance(run, Run) and kind in (None, run.kind) and realm in (None, run.realm)]
+    broken = {run_id: fault for run_id, fault in runs.items() if isinstance(fault, UnreadableError)}
+    return Listing(
+        chosen[:limit],
+        (
+            UnreadableRow(what="run", id=run_id, name=f"of {as_text(started[run_id])}", realm="", fault=str(fault))
+            for run_id, fault in broken.items()
+        ),
+    )
+
+
+def _start_of(key: bytes) -> Micros:
+    return Micros(int.from_bytes(key[:8], "big"))

@@ -15,7 +15,7 @@ from headwater.index import Index, Value
 from headwater.realms.definitions import Realm, RealmFields, checked_realm_id, hold_until
 from headwater.realms.handles import MaintenanceGate, UserGate
 from headwater.realms.states import RealmState, check_move
-from headwater.store import ObjectId, RealmKey, RealmStore, Store
+from headwater.store import Listing, ObjectId, RealmKey, RealmStore, Store, UnreadableRow
 
 __all__ = ["BY_ID", "FILLED_REFERENCES", "PURGED_KEYS", "REALMS", "REALM_REFERENCES", "Realms"]
 
@@ -69,12 +69,21 @@ class Realms:
             raise MissingError(f"there is no realm {realm_id!r}")
         return realm
 
-    def list(self) -> builtins.list[Realm]:
+    def list(self) -> Listing[Realm]:
         """Every realm, by id."""
         index = self._index(BY_ID)
         entries = list(index.range()) if index is not None else []
-        realms = self._rows.read_many([_target(value) for _, value in entries], Realm)
-        return [_present(realm, key.decode()) for realm, (key, _) in zip(realms, entries, strict=True)]
+        targets = [value.object_id or ObjectId(0) for _, value in entries]
+        found = dict(zip(targets, self._rows.read_each([one for one in targets if one], Realm), strict=False))
+        readable: builtins.list[Realm] = []
+        unreadable: builtins.list[UnreadableRow] = []
+        for key, value in entries:
+            realm = found.get(value.object_id or ObjectId(0))
+            if isinstance(realm, Realm):
+                readable.append(realm)
+            else:
+                unreadable.append(_unreadable(key.decode(errors="replace"), value, realm))
+        return Listing(readable, unreadable)
 
     def update(self, seen: Realm, **changes: Unpack[RealmFields]) -> Realm:
         """The realm with other fields, in the state that it is in. Values that it has already make no commit.
@@ -207,6 +216,11 @@ def _present(realm: Realm | None, realm_id: str) -> Realm:
             f"the definition of realm {realm_id!r} is listed, but its object is missing: run `headwater fsck`"
         )
     return realm
+
+
+def _unreadable(realm_id: str, value: Value, fault: UnreadableError | None) -> UnreadableRow:
+    text = "its definition is not there" if fault is None else str(fault)
+    return UnreadableRow(what="realm", id=value.object_id or ObjectId(0), name=repr(realm_id), realm=realm_id, fault=text)
 
 
 def _target(value: Value) -> ObjectId:

@@ -15,11 +15,14 @@ __all__ = ["Observer", "known_realms"]
 
 def known_realms(store: Store, *, cluster: str = "") -> KnownRealms:
     """The realms that manifests of this cluster may name: managed from it, or by nobody."""
-    return {
-        realm.id: ResourceName(realm.manager.namespace, realm.manager.name) if realm.manager else None
-        for realm in Realms(store).list()
-        if realm.manager is None or realm.manager.cluster == cluster
-    }
+    listed = Realms(store).list()
+    known: dict[RealmId, ResourceName | None] = {
+        RealmId(row.realm): None for row in listed.unreadable
+    }  # whoever needs one is told what is wrong
+    for realm in listed:
+        if realm.manager is None or realm.manager.cluster == cluster:
+            known[realm.id] = ResourceName(realm.manager.namespace, realm.manager.name) if realm.manager else None
+    return known
 
 
 class Observer:

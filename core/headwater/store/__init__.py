@@ -33,6 +33,7 @@ from headwater.store.identity import (
     is_fixed,
 )
 from headwater.store.ids import NodeLease, node_lease_id
+from headwater.store.listings import Listing, UnreadableRow
 from headwater.store.objects import StoredObject, UnknownObject, Versioned, object_type, registered_type
 from headwater.store.pointing import Pointing, is_leaf, why_untold
 from headwater.store.realm_rows import Batch, Gate, RealmStore, Whole
@@ -54,6 +55,7 @@ __all__ = [
     "FaultyBackend",
     "Gate",
     "Hang",
+    "Listing",
     "Move",
     "NodeLease",
     "ObjectId",
@@ -76,6 +78,7 @@ __all__ = [
     "StoredPart",
     "UnknownFields",
     "UnknownObject",
+    "UnreadableRow",
     "Versioned",
     "Whole",
     "as_count",

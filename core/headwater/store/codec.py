@@ -25,7 +25,7 @@ from headwater.store.identity import ObjectId, id_text
 from headwater.store.objects import StoredObject, UnknownObject, is_type_name, registered_type
 from headwater.store.unknown_fields import UnknownFields, put_back, set_aside
 
-__all__ = ["MOST_PARTS", "OBJECT_BYTES", "decode", "encode", "is_compressed", "parts_of", "pointing_number"]
+__all__ = ["MOST_PARTS", "OBJECT_BYTES", "decode", "encode", "is_compressed", "is_whole", "parts_of", "pointing_number"]
 
 OBJECT_BYTES = 256 * 1024 * 1024
 """The most that one object's body may have, before it is compressed: readers hold it in memory as a whole."""
@@ -93,6 +93,14 @@ def is_compressed(envelope: bytes) -> bool:
     return bool(envelope[1] & _COMPRESSED)
 
 
+def is_whole(object_id: ObjectId, name: str, envelope: bytes) -> bool:
+    """Whether an envelope has the bytes that were written, or is of a later format, whose checksum nobody here can tell."""
+    if len(envelope) < _HEADER.size:
+        return False
+    version, flags, checksum = _HEADER.unpack_from(envelope)
+    return bool(version > FORMAT) or checksum == _checksum(object_id, name, flags, envelope[_HEADER.size :])
+
+
 def pointing_number(envelope: bytes) -> int:
     """How many times the object's type had gained pointers for whoever wrote it. Its first row is enough."""
     return envelope[1] >> _POINTING_SHIFT if len(envelope) > 1 else 0
@@ -103,8 +111,12 @@ def parts_of(envelope: bytes) -> Sequence[bytes]:
 
 
 def _sealed(object_id: ObjectId, name: str, stored: bytes, flags: int) -> bytes:
-    checksum = crc32(stored, crc32(object_id.to_bytes(8, "big") + _kind(name, flags)))
+    checksum = _checksum(object_id, name, flags, stored)
     return _HEADER.pack(FORMAT, flags, checksum) + stored
+
+
+def _checksum(object_id: ObjectId, name: str, flags: int, stored: bytes) -> int:
+    return crc32(stored, crc32(object_id.to_bytes(8, "big") + _kind(name, flags)))
 
 
 def _opened(object_id: ObjectId, name: str, envelope: bytes, token: str | None) -> StoredObject:
@@ -114,7 +126,7 @@ def _opened(object_id: ObjectId, name: str, envelope: bytes, token: str | None) 
     if version != FORMAT:
         raise UnreadableError(f"envelope format {version}; this release reads {FORMAT}")
     stored = envelope[6:]
-    if checksum != crc32(stored, crc32(object_id.to_bytes(8, "big") + _kind(name, flags))):
+    if checksum != _checksum(object_id, name, flags, stored):
         raise UnreadableError("checksum does not fit, the bytes were altered")
     if flags & ~_FLAGS:
         raise UnreadableError(f"envelope flags {flags}; this release knows {_FLAGS}")

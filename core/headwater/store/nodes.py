@@ -118,14 +118,8 @@ class Nodes:
 
     def _read(self, nodes: Sequence[int]) -> list[tuple[int, HeldLease | None]]:
         """The leases of those nodes, without those that cannot be read: whoever had them, they are not ours to take."""
-        try:
-            leases = self._rows.read_many_versioned([node_lease_id(node) for node in nodes], NodeLease)
-        except UnreadableError:
-            if len(nodes) == 1:
-                return []
-            half = len(nodes) // 2
-            return self._read(nodes[:half]) + self._read(nodes[half:])
-        return list(zip(nodes, leases, strict=True))
+        leases = self._rows.read_each_versioned([node_lease_id(node) for node in nodes], NodeLease)
+        return [(node, lease) for node, lease in zip(nodes, leases, strict=True) if not isinstance(lease, UnreadableError)]
 
     def _try_to_take(self, node: int, seen: HeldLease | None, now: int) -> HeldLease | None:
         lease, lease_id = NodeLease(start=now, end=self._end(now), owner=_owner()), node_lease_id(node)

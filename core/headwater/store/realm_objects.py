@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from headwater.clock import Micros
 from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
 from headwater.store.backend import ROW_BYTES, ObjectKey, ObjectRow
 from headwater.store.cache import Ticket
-from headwater.store.codec import decode, encode, is_compressed, parts_of
+from headwater.store.codec import MOST_PARTS, decode, encode, is_compressed, is_whole, parts_of
 from headwater.store.handles import Handle
 from headwater.store.identity import ObjectId, id_text
 from headwater.store.object_rows import Loaded, load
@@ -22,6 +22,7 @@ from headwater.store.pointing import Pointing, is_leaf, pointing_in, pointing_of
 __all__ = ["Batch", "RealmObjects"]
 
 T = TypeVar("T", bound=StoredObject)
+A = TypeVar("A")
 
 
 class Batch(NamedTuple):
@@ -108,6 +109,14 @@ class RealmObjects(Handle):
             found[row.id] = Versioned(row.id, value, self._token(row), row.created)
         return [found.get(object_id) for object_id in object_ids]
 
+    def read_each(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T | UnreadableError | None]:
+        """As ``read_many``, with the error in the place of each that cannot be read, which costs further round trips."""
+        return _apart(object_ids, lambda ids: self.read_many(ids, cls))
+
+    def read_each_versioned(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[Versioned[T] | UnreadableError | None]:
+        """As ``read_many_versioned``, with the error in the place of each that cannot be read."""
+        return _apart(object_ids, lambda ids: self.read_many_versioned(ids, cls))
+
     def find_versioned(self, object_id: ObjectId, cls: type[T]) -> Versioned[T] | None:
         """As ``read_many_versioned``, for one."""
         return self.read_many_versioned([object_id], cls)[0]
@@ -191,6 +200,25 @@ class RealmObjects(Handle):
             return self._backend.delete_objects(keys)
         finally:
             self._forget([key.id for key in keys])
+
+    def is_intact(self, object_id: ObjectId) -> bool:
+        """Whether the bytes of an object are as they were written, or of a format that only a later release knows."""
+        try:
+            return all(is_whole(row.id, row.type, envelope) for row, envelope in self._load([object_id]))
+        except UnreadableError:
+            return False
+
+    def raw_rows(self, object_id: ObjectId) -> list[ObjectRow]:
+        """The rows of an object as they lie in the database, whatever is in them; those that the backend can give."""
+        found: list[ObjectRow] = []
+        while True:
+            try:
+                [row] = self._backend.read_objects(self.key, [(object_id, len(found))])
+            except UnreadableError:
+                return found
+            if row is None or len(found) >= MOST_PARTS:
+                return found
+            found.append(row)
 
     # inside
 
@@ -279,6 +307,17 @@ class RealmObjects(Handle):
             f"object {id_text(object_id)} of type {name!r} in realm {self.realm!r} has {size} bytes;"
             f" an updateable object may have {ROW_BYTES}"
         )
+
+
+def _apart(object_ids: Sequence[ObjectId], read: Callable[[Sequence[ObjectId]], list[A]]) -> list[A | UnreadableError]:
+    """What is read at once, by halves where something in it cannot be: a backend may refuse a whole answer for one foreign row."""
+    try:
+        return [*read(object_ids)]
+    except UnreadableError as fault:
+        if len(object_ids) == 1:
+            return [fault]
+    half = len(object_ids) // 2
+    return _apart(object_ids[:half], read) + _apart(object_ids[half:], read)
 
 
 def _telling_bytes(envelope: bytes) -> int | None:

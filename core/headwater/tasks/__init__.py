@@ -5,7 +5,7 @@ what was asked, who does it, and how it ended. Workers, the command line and `he
 """
 
 from headwater.tasks.asking import Asked
-from headwater.tasks.auditing import EntryFault, entry_faults, mend_entries
+from headwater.tasks.auditing import EntryFault, entry_faults, mend_entries, unreadable_tasks
 from headwater.tasks.claims import Claim, NotYetError, StoppedError, Verdict
 from headwater.tasks.entries import REFERENCE
 from headwater.tasks.figures import TaskFigures
@@ -36,4 +36,5 @@ __all__ = [
     "Verdict",
     "entry_faults",
     "mend_entries",
+    "unreadable_tasks",
 ]

@@ -8,13 +8,16 @@ from typing import TypedDict
 
 from headwater.clock import Micros
 from headwater.commits import Head
-from headwater.store import ObjectId, RealmStore, Versioned
-from headwater.tasks.entries import DUE, FINISHED, active_entries, ended_entries, of_realm, time_key
+from headwater.errors import UnreadableError
+from headwater.store import Listing, ObjectId, RealmStore, UnreadableRow, Versioned, id_text
+from headwater.tasks.entries import DUE, FINISHED, TaskPlace, active_entries, ended_entries, of_realm, places_of, time_key
 from headwater.tasks.figures import TaskFigures, figures_of
 from headwater.tasks.task import Task, TaskState
 
-__all__ = ["READ_AT_ONCE", "Asked", "figures", "last_of_realm", "matching"]
+__all__ = ["READ_AT_ONCE", "Asked", "figures", "last_of_realm", "matching", "named", "unreadable_task"]
 
+SeenTask = tuple[ObjectId, Versioned[Task] | UnreadableError]
+"""A task's id, with the task or what is wrong with it."""
 READ_AT_ONCE = 200
 READ_FOR_FIGURES = 2000
 
@@ -34,19 +37,38 @@ class Asked(TypedDict, total=False):
     before: Micros | None
 
 
-def matching(rows: RealmStore, at: Head, asked: Asked) -> Iterator[Versioned[Task]]:
-    """The active tasks as they are due, then the others, those that ended last first."""
+def matching(rows: RealmStore, at: Head, asked: Asked) -> Iterator[SeenTask]:
+    """The active tasks as they are due, then the others, those that ended last first; with those that cannot be read, and may match."""
     state = asked.get("state")
     # also for what has ended: whoever ended it may have died before its entries followed
-    yield from _matching(_read(rows, _active(at, asked)), asked)
+    yield from _matching(_read_each(rows, _active(at, asked)), asked)
     if state is None or not state.is_active:
-        yield from _matching(_read(rows, _finished(at, asked.get("since"))), asked)
+        yield from _matching(_read_each(rows, _finished(at, asked.get("since"))), asked)
 
 
-def last_of_realm(rows: RealmStore, at: Head, realm: str) -> list[Versioned[Task]]:
+def last_of_realm(rows: RealmStore, at: Head, realm: str) -> Listing[Versioned[Task]]:
     """The active tasks; then, of each kind and subject, the one that ended last, the newest first."""
-    seen = _read(rows, of_realm(at, realm))
-    return sorted(seen, key=lambda one: (not one.value.is_active, -(one.value.finished or one.value.created)))
+    found = named(at, _read_each(rows, of_realm(at, realm)))
+    found.sort(key=lambda one: (not one.value.is_active, -(one.value.finished or one.value.created)))
+    return found
+
+
+def named(at: Head, found: Iterable[SeenTask]) -> Listing[Versioned[Task]]:
+    """Those that can be read, and the others by what the indexes tell of them."""
+    readable: list[Versioned[Task]] = []
+    faults: dict[ObjectId, UnreadableError] = {}
+    for task_id, seen in found:
+        if isinstance(seen, UnreadableError):
+            faults[task_id] = seen
+        else:
+            readable.append(seen)
+    places = places_of(at, faults) if faults else {}
+    return Listing(readable, (unreadable_task(task_id, str(fault), places.get(task_id)) for task_id, fault in faults.items()))
+
+
+def unreadable_task(task_id: ObjectId, fault: str, place: TaskPlace | None) -> UnreadableRow:
+    name = id_text(task_id) if place is None else str(place)
+    return UnreadableRow(what="task", id=task_id, name=name, realm="" if place is None else place.realm, fault=fault)
 
 
 def figures(rows: RealmStore, at: Head, *, now: Micros, soon: Micros) -> TaskFigures:
@@ -62,18 +84,22 @@ def figures(rows: RealmStore, at: Head, *, now: Micros, soon: Micros) -> TaskFig
     retried = {entry.id for entry in active}
     ended = [entry for entry in ended_entries(at) if entry.id not in retried]
     ids += [entry.id for entry in ended if entry.state is None][:READ_FOR_FIGURES]
-    read = {seen.id: seen.value for seen in _read(rows, ids)}
-    return figures_of(active, ended, read, now=now)
+    found = dict(_read_each(rows, ids))
+    read = {task_id: seen.value for task_id, seen in found.items() if isinstance(seen, Versioned)}
+    return figures_of(active, ended, read, now=now, unreadable={task_id for task_id in found if task_id not in read})
 
 
-def _matching(found: Iterable[Versioned[Task]], asked: Asked) -> Iterator[Versioned[Task]]:
+def _matching(found: Iterable[SeenTask], asked: Asked) -> Iterator[SeenTask]:
     since, before = asked.get("since"), asked.get("before")
     plain = {name: asked.get(name) for name in ("state", "kind", "realm", "subject") if asked.get(name) is not None}
-    for seen in found:
+    for task_id, seen in found:
+        if isinstance(seen, UnreadableError):
+            yield task_id, seen
+            continue
         task = seen.value
         is_in_time = (since is None or task.created >= since) and (before is None or task.created < before)
         if is_in_time and all(getattr(task, name) == value for name, value in plain.items()):
-            yield seen
+            yield task_id, seen
 
 
 def _active(at: Head, asked: Asked) -> Iterator[ObjectId]:
@@ -91,7 +117,9 @@ def _finished(at: Head, since: Micros | None) -> Iterator[ObjectId]:
     return (value.object_id for _, value in entries if value.object_id is not None)
 
 
-def _read(rows: RealmStore, ids: Iterable[ObjectId]) -> Iterator[Versioned[Task]]:
+def _read_each(rows: RealmStore, ids: Iterable[ObjectId]) -> Iterator[SeenTask]:
     rest = iter(ids)
     while block := list(islice(rest, READ_AT_ONCE)):
-        yield from (seen for seen in rows.read_many_versioned(block, Task) if seen is not None)
+        for task_id, seen in zip(block, rows.read_each_versioned(block, Task), strict=True):
+            if seen is not None:
+                yield task_id, seen

@@ -12,13 +12,14 @@ from functools import partial
 from itertools import islice
 
 from headwater.commits import Head, Transaction, commit, head
-from headwater.errors import MissingError
+from headwater.errors import MissingError, UnreadableError
 from headwater.index import Value
-from headwater.store import ObjectId, RealmStore, Versioned, id_text
-from headwater.tasks.entries import DUE, FINISHED, LAST, REFERENCE, UNIQUE, due_of_key, settle, time_key, unique_key
+from headwater.store import ObjectId, RealmStore, UnreadableRow, Versioned, id_text
+from headwater.tasks.asking import unreadable_task
+from headwater.tasks.entries import DUE, FINISHED, LAST, REFERENCE, UNIQUE, due_of_key, places_of, settle, time_key, unique_key
 from headwater.tasks.task import Task
 
-__all__ = ["EntryFault", "entry_faults", "mend_entries"]
+__all__ = ["EntryFault", "entry_faults", "mend_entries", "unreadable_tasks"]
 
 _INDEXES = (DUE, UNIQUE, FINISHED, LAST)
 _AT_ONCE = 200
@@ -27,13 +28,14 @@ _Entry = tuple[bytes, Value]
 
 @dataclass(frozen=True, slots=True)
 class EntryFault:
-    """An entry that contradicts its task; ``is_missing``: the task itself is not there."""
+    """An entry that contradicts its task; ``is_missing``: the task itself is not there; ``is_unreadable``: it cannot be read."""
 
     index: str
     key: bytes
     task: ObjectId
     text: str
     is_missing: bool
+    is_unreadable: bool = False
 
 
 def entry_faults(rows: RealmStore) -> Iterator[EntryFault]:
@@ -53,6 +55,14 @@ def entry_faults(rows: RealmStore) -> Iterator[EntryFault]:
             yield from _faults(rows, at, index, block)
 
 
+def unreadable_tasks(rows: RealmStore) -> list[UnreadableRow]:
+    """The tasks that any index names and that cannot be read, each with what the indexes tell of it."""
+    faults = {fault.task: fault for fault in entry_faults(rows) if fault.is_unreadable}
+    at = head(rows, REFERENCE, fresh=True) if faults else None
+    places = {} if at is None else places_of(at, faults)
+    return [unreadable_task(task_id, fault.text, places.get(task_id)) for task_id, fault in faults.items()]
+
+
 def mend_entries(rows: RealmStore, *, fence: Callable[[], None] | None = None) -> int:
     """Take off every index what names a task that is not there, and settle the rest; returns how many tasks that touched."""
     faults = list(entry_faults(rows))
@@ -61,7 +71,7 @@ def mend_entries(rows: RealmStore, *, fence: Callable[[], None] | None = None) -
         commit(rows, REFERENCE, lambda tx: _remove(tx, lost), message=f"take {len(lost)} lost tasks off", fence=fence)
     stale: dict[ObjectId, list[tuple[str, bytes]]] = {}
     for fault in faults:
-        if not fault.is_missing:
+        if not fault.is_missing and not fault.is_unreadable:
             stale.setdefault(fault.task, []).append((fault.index, fault.key))
     for task_id, keys in stale.items():
         commit(
@@ -76,12 +86,14 @@ def mend_entries(rows: RealmStore, *, fence: Callable[[], None] | None = None) -
 
 def _faults(rows: RealmStore, at: Head, index: str, block: list[_Entry]) -> Iterator[EntryFault]:
     ids = [value.object_id or ObjectId(0) for _, value in block]
-    there = rows.read_many_versioned([task_id for task_id in ids if task_id], Task)
-    found = {one.id: one for one in there if one is not None}
+    wanted = [task_id for task_id in ids if task_id]
+    found = dict(zip(wanted, rows.read_each_versioned(wanted, Task), strict=True))
     for (key, value), task_id in zip(block, ids, strict=True):
         seen = found.get(task_id)
         if seen is None:
             yield EntryFault(index, key, task_id, f"index {index!r} names task {id_text(task_id)}, which is not there", True)
+        elif isinstance(seen, UnreadableError):
+            yield EntryFault(index, key, task_id, f"index {index!r} names task {id_text(task_id)}: {seen}", False, True)
         elif text := _contradiction(at, index, key, value, seen):
             yield EntryFault(index, key, task_id, f"index {index!r} lists task {id_text(task_id)} ({seen.value}) {text}", False)
 

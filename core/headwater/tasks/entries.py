@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.clock import Micros
@@ -32,6 +32,7 @@ __all__ = [
     "UNIQUE",
     "Active",
     "Ended",
+    "TaskPlace",
     "active_entries",
     "active_holder",
     "add_task",
@@ -39,6 +40,7 @@ __all__ = [
     "ended_entries",
     "forget",
     "of_realm",
+    "places_of",
     "settle",
     "time_key",
     "unique_key",
@@ -98,6 +100,27 @@ def ended_entries(at: Head) -> Iterator[Ended]:
         kind, data = key.split(b"\0", 2)[1].decode(), value.data
         seconds = int.from_bytes(data[1:9], "big") / 1_000_000 if data else None
         yield Ended(value.object_id, kind, _STATES.get(data[:1]), seconds)
+
+
+class TaskPlace(NamedTuple):
+    """What a key of `unique` or `last` tells of a task."""
+
+    realm: str
+    kind: str
+    subject: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} of realm {self.realm!r}" + (f" ({self.subject})" if self.subject else "")
+
+
+def places_of(at: Head, task_ids: Container[ObjectId]) -> dict[ObjectId, TaskPlace]:
+    """What the indexes tell of tasks that cannot be read themselves. Of one that ended, and not last, they tell nothing."""
+    found = {}
+    for name in (LAST, UNIQUE):
+        for key, value in at.index(name).range():
+            if value.object_id is not None and value.object_id in task_ids:
+                found[value.object_id] = TaskPlace(*(part.decode(errors="replace") for part in key.split(b"\0", 2)))
+    return found
 
 
 def of_realm(at: Head, realm: str) -> list[ObjectId]:
@@ -167,13 +190,16 @@ def settle(tx: Transaction, seen: Versioned[Task]) -> None:
 def forget(tx: Transaction, *, end: bytes, limit: int) -> int:
     """Take finished tasks that ended before a time off the indexes; returns how many: at most ``limit``."""
     listed = [(key, value.object_id) for key, value in tx.index(FINISHED).range(end=end, limit=limit)]
-    tasks = tx.rows.read_many([task_id for _, task_id in listed if task_id is not None], Task)
+    tasks = tx.rows.read_each([task_id for _, task_id in listed if task_id is not None], Task)
     for key, _ in listed:
         tx.index(FINISHED).remove(key)
-    ended = {unique_key(task.kind, task.realm, task.subject): task for task in tasks if task is not None}
+    ended = {unique_key(task.kind, task.realm, task.subject) for task in tasks if isinstance(task, Task)}
+    if any(isinstance(task, UnreadableError) for task in tasks):  # their keys are not known
+        ended |= {key for key, _ in tx.index(LAST).range()}
+    gone = {task_id for _, task_id in listed}
     for key in ended:
         last = tx.index(LAST).get(key)
-        if last is not None and any(last.object_id == task_id for _, task_id in listed):
+        if last is not None and last.object_id in gone:
             tx.index(LAST).remove(key)
     return len(listed)
 

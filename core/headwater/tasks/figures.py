@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headwater.clock import Micros
@@ -25,6 +25,7 @@ class TaskFigures:
     retries                 by kind: failed or lost attempts of active tasks
     seconds                 by kind: the mean duration of the last attempts, of those that succeeded
     longest_seconds         by kind: the longest of these
+    unreadable              by kind: those that are listed and cannot be read; they are counted nowhere else
     """
 
     active: Mapping[tuple[str, TaskState], int]
@@ -34,6 +35,7 @@ class TaskFigures:
     retries: Mapping[str, int]
     seconds: Mapping[str, float]
     longest_seconds: Mapping[str, float]
+    unreadable: Mapping[str, int] = field(default_factory=dict)
 
 
 class _Standing(NamedTuple):
@@ -43,11 +45,22 @@ class _Standing(NamedTuple):
     failures: int
 
 
-def figures_of(active: Iterable[Active], ended: Iterable[Ended], read: Mapping[ObjectId, Task], *, now: Micros) -> TaskFigures:
+def figures_of(
+    active: Iterable[Active],
+    ended: Iterable[Ended],
+    read: Mapping[ObjectId, Task],
+    *,
+    now: Micros,
+    unreadable: Container[ObjectId] = (),
+) -> TaskFigures:
     """Count entries.
 
     read          the tasks of those entries that do not tell enough; other active ones count as waiting
     """
+    active, ended = list(active), list(ended)
+    entries: list[Active | Ended] = [*active, *ended]
+    broken = Counter(entry.kind for entry in entries if entry.id in unreadable)
+    active = [entry for entry in active if entry.id not in unreadable]
     states: Counter[tuple[str, TaskState]] = Counter()
     retries: Counter[str] = Counter()
     ages: dict[str, list[float]] = {}
@@ -70,6 +83,7 @@ def figures_of(active: Iterable[Active], ended: Iterable[Ended], read: Mapping[O
         retries={kind: count for kind, count in retries.items() if count},
         seconds={kind: sum(found) / len(found) for kind, found in seconds.items()},
         longest_seconds={kind: max(found) for kind, found in seconds.items()},
+        unreadable=dict(broken),
     )
 
 

@@ -15,11 +15,11 @@ import structlog
 
 from headwater.clock import Micros
 from headwater.commits import Head, Transaction, commit, ensure_reference, head
-from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError
+from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError, UnreadableError
 from headwater.index import Value
-from headwater.store import ObjectId, Store, Versioned, id_text
+from headwater.store import Listing, ObjectId, Store, Versioned, id_text
 from headwater.tasks import transitions
-from headwater.tasks.asking import READ_AT_ONCE, Asked, figures, last_of_realm, matching
+from headwater.tasks.asking import READ_AT_ONCE, Asked, figures, last_of_realm, matching, named, unreadable_task
 from headwater.tasks.claims import Claim
 from headwater.tasks.entries import (
     DUE,
@@ -32,6 +32,7 @@ from headwater.tasks.entries import (
     due_of_retry,
     forget,
     list_for_retry,
+    places_of,
     settle,
     time_key,
     unique_key,
@@ -80,6 +81,7 @@ class Tasks:
         self._clock = store.clock
         self._settings = store.settings
         self._chance = chance
+        self._told: set[ObjectId] = set()
 
     # Submitting and steering
 
@@ -189,6 +191,8 @@ class Tasks:
         for key, task_id, asked, seen in self._due_tasks(before=now):
             if seen is None:
                 log.error("task is listed but not there: run `headwater fsck`", task=id_text(task_id))
+            elif isinstance(seen, UnreadableError):
+                self._tell_unreadable(task_id, seen)
             elif not seen.value.is_active or seen.value.due != due_of_key(key):
                 self._settle_later(task_id)
             elif seen.value.state is TaskState.WAITING:
@@ -258,15 +262,15 @@ class Tasks:
         seen = self._rows.find_versioned(held.object_id, Task)
         return seen if seen is not None and seen.value.is_active else None
 
-    def list(self, *, limit: int | None = None, **asked: Unpack[Asked]) -> builtins.list[Versioned[Task]]:
+    def list(self, *, limit: int | None = None, **asked: Unpack[Asked]) -> Listing[Versioned[Task]]:
         """Tasks with all that is asked: the active ones as they are due, then the others, those that ended last first."""
         at = self._head()
-        return [] if at is None else list(islice(matching(self._rows, at, asked), limit))
+        return Listing() if at is None else named(at, islice(matching(self._rows, at, asked), limit))
 
-    def of_realm(self, realm: str) -> builtins.list[Versioned[Task]]:
+    def of_realm(self, realm: str) -> Listing[Versioned[Task]]:
         """The active tasks of a realm; then, of each kind and subject, the one that ended last, the newest first."""
         at = self._head()
-        return [] if at is None else last_of_realm(self._rows, at, realm)
+        return Listing() if at is None else last_of_realm(self._rows, at, realm)
 
     def figures(self) -> TaskFigures:
         """The active tasks, and of each kind, realm and subject the one that ended last, as numbers; at a bounded cost."""
@@ -329,13 +333,24 @@ class Tasks:
         except HeadwaterError as error:
             log.warning("entries of the task are left to the next look", task=id_text(task_id), error=str(error))
 
-    def _due_tasks(self, *, before: Micros) -> Iterator[tuple[bytes, ObjectId, float, Versioned[Task] | None]]:
+    def _tell_unreadable(self, task_id: ObjectId, fault: UnreadableError) -> None:
+        """Once for each: it is met again at every look."""
+        if task_id in self._told:
+            return
+        self._told.add(task_id)
+        at = self._head()
+        place = None if at is None else places_of(at, (task_id,)).get(task_id)
+        log.error("task is left alone", task=id_text(task_id), error=str(unreadable_task(task_id, str(fault), place)))
+
+    def _due_tasks(
+        self, *, before: Micros
+    ) -> Iterator[tuple[bytes, ObjectId, float, Versioned[Task] | UnreadableError | None]]:
         """Entries up to a time, each with the task as read now, and the monotonic time before that read."""
         at = self._head()
         entries = at.index(DUE).range(end=time_key(before + 1)) if at else iter(())
         for block in _blocks(entries):
             asked = self._clock.monotonic()
-            seen = self._rows.read_many_versioned([task_id for _, task_id in block], Task)
+            seen = self._rows.read_each_versioned([task_id for _, task_id in block], Task)
             yield from ((key, task_id, asked, one) for (key, task_id), one in zip(block, seen, strict=True))
 
     @staticmethod

@@ -15,6 +15,7 @@ from headwater.maintenance.checks.queues import check_tasks
 from headwater.maintenance.checks.scanning import check_rows
 from headwater.maintenance.checks.sight import Sight, sight_of
 from headwater.maintenance.checks.states import check_keys, check_state, listed_realms
+from headwater.maintenance.checks.unreadable import check_listed
 from headwater.maintenance.garbage.listing import scope_of
 from headwater.realms import Realm, Realms, RealmState
 from headwater.store import SYSTEM_REALM, Store
@@ -40,8 +41,8 @@ def check_store(store: Store, *, realm: str | None = None) -> list[Finding]:
     if realm is not None:
         return _check_realm(store, Realms(store).read(realm))
     findings = list(_check_rows(store, SYSTEM_REALM))
-    realms, faults = listed_realms(store)
-    findings += faults
+    realms, fault = listed_realms(store)
+    findings += fault
     for one in realms:
         findings += _check_realm(store, one)
     return findings + list(check_keys(store))
@@ -69,7 +70,7 @@ def _check_realm(store: Store, realm: Realm) -> list[Finding]:
 
 def _check_rows(store: Store, realm_id: str) -> Iterator[Finding]:
     sight = sight_of(store, scope_of(store, realm_id))
-    checks = (*_CHECKS, *(_OF_SYSTEM if sight.scope.is_system else _OF_REALMS))
+    checks = (check_listed, *_CHECKS, *_OF_SYSTEM) if sight.scope.is_system else (*_CHECKS, *_OF_REALMS)
     is_ahead = False
     for check in checks:
         for finding in check(sight):

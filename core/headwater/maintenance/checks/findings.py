@@ -45,6 +45,9 @@ class Code(StrEnum):
     CLAIM_UNREADABLE = "CLAIM_UNREADABLE"
     CLAIM_WITHOUT_CONTENT = "CLAIM_WITHOUT_CONTENT"
     CLAIM_OF_ANOTHER = "CLAIM_OF_ANOTHER"
+    TASK_UNREADABLE = "TASK_UNREADABLE"
+    RUN_UNREADABLE = "RUN_UNREADABLE"
+    TURN_UNREADABLE = "TURN_UNREADABLE"
     TASK_MISSING = "TASK_MISSING"
     TASK_ENTRY_STALE = "TASK_ENTRY_STALE"
     REALM_UNREADABLE = "REALM_UNREADABLE"
@@ -85,6 +88,9 @@ CODES: dict[Code, tuple[Weight, str]] = {
     Code.CLAIM_UNREADABLE: (Weight.DAMAGE, "a claim is no claim"),
     Code.CLAIM_WITHOUT_CONTENT: (Weight.LEFTOVER, "claims are held for content that no head has any more"),
     Code.CLAIM_OF_ANOTHER: (Weight.TROUBLE, "a table's uuid is claimed for another table"),
+    Code.TASK_UNREADABLE: (Weight.DAMAGE, "a task is listed and cannot be read: it is left alone, and holds its place"),
+    Code.RUN_UNREADABLE: (Weight.DAMAGE, "the record of a run, or a piece of its report, is listed and cannot be read"),
+    Code.TURN_UNREADABLE: (Weight.DAMAGE, "whose turn it is to scan the store cannot be read: nothing is collected"),
     Code.TASK_MISSING: (Weight.DAMAGE, "a task is listed, but not there"),
     Code.TASK_ENTRY_STALE: (Weight.LEFTOVER, "the entry of a task contradicts it"),
     Code.REALM_UNREADABLE: (Weight.DAMAGE, "the list of realms, or a realm's definition, cannot be read"),
@@ -107,7 +113,8 @@ class Finding:
     message       what is wrong
     repair        what would mend it
     keys          of what cannot be read: the keys under which the reference holds it, in words; the first few
-    target        the commit that a repair would go back to; empty where there is none
+    target        the commit that a repair would go back to, or the object that it would set aside; empty where there is none
+    is_intact     what cannot be read has the bytes that were written: a later release reads them
     """
 
     code: Code
@@ -117,6 +124,7 @@ class Finding:
     repair: str
     keys: tuple[str, ...] = ()
     target: str = ""
+    is_intact: bool = False
 
     @property
     def weight(self) -> Weight:

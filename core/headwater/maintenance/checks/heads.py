@@ -62,15 +62,16 @@ def _check(sight: Sight, row: Reference, walker: Walker, checker: IndexChecker) 
     ):  # what is of a later release is not lost
         yield _head(sight, row, faults[0])
         return
-    for fault in faults[:_SHOWN]:
+    told = [fault for fault in faults if fault.object_id not in sight.apart]
+    for fault in told[:_SHOWN]:
         yield _object(
             sight, row, fault, keys=[key_text(use) for use in uses_below(sight.rows, row.pointer, fault.object_id, ways)]
         )
-    if len(faults) > _SHOWN:
+    if len(told) > _SHOWN:
         yield sight.finding(
             Code.OBJECT_UNREADABLE,
             row.name,
-            f"{sight.words(row.name)} reaches {len(faults) - _SHOWN} more objects that cannot be read",
+            f"{sight.words(row.name)} reaches {len(told) - _SHOWN} more objects that cannot be read",
             "as above",
         )
     sight.lost.update(fault.object_id for fault in faults)

@@ -16,12 +16,20 @@ class Action(StrEnum):
 
     GO_BACK = "GO_BACK"
     COMPLETE_CATALOG = "COMPLETE_CATALOG"
+    SET_ASIDE = "SET_ASIDE"
     SETTLE_TASKS = "SETTLE_TASKS"
     WITHDRAW_FLAG = "WITHDRAW_FLAG"
     BY_HAND = "BY_HAND"
     COLLECT = "COLLECT"
 
 
+_ASIDE = {
+    Code.TASK_UNREADABLE: "the place of the task: what it asked for can be asked for again",
+    Code.RUN_UNREADABLE: "the record of one run, or a piece of its report",
+    Code.REALM_UNREADABLE: "the realm's place in the list; its rows stay, under a key that no realm has",
+    Code.TURN_UNREADABLE: "nothing: the next collection takes its turn anew",
+}
+"""What can be set aside, and what is gone then."""
 _ORDER = tuple(Action)
 """First what others are read by: a reference, then what it lists; what a person must decide comes behind what needs no decision."""
 
@@ -33,7 +41,7 @@ class Step:
     does          what it does, or what a person has to do
     loses         what is gone after it, or "nothing"
     because       the codes of the findings that it mends
-    target        the commit that it goes back to; empty for other steps
+    target        the commit that it goes back to, or the object that it sets aside; empty for other steps
     result        what came of it; empty as long as it was not done
     """
 
@@ -52,11 +60,14 @@ class Step:
         return self.action not in (Action.BY_HAND, Action.COLLECT)
 
 
-def plan_repairs(findings: Iterable[Finding]) -> list[Step]:
-    """The steps in their order; findings that the same step mends share it."""
+def plan_repairs(findings: Iterable[Finding], *, later: bool = False) -> list[Step]:
+    """The steps in their order; findings that the same step mends share it.
+
+    later         set aside also what a later release has written
+    """
     steps: dict[tuple[Action, str, str], Step] = {}
     for finding in findings:
-        step = _step(finding)
+        step = _step(finding, later=later)
         key = (step.action, step.realm, step.subject)
         before = steps.get(key)
         if before is not None and step.action is Action.BY_HAND and step.does != before.does:
@@ -66,8 +77,12 @@ def plan_repairs(findings: Iterable[Finding]) -> list[Step]:
     return sorted(steps.values(), key=lambda step: _ORDER.index(step.action))
 
 
-def _step(finding: Finding) -> Step:
+def _step(finding: Finding, *, later: bool) -> Step:
     realm, subject = finding.realm, finding.subject
+    if finding.code in _ASIDE and finding.target and (later or not finding.is_intact):
+        does = "write its row and its entries to a file in the folder of --aside, then take it off the list"
+        step = _plain(Action.SET_ASIDE, finding, does, _ASIDE[finding.code])
+        return replace(step, subject=finding.target, target=finding.target)
     if finding.code is Code.HEAD_UNREADABLE and finding.target:
         return Step(
             action=Action.GO_BACK,

@@ -36,8 +36,11 @@ def check_tasks(sight: Sight) -> Iterator[Finding]:
 
 
 def _lasting_faults(sight: Sight) -> list[EntryFault]:
-    """The faults that are still there when nobody can be in the middle of settling them any more."""
-    faults = list(entry_faults(sight.rows))
+    """The faults that are still there when nobody can be in the middle of settling them any more.
+
+    Tasks that cannot be read are told with what is listed.
+    """
+    faults = [fault for fault in entry_faults(sight.rows) if not fault.is_unreadable]
     for pause in _PAUSES_SECONDS:
         if not faults:
             break

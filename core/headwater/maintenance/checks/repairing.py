@@ -14,6 +14,7 @@ from headwater.errors import BeatenError, HeadwaterError, RefusedError
 from headwater.maintenance.checks.flags import abandoned_sweep
 from headwater.maintenance.checks.heads import readable_pointer
 from headwater.maintenance.checks.planning import Action, Step
+from headwater.maintenance.checks.unreadable import Keep, set_aside
 from headwater.maintenance.checks.walking import Walker
 from headwater.maintenance.garbage.listing import Scope, scope_of
 from headwater.store import ObjectId, RealmStore, Reference, Store, id_text, is_note
@@ -24,9 +25,10 @@ __all__ = ["repair"]
 _TRIES = 10
 
 
-def repair(store: Store, realm_id: str, steps: Sequence[Step]) -> Iterator[Step]:
+def repair(store: Store, realm_id: str, steps: Sequence[Step], *, keep: Keep | None = None) -> Iterator[Step]:
     """Do the safe steps of one realm, in their order; each comes back with its result, also where it was refused.
 
+    keep          writes what is set aside; without it nothing is
     raises        MissingError and RefusedError when the realm is not there, or in no state in which anything is mended
     """
     scope = scope_of(store, realm_id)
@@ -34,9 +36,18 @@ def repair(store: Store, realm_id: str, steps: Sequence[Step]) -> Iterator[Step]
         if not step.is_safe or step.realm != realm_id:
             continue
         try:
-            yield replace(step, result=_ACTIONS[step.action](store, scope, step))
+            if step.action is Action.SET_ASIDE:
+                yield replace(step, result=_set_aside(scope, step, keep))
+            else:
+                yield replace(step, result=_ACTIONS[step.action](store, scope, step))
         except HeadwaterError as fault:
             yield replace(step, result=f"not done: {fault}")
+
+
+def _set_aside(scope: Scope, step: Step, keep: Keep | None) -> str:
+    if keep is None:
+        return "not done: say with --aside FOLDER where its row is kept"
+    return set_aside(scope.rows, step.because[0], step.target, keep)
 
 
 def _go_back(store: Store, scope: Scope, step: Step) -> str:

@@ -27,6 +27,7 @@ class Sight:
     references    the rows of those names, tombstones included
     unlisted      rows whose names stand in no list
     lost          ids of objects that were found unreadable, so that nothing is told twice
+    apart         those of them that the heads need not tell of
     """
 
     store: Store
@@ -37,6 +38,7 @@ class Sight:
     unlisted: list[Reference]
     list_fault: str = ""
     lost: set[ObjectId] = field(default_factory=set)
+    apart: set[ObjectId] = field(default_factory=set)
 
     @property
     def rows(self) -> RealmStore:
@@ -48,10 +50,26 @@ class Sight:
         return [row for row in self.references.values() if row.deleted is None and row.pointer is not None]
 
     def finding(
-        self, code: Code, subject: str, message: str, repair: str, *, keys: Sequence[str] = (), target: str = ""
+        self,
+        code: Code,
+        subject: str,
+        message: str,
+        repair: str,
+        *,
+        keys: Sequence[str] = (),
+        target: str = "",
+        is_intact: bool = False,
     ) -> Finding:
+        realm, told = self.rows.realm, tuple(keys)
         return Finding(
-            code=code, realm=self.rows.realm, subject=subject, message=message, repair=repair, keys=tuple(keys), target=target
+            code=code,
+            realm=realm,
+            subject=subject,
+            message=message,
+            repair=repair,
+            keys=told,
+            target=target,
+            is_intact=is_intact,
         )
 
     def words(self, reference: str) -> str:

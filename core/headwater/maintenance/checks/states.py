@@ -9,19 +9,19 @@ from headwater.maintenance.checks.findings import Code, Finding
 from headwater.maintenance.garbage.keys import keys_in_use
 from headwater.maintenance.work.kinds import LOAD, PURGE
 from headwater.realms import REALMS, Realm, Realms, RealmState
-from headwater.store import SYSTEM_KEY, SYSTEM_REALM, RealmKey, Store
+from headwater.store import SYSTEM_KEY, SYSTEM_REALM, Listing, RealmKey, Store
 from headwater.tasks import Tasks
 
 __all__ = ["check_keys", "check_state", "listed_realms"]
 
 
-def listed_realms(store: Store) -> tuple[list[Realm], list[Finding]]:
-    """Every realm that can be read, and what keeps the others from it."""
+def listed_realms(store: Store) -> tuple[Listing[Realm], list[Finding]]:
+    """Every realm that can be read, and what keeps the list from being read; single ones are told with the system realm."""
     try:
         return Realms(store).list(), []
     except HeadwaterError as fault:
         repair = f"mend the reference {REALMS!r} of the system realm; rows of every realm stay until then"
-        return [], [_finding(Code.REALM_UNREADABLE, SYSTEM_REALM, REALMS, str(fault), repair)]
+        return Listing(), [_finding(Code.REALM_UNREADABLE, SYSTEM_REALM, REALMS, str(fault), repair)]
 
 
 def check_state(store: Store, realm: Realm) -> Iterator[Finding]:
@@ -62,15 +62,16 @@ def check_state(store: Store, realm: Realm) -> Iterator[Finding]:
 
 
 def _has(store: Store, realm: Realm, kind: str) -> bool:
-    """Whether a task of that kind, whatever its subject, is active in the realm."""
-    return any(seen.value.is_active and seen.value.kind == kind for seen in Tasks(store).of_realm(realm.id))
+    """Whether a task of that kind, whatever its subject, is active in the realm, or may be."""
+    listed = Tasks(store).of_realm(realm.id)
+    return bool(listed.unreadable) or any(seen.value.is_active and seen.value.kind == kind for seen in listed)
 
 
 def check_keys(store: Store) -> Iterator[Finding]:
     """Rows under keys that no realm has, or had lately. A realm is listed before it gets rows, so the list is read after them."""
     used = keys_in_use(store)
     realms, faults = listed_realms(store)
-    is_complete = not faults  # otherwise these rows may be those of a living realm
+    is_complete = not faults and not realms.unreadable  # otherwise these rows may be those of a living realm
     try:
         purged = set(Realms(store).purged_keys())
     except HeadwaterError:

@@ -104,13 +104,7 @@ class Walker:
 
 def read_each(rows: RealmStore, ids: Sequence[ObjectId]) -> list[tuple[ObjectId, StoredObject | UnreadableError | None]]:
     """Objects by their ids, each with what it is, why it cannot be read, or None where there is none."""
-    try:
-        return list(zip(ids, rows.read_many(ids, StoredObject), strict=True))
-    except UnreadableError as fault:
-        if len(ids) == 1:
-            return [(ids[0], fault)]
-    half = len(ids) // 2
-    return read_each(rows, ids[:half]) + read_each(rows, ids[half:])
+    return list(zip(ids, rows.read_each(ids, StoredObject), strict=True))
 
 
 def uses_below(rows: RealmStore, root: ObjectId, bad: ObjectId, ways: Mapping[ObjectId, frozenset[ObjectId]]) -> list[Use]:

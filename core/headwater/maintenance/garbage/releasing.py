@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from headwater.catalogs import Catalogs, release_name
 from headwater.clock import Micros
 from headwater.commits import pins, unpin
-from headwater.errors import BeatenError, MissingError
+from headwater.errors import BeatenError, MissingError, UnreadableError
 from headwater.maintenance.garbage.counts import Collected
 from headwater.maintenance.garbage.keys import keys_with_rows
 from headwater.maintenance.garbage.listing import Listed, Scope
@@ -83,3 +83,5 @@ def _is_active(tasks: Tasks, owner: ObjectId) -> bool:
         return tasks.read(owner).value.is_active
     except MissingError:
         return False
+    except UnreadableError:
+        return True  # for all that can be told, and a pin too many only keeps what it names

@@ -100,7 +100,7 @@ def check_no_realm(store: Store, rows: RealmStore, wish: Wish, *, fence: Callabl
 
     raises        RefusedError
     """
-    for realm in Realms(store).list():
+    for realm in Realms(store).list().complete():
         if realm.key == rows.key or realm.state not in _WITH_FILES:
             continue
         fence()
@@ -183,5 +183,5 @@ def _key_in(head: Head | None, content_id: UUID) -> str | None:
 
 def _catalog(rows: RealmStore, catalog_id: str) -> Catalog | None:
     """None: it was deleted. Its tables keep their claims until it is gone."""
-    found = next((one for one in Catalogs(rows).list() if one.id == catalog_id), None)
+    found = next((one for one in Catalogs(rows).list().complete() if one.id == catalog_id), None)
     return None if found is None else Catalogs(rows).open(found.name)

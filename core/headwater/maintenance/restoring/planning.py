@@ -111,8 +111,8 @@ class _Planner:
                 f"realm {self._rows.realm!r} listed a catalog at {self._aim} whose definition is not there: run `headwater fsck`"
             )
         alive = {one.id: one for one in found if one is not None and one.state is CatalogState.ACTIVE}
-        now = {one.id: one for one in self._catalogs.list()}
-        held = {one.id: one for one in self._catalogs.deleted()}
+        now = {one.id: one for one in self._catalogs.list().complete()}
+        held = {one.id: one for one in self._catalogs.deleted().complete()}
         for catalog_id, was in alive.items():
             if catalog_id in now:
                 yield from self._catalog(now[catalog_id], was)

@@ -61,7 +61,7 @@ def tenants(store: Store, request: Request) -> list[Tenant]:
     is_scan = not TABLES[request.table].has_states
     system = Tenant(SYSTEM_REALM, SYSTEM_KEY)
     if request.realm is None:
-        found = [Tenant(realm.id, realm.key) for realm in Realms(store).list() if is_scan or realm.state in _SERVED]
+        found = [Tenant(realm.id, realm.key) for realm in Realms(store).list().complete() if is_scan or realm.state in _SERVED]
         return [system, *found] if is_scan else found
     if request.realm == SYSTEM_REALM and is_scan:
         return [system]
@@ -112,7 +112,7 @@ def _catalogs(store: Store, tenant: Tenant, request: Request) -> list[Catalog]:
 
 def _definitions(rows: RealmStore, request: Request) -> list[CatalogDefinition]:
     if request.catalog is None:
-        return Catalogs(rows).list()
+        return Catalogs(rows).list().complete()
     if request.realm is not None:
         return [Catalogs(rows).read(request.catalog)]
     found = Catalogs(rows).find(request.catalog)
