@@ -174,6 +174,11 @@ class Settings:
     broker: str = _text("embedded", "`embedded` (a folder, no server) or the URL of a Redis")
     dispatch_seconds: float = _seconds(1.0, "time between two looks of the dispatcher at the due tasks")
     spark_master: str = _text("local[*]", "Spark master of the pipeline; `off` runs it in process")
+    spark_from_tables: int = _count(
+        50_000,
+        "an import of fewer tables is surveyed in the worker's process, even where Spark can run: it is done before Spark has started",
+        "tables",
+    )
     spark_conf: str = _text(
         "", "further Spark settings, `spark.name=value,spark.other=value` or a JSON object; they go before the worker's own"
     )

@@ -12,6 +12,7 @@ import pytest
 from commandline import CommandLine
 
 from headwater import Store
+from headwater.store import id_of
 from headwater.tasks import Tasks
 
 
@@ -210,3 +211,12 @@ def test_folders_are_mapped_to_keys(headwater: CommandLine, lake: str, warehouse
 
     keys = [entry["key"] for entry in headwater.data("catalog", "tables", "acme", lake)]
     assert keys == ["raw", "raw.eu", "raw.eu.sales", "raw.eu.sales.items", "raw.eu.sales.orders"]
+
+
+def test_spark_is_asked_for_by_an_option(
+    headwater: CommandLine, store: Store, catalog: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    task = headwater.data("import", *catalog, tmp_path / "empty", "--detach", "--spark")["id"]
+
+    assert Tasks(store).read(id_of(task)).value.arguments["engine"] == "spark"

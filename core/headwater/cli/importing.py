@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 import msgspec
 
 from headwater.catalogs import Catalogs, ContentKey, ImportSpec, ParquetReport, ReportRow
-from headwater.catalogs.iceberg import survey_in_process
+from headwater.catalogs.iceberg import Progress, Scope, Surveyed, survey_in_process
 from headwater.cli.failures import FINDINGS
 from headwater.cli.files import replacing
 from headwater.cli.options import ID, prints
@@ -21,16 +22,18 @@ from headwater.cli.running import run_task
 from headwater.cli.session import Session
 from headwater.cli.views import TASK
 from headwater.clock import as_text
-from headwater.errors import MissingError
+from headwater.errors import MissingError, RefusedError
 from headwater.maintenance import IMPORT as IMPORT_TASK
-from headwater.maintenance import Run, dry_import, list_runs, read_report, run_import
+from headwater.maintenance import SPARK, Run, Survey, dry_import, list_runs, read_report, run_import
 from headwater.realms import Realms
+from headwater.settings import Settings
 from headwater.store import ObjectId, Store, id_text
 from headwater.tasks import Claim, Submitted, Tasks
 
 __all__ = ["import_", "import_report"]
 
 BY_HAND = "by hand"
+ENTRY_POINTS = "headwater.surveys"
 _FILE_HELP = "Write what became of each table to a file, as import-report does: .parquet or .html."
 
 
@@ -68,6 +71,12 @@ _FILE_HELP = "Write what became of each table to a file, as import-report does: 
 @click.option("--report", "file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help=_FILE_HELP)
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and write nothing.")
 @click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
+@click.option(
+    "--spark",
+    "on_spark",
+    is_flag=True,
+    help="Survey on Spark, however few the tables are: here, or with --detach in the worker. A worker chooses by itself otherwise.",
+)
 @prints(IMPORT)
 @click.pass_context
 def import_(
@@ -79,6 +88,7 @@ def import_(
     file: Path | None,
     dry_run: bool,
     detach: bool,
+    on_spark: bool,
     **fields: Any,
 ) -> None:
     """Find the Iceberg tables and views below each LOCATION (a URL or a folder), and put the sound ones on the default branch.
@@ -91,15 +101,18 @@ def import_(
         _check_kind(file)
         if detach:
             raise click.UsageError("--report needs the result: ask for it by import-report when the worker is done")
+    if dry_run and on_spark:
+        raise click.UsageError("--dry-run surveys in this process: leave --spark away")
+    survey = _survey_on_spark(session.settings) if on_spark and not detach else _InProcess()
     with session.open_store() as store:
         if dry_run:
             outcome = _dry(store, realm_id, name, spec, file)
         else:
-            submitted = _submit(store, realm_id, name, spec)
+            submitted = _submit(store, realm_id, name, spec, on_spark=on_spark)
             if detach:
                 session.show(TASK, Tasks(store).read(submitted.id))
                 return
-            ended = run_task(session, store, submitted.id, lambda claim: _do(store, claim)).value
+            ended = run_task(session, store, submitted.id, lambda claim: _do(store, claim, survey)).value
             outcome = ended.outcome or {}
             if file is not None:
                 _write(store, _run_of(store, realm_id, name, submitted.id), file)
@@ -148,7 +161,7 @@ def _beginning(spec: ImportSpec) -> str:
     return f", such as {ContentKey((*spec.namespace, 'table'))}" if spec.namespace else ""
 
 
-def _submit(store: Store, realm_id: str, name: str, spec: ImportSpec) -> Submitted:
+def _submit(store: Store, realm_id: str, name: str, spec: ImportSpec, *, on_spark: bool) -> Submitted:
     realm = Realms(store).read(realm_id)
     definition = Catalogs(Realms(store).open(realm_id)).read(name)
     return Tasks(store).submit(
@@ -156,7 +169,12 @@ def _submit(store: Store, realm_id: str, name: str, spec: ImportSpec) -> Submitt
         realm=realm.id,
         realm_key=realm.key,
         subject=f"{name}/{BY_HAND}/{spec.digest()[:8]}",
-        arguments={"catalog": name, "catalogId": definition.id, "spec": msgspec.json.decode(msgspec.json.encode(spec))},
+        arguments={
+            "catalog": name,
+            "catalogId": definition.id,
+            "spec": msgspec.json.decode(msgspec.json.encode(spec)),
+            **({"engine": SPARK} if on_spark else {}),
+        },
     )
 
 
@@ -213,10 +231,27 @@ def _check_kind(file: Path) -> None:
         raise click.UsageError(f"{file} ends neither in .parquet nor in .html")
 
 
-def _do(store: Store, claim: Claim) -> dict[str, Any]:
-    return run_import(
-        store, claim, survey=lambda scope, progress: survey_in_process(scope, progress=progress), engine="process (by hand)"
-    )
+class _InProcess:
+    def __call__(self, scope: Scope, progress: Progress) -> Surveyed:
+        return survey_in_process(scope, progress=progress)
+
+    def __str__(self) -> str:
+        return "process (by hand)"
+
+
+def _survey_on_spark(settings: Settings) -> Survey:
+    """What the pipeline's package brings.
+
+    raises        RefusedError where it is not installed
+    """
+    for point in entry_points(group=ENTRY_POINTS, name=SPARK):
+        with suppress(ImportError):
+            return cast(Survey, point.load()(settings))
+    raise RefusedError("--spark needs more than the core: pip install 'headwater[spark,workers]'")
+
+
+def _do(store: Store, claim: Claim, survey: Survey) -> dict[str, Any]:
+    return run_import(store, claim, survey=survey, engine=survey)
 
 
 def _url(location: str) -> str:

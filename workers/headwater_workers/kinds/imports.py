@@ -1,4 +1,4 @@
-"""The task kind `import`: survey the Iceberg tables below some locations, on Spark where it can be had, and put them into a catalog."""
+"""The task kind `import`: survey the Iceberg tables below some locations, on Spark where that is worth it, and put them into a catalog."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Any
 
 from structlog.typing import FilteringBoundLogger
 
-from headwater.maintenance import run_import
+from headwater.maintenance import SPARK, run_import
 from headwater.store import Store
 from headwater.tasks import Claim
-from headwater_workers.pipeline import find_engine, survey
+from headwater_workers.pipeline import Survey
 
 __all__ = ["run"]
 
 
 def run(store: Store, claim: Claim, log: FilteringBoundLogger) -> dict[str, Any]:
-    engine = str(find_engine(store.settings))
-    log.info("survey starts", engine=engine)
-    return run_import(
-        store, claim, survey=lambda scope, progress: survey(scope, store.settings, progress=progress), engine=engine
-    )
+    survey = Survey(store.settings, is_spark_wanted=claim.task.arguments.get("engine") == SPARK)
+    log.info("survey starts")
+    outcome = run_import(store, claim, survey=survey, engine=survey)
+    log.info("survey ended", engine=str(survey))
+    return outcome

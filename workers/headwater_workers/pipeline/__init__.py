@@ -6,6 +6,6 @@ The rules come from core; this room spreads them over executors and must not add
 from headwater_workers.pipeline.archives import pack
 from headwater_workers.pipeline.engines import Engine, find_engine
 from headwater_workers.pipeline.sessions import SparkOptions
-from headwater_workers.pipeline.surveys import survey, survey_on_spark
+from headwater_workers.pipeline.surveys import Survey, survey_by_spark, survey_on_spark
 
-__all__ = ["Engine", "SparkOptions", "find_engine", "pack", "survey", "survey_on_spark"]
+__all__ = ["Engine", "SparkOptions", "Survey", "find_engine", "pack", "survey_by_spark", "survey_on_spark"]

@@ -7,20 +7,21 @@ from typing import Any
 
 import msgspec
 
-from headwater.catalogs.iceberg import Progress, Scope, Surveyed, examine, survey_in_process
+from headwater.catalogs.iceberg import Progress, Scope, Surveyed, examine, list_tables, survey_in_process
 from headwater.catalogs.iceberg.grouping import TableFiles
 from headwater.catalogs.iceberg.judging import traits_of
 from headwater.catalogs.iceberg.outcomes import Found, pack, sketch_of
 from headwater.catalogs.iceberg.spilling import Spill
+from headwater.errors import RefusedError
 from headwater.settings import Settings
-from headwater_workers.pipeline.engines import find_engine
+from headwater_workers.pipeline.engines import Engine, find_engine
 from headwater_workers.pipeline.jobs import Jobs
 from headwater_workers.pipeline.judging import traits_in, verdicts_on
 from headwater_workers.pipeline.listing import tables_below
 from headwater_workers.pipeline.schemas import OUTCOMES
 from headwater_workers.pipeline.sessions import SparkOptions, session
 
-__all__ = ["survey", "survey_in", "survey_on_spark"]
+__all__ = ["Survey", "survey_by_spark", "survey_in", "survey_on_spark"]
 
 TABLES_PER_TASK = 500
 """Tables that one Spark task looks at: enough to be worth its start, few enough that not much is lost with it, and that the outcomes of
@@ -28,11 +29,42 @@ two tasks, with their documents, have room in the worker: so they come to it."""
 SKETCHES_PER_TASK = 20_000
 
 
-def survey(scope: Scope, settings: Settings, *, progress: Progress | None = None) -> Surveyed:
-    """One outcome per selected table, sorted by directory, by the engine that ``find_engine`` names."""
-    if find_engine(settings).is_spark:
-        return survey_on_spark(scope, SparkOptions.of(settings), progress=progress)
-    return survey_in_process(scope, progress=progress)
+class Survey:
+    """Surveys on Spark what is worth its start, and in this process what is not, with the same result.
+
+    Spark takes some 15 seconds until it looks at its first table, in which a process has looked at tens of thousands. So tables are
+    counted first, up to the setting ``spark_from_tables``; an inventory is the list of a large lake, and is not counted.
+
+    is_spark_wanted  Spark, whatever the size
+    """
+
+    def __init__(self, settings: Settings, *, is_spark_wanted: bool = False) -> None:
+        self._settings = settings
+        self._is_spark_wanted = is_spark_wanted
+        self._engine = find_engine(settings)
+
+    def __str__(self) -> str:
+        """What surveys here, or has surveyed."""
+        return str(self._engine)
+
+    def __call__(self, scope: Scope, progress: Progress) -> Surveyed:
+        """raises        RefusedError when Spark is wanted and cannot run here; what ``survey_in_process`` and ``survey_on_spark`` raise"""
+        if self._is_spark_wanted and not self._engine.is_spark:
+            raise RefusedError(f"this import asks for Spark, which cannot run here: {self._engine.reason}")
+        if not self._engine.is_spark:
+            return survey_in_process(scope, progress=progress)
+        limit = self._settings.spark_from_tables
+        is_counted = not self._is_spark_wanted and scope.inventory is None
+        tables = list_tables(scope, limit=limit, progress=progress) if is_counted else None
+        if tables is None:
+            return survey_on_spark(scope, SparkOptions.of(self._settings), progress=progress)
+        self._engine = Engine(False, f"fewer than {limit} tables")
+        return survey_in_process(scope, progress=progress, tables=tables)
+
+
+def survey_by_spark(settings: Settings) -> Survey:
+    """For the command line, which finds it by its entry point."""
+    return Survey(settings, is_spark_wanted=True)
 
 
 def survey_on_spark(scope: Scope, options: SparkOptions, *, progress: Progress | None = None) -> Surveyed:

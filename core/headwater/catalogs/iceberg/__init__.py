@@ -30,6 +30,7 @@ from headwater.catalogs.iceberg.surveying import (
     examine,
     find_tables,
     folder_of,
+    list_tables,
     survey_in_process,
     tables_of,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "is_through_link",
     "is_within",
     "judge",
+    "list_tables",
     "pack",
     "parts_of",
     "plain_location",

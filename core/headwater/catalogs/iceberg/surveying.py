@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from itertools import islice
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -25,7 +26,19 @@ from headwater.catalogs.iceberg.validating import validate
 from headwater.catalogs.iceberg.verifying import Level, verify
 from headwater.errors import RefusedError
 
-__all__ = ["Progress", "Scope", "Surveyed", "choose", "examine", "find_tables", "folder_of", "survey_in_process", "tables_of"]
+__all__ = [
+    "Listing",
+    "Progress",
+    "Scope",
+    "Surveyed",
+    "choose",
+    "examine",
+    "find_tables",
+    "folder_of",
+    "list_tables",
+    "survey_in_process",
+    "tables_of",
+]
 
 Progress = Callable[[int, int, str], None]
 """Called with (done, total, unit); may raise to stop the survey."""
@@ -121,13 +134,29 @@ class Surveyed:
             yield self._verdicts.get(outcome.directory, outcome) if isinstance(outcome, Found) else outcome
 
 
-def survey_in_process(scope: Scope, *, progress: Progress | None = None) -> Surveyed:
+Listing: TypeAlias = list[tuple[str, bytes]]
+"""Table directories, each packed with its files, from the last to the first."""
+
+
+def list_tables(scope: Scope, *, limit: int, progress: Progress | None = None) -> Listing | None:
+    """The selected tables below the scope's locations if they are fewer than ``limit``; None, as soon as they are not.
+
+    raises        as ``survey_in_process`` does
+    """
+    tables = _all_tables(scope, progress or _silent)
+    found = [(table.directory, _packed(table)) for table in islice(tables, limit)]
+    return None if len(found) == limit else sorted(found, reverse=True)
+
+
+def survey_in_process(scope: Scope, *, progress: Progress | None = None, tables: Listing | None = None) -> Surveyed:
     """One outcome per selected table below the scope's locations, sorted by directory. Documents wait on disk, not in memory.
 
+    tables        of this scope, as ``list_tables`` found them just now; used up by this
     raises        MissingError for a location that is not there, UnavailableError when the storage does not answer
     """
     report = progress or _silent
-    tables = sorted(((table.directory, _packed(table)) for table in _all_tables(scope, report)), reverse=True)
+    if tables is None:
+        tables = sorted(((table.directory, _packed(table)) for table in _all_tables(scope, report)), reverse=True)
     total = len(tables)
     report(0, total, "tables")
     outcomes = Spill()

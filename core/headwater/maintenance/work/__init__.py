@@ -2,7 +2,7 @@
 
 from headwater.maintenance.work.collecting import run_collection
 from headwater.maintenance.work.exporting import run_export
-from headwater.maintenance.work.importing import Survey, dry_import, run_import
+from headwater.maintenance.work.importing import SPARK, Survey, dry_import, run_import
 from headwater.maintenance.work.kinds import COLLECT, EXPORT, IMPORT, LOAD, PURGE, PURGE_TABLE, RESTORE
 from headwater.maintenance.work.loading import run_load
 from headwater.maintenance.work.purging import run_purge
@@ -17,6 +17,7 @@ __all__ = [
     "PURGE",
     "PURGE_TABLE",
     "RESTORE",
+    "SPARK",
     "Survey",
     "ask_for_purge",
     "dry_import",

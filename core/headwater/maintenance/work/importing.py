@@ -30,21 +30,25 @@ from headwater.realms import Realms
 from headwater.store import RealmStore, Store
 from headwater.tasks import Claim, Task
 
-__all__ = ["Survey", "dry_import", "run_import"]
+__all__ = ["SPARK", "Survey", "dry_import", "run_import"]
 
 SHOWN_BYTES = 32 * 1024
 """Of quarantined tables, an outcome shows as many as fit in here; their number is always true."""
+
+SPARK = "spark"
+"""The argument `engine` of an import that asks for Spark."""
+
 
 Survey = Callable[[iceberg.Scope, Progress], Iterable[iceberg.Outcome]]
 """Looks at the tables in a scope: in this process, or on Spark, with the same result."""
 
 
-def run_import(store: Store, claim: Claim, *, survey: Survey, engine: str) -> dict[str, Any]:
+def run_import(store: Store, claim: Claim, *, survey: Survey, engine: object) -> dict[str, Any]:
     """Import the tables that the task's arguments name.
 
     arguments     `catalog` and `catalogId`; `import` and `digest` for an import in the catalog's definition, as it read then; or
-                  the whole import under `spec`, where a person asked for it by hand
-    engine        what surveys, for people to read
+                  the whole import under `spec`, where a person asked for it by hand; `engine` where Spark was asked for
+    engine        its text, once the survey was made, says for people what surveyed
     raises        NotYetError while the realm is INACTIVE
     """
     task = claim.task
@@ -73,7 +77,7 @@ def run_import(store: Store, claim: Claim, *, survey: Survey, engine: str) -> di
         finally:
             _close(outcomes)
         rows_kept.close()
-        return {"engine": engine, **_bounded(report)}
+        return {"engine": str(engine), **_bounded(report)}
 
     return recorded(store, claim, work)
 
