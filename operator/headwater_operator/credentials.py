@@ -15,7 +15,7 @@ from headwater.realms import Credentials
 from headwater.store import RealmId
 from headwater_operator.kube import KubeApi, resource_path
 
-__all__ = ["MANAGED_BY", "REALM_ID", "REALM_LABEL", "ROTATION", "SecretCredentials", "secret_name"]
+__all__ = ["MANAGED_BY", "REALM_ID", "REALM_LABEL", "ROTATION", "ForeignSecretError", "SecretCredentials", "secret_name"]
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 REALM_LABEL = "headwater.dev/realm"
@@ -27,6 +27,10 @@ _ENDING = "-root-credentials"
 _NAME_LIMIT = 253
 _LABEL_LIMIT = 63
 _TRIES = 5
+
+
+class ForeignSecretError(RefusedError):
+    """A Secret of somebody else has the name. The operator has no right to watch Secrets, so nothing says when it is gone."""
 
 
 def secret_name(realm: str) -> str:
@@ -53,7 +57,7 @@ class SecretCredentials:
     def write(self, realm_id: RealmId, credentials: Credentials) -> Credentials:
         """Create the Secret; one that is there already, of this realm, is taken as it is.
 
-        raises        RefusedError when another Secret has this name; UnreadableError when ours holds no credentials
+        raises        ForeignSecretError when another Secret has this name; UnreadableError when ours holds no credentials
         """
         for _ in range(_TRIES):
             try:
@@ -69,7 +73,7 @@ class SecretCredentials:
         """Keep new credentials instead of those that are there, once for each token. A Secret of ours that holds none is filled, too.
 
         returns       what is kept: the first ones that were given with this token
-        raises        RefusedError when another Secret has this name
+        raises        ForeignSecretError when another Secret has this name
         """
         for _ in range(_TRIES):
             seen = self._api.find(self._path)
@@ -126,7 +130,7 @@ class SecretCredentials:
     def _owned(self, secret: dict[str, Any], realm_id: RealmId) -> dict[str, Any]:
         if self._is_owned(secret, realm_id):
             return secret
-        raise RefusedError(
+        raise ForeignSecretError(
             f"{self.place(realm_id)} is not that of realm {realm_id!r}: a Secret of the operator has the label {MANAGED_BY}: {OPERATOR} "
             f"and the annotation {REALM_ID}: {realm_id}; move what is there to another name, or delete it"
         )

@@ -40,11 +40,13 @@ class Known:
             self._told.pop(key, None)
             return self._held.pop(key, None)
 
-    def keeps(self, key: Key, realm_id: str) -> None:
-        """The realm is this Realm's own, and is told of."""
+    def keeps(self, key: Key, realm_id: str) -> Key | None:
+        """The realm is this Realm's own, and is told of. Returns the other Realm whose own it was until now, if there is one."""
         with self._lock:
+            former = self._keepers.get(realm_id, key)
             self._realms[key] = realm_id
             self._keepers[realm_id] = key
+            return former if former != key else None
 
     def keeps_none(self, key: Key) -> str | None:
         """This Realm has none any more. Returns the id of the realm that nobody tells of now, if there is one."""

@@ -147,7 +147,7 @@ _ALL: tuple[Reason, ...] = (
         ("Accepted", *_STALLS),
         "Warning",
         "What is asked for will never work as asked, for example a location that belongs to another catalog.",
-        "Change what the message names, or put right what it contradicts.",
+        "Change what the message names, or put right what it contradicts. A Secret in the way is looked for every 20 seconds.",
     ),
     Reason(
         "ManagedByAnother",
@@ -234,7 +234,8 @@ _ALL: tuple[Reason, ...] = (
         "StoreUnavailable",
         (*_WAITS, *_UNSURE),
         None,
-        "The store does not answer. Counts, state and tasks are those seen last. It is asked again with growing pauses; nothing is lost. "
+        "The store does not answer. Counts, state and tasks are those seen last; nothing is lost. It is asked every few seconds, "
+        "and when it is back, everything is looked at. "
         "It comes without events: all resources would tell the same.",
         "See whether the database runs and whether the operator reaches it; the metric `headwater_store_up` tells when it does.",
     ),

@@ -8,29 +8,43 @@ from typing import Any, Protocol
 
 import structlog
 
-from headwater.errors import BeatenError, FencedError, HeadwaterError, MissingError, RefusedError, UnavailableError
+from headwater.errors import (
+    BeatenError,
+    ConflictError,
+    FencedError,
+    HeadwaterError,
+    MissingError,
+    RefusedError,
+    UnavailableError,
+)
 from headwater.reconcile import CatalogDescription, ContentCounts, ManifestError, Outcome, RealmDescription, Refuse, Step
 from headwater.settings import Settings
 from headwater.store import Store
-from headwater_operator.belonging import may_go
+from headwater_operator.belonging import may_go, realm_id_of
 from headwater_operator.carrying import Acted, CatalogPass, Pass, RealmPass, Sight
 from headwater_operator.conditions import find_condition
+from headwater_operator.contention import Contention
+from headwater_operator.credentials import ForeignSecretError
 from headwater_operator.events import Event, EventPoster, events_for, is_drift_corrected
 from headwater_operator.finalizing import FINALIZER, add_finalizer, remove_finalizer
 from headwater_operator.knowing import Known
 from headwater_operator.kube import ApiUnavailableError, KubeApi, resource_path
+from headwater_operator.outage import STORE, StoreOutage
 from headwater_operator.pacing import Pace, seconds_until_next_look
 from headwater_operator.publishing import StatusWriter
 from headwater_operator.queueing import WorkQueue
 from headwater_operator.resources import Key, Resource, ResourceCache
 from headwater_operator.settings import OperatorSettings
 
-__all__ = ["Metrics", "Reconciler"]
+__all__ = ["SECRET_SECONDS", "Metrics", "Reconciler"]
 
 log = structlog.get_logger(__name__)
 
 COUNT_SECONDS = 2.0
 """A Realm counts its Catalogs again so long after one of them changed: many change at once."""
+SECRET_SECONDS = 20.0
+"""How often it is looked whether a Secret of somebody else is still in the way, which no watch tells."""
+_KEPT_OFF = ("ManagedByAnother", "RealmManagedByAnother")
 
 
 class Metrics(Protocol):
@@ -88,6 +102,8 @@ class Reconciler:
             "Catalog": CatalogPass(store, settings, cluster, fence, cache, counts),
         }
         self._known = Known()
+        self._outage = StoreOutage(store, queue)
+        self._contention = Contention()
 
     def reconcile(self, key: Key) -> None:
         """Look after one resource, and put into the queue when to do so again. Whatever goes wrong is written down and tried again.
@@ -95,9 +111,13 @@ class Reconciler:
         raises        FencedError, and nothing else, when this process may not act any more
         """
         started = self._clock.monotonic()
+        if key == STORE:
+            self._fence()
+            self._outage.ask()
+            return
         with structlog.contextvars.bound_contextvars(kind=key.kind, namespace=key.namespace, name=key.name):
             try:
-                word = self._pass(key)
+                word = self._pass(key, started)
             except FencedError:
                 raise
             except Exception as fault:  # noqa: BLE001 - the door: one resource's trouble is not that of the others
@@ -105,7 +125,7 @@ class Reconciler:
                 self._put_off(key, fault)
         self._metrics.reconciled(key.kind, word, self._clock.monotonic() - started)
 
-    def _pass(self, key: Key) -> str:
+    def _pass(self, key: Key, began: float) -> str:
         """Returns one word on how it went."""
         self._fence()
         resource = self._cache.get(key)
@@ -118,7 +138,9 @@ class Reconciler:
         acted = passing.act(resource)
         if resource.is_deleted and may_go(resource, acted.outcome, acted.belonging):
             return self._let_go(resource, acted)
-        return self._write_down(resource, acted, passing.look(resource, acted))
+        sight = passing.look(resource, acted)
+        self._outage.note(key, is_away=not sight.is_seen, began=began)
+        return self._write_down(resource, acted, sight)
 
     def _held(self, resource: Resource) -> Resource | None:
         """The resource with the operator's finalizer on it; None when there is nothing to do for it any more."""
@@ -149,8 +171,11 @@ class Reconciler:
         if body is not None:
             self._cache.learn(body)
         self._queue.forget(resource.key)
+        self._outage.forget(resource.key)
         self._tell_no_more(resource.key)
         self._tell_the_others(resource, None)
+        self._contention.forget(resource.key)
+        self._wake_rivals(resource, acted)
         return "released"
 
     def _write_down(self, resource: Resource, acted: Acted, sight: Sight) -> str:
@@ -162,10 +187,13 @@ class Reconciler:
             self._events.post(resource, events_for(resource, before, before, _steps(acted)))
             raise
         word = self._look_again(resource, sight)
-        _log_pass(sight.outcome, word)
+        _log_pass(sight.outcome, word, is_news=before != after)
         self._events.post(resource, events_for(resource, before, after, _steps(acted)))
         self._count(resource, before, acted, sight)
         self._tell_the_others(resource, after)
+        self._contention.note(resource.key, _realm_id(resource, acted), is_kept_off=_is_kept_off(sight.outcome))
+        if _steps(acted):
+            self._wake_rivals(resource, acted)
         return word
 
     def _publish(self, resource: Resource, status: Mapping[str, Any]) -> None:
@@ -189,7 +217,9 @@ class Reconciler:
 
     def _count(self, resource: Resource, before: Mapping[str, Any], acted: Acted, sight: Sight) -> None:
         if sight.realm is not None:
-            self._known.keeps(resource.key, sight.realm.id)
+            former = self._known.keeps(resource.key, sight.realm.id)
+            if former is not None:
+                self._queue.add(former)  # it was taken over, and shows it as its own until it is looked at
             self._metrics.note_realm(sight.realm)
         elif sight.catalog is not None:
             self._metrics.note_catalog(resource.key, sight.realm_id, sight.catalog)
@@ -207,7 +237,10 @@ class Reconciler:
         if isinstance(error, RefusedError) and (sight.is_seen or isinstance(error, ManifestError)):
             # a person has to change something, which is seen when it happens, if it happens here
             self._queue.forget(resource.key)
-            self._queue.add_after(resource.key, self._resync_seconds * (0.9 + 0.2 * self._chance()))
+            seconds = self._resync_seconds
+            if isinstance(error, ForeignSecretError):
+                seconds = min(seconds, SECRET_SECONDS)
+            self._queue.add_after(resource.key, seconds * (0.9 + 0.2 * self._chance()))
             return "refused"
         if error is not None:
             self._retry(resource.key, error)
@@ -255,6 +288,8 @@ class Reconciler:
     def _forget(self, key: Key) -> str:
         """It is gone."""
         self._queue.drop(key)
+        self._outage.forget(key)
+        self._contention.forget(key)
         if self._cache.get(key) is not None:
             self._queue.add(key)  # it was made again just now, and what was dropped is word of that
         self._statuses.forget(key)
@@ -274,6 +309,11 @@ class Reconciler:
         if realm_id is not None:
             self._metrics.forget_realm(realm_id)
 
+    def _wake_rivals(self, resource: Resource, acted: Acted) -> None:
+        """It did something, or let go: those whom it kept off may get through now."""
+        for rival in self._contention.rivals(resource.key, _realm_id(resource, acted)):
+            self._queue.add(rival)
+
     def _wake_catalogs(self, realm: Key) -> None:
         for catalog in self._cache.catalogs_of(realm.namespace, realm.name):
             self._queue.add(catalog)
@@ -291,6 +331,19 @@ def _is_drifted(status: Mapping[str, Any]) -> bool:
     return found is not None and found.get("status") == "True"
 
 
+def _realm_id(resource: Resource, acted: Acted) -> str | None:
+    """Of the realm that the resource is about; None for a Catalog of which nobody knows it."""
+    return realm_id_of(resource) if acted.belonging is None else acted.belonging.realm_id
+
+
+def _is_kept_off(outcome: Outcome | Exception) -> bool:
+    """Whether something is in the way that may be another resource's."""
+    error = outcome if isinstance(outcome, Exception) else outcome.error
+    if error is not None:
+        return isinstance(error, RefusedError | ConflictError) and not isinstance(error, ManifestError)
+    return isinstance(outcome, Outcome) and any(one.reason in _KEPT_OFF for one in outcome.refused)
+
+
 def _refused(acted: Acted) -> tuple[Refuse, ...]:
     return () if isinstance(acted.outcome, Exception) else acted.outcome.refused
 
@@ -299,8 +352,8 @@ def _steps(acted: Acted) -> tuple[Step, ...]:
     return () if isinstance(acted.outcome, Exception) else acted.outcome.steps
 
 
-def _log_pass(outcome: Outcome | Exception, word: str) -> None:
-    """One line: what was done, and what stands in the way. A pass over what is as it should be is not worth one to a reader."""
+def _log_pass(outcome: Outcome | Exception, word: str, *, is_news: bool = True) -> None:
+    """One line: what was done, and what stands in the way. A pass that found everything as it was is not worth one to a reader."""
     if isinstance(outcome, Exception):
         log.warning("reconciled", outcome=word, error=f"{type(outcome).__name__}: {outcome}")
         return
@@ -313,5 +366,5 @@ def _log_pass(outcome: Outcome | Exception, word: str) -> None:
     told: dict[str, Any] = {name: list(lines) for name, lines in notices.items() if lines}
     if outcome.error is not None:
         told["error"] = f"{type(outcome.error).__name__}: {outcome.error}"
-    tell = log.info if told or word == "released" else log.debug
+    tell = log.info if (told and is_news) or outcome.steps or word == "released" else log.debug
     tell("reconciled", outcome=word, **told)

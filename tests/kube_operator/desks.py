@@ -67,6 +67,7 @@ class Desk:
 
     fence         called before each step and each write
     worker_store  the same store as a worker has opened it, where that must not be the operator's
+    others        further namespaces that it looks after
     writes        shared by all who write to the namespace: between two of them there is nothing new to be seen. None: anybody may write
     """
 
@@ -76,6 +77,7 @@ class Desk:
     fence: Callable[[], None] = lambda: None
     resync_seconds: float = 300.0
     metrics: Metrics = field(default_factory=Metrics)
+    others: tuple[Namespace, ...] = ()
     worked: list[Key] = field(default_factory=list)
     writes: Writes | None = None
     seen: int = field(default=-1, init=False)
@@ -98,7 +100,8 @@ class Desk:
         if written == self.seen:
             return
         for kind in ("Realm", "Catalog"):
-            bodies = self.namespace.cluster.api.list(self.namespace.path(kind))
+            watched = (self.namespace, *self.others)
+            bodies = [body for one in watched for body in one.cluster.api.list(one.path(kind))]
             named = [{**body, "apiVersion": API, "kind": kind} for body in bodies]
             for key in self.cache.replace_all(kind, named):
                 self.queue.add(key)

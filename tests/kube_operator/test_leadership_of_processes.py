@@ -10,6 +10,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -182,6 +183,29 @@ def test_an_operator_that_stands_by_looks_after_nothing(installation: Installati
 
     assert "acme" in first.said
     assert "acme" not in second.said
+
+
+def test_only_the_leader_lists_and_watches(controlled_cluster: Cluster, installation: Installation) -> None:
+    first = installation.start_operator()
+    wait_for(lambda: is_leading(first) and first.ready())
+    began = feeding(controlled_cluster)["total"]
+    second = installation.start_operator()
+    wait_for(second.ready)
+
+    stood_by = feeding(controlled_cluster, since=began)
+    first.popen.terminate()
+    seconds_to_lead(second, within=20)
+    took_over = feeding(controlled_cluster, since=stood_by["total"])
+    assert stood_by["requests"] == []
+    assert {(one["verb"], one["resource"]) for one in took_over["requests"]} >= {("list", "realms"), ("watch", "catalogs")}
+
+
+def feeding(cluster: Cluster, *, since: int = 0) -> dict[str, Any]:
+    """What was asked about Realms and Catalogs, and the number of the last request of all."""
+    path = "/apis/headwater.dev/v1alpha1/"
+    url = f"{cluster.server.control}/_control/requests?since={since}&path={path}"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return dict(json.load(answer))
 
 
 def test_an_operator_ends_in_time_while_the_api_server_does_not_answer(

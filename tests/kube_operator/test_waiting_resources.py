@@ -1,0 +1,214 @@
+"""What a resource waits for is noticed as soon as it is there: a store that is back, another's consent, a name that became free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from desks import Desk, make_catalog, make_realm
+
+from headwater.clock import FakeClock
+from headwater.realms import Realms
+from headwater.store import FaultyBackend, Store
+from headwater_operator.outage import ASK_SECONDS, STORE, StoreOutage
+from headwater_operator.queueing import WorkQueue
+from headwater_operator.reconciling import SECRET_SECONDS
+from headwater_operator.resources import Key
+
+ACME, OTHER = Key("Realm", "default", "acme"), Key("Realm", "default", "other")
+REALMS = [f"realm-{number}" for number in range(5)]
+
+
+@pytest.fixture
+def faults(memory_store: Store) -> FaultyBackend:
+    return FaultyBackend(memory_store.backend)
+
+
+@pytest.fixture
+def faulty_desk(faults: FaultyBackend, memory_store: Store, make_desk: Callable[..., Desk]) -> Desk:
+    """Realms that are ready, on a store whose backend fails when told to."""
+    desk = make_desk(Store(faults, url=memory_store.url, settings=memory_store.settings, clock=memory_store.clock))
+    desk.apply(*map(make_realm, REALMS))
+    desk.work()
+    return desk
+
+
+@pytest.fixture
+def rival(desk: Desk, make_desk: Callable[..., Desk]) -> Desk:
+    """Who applies resources in another namespace that the same operator looks after."""
+    there = make_desk()
+    there.namespace = desk.namespace.cluster.make_namespace("other")
+    desk.others = (there.namespace,)
+    return there
+
+
+def passes(desk: Desk, *, kind: str = "Realm") -> list[Key]:
+    return [key for key in desk.worked if key.kind == kind]
+
+
+def manager_of(desk: Desk, realm_id: str = "acme") -> tuple[str, str]:
+    manager = Realms(desk.store).read(realm_id).manager
+    return (manager.namespace, manager.name) if manager else ("", "")
+
+
+# The store
+
+
+def test_everything_is_looked_at_as_soon_as_the_store_is_back(faulty_desk: Desk, faults: FaultyBackend) -> None:
+    faults.fail(times=10_000)
+    faulty_desk.go_on(900, step=5)
+    assert {faulty_desk.reason("Realm", name) for name in REALMS} == {("Unknown", "StoreUnavailable")}
+
+    faults.heal()
+    faulty_desk.go_on(ASK_SECONDS)
+
+    assert all(faulty_desk.is_ready("Realm", name) for name in REALMS)
+
+
+def test_a_store_that_is_away_is_asked_by_one_alone_every_few_seconds(faulty_desk: Desk, faults: FaultyBackend) -> None:
+    faulty_desk.go_on(300, step=60)
+    faults.fail(times=10_000)
+    faulty_desk.go_on(330, step=5)
+    faulty_desk.worked.clear()
+
+    faulty_desk.go_on(600, step=5)
+
+    assert passes(faulty_desk, kind="Store") == [STORE] * round(600 / ASK_SECONDS)
+
+
+def test_a_store_that_answers_is_not_asked(faulty_desk: Desk) -> None:
+    faulty_desk.go_on(900, step=30)
+
+    assert STORE not in faulty_desk.worked
+
+
+@pytest.fixture
+def queue(clock: FakeClock) -> WorkQueue[Key]:
+    return WorkQueue[Key](clock)
+
+
+@pytest.fixture
+def outage(faults: FaultyBackend, memory_store: Store, queue: WorkQueue[Key], clock: FakeClock) -> StoreOutage:
+    store = Store(faults, url=memory_store.url, settings=memory_store.settings, clock=clock)
+    return StoreOutage(store, queue)
+
+
+def ready_keys(queue: WorkQueue[Key]) -> list[Key]:
+    return list(iter(lambda: taken(queue), None))
+
+
+def taken(queue: WorkQueue[Key]) -> Key | None:
+    if (key := queue.get(timeout=0)) is not None:
+        queue.done(key)
+    return key
+
+
+def test_a_resource_that_fails_alone_goes_by_its_own_pauses(outage: StoreOutage, queue: WorkQueue[Key]) -> None:
+    outage.note(ACME, is_away=True, began=0.0)
+    assert ready_keys(queue) == [STORE]
+
+    outage.ask()
+
+    assert ready_keys(queue) == []
+
+
+def test_a_look_that_began_before_the_store_was_back_is_repeated_at_once(
+    outage: StoreOutage, queue: WorkQueue[Key], faults: FaultyBackend, clock: FakeClock
+) -> None:
+    began = clock.monotonic()
+    faults.fail(times=10_000)
+    outage.note(OTHER, is_away=True, began=began)
+    outage.ask()
+    faults.heal()
+    clock.advance(ASK_SECONDS)
+    outage.ask()
+    ready_keys(queue)
+
+    outage.note(ACME, is_away=True, began=began)
+    outage.note(OTHER, is_away=True, began=clock.monotonic())
+
+    assert ready_keys(queue) == [ACME, STORE]
+
+
+# What another one has
+
+
+def test_a_realm_that_is_released_to_another_namespace_is_taken_at_once(desk: Desk, rival: Desk) -> None:
+    desk.apply(make_realm())
+    rival.apply(make_realm("taker", realmId="acme", annotations={"headwater.dev/adopt": "acme"}))
+    desk.go_on(60)
+    assert manager_of(desk) == (desk.namespace.name, "acme")
+
+    desk.annotate("Realm", "acme", release_to=f"{rival.namespace.name}/taker")
+    desk.work()
+
+    assert manager_of(desk) == (rival.namespace.name, "taker")
+    assert rival.is_ready("Realm", "taker")
+
+
+def test_a_realm_that_lost_its_realm_says_so_at_once(desk: Desk) -> None:
+    desk.apply(make_realm())
+    desk.work()
+
+    desk.apply(make_realm("rival", realmId="acme", annotations={"headwater.dev/adopt": "acme"}))
+    desk.work()
+
+    assert desk.is_ready("Realm", "rival")
+    assert desk.reason("Realm", "acme") == ("False", "ManagedByAnother")
+
+
+def test_a_catalog_that_another_one_leaves_behind_is_taken_at_once(desk: Desk) -> None:
+    second = make_catalog("second")
+    second["spec"]["name"] = "sales"
+    desk.apply(make_realm(), make_catalog())
+    desk.work()
+    desk.apply(second)
+    desk.work()
+    assert desk.reason("Catalog", "second") == ("False", "ManagedByAnother")
+
+    desk.delete("Catalog", "sales")
+    desk.work()
+
+    assert desk.is_ready("Catalog", "second")
+
+
+def test_two_that_keep_each_other_off_are_not_looked_at_all_the_time(desk: Desk) -> None:
+    desk.apply(make_realm(), make_realm("rival", realmId="acme"))
+    desk.work()
+    desk.worked.clear()
+
+    desk.go_on(250, step=10)
+
+    assert passes(desk) == []
+
+
+# A Secret in the way
+
+
+@pytest.fixture
+def hindered(desk: Desk) -> Desk:
+    """A Realm whose Secret has a name that somebody else uses."""
+    desk.put_in_the_way()
+    desk.apply(make_realm())
+    desk.work()
+    assert desk.reason("Realm", "acme", "Stalled") == ("True", "Refused")
+    return desk
+
+
+def test_a_secret_that_gets_out_of_the_way_is_noticed_within_seconds(hindered: Desk) -> None:
+    hindered.go_on(400, step=10)
+    hindered.delete("Secret", "acme-root-credentials")
+
+    hindered.go_on(1.1 * SECRET_SECONDS)
+
+    assert hindered.is_ready("Realm", "acme")
+
+
+def test_a_secret_in_the_way_is_told_of_once(hindered: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    hindered.http.fail(None)
+
+    hindered.go_on(200, step=10)
+
+    assert [reason for reason, _ in hindered.namespace.events("acme")].count("Refused") == 1
+    assert not [line for line in capsys.readouterr().out.splitlines() if "[debug" not in line]
