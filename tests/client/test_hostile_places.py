@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 from pyiceberg.exceptions import ValidationException
 from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable, Table
@@ -23,7 +24,8 @@ from pyiceberg.table.update import (
 )
 
 from headwater import Store
-from headwater.catalogs import Catalog, Catalogs, Claims, ContentKey, IcebergTable, Namespace, Put
+from headwater.catalogs import Catalog, Catalogs, Claim, Claims, ContentKey, IcebergTable, Namespace, Put
+from headwater.catalogs.iceberg.parts import take_apart
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.realms import Realms
 
@@ -224,18 +226,12 @@ def test_a_path_that_an_earlier_release_did_not_claim_is_claimed_by_the_next_com
     claims = Claims(Realms(store).open("acme"))
     owner = claims.find_location(f"{warehouse}/apart")
     assert owner is not None
-    forget(claims, f"{warehouse}/apart", owner)
+    claims.release([Claim(owner.catalog_id, owner.content_id, f"{warehouse}/apart")])
 
     with table.transaction() as transaction:
         transaction.set_properties(owner="ann")
 
     assert claims.find_location(f"{warehouse}/apart") is not None
-
-
-def forget(claims: Claims, place: str, owner: Any) -> None:
-    from headwater.catalogs import Claim
-
-    claims.release([Claim(owner.catalog_id, owner.content_id, place)])
 
 
 def test_two_spellings_of_one_place_are_one(orders: Table, victim: Table, schema: Schema) -> None:
@@ -276,30 +272,38 @@ def test_a_place_that_a_commit_takes_with_it_is_no_way_around(orders: Table, vic
         orders.catalog.commit_table(orders, (), updates)
 
 
-def test_what_an_import_took_from_elsewhere_stays(shop: HeadwaterCatalog, orders: Table, victim: Table, rows: pa.Table) -> None:
+def test_what_an_import_took_from_elsewhere_stays(
+    shop: HeadwaterCatalog, lake: Catalog, orders: Table, victim: Table, rows: pa.Table
+) -> None:
     snapshot = json.loads(added(victim)[0].model_dump_json())["snapshot"]
     moved = rewritten(orders, snapshots=[snapshot], current_snapshot_id=snapshot["snapshot-id"], last_sequence_number=1)
-    shop.drop_table("sales.orders")
+    content = lake.get(None, ContentKey.of("sales", "orders"))
+    assert isinstance(content, IcebergTable)
+    parts = take_apart(Path(moved.removeprefix("file://")).read_bytes())
+    lake.commit(None, [Put(ContentKey.of("sales", "orders"), replace(content, metadata_location=moved), content, parts)])
 
-    shop.register_table("sales.orders", moved).append(rows)
+    shop.load_table("sales.orders").append(rows)
 
     assert shop.load_table("sales.orders").scan().to_arrow().num_rows == 4
 
 
 def test_a_table_of_another_catalog_is_not_registered(stranger: HeadwaterCatalog, victim: Table, warehouse: str) -> None:
-    with pytest.raises(ValueError, match="a place of another catalog's table"):
+    with pytest.raises(ValueError, match="a place of another table"):
         stranger.register_table("mine.orders", victim.metadata_location)
-    with pytest.raises(ValueError, match="a place of another catalog's table"):
+    with pytest.raises(ValueError, match="a place of another table"):
         stranger.register_table("mine.orders", f"{victim.location()}/nothing.json")
 
 
-def test_a_registered_table_does_not_lead_to_anothers_files(stranger: HeadwaterCatalog, victim: Table, schema: Schema) -> None:
-    own = stranger.create_table("mine.orders", schema)
+def test_a_registered_table_does_not_lead_to_anothers_files(
+    shop: HeadwaterCatalog, stranger: HeadwaterCatalog, victim: Table, schema: Schema
+) -> None:
     snapshot = json.loads(added(victim)[0].model_dump_json())["snapshot"]
-    moved = rewritten(own, snapshots=[snapshot], current_snapshot_id=snapshot["snapshot-id"], last_sequence_number=1)
+    for client, name in ((shop, "sales.orders"), (stranger, "mine.orders")):
+        own = client.create_table(name, schema)
+        moved = rewritten(own, snapshots=[snapshot], current_snapshot_id=snapshot["snapshot-id"], last_sequence_number=1)
 
-    with pytest.raises(ValueError, match="a place of another catalog's table"):
-        stranger.register_table("mine.orders", moved, overwrite=True)
+        with pytest.raises(ValueError, match="a place of another table"):
+            client.register_table(name, moved, overwrite=True)
 
 
 def test_a_registered_file_lies_with_its_table(shop: HeadwaterCatalog, orders: Table, warehouse: str) -> None:

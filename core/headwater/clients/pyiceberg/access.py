@@ -7,10 +7,11 @@ reached; and a place is judged by its name before a byte of it is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from uuid import UUID
 
 from pyiceberg.io import FileIO
 
-from headwater.catalogs import PURGING, ContentKey, IcebergTable, IcebergView
+from headwater.catalogs import PURGING, ContentKey, IcebergTable, IcebergView, Owner
 from headwater.clients.pyiceberg.committing import Branch
 from headwater.clients.pyiceberg.documents import read_document
 from headwater.clients.pyiceberg.places import check_allowed, check_own
@@ -36,13 +37,26 @@ class FileAccess:
         """Pass, or raise RefusedError for a file that does not lie in one of the places of its table."""
         check_own(key, files, places)
 
-    def check_nobodys(self, key: ContentKey, files: Iterable[str]) -> None:
-        """Pass, or raise RefusedError for a file in a place that a table of another catalog of the realm has, or a purge."""
+    def check_in_catalog(self, key: ContentKey, file: str) -> None:
+        """Pass, or raise RefusedError for a file in a place of another catalog's table: what may be asked before it is read."""
+        self._check_holders(key, [file], lambda owner: owner.catalog_id == self._branch.id)
+
+    def check_not_anothers(self, key: ContentKey, files: Iterable[str], *, location: str, uuid: UUID | None) -> None:
+        """Pass, or raise RefusedError for a file in a place that another table has.
+
+        location, uuid    of the table at hand, by which its own claims are found
+        """
+        claims = self._branch.claims
+        owner = (claims.find([uuid]).get(uuid) if uuid else None) or claims.find_holders([location]).get(location)
+        mine = None if owner is None else (owner.catalog_id, owner.content_id)
+        self._check_holders(key, files, lambda holder: (holder.catalog_id, holder.content_id) == mine)
+
+    def _check_holders(self, key: ContentKey, files: Iterable[str], is_mine: Callable[[Owner], bool]) -> None:
         for file, owner in self._branch.claims.find_holders(sorted(set(files))).items():
             if owner.catalog_id == PURGING:
                 raise RefusedError(f"{key} cannot have {file}: what lies there is being purged")
-            if owner.catalog_id != self._branch.id:
-                raise RefusedError(f"{key} cannot have {file}: it lies in a place of another catalog's table")
+            if not is_mine(owner):
+                raise RefusedError(f"{key} cannot have {file}: it lies in a place of another table")
 
     def read(self, key: ContentKey, location: str) -> bytes:
         """The JSON text of a metadata file.

@@ -237,11 +237,11 @@ class Tables:
         raises        RefusedError; nothing is read where the file itself is not allowed, nor anything that the file names
         """
         self._access.check(key, [location])
-        self._access.check_nobodys(key, [location])
+        self._access.check_in_catalog(key, location)
         found = _Found.of(self._access.read(key, location), location)
         self._access.check(key, [*places_of(found.metadata), *found.files])
         self._access.check_own(key, [location], places_of(found.metadata))
-        self._access.check_nobodys(key, found.files)
+        self._access.check_not_anothers(key, [location, *found.files], location=found.metadata.location, uuid=found.uuid)
         return found
 
     def _check_added(self, key: ContentKey, before: TableMetadata | None, after: TableMetadata) -> None:

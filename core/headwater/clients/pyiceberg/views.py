@@ -67,7 +67,7 @@ class Views:
     def register(self, identifier: str | Identifier, metadata_location: str) -> View:
         key = key_of(identifier, ValueError)
         self._access.check(key, [metadata_location])
-        self._access.check_nobodys(key, [metadata_location])
+        self._access.check_in_catalog(key, metadata_location)
         document = Document(self._access.io(metadata_location), metadata_location, self._access.read(key, metadata_location))
         metadata = parse_view(document.text, metadata_location)
         self._access.check(key, places_of(metadata))
