@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from headwater import Store
 from headwater.catalogs import Catalog, Catalogs, Claim, Claims, ContentKey, IcebergTable, Namespace, Put
 from headwater.catalogs.iceberg.parts import take_apart
 from headwater.clients.pyiceberg import HeadwaterCatalog
+from headwater.clients.pyiceberg.places import check_own
+from headwater.errors import RefusedError
 from headwater.realms import Realms
 
 OpenClient = Callable[..., HeadwaterCatalog]
@@ -336,3 +339,23 @@ def test_a_file_that_is_there_is_neither_overwritten_nor_removed(
         shop.create_table("sales.lines", orders.schema(), location=orders.location())
 
     assert StaticTable.from_metadata(orders.metadata_location).metadata == before
+
+
+@pytest.mark.parametrize(
+    ("file", "is_own"),
+    [
+        ("s3://b//odd?/metadata/a.avro", True),
+        ("s3a://b/plain/metadata/a.avro", True),
+        ("s3://b//odd?/../other/a.avro", False),
+        ("s3://b//odd?//a.avro", False),
+        ("s3://b//odd?/a.avro?x", False),
+        ("s3://b/plainer/a.avro", False),
+        ("s3a://b//odd?/a.avro", False),
+    ],
+)
+def test_a_file_is_spelled_plainly_below_a_place_that_is_not(file: str, is_own: bool) -> None:
+    """An import may have taken a place with doubled slashes, and its table can be written to."""
+    places = ["s3://b//odd?", "s3://b/plain"]
+
+    with nullcontext() if is_own else pytest.raises(RefusedError, match="outside of its own places"):
+        check_own(ContentKey.of("sales", "orders"), [file], places)
