@@ -11,6 +11,7 @@ from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
+from synced_lakes import Synced
 
 from headwater import Store, open_store
 from headwater.catalogs import Catalog, Catalogs
@@ -91,3 +92,15 @@ def rows() -> pa.Table:
     """Two rows of that schema."""
     columns = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("customer", pa.string())])
     return pa.table({"id": [1, 2], "customer": ["ann", "bob"]}, schema=columns)
+
+
+@pytest.fixture
+def synced(tmp_path: Path, warehouse: str, schema: Schema, rows: pa.Table, store: Store, lake: Catalog) -> Iterator[Synced]:
+    """A table with two versions from outside, imported once."""
+    with SqlCatalog("sql", uri=f"sqlite:///{tmp_path}/sql.db", warehouse=warehouse) as outside:
+        outside.create_namespace("sales")
+        outside.create_table("sales.orders", schema)
+        made = Synced(store, lake, outside, warehouse, rows)
+        made.append(outside)
+        assert made.sync().outcome == "imported"
+        yield made

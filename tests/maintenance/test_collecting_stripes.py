@@ -8,7 +8,7 @@ import random
 import pytest
 from lakes import HOUR, lake, make_lake, make_realm, open_on, put, rows_of
 
-from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, Put
+from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, Put, reference_names
 from headwater.clock import FakeClock
 from headwater.commits import COLLECTION_ID, Collection, reach
 from headwater.errors import ExpiredError
@@ -43,7 +43,10 @@ def wide(store: Store, clock: FakeClock) -> Catalog:
 
 
 def stripes(rows: RealmStore) -> set[ObjectId]:
-    return {key.id for batch in rows.scan_objects() for key in batch if key.type in SPILLED}
+    """Of the branches' indexes: a catalog notes in one of its own which metadata files it has known."""
+    names = [entry.name for entry in reference_names(rows) if not entry.is_content]
+    noted = reached(rows, [row.pointer for row in rows.find_rows(names) if row is not None and row.pointer is not None])
+    return {key.id for batch in rows.scan_objects() for key in batch if key.type in SPILLED} - noted
 
 
 def reached(rows: RealmStore, roots: list[ObjectId]) -> set[ObjectId]:

@@ -58,10 +58,11 @@ from headwater.catalogs.history.merging import (
     MergeResult,
     MergeStep,
 )
-from headwater.catalogs.history.meta import CommitMeta
+from headwater.catalogs.history.meta import HEADWATER, CommitMeta
 from headwater.catalogs.importing.committing import ImportOptions, import_tables, scope_of
 from headwater.catalogs.importing.parquet import ParquetReport
 from headwater.catalogs.importing.reports import ROWS_SHOWN, ImportReport, ReportRow
+from headwater.catalogs.known_metadata import note_all_known
 from headwater.catalogs.metadata import read_metadata
 from headwater.catalogs.names import CATALOGS, NameKind, checked_name
 from headwater.catalogs.stored_places import StoredPlaces, stored_places
@@ -70,6 +71,7 @@ __all__ = [
     "CATALOGS",
     "CLAIMS",
     "CONTENT",
+    "HEADWATER",
     "IDS",
     "PURGING",
     "ROWS_SHOWN",
@@ -142,6 +144,7 @@ __all__ = [
     "key_of",
     "metadata_of",
     "normalise_location",
+    "note_all_known",
     "plan_commit",
     "put_copy",
     "read_metadata",

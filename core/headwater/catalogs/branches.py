@@ -24,6 +24,7 @@ from headwater.catalogs.definitions import CatalogDefinition, CatalogState
 from headwater.catalogs.history.log import is_in_history
 from headwater.catalogs.history.references import DEFAULT, ReferenceText, Way, check_exact, parse_reference_text
 from headwater.catalogs.history.resolving import follow
+from headwater.catalogs.known_metadata import note_known
 from headwater.catalogs.listing import find_definition
 from headwater.catalogs.names import (
     CATALOGS,
@@ -110,6 +111,7 @@ class Branches:
         checked_name(kind, name)
         target, among = self._start(source, at)
         self._check_free(kind, name)
+        self._note_buried(kind, name)
 
         def make() -> Reference:
             if target is None:
@@ -142,6 +144,10 @@ class Branches:
         row = self._read_row(kind, name)
         self._check_expected(kind, name, row, expected)
         self.read_commit(target)
+        if kind is NameKind.BRANCH:
+            note_known(
+                self._rows, self.definition
+            )  # no collector may see what it leaves: moves are recorded for the grace only
         try:
             moved = assign(self._rows, row.name, target, expected=row.pointer, among=self._all_references())
         except ConflictError as fault:
@@ -326,6 +332,12 @@ class Branches:
         for taken in NameKind:
             if self._find_row(taken, name) is not None:
                 raise ConflictError(f"cannot {verb} {kind} {name!r}: {self._place} has a {taken} of this name")
+
+    def _note_buried(self, kind: NameKind, name: str) -> None:
+        """A branch that is made over the tombstone of another takes the place from which that one's commits were found."""
+        buried = self._rows.find_row(self.reference(kind, name)) if kind is NameKind.BRANCH else None
+        if buried is not None and buried.pointer is not None:
+            note_known(self._rows, self.definition)
 
     def _list_and_make(self, kind: NameKind, name: str, make: Callable[[], Reference]) -> Reference:
         """List a name and make its row, both within the time in which no collector gives a listed name up.

@@ -25,6 +25,7 @@ from headwater.catalogs.history.merging import MergeOptions, MergeResult, Source
 from headwater.catalogs.history.meta import CommitMeta, many, several
 from headwater.catalogs.history.references import DEFAULT
 from headwater.catalogs.iceberg.parts import put_together
+from headwater.catalogs.known_metadata import KnownMetadata
 from headwater.catalogs.metadata import read_metadata
 from headwater.catalogs.names import NameKind
 from headwater.clock import Micros
@@ -221,6 +222,10 @@ class Catalog:
             return None
         stored = metadata_of(head.index(IDS), value.content_id)
         return None if stored is None else put_together(read_metadata(self._rows, stored))
+
+    def known_metadata(self, *, note: bool = False, fence: Callable[[], None] | None = None) -> KnownMetadata:
+        """Which metadata files any commit of this catalog has ever named, on any branch; see ``headwater.catalogs.known_metadata``."""
+        return KnownMetadata(self._rows, self.definition, note=note, fence=fence)
 
     def find_by_id(self, ref: str | None, content_ids: Iterable[UUID]) -> dict[UUID, Entry]:
         """Where those of the contents that are there stand, by content id, in the order given."""

@@ -13,6 +13,7 @@ import msgspec
 
 from headwater.catalogs import Catalogs, ContentKey, ImportSpec, ParquetReport, ReportRow
 from headwater.catalogs.iceberg import Progress, Scope, Surveyed, survey_in_process
+from headwater.cli.authors import author_option, person
 from headwater.cli.failures import FINDINGS
 from headwater.cli.files import replacing
 from headwater.cli.options import ID, prints
@@ -70,6 +71,7 @@ _FILE_HELP = "Write what became of each table to a file, as import-report does: 
 )
 @click.option("--report", "file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help=_FILE_HELP)
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and write nothing.")
+@author_option
 @click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
 @click.option(
     "--spark",
@@ -89,6 +91,7 @@ def import_(
     dry_run: bool,
     detach: bool,
     on_spark: bool,
+    author: str | None,
     **fields: Any,
 ) -> None:
     """Find the Iceberg tables and views below each LOCATION (a URL or a folder), and put the sound ones on the default branch.
@@ -108,7 +111,7 @@ def import_(
         if dry_run:
             outcome = _dry(store, realm_id, name, spec, file)
         else:
-            submitted = _submit(store, realm_id, name, spec, on_spark=on_spark)
+            submitted = _submit(store, realm_id, name, spec, author=author or person(), on_spark=on_spark)
             if detach:
                 session.show(TASK, Tasks(store).read(submitted.id))
                 return
@@ -161,7 +164,7 @@ def _beginning(spec: ImportSpec) -> str:
     return f", such as {ContentKey((*spec.namespace, 'table'))}" if spec.namespace else ""
 
 
-def _submit(store: Store, realm_id: str, name: str, spec: ImportSpec, *, on_spark: bool) -> Submitted:
+def _submit(store: Store, realm_id: str, name: str, spec: ImportSpec, *, author: str, on_spark: bool) -> Submitted:
     realm = Realms(store).read(realm_id)
     definition = Catalogs(Realms(store).open(realm_id)).read(name)
     return Tasks(store).submit(
@@ -173,6 +176,7 @@ def _submit(store: Store, realm_id: str, name: str, spec: ImportSpec, *, on_spar
             "catalog": name,
             "catalogId": definition.id,
             "spec": msgspec.json.decode(msgspec.json.encode(spec)),
+            "author": author,
             **({"engine": SPARK} if on_spark else {}),
         },
     )

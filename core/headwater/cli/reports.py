@@ -42,7 +42,7 @@ COLLECTION: View[Mapping[str, Any]] = View(
         Field("marks", "objects that were marked", _of("marks")),
         Field("filterBytes", "size of the filter; 0: the marks were exact", _of("filterBytes")),
         Field("filterFpp", "share of the garbage that the filter keeps by mistake", _of("filterFpp")),
-        Field("seconds", "by phase: mark, plan, raise, save, sweep, and of the sweep delete", _of("seconds")),
+        Field("seconds", "by phase: note, mark, plan, raise, save, sweep, and of the sweep delete", _of("seconds")),
         Field("resumed", "how often an interrupted sweep was gone on with", _of("resumed")),
         Field("notes", "what a person should know", _of("notes")),
     ),
@@ -57,6 +57,7 @@ IMPORT: View[Mapping[str, Any]] = View(
         Field("imported", "tables that are new in the catalog", _of("imported")),
         Field("updated", "tables that were moved forward", _of("updated")),
         Field("unchanged", "tables that were there already", _of("unchanged")),
+        Field("known", "of these, where the folder's latest metadata is another one that the catalog knows", _of("known")),
         Field("namespaces", "namespaces that were created", _of("namespaces")),
         Field("rules", "how many tables' latest metadata was told by which rule", _of("rules")),
         Field(

@@ -88,8 +88,8 @@ def newest_move(row: Reference) -> Micros:
 
 def _cut_of_line(rows: RealmStore, name: str, pointer: ObjectId, cuts: CutLines) -> CutPoint:
     """The cut of a line that has all that a pointer leads to, but for what is later than every head that was cut."""
-    line = sound_times(log(rows, pointer))
-    found, time = next(((found, time) for found, time in line if time <= cuts.newest), (None, cuts.newest))
+    line, newest = sound_times(log(rows, pointer)), _newest_of_kin(name, cuts)
+    found, time = next(((found, time) for found, time in line if time <= newest), (None, newest))
     if found is None:
         return CutPoint(cuts.latest)
     seq = found.commit.seq
@@ -97,6 +97,21 @@ def _cut_of_line(rows: RealmStore, name: str, pointer: ObjectId, cuts: CutLines)
     able.sort(key=lambda entry: (entry[0] != name, _home(entry[0]) != _home(name), entry[1].time))
     points = (CutPoint(cut.time, cut.oldest) for _, cut in able[:_ASKED] if _has(rows, cut, found))
     return next(points, CutPoint(cuts.latest))
+
+
+def _newest_of_kin(name: str, cuts: CutLines) -> Micros:
+    """The time of the newest head among the lines that may have this one's commits; of all, where none may.
+
+    A commit that is later than those is on no line. What a catalog notes of itself in each collection is newer than all of them: by
+    that, what was committed right after a collection, by a clock that is behind, would be sought on lines that never had it.
+    """
+    kin = (cut.newest for line, cut in cuts.lines.items() if _home(line) == _home(name) and _is_deep(line) == _is_deep(name))
+    return max(kin, default=cuts.newest)
+
+
+def _is_deep(name: str) -> bool:
+    """Whether it is one of many of its kind within a home."""
+    return name.count("/") > 2
 
 
 def _home(name: str) -> list[str]:

@@ -11,7 +11,10 @@ from headwater.commits import Commit
 from headwater.errors import RefusedError
 from headwater.store import ObjectId, id_of, id_text
 
-__all__ = ["CommitMeta"]
+__all__ = ["HEADWATER", "CommitMeta"]
+
+HEADWATER = "headwater"
+"""The author of commits that nobody asked for by name: scheduled imports, what an operator wants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,6 +55,8 @@ class QuarantineCode(StrEnum):
     KEY_TAKEN = "KeyTaken"
     DIFFERS = "Differs"
     NOT_FORWARD = "NotForward"
+    DIVERGED = "Diverged"
+    DROPPED = "Dropped"
 
 
 class Rule(StrEnum):

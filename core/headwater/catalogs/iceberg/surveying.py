@@ -33,6 +33,7 @@ __all__ = [
     "Surveyed",
     "choose",
     "examine",
+    "examine_without",
     "find_tables",
     "folder_of",
     "list_tables",
@@ -219,6 +220,25 @@ def examine(table: TableFiles, scope: Scope, *, storage: Storage = STORAGE) -> O
         )
     except UnfitError as unfit:
         return _quarantined(table, unfit)
+
+
+def examine_without(
+    directory: str, key: tuple[str, ...], scope: Scope, is_passed_over: Callable[[str], bool], *, storage: Storage = STORAGE
+) -> Outcome | None:
+    """One table directory as if some of its metadata files, by their locations, were not there. None: there are no others.
+
+    Nothing that is wrong with it raises; nor does a version hint count, which may name one of these.
+
+    raises        UnavailableError when the storage does not answer
+    """
+    empty = TableFiles(directory=directory, key=key)
+    try:
+        listed = group(directory, storage.list_metadata(directory))
+        files = listed[0].metadata if listed else ()
+        left = tuple(file for file in files if not is_passed_over(file.path))
+        return _look(msgspec.structs.replace(empty, metadata=left), scope, storage) if left else None
+    except UnfitError as unfit:
+        return _quarantined(empty, unfit)
 
 
 def choose(table: TableFiles, *, storage: Storage = STORAGE) -> Choice:

@@ -21,8 +21,10 @@ from headwater.catalogs.content.types import Content, Namespace, with_id
 from headwater.catalogs.definitions import CatalogDefinition, ImportSpec
 from headwater.catalogs.iceberg import Found, Outcome, Progress, QuarantineCode, Quarantined, Scope
 from headwater.catalogs.iceberg.parts import take_apart
+from headwater.catalogs.importing.news import News, Sifted, key_of
 from headwater.catalogs.importing.planning import Wanted, check_keys, missing_namespaces, plan_import, quarantine
 from headwater.catalogs.importing.reports import ROWS_SHOWN, ImportReport, ReportRow, quarantined_row, row_of
+from headwater.catalogs.known_metadata import KnownMetadata
 from headwater.clock import Micros
 from headwater.commits import Head
 from headwater.errors import ConflictError, RefusedError
@@ -43,12 +45,18 @@ class ImportOptions:
     batch         tables per commit
     dry_run       the same report, and nothing is written
     name          of the import, noted in its commits
+    authors       of its commits
+    task          that it is the work of, noted in its commits
+    scope         of the survey: by it a ``sync`` looks again at folders into which branches of the catalog have written
     """
 
     mode: Literal["once", "sync"] = "once"
     batch: int = 500
     dry_run: bool = False
     name: str = ""
+    authors: tuple[str, ...] = ()
+    task: str = ""
+    scope: Scope | None = None
 
 
 def scope_of(definition: CatalogDefinition, spec: ImportSpec, *, now: Micros | None = None) -> Scope:
@@ -130,6 +138,7 @@ class _Tally:
         self.commits: list[str] = []
         self._dry_run = dry_run
         self._done: Counter[str] = Counter()
+        self._known = 0
         self._rules: Counter[str] = Counter()
         self._codes: Counter[str] = Counter()
         self._shown: list[Quarantined] = []
@@ -140,6 +149,7 @@ class _Tally:
 
     def count(self, row: ReportRow, verdict: Quarantined | None) -> None:
         self._done[row.outcome] += 1
+        self._known += row.outcome == "unchanged" and row.message != ""
         if row.rule:
             self._rules[row.rule] += 1
         if verdict is not None:
@@ -154,6 +164,7 @@ class _Tally:
             imported=self._done["imported"],
             updated=self._done["updated"],
             unchanged=self._done["unchanged"],
+            known=self._known,
             namespaces=len(self.namespaces),
             rules=dict(sorted(self._rules.items())),
             commits=tuple(self.commits),
@@ -164,8 +175,14 @@ class _Tally:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """What one batch did, by directory."""
+    """What one batch did, by directory.
 
+    outcomes      in their order, as they were planned with
+    known         why tables were left as they are whose latest metadata is not the branch's
+    """
+
+    outcomes: Sequence[Outcome]
+    known: Mapping[str, str]
     put: Mapping[str, str]
     quarantined: Mapping[str, Quarantined]
     namespaces: Sequence[ContentKey]
@@ -208,52 +225,70 @@ class _Importer:
         self._claims = claims
         self._options = options
         self._fence = fence
+        self._known: KnownMetadata | None = None
 
     def run(self, outcomes: Sequence[Outcome], tally: _Tally) -> Iterator[tuple[ReportRow, Quarantined | None]]:
         """Import one batch; a row for each outcome, in order."""
-        wanted, refused = check_keys(outcomes)
-        batch = self._persist(wanted)
+        batch = self._persist(outcomes)
         tally.namespaces.update(batch.namespaces)
         if batch.commit:
             tally.commits.append(batch.commit)
-        verdicts = {row.directory: row for row in refused} | dict(batch.quarantined)
-        for outcome in outcomes:
-            verdict = verdicts.get(outcome.directory)
+        for outcome in batch.outcomes:
+            verdict = batch.quarantined.get(outcome.directory)
             if verdict is not None:
                 yield quarantined_row(outcome, verdict), verdict
             else:
-                done = batch.put.get(outcome.directory)
-                yield row_of(outcome, done or "unchanged", commit=batch.commit if done else ""), None
+                done, known = batch.put.get(outcome.directory), batch.known.get(outcome.directory, "")
+                yield row_of(outcome, done or "unchanged", commit=batch.commit if done else "", message=known), None
 
-    def _persist(self, wanted: Sequence[Wanted]) -> _Batch:
+    def _persist(self, outcomes: Sequence[Outcome]) -> _Batch:
         """Plan and commit one batch; planned anew when someone else changed the same keys meanwhile."""
         for _ in range(_TRIES - 1):
             try:
-                return self._attempt(wanted)
+                return self._attempt(outcomes)
             except ConflictError:
                 continue
-        return self._attempt(wanted)
+        return self._attempt(outcomes)
 
-    def _attempt(self, wanted: Sequence[Wanted]) -> _Batch:
+    def _attempt(self, outcomes: Sequence[Outcome]) -> _Batch:
         head = self._catalog.resolve()
-        present = self._present(head, wanted)
-        plan = plan_import(wanted, present, is_sync=self._options.mode == "sync")
+        present = self._present(head, outcomes)
+        sifted = self._sift(outcomes, head, present)
+        left = [one for one in sifted.outcomes if one.directory not in sifted.known and one.directory not in sifted.verdicts]
+        wanted, refused = check_keys(left)
+        plan = plan_import(wanted, present, is_sync=self._is_sync, proofs=sifted.proofs)
         reserved, taken = self._reserve(plan.new, head)
         candidates = [*reserved, *(_Candidate(one, there.id, there) for one, there in plan.forward if there.id)]
         claimed = self._claims.now()
         candidates, conflicting = self._claim(candidates)
         namespaces = missing_namespaces((candidate.wanted.key for candidate in candidates), present)
+        quarantined = (*refused, *plan.quarantined, *taken, *conflicting)
         return _Batch(
+            outcomes=sifted.outcomes,
+            known=sifted.known,
             put={candidate.wanted.table.directory: "updated" if candidate.over else "imported" for candidate in candidates},
-            quarantined={row.directory: row for row in (*plan.quarantined, *taken, *conflicting)},
+            quarantined={row.directory: row for row in quarantined} | sifted.verdicts,
             namespaces=namespaces,
             commit=self._commit(head, namespaces, candidates, claimed),
         )
 
-    def _present(self, head: Head | None, wanted: Sequence[Wanted]) -> dict[ContentKey, Content]:
+    @property
+    def _is_sync(self) -> bool:
+        return self._options.mode == "sync"
+
+    def _sift(self, outcomes: Sequence[Outcome], head: Head | None, present: Mapping[ContentKey, Content]) -> Sifted:
+        """Once, a person asks for what lies there; again and again, only what is new may change anything."""
+        if not self._is_sync:
+            return Sifted(outcomes=list(outcomes))
+        if self._known is None:
+            self._known = self._catalog.known_metadata(note=not self._options.dry_run, fence=self._fence)
+        ref = None if head is None else id_text(head.id)
+        return News(self._catalog, self._known, ref=ref, present=present, scope=self._options.scope).sift(outcomes)
+
+    def _present(self, head: Head | None, outcomes: Sequence[Outcome]) -> dict[ContentKey, Content]:
         if head is None:
             return {}
-        keys = {key for one in wanted for key in (one.key, *one.key.ancestors())}
+        keys = {above for one in outcomes if (key := key_of(one)) is not None for above in (key, *key.ancestors())}
         return self._catalog.get_many(id_text(head.id), keys)
 
     def _reserve(self, new: Sequence[Wanted], head: Head | None) -> tuple[list[_Candidate], list[Quarantined]]:
@@ -338,7 +373,10 @@ class _Importer:
                 [*(Put(key, Namespace()) for key in namespaces), *(candidate.put() for candidate in candidates)],
                 expected=head.id if head else None,
                 message=_message(candidates),
-                properties={"import": self._options.name} if self._options.name else None,
+                authors=self._options.authors,
+                properties={
+                    name: value for name, value in (("import", self._options.name), ("task", self._options.task)) if value
+                },
                 content_ids={candidate.wanted.key: candidate.content_id for candidate in candidates if candidate.over is None},
                 fence=fence,
             )

@@ -16,7 +16,11 @@ COLUMNS = (
     ("directory", "string", "the table's folder"),
     ("outcome", "string", "imported, updated, unchanged or quarantined"),
     ("code", "string", "why it is quarantined, one word; else empty"),
-    ("message", "string", "the same in words, with the file and what to do; else empty"),
+    (
+        "message",
+        "string",
+        "the same in words, with the file and what to do; of an unchanged table, why it was left as it is; else empty",
+    ),
     ("kind", "string", "table or view; empty where that was not found out"),
     ("rule", "string", "which rule told its latest metadata"),
     ("evidence", "list<string>", "what was seen when it was told, and what was verified"),

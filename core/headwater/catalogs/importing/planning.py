@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from headwater.catalogs.claims import normalise_location
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.types import Content, IcebergTable, IcebergView, Namespace, content_type_of
 from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined, is_same_place
+from headwater.catalogs.importing.proofs import Proof
 from headwater.errors import RefusedError
 
 __all__ = ["ImportPlan", "Wanted", "check_keys", "missing_namespaces", "plan_import", "quarantine"]
@@ -63,11 +65,18 @@ def check_keys(outcomes: Iterable[Outcome]) -> tuple[list[Wanted], list[Quaranti
     return sorted(wanted, key=lambda one: one.key), refused
 
 
-def plan_import(wanted: Sequence[Wanted], present: Mapping[ContentKey, Content], *, is_sync: bool) -> ImportPlan:
+def plan_import(
+    wanted: Sequence[Wanted],
+    present: Mapping[ContentKey, Content],
+    *,
+    is_sync: bool,
+    proofs: Mapping[ContentKey, Proof] = MappingProxyType({}),
+) -> ImportPlan:
     """Decide about tables of which no two share a key.
 
     present       what the catalog has at their keys and at those of the namespaces above them
     is_sync       move a table forward whose new metadata grew out of what the catalog has; otherwise only report the difference
+    proofs        of that, for tables that were looked at; of others their own log tells
     """
     new: list[Wanted] = []
     forward: list[tuple[Wanted, IcebergTable | IcebergView]] = []
@@ -75,7 +84,7 @@ def plan_import(wanted: Sequence[Wanted], present: Mapping[ContentKey, Content],
     quarantined: list[Quarantined] = []
     for one in wanted:
         there = present.get(one.key)
-        fault = _fault(one, there, present, is_sync=is_sync)
+        fault = next(_faults(one, there, present, proofs.get(one.key), is_sync=is_sync), None)
         if fault is not None:
             quarantined.append(fault)
         elif there is None:
@@ -114,12 +123,8 @@ def _with_key(table: Found) -> Wanted | Quarantined:
     return Wanted(key, table)
 
 
-def _fault(one: Wanted, there: Content | None, present: Mapping[ContentKey, Content], *, is_sync: bool) -> Quarantined | None:
-    return next(_faults(one, there, present, is_sync=is_sync), None)
-
-
 def _faults(
-    one: Wanted, there: Content | None, present: Mapping[ContentKey, Content], *, is_sync: bool
+    one: Wanted, there: Content | None, present: Mapping[ContentKey, Content], proof: Proof | None, *, is_sync: bool
 ) -> Iterator[Quarantined]:
     for ancestor in one.key.ancestors():
         above = present.get(ancestor)
@@ -133,7 +138,7 @@ def _faults(
         yield quarantine(one, QuarantineCode.KEY_TAKEN, f"is {content_type_of(there).name} in the catalog: rename one of them")
         return
     is_same = is_same_place(there.metadata_location, one.table.metadata_location)
-    differs = _difference(one, there) if is_same else _hindrance(one, there)
+    differs = _difference(one, there) if is_same else _hindrance(one, there, proof)
     if differs is not None:
         yield quarantine(one, QuarantineCode.NOT_FORWARD if is_sync else QuarantineCode.DIFFERS, differs)
     elif not is_same and not is_sync:
@@ -160,10 +165,12 @@ def _difference(one: Wanted, there: IcebergTable | IcebergView) -> str | None:
     )
 
 
-def _hindrance(one: Wanted, there: IcebergTable | IcebergView) -> str | None:
+def _hindrance(one: Wanted, there: IcebergTable | IcebergView, proof: Proof | None) -> str | None:
     """Why an import cannot move what the catalog has forward to what lies there; None: it can."""
     if other := _other(one, there):
         return other
+    if proof is not None and proof.metadata_location == there.metadata_location:
+        return None if proof.is_forward else _unproven(one, there, proof)
     location = one.table.metadata_location
     if isinstance(there, IcebergView):
         lacks = None if there.version_id in one.table.versions else f"version {there.version_id} ({there.metadata_location})"
@@ -175,6 +182,13 @@ def _hindrance(one: Wanted, there: IcebergTable | IcebergView) -> str | None:
     if lacks is None:
         return None
     return f"is in the catalog with {lacks}, which {where} does not have: decide which one is right and put it by hand"
+
+
+def _unproven(one: Wanted, there: IcebergTable | IcebergView, proof: Proof) -> str:
+    return (
+        f"is in the catalog with {there.metadata_location}, and nothing proves that {one.table.metadata_location} grew out of it"
+        f" ({proof.says}): if it did, drop the table from the catalog and import it with mode once"
+    )
 
 
 def _other(one: Wanted, there: IcebergTable | IcebergView) -> str | None:

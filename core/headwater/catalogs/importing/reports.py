@@ -18,7 +18,7 @@ class ReportRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of one table directory.
 
     outcome       ``imported``, ``updated``, ``unchanged`` or ``quarantined``
-    code, message why it is quarantined; empty for all others
+    code, message why it is quarantined; of others the message may tell why they were left as they are
     rule, evidence  how its latest metadata was told
     version       the format version
     commit        hash of the commit that brought it in or moved it; empty when nothing was written
@@ -43,6 +43,7 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     """What an import did, or in a dry run would do.
 
     surveyed      table directories that were looked at: imported + updated + unchanged + quarantined
+    known         of the unchanged ones: those where the folder's latest metadata is none of the branch's, and known all the same
     namespaces    how many were created
     rules         how many tables' latest metadata was told by which rule
     commits       hashes, oldest first
@@ -55,6 +56,7 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     imported: int = 0
     updated: int = 0
     unchanged: int = 0
+    known: int = 0
     namespaces: int = 0
     rules: dict[str, int] = {}
     commits: tuple[str, ...] = ()
@@ -80,14 +82,15 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def row_of(outcome: Outcome, done: str, *, commit: str = "") -> ReportRow:
+def row_of(outcome: Outcome, done: str, *, commit: str = "", message: str = "") -> ReportRow:
     """The row of a table that was not quarantined after the survey."""
     if isinstance(outcome, Quarantined):
-        return quarantined_row(outcome, outcome)
+        return ReportRow(key=outcome.key, directory=outcome.directory, outcome=done, message=message)
     return ReportRow(
         key=outcome.key,
         directory=outcome.directory,
         outcome=done,
+        message=message,
         kind=outcome.kind,
         rule=str(outcome.rule),
         evidence=outcome.evidence,

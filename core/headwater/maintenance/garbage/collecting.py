@@ -2,7 +2,8 @@
 
 1. The cut-offs are fixed: no row younger than the writer's grace is touched, and what was HEAD within the reader's grace stays.
 2. Mark from every listed reference; plan, by a scan that deletes nothing.
-3. Publish "sweeping". Raise the version of every listed reference, and mark what is new: whoever looked before is beaten now.
+3. Note what commits tell of metadata files, which has to outlive them; see ``headwater.catalogs.known_metadata``.
+   Publish "sweeping". Raise the version of every listed reference, and mark what is new: whoever looked before is beaten now.
 4. Save the marks. From here on a run that crashes is gone on with, by the same marks and cut-offs.
 5. Sweep: delete the rows that are unmarked, or left-over parts of what is marked, and unchanged since they were scanned.
    Withdraw the flag.
@@ -19,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from headwater.catalogs import release_claims
+from headwater.catalogs import note_all_known, release_claims
 from headwater.clock import Micros
 from headwater.commits import Collection, Cuts, Sweep, Swept, read_collection
 from headwater.errors import BeatenError, FencedError, HeadwaterError, UnavailableError, UnknownOutcomeError, UnreadableError
@@ -227,6 +228,7 @@ class Collecting:
 
     def publish(self, splits: tuple[Swept, ...]) -> tuple[Swept, ...]:
         """Say that a sweep is on, mark what came between, and save all that the sweep needs. Returns the splits."""
+        self._note_known()
         self._published.replace(self._record())
         try:
             with self.phases.phase("raise"):
@@ -314,6 +316,14 @@ class Collecting:
         raise BeatenError(
             f"reference {entry.name!r} of realm {self._rows.realm!r} changes too fast to be collected: try again later"
         )
+
+    def _note_known(self) -> None:
+        """Before anything goes that tells of it; and after all that may refuse: then nothing is written."""
+        if self._scope.is_system:
+            return
+        with self.phases.phase("note"):
+            self._watch.check()
+            note_all_known(self._rows, fence=self._watch.check)
 
     def _release_claims(self) -> None:
         """Of tables that no kept commit holds. Before the sweep: who goes on with that does not know what commits hold."""

@@ -33,7 +33,7 @@ class Collected:
     deleted_bytes, deleted_types  of rows of which it is certain that they were among these: at least so many; by type (rows, bytes)
     marks         objects that were marked; what a filter holds of them is estimated
     filter_bytes, filter_fpp  of the filter, and the share of garbage that it keeps by mistake; 0 where the marks are exact
-    seconds       by phase: mark, plan (a whole scan), raise, sweep (another one), and of the sweep what deletions took;
+    seconds       by phase: note, mark, plan (a whole scan), raise, sweep (another one), and of the sweep what deletions took;
                   of splits that are swept at the same time, a split's share
     resumed       how often an interrupted sweep was gone on with; all counts are of all attempts together
     """

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from headwater.catalogs import (
+    HEADWATER,
     ROWS_SHOWN,
     Catalog,
     CatalogDefinition,
@@ -27,7 +28,7 @@ from headwater.maintenance.reports import ReportWriter
 from headwater.maintenance.work.recorded import recorded
 from headwater.maintenance.work.waiting import open_active_realm
 from headwater.realms import Realms
-from headwater.store import RealmStore, Store
+from headwater.store import RealmStore, Store, id_text
 from headwater.tasks import Claim, Task
 
 __all__ = ["SPARK", "Survey", "dry_import", "run_import"]
@@ -47,7 +48,8 @@ def run_import(store: Store, claim: Claim, *, survey: Survey, engine: object) ->
     """Import the tables that the task's arguments name.
 
     arguments     `catalog` and `catalogId`; `import` and `digest` for an import in the catalog's definition, as it read then; or
-                  the whole import under `spec`, where a person asked for it by hand; `engine` where Spark was asked for
+                  the whole import under `spec`, where a person asked for it by hand; `engine` where Spark was asked for;
+                  `author`: who asked, where that is known
     engine        its text, once the survey was made, says for people what surveyed
     raises        NotYetError while the realm is INACTIVE
     """
@@ -61,8 +63,16 @@ def run_import(store: Store, claim: Claim, *, survey: Survey, engine: object) ->
         claim.check()
 
     def work() -> dict[str, Any]:
-        outcomes = survey(scope_of(catalog.definition, spec, now=store.clock.now()), progress)
-        options = ImportOptions(mode=spec.mode, batch=store.settings.import_batch, name=spec.name)
+        scope = scope_of(catalog.definition, spec, now=store.clock.now())
+        outcomes = survey(scope, progress)
+        options = ImportOptions(
+            mode=spec.mode,
+            batch=store.settings.import_batch,
+            name=spec.name,
+            authors=(str(task.arguments.get("author") or HEADWATER),),
+            task=id_text(claim.id),
+            scope=scope,
+        )
         rows_kept = ReportWriter(store, claim.id, claim.attempt, fence=claim.check)
         try:
             report = import_tables(
@@ -91,8 +101,9 @@ def dry_import(
     """
     rows = Realms(store).open(realm)
     opened = Catalogs(rows).open(catalog)
-    outcomes = iceberg.survey_in_process(scope_of(opened.definition, spec, now=store.clock.now()))
-    options = ImportOptions(mode=spec.mode, batch=store.settings.import_batch, dry_run=True, name=spec.name)
+    scope = scope_of(opened.definition, spec, now=store.clock.now())
+    outcomes = iceberg.survey_in_process(scope)
+    options = ImportOptions(mode=spec.mode, batch=store.settings.import_batch, dry_run=True, name=spec.name, scope=scope)
     return import_tables(opened, Claims(rows), outcomes, options=options, write=write)
 
 

@@ -1,0 +1,287 @@
+"""What of a survey is news to a catalog, and what its own branches have known: only news may move a table.
+
+All branches of a catalog write into the folder of a table, so the latest file there may be one that is on no other branch; and a
+table that was dropped here, or restored, lies there as before. So from what a folder holds, the files are left out that were put
+through the catalog, and the latest of the others counts. Where that is known, there is nothing new:
+
+    put through the catalog     left out
+    known from outside          nothing new: whatever the branch did since, it did on purpose
+    not known                   news: taken where it grew out of what the branch has, and reported where the branch has moved on, too
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from headwater.catalogs.catalog import Catalog
+from headwater.catalogs.content.keys import ContentKey
+from headwater.catalogs.content.types import Content, IcebergTable, IcebergView
+from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined, Scope, examine_without, is_same_place
+from headwater.catalogs.iceberg.storage import STORAGE, Storage
+from headwater.catalogs.importing.proofs import (
+    Proof,
+    document_of,
+    earlier,
+    log_of,
+    prove_by_snapshots,
+    reaches_its_beginning,
+)
+from headwater.catalogs.known_metadata import KnownFolder, KnownMetadata, Origin
+from headwater.clock import as_text
+from headwater.errors import RefusedError
+
+__all__ = ["News", "Sifted", "key_of"]
+
+_BETWEEN_BRANCHES = (QuarantineCode.AMBIGUOUS, QuarantineCode.TWO_TABLES)
+"""What a folder looks like into which several branches write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """Outcomes in their order, as they are to be looked at further.
+
+    known         of those that bring nothing new, by directory: where their latest metadata is known from
+    verdicts      on those that must not be taken, by directory
+    proofs        of tables whose own log does not tell whether they go on from what the catalog has, by key
+    """
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    known: dict[str, str] = field(default_factory=dict)
+    verdicts: dict[str, Quarantined] = field(default_factory=dict)
+    proofs: dict[ContentKey, Proof] = field(default_factory=dict)
+
+
+class News:
+    """Sifts the outcomes of a survey.
+
+    ref           the commit in which ``present`` stands
+    present       what the branch has at the outcomes' keys
+    scope         of the survey; None: no folder is looked at again
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        known: KnownMetadata,
+        *,
+        ref: str | None,
+        present: Mapping[ContentKey, Content],
+        scope: Scope | None,
+        storage: Storage = STORAGE,
+    ) -> None:
+        self._catalog = catalog
+        self._known = known
+        self._ref = ref
+        self._present = present
+        self._scope = scope
+        self._storage = storage
+        self._branch = catalog.definition.default_branch
+        self._origins: dict[str, Origin] = {}
+        self._sifted = Sifted()
+
+    def sift(self, outcomes: Sequence[Outcome]) -> Sifted:
+        """raises        UnavailableError when the storage does not answer"""
+        self._origins = self._known.find_many([one.metadata_location for one in outcomes if isinstance(one, Found)])
+        for outcome in outcomes:
+            key = key_of(outcome)
+            self._sifted.outcomes.append(outcome if key is None else self._looked_at(outcome, key))
+        return self._sifted
+
+    def _looked_at(self, outcome: Outcome, key: ContentKey) -> Outcome:
+        if not self._hides_others(outcome):
+            return self._judged(outcome, key) if isinstance(outcome, Found) else outcome
+        latest = self._from_outside(outcome)
+        if latest is None or (isinstance(latest, Found) and self._leads_to(latest, outcome, key)):
+            self._tell(outcome, key)
+            return outcome
+        if not isinstance(latest, Found):
+            return latest
+        if self._origin(latest) is None:
+            return self._judged(latest, key)
+        return self._judged(outcome if isinstance(outcome, Found) else latest, key)
+
+    def _hides_others(self, outcome: Outcome) -> bool:
+        """Whether what was chosen, or could not be chosen from, was put through the catalog."""
+        if isinstance(outcome, Found):
+            origin = self._origin(outcome)
+            return origin is not None and origin.is_own
+        return outcome.code in _BETWEEN_BRANCHES and self._known.of(_folder_of(outcome)).has_own
+
+    def _from_outside(self, outcome: Outcome) -> Outcome | None:
+        """What there is beside all that was put through the catalog; None: nothing, or nobody can look."""
+        folder = self._known.of(_folder_of(outcome))
+
+        def is_own(location: str) -> bool:
+            origin = folder.find(location)
+            return origin is not None and origin.is_own
+
+        if self._scope is None:
+            return None
+        return examine_without(outcome.directory, outcome.key, self._scope, is_own, storage=self._storage)
+
+    def _leads_to(self, older: Found, outcome: Outcome, key: ContentKey) -> bool:
+        """Whether what is not known is only what the files that were put through the catalog grew out of."""
+        if self._origin(older) is not None:
+            return False
+        there = self._present.get(key)
+        newer = [outcome] if isinstance(outcome, Found) else []
+        if isinstance(there, IcebergTable) and (document := self._document(key)) is not None:
+            newer.append(msgspec.structs.replace(older, metadata_location=there.metadata_location, log=log_of(document)))
+        if older.kind == "view":
+            return any(_holds_version(one, older) for one in newer)
+        return any(
+            earlier(one, lambda location: is_same_place(location, older.metadata_location), self._storage).location
+            for one in newer
+        )
+
+    def _judged(self, found: Found, key: ContentKey) -> Found:
+        """Whether the latest version is known, or news; and whether the branch may be moved to it."""
+        there = self._present.get(key)
+        if isinstance(there, IcebergTable | IcebergView) and is_same_place(there.metadata_location, found.metadata_location):
+            return found
+        if self._origin(found) is not None:
+            self._tell(found, key)
+            return found
+        folder = self._folder(found)
+        if not folder:
+            return found
+        if self._was_forgotten(found, folder):
+            self._tell(found, key)
+        elif there is None:
+            self._judge_absent(found, key, folder)
+        elif isinstance(there, IcebergTable) and found.kind == "table":
+            return self._judged_on_top(found, key, there, folder)
+        elif isinstance(there, IcebergView) and found.kind == "view" and not folder.is_last(there.metadata_location):
+            self._diverge(found, key, there, folder, "")
+        return found
+
+    def _judged_on_top(self, news: Found, key: ContentKey, there: IcebergTable, folder: KnownFolder) -> Found:
+        """News of a table that the branch has: by the nearest version before it that is known."""
+        if there.table_uuid is not None and news.uuid is not None and there.table_uuid.lower() != news.uuid.lower():
+            return news
+        before = earlier(news, lambda location: _is_known(location, there, folder), self._storage)
+        if before.location is not None and not is_same_place(before.location, there.metadata_location):
+            self._diverge(news, key, there, folder, before.location)
+        elif before.location is not None:
+            count = f"{before.files} earlier file{'s' * (before.files != 1)}"
+            says = f"the logs of {count} lead back to {_name(there.metadata_location)}" if before.files else ""
+            return self._proven(news, key, Proof(there.metadata_location, True, says))
+        elif not folder.is_last(there.metadata_location):
+            self._diverge(news, key, there, folder, "")
+        else:
+            proof = prove_by_snapshots(news, there, self._document(key))
+            says = proof.says if proof.is_forward else f"{before.says}; {proof.says}"
+            return self._proven(news, key, proof._replace(says=says))
+        return news
+
+    def _proven(self, news: Found, key: ContentKey, proof: Proof) -> Found:
+        self._sifted.proofs[key] = proof
+        is_told = proof.is_forward and proof.says != ""
+        return msgspec.structs.replace(news, evidence=(*news.evidence, proof.says)) if is_told else news
+
+    def _judge_absent(self, news: Found, key: ContentKey, folder: KnownFolder) -> None:
+        """News of a table that is not on the branch, in a folder of which something is known."""
+        before = earlier(news, lambda location: folder.find(location) is not None, self._storage)
+        if before.location is None and reaches_its_beginning(news):
+            return  # another table, made in the folder of the one that is known
+        fault = (
+            f"is not on branch {self._branch}, where it was dropped or renamed, or which it never reached ({_last_text(folder)}), and its"
+            f" writer went on to {news.metadata_location}: exclude it, or bring it back by an import with mode once"
+        )
+        self._refuse(news, key, QuarantineCode.DROPPED, fault)
+
+    def _diverge(self, news: Found, key: ContentKey, there: IcebergTable | IcebergView, folder: KnownFolder, base: str) -> None:
+        origin = folder.find(there.metadata_location)
+        who = "which was put through this catalog" if origin is not None and origin.is_own else "an earlier version"
+        grown = f", which grew out of {_name(base)}" if base else ""
+        fault = (
+            f"moved on both here and outside: branch {self._branch} is at {there.metadata_location}, {who}, and its other writer is at"
+            f" {news.metadata_location}{grown}. To keep what is here, exclude the table; to take what is there, drop it from branch"
+            f" {self._branch} and import it with mode once"
+        )
+        self._refuse(news, key, QuarantineCode.DIVERGED, fault)
+
+    def _refuse(self, news: Found, key: ContentKey, code: QuarantineCode, fault: str) -> None:
+        message = f"{news.directory}: {key} {fault}"
+        self._sifted.verdicts[news.directory] = Quarantined(directory=news.directory, key=news.key, code=code, message=message)
+
+    def _tell(self, outcome: Outcome, key: ContentKey) -> None:
+        """Nothing new: the table stays as it is, with the reason where that is not what lies there."""
+        there = self._present.get(key)
+        if isinstance(outcome, Found):
+            if isinstance(there, IcebergTable | IcebergView) and is_same_place(
+                there.metadata_location, outcome.metadata_location
+            ):
+                return
+            what, origin = _name(outcome.metadata_location), self._origin(outcome)
+        else:
+            what, origin = "all that several branches wrote into the folder", None
+        state = "does not have the table" if there is None else "is at another version"
+        self._sifted.known[outcome.directory] = (
+            f"nothing new: {what} is known{_from_text(origin)}, and branch {self._branch} {state}, which is left so"
+        )
+
+    def _was_forgotten(self, found: Found, folder: KnownFolder) -> bool:
+        """Whether a file may be one of those that are not noted any more: it is then as old as they are."""
+        if not folder.forgotten:
+            return False
+        updated = document_of(found).get("last-updated-ms")
+        bound = self._catalog.settings.clock_bound_seconds
+        return not isinstance(updated, int) or updated * 1000 <= folder.forgotten + bound * 1_000_000
+
+    def _document(self, key: ContentKey) -> Mapping[str, Any] | None:
+        """The metadata that the catalog holds of the table at a key."""
+        text = self._catalog.metadata(self._ref, key)
+        found: Mapping[str, Any] | None = None if text is None else msgspec.json.decode(text)
+        return found
+
+    def _origin(self, found: Found) -> Origin | None:
+        location = found.metadata_location
+        return self._origins.get(location) or self._folder(found).find(location)
+
+    def _folder(self, found: Found) -> KnownFolder:
+        return self._known.of(found.metadata_location.rpartition("/")[0])
+
+
+def key_of(outcome: Outcome) -> ContentKey | None:
+    """The key that an outcome is to have; None where it can be none."""
+    try:
+        return ContentKey(outcome.key)
+    except RefusedError:
+        return None
+
+
+def _folder_of(outcome: Outcome) -> str:
+    return outcome.metadata_location.rpartition("/")[0] if isinstance(outcome, Found) else f"{outcome.directory}/metadata"
+
+
+def _is_known(location: str, there: IcebergTable, folder: KnownFolder) -> bool:
+    return folder.find(location) is not None or is_same_place(location, there.metadata_location)
+
+
+def _holds_version(newer: Found, older: Found) -> bool:
+    """Whether a view's document has the current version of another one, just as it is there."""
+    wanted = [one for one in _versions(older) if one.get("version-id") == older.version_id]
+    return bool(wanted) and all(one in _versions(newer) for one in wanted)
+
+
+def _versions(view: Found) -> list[Any]:
+    versions = document_of(view).get("versions")
+    return versions if isinstance(versions, list) else []
+
+
+def _from_text(origin: Origin | None) -> str:
+    return "" if origin is None else f" from branch {origin.branch}, since {as_text(origin.time)}"
+
+
+def _last_text(folder: KnownFolder) -> str:
+    origin = max(folder.files.values(), key=lambda one: one.time, default=None)
+    return "what was known of it was forgotten" if origin is None else f"known{_from_text(origin)}"
+
+
+def _name(location: str) -> str:
+    return location.rpartition("/")[2]

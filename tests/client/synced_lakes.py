@@ -1,0 +1,76 @@
+"""A lake with a writer outside of it, whose table is imported again and again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog as IcebergCatalog
+
+from headwater import Store
+from headwater.catalogs import (
+    Catalog,
+    Claims,
+    ContentKey,
+    IcebergTable,
+    ImportOptions,
+    ImportReport,
+    ImportSpec,
+    Namespace,
+    Put,
+    ReportRow,
+)
+from headwater.catalogs.iceberg import survey_in_process
+from headwater.catalogs.importing.committing import import_tables, scope_of
+from headwater.clock import FakeClock
+from headwater.maintenance import collect
+from headwater.realms import Realms
+
+__all__ = ["Synced"]
+
+KEY = ContentKey.of("sales", "orders")
+MONTH = 31 * 24 * 3600
+
+
+class Synced:
+    """The lake, a writer outside of it, and the report of the last import."""
+
+    def __init__(self, store: Store, lake: Catalog, outside: IcebergCatalog, place: str, rows: pa.Table) -> None:
+        self.store, self.lake, self.outside, self.rows = store, lake, outside, rows
+        self._place = place
+
+    def sync(self, mode: Any = "sync", *, dry_run: bool = False) -> ReportRow:
+        """The row of the table; of what an import says of it."""
+        spec = ImportSpec(name="nightly", locations=(self._place,), mode=mode)
+        scope = scope_of(self.lake.definition, spec, now=self.store.clock.now())
+        told: list[ReportRow] = []
+        self.report: ImportReport = import_tables(
+            self.lake,
+            Claims(Realms(self.store).open("acme")),
+            survey_in_process(scope),
+            options=ImportOptions(mode=mode, name="nightly", scope=scope, dry_run=dry_run),
+            write=told.append,
+        )
+        return told[0]
+
+    def append(self, *catalogs: IcebergCatalog) -> None:
+        for catalog in catalogs:
+            catalog.load_table("sales.orders").append(self.rows)
+
+    def now(self, branch: str | None = None) -> str | None:
+        """Where the metadata of the table lies on a branch."""
+        table = self.lake.get(branch, KEY)
+        return table.metadata_location if isinstance(table, IcebergTable) else None
+
+    @property
+    def latest_outside(self) -> str:
+        return self.outside.load_table("sales.orders").metadata_location
+
+    def collect(self) -> None:
+        clock = self.store.clock
+        assert isinstance(clock, FakeClock)
+        clock.advance(MONTH)
+        for number in range(120):  # beyond the number of commits that are kept
+            self.lake.commit(None, [Put(ContentKey.of(f"n{clock.now()}-{number}"), Namespace())])
+        clock.advance(MONTH)
+        assert collect(self.store, "acme").deleted
