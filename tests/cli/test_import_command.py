@@ -220,3 +220,11 @@ def test_spark_is_asked_for_by_an_option(
     task = headwater.data("import", *catalog, tmp_path / "empty", "--detach", "--spark")["id"]
 
     assert Tasks(store).read(id_of(task)).value.arguments["engine"] == "spark"
+
+
+def test_an_import_names_who_asked_for_it(headwater: CommandLine, realm: str, lake: str, warehouse: Path) -> None:
+    headwater.ok("import", realm, lake, str(warehouse), "--author", "ada")
+
+    newest = headwater.data("catalog", "log", realm, lake)[0]
+    assert newest["authors"] == ["ada"]
+    assert set(newest["properties"]) == {"import", "task"}

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from headwater.catalogs import CommitMeta, ContentKey, KeyMerge, MergeMode, MergeOptions, MergeResult
+from headwater.cli.authors import person
 from headwater.cli.merge_reports import MERGE
 from headwater.cli.opening import opened_catalog
 from headwater.cli.options import ID, prints
@@ -64,7 +65,13 @@ def _asking(function: F) -> F:
                 help="Another mode for one key, such as sales.orders=FORCE; may be repeated.",
             ),
             click.option("--message", metavar="TEXT", default="", help="Why; default says what was done."),
-            click.option("--author", "authors", metavar="NAME", multiple=True, help="Who made it; may be repeated."),
+            click.option(
+                "--author",
+                "authors",
+                metavar="NAME",
+                multiple=True,
+                help="Who made it; may be repeated. A merge's default is the user.",
+            ),
             click.option(
                 "--signed-off-by", "signed", metavar="NAME", multiple=True, help="Who signed it off; may be repeated."
             ),
@@ -113,7 +120,8 @@ def merge(
     """
     options = MergeOptions(mode=mode, keys=keys, base=base, dry_run=dry_run, returns_conflicts=True)
     with opened_catalog(session, realm_id, name) as opened:
-        _show(session, opened.merge(source, into, expected=expected, meta=_meta(**words), options=options))
+        meta = _meta(**{**words, "authors": words["authors"] or (person(),)})
+        _show(session, opened.merge(source, into, expected=expected, meta=meta, options=options))
 
 
 @click.command()

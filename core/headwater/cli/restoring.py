@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from headwater.cli.authors import author_option, person
 from headwater.cli.failures import FINDINGS
 from headwater.cli.options import confirm_option, prints
 from headwater.cli.restoration_reports import RESTORATION
@@ -36,6 +37,7 @@ __all__ = ["restore"]
 @click.option("--prune", is_flag=True, help="Delete branches, tags and catalogs that were made later.")
 @click.option("--dry-run", is_flag=True, help="Show the plan, and write nothing.")
 @confirm_option("REALM")
+@author_option
 @click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
 @prints(RESTORATION, many=True)
 @click.pass_context
@@ -48,6 +50,7 @@ def restore(
     dry_run: bool,
     confirm: str | None,
     detach: bool,
+    author: str | None,
 ) -> None:
     """Let a realm hold again what it held: REFERENCE is a branch or tag such as lake/main, a catalog, or a reference such as grants;
     without it, the whole realm.
@@ -58,7 +61,7 @@ def restore(
     with session.open_store() as store:
         realms = Realms(store)
         found = realms.read(realm_id)
-        request = Request(reference=reference, aim=Aim.parse(aim, store.clock.now()), prune=prune)
+        request = Request(reference=reference, aim=Aim.parse(aim, store.clock.now()), prune=prune, author=author or person())
         plan = plan_restoration(realms.open(realm_id), request)
         if dry_run or not plan.is_needed or confirm != realm_id:
             _show(session, [step.as_plain() for step in plan.steps])
@@ -82,7 +85,7 @@ def _submit(store: Store, realm: Realm, request: Request) -> ObjectId:
     tasks, arguments = Tasks(store), request.arguments()
     submitted = tasks.submit(RESTORE, realm=realm.id, realm_key=realm.key, subject=request.reference, arguments=arguments)
     task = tasks.read(submitted.id).value
-    if task.arguments != arguments:
+    if not request.is_same(task.arguments):
         raise RefusedError(
             f"task {id_text(submitted.id)} ({task}) is under way with {task.arguments}: wait for it, or cancel it"
         )

@@ -13,6 +13,7 @@ import msgspec
 
 from headwater.catalogs import (
     CONTENT,
+    HEADWATER,
     IDS,
     Catalog,
     CatalogChanges,
@@ -268,11 +269,15 @@ class _Carrier:
             )
 
         _read_ahead(self._rows, _without(found, refused), objects)  # a commit's own time is short
-        properties = {"task": id_text(self._mark.owner)} | ({} if target is None else {"restored": id_text(target.id)})
+        author = self._request.author or HEADWATER
+        properties: dict[str, Any] = {"task": id_text(self._mark.owner)} | (
+            {} if target is None else {"restored": id_text(target.id)}
+        )
         if step.catalog is not None:
-            properties = CommitMeta(properties={name: (value,) for name, value in properties.items()}).as_properties(
-                step.catalog.id
-            )
+            meta = CommitMeta(authors=(author,), properties={name: (value,) for name, value in properties.items()})
+            properties = meta.as_properties(step.catalog.id)
+        else:
+            properties["authors"] = [author]
         return commit(self._rows, step.reference, change, properties=properties, fence=self._fence)
 
 

@@ -57,16 +57,23 @@ class Request:
 
     reference     ``lake/main``, ``lake``, ``grants``, or empty for the whole realm
     prune         delete the branches, tags and catalogs that were made later
+    author        who asks for it; noted in its commits
     """
 
     reference: str
     aim: Aim
     prune: bool = False
+    author: str = ""
 
     def arguments(self) -> dict[str, Any]:
         """As a task carries it."""
         commit = None if self.aim.commit is None else id_text(self.aim.commit)
-        return {"reference": self.reference, "commit": commit, "time": self.aim.time, "prune": self.prune}
+        told = {"reference": self.reference, "commit": commit, "time": self.aim.time, "prune": self.prune}
+        return told | ({"author": self.author} if self.author else {})
+
+    def is_same(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether a task carries this request, whoever asked for it."""
+        return {**arguments, "author": self.author} == {**self.arguments(), "author": self.author}
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Request:
@@ -78,7 +85,12 @@ class Request:
         if (commit is None) == (time is None):
             raise RefusedError(f"a restoration needs a commit or a time, not {dict(arguments)!r}")
         aim = Aim(None if commit is None else id_of(commit), None if time is None else Micros(int(time)))
-        return cls(reference=str(arguments.get("reference", "")), aim=aim, prune=bool(arguments.get("prune")))
+        return cls(
+            reference=str(arguments.get("reference", "")),
+            aim=aim,
+            prune=bool(arguments.get("prune")),
+            author=str(arguments.get("author", "")),
+        )
 
 
 class Asked(NamedTuple):

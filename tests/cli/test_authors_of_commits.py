@@ -1,0 +1,54 @@
+"""Who is named as the author of what a command commits."""
+
+from __future__ import annotations
+
+import pytest
+from commandline import CommandLine
+
+from headwater import Store
+from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, Put
+from headwater.realms import Realms
+from headwater.store import id_text
+
+ORDERS = ContentKey.of("orders")
+Command = tuple[str, ...]
+
+
+@pytest.fixture
+def lake(store: Store, catalog: tuple[str, str]) -> Catalog:
+    return Catalogs(Realms(store).open("acme")).open("lake")
+
+
+@pytest.fixture
+def merge(lake: Catalog) -> Command:
+    lake.create_branch("dev")
+    lake.commit("dev", [Put(ORDERS, IcebergTable(metadata_location="s3://lake/orders/metadata/1.json"))])
+    return ("catalog", "merge", "acme", "lake", "dev")
+
+
+@pytest.fixture
+def restoration(lake: Catalog) -> Command:
+    done = lake.commit(None, [Put(ORDERS, IcebergTable(metadata_location="s3://lake/orders/metadata/1.json"))])
+    lake.commit(None, [Delete(ORDERS)])
+    assert done.commit_id is not None
+    return ("realm", "restore", "acme", "lake/main", "--to", id_text(done.commit_id), "--confirm", "acme")
+
+
+@pytest.fixture(params=["merge", "restoration"])
+def command(request: pytest.FixtureRequest) -> Command:
+    found: Command = request.getfixturevalue(request.param)
+    return found
+
+
+def test_the_user_is_the_author(headwater: CommandLine, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "grace")
+
+    headwater.ok(*command)
+
+    assert headwater.data("catalog", "log", "acme", "lake")[0]["authors"] == ["grace"]
+
+
+def test_another_author_can_be_named(headwater: CommandLine, command: Command) -> None:
+    headwater.ok(*command, "--author", "ada")
+
+    assert headwater.data("catalog", "log", "acme", "lake")[0]["authors"] == ["ada"]
