@@ -12,6 +12,7 @@ import structlog
 
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.exits import exit_code
+from headwater.extras import missing_extra
 from headwater.logs import LEVELS
 from headwater.settings import Settings, unknown_variables
 from headwater_operator.logs import configure_logs
@@ -52,6 +53,11 @@ class Application(click.Group):
             code = _say("interrupted", 130)
         except HeadwaterError as error:
             code = _say(str(error), exit_code(error))
+        except ModuleNotFoundError as absent:
+            refused = missing_extra(absent)
+            if refused is None:
+                raise
+            code = _say(str(refused), exit_code(refused))
         except Exception as bug:  # noqa: BLE001 - the door: whatever comes out here is a bug, and is told as one
             sys.excepthook(*cast(Any, sys.exc_info()))
             code = _say(f"a bug: {type(bug).__name__}: {bug}", 1)

@@ -11,6 +11,7 @@ import structlog
 from billiard.exceptions import SoftTimeLimitExceeded
 
 from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError
+from headwater.extras import missing_extra
 from headwater.settings import duration_text
 from headwater.store import ObjectId, Store, id_text
 from headwater.tasks import Claim, Evidence, NotYetError, StoppedError, Tasks, Verdict
@@ -82,8 +83,9 @@ def _attempt(store: Store, claim: Claim, handler: Handler) -> None:
         error = str(refused)
         _end(lambda: claim.fail(error, retry=False), "task failed, and no retry can help", error=error)
     except Exception as fault:  # noqa: BLE001 - the door: whatever a handler dies of is written into its task, and tried again later
-        error = str(fault) if isinstance(fault, HeadwaterError) else f"{type(fault).__name__}: {fault}"
-        _end(lambda: claim.fail(error), "task failed", error=error, exc_info=not isinstance(fault, HeadwaterError))
+        known = missing_extra(fault) if isinstance(fault, ModuleNotFoundError) else fault
+        error = str(known) if isinstance(known, HeadwaterError) else f"{type(fault).__name__}: {fault}"
+        _end(lambda: claim.fail(error), "task failed", error=error, exc_info=not isinstance(known, HeadwaterError))
     else:
         _finish(claim, outcome, seconds=round(store.clock.monotonic() - started, 1))
 

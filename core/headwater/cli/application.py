@@ -25,6 +25,7 @@ from headwater.cli.store import store
 from headwater.cli.task import task
 from headwater.cli.version import version
 from headwater.errors import HeadwaterError, RefusedError
+from headwater.extras import missing_extra
 
 __all__ = ["main"]
 
@@ -69,8 +70,11 @@ class Application(click.Group):
             code = _say(["interrupted"], 130)
         except HeadwaterError as error:
             code = _say(lines_of(error), exit_code(error), session)
+        except ModuleNotFoundError as absent:
+            refused = missing_extra(absent)
+            code = _say([str(refused)], exit_code(refused), session) if refused else _say_bug(absent, session)
         except Exception as bug:  # noqa: BLE001 - the door: whatever comes out here is a bug, and is told as one
-            code = _say([f"a bug: {type(bug).__name__}: {bug}; run again with --debug for the traceback"], 1, session)
+            code = _say_bug(bug, session)
         sys.exit(code)
 
 
@@ -130,6 +134,10 @@ def _say_usage(wrong: click.ClickException) -> int:
     ctx = wrong.ctx if isinstance(wrong, click.UsageError) else None
     where = f"; see `{ctx.command_path} --help`" if ctx else ""
     return _say([f"{wrong.format_message().rstrip('.')}{where}"], wrong.exit_code if isinstance(wrong, click.UsageError) else 2)
+
+
+def _say_bug(bug: Exception, session: Session) -> int:
+    return _say([f"a bug: {type(bug).__name__}: {bug}; run again with --debug for the traceback"], 1, session)
 
 
 def _say(lines: Sequence[str], code: int, session: Session | None = None) -> int:

@@ -31,7 +31,7 @@ def find_engine(settings: Settings, *, environment: Mapping[str, str] | None = N
     if settings.spark_master == "off":
         return Engine(False, "spark_master is off")
     if importlib.util.find_spec("pyspark") is None:
-        return Engine(False, "pyspark is not installed")
+        return Engine(False, "pyspark is not installed: pip install 'headwater[spark]'")
     if not _has_java(environment):
         return Engine(False, "Java is missing")
     return Engine(True, settings.spark_master)

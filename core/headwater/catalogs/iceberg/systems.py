@@ -263,7 +263,11 @@ def _arrow(scheme: str, rest: str, lacking: Exception) -> tuple[System, str]:
         from pyarrow.fs import FileSystem
 
         system, base = FileSystem.from_uri(f"{_ARROW_SCHEMES.get(scheme, scheme)}://{bucket}{_ARROW_OPTIONS.get(scheme, '')}")
-    except (ImportError, ValueError, OSError) as fault:
+    except ImportError as fault:
+        raise RefusedError(
+            f"no file system for {scheme}://{rest}: {lacking}; and pyarrow is not installed: pip install 'headwater[lake]'"
+        ) from fault
+    except (ValueError, OSError) as fault:
         raise RefusedError(f"no file system for {scheme}://{rest}: {lacking}; and pyarrow: {fault}") from fault
     return _Arrow(system), f"{base.rstrip('/')}{slash}{path}"
 

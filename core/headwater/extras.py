@@ -1,0 +1,37 @@
+"""Which extra of the distribution brings a library that is not installed."""
+
+from __future__ import annotations
+
+from headwater.errors import RefusedError
+
+__all__ = ["missing_extra"]
+
+_EXTRAS = {
+    "aiohttp": "operator",
+    "billiard": "workers",
+    "bson": "mongodb",
+    "celery": "workers",
+    "fastavro": "lake",
+    "kombu": "workers",
+    "kopf": "operator",
+    "kubernetes": "operator",
+    "prometheus_client": "operator",
+    "psycopg": "postgresql",
+    "py4j": "spark",
+    "pyarrow": "lake",
+    "pyiceberg": "pyiceberg",
+    "pymongo": "mongodb",
+    "pyspark": "spark",
+    "redis": "workers",
+    "urllib3": "operator",
+}
+"""By the module that is imported; ``urllib3`` comes with ``kubernetes``."""
+
+
+def missing_extra(absent: ModuleNotFoundError) -> RefusedError | None:
+    """What to tell somebody who lacks a library of ours; None for a module that is none of them: its absence is a bug."""
+    package = (absent.name or "").partition(".")[0]
+    extra = _EXTRAS.get(package)
+    if extra is None:
+        return None
+    return RefusedError(f"this needs the Python package {package!r}, which is not installed: pip install 'headwater[{extra}]'")

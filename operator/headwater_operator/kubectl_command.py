@@ -1,0 +1,22 @@
+"""The program `kubectl-headwater`, or one sentence where the libraries of the plugin are missing."""
+
+from __future__ import annotations
+
+import sys
+
+from headwater.exits import exit_code
+from headwater.extras import missing_extra
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    try:
+        from headwater_operator.plugin import main as run
+    except ModuleNotFoundError as absent:
+        refused = missing_extra(absent)
+        if refused is None:
+            raise
+        print(f"kubectl-headwater: {refused}", file=sys.stderr)  # noqa: T201 - what a command says to a person
+        sys.exit(exit_code(refused))
+    run()
