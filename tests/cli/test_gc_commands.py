@@ -156,6 +156,12 @@ def test_a_confirmed_repair_does_the_safe_steps(headwater: CommandLine, url: str
     assert headwater.data("catalog", "log", "acme", "lake")[0]["hash"] == heads[0]
 
 
+def test_repair_with_nothing_to_do_is_done(headwater: CommandLine, realm: str) -> None:
+    result = headwater("fsck", "--realm", realm, "--repair")
+
+    assert (result.exit_code, result.stdout) == (0, "no findings\n")
+
+
 def test_a_repair_of_a_realm_that_was_not_named_is_refused(headwater: CommandLine, heads: list[str]) -> None:
     assert headwater("fsck", "--realm", "acme", "--repair", "--confirm", "other").exit_code == 5
 

@@ -52,7 +52,9 @@ def fsck(
         raise click.UsageError("--aside goes with --repair: nothing else of fsck takes anything off a list")
     with session.open_store() as store:
         if mend:
-            ctx.exit(_mend(session, store, _confirmed(session, store, realm, confirm), aside, later=later))
+            chosen = _confirmed(session, store, realm, confirm, later=later)
+            if chosen is not None:
+                ctx.exit(_mend(session, store, chosen, aside, later=later))
         findings = check_store(store, realm=realm)
     if plan:
         _show(session, plan_repairs(findings, later=later))
@@ -61,11 +63,18 @@ def fsck(
     ctx.exit(FINDINGS if is_bad(findings) else 0)
 
 
-def _confirmed(session: Session, store: Store, realm: str | None, confirm: str | None) -> str:
-    """The realm whose id was repeated; otherwise a person is shown the plan."""
+def _confirmed(session: Session, store: Store, realm: str | None, confirm: str | None, *, later: bool) -> str | None:
+    """The realm whose id was repeated; None where there is no safe step to confirm.
+
+    raises        RefusedError, after a person was shown the plan
+    """
     if confirm is not None and realm in (None, confirm):
         return confirm
-    _show(session, plan_repairs(check_store(store, realm=realm)))
+    steps = plan_repairs(check_store(store, realm=realm), later=later)
+    if not any(step.is_safe for step in steps):
+        session.warn("there is no safe step to do")
+        return None
+    _show(session, steps)
     raise RefusedError(
         f"nothing was changed: repeat the realm's id with --confirm {realm or 'REALM'} to do the safe steps of its plan"
     )
