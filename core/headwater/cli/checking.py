@@ -71,7 +71,7 @@ def _confirmed(session: Session, store: Store, realm: str | None, confirm: str |
     if confirm is not None and realm in (None, confirm):
         return confirm
     steps = plan_repairs(check_store(store, realm=realm), later=later)
-    if not any(step.is_safe for step in steps):
+    if confirm is None and not any(step.is_safe for step in steps):
         session.warn("there is no safe step to do")
         return None
     _show(session, steps)
