@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, Unpack
 
 import msgspec
+import structlog
 
 from headwater.catalogs.branches import Branches
 from headwater.catalogs.burying import bury
@@ -33,8 +34,8 @@ from headwater.catalogs.definitions import (
 from headwater.catalogs.listing import BY_ID, BY_NAME, definition_in, find_definition, listed_definitions, lost_list
 from headwater.catalogs.names import CATALOGS, NameKind, OwnPart, checked_name, content_reference, own_reference
 from headwater.clock import Micros, as_text
-from headwater.commits import Transaction, commit, ensure_references
-from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError
+from headwater.commits import Transaction, commit, complete, ensure_references
+from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError, UnknownOutcomeError
 from headwater.index import Value
 from headwater.store import Listing, RealmStore, StoredObject, id_text
 
@@ -45,6 +46,7 @@ CATALOG_ADMIN_PRIVILEGES = ("CATALOG_MANAGE_ACCESS", "CATALOG_MANAGE_CONTENT", "
 
 R = TypeVar("R")
 Fence = Callable[[], None]
+_log = structlog.get_logger()
 
 
 class Catalogs:
@@ -56,7 +58,8 @@ class Catalogs:
     def create(self, name: str, **fields: Unpack[CatalogFields]) -> CatalogDefinition:
         """Make a catalog, or complete one that was made before with the same fields. Run again, it changes nothing.
 
-        raises        RefusedError for a bad name, branch or location; ConflictError when it is there with other fields
+        raises        RefusedError for a bad name, branch or location; ConflictError when it is there with other fields;
+                      UnknownOutcomeError when it is there and may be incomplete
         """
         checked_catalog_name(name)
         _check_fields(fields)
@@ -72,7 +75,9 @@ class Catalogs:
             return made
 
         definition = self._commit(change, f"create catalog {name}")
-        self.complete(definition)
+        self._complete(
+            definition, f"catalog {name!r} of realm {self._rows.realm!r} was created, and may be incomplete: create it again"
+        )
         return definition
 
     def complete(self, definition: CatalogDefinition) -> None:
@@ -87,6 +92,9 @@ class Catalogs:
         ensure_references(self._rows, [own_reference(definition.id, part) for part in OwnPart])
         self._ensure_role(definition)
         Branches(self._rows, definition).ensure(definition.default_branch)
+
+    def _complete(self, definition: CatalogDefinition, done: str) -> None:
+        complete(self._rows, lambda: self.complete(definition), done=done)
 
     def _check_list(self, definition: CatalogDefinition) -> None:
         """A branch is listed before its row is made: where there is one and no list, that was lost."""
@@ -172,7 +180,7 @@ class Catalogs:
         name          the one of this name that was deleted last; or a catalog's id
         new_name      under which it comes back; None: its own
         raises        MissingError for none such · RefusedError when it is there, or is being purged · ConflictError when another
-                      catalog has the name by now
+                      catalog has the name by now · UnknownOutcomeError when it is back and may be incomplete
         """
 
         def change(tx: Transaction) -> CatalogDefinition:
@@ -189,14 +197,17 @@ class Catalogs:
             return back
 
         definition = self._commit(change, f"undelete catalog {name}", fence)
-        self.complete(definition)
+        self._complete(
+            definition,
+            f"catalog {definition.name!r} of realm {self._rows.realm!r} is back, and may be incomplete: `headwater fsck` tells",
+        )
         return definition
 
     def purge(self, name: str, *, fence: Fence | None = None) -> CatalogDefinition:
         """End the hold of a deleted catalog now: it cannot come back, and what it holds is garbage after the grace.
 
         Run again after an interruption it goes on where it was, and with no other of the same name; ``finish_deletions`` does the
-        same for all.
+        same for all. What cannot be buried now is left to that.
 
         name          the one of this name that was deleted, or purged, last; or a catalog's id
         raises        MissingError for none such · RefusedError while it is ACTIVE
@@ -206,7 +217,14 @@ class Catalogs:
             return _end_hold(tx, max(self._all_deleted(tx, name), key=_lastness))
 
         definition = self._commit(change, f"purge catalog {name}", fence)
-        bury(self._rows, definition, fence or _no_fence)
+        try:
+            complete(
+                self._rows, lambda: bury(self._rows, definition, fence or _no_fence), done=f"catalog {name!r} is being purged"
+            )
+        except UnknownOutcomeError as fault:  # it cannot come back, which is what was asked for
+            _log.warning(
+                "branches of a purged catalog are left to the next collection", catalog=definition.id, fault=str(fault)
+            )
         return definition
 
     def deleted(self) -> Listing[CatalogDefinition]:

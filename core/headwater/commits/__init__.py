@@ -17,6 +17,7 @@ from headwater.commits.collection import (
     read_collection,
     read_cuts,
 )
+from headwater.commits.completion import complete
 from headwater.commits.cuts import UNCUT, CutPoint, cut_point, is_let_go, left_line, newest_move
 from headwater.commits.history import changes, ensure_reference, ensure_references, head, log, read_commit
 from headwater.commits.making import Committed, Part, Transaction, commit, commit_series
@@ -63,6 +64,7 @@ __all__ = [
     "commit",
     "commit_as_of",
     "commit_series",
+    "complete",
     "create_at",
     "credible_until",
     "cut_point",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from headwater.commits import Transaction, commit, ensure_references
+from headwater.commits import Transaction, commit, complete, ensure_references
 from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
 from headwater.index import Value
 from headwater.realms.credentials import CredentialsHash
@@ -33,7 +33,7 @@ def bootstrap(realms: Realms, realm_id: str, credentials: CredentialsHash) -> Re
 
     credentials   of the root principal; where it exists already, its own stay (compare with ``find_root``)
     raises        RefusedError for a realm that is loading or on its way out; MissingError if there is none;
-                  BeatenError if somebody else moves the realm meanwhile: call again
+                  BeatenError if somebody else moves the realm meanwhile, UnknownOutcomeError if it may not be complete: call again
     """
     realm = realms.read(realm_id)
     if realm.state in (RealmState.ACTIVE, RealmState.INACTIVE):
@@ -41,11 +41,16 @@ def bootstrap(realms: Realms, realm_id: str, credentials: CredentialsHash) -> Re
     check_bootstrap(realm)
     if realm.state is RealmState.CREATED:
         realm = realms.move(realm, RealmState.INITIALIZING)
-    try:
+
+    def finish() -> Realm:
         _fill(realms.open_for(realm_id, RealmState.INITIALIZING), credentials)
         return realms.move(realm, RealmState.ACTIVE)
+
+    done = f"realm {realm_id!r} is INITIALIZING, and may not be complete: bootstrap it again"
+    try:
+        return complete(realms.store.system, finish, done=done, passed_on=(BeatenError, MissingError, RefusedError))
     except (BeatenError, MissingError, RefusedError, UnreadableError) as fault:
-        found = realms.find(realm_id)
+        found = complete(realms.store.system, lambda: realms.find(realm_id), done=done)
         if found is None or found.key != realm.key:
             raise RefusedError(f"realm {realm_id!r} was purged while it was being bootstrapped") from fault
         if found.state is RealmState.ACTIVE:
