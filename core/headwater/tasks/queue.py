@@ -14,7 +14,7 @@ from typing import Any, TypeVar, Unpack
 import structlog
 
 from headwater.clock import Micros
-from headwater.commits import Head, Transaction, commit, ensure_reference, head
+from headwater.commits import Head, Transaction, commit, complete, ensure_reference, head
 from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError, UnreadableError
 from headwater.index import Value
 from headwater.store import Listing, ObjectId, Store, Versioned, id_text
@@ -142,7 +142,10 @@ class Tasks:
                     return transitions.stop_requested(seen.value)
             raise self._refused(seen, "only a waiting or running task can be cancelled")
 
-        return self._change(task_id, change)
+        self.read(task_id)
+        changed = change_task(self._rows, task_id, change)
+        self._settle_later(task_id)
+        return changed.value
 
     def retry(self, task_id: ObjectId) -> Task:
         """Let a dead-lettered or cancelled task wait again, with all its attempts before it, due now.
@@ -162,8 +165,30 @@ class Tasks:
                 raise self._refused(seen, f"task {id_text(holder)} is active in its place")
 
         self._commit(change, f"retry {task}")
-        self._settle(task_id)
-        return self.read(task_id).value
+        return self._follow(
+            task_id, f"task {id_text(task_id)} ({task}) will be tried again, and may not show it yet: look at it"
+        )
+
+    def amend(self, task_id: ObjectId, arguments: Callable[[Task], Mapping[str, Any]], *, due: Micros) -> Task:
+        """Give a waiting task other arguments, in one swap, and a later time at which it is due. Any other is left alone.
+
+        arguments     those that it shall have, from the task as it is
+        due           not before the time that it has, or a worker could miss it
+        returns       the task: WAITING where it was amended
+        raises        MissingError; RefusedError for arguments that are none; what ``arguments`` raises
+        """
+
+        def change(seen: Versioned[Task]) -> Task:
+            task = seen.value
+            if task.state is not TaskState.WAITING:
+                return task
+            given = require_plain(dict(arguments(task)), f"arguments of {task}", limit_bytes=ARGUMENT_BYTES)
+            return transitions.amended(task, arguments=given, due=due)
+
+        self.read(task_id)
+        changed = change_task(self._rows, task_id, change)
+        self._settle_later(task_id)
+        return changed.value
 
     def run_now(self, task_id: ObjectId) -> Task:
         """Let a waiting task be due now. One that runs is left alone.
@@ -176,7 +201,10 @@ class Tasks:
                 raise self._refused(seen, "only a waiting task can be run now")
             return transitions.hurried(seen.value, now=self._clock.now())
 
-        return self._change(task_id, change)
+        self.read(task_id)
+        change_task(self._rows, task_id, change)
+        # not left to the next look, which asks the entries what is due
+        return self._follow(task_id, f"task {id_text(task_id)} is due now, and may be listed as due later: ask for it again")
 
     # Working
 
@@ -226,7 +254,7 @@ class Tasks:
         except BeatenError:
             return None
         if swapped.value.state is not TaskState.RUNNING:
-            self._settle(task_id)
+            self._settle_later(task_id)
             return None
         return Claim(self._rows, swapped, settle=self._settle_later, chance=self._chance)
 
@@ -307,11 +335,14 @@ class Tasks:
             ensure_reference(self._rows, REFERENCE)
             return commit(self._rows, REFERENCE, change, message=message).result
 
-    def _change(self, task_id: ObjectId, change: Callable[[Versioned[Task]], Task]) -> Task:
-        self.read(task_id)
-        changed = change_task(self._rows, task_id, change)
-        self._settle(task_id)
-        return changed.value
+    def _follow(self, task_id: ObjectId, done: str) -> Task:
+        """Settle what was decided; the task after that."""
+
+        def settle_and_read() -> Task:
+            self._settle(task_id)
+            return self.read(task_id).value
+
+        return complete(self._rows, settle_and_read, done=done)
 
     def _settle(self, task_id: ObjectId) -> None:
         """Make entries and object agree. The object decides; only a retry is decided by its entry, and completed here."""

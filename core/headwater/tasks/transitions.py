@@ -11,6 +11,7 @@ from headwater.tasks.task import Attempt, AttemptEnd, FollowUp, Progress, Task, 
 
 __all__ = [
     "ATTEMPTS_KEPT",
+    "amended",
     "backoff_seconds",
     "beaten",
     "begun",
@@ -101,6 +102,11 @@ def retried(task: Task, *, due: Micros) -> Task:
     return replace(
         task, state=TaskState.WAITING, due=due, retried=due, failures=0, stop_requested=False, finished=None, progress=None
     )
+
+
+def amended(task: Task, *, arguments: dict[str, Any], due: Micros) -> Task:
+    """With other arguments, and due no sooner than it was: a look at the entries that it has finds it in time."""
+    return replace(task, arguments=arguments, due=max(task.due, due))
 
 
 def hurried(task: Task, *, now: Micros) -> Task:

@@ -22,7 +22,7 @@ from headwater.maintenance.work.kinds import PURGE_TABLE
 from headwater.maintenance.work.recorded import recorded
 from headwater.maintenance.work.waiting import open_active_realm
 from headwater.store import ObjectId, Store, id_text
-from headwater.tasks import Claim, Progress, Tasks, TaskState
+from headwater.tasks import Claim, Progress, Task, Tasks, TaskState
 
 __all__ = ["ask_for_purge", "run_purge_table"]
 
@@ -72,32 +72,35 @@ def _let_go(held: Hold) -> None:
 
 
 def ask_for_purge(store: Store, wish: Wish, *, realm: str, realm_key: int) -> ObjectId:
-    """Submit the task. An active one for the same content gives way to one that carries its drops, too; it stays CANCELLED.
+    """Submit the task. A waiting one for the same content carries the drops of both from now on; nothing is ever asked for less.
 
     raises        RefusedError for more drops than a task can carry; ConflictError when the active one is at work just now
     """
-    tasks, asked = Tasks(store), wish
+    tasks, due = Tasks(store), Micros(store.clock.now() + first_look_after(store.settings))
+    wish.check_size()
     for _ in range(_TRIES):
-        asked.check_size()
         submitted = tasks.submit(
             PURGE_TABLE,
             realm=realm,
             realm_key=realm_key,
             subject=str(wish.content_id),
-            arguments=asked.arguments(),
-            due=Micros(store.clock.now() + first_look_after(store.settings)),
+            arguments=wish.arguments(),
+            due=due,
         )
         if submitted.created:
             return submitted.id
-        there = tasks.read(submitted.id).value
-        if not there.is_active:
-            continue
-        if there.state is TaskState.RUNNING:
+        there = tasks.amend(submitted.id, lambda task: _joined(wish, task), due=due)
+        if there.state is TaskState.WAITING:
+            return submitted.id
+        if there.is_active:
             break
-        asked = asked.joined(Wish.of(there))
-        asked.check_size()
-        if tasks.cancel(submitted.id).state is TaskState.RUNNING:  # since it was read: it ends at its next check
-            store.clock.sleep(store.settings.commit_backoff_limit_seconds)
     raise ConflictError(
         f"task {id_text(submitted.id)} is purging content {wish.content_id} of realm {realm!r} just now: try again when it has ended"
     )
+
+
+def _joined(wish: Wish, task: Task) -> dict[str, Any]:
+    """What a task is to carry that was asked for an earlier wish, of the same content."""
+    joined = wish.joined(Wish.of(task))
+    joined.check_size()
+    return joined.arguments()
