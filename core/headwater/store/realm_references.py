@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import structlog
+
 from headwater.clock import Micros
-from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError, UnknownOutcomeError
+from headwater.errors import (
+    BeatenError,
+    HeadwaterError,
+    MissingError,
+    RefusedError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from headwater.store.backend import ReferenceRow
 from headwater.store.cache import Ticket
 from headwater.store.handles import Handle
@@ -15,6 +24,8 @@ from headwater.store.references import Reference, advanced, buried, moved, raise
 __all__ = ["RealmReferences"]
 
 _TRIES = 10
+_LATE_TRIES = 20
+_log = structlog.get_logger()
 
 
 class RealmReferences(Handle):
@@ -237,12 +248,24 @@ class RealmReferences(Handle):
         done = self._settle(seen, make(self.clock.now()))
         if seen.pointer is None or self.clock.monotonic() - started <= self.settings.commit_timeout_seconds:
             return done
+        return self._record_late(done, seen.pointer)
+
+    def _record_late(self, done: Reference, left: ObjectId) -> Reference:
+        """Note when a slow swap really was. It has happened, so what stands against the note is no failure of it."""
         found: Reference | None = done
-        while found is not None:
+        wait = self.settings.commit_backoff_seconds
+        for _ in range(_LATE_TRIES):
             try:
-                return self.record_move(found, seen.pointer)
-            except BeatenError:
-                found = self.find_row(seen.name)
+                found = self.find_row(done.name) if found is None else found
+                return done if found is None else self.record_move(found, left)
+            except (BeatenError, UnavailableError, UnknownOutcomeError):
+                found = None
+                self.clock.sleep(wait)
+                wait = min(2 * wait, self.settings.commit_backoff_limit_seconds)
+            except HeadwaterError as fault:
+                _log.warning("a late move was not recorded", reference=done.name, realm=self.realm, fault=str(fault))
+                return done
+        _log.warning("a late move was not recorded", reference=done.name, realm=self.realm)
         return done
 
     def _moves_since(self) -> Micros:
