@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from headwater.catalogs.content.operations import Conflict, ConflictKind
 from headwater.catalogs.definitions import CatalogDefinition, CatalogState
@@ -39,7 +40,7 @@ from headwater.catalogs.names import (
     parse_reference,
 )
 from headwater.clock import Micros
-from headwater.commits import Head, Transaction, assign, commit, create_at, head, load_head, read_commit
+from headwater.commits import Head, Transaction, assign, commit, complete, create_at, head, load_head, read_commit
 from headwater.errors import BeatenError, ConflictError, ExpiredError, FencedError, MissingError, RefusedError, UnavailableError
 from headwater.store import ObjectId, RealmStore, Reference, id_text
 
@@ -346,18 +347,26 @@ class Branches:
         """
         clock, bound = self._rows.clock, self._rows.settings.clock_bound_seconds
         for _ in range(_TRIES):
-            started = clock.monotonic()
+            started, began = clock.monotonic(), clock.now()
             self.list_name(kind, name)
             made = make()
-            if clock.monotonic() - started <= bound:
+            # made of a tombstone: as long as that stood, the name was not given up, and the swap shows that it stood to the end
+            if clock.monotonic() - started <= bound or made.created < began:
                 return made
-            self._take_back(made)
+            done = f"{kind} {name!r} of {self._place} may have been created"
+            complete(self._rows, partial(self._take_back, made), done=done)
         raise UnavailableError(f"{kind} {name!r} of {self._place} took too long to create: try again")
 
     def _take_back(self, made: Reference) -> None:
-        """Remove a row without a tombstone: its target may be garbage by now. Where others have moved it already, it is theirs."""
+        """Remove a row without a tombstone: its target may be garbage by now. Where others have moved it already, it is theirs.
+
+        Done again it goes on where it was.
+        """
+        row = self._rows.find_row(made.name)
+        if row is None or row.pointer != made.pointer or row.version > made.version + (row.deleted is not None):
+            return
         try:
-            self._rows.remove_tombstone(self._rows.delete_reference(made))
+            self._rows.remove_tombstone(self._rows.delete_reference(row) if row.deleted is None else row)
         except BeatenError:
             return
 
