@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from headwater.catalogs import reference_text
 from headwater.clock import Micros, as_text
 from headwater.commits import Commit, Pin
-from headwater.errors import ExpiredError, HeadwaterError, MissingError
+from headwater.errors import ExpiredError, HeadwaterError, MissingError, UnavailableError
 from headwater.maintenance.checks.sight import key_text
 from headwater.maintenance.checks.walking import Use, held, read_each
 from headwater.maintenance.garbage.collecting import marker_for
@@ -178,7 +178,7 @@ def _pinned(store: Store, scope: Scope, way: Sequence[ObjectId]) -> str:
             try:
                 task = Tasks(store).read(pin.owner).value
                 who = f"task {id_text(pin.owner)} ({task}, {task.state})"
-            except HeadwaterError:
+            except MissingError:
                 who = f"task {id_text(pin.owner)}, which is gone"
             return f": {who} has pinned commit {id_text(pin.commit)} since {as_text(pin.time)}, until it ends and for the readers' grace"
     return ""
@@ -259,6 +259,8 @@ class _Search:
                     return
         except ExpiredError:
             self.faults.append(f"reference {line.name!r} dangles: its commit {id_text(line.pointer)} is not there")
+        except UnavailableError:
+            raise  # whether this reference keeps it is not known, and "nothing keeps it" would be a guess
         except HeadwaterError as fault:
             self.faults.append(str(fault))
 
