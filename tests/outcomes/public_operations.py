@@ -1,0 +1,518 @@
+"""Every public operation that writes, each as something that one process does to the store of ``fault_world``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from fault_world import (
+    ORDERS,
+    OTHER_ROOT,
+    OTHER_TABLE,
+    ROOT,
+    SETTINGS,
+    TABLE,
+    World,
+    claim_of,
+    claim_task,
+)
+
+from headwater.catalogs import (
+    CommitMeta,
+    ContentKey,
+    Delete,
+    Namespace,
+    Put,
+    release_claims,
+    release_name,
+)
+from headwater.catalogs.names import NameKind, content_reference
+from headwater.clock import Micros
+from headwater.commits import (
+    Part,
+    Transaction,
+    assign,
+    commit,
+    commit_series,
+    create_at,
+    ensure_reference,
+    ensure_references,
+    pin,
+    unpin,
+)
+from headwater.errors import BeatenError, ConflictError, HeadwaterError, MissingError, RefusedError
+from headwater.index import Value
+from headwater.maintenance import (
+    Dropped,
+    Run,
+    Wish,
+    ask_for_purge,
+    check_store,
+    collect,
+    plan_repairs,
+    purge,
+    record_run,
+    repair,
+)
+from headwater.maintenance.restoring import Aim, Request, restore
+from headwater.realms import Manager, RealmState, bootstrap, reset_root, rotate_root
+from headwater.reconcile import (
+    CatalogManifest,
+    FileCredentials,
+    Outcome,
+    RealmManifest,
+    read_manifest,
+    reconcile_catalog,
+    reconcile_realm,
+    release_realm,
+)
+from headwater.store import ObjectId, RealmId
+from headwater.tasks import FollowUp, LeaseWatch, Tasks, mend_entries
+
+Act = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation.
+
+    covers        the public names that it tries
+    make          what it does on a world, after what has to be there before
+    already       what it raises, done again when it had happened
+    is_resumable  it is done in steps, of which each is done or not: what is done of it stays, and it is done again to its end
+    is_contested  who is beaten tries again; otherwise that somebody was faster is what it has to find out
+    meet          what the next one who comes along mends by the way
+    """
+
+    covers: str
+    make: Callable[[World], Act]
+    already: tuple[type[HeadwaterError], ...] = ()
+    is_resumable: bool = False
+    is_contested: bool = True
+    meet: Callable[[World], Any] = lambda world: None
+
+
+def _definite(answer: Any) -> Any:
+    """None says that somebody else was faster."""
+    if answer is None:
+        raise BeatenError("somebody was faster")
+    return answer
+
+
+def _put(tx: Transaction) -> None:
+    tx.index("things").put(b"thing", Value(None, b"1"))
+
+
+def _series(world: World) -> Act:
+    rows = world.rows
+    ensure_reference(rows, "things")
+
+    def part(key: bytes) -> Part[None]:
+        return Part(lambda tx: tx.index("things").put(key, Value(None, key)) and None)
+
+    return lambda: commit_series(rows, "things", lambda head: [part(b"a"), part(b"b")])
+
+
+def _commit(world: World) -> Act:
+    rows = world.rows
+    ensure_reference(rows, "things")
+    return lambda: commit(rows, "things", _put, message="put")
+
+
+def _create_at(world: World) -> Act:
+    rows, name = world.rows, content_reference(world.lake.definition.id, NameKind.BRANCH, "main")
+    target = rows.read_reference(name).pointer
+    assert target is not None
+    return lambda: create_at(rows, "things", target, among=[name])
+
+
+def _assign(world: World) -> Act:
+    rows, lake = world.rows, world.lake
+    name = content_reference(lake.definition.id, NameKind.BRANCH, "dev")
+    head, target = lake.branch("dev").head, lake.branch("main").head
+    assert target is not None
+    return lambda: assign(
+        rows, name, target, expected=head, among=[content_reference(lake.definition.id, NameKind.BRANCH, "main")]
+    )
+
+
+def _pin(world: World) -> Act:
+    rows, name = world.rows, content_reference(world.lake.definition.id, NameKind.BRANCH, "main")
+    target = rows.read_reference(name).pointer
+    assert target is not None
+    return lambda: pin(rows, world.task("running"), {target: [name]})
+
+
+def _unpin(world: World) -> Act:
+    _pin(world)()
+    rows, owner = world.rows, world.task("running")
+    return lambda: unpin(rows, owner)
+
+
+def _release_name(world: World) -> Act:
+    rows, name = world.rows, content_reference(world.lake.definition.id, NameKind.BRANCH, "late")
+    row = rows.find_row(name)
+    assert row is not None
+    rows.remove_tombstone(row)
+    return lambda: release_name(rows, name, older_than=Micros(2**62))
+
+
+def _release_claims(world: World) -> Act:
+    rows = world.rows
+    return lambda: release_claims(rows, {UUID(int=77)}, older_than=Micros(2**62))
+
+
+def _in_lake(act: Callable[[Any], Any]) -> Callable[[World], Act]:
+    def make(world: World) -> Act:
+        lake = world.lake
+        return lambda: act(lake)
+
+    return make
+
+
+def _in_catalogs(act: Callable[[Any], Any]) -> Callable[[World], Act]:
+    def make(world: World) -> Act:
+        catalogs = world.catalogs
+        return lambda: act(catalogs)
+
+    return make
+
+
+def _in_realms(act: Callable[[Any], Any]) -> Callable[[World], Act]:
+    def make(world: World) -> Act:
+        realms = world.realms
+        return lambda: act(realms)
+
+    return make
+
+
+def _with_task(subject: str, act: Callable[[Any, ObjectId], Any]) -> Callable[[World], Act]:
+    def make(world: World) -> Act:
+        tasks, task_id = world.tasks, world.task(subject)
+        return lambda: act(tasks, task_id)
+
+    return make
+
+
+def _with_claim(act: Callable[[Any], Any]) -> Callable[[World], Act]:
+    def make(world: World) -> Act:
+        claim = claim_task(world, "waiting")
+        return lambda: act(claim)
+
+    return make
+
+
+def _update_lake(world: World) -> Act:
+    catalogs, seen = world.catalogs, world.lake.definition
+    return lambda: catalogs.update(seen, properties={"owner": "me"})
+
+
+def _complete(world: World) -> Act:
+    rows, catalogs = world.rows, world.catalogs
+    made = catalogs.create("third", base_location="s3://third/")
+    row = rows.read_reference(content_reference(made.id, NameKind.BRANCH, "main"))
+    rows.remove_tombstone(rows.delete_reference(row))
+    return lambda: catalogs.complete(made)
+
+
+def _finish_deletions(world: World) -> Act:
+    world.clock.advance(25 * 3600)
+    catalogs = world.catalogs
+    return catalogs.finish_deletions
+
+
+def _assign_kind(kind: str) -> Callable[[World], Act]:
+    def make(world: World) -> Act:
+        lake = world.lake
+        other = lake.branch("dev").head if kind == "tag" else lake.branch("main").head
+        move, name = (lake.assign_tag, "v1") if kind == "tag" else (lake.assign_branch, "dev")
+        assert other is not None
+        return lambda: move(name, other)
+
+    return make
+
+
+def _transplant(world: World) -> Act:
+    lake = world.lake
+    head = lake.branch("dev").head
+    assert head is not None
+    return lambda: lake.transplant("dev", [head], "main")
+
+
+def _update_realm(world: World) -> Act:
+    realms, seen = world.realms, world.realms.read("acme")
+    return lambda: realms.update(seen, properties={"tier": "gold"})
+
+
+def _move_realm(world: World) -> Act:
+    realms, seen = world.realms, world.realms.read("idle")
+    return lambda: realms.move(seen, RealmState.INACTIVE)
+
+
+def _remove_realm(world: World) -> Act:
+    realms, seen = world.realms, world.realms.read("gone")
+    return lambda: realms.remove(seen)
+
+
+def _forget_keys(world: World) -> Act:
+    realms, keys = world.realms, list(world.realms.purged_keys())
+    return lambda: realms.forget_purged_keys(keys)
+
+
+def _amend(world: World) -> Act:
+    tasks, task_id, due = world.tasks, world.task("waiting"), Micros(world.clock.now() + 10**8)
+    return lambda: tasks.amend(task_id, lambda task: {"dry": True}, due=due)
+
+
+def _claim_waiting(tasks: Any, task_id: ObjectId) -> Any:
+    return _definite(tasks.claim(task_id, "worker-2"))
+
+
+def _claim_silent(world: World) -> Act:
+    tasks, task_id, watch = world.tasks, world.task("running"), LeaseWatch(world.clock, 60)
+    tasks.look(watch)
+    world.clock.advance(61)
+    tasks.look(watch)
+    return lambda: _definite(tasks.claim(task_id, "worker-2", watch))
+
+
+def _claim_last(world: World) -> Act:
+    """A silent task that has no attempt left."""
+    tasks = world.tasks
+    task_id = tasks.submit("gc", realm="acme", subject="last", max_attempts=1).id
+    claim_task(world, "last")
+    watch = LeaseWatch(world.clock, 60)
+    tasks.look(watch)
+    world.clock.advance(61)
+    tasks.look(watch)
+    return lambda: tasks.claim(task_id, "worker-2", watch)
+
+
+def _look(world: World) -> Act:
+    """A task whose entries say that it is active, and that is cancelled."""
+    tasks, claim = world.tasks, claim_task(world, "waiting")
+    world.faults.fail("swap_reference", times=10_000)
+    claim.fail("no luck", retry=False)
+    world.faults.heal()
+    watch = LeaseWatch(world.clock, 60)
+    return lambda: tasks.look(watch)
+
+
+def _forget_finished(world: World) -> Act:
+    world.clock.advance(91 * 24 * 3600)
+    tasks = world.tasks
+    return tasks.forget_finished
+
+
+def _mend_entries(world: World) -> Act:
+    _look(world)
+    rows = world.store.system
+    return lambda: mend_entries(rows)
+
+
+def _overdue(world: World) -> Act:
+    claim = claim_task(world, "waiting")
+    claim.stop("it took too long", is_overdue=True)
+    return claim.end_stopped
+
+
+def _pass_by(world: World) -> None:
+    """Another worker looks for something to do."""
+    store = world.elsewhere()
+    Tasks(store).look(LeaseWatch(world.clock, 60))
+
+
+def _check(world: World) -> Act:
+    claim = claim_task(world, "waiting")
+    world.clock.advance(30)
+    return claim.check
+
+
+def _wish(world: World) -> Wish:
+    definition = world.lake.definition
+    drop = Dropped(branch="main", key="orders", metadata="m", location="s3://lake/orders", asked=Micros(1))
+    return Wish(catalog="lake", catalog_id=definition.id, content_id=TABLE, table_uuid=TABLE, drops=(drop,))
+
+
+def _ask_for_purge(world: World) -> Act:
+    wish, key = _wish(world), world.realms.read("acme").key
+    return lambda: ask_for_purge(world.store, wish, realm="acme", realm_key=key)
+
+
+def _ask_for_purge_again(world: World) -> Act:
+    wish, key = _wish(world), world.realms.read("acme").key
+    ask_for_purge(world.store, wish, realm="acme", realm_key=key)
+    other = Wish(
+        catalog="lake",
+        catalog_id=wish.catalog_id,
+        content_id=TABLE,
+        table_uuid=TABLE,
+        drops=(Dropped(branch="dev", key="orders", metadata="m", location="s3://lake/orders", asked=Micros(2)),),
+    )
+    return lambda: ask_for_purge(world.store, other, realm="acme", realm_key=key)
+
+
+def _record(world: World) -> Act:
+    run = Run(kind="purge", realm="acme", started=Micros(5), finished=Micros(6))
+    return lambda: record_run(world.store, run)
+
+
+def _repair(world: World) -> Act:
+    _complete(world)
+    steps = plan_repairs(check_store(world.store))
+
+    def act() -> None:
+        for step in repair(world.store, "acme", steps):
+            if step.result.startswith("not done"):
+                raise BeatenError(step.result)
+
+    return act
+
+
+def _restore(world: World) -> Act:
+    first = list(world.lake.log("main"))[-1]
+    request = Request(reference="lake/main", aim=Aim(commit=first.id))
+    owner = world.task("running")
+    return lambda: restore(world.rows, owner, request)
+
+
+def _purge(world: World) -> Act:
+    return lambda: purge(world.store, "going")
+
+
+def _collect(world: World) -> Act:
+    world.clock.advance(3600)
+    return lambda: collect(world.store, "idle")
+
+
+def _release(world: World) -> Act:
+    seen = world.realms.read("acme")
+    world.realms.update(seen, manager=Manager(cluster="c", namespace="n", name="acme"))
+    return lambda: release_realm(world.store, "acme")
+
+
+def _adopted(world: World) -> Act:
+    """A manifest that adopts a realm and changes it."""
+    annotations = {"headwater.dev/adopt": "idle"}
+    body = _body("Realm", {"realmId": "idle", "deletionProtection": True}, annotations)
+    manifest = read_manifest(body, settings=SETTINGS)
+    assert isinstance(manifest, RealmManifest)
+    sink = FileCredentials("/nowhere")  # a realm that is there needs none
+    return lambda: _ended(reconcile_realm(world.store, manifest, credentials=sink, manager=Manager(cluster="c")))
+
+
+def _made(world: World) -> Act:
+    """A manifest that asks for a catalog which is not there yet."""
+    manifest = read_manifest(_body("Catalog", WANTED), settings=SETTINGS, realm_id=RealmId("acme"))
+    assert isinstance(manifest, CatalogManifest)
+    me = Manager(cluster="c")
+    return lambda: _ended(reconcile_catalog(world.store, manifest, manager=me, may_be_unmanaged=True))
+
+
+def _body(kind: str, spec: dict[str, Any], annotations: dict[str, str] | None = None) -> dict[str, Any]:
+    metadata = {"name": "wanted", "namespace": "n", "annotations": annotations or {}}
+    return {"apiVersion": "headwater.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def _ended(outcome: Outcome) -> None:
+    if outcome.error is not None:
+        raise outcome.error
+
+
+WANTED = {"realm": "acme", "storage": {"baseLocation": "s3://wanted/"}}
+_FOLLOW_UP = FollowUp(kind="gc", realm="acme", subject="rest")
+_LOST = (BeatenError, ConflictError, RefusedError, MissingError)
+
+OPERATIONS = (
+    # realms
+    Operation("Realms.create", _in_realms(lambda realms: realms.create("new")), _LOST),
+    Operation("Realms.update", _update_realm, _LOST),
+    Operation("Realms.move", _move_realm, _LOST),
+    Operation("Realms.remove", _remove_realm, _LOST),
+    Operation("Realms.forget_purged_keys", _forget_keys),
+    Operation("bootstrap", _in_realms(lambda realms: bootstrap(realms, "fresh", ROOT))),
+    Operation("rotate_root", _in_realms(lambda realms: rotate_root(realms, "acme", OTHER_ROOT, replaces="root")), _LOST),
+    Operation("reset_root", _in_realms(lambda realms: reset_root(realms, "acme", OTHER_ROOT))),
+    # catalogs
+    Operation("Catalogs.create", _in_catalogs(lambda catalogs: catalogs.create("third", base_location="s3://third/"))),
+    Operation("Catalogs.complete", _complete),
+    Operation("Catalogs.update", _update_lake, _LOST),
+    Operation("Catalogs.delete", _in_catalogs(lambda catalogs: catalogs.delete("lake"))),
+    Operation("Catalogs.undelete", _in_catalogs(lambda catalogs: catalogs.undelete("pond")), _LOST),
+    Operation("Catalogs.purge", _in_catalogs(lambda catalogs: catalogs.purge("pond"))),
+    Operation("Catalogs.finish_deletions", _finish_deletions, is_resumable=True),
+    # branches and tags
+    Operation("Catalog.create_branch", _in_lake(lambda lake: lake.create_branch("b")), _LOST),
+    Operation("Catalog.create_tag", _in_lake(lambda lake: lake.create_tag("t")), _LOST),
+    Operation("Catalog.assign_branch", _assign_kind("branch")),
+    Operation("Catalog.assign_tag", _assign_kind("tag")),
+    Operation("Catalog.delete_branch", _in_lake(lambda lake: lake.delete_branch("dev")), _LOST),
+    Operation("Catalog.delete_tag", _in_lake(lambda lake: lake.delete_tag("v1")), _LOST),
+    Operation("Catalog.undelete_branch", _in_lake(lambda lake: lake.undelete_branch("late")), _LOST),
+    Operation("Catalog.undelete_tag", _in_lake(lambda lake: lake.undelete_tag("old")), _LOST),
+    # content
+    Operation("Catalog.commit", _in_lake(lambda lake: lake.commit("main", [Put(ContentKey.of("n"), Namespace())])), _LOST),
+    Operation("Catalog.commit", _in_lake(lambda lake: lake.commit("main", [Delete(ORDERS)])), _LOST),
+    Operation("Catalog.merge", _in_lake(lambda lake: lake.merge("dev", "main", meta=CommitMeta(message="m")))),
+    Operation("Catalog.transplant", _transplant),
+    # claims
+    Operation(
+        "Claims.take",
+        lambda world: (lambda claims, claim: lambda: claims.take([claim]))(
+            world.claims, claim_of(world, OTHER_TABLE, "s3://lake/customers")
+        ),
+    ),
+    Operation(
+        "Claims.release",
+        lambda world: (lambda claims, claim: lambda: claims.release([claim]))(
+            world.claims, claim_of(world, TABLE, "s3://lake/orders")
+        ),
+    ),
+    Operation("release_claims", _release_claims),
+    Operation("release_name", _release_name),
+    # tasks
+    Operation("Tasks.submit", lambda world: lambda: world.tasks.submit("gc", realm="acme", subject="new")),
+    Operation("Tasks.submit", lambda world: lambda: world.tasks.submit("gc", realm="acme", subject="failed")),
+    Operation("Tasks.cancel", _with_task("waiting", lambda tasks, one: tasks.cancel(one))),
+    Operation("Tasks.cancel", _with_task("running", lambda tasks, one: tasks.cancel(one))),
+    Operation("Tasks.amend", _amend),
+    Operation("Tasks.retry", _with_task("failed", lambda tasks, one: tasks.retry(one)), _LOST, is_contested=False),
+    Operation("Tasks.run_now", _with_task("later", lambda tasks, one: tasks.run_now(one))),
+    Operation("Tasks.look", _look),
+    Operation("Tasks.claim", _with_task("waiting", _claim_waiting), _LOST),
+    Operation("Tasks.claim", _claim_silent, _LOST, is_contested=False),
+    Operation("Tasks.claim", _claim_last, _LOST, is_contested=False),
+    Operation("Tasks.forget_finished", _forget_finished),
+    Operation("Claim.check", _check, is_resumable=True),
+    Operation("Claim.heartbeat", _with_claim(lambda claim: claim.heartbeat())),
+    Operation("Claim.finish", _with_claim(lambda claim: claim.finish({}, _FOLLOW_UP)), _LOST, meet=_pass_by),
+    Operation("Claim.fail", _with_claim(lambda claim: claim.fail("no luck")), _LOST),
+    Operation("Claim.hand_back", _with_claim(lambda claim: claim.hand_back("stopping")), _LOST),
+    Operation("Claim.put_off", _with_claim(lambda claim: claim.put_off("not there yet")), _LOST),
+    Operation("Claim.end_stopped", _overdue, _LOST),
+    Operation("mend_entries", _mend_entries, is_resumable=True),
+    # commits
+    Operation("commit", _commit),
+    Operation("commit_series", _series),
+    Operation("create_at", _create_at, _LOST),
+    Operation("assign", _assign, _LOST),
+    Operation("ensure_reference", lambda world: (lambda rows: lambda: ensure_reference(rows, "things"))(world.rows)),
+    Operation(
+        "ensure_references", lambda world: (lambda rows: lambda: ensure_references(rows, ["things", "more"]))(world.rows)
+    ),
+    Operation("pin", _pin),
+    Operation("unpin", _unpin),
+    # maintenance
+    Operation("ask_for_purge", _ask_for_purge),
+    Operation("ask_for_purge", _ask_for_purge_again),
+    Operation("record_run", _record),
+    Operation("repair", _repair, is_resumable=True),
+    Operation("restore", _restore, is_resumable=True),
+    Operation("purge", _purge, is_resumable=True),
+    Operation("reconcile_realm", _adopted, is_resumable=True),
+    Operation("reconcile_catalog", _made, is_resumable=True),
+    Operation("release_realm", _release),
+    Operation("collect", _collect, is_resumable=True, is_contested=False),
+)
