@@ -191,3 +191,12 @@ def test_the_file_of_alerts_is_rendered_whole(rules: list[dict[str, Any]]) -> No
 
     assert [rule["alert"] for rule in rules] == [alert["alert"] for alert in alerts]
     assert [rule["alert"] for rule in rules if "SERIES" in rule["expr"]] == []
+
+
+def test_the_health_check_for_argo_cd_is_there_for_both_kinds_when_asked_for() -> None:
+    script = (CHART / "files" / "argocd-health.lua").read_text(encoding="utf-8")
+    names = {f"resource.customizations.health.headwater.dev_{kind}" for kind in ("Realm", "Catalog")}
+
+    found = render("default", "argocd.healthChecks=true").one("ConfigMap", "-argocd-health")
+    assert {name: text.strip() for name, text in found["data"].items()} == dict.fromkeys(names, script.strip())
+    assert "argocd" not in json.dumps(render("default").documents)
