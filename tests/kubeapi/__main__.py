@@ -32,12 +32,16 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--kept-changes", type=int, default=Tuning.__dataclass_fields__["kept_changes"].default)
     parser.add_argument("--kept-requests", type=int, default=Tuning.__dataclass_fields__["kept_requests"].default)
     parser.add_argument("--bookmark-seconds", type=float, default=Tuning.__dataclass_fields__["bookmark_seconds"].default)
+    parser.add_argument(
+        "--no-controllers", action="store_true", help="be as a kube-apiserver without a kube-controller-manager"
+    )
     return parser.parse_args()
 
 
 async def _serve(options: argparse.Namespace) -> None:
     parent = os.getppid()
-    server = Server(Tuning(options.kept_changes, options.kept_requests, options.bookmark_seconds))
+    has_controllers = not options.no_controllers
+    server = Server(Tuning(options.kept_changes, options.kept_requests, options.bookmark_seconds, has_controllers))
     server.prepare()
     for file in options.policy:
         for body in yaml.safe_load_all(file.read_text(encoding="utf-8")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,8 +33,18 @@ class About:
         self._kinds = kinds
         self._documents: dict[tuple[int, str], bytes] = {}
 
-    def answer(self, method: str, path: str, accept: str, host: str) -> Answer:
-        """``host`` is the address by which the client knows the server."""
+    def answer(self, method: str, path: str, accept: str, host: str, known: str = "") -> Answer:
+        """``host`` is the address by which the client knows the server. ``known`` is the tag of an answer that it has already."""
+        answer = self._answer(method, path, accept, host)
+        if answer.media != discovery.AGGREGATED and "openapi" not in path:
+            return answer
+        tag = f'"{hashlib.sha512(answer.body).hexdigest().upper()}"'
+        if tag == known:
+            return Answer(304, b"", answer.media, {"ETag": tag})
+        answer.headers["ETag"] = tag
+        return answer
+
+    def _answer(self, method: str, path: str, accept: str, host: str) -> Answer:
         path, parts = path.rstrip("/"), path.strip("/").split("/")
         if method not in ("GET", "HEAD"):
             raise Failure.not_allowed()

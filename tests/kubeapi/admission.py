@@ -63,18 +63,21 @@ class CompiledKind:
         """Fill in what the kind gives by default, and drop nulls."""
         fill(obj, self.schema)
 
-    def validate(self, new: dict[str, Any], old: dict[str, Any] | None = None, *, is_status: bool = False) -> list[Cause]:
+    def validate(
+        self, new: dict[str, Any], old: dict[str, Any] | None = None, *, is_status: bool = False, is_blocked: bool = False
+    ) -> list[Cause]:
         """What is wrong with the object, in the words of a real server.
 
         new           decoded, with defaults
         old           what stood there before, in an update
         is_status     for a write of the subresource, where only the status is held against its schema
+        is_blocked    what was found before keeps the rules from being checked
         """
         causes = list(self._status_violations(new) if is_status else violations(new, self.schema))
         causes += duplicates(new, self.schema)
         if self._rules.is_empty:
             return causes
-        if any(cause.is_blocking for cause in causes):
+        if is_blocked or any(cause.is_blocking for cause in causes):
             return [*causes, UNCHECKED]
         return [*causes, *self._rules.check(new, old)]
 

@@ -9,9 +9,10 @@ from typing import Any
 from kubeapi import builtin_rules
 from kubeapi.admission import Policies
 from kubeapi.asking import Asked
-from kubeapi.causes import UNCHECKED, Cause
+from kubeapi.causes import Cause
 from kubeapi.failures import Failure
-from kubeapi.metadata import faults_of_change, faults_of_metadata
+from kubeapi.gotypes import check_types
+from kubeapi.metadata import faults_of_change, faults_of_metadata, warnings_of_finalizers
 
 __all__ = ["complete", "decoded", "judge", "validate"]
 
@@ -42,6 +43,7 @@ def decoded(asked: Asked, body: Any, *, doubles: Iterable[str] = ()) -> list[str
         raise Failure.bad_request(f"{start}: no kind {json.dumps(body['kind'])} is registered")
     if not isinstance(body.setdefault("metadata", {}), dict):
         raise Failure.bad_request(f"{start}: metadata is no object")
+    check_types(kind, body)
     told = [f"duplicate field {json.dumps(path)}" for path in doubles]
     if kind.compiled is not None and body["kind"] == kind.kind:
         told += [f"unknown field {json.dumps(path)}" for path in kind.compiled.decode(body)]
@@ -61,6 +63,8 @@ def complete(asked: Asked, body: Body) -> None:
 def validate(asked: Asked, body: Body, old: Body | None) -> None:
     """raises Failure (422) with all that is wrong"""
     kind, metadata = asked.kind, body["metadata"]
+    if kind.is_custom:
+        asked.warnings.extend(warnings_of_finalizers(metadata, (old or {}).get("metadata", {})))
     causes: list[Cause] = []
     called = str(body.get("kind"))
     if called != kind.kind:
@@ -71,9 +75,7 @@ def validate(asked: Asked, body: Body, old: Body | None) -> None:
         causes += faults_of_change(metadata, old["metadata"])
     if kind.compiled is not None:
         blocked = any(cause.is_blocking for cause in causes)
-        causes += kind.compiled.validate(body, old, is_status=asked.subresource == "status")
-        if blocked and UNCHECKED not in causes:
-            causes.append(UNCHECKED)
+        causes += kind.compiled.validate(body, old, is_status=asked.subresource == "status", is_blocked=blocked)
     else:
         causes += builtin_rules.faults(kind, body, old)
     if causes:

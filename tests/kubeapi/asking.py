@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from kubeapi.causes import Cause
 from kubeapi.failures import Failure, NotServed
 from kubeapi.kinds import Kind, Kinds
+from kubeapi.parameters import check_numbers, read_flag
 
 __all__ = ["Asked", "read_request"]
 
+MOST_MANAGER_BYTES = 128
+PROPAGATION_POLICIES = ("Foreground", "Background", "Orphan")
 _NAMED_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 
@@ -49,14 +51,22 @@ class Asked:
 
     @property
     def is_forced(self) -> bool:
-        return self.query.get("force") in ("true", "1")
+        return read_flag(self.query, "force")
 
     def check(self) -> None:
-        """Refuse options that nobody knows."""
+        """Refuse options that nobody knows, and numbers that are none."""
+        check_numbers(self.verb, self.query)
         if self.query.get("dryRun") not in (None, "", "All"):
-            _refuse_option(self.verb, "dryRun", self.query["dryRun"], '"All"')
+            _refuse_option(self.verb, Cause.not_supported("dryRun", [self.query["dryRun"]], ("All",)))
         if self.strictness not in ("Ignore", "Warn", "Strict"):
-            _refuse_option(self.verb, "fieldValidation", self.strictness, '"", "Ignore", "Strict", "Warn"')
+            choices = ("", "Ignore", "Strict", "Warn")
+            _refuse_option(self.verb, Cause.not_supported("fieldValidation", self.strictness, choices))
+        if len(self.query.get("fieldManager", "").encode()) > MOST_MANAGER_BYTES:
+            _refuse_option(self.verb, Cause.too_long("fieldManager", MOST_MANAGER_BYTES))
+        policy = self.query.get("propagationPolicy") if self.verb in ("delete", "deletecollection") else None
+        if policy not in (None, *PROPAGATION_POLICIES):
+            choices = (*PROPAGATION_POLICIES, "nil")
+            _refuse_option(self.verb, Cause.not_supported("propagationPolicy", policy, choices))
 
 
 def read_request(kinds: Kinds, method: str, path: str, query: Mapping[str, str], *, user_agent: str, user: str) -> Asked:
@@ -76,20 +86,20 @@ def read_request(kinds: Kinds, method: str, path: str, query: Mapping[str, str],
         raise NotServed(path)
     name, subresource = (*rest[1:], "", "")[:2]
     if subresource and subresource not in kind.subresources:
-        raise NotServed(path)
+        raise Failure.missing(kind, name) if kind.is_custom else NotServed(path)
     verb = (_NAMED_VERBS if name else _COLLECTION_VERBS).get(method, "")
-    if verb == "list" and query.get("watch") in ("true", "1"):
+    if verb == "list" and read_flag(query, "watch"):
         verb = "watch"
     if kind.is_namespaced != bool(namespace) and (namespace or verb not in ("list", "watch")):
         raise NotServed(path)
+    if method == "POST" and subresource and kind.is_custom:
+        told = f'create is not supported on resources of kind "{kind.resource}"'
+        raise Failure(405, "MethodNotAllowed", told, details={"group": kind.group, "kind": kind.plural})
     if not verb or verb not in kind.verbs or (subresource and verb not in ("get", "patch", "update")):
         raise Failure.not_allowed()
     return Asked(verb, kind, namespace, name, subresource, query, user_agent, user)
 
 
-def _refuse_option(verb: str, name: str, value: str, supported: str) -> None:
+def _refuse_option(verb: str, cause: Cause) -> None:
     kind = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}.get(verb, "DeleteOptions")
-    message = f"Unsupported value: {json.dumps(value)}: supported values: {supported}"
-    causes = [{"reason": "FieldValueNotSupported", "message": message, "field": name}]
-    details: dict[str, Any] = {"group": "meta.k8s.io", "kind": kind, "causes": causes}
-    raise Failure(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {name}: {message}', details=details)
+    raise Failure.of_options(kind, cause)

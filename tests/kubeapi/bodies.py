@@ -11,6 +11,7 @@ import yaml
 from kubeapi import protobuf
 from kubeapi.asking import Asked
 from kubeapi.failures import Failure
+from kubeapi.gotexts import first_wrong, summary
 
 __all__ = ["parsed", "parsed_patch"]
 
@@ -37,10 +38,9 @@ def parsed(asked: Asked, raw: bytes, media: str) -> tuple[Any, list[str]]:
     try:
         return json.loads(raw, object_pairs_hook=unique), doubles
     except (ValueError, RecursionError):
-        text = raw.decode(errors="replace")
         raise Failure.bad_request(
             f"the object provided is unrecognized (must be of type {asked.kind.kind}): couldn't get version/kind; json parse error: "
-            f"invalid character {_first_wrong(text)!r} looking for beginning of object key string ({text})"
+            f"{first_wrong(raw)} ({summary(raw)})"
         ) from None
 
 
@@ -61,7 +61,3 @@ def _yaml(raw: bytes) -> Any:
         return yaml.safe_load(raw)
     except yaml.YAMLError as error:
         raise Failure.bad_request(f"error decoding YAML: {error}") from None
-
-
-def _first_wrong(text: str) -> str:
-    return next((sign for sign in text[1:].lstrip() if sign), "")

@@ -25,7 +25,10 @@ def _record(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, **_OPEN}
 
 
-_CONTAINER = _record(env=_keyed("name"), ports=_keyed("containerPort", "protocol"), volumeMounts=_keyed("mountPath"))
+_PORT = {"properties": {"protocol": {"type": "string", "default": "TCP"}}, **_OPEN}
+_CONTAINER = _record(
+    env=_keyed("name"), ports=_keyed("containerPort", "protocol", items=_PORT), volumeMounts=_keyed("mountPath")
+)
 _POD_SPEC = _record(
     containers=_keyed("name", items=_CONTAINER),
     initContainers=_keyed("name", items=_CONTAINER),
@@ -33,20 +36,22 @@ _POD_SPEC = _record(
     imagePullSecrets=_keyed("name"),
     nodeSelector=_ATOMIC,
 )
+_SET = {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}
 _STATUS = _record(conditions=_CONDITIONS)
 _FIELDS: dict[str, dict[str, Any]] = {
     "Event": {"involvedObject": _ATOMIC, "regarding": _ATOMIC, "related": _ATOMIC},
     "Pod": {"spec": _POD_SPEC, "status": _STATUS},
     "Deployment": {"spec": _record(selector=_ATOMIC, template=_record(spec=_POD_SPEC)), "status": _STATUS},
-    "Service": {"spec": _record(ports=_keyed("port", "protocol"), selector=_ATOMIC)},
+    "Service": {"spec": _record(ports=_keyed("port", "protocol", items=_PORT), selector=_ATOMIC)},
     "Namespace": {"status": _STATUS},
     "RoleBinding": {"roleRef": _ATOMIC},
     "ClusterRoleBinding": {"roleRef": _ATOMIC},
     "CustomResourceDefinition": {"status": _STATUS},
     "ValidatingAdmissionPolicy": {
         "status": _STATUS,
-        "spec": _record(validations={"type": "array"}, matchConditions=_keyed("name")),
+        "spec": _record(validations={"type": "array"}, matchConditions=_keyed("name"), matchConstraints=_ATOMIC),
     },
+    "ValidatingAdmissionPolicyBinding": {"spec": _record(validationActions=_SET, matchResources=_ATOMIC)},
 }
 _BASELINES: dict[str, dict[str, Any]] = {
     "CustomResourceDefinition": {
@@ -65,7 +70,15 @@ _BASELINES: dict[str, dict[str, Any]] = {
     "ValidatingAdmissionPolicy": {"spec": {}, "status": {}},
     "ValidatingAdmissionPolicyBinding": {"spec": {}},
 }
-_EVENT_BASELINE = {"source": {}, "eventTime": None, "reportingComponent": "", "reportingInstance": ""}
+_EVENT_BASELINE = {
+    "involvedObject": {},
+    "source": {},
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+    "eventTime": None,
+    "reportingComponent": "",
+    "reportingInstance": "",
+}
 _NEW_EVENT_BASELINE = {"deprecatedSource": {}, "deprecatedFirstTimestamp": None, "deprecatedLastTimestamp": None}
 _EVENT_NAMES = {
     "regarding": "involvedObject",
@@ -119,7 +132,13 @@ BUILT_IN_KINDS: tuple[Kind, ...] = (
         (
             "Event",
             "",
-            {"short_names": ("ev",), "selectable": _EVENT_FIELDS, "baseline": _EVENT_BASELINE, "is_made_by_put": True},
+            {
+                "short_names": ("ev",),
+                "selectable": _EVENT_FIELDS,
+                "baseline": _EVENT_BASELINE,
+                "is_made_by_put": True,
+                "name_rule": "any",  # those of events.k8s.io are looked at, these never were
+            },
         ),
         (
             "Namespace",
@@ -143,9 +162,11 @@ BUILT_IN_KINDS: tuple[Kind, ...] = (
             "Pod",
             "",
             {
+                "has_generation": True,
+                "is_shown_when_deleted": True,
                 "short_names": ("po",),
                 "categories": ("all",),
-                "subresources": ("status",),
+                "subresources": ("log", "status"),
                 "selectable": {"status.phase": ".status.phase", "spec.nodeName": ".spec.nodeName"},
             },
         ),
@@ -153,9 +174,15 @@ BUILT_IN_KINDS: tuple[Kind, ...] = (
         (
             "Service",
             "",
-            {"short_names": ("svc",), "categories": ("all",), "subresources": ("status",), "name_rule": "service"},
+            {
+                "short_names": ("svc",),
+                "categories": ("all",),
+                "subresources": ("status",),
+                "name_rule": "service",
+                "is_shown_when_deleted": True,
+            },
         ),
-        ("ServiceAccount", "", {"short_names": ("sa",)}),
+        ("ServiceAccount", "", {"short_names": ("sa",), "is_shown_when_deleted": True}),
     ),
     *_kinds(
         "apps",
@@ -234,7 +261,7 @@ BUILT_IN_KINDS: tuple[Kind, ...] = (
             },
         ),
     ),
-    *_kinds("coordination.k8s.io", "v1", ("Lease", "", {"is_unconditional": False})),
+    *_kinds("coordination.k8s.io", "v1", ("Lease", "", {"is_unconditional": False, "is_made_by_put": True})),
 )
 
 NAMESPACES = next(kind for kind in BUILT_IN_KINDS if kind.resource == "namespaces")

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from kubeapi.admission import InvalidCrd, Policies
 from kubeapi.causes import Cause
+from kubeapi.defaults import default_deployment, default_pod, default_policy, default_scaler, default_service
 from kubeapi.definitions import complete_definition, faults_of_definition
 from kubeapi.kinds import Kind
 
 __all__ = ["complete", "faults"]
 
 Body = dict[str, Any]
-_MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)")
+MOST_NOTE_CHARACTERS = 1024
 MOST_SECRET_BYTES = 1024 * 1024
 
 
@@ -35,8 +35,8 @@ def faults(kind: Kind, body: Body, old: Body | None) -> Iterator[Cause]:
         yield from _faults_of_data(kind, body, old)
     elif kind.kind == "Lease":
         yield from _faults_of_lease(body.get("spec") or {})
-    elif kind.kind == "Event" and not kind.renamed:
-        yield from _faults_of_event(body)
+    elif kind.kind == "Event":
+        yield from _faults_of_new_event(body) if kind.renamed else _faults_of_event(body)
     elif kind.kind in ("RoleBinding", "ClusterRoleBinding") and old is not None and body.get("roleRef") != old.get("roleRef"):
         yield Cause.invalid("roleRef", body.get("roleRef"), "cannot change roleRef")
     elif kind.kind == "CustomResourceDefinition":
@@ -66,33 +66,35 @@ def _complete_namespace(body: Body) -> None:
         body.setdefault("status", {}).setdefault("phase", "Active")
 
 
-def _complete_policy(body: Body) -> None:
-    body.setdefault("spec", {}).setdefault("failurePolicy", "Fail")
+def _complete_data(body: Body) -> None:
+    if not body.get("data"):
+        body.pop("data", None)
 
 
-def _complete_deployment(body: Body) -> None:
-    spec = body.setdefault("spec", {})
-    for name, value in (("replicas", 1), ("progressDeadlineSeconds", 600), ("revisionHistoryLimit", 10)):
-        spec.setdefault(name, value)
-    spec.setdefault("strategy", {}).setdefault("type", "RollingUpdate")
+def _complete_budget(body: Body) -> None:
+    counts = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+    body.setdefault("status", dict.fromkeys(counts, 0))
 
 
-def _complete_service(body: Body) -> None:
-    body.setdefault("spec", {}).setdefault("type", "ClusterIP")
-
-
-def _complete_pod(body: Body) -> None:
-    body.setdefault("status", {}).setdefault("phase", "Pending")
+def _complete_access_review(body: Body) -> None:
+    """What is empty is not there: an empty group is the core group."""
+    attributes = (body.get("spec") or {}).get("resourceAttributes") or {}
+    for name in [name for name, value in attributes.items() if value == ""]:
+        del attributes[name]
 
 
 _COMPLETING = {
+    "ConfigMap": _complete_data,
     "CustomResourceDefinition": complete_definition,
-    "Deployment": _complete_deployment,
+    "Deployment": default_deployment,
+    "HorizontalPodAutoscaler": default_scaler,
     "Namespace": _complete_namespace,
-    "Pod": _complete_pod,
-    "Service": _complete_service,
+    "Pod": default_pod,
+    "PodDisruptionBudget": _complete_budget,
     "Secret": _complete_secret,
-    "ValidatingAdmissionPolicy": _complete_policy,
+    "SelfSubjectAccessReview": _complete_access_review,
+    "Service": default_service,
+    "ValidatingAdmissionPolicy": default_policy,
 }
 
 
@@ -108,13 +110,13 @@ def _faults_of_data(kind: Kind, body: Body, old: Body | None) -> Iterator[Cause]
     for key, value in (body.get("data") or {}).items():
         if not re.fullmatch(r"[-._a-zA-Z0-9]{1,253}", key):
             yield Cause.invalid(
-                f"data[{key}]", key, "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
+                f"data[{key}]",
+                key,
+                "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
+                "or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
             )
         if kind.kind == "Secret":
-            try:
-                size += len(base64.b64decode(value or "", validate=True))
-            except (binascii.Error, TypeError):
-                yield Cause.invalid(f"data[{key}]", "<secret contents redacted>", "illegal base64 data")
+            size += len(base64.b64decode(value or ""))
         elif not isinstance(value, str):
             yield Cause.invalid(f"data[{key}]", value, "must be a string")
     if size > MOST_SECRET_BYTES:
@@ -132,16 +134,11 @@ def _faults_of_data(kind: Kind, body: Body, old: Body | None) -> Iterator[Cause]
 
 def _faults_of_lease(spec: Body) -> Iterator[Cause]:
     duration = spec.get("leaseDurationSeconds")
-    if duration is not None and (not isinstance(duration, int) or duration <= 0):
+    if duration is not None and duration <= 0:
         yield Cause.invalid("spec.leaseDurationSeconds", duration, "must be greater than 0")
     transitions = spec.get("leaseTransitions")
-    if transitions is not None and (not isinstance(transitions, int) or transitions < 0):
+    if transitions is not None and transitions < 0:
         yield Cause.invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0")
-    for name in ("acquireTime", "renewTime"):
-        if spec.get(name) is not None and not _MICRO_TIME.fullmatch(str(spec[name])):
-            yield Cause.invalid(
-                f"spec.{name}", spec[name], "must be a time with microseconds, like 2006-01-02T15:04:05.000000Z"
-            )
     holder = spec.get("holderIdentity")
     if holder is not None and not holder:
         yield Cause.invalid("spec.holderIdentity", "", "must not be empty")
@@ -151,6 +148,11 @@ def _faults_of_event(body: Body) -> Iterator[Cause]:
     involved = (body.get("involvedObject") or {}).get("namespace") or "default"
     if body["metadata"].get("namespace", "") != involved:
         yield Cause.invalid("involvedObject.namespace", involved, "does not match event.namespace")
+
+
+def _faults_of_new_event(body: Body) -> Iterator[Cause]:
+    if len(body.get("note") or "") > MOST_NOTE_CHARACTERS:
+        yield Cause.invalid("message", "", f"can have at most {MOST_NOTE_CHARACTERS} characters")
 
 
 def _faults_of_selector(body: Body, old: Body) -> Iterator[Cause]:

@@ -31,10 +31,21 @@ SECONDS_BETWEEN_TRIES = 0.5
 
 
 class Caretaking:
-    """Told of every change. What it does itself it does a moment later, as the controllers of a cluster do."""
+    """Told of every change. What it does itself it does a moment later, as the controllers of a cluster do.
+
+    is_bare     do only what an API server does itself: serve definitions, and empty those that are deleted
+    """
 
     def __init__(
-        self, store: Store, kinds: Kinds, policies: Policies, writing: Writing, watches: Watches, clock: Callable[[], float]
+        self,
+        store: Store,
+        kinds: Kinds,
+        policies: Policies,
+        writing: Writing,
+        watches: Watches,
+        clock: Callable[[], float],
+        *,
+        is_bare: bool = False,
     ) -> None:
         self._store = store
         self._kinds = kinds
@@ -42,6 +53,7 @@ class Caretaking:
         self._writing = writing
         self._watches = watches
         self._clock = clock
+        self._is_bare = is_bare
         self._ending: set[tuple[str, Key]] = set()
         self._belongings: dict[str, set[tuple[str, Key]]] = {}
         self._next: asyncio.TimerHandle | None = None
@@ -53,15 +65,22 @@ class Caretaking:
             self._define(change)
         elif shelf.name in (POLICIES, BINDINGS):
             self._bind(change)
-        if shelf.name in (CRDS.resource, NAMESPACES.resource):
+        if shelf.name == CRDS.resource or (shelf.name == NAMESPACES.resource and not self._is_bare):
             ending = record is not None and "deletionTimestamp" in record.load()["metadata"]
             (self._ending.add if ending else self._ending.discard)((shelf.name, change.key))
-        for owner in record.owners if record is not None else ():
-            self._belongings.setdefault(owner, set()).add((shelf.name, change.key))
-        if record is None and change.before is not None and change.before.uid in self._belongings:
-            asyncio.get_running_loop().call_soon(self._collect, change.before.uid)
+        if not self._is_bare:
+            self._notice_owners(shelf, change)
         if self._ending:
             self._end_in(0)
+
+    def _notice_owners(self, shelf: Shelf, change: Change) -> None:
+        record = change.after
+        for owner in record.owners if record is not None else ():
+            self._belongings.setdefault(owner, set()).add((shelf.name, change.key))
+        if record is not None and b'"deletionTimestamp"' in record.raw and _dependents_finalizer(record.load()):
+            asyncio.get_running_loop().call_soon(self._free, shelf, change.key)
+        if record is None and change.before is not None and change.before.uid in self._belongings:
+            asyncio.get_running_loop().call_soon(self._collect, change.before.uid)
 
     def _define(self, change: Change) -> None:
         record = change.after
@@ -90,7 +109,7 @@ class Caretaking:
         live = record.load()
         body["status"] = established(body, now)
         given_at_once = {"acceptedNames": {}, "conditions": [], "storedVersions": body["status"]["storedVersions"]}
-        live.setdefault("status", given_at_once)
+        live["status"] = given_at_once
         body["metadata"]["managedFields"] = after_update(live, body, CRDS, Writer("kube-apiserver", "status", now))
         self._store.put(shelf, key, body)
 
@@ -163,15 +182,39 @@ class Caretaking:
             left += not gone
         return left
 
+    def _free(self, shelf: Shelf, key: Key) -> None:
+        """Take off the finalizer by which a deletion waits for what belongs to the object: it goes first, or is let go."""
+        record = shelf.find(key)
+        finalizer = _dependents_finalizer(record.load()) if record is not None else None
+        if record is None or finalizer is None:
+            return
+        if finalizer == "foregroundDeletion":
+            self._collect(record.uid)
+        else:
+            self._belongings.pop(record.uid, None)
+        body = record.load()
+        body["metadata"]["finalizers"] = [name for name in body["metadata"]["finalizers"] if name != finalizer]
+        if body["metadata"]["finalizers"]:
+            self._store.put(shelf, key, body)
+        else:
+            self._store.remove(shelf, key)
+
     def _collect(self, uid: str) -> None:
         """Delete what belonged to an object that is gone, and to nobody else."""
         for name, key in sorted(self._belongings.pop(uid, ())):
             record = self._store.shelf(name).find(key)
             kind = next((kind for kind in self._kinds if kind.shelf == name), None)
-            if record is None or kind is None or uid not in record.owners or self._has_owner(record):
+            if record is None or kind is None or uid not in record.owners or self._has_owner(record, but=uid):
                 continue
             self._delete_all(kind, [record])
 
-    def _has_owner(self, record: Record) -> bool:
-        uids = {one.uid for shelf in self._store.shelves() for one in shelf.records.values()}
+    def _has_owner(self, record: Record, *, but: str) -> bool:
+        uids = {one.uid for shelf in self._store.shelves() for one in shelf.records.values()} - {but}
         return any(owner in uids for owner in record.owners)
+
+
+def _dependents_finalizer(body: Body) -> str | None:
+    metadata = body["metadata"]
+    if not metadata.get("deletionTimestamp"):
+        return None
+    return next((name for name in metadata.get("finalizers") or () if name in ("foregroundDeletion", "orphan")), None)

@@ -113,11 +113,12 @@ class Faults:
 
 @dataclass(slots=True)
 class Audit:
-    """The latest requests, and counts of all."""
+    """The latest requests, counts of all, and an example of each shape of request of each program; shapes are never forgotten."""
 
     most: int = 20_000
     total: int = 0
     requests: deque[dict[str, Any]] = field(default_factory=deque)
+    shapes: dict[tuple[str, str], str] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     writes: Counter[str] = field(default_factory=Counter)
 
@@ -131,6 +132,12 @@ class Audit:
         self.counts[f"{request['verb']} {what}"] += 1
         if request.get("wrote"):
             self.writes[f"{request['verb']} {what}"] += 1
+
+    def notice_shape(self, shape: str, user_agent: str, path: str) -> None:
+        self.shapes.setdefault((shape, user_agent), path)
+
+    def described_shapes(self) -> list[dict[str, str]]:
+        return [{"shape": shape, "user_agent": agent, "path": path} for (shape, agent), path in self.shapes.items()]
 
     def clear(self) -> None:
         self.requests.clear()

@@ -26,6 +26,8 @@ def complete_definition(body: Body) -> None:
         names.setdefault("singular", names["kind"].lower())
         names.setdefault("listKind", f"{names['kind']}List")
     spec.setdefault("conversion", {"strategy": "None"})
+    stored = [version.get("name") for version in spec.get("versions") or () if version.get("storage")]
+    body.setdefault("status", {"acceptedNames": {"plural": "", "kind": ""}, "conditions": None, "storedVersions": stored})
 
 
 def faults_of_definition(body: Body, old: Body | None) -> Iterator[Cause]:

@@ -11,7 +11,7 @@ __all__ = ["AGGREGATED", "VERSION", "aggregated", "group", "groups", "resources"
 
 Body = dict[str, Any]
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-_STATUS_VERBS = ["get", "patch", "update"]
+_SUBRESOURCE_VERBS = {"finalize": ["update"], "log": ["get"], "status": ["get", "patch", "update"]}
 
 VERSION: Body = {
     "major": "1",
@@ -88,13 +88,12 @@ def _resources(kind: Kind) -> list[Body]:
 
 
 def _subresource(kind: Kind, name: str) -> Body:
-    verbs = ["update"] if name == "finalize" else _STATUS_VERBS
     return {
         "name": f"{kind.plural}/{name}",
         "singularName": "",
         "namespaced": kind.is_namespaced,
         "kind": kind.kind,
-        "verbs": verbs,
+        "verbs": _SUBRESOURCE_VERBS[name],
     }
 
 
@@ -113,8 +112,5 @@ def _discovered(kind: Kind) -> Body:
     }
     found |= {"shortNames": list(kind.short_names)} if kind.short_names else {}
     found |= {"categories": list(kind.categories)} if kind.categories else {}
-    inner = [
-        {"subresource": name, "responseKind": answer, "verbs": ["update"] if name == "finalize" else _STATUS_VERBS}
-        for name in kind.subresources
-    ]
+    inner = [{"subresource": name, "responseKind": answer, "verbs": _SUBRESOURCE_VERBS[name]} for name in kind.subresources]
     return found | ({"subresources": inner} if inner else {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kubeapi.causes import Cause
@@ -66,6 +67,8 @@ class Failure(Exception):
         cls, kind: Kind, name: str, causes: Iterable[Cause], *, called: str | None = None, plural: bool = False
     ) -> Failure:
         """``called``: how the object itself calls its kind, which may be wrong. With ``plural`` the resource is named."""
+        if kind.renamed:
+            kind = replace(kind, group="")  # whatever an Event is sent as, it is one of the core group
         named = called or kind.kind
         qualified = kind.resource if plural else f"{named}.{kind.group}" if kind.group else named
         details = _details(kind, name, kind.plural if plural else named)
@@ -79,6 +82,21 @@ class Failure(Exception):
         shown = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
         listed = [{"reason": one.reason, "message": one.message, "field": one.field} for one in found]
         return cls(422, "Invalid", f"{start}: {shown}", details=details | {"causes": listed})
+
+    @classmethod
+    def of_options(cls, kind: str, cause: Cause) -> Failure:
+        """What is wrong with the options of a request: ``kind`` is ListOptions, CreateOptions, and so on."""
+        return cls.of_causes(f'{kind}.meta.k8s.io "" is invalid', {"group": "meta.k8s.io", "kind": kind}, [cause])
+
+    @classmethod
+    def uid_precondition(cls, kind: Kind, key: tuple[str, str], wanted: str, found: str) -> Failure:
+        """An update with the uid of an object that is not there: it is gone (``found`` is empty then), or another one is."""
+        place = "/".join(filter(None, ("/registry", kind.group if kind.is_custom else "", kind.plural, *key)))
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: {place}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+        )
+        return cls.conflict(kind, key[1], why)
 
     @classmethod
     def bad_request(cls, message: str) -> Failure:

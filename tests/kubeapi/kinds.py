@@ -64,6 +64,7 @@ class Kind:
     is_custom: bool = False
     is_unconditional: bool = True
     is_made_by_put: bool = False
+    is_shown_when_deleted: bool = False
     name_rule: str = "subdomain"
     columns: tuple[Column, ...] = ()
     selectable: Mapping[str, str] = field(default_factory=dict)
@@ -104,7 +105,8 @@ class Kind:
     @property
     def storage_hash(self) -> str:
         """As clients know a stored version: the start of a digest of its name."""
-        digest = hashlib.sha256(f"{self.group}/{self.version}/{self.kind}".encode()).digest()
+        version = "v1beta1" if self.kind == "CustomResourceDefinition" else self.version  # the first one it was stored as
+        digest = hashlib.sha256(f"{self.group}/{version}/{self.kind}".encode()).digest()
         return base64.b64encode(digest[:8]).decode()
 
 

@@ -8,13 +8,14 @@ from typing import Any
 
 from kubeapi.causes import Cause
 
-__all__ = ["faults_of_change", "faults_of_metadata"]
+__all__ = ["faults_of_change", "faults_of_metadata", "warnings_of_finalizers"]
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = rf"({_QUALIFIED})?"
 MOST_ANNOTATION_BYTES = 262144
+STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 _NAME_RULES = {
     "subdomain": (
@@ -36,6 +37,7 @@ _NAME_RULES = {
         "with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
         "'[a-z]([-a-z0-9]*[a-z0-9])?')",
     ),
+    "any": (".*", 65535, ""),
     "path": ("[^/%]+", 65535, "may not contain '/' or '%'"),
 }
 _KEY_TELLS = (
@@ -88,10 +90,18 @@ def faults_of_change(metadata: Mapping[str, Any], old: Mapping[str, Any]) -> Ite
         yield from [Cause.invalid("metadata.deletionTimestamp", metadata["deletionTimestamp"], "field is immutable")] * 2
 
 
+def warnings_of_finalizers(metadata: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[str]:
+    """What is said of new finalizers without a domain, which are let in all the same."""
+    for name in sorted(set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ()) - set(STANDARD_FINALIZERS)):
+        if "/" not in name:
+            why = "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
+            yield f'metadata.finalizers: "{name}": {why}'
+
+
 def _faults_of_name(name: str, rule: str) -> Iterator[Cause]:
     pattern, most, tells = _NAME_RULES[rule]
     if len(name) > most:
-        yield Cause.invalid("metadata.name", name, f"must be no more than {most} bytes")
+        yield Cause.invalid("metadata.name", name, f"must be no more than {most} characters")
     if not re.fullmatch(pattern, name) or name in (".", ".."):
         yield Cause.invalid("metadata.name", name, tells)
 

@@ -42,7 +42,9 @@ def merge_patched(body: Any, patch: Any) -> Any:
 def json_patched(body: Any, patch: Any) -> Any:
     """RFC 6902: all of it, or none where a test fails or a path leads nowhere."""
     if not isinstance(patch, list) or not all(isinstance(step, dict) and "op" in step and "path" in step for step in patch):
-        raise Failure.bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+        raise Failure.bad_request(
+            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
+        )
     try:
         return jsonpatch.apply_patch(body, patch)
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError) as error:

@@ -110,6 +110,7 @@ _KINDS: Mapping[str, _Message] = {
     "ServiceAccount": _META,
     "SelfSubjectAccessReview": {**_META, 2: _Field("spec", _ACCESS)},
     "SelfSubjectReview": _META,
+    "SelfSubjectRulesReview": {**_META, 2: _Field("spec", _texts("namespace"))},
     "Lease": {**_META, 2: _Field("spec", _LEASE)},
     "Role": {**_META, 2: _Field("rules", _RULE, is_list=True)},
     "ClusterRole": {**_META, 2: _Field("rules", _RULE, is_list=True)},

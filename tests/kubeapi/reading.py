@@ -11,11 +11,14 @@ from typing import Any
 import msgspec
 
 from kubeapi.asking import Asked
+from kubeapi.causes import Cause
 from kubeapi.converting import from_stored
 from kubeapi.failures import Failure
+from kubeapi.gotexts import first_wrong
 from kubeapi.kinds import Kind
+from kubeapi.parameters import check_numbers, read_number
 from kubeapi.selectors import Selector, read_selector
-from kubeapi.store import Key, Record, Shelf, Store
+from kubeapi.store import Key, Record, Shelf, Store, in_order
 from kubeapi.tables import as_metadata, as_table
 
 __all__ = ["Reading", "View"]
@@ -83,6 +86,14 @@ class Reading:
             raise Failure.missing(asked.kind, asked.name)
         return record
 
+    def no_log(self, asked: Asked) -> Failure:
+        """Why a pod has no log: nothing runs here. A real server names the pod's node, which it does not know either."""
+        check_numbers("log", asked.query)
+        node = self.get(asked).load().get("spec", {}).get("nodeName")
+        if node:
+            return Failure.missing(asked.kind, node)
+        return Failure.bad_request(f"pod {asked.name} does not have a host assigned")
+
     def select(self, asked: Asked) -> list[Record]:
         selector = read_selector(asked.kind, asked.query)
         shelf = self._store.shelf(asked.kind.shelf)
@@ -91,7 +102,7 @@ class Reading:
     def list(self, asked: Asked) -> tuple[list[Record], Body]:
         """Records and the list's metadata, of one page."""
         shelf, selector = self._store.shelf(asked.kind.shelf), read_selector(asked.kind, asked.query)
-        limit = _number(asked.query.get("limit", "0"), "limit")
+        limit = max(read_number(asked.query, "limit") or 0, 0)
         token = asked.query.get("continue", "")
         version, after = self._snapshot(asked, shelf) if not token else _read_token(token, asked)
         if version < shelf.oldest and token:
@@ -110,9 +121,10 @@ class Reading:
 
     def _snapshot(self, asked: Asked, shelf: Shelf) -> tuple[int, Key | None]:
         text, match = asked.query.get("resourceVersion", ""), asked.query.get("resourceVersionMatch", "")
-        wanted = _number(text or "0", "resourceVersion")
+        wanted = _version(text or "0")
         if match and not text:
-            raise Failure.bad_request("resourceVersionMatch is forbidden unless resourceVersion is provided")
+            why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+            raise Failure.of_options("ListOptions", Cause.forbidden("resourceVersionMatch", why))
         if wanted > self._store.version:
             details = {
                 "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
@@ -133,8 +145,10 @@ class Reading:
         then = shelf.as_of(version)
         return [
             then[key]
-            for key in sorted(then)
-            if (namespace is None or key[0] == namespace) and (after is None or key > after) and selector.matches(then[key])
+            for key in sorted(then, key=in_order)
+            if (namespace is None or key[0] == namespace)
+            and (after is None or in_order(key) > in_order(after))
+            and selector.matches(then[key])
         ]
 
 
@@ -159,9 +173,10 @@ def _namespace(asked: Asked) -> str | None:
     return asked.namespace if asked.namespace or not asked.kind.is_namespaced else None
 
 
-def _number(text: str, name: str) -> int:
+def _version(text: str) -> int:
     if not text.isdigit():
-        raise Failure.bad_request(f'{name}: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax')
+        why = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise Failure.bad_request(f"invalid resource version: resourceVersion: {why}")
     return int(text)
 
 
@@ -172,10 +187,13 @@ def _write_token(version: int, last: Key, asked: Asked) -> str:
 
 
 def _read_token(token: str, asked: Asked) -> tuple[int, Key]:
+    raw = b""
     try:
-        read = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        read = json.loads(raw)
         version, start = int(read["rv"]), str(read["start"]).removeprefix("/").removesuffix("\0")
     except (binascii.Error, ValueError, KeyError, TypeError):
-        raise Failure.bad_request("continue key is not valid") from None
+        why = f": {first_wrong(raw)}" if raw else ""
+        raise Failure.bad_request(f"invalid continue token: continue key is not valid{why}") from None
     namespace, _, name = start.rpartition("/")
     return version, (namespace or asked.namespace, name)

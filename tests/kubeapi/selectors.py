@@ -17,6 +17,7 @@ Matches = Callable[[Labels], bool]
 
 _SET = re.compile(r"^(?P<key>\S+)\s+(?P<word>in|notin)\s*\((?P<values>[^()]*)\)$")
 _EQUAL = re.compile(r"^(?P<key>[^\s!=<>]+)\s*(?P<sign>==|=|!=)\s*(?P<value>[^\s=!]*)$")
+_DOUBLED = re.compile(r"^[^\s!=<>]+\s*(==|=|!=)\s*(?P<sign>==|=|!=)")
 _EXISTS = re.compile(r"^(?P<not>!?)\s*(?P<key>[A-Za-z0-9][-A-Za-z0-9_./]*)$")
 
 COMMON_FIELDS = {"metadata.name": ".metadata.name", "metadata.namespace": ".metadata.namespace"}
@@ -80,6 +81,8 @@ def _requirement(part: str) -> Matches:
     if found := _EXISTS.match(part):
         key, is_negated = found["key"], bool(found["not"])
         return lambda labels: (key in labels) != is_negated
+    if found := _DOUBLED.match(part):
+        raise Failure.bad_request(f"unable to parse requirement: found '{found['sign']}', expected: identifier")
     raise Failure.bad_request(f"unable to parse requirement: {part}")
 
 

@@ -24,6 +24,7 @@ from kubeapi.control import Audit, Fault, Faults
 from kubeapi.failures import Failure, NotServed
 from kubeapi.kinds import Kinds
 from kubeapi.reading import Reading, View
+from kubeapi.shapes import shape_of
 from kubeapi.store import Store
 from kubeapi.watching import Watch, Watches
 from kubeapi.writing import Writing
@@ -32,17 +33,23 @@ __all__ = ["Server", "Tuning"]
 
 Body = dict[str, Any]
 NAMES_AT_START = ("default", "kube-node-lease", "kube-public", "kube-system")
+RAW = "the body as it was sent"
 MOST_BODY_BYTES = 3 * 1024 * 1024
 _encode = msgspec.json.encode
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """kept_changes: of each resource, for watches. kept_requests: in the audit. bookmark_seconds: between two bookmarks."""
+    """kept_changes: of each resource, for watches. kept_requests: in the audit. bookmark_seconds: between two bookmarks.
+
+    has_controllers     without them it is as bare as a kube-apiserver alone: a deleted namespace stays, and nobody collects what
+                        belonged to what is gone
+    """
 
     kept_changes: int = 5000
     kept_requests: int = 20_000
     bookmark_seconds: float = 60.0
+    has_controllers: bool = True
 
 
 class Server:
@@ -57,7 +64,9 @@ class Server:
         self.writing = Writing(self.store, self.kinds, self.policies, clock)
         self.reading = Reading(self.store)
         self.watches = Watches()
-        self.caretaking = Caretaking(self.store, self.kinds, self.policies, self.writing, self.watches, clock)
+        self.caretaking = Caretaking(
+            self.store, self.kinds, self.policies, self.writing, self.watches, clock, is_bare=not self.tuning.has_controllers
+        )
         self.faults = Faults()
         self.audit = Audit(self.tuning.kept_requests)
         self._about = About(self.kinds)
@@ -91,12 +100,24 @@ class Server:
             "wrote": False,
         }
         seen |= {"user_agent": request.headers.get("User-Agent", ""), "token": request.headers.get("Authorization", "")[7:]}
+        await self._notice_shape(request, seen)
         try:
             return await self._watched_over(request, seen)
         finally:
             seen["milliseconds"] = round((time.perf_counter() - started) * 1000, 3)
             if "number" not in seen:
                 self.audit.add(seen)
+
+    async def _notice_shape(self, request: web.BaseRequest, seen: Body) -> None:
+        raw = request[RAW] = await request.content.read()
+        try:
+            body = msgspec.json.decode(raw) if raw else None
+        except msgspec.DecodeError:
+            body = raw
+        media = request.headers.get("Content-Type", "") if raw else ""
+        accept = request.headers.get("Accept", "")
+        shape = shape_of(request.method, request.path, request.query.items(), accept=accept, media=media, body=body)
+        self.audit.notice_shape(shape, seen["user_agent"], request.path_qs)
 
     async def _watched_over(self, request: web.BaseRequest, seen: Body) -> web.StreamResponse:
         """Answer, unless a fault was asked for; what goes wrong is told as a Status."""
@@ -153,14 +174,19 @@ class Server:
 
     async def _answer(self, request: web.BaseRequest, asked: Asked | None, seen: Body) -> Answer:
         if asked is None:
-            return self._about.answer(request.method, request.path, request.headers.get("Accept", ""), request.host)
+            asked_again = request.headers.get("If-None-Match", "")
+            return self._about.answer(
+                request.method, request.path, request.headers.get("Accept", ""), request.host, asked_again
+            )
         view = View(asked.kind, request.headers.get("Accept", ""), request.query.get("includeObject", ""), self._clock)
+        if asked.subresource == "log":
+            raise self.reading.no_log(asked)
         if asked.verb == "get":
             return Answer(200, view.one(self.reading.get(asked)))
         if asked.verb == "list":
             records, metadata = self.reading.list(asked)
             return Answer(200, view.list(records, metadata))
-        raw = await request.content.read()
+        raw = request[RAW]
         if len(raw) > MOST_BODY_BYTES:
             raise Failure(413, "RequestEntityTooLarge", f"Request entity too large: limit is {MOST_BODY_BYTES}")
         media = request.headers.get("Content-Type", "application/json").partition(";")[0].strip()
@@ -202,7 +228,7 @@ class Server:
                 asked.user,
             )
         body, is_gone = self.writing.delete(asked, options)
-        if not is_gone:
+        if not is_gone or asked.kind.is_shown_when_deleted:
             return Answer(200, view.body(body))
         kind = asked.kind
         details: Body = {"name": asked.name} | ({"group": kind.group} if kind.group else {})
@@ -234,6 +260,8 @@ class Server:
             return Answer(200, _encode({"total": self.audit.total, "requests": self.audit.select(request.query)}))
         if what == ("DELETE", "requests"):
             self.audit.clear()
+        elif what == ("GET", "shapes"):
+            return Answer(200, _encode({"shapes": self.audit.described_shapes()}))
         elif what == ("GET", "counts"):
             return Answer(
                 200, _encode({"counts": self.audit.counts, "writes": self.audit.writes, "watches": len(self.watches)})

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Change", "Key", "Record", "Shelf", "Store", "copied"]
+__all__ = ["Change", "Key", "Record", "Shelf", "Store", "copied", "in_order"]
 
 Key = tuple[str, str]
 """Namespace ("" for what has none) and name."""
@@ -24,6 +24,11 @@ def copied(body: Body) -> Body:
     """A copy that shares nothing."""
     copy: Body = _decode(_encode(body))
     return copy
+
+
+def in_order(key: Key) -> Key:
+    """By what keys are sorted: as one path, so that ``a-b/x`` comes before ``a/x``, as in etcd."""
+    return key[0] + "/", key[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +85,8 @@ class Shelf:
 
     def scan(self, namespace: str | None = None, after: Key | None = None) -> Iterator[Record]:
         """Records in the order of their keys, of one namespace or of all."""
-        start = (
-            bisect_left(self.keys, (namespace or "", ""))
-            if after is None
-            else bisect_left(self.keys, (after[0], after[1] + "\0"))
-        )
+        first = (namespace or "", "") if after is None else (after[0], after[1] + "\0")
+        start = 0 if namespace is None and after is None else bisect_left(self.keys, in_order(first), key=in_order)
         for number in range(start, len(self.keys)):
             key = self.keys[number]
             if namespace is not None and key[0] != namespace:
@@ -144,7 +146,7 @@ class Store:
         body["metadata"]["resourceVersion"] = str(self.version)
         record = Record.of(key, self.version, body)
         if before is None:
-            insort(shelf.keys, key)
+            insort(shelf.keys, key, key=in_order)
         shelf.records[key] = record
         self._tell(shelf, Change(self.version, key, before, record))
         return record
@@ -152,7 +154,7 @@ class Store:
     def remove(self, shelf: Shelf, key: Key, body: Body | None = None) -> Record:
         """``body``: how the object looks at its end, where that differs from how it is kept."""
         before = shelf.records.pop(key)
-        del shelf.keys[bisect_left(shelf.keys, key)]
+        del shelf.keys[bisect_left(shelf.keys, in_order(key), key=in_order)]
         self.version += 1
         body = before.load() if body is None else body
         body["metadata"]["resourceVersion"] = str(self.version)

@@ -10,8 +10,10 @@ from typing import Any
 import msgspec
 
 from kubeapi.asking import Asked
+from kubeapi.causes import Cause
 from kubeapi.converting import from_stored
 from kubeapi.failures import Failure, status_of
+from kubeapi.parameters import read_flag, read_number
 from kubeapi.reading import View
 from kubeapi.selectors import read_selector
 from kubeapi.store import Change, Record, Shelf, Store
@@ -62,7 +64,7 @@ class Watch:
             self._from = version
             for change in self._shelf.changes_after(version):
                 self.feed(change)
-        if query.get("sendInitialEvents") in ("true", "1") and query.get("allowWatchBookmarks") in ("true", "1"):
+        if _has_initial_events(query) and read_flag(query, "allowWatchBookmarks"):
             self.bookmark({INITIAL_END: "true"})
             self._was_told = False
         self._shelf.watchers.add(self.feed)
@@ -95,8 +97,8 @@ class Watch:
 
     async def drain(self, clock: Callable[[], float], bookmark_seconds: float) -> AsyncIterator[bytes]:
         """Lines as they come, until the watch ends."""
-        seconds = float(self.asked.query.get("timeoutSeconds") or random.uniform(1800, 3600))
-        has_bookmarks = self.asked.query.get("allowWatchBookmarks") in ("true", "1")
+        seconds = read_number(self.asked.query, "timeoutSeconds") or random.uniform(1800, 3600)
+        has_bookmarks = read_flag(self.asked.query, "allowWatchBookmarks")
         end = clock() + seconds
         next_bookmark = clock() + bookmark_seconds
         last_bookmark = end - SECONDS_BEFORE_END
@@ -190,15 +192,18 @@ def _start(query: Any) -> tuple[int, bool]:
     if text and not text.isdigit():
         raise Failure.internal(f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax')
     if initial is not None and query.get("resourceVersionMatch") != "NotOlderThan":
-        _refuse("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+        _refuse("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
     if initial is None and query.get("resourceVersionMatch"):
-        _refuse("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+        _refuse("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
     version = int(text or 0)
-    return version, initial in ("true", "1") or (initial is None and not version)
+    return version, read_flag(query, "sendInitialEvents") or (initial is None and not version)
 
 
-def _refuse(field: str, why: str) -> None:
-    causes = [{"reason": "FieldValueForbidden", "message": f"Forbidden: {why}", "field": field}]
-    details = {"group": "meta.k8s.io", "kind": "ListOptions", "causes": causes}
-    message = f'ListOptions.meta.k8s.io "" is invalid: {field}: Forbidden: {why}'
-    raise Failure(422, "Invalid", message, details=details)
+def _has_initial_events(query: Any) -> bool:
+    """Asked for, or by itself where a watch begins with all that is there."""
+    is_open = "sendInitialEvents" not in query and not query.get("resourceVersionMatch")
+    return read_flag(query, "sendInitialEvents") or (is_open and query.get("resourceVersion", "") in ("", "0"))
+
+
+def _refuse(why: str) -> None:
+    raise Failure.of_options("ListOptions", Cause.forbidden("resourceVersionMatch", why))

@@ -67,7 +67,9 @@ class Writing:
             if not named:
                 raise Failure.bad_request("the name of the object is not set, and must match the name on the URL")
             raise Failure.bad_request(f"the name of the object ({named}) does not match the name on the URL ({asked.name})")
-        record = self._find(asked)
+        record, uid = self._find(asked), body["metadata"].get("uid")
+        if uid and uid != (record.uid if record is not None else ""):  # looked at before whether there is one at all
+            raise Failure.uid_precondition(asked.kind, (asked.namespace, asked.name), uid, record.uid if record else "")
         if record is None:
             if not asked.kind.is_made_by_put:
                 raise Failure.missing(asked.kind, asked.name)
@@ -75,10 +77,6 @@ class Writing:
         if not body["metadata"].get("resourceVersion") and not asked.kind.is_unconditional:
             cause = Cause.invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise Failure.invalid(asked.kind, asked.name, [cause], plural=True)
-        uid = body["metadata"].get("uid")
-        if uid and uid != record.uid:
-            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
-            raise Failure.conflict(asked.kind, asked.name, why)
         complete(asked, body)
         return self._replace(asked, record, body), False
 
@@ -90,6 +88,8 @@ class Writing:
             raise Failure.unsupported_media(accepted)
         if media == APPLY:
             return self._apply(asked, patch)
+        if "force" in asked.query:
+            raise Failure.of_options("PatchOptions", Cause.forbidden("force", "may not be specified for non-apply patch"))
         record = self._read(asked)
         live = from_stored(kind, record.load())
         if media == JSON_PATCH:
@@ -112,6 +112,7 @@ class Writing:
         body = record.load()
         judge(self._policies, "DELETE", asked, name, None, from_stored(kind, body))
         shelf, metadata = self._shelf(kind), body["metadata"]
+        _wait_for_dependents(metadata, asked.query.get("propagationPolicy") or options.get("propagationPolicy"))
         held_by = holders(kind, body)
         if not held_by:
             if not asked.is_dry:
@@ -120,7 +121,8 @@ class Writing:
         if metadata.get("deletionTimestamp"):
             return from_stored(kind, body), False
         metadata["deletionTimestamp"] = stamp(self._clock())
-        metadata["deletionGracePeriodSeconds"] = 0
+        if kind.resource != "namespaces":
+            metadata["deletionGracePeriodSeconds"] = 0
         if metadata.get("generation"):
             metadata["generation"] += 1
         if kind.resource == "namespaces":
@@ -134,7 +136,7 @@ class Writing:
     def _create(self, asked: Asked, body: Body, *, applied: Body | None = None) -> Body:
         kind, metadata = asked.kind, body["metadata"]
         self._place(asked, metadata)
-        self._check_namespace(asked)
+        self._check_namespace(asked, metadata.get("name") or "")
         if metadata.get("resourceVersion"):
             raise Failure.internal("resourceVersion should not be set on objects to be created")
         generated = not metadata.get("name") and bool(metadata.get("generateName"))
@@ -202,11 +204,7 @@ class Writing:
     def _apply(self, asked: Asked, applied: Any) -> tuple[Body, bool]:
         kind = asked.kind
         if not asked.query.get("fieldManager"):
-            message = "Required value: is required for apply patch"
-            causes = [{"reason": "FieldValueRequired", "message": message, "field": "fieldManager"}]
-            details = {"group": "meta.k8s.io", "kind": "PatchOptions", "causes": causes}
-            told = f'PatchOptions.meta.k8s.io "" is invalid: fieldManager: {message}'
-            raise Failure(422, "Invalid", told, details=details)
+            raise Failure.of_options("PatchOptions", Cause.required("fieldManager", "is required for apply patch"))
         if not isinstance(applied, dict) or not applied.get("kind") or not applied.get("apiVersion"):
             raise Failure.bad_request("invalid object type: the applied configuration needs an apiVersion and a kind")
         if applied["kind"] != kind.kind or applied["apiVersion"] != kind.api_version:
@@ -260,7 +258,7 @@ class Writing:
         else:
             metadata.pop("namespace", None)
 
-    def _check_namespace(self, asked: Asked) -> None:
+    def _check_namespace(self, asked: Asked, name: str) -> None:
         if not asked.namespace:
             return
         namespaces = self._kinds.find("", "v1", "namespaces")
@@ -271,7 +269,7 @@ class Writing:
         if b'"deletionTimestamp"' in record.raw and record.load()["metadata"].get("deletionTimestamp"):
             why = f"unable to create new content in namespace {asked.namespace} because it is being terminated"
             cause = {"reason": "NamespaceTerminating", "message": f"namespace {asked.namespace} is being terminated"}
-            raise Failure.forbidden(asked.kind, asked.name, why, [cause | {"field": "metadata.namespace"}])
+            raise Failure.forbidden(asked.kind, name, why, [cause | {"field": "metadata.namespace"}])
 
     def _free_name(self, kind: Kind, namespace: str, stem: str) -> str:
         for _ in range(_TRIES):
@@ -279,6 +277,13 @@ class Writing:
             if self._shelf(kind).find((namespace, name)) is None:
                 return name
         raise Failure.exists(kind, stem)
+
+
+def _wait_for_dependents(metadata: Body, policy: str | None) -> None:
+    """A deletion that does something about what belongs to the object waits for that with a finalizer."""
+    finalizer = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}.get(policy or "")
+    if finalizer and finalizer not in (metadata.get("finalizers") or ()):
+        metadata["finalizers"] = [*(metadata.get("finalizers") or ()), finalizer]
 
 
 def _empty(kind: Kind) -> Body:

@@ -50,6 +50,12 @@ def small_memory() -> Iterator[Client]:
     yield from client_of("--kept-changes", "5", "--kept-requests", "10")
 
 
+@pytest.fixture
+def bare() -> Iterator[Client]:
+    """Of a server without controllers, as a kube-apiserver alone is."""
+    yield from client_of("--no-controllers")
+
+
 def client_of(*options: str) -> Iterator[Client]:
     process, url = start(*options)
     with Client(url) as made:

@@ -29,6 +29,16 @@ def test_a_list_says_what_it_is_and_of_which_version(three: Client) -> None:
     assert int(body["metadata"]["resourceVersion"]) >= int(body["items"][-1]["metadata"]["resourceVersion"])
 
 
+def test_a_list_is_in_the_order_of_its_paths(client: Client) -> None:
+    for name in ("order", "order-two"):
+        client.post("/api/v1/namespaces", {"metadata": {"name": name}})
+        client.post(f"/api/v1/namespaces/{name}/configmaps", {"metadata": {"name": "c", "labels": {"order": "x"}}})
+    first = client.get("/api/v1/configmaps?labelSelector=order&limit=1").body
+    rest = client.get(f"/api/v1/configmaps?labelSelector=order&limit=1&continue={first['metadata']['continue']}").body
+
+    assert [page["items"][0]["metadata"]["namespace"] for page in (first, rest)] == ["order-two", "order"]  # "-" before "/"
+
+
 def test_items_of_built_in_kinds_do_not_say_what_they_are(client: Client) -> None:
     client.post(client.core + "/configmaps", {"metadata": {"name": "c"}})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 
+import pytest
 from probing import Client, Reply, definition
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -113,6 +114,27 @@ def test_a_namespace_waits_for_what_is_held_in_it_and_takes_nothing_new(client: 
     assert client.get(path + "/c").metadata["deletionTimestamp"]
     client.patch(path + "/c", {"metadata": {"finalizers": []}})
     wait_until_gone(client, "/api/v1/namespaces/slow")
+
+
+def test_without_controllers_a_namespace_is_on_its_way_out_for_ever(bare: Client) -> None:
+    bare.post(bare.core + "/configmaps", {"metadata": {"name": "c"}})
+    bare.delete(f"/api/v1/namespaces/{bare.namespace}")
+    refused = bare.post(bare.core + "/configmaps", {"metadata": {"name": "d"}})
+
+    assert (refused.status, refused.body["details"]["causes"][0]["reason"]) == (403, "NamespaceTerminating")
+    assert bare.get(bare.core + "/configmaps/c").status == 200
+    assert bare.get(f"/api/v1/namespaces/{bare.namespace}").body["status"]["phase"] == "Terminating"
+
+
+@pytest.mark.parametrize(("policy", "left"), [("Foreground", 404), ("Orphan", 200), ("Background", 404)])
+def test_what_belongs_to_an_object_goes_as_its_deletion_says(client: Client, policy: str, left: int) -> None:
+    owner = client.post(client.core + "/configmaps", {"metadata": {"name": "owner"}}).metadata["uid"]
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner}
+    client.post(client.core + "/configmaps", {"metadata": {"name": "c", "ownerReferences": [reference]}})
+    client.delete(client.core + "/configmaps/owner", {"propagationPolicy": policy})
+    wait_until_gone(client, client.core + "/configmaps/owner")
+
+    assert client.get(client.core + "/configmaps/c").status == left
 
 
 def test_a_definition_takes_along_all_objects_of_its_kind(client: Client) -> None:

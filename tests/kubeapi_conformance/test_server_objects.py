@@ -118,6 +118,18 @@ def test_a_write_on_an_old_version_is_refused(client: Client, method: str) -> No
     assert (answer.status, answer.reason) == (409, "Conflict")
 
 
+@pytest.mark.parametrize("path", ["{widgets}", "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"])
+def test_a_put_with_the_uid_of_what_is_gone_is_a_conflict(client: Client, path: str) -> None:
+    path = path.format(widgets=client.widgets, namespace=client.namespace)
+    made = client.make(path=path).body if "widgets" in path else client.post(path, {"metadata": {"name": "a"}}).body
+    client.delete(path + "/a")
+
+    answer = client.put(path + "/a", made)
+
+    assert (answer.status, answer.reason) == (409, "Conflict")
+    assert f"UID in precondition: {made['metadata']['uid']}, UID in object meta: " in answer.body["message"]
+
+
 def test_of_two_who_take_a_lease_one_wins(client: Client) -> None:
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{client.namespace}/leases"
     lease = client.post(leases, {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}}).body
@@ -157,7 +169,7 @@ def test_a_secret_takes_text_and_gives_base64(client: Client) -> None:
 
 
 def test_a_secret_of_no_base64_is_refused(client: Client) -> None:
-    assert client.post(client.core + "/secrets", {"metadata": {"name": "s"}, "data": {"k": "?"}}).status == 422
+    assert client.post(client.core + "/secrets", {"metadata": {"name": "s"}, "data": {"k": "?"}}).status == 400
 
 
 def test_an_immutable_secret_stays_as_it_is(client: Client) -> None:
@@ -214,7 +226,7 @@ def test_a_strategic_patch_merges_what_has_a_key(client: Client) -> None:
 
     changed = client.patch(client.core + "/pods/p", patch, "application/strategic-merge-patch+json")
 
-    assert changed.body["spec"]["containers"] == [{"name": "b", "image": "2"}]
+    assert [(one["name"], one["image"]) for one in changed.body["spec"]["containers"]] == [("b", "2")]
 
 
 def test_an_unknown_kind_of_patch_is_refused_with_those_that_are_known(client: Client) -> None:
