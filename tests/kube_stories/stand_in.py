@@ -1,7 +1,8 @@
-"""Stands in for kube-apiserver, etcd and kubectl: ``stand_in.py FOLDER NAME KUBECTL arguments…``.
+"""Stands in for kube-apiserver, etcd, kube-controller-manager and kubectl: ``stand_in.py FOLDER NAME KUBECTL arguments…``.
 
 Each call is written into FOLDER/NAME.calls. kube-apiserver is the small server of the tests behind TLS, with the token that it was given;
-etcd answers that it is well; kubectl is kubectl.
+etcd answers that it is well; kube-controller-manager does nothing; kubectl is kubectl. Like a real one, this kube-apiserver alone lets no
+namespace go.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ def main() -> None:
     options = dict(argument.removeprefix("--").partition("=")[::2] for argument in arguments)
     if name == "etcd":
         be_well(options)
+    elif name == "kube-controller-manager":
+        signal.pause()
     else:
         asyncio.run(serve(options))
 
@@ -46,7 +49,7 @@ def be_well(options: dict[str, str]) -> None:
 async def serve(options: dict[str, str]) -> None:
     token = Path(options["token-auth-file"]).read_text(encoding="utf-8").partition(",")[0]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
-    command = [sys.executable, "-m", "kubeapi", "--port", "0"]
+    command = [sys.executable, "-m", "kubeapi", "--port", "0", "--no-controllers"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         behind = urlsplit(json.loads(server.stdout.readline())["url"])

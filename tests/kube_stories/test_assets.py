@@ -11,18 +11,22 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubetest import Cluster, start_cluster
+from kubetest import Cluster, start_cluster, wait_for
 from kubetest.cluster import program
 
 PROXY = Path(__file__).with_name("stand_in.py")
 STAND_INS = ("kube-apiserver", "etcd", "kubectl")
+MANAGER = "kube-controller-manager"
 
 
 @pytest.fixture(scope="module")
 def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as envtest's set-up leaves it; each program writes down how it was called."""
-    folder = tmp_path_factory.mktemp("assets")
-    for name in STAND_INS:
+    """A folder as envtest's set-up leaves it, with a kube-controller-manager; each program writes down how it was called."""
+    return make_assets(tmp_path_factory.mktemp("assets"), *STAND_INS, MANAGER)
+
+
+def make_assets(folder: Path, *names: str) -> Path:
+    for name in names:
         script = folder / name
         script.write_text(
             f'#!/bin/sh\nexec {sys.executable} {PROXY} {folder} {name} {program("kubectl")} "$@"\n', encoding="utf-8"
@@ -58,6 +62,23 @@ def test_the_api_server_keeps_its_data_in_the_etcd_that_was_started(cluster: Clu
     listens = next(argument for argument in etcd if argument.startswith("--listen-client-urls="))
     assert f"--etcd-servers={listens.partition('=')[2]}" in apiserver
     assert {"--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount"} <= set(apiserver)
+
+
+def test_the_controllers_of_the_folder_are_started(cluster: Cluster, assets: Path) -> None:
+    written = assets / f"{MANAGER}.calls"
+    wait_for(lambda: written.exists() and written.read_text(encoding="utf-8").endswith("\n"))
+    (manager,) = calls(assets, MANAGER)
+
+    assert f"--kubeconfig={cluster.kubeconfig}" in manager
+    assert "--controllers=namespace-controller,garbage-collector-controller" in manager
+    assert cluster.server.has_controllers
+
+
+def test_a_folder_without_controllers_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(make_assets(tmp_path, *STAND_INS)))
+
+    with start_cluster(tmp_path, is_bare=True) as started:
+        assert not started.server.has_controllers
 
 
 def test_kubectl_is_the_one_of_that_folder(cluster: Cluster, assets: Path) -> None:

@@ -1,6 +1,8 @@
 """A real kube-apiserver on a real etcd, started as envtest does: from the folder that KUBEBUILDER_ASSETS names.
 
-There is no kubelet, no scheduler and no controller: nothing runs in it, and a namespace that is deleted stays.
+There is no kubelet and no scheduler: nothing runs in it. Where the folder has no kube-controller-manager, a deleted namespace stays
+for ever, and nobody collects what belonged to what is gone. Where it has one, these two controllers of it run; those of Deployments do
+not, so that a test can say by itself how a Deployment stands.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kubetest.emulated import write_kubeconfig
@@ -23,6 +25,8 @@ __all__ = ["ASSETS", "Assets", "start_assets"]
 
 ASSETS = "KUBEBUILDER_ASSETS"
 PROGRAMS = ("kube-apiserver", "etcd", "kubectl")
+MANAGER = "kube-controller-manager"
+CONTROLLERS = ("namespace-controller", "garbage-collector-controller")
 SECONDS_TO_START = 60
 
 
@@ -31,10 +35,15 @@ class Assets:
     kubeconfig: Path
     apiserver: Process
     etcd: Process
+    manager: Process | None = None
     control: str | None = None  # a real server fails only when it wants to
 
+    @property
+    def has_controllers(self) -> bool:
+        return self.manager is not None
+
     def stop(self) -> None:
-        for process in (self.apiserver, self.etcd):
+        for process in filter(None, (self.manager, self.apiserver, self.etcd)):
             process.popen.terminate()
             try:
                 process.popen.wait(15)
@@ -48,15 +57,19 @@ class Assets:
         self.apiserver.resume()
 
 
-def start_assets(assets: Path, folder: Path) -> Assets:
+def start_assets(assets: Path, folder: Path, *, with_controllers: bool = True) -> Assets:
+    """``with_controllers`` starts the kube-controller-manager, where there is one."""
     missing = [name for name in PROGRAMS if not (assets / name).exists()]
     assert not missing, f"{ASSETS}={assets} has no {', '.join(missing)}"
     etcd, client_url = _start_etcd(assets, folder)
     try:
-        return _start_apiserver(assets, folder, etcd, client_url)
+        started = _start_apiserver(assets, folder, etcd, client_url)
     except BaseException:
         etcd.kill()
         raise
+    if with_controllers and (assets / MANAGER).exists():
+        return replace(started, manager=_start_manager(assets, folder, started.kubeconfig))
+    return started
 
 
 def _start_etcd(assets: Path, folder: Path) -> tuple[Process, str]:
@@ -107,6 +120,16 @@ def _start_apiserver(assets: Path, folder: Path, etcd: Process, etcd_url: str) -
         raise
     kubeconfig = write_kubeconfig(folder / "kubeconfig", url, authority=certificate, token=token)
     return Assets(kubeconfig, apiserver, etcd)
+
+
+def _start_manager(assets: Path, folder: Path, kubeconfig: Path) -> Process:
+    arguments = [
+        f"--kubeconfig={kubeconfig}",
+        f"--controllers={','.join(CONTROLLERS)}",
+        "--leader-elect=false",
+        "--secure-port=0",  # nobody asks it anything
+    ]
+    return _start(assets, MANAGER, arguments, folder)
 
 
 def _make_certificate(folder: Path) -> tuple[Path, Path]:

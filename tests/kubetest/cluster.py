@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,13 +32,19 @@ Body = dict[str, Any]
 
 
 class Server(Protocol):
-    """What is known of an API server: how to reach it, and whether it can be told to fail (``control`` is then its URL)."""
+    """What is known of an API server: how to reach it, and whether it can be told to fail (``control`` is then its URL).
+
+    has_controllers     deleted namespaces go, and what belonged to what is gone
+    """
 
     @property
     def kubeconfig(self) -> Path: ...
 
     @property
     def control(self) -> str | None: ...
+
+    @property
+    def has_controllers(self) -> bool: ...
 
     def stop(self) -> None: ...
 
@@ -204,13 +210,15 @@ class Namespace:
 
 
 @contextmanager
-def start_cluster(folder: Path, *, is_bare: bool = False) -> Iterator[Cluster]:
+def start_cluster(folder: Path, *, is_bare: bool = False, with_controllers: bool = True) -> Iterator[Cluster]:
     """An API server of one's own, with the CRDs and the admission policy of the chart in force, or a bare one.
 
     With KUBEBUILDER_ASSETS it is the real kube-apiserver of that folder, on an etcd; else the small one beside these tests.
+    A real one has controllers only where the folder has a kube-controller-manager: ask ``server.has_controllers``.
     """
     assets = os.environ.get(ASSETS)
-    server: Server = start_assets(Path(assets), folder) if assets else start_emulated(folder)
+    start = partial(start_assets, Path(assets)) if assets else start_emulated
+    server: Server = start(folder, with_controllers=with_controllers)
     try:
         cluster = Cluster(server, folder, str(Path(assets) / "kubectl") if assets else program("kubectl"))
         if not is_bare:

@@ -25,6 +25,7 @@ class Emulated:
     url: str
     kubeconfig: Path
     popen: subprocess.Popen[str]
+    has_controllers: bool = True
 
     @property
     def control(self) -> str | None:
@@ -47,7 +48,8 @@ class Emulated:
         self.popen.send_signal(signal.SIGCONT)
 
 
-def start_emulated(folder: Path, *arguments: str) -> Emulated:
+def start_emulated(folder: Path, *arguments: str, with_controllers: bool = True) -> Emulated:
+    arguments += () if with_controllers else ("--no-controllers",)
     log = folder / "apiserver.log"
     environment = clean_environment() | {"PYTHONPATH": str(Path(__file__).parents[1])}
     with log.open("w") as errors:
@@ -64,7 +66,7 @@ def start_emulated(folder: Path, *arguments: str) -> Emulated:
         popen.stdout.close()
         raise AssertionError(f"the API server of the tests did not start:\n{log.read_text()}")
     url = json.loads(line)["url"]
-    return Emulated(url, write_kubeconfig(folder / "kubeconfig", url), popen)
+    return Emulated(url, write_kubeconfig(folder / "kubeconfig", url), popen, with_controllers)
 
 
 def write_kubeconfig(file: Path, url: str, *, authority: Path | None = None, token: str = "tests", name: str = "tests") -> Path:
