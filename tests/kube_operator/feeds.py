@@ -19,7 +19,9 @@ from headwater_operator.feeding import Feed
 from headwater_operator.kube import KubeApi, plain_connection, resource_path
 from headwater_operator.queueing import WorkQueue
 from headwater_operator.resources import Key, ResourceCache
+from kubetest.cluster import PersonConnection
 from kubetest.emulated import Emulated, start_emulated
+from kubetest.recorded_shapes import assert_recorded
 from kubetest.waiting import wait_for
 
 __all__ = ["QuickServer", "RunningFeed", "quick_server"]
@@ -59,11 +61,12 @@ def quick_server(folder: Path) -> Iterator[QuickServer]:
     emulated = start_emulated(folder, "--bookmark-seconds", "0.2")
     connection = plain_connection(emulated.url)
     try:
-        server = QuickServer(emulated, KubeApi(connection))
+        server = QuickServer(emulated, KubeApi(PersonConnection(connection)))  # type: ignore[arg-type]  # it does what one does
         for file in sorted(CRDS.glob("*.yaml")):
             crd = yaml.safe_load(file.read_text(encoding="utf-8"))
             server.api.create(resource_path("CustomResourceDefinition", None, None), crd)
         yield server
+        assert_recorded(emulated.url)
     finally:
         connection.close()
         emulated.stop()

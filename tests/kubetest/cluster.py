@@ -15,15 +15,17 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
+import urllib3
 import yaml
 
 from headwater_operator.kube import Connection, KubeApi, kubeconfig_connection
 from kubetest.assets import ASSETS, start_assets
 from kubetest.emulated import start_emulated
 from kubetest.processes import clean_environment
+from kubetest.recorded_shapes import assert_recorded
 from kubetest.waiting import wait_for
 
-__all__ = ["Cluster", "Namespace", "program", "start_cluster"]
+__all__ = ["Cluster", "Namespace", "PersonConnection", "program", "start_cluster"]
 
 ROOT = Path(__file__).parents[2]
 POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
@@ -51,6 +53,29 @@ class Server(Protocol):
     def pause(self) -> None: ...
 
     def resume(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class PersonConnection:
+    """A connection that does not pass for one of Headwater's programs."""
+
+    connection: Connection
+
+    @property
+    def host(self) -> str:
+        return self.connection.host
+
+    def pool(self) -> urllib3.PoolManager:
+        return self.connection.pool()
+
+    def headers(self) -> dict[str, str]:
+        return self.connection.headers() | {"User-Agent": "person"}
+
+    def renew(self, refused: Mapping[str, str]) -> None:
+        self.connection.renew({name: value for name, value in refused.items() if name != "User-Agent"})
+
+    def close(self) -> None:
+        self.connection.close()
 
 
 @dataclass
@@ -86,7 +111,8 @@ class Cluster:
 
     @cached_property
     def api(self) -> KubeApi:
-        return KubeApi(self.connection)
+        """What a test itself asks, as a person does."""
+        return KubeApi(PersonConnection(self.connection))  # type: ignore[arg-type]  # it does what a connection does
 
     def writes(self) -> dict[str, int]:
         """What the API server was asked to write and did, by verb and resource: ``patch realms/status``. Not known of a real one."""
@@ -213,6 +239,7 @@ class Namespace:
 def start_cluster(folder: Path, *, is_bare: bool = False, with_controllers: bool = True) -> Iterator[Cluster]:
     """An API server of one's own, with the CRDs and the admission policy of the chart in force, or a bare one.
 
+    In the end everything that Headwater's programs asked of it has to be of a shape that a real server was recorded to take.
     With KUBEBUILDER_ASSETS it is the real kube-apiserver of that folder, on an etcd; else the small one beside these tests.
     A real one has controllers only where the folder has a kube-controller-manager: ask ``server.has_controllers``.
     """
@@ -224,8 +251,9 @@ def start_cluster(folder: Path, *, is_bare: bool = False, with_controllers: bool
         if not is_bare:
             install(cluster)
         yield cluster
-        if "api" in vars(cluster):
-            cluster.api.connection.close()
+        if "connection" in vars(cluster):
+            cluster.connection.close()
+        assert_recorded(server.control)
     finally:
         server.stop()
 
