@@ -347,7 +347,9 @@ async def _answered(stream: AsyncGenerator[Any, None], vault: credentials.Vault)
 
 def _said(fault: Exception) -> str:
     """kopf's errors print their whole payload."""
-    return f"{fault.message or 'without a reason'} ({fault.status})" if isinstance(fault, errors.APIError) else str(fault)
+    if not isinstance(fault, errors.APIError):
+        return str(fault)
+    return f"{fault.message or str(fault) or 'no reason was given'} ({fault.status})"
 
 
 def _looks_settled(body: dict[str, Any]) -> bool:
