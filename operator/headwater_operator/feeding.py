@@ -69,9 +69,7 @@ def feed_settings(*, label_selector: str = "", instance: str = "", longest_wait_
     settings.posting.reporting_component = "headwater-operator"
     settings.posting.reporting_instance = instance or "headwater-operator"
     settings.scanning.disabled = True  # no watch of namespaces and definitions, and no right to them
-    settings.watching.server_timeout = (
-        600  # an even rhythm of connections; int: kopf sends its text, and a server takes no 600.0
-    )
+    settings.watching.server_timeout = 600  # an even rhythm of connections; kopf sends the text, and no server takes 600.0
     settings.watching.client_timeout = 660.0
     settings.watching.connect_timeout = 10.0
     settings.watching.inactivity_timeout = 70.0  # a live one brings a bookmark each minute

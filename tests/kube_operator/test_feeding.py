@@ -135,6 +135,15 @@ def test_a_label_selector_is_left_to_the_server(server: QuickServer, feeds: Call
     assert [key.name for key in feed.cache.keys("Realm")] == ["one"]
 
 
+def test_every_list_and_watch_is_taken_by_the_server(server: QuickServer, feed: RunningFeed) -> None:
+    """The server parses each parameter as a real one does: a time-out of 600.0 seconds is refused."""
+    server.make(make_realm())
+    feed.wait_for_names("Realm", "acme")
+
+    asked = {(one["verb"], one["resource"], one["status"]) for one in server.requests(user_agent="kopf") if "resource" in one}
+    assert asked == {(verb, plural, 200) for verb in ("list", "watch") for plural in WATCHES}
+
+
 # What they never do
 
 
