@@ -7,6 +7,7 @@ Run it with ``make bench SUITE=commits``; ``--quick`` is small and shows that it
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import time
@@ -34,6 +35,11 @@ REALM, OTHER = RealmId("bench"), RealmId("other")
 KEYS = {REALM: RealmKey(1002), OTHER: RealmKey(1003)}
 PARTS = ("writer", "crowds", "apart", "independence", "contenders")
 FLOOR = ("floor", "")
+COMMIT_BYTES = 14_000
+"""What a commit to a catalog of 1,000 tables writes, for the embedded part of its index goes with it."""
+IN_TWO = ("floor", "rows and swap in two calls")
+OF_ITS_SIZE = ("floor", f"{COMMIT_BYTES:,} bytes at once")
+"""Beside the floor, to see how much of a commit's time is for the second call, and how much for its bytes."""
 CONTROL = "another database"
 SHARES = (0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999)
 
@@ -169,18 +175,29 @@ def looping(rows: RealmStore, branch: str, choice: Choice) -> Act:
 
 
 class FloorWriter:
-    """Commits as the bare driver does: two rows in one call, and a swap."""
+    """Commits as the bare driver does: two rows and a swap, in one transaction or statement where the database has it.
 
-    def __init__(self, floor: Floor, number: int, *, is_mine: bool = False) -> None:
+    in_two        the rows in one call and the swap in another, as a program does that does not think of it
+    value         of the first row, in place of 300 bytes
+    """
+
+    def __init__(
+        self, floor: Floor, number: int, *, is_mine: bool = False, in_two: bool = False, value: bytes | None = None
+    ) -> None:
         self._floor, self._name, self._is_mine = floor, f"bench-{number}", is_mine
+        self._in_two, self._value = in_two, value
         self._next, self._seen = (number + 1) << 40, (1, 1)
         floor.create_reference(1000, self._name, self._seen)
 
     def __call__(self, _: random.Random) -> None:
         self._next += 2
         new = (self._next, self._seen[1] + 1)
-        self._floor.write([object_values(1000, self._next), object_values(1000, self._next + 1)])
-        self._floor.swap(1000, self._name, self._seen, new)
+        rows = [object_values(1000, self._next, value=self._value), object_values(1000, self._next + 1)]
+        if self._in_two:
+            self._floor.write(rows)
+            self._floor.swap(1000, self._name, self._seen, new)
+        else:
+            self._floor.commit(rows, 1000, self._name, self._seen, new)
         self._seen = new
 
     def close(self) -> None:
@@ -214,10 +231,19 @@ def one_writer(bench: Bench) -> Iterator[Row]:
         return seconds
 
     with closing(bench.place.floor("floor")) as floor, bench.place.apart():
-        bare = FloorWriter(floor, 0)
-        contenders: dict[tuple[str, str], Callable[[], float]] = {FLOOR: lambda: timed(repeated, bare, scale.commits, chance)}
+        bare = {
+            FLOOR: FloorWriter(floor, 0),
+            IN_TWO: FloorWriter(floor, 1, in_two=True),
+            OF_ITS_SIZE: FloorWriter(floor, 2, value=os.urandom(COMMIT_BYTES)),
+        }
+        contenders: dict[tuple[str, str], Callable[[], float]] = {
+            which: partial(timed, repeated, writer, scale.commits, chance) for which, writer in bare.items()
+        }
         contenders |= {which: partial(round_of, which) for which in acts}
         taken = race(contenders, scale.rounds)
+    for which in (IN_TWO, OF_ITS_SIZE):
+        case = f"one writer, the bare driver, {which[1]}"
+        yield Row(case, bench.name, scale.commits / taken[which], "commits/s", scale.commits / taken[FLOOR])
     for which in acts:
         case = f"one writer, {len(sizes[which[0]]):,} tables, {which[1]}"
         yield from paces(bench, case, taken[which] / scale.commits, taken[FLOOR] / scale.commits)

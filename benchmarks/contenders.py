@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.floor import CREATED, RECENT_POINTERS, TYPE, Floor, ObjectValues, object_values
@@ -212,9 +212,24 @@ class Heads:
         self._floor.swap(FLOORS, self._name, self._seen, new)
         self._seen = new
 
+    def commit_floor(self, rows: list[ObjectValues]) -> None:
+        new = (rows[0][1], self._seen[1] + 1)
+        self._floor.commit(rows, FLOORS, self._name, self._seen, new)
+        self._seen = new
+
     def move_row(self, pointer: ObjectId) -> None:
+        new = self._row_at(pointer)
+        self._backend.swap_reference(self._row, new)
+        self._row = new
+
+    def commit_rows(self, rows: list[ObjectRow]) -> None:
+        new = self._row_at(rows[0].id)
+        self._backend.write_and_swap(rows, self._row, new)
+        self._row = new
+
+    def _row_at(self, pointer: ObjectId) -> ReferenceRow:
         seen = self._row
-        new = ReferenceRow(
+        return ReferenceRow(
             realm=BYTES,
             name=self._name,
             pointer=pointer,
@@ -222,8 +237,9 @@ class Heads:
             created=seen.created,
             recent=seen.recent,
         )
-        self._backend.swap_reference(seen, new)
-        self._row = new
 
     def move_reference(self, pointer: ObjectId) -> None:
         self._reference = self._objects.advance_reference(self._reference, pointer)
+
+    def commit_objects(self, objects: Sequence[tuple[ObjectId, StoredObject]]) -> None:
+        self._reference = self._objects.write_and_advance(self._objects.pack(objects), self._reference, objects[0][0])

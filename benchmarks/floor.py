@@ -62,6 +62,10 @@ class Floor(Protocol):
     def update(self, row: ObjectValues, seen_token: str) -> None: ...
     def create_reference(self, realm: int, name: str, pointer: Pointer) -> None: ...
     def swap(self, realm: int, name: str, seen: Pointer, new: Pointer) -> None: ...
+    def commit(self, rows: Sequence[ObjectValues], realm: int, name: str, seen: Pointer, new: Pointer) -> None:
+        """A few rows and a swap: together, where the database can do both at once."""
+        ...
+
     def delete(self, keys: Sequence[DeletionKey]) -> int:
         """Those whose creation time and token are as they were; all in one go."""
         ...
@@ -117,6 +121,10 @@ class MemoryFloor:
         assert self.references[realm, name] == seen
         self.references[realm, name] = new
 
+    def commit(self, rows: Sequence[ObjectValues], realm: int, name: str, seen: Pointer, new: Pointer) -> None:
+        self.write(rows)
+        self.swap(realm, name, seen, new)
+
     def delete(self, keys: Sequence[DeletionKey]) -> int:
         for realm, number, part, created, token in keys:
             row = self.objects.pop((realm, number, part))
@@ -162,12 +170,15 @@ class SqliteFloor:
     def write(self, rows: Sequence[ObjectValues]) -> None:
         """3.5 ms; executemany 5.1."""
         self._connection.execute("BEGIN IMMEDIATE")
+        self._insert(rows)
+        self._connection.execute("COMMIT")
+
+    def _insert(self, rows: Sequence[ObjectValues]) -> None:
         for start in range(0, len(rows), 250):
             some = rows[start : start + 250]
             places = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * len(some))
             statement = f"INSERT INTO objs ({OBJECT_COLUMNS}) VALUES {places}"
             self._connection.execute(statement, [value for row in some for value in row])
-        self._connection.execute("COMMIT")
 
     def read(self, realm: int, numbers: Sequence[int]) -> Sequence[Any]:
         """5.0 ms; json_each 5.3, literals 5.6, a join with VALUES 7.2, one statement for each row 10.2."""
@@ -197,6 +208,13 @@ class SqliteFloor:
             "UPDATE refs SET pointer = ?, version = ?, recent = ? WHERE realm = ? AND name = ? AND pointer = ? AND version = ?"
         )
         assert self._connection.execute(statement, (*new, RECENT, realm, name, *seen)).rowcount == 1
+
+    def commit(self, rows: Sequence[ObjectValues], realm: int, name: str, seen: Pointer, new: Pointer) -> None:
+        """One transaction, so one sync of the log: 154 µs; two transactions 253."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._insert(rows)
+        self.swap(realm, name, seen, new)
+        self._connection.execute("COMMIT")
 
     def delete(self, keys: Sequence[DeletionKey]) -> int:
         statement = "DELETE FROM objs WHERE realm = ? AND id = ? AND part = ? AND created = ? AND token IS ?"
@@ -290,6 +308,17 @@ class PostgresqlFloor:
         )
         assert self._cursor.execute(statement, (*new, RECENT, realm, name, *seen)).rowcount == 1
 
+    def commit(self, rows: Sequence[ObjectValues], realm: int, name: str, seen: Pointer, new: Pointer) -> None:
+        """One statement, so one round trip and one sync of the log."""
+        places = ", ".join(["(%b, %b, %b, %b, %b, %b, %b, %b)"] * len(rows))
+        statement = (
+            f"WITH swapped AS (UPDATE refs SET pointer = %b, version = %b, recent = %b"
+            f" WHERE realm = %b AND name = %b AND pointer = %b AND version = %b RETURNING 1)"
+            f" INSERT INTO objs ({OBJECT_COLUMNS}) SELECT v.* FROM (VALUES {places}) AS v, swapped"
+        )
+        values = (*new, RECENT, realm, name, *seen, *(value for row in rows for value in row))
+        assert self._cursor.execute(statement.encode(), values).rowcount == len(rows)
+
     def delete(self, keys: Sequence[DeletionKey]) -> int:
         """8.6 ms; executemany 15.5."""
         statement = (
@@ -365,6 +394,11 @@ class MongodbFloor:
         condition = {"_id": _name(realm, name), "p": seen[0], "v": seen[1]}
         change = {"$set": {"p": new[0], "v": new[1], "r": RECENT}}
         assert self._references.update_one(condition, change).matched_count == 1
+
+    def commit(self, rows: Sequence[ObjectValues], realm: int, name: str, seen: Pointer, new: Pointer) -> None:
+        """Two calls: a transaction takes more, and only a replica set has it."""
+        self.write(rows)
+        self.swap(realm, name, seen, new)
 
     def delete(self, keys: Sequence[DeletionKey]) -> int:
         from pymongo import DeleteOne

@@ -198,17 +198,15 @@ def swaps(bench: Bench) -> Iterator[Row]:
 
 
 def commits(bench: Bench) -> Iterator[Row]:
-    """What every commit does: two rows in one call, and a swap to one of them."""
+    """What every commit does: two rows, and a swap to one of them; the floor does it in one transaction where the database can."""
     heads, count = Heads(bench), bench.scale.writes
-    objects = bench.objects
 
     def floor_commits() -> float:
         batches = [bench.values(2) for _ in range(count)]
 
         def run() -> None:
             for batch in batches:
-                bench.floor.write(batch)
-                heads.move_floor(ObjectId(batch[0][1]))
+                heads.commit_floor(batch)
 
         return timed(run)
 
@@ -217,8 +215,7 @@ def commits(bench: Bench) -> Iterator[Row]:
 
         def run() -> None:
             for batch in batches:
-                bench.backend.write_objects(batch)
-                heads.move_row(batch[0].id)
+                heads.commit_rows(batch)
 
         return timed(run)
 
@@ -227,8 +224,7 @@ def commits(bench: Bench) -> Iterator[Row]:
 
         def run() -> None:
             for batch in batches:
-                objects.write(batch)
-                heads.move_reference(batch[0][0])
+                heads.commit_objects(batch)
 
         return timed(run)
 
