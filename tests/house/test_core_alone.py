@@ -23,7 +23,7 @@ COMMANDS = [
     (HEADWATER, ["--store", "postgresql://host/db", "fsck"], "postgresql"),
     (HEADWATER, ["--store", "mongodb://host/db", "fsck"], "mongodb"),
     (HEADWATER, ["import", "acme", "lake", "s3://bucket/lake"], "lake"),
-    (HEADWATER, ["import", "acme", "lake", "lake", "--spark"], "spark,workers"),
+    (HEADWATER, ["import", "acme", "lake", "lake", "--spark"], "spark"),
     (HEADWATER, ["import-report", "acme", "lake", "x.parquet"], "lake"),
     (OPERATOR, ["run"], "operator"),
     (OPERATOR, ["check"], "operator"),

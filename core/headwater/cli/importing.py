@@ -251,7 +251,7 @@ def _survey_on_spark(settings: Settings) -> Survey:
     for point in entry_points(group=ENTRY_POINTS, name=SPARK):
         with suppress(ImportError):
             return cast(Survey, point.load()(settings))
-    raise RefusedError("--spark needs more than the core: pip install 'headwater[spark,workers]'")
+    raise RefusedError("--spark needs more than the core: pip install 'headwater[spark]'")
 
 
 def _do(store: Store, claim: Claim, survey: Survey) -> dict[str, Any]:
