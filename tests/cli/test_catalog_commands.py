@@ -6,7 +6,7 @@ import pytest
 from commandline import CommandLine
 
 from headwater import Store
-from headwater.catalogs import Catalogs, ContentKey, IcebergTable, Namespace, Put
+from headwater.catalogs import CatalogManager, Catalogs, ContentKey, IcebergTable, Namespace, Put
 from headwater.realms import Realms
 
 KEYS = [ContentKey.of("sales"), ContentKey.of("sales", "orders")]
@@ -31,6 +31,16 @@ def test_creating_the_same_catalog_twice_changes_nothing(headwater: CommandLine,
     before = headwater.data("catalog", "show", "acme", "lake")
 
     assert headwater.data("catalog", "create", "acme", "lake", "--base-location", "s3://lake/") == before
+
+
+def test_a_released_catalog_is_managed_by_nobody_and_left_by_nobody(
+    headwater: CommandLine, store: Store, catalog: tuple[str, str]
+) -> None:
+    catalogs, someone = Catalogs(Realms(store).open(catalog[0])), CatalogManager(namespace="team", name="lake")
+    catalogs.update(catalogs.read(catalog[1]), manager=someone, former=someone)
+
+    assert headwater.data("catalog", "release", *catalog)["manager"] is None
+    assert catalogs.read(catalog[1]).former is None
 
 
 def test_a_catalog_is_not_deleted_without_confirmation(headwater: CommandLine, catalog: tuple[str, str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headwater.catalogs import CatalogChanges, CatalogDefinition, CatalogManager, ImportSpec
+from headwater.catalogs import CatalogChanges, CatalogDefinition, CatalogFields, CatalogManager, ImportSpec
 from headwater.clock import Micros
 from headwater.realms import Maintenance, Manager, Realm, RealmState
 from headwater.reconcile import CatalogManifest, Refuse, Wait, next_time, plan_catalog
@@ -22,7 +22,7 @@ from headwater.reconcile.actions import (
     UpdateCatalog,
 )
 from headwater.reconcile.catalog_planning import import_arguments
-from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE
+from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE
 from headwater.reconcile.observed import ObservedCatalog, SeenTask, TaskHistory
 from headwater.store import ObjectId, RealmId, RealmKey
 from headwater.tasks import TaskState
@@ -33,6 +33,7 @@ NOW = Micros(1_780_000_000_000_000)
 EARLIER = Micros(NOW - 3_600_000_000)
 OWNER = Manager(cluster="here", namespace="default", name="acme")
 ME = CatalogManager(cluster="here", namespace="default", name="lake")
+OTHER = CatalogManager(cluster="here", namespace="default", name="other")
 REALM = Realm(
     id=RealmId("acme"),
     key=RealmKey(1),
@@ -99,15 +100,19 @@ def test_a_catalog_waits_until_its_realm_is_active(make_catalog: MakeCatalog, re
     assert kinds(plan(make_catalog(), None, realm=realm)) == wanted
 
 
-def test_a_missing_catalog_is_created(make_catalog: MakeCatalog) -> None:
+def test_a_missing_catalog_is_created_with_its_manager(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog(imports=(ONCE,))
 
-    assert plan(manifest, None) == [CreateCatalog(manifest.spec.fields())]
+    assert plan(manifest, None) == [CreateCatalog(CatalogFields(**manifest.spec.fields(), manager=ME))]
 
 
-def test_a_catalog_without_manager_is_completed_first_for_its_making_may_have_been_broken_off(
-    make_catalog: MakeCatalog,
-) -> None:
+def test_a_catalog_whose_making_was_broken_off_is_completed(make_catalog: MakeCatalog) -> None:
+    manifest = make_catalog()
+
+    assert plan(manifest, catalog(manifest, unfinished=True)) == [CompleteCatalog()]
+
+
+def test_a_catalog_made_by_hand_is_completed_and_taken(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog()
 
     assert plan(manifest, catalog(manifest, manager=None)) == [CompleteCatalog(), UpdateCatalog(CatalogChanges(manager=ME))]
@@ -143,6 +148,32 @@ def test_a_catalog_of_another_resource_is_refused(make_catalog: MakeCatalog) -> 
 
     assert isinstance(refusal, Refuse)
     assert refusal.message.startswith("catalog acme/lake is managed by there/lake; ")
+
+
+def test_a_resource_takes_back_what_it_let_go(make_catalog: MakeCatalog) -> None:
+    manifest = make_catalog()
+    before = CatalogManager(cluster="here", namespace="default", name="lake", uid="before")
+
+    steps = plan(manifest, catalog(manifest, manager=None, former=before))
+
+    assert steps == [CompleteCatalog(), UpdateCatalog(CatalogChanges(manager=ME, former=None))]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "manager", "wanted"),
+    [
+        ({}, None, ["Refuse ManagedByAnother"]),
+        ({ADOPT: "lake"}, None, ["Refuse ManagedByAnother"]),
+        ({ADOPT: "acme/lake"}, None, ["CompleteCatalog", "UpdateCatalog"]),
+        ({ADOPT: "acme/lake"}, OTHER, ["Refuse ManagedByAnother"]),
+    ],
+)
+def test_what_another_let_go_is_adopted_only_when_asked(
+    make_catalog: MakeCatalog, annotations: dict[str, str], manager: CatalogManager | None, wanted: list[str]
+) -> None:
+    manifest = make_catalog(annotations)
+
+    assert kinds(plan(manifest, catalog(manifest, manager=manager, former=OTHER))) == wanted
 
 
 @pytest.mark.parametrize(
@@ -245,7 +276,7 @@ def test_a_repeated_import_runs_at_once_and_then_by_its_schedule_in_the_zone_of_
 @pytest.mark.parametrize(
     ("annotations", "spec", "wanted"),
     [
-        ({DELETE: "true"}, {}, [UpdateCatalog(CatalogChanges(manager=None))]),
+        ({DELETE: "true"}, {}, [UpdateCatalog(CatalogChanges(manager=None, former=ME))]),
         (GOING, {"deletion_policy": "Purge"}, [DeleteCatalog()]),
     ],
 )

@@ -70,31 +70,48 @@ class Catalogs:
             if there is not None:
                 _check_same(self._rows.realm, there, fields)
                 return there
-            made = CatalogDefinition(id=catalog_id, name=name, created=tx.time, updated=tx.time, **fields)
+            made = CatalogDefinition(id=catalog_id, name=name, created=tx.time, updated=tx.time, unfinished=True, **fields)
             _store(tx, made)
             return made
 
         definition = self._commit(change, f"create catalog {name}")
-        self._complete(
+        return self._complete(
             definition, f"catalog {name!r} of realm {self._rows.realm!r} was created, and may be incomplete: create it again"
         )
-        return definition
 
-    def complete(self, definition: CatalogDefinition) -> None:
+    def complete(self, definition: CatalogDefinition) -> CatalogDefinition:
         """Make what is missing of a catalog whose making was interrupted: its own references, admin role, default branch.
 
+        returns       the definition as it is now
         raises        RefusedError for a deleted one · UnreadableError when its list of branches was lost: a new one would be empty,
                       and all branches garbage
         """
-        if self._reread(definition).state is not CatalogState.ACTIVE:
+        definition = self._reread(definition)
+        if definition.state is not CatalogState.ACTIVE:
             raise RefusedError(f"catalog {definition.name!r} of realm {self._rows.realm!r} was deleted and cannot be completed")
         self._check_list(definition)
         ensure_references(self._rows, [own_reference(definition.id, part) for part in OwnPart])
         self._ensure_role(definition)
         Branches(self._rows, definition).ensure(definition.default_branch)
+        return self._finished(definition) if definition.unfinished else definition
 
-    def _complete(self, definition: CatalogDefinition, done: str) -> None:
-        complete(self._rows, lambda: self.complete(definition), done=done)
+    def _finished(self, made: CatalogDefinition) -> CatalogDefinition:
+        """Note that nothing of it is missing any more. What others have changed meanwhile stays."""
+
+        def change(tx: Transaction) -> CatalogDefinition:
+            there = definition_in(tx.rows, tx.index(BY_ID), made.id)
+            if there is None:
+                raise MissingError(f"catalog {made.name!r} ({made.id}) is gone from realm {self._rows.realm!r}")
+            if not there.unfinished or there.state is not CatalogState.ACTIVE:
+                return there
+            finished = msgspec.structs.replace(there, unfinished=False)
+            _store(tx, finished)
+            return finished
+
+        return self._commit(change, f"finish catalog {made.name}")
+
+    def _complete(self, definition: CatalogDefinition, done: str) -> CatalogDefinition:
+        return complete(self._rows, lambda: self.complete(definition), done=done)
 
     def _check_list(self, definition: CatalogDefinition) -> None:
         """A branch is listed before its row is made: where there is one and no list, that was lost."""
@@ -191,17 +208,16 @@ class Catalogs:
                     f"realm {self._rows.realm!r} has another catalog {wanted!r} by now: bring {there.id} back under another name (--as)"
                 )
             back = msgspec.structs.replace(
-                there, name=wanted, state=CatalogState.ACTIVE, updated=tx.time, manager=None, held_until=None
+                there, name=wanted, state=CatalogState.ACTIVE, updated=tx.time, manager=None, former=None, held_until=None
             )
             _store(tx, back)
             return back
 
         definition = self._commit(change, f"undelete catalog {name}", fence)
-        self._complete(
+        return self._complete(
             definition,
             f"catalog {definition.name!r} of realm {self._rows.realm!r} is back, and may be incomplete: `headwater fsck` tells",
         )
-        return definition
 
     def purge(self, name: str, *, fence: Fence | None = None) -> CatalogDefinition:
         """End the hold of a deleted catalog now: it cannot come back, and what it holds is garbage after the grace.

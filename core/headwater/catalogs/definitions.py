@@ -40,6 +40,10 @@ class CatalogManager(StoredPart, frozen=True, kw_only=True):
     name: str = ""
     uid: str = ""
 
+    def is_same(self, other: CatalogManager) -> bool:
+        """Whether it is the same resource, perhaps made again: that has another uid."""
+        return (self.cluster, self.namespace, self.name) == (other.cluster, other.namespace, other.name)
+
 
 class ImportSpec(StoredPart, frozen=True, kw_only=True):
     """One import of tables that already lie somewhere.
@@ -83,6 +87,7 @@ class _OptionalFields(TypedDict, total=False):
     imports: tuple[ImportSpec, ...]
     imported: dict[str, str]
     manager: CatalogManager | None
+    former: CatalogManager | None
     deletion_policy: Literal["Retain", "Purge"]
     deletion_protection: bool
     hold_seconds: float | None
@@ -108,6 +113,8 @@ class CatalogDefinition(StoredObject, frozen=True, kw_only=True):
     imported      names of imports that were done, each with the digest of the specification that was followed
     hold_seconds  how long it can come back once it was deleted; None: as the settings say
     held_until    of a deleted one: nothing of it is removed before; None: it is being purged, and cannot come back
+    former        of one that nobody manages: the resource that let go of it, and may take it back; None: any resource may have it
+    unfinished    its making was not brought to its end: references of its own, or its default branch, may be missing
     """
 
     id: str
@@ -126,6 +133,8 @@ class CatalogDefinition(StoredObject, frozen=True, kw_only=True):
     deletion_protection: bool = False
     hold_seconds: float | None = None
     held_until: Micros | None = None
+    former: CatalogManager | None = None
+    unfinished: bool = False
 
     @property
     def places(self) -> tuple[str, ...]:

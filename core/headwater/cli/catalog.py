@@ -95,6 +95,18 @@ def create(
 @catalog.command()
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
+@prints(CATALOG)
+@click.pass_obj
+def release(session: Session, realm_id: str, name: str) -> None:
+    """Let go of whoever manages a catalog, or left it, so that any resource of its realm may have it. Nothing in it changes."""
+    with opened_catalogs(session, realm_id) as catalogs:
+        released = catalogs.update(catalogs.read(name), manager=None, former=None)
+        session.show(CATALOG, CatalogRow(realm_id, released))
+
+
+@catalog.command()
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
 @confirm_option("REALM/CATALOG")
 @prints(DELETION_PLAN)
 @click.pass_obj

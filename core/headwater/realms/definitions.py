@@ -74,6 +74,10 @@ class Manager(StoredPart, frozen=True, kw_only=True):
     name: str = ""
     uid: str = ""
 
+    def is_same(self, other: Manager) -> bool:
+        """Whether it is the same resource, perhaps made again: that has another uid."""
+        return (self.cluster, self.namespace, self.name) == (other.cluster, other.namespace, other.name)
+
 
 class RealmFields(TypedDict, total=False):
     """The fields of a realm that a caller chooses and may change in place."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headwater.catalogs import CatalogDefinition, Catalogs
+import msgspec
+
+from headwater.catalogs import CatalogDefinition, CatalogFields, Catalogs
 from headwater.clock import as_text
 from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError
 from headwater.maintenance import PURGE
@@ -46,7 +48,7 @@ from headwater.reconcile.credentials import CredentialsSink
 from headwater.reconcile.observed import ObservedCatalog, ObservedRealm
 from headwater.reconcile.owning import adopted, detached, manager_text
 from headwater.reconcile.realm_planning import APPLIED
-from headwater.reconcile.wording import names_in_manifest
+from headwater.reconcile.wording import catalog_changes, names_in_manifest
 from headwater.store import ObjectId, RealmId, Store, id_text
 from headwater.tasks import Task, Tasks
 
@@ -175,14 +177,12 @@ class CatalogActor:
         """Do it, and tell what was done; None when there was nothing to do any more."""
         match action:
             case CreateCatalog(fields):
-                self._seen = self._catalogs.create(self._name, **fields)
-                return f"created catalog {self._name} of realm {self._realm.id}"
+                return self._create(fields)
             case CompleteCatalog():
-                self._catalogs.complete(self._catalog)
-                return None
+                return self._complete(self._catalog)
             case UpdateCatalog(changes):
                 self._seen = self._catalogs.update(self._catalog, **changes)
-                return f"updated catalog {self._name} of realm {self._realm.id}: {names_in_manifest(changes)}"
+                return catalog_changes(changes, f"catalog {self._name} of realm {self._realm.id}").past
             case RecordImported(name, digest):
                 imported = {**self._catalog.imported, name: digest}
                 self._seen = self._catalogs.update(self._catalog, imported=imported)
@@ -192,6 +192,21 @@ class CatalogActor:
                 until = as_text((deleted.held_until or 0) + 999_999)
                 return f"deleted catalog {self._name} of realm {self._realm.id}; it can be undeleted until {until}"
         return _act_on_task(self._store, self._realm, action)
+
+    def _create(self, fields: CatalogFields) -> str:
+        try:
+            self._seen = self._catalogs.create(self._name, **fields)
+        except ConflictError as beaten:
+            # another resource, or a person, made it since it was looked for: whose it is now is found out by looking again
+            raise BeatenError(str(beaten)) from beaten
+        return f"created catalog {self._name} of realm {self._realm.id}"
+
+    def _complete(self, seen: CatalogDefinition) -> str | None:
+        completed = self._catalogs.complete(seen)
+        if completed != msgspec.structs.replace(seen, unfinished=False):
+            raise BeatenError(f"catalog {self._name!r} of realm {self._realm.id!r} was changed by another: read it again")
+        self._seen = completed
+        return f"completed catalog {self._name} of realm {self._realm.id}" if seen.unfinished else None
 
     @property
     def _catalog(self) -> CatalogDefinition:

@@ -227,7 +227,7 @@ REASONS: Mapping[type[Effect], str] = {
 def step_of(effect: Effect, message: str) -> Step:
     """What was done, once the effect is carried out. What only keeps account of a spec, or of its manager, is no update."""
     is_note = (isinstance(effect, UpdateRealm) and not effect.changes) or (
-        isinstance(effect, UpdateCatalog) and effect.changes.keys() == {"manager"}
+        isinstance(effect, UpdateCatalog) and effect.changes.keys() <= {"manager", "former"}
     )
     subject = effect.name if isinstance(effect, RecordImported) else ""
     return Step("Noted" if is_note else REASONS[type(effect)], message, subject)

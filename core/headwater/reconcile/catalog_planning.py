@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from headwater.catalogs import CatalogChanges, CatalogDefinition, CatalogManager, ImportSpec
+from headwater.catalogs import CatalogChanges, CatalogDefinition, CatalogFields, CatalogManager, ImportSpec
 from headwater.clock import Micros
 from headwater.maintenance import IMPORT
 from headwater.realms import Manager, Realm, RealmState
@@ -20,7 +20,7 @@ from headwater.reconcile.actions import (
     UpdateCatalog,
     Wait,
 )
-from headwater.reconcile.manifests import CONFIRM_PURGE, CatalogManifest
+from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, CatalogManifest
 from headwater.reconcile.observed import READABLE, ObservedCatalog, SeenTask
 from headwater.reconcile.owning import manager_text
 from headwater.reconcile.schedule import daily_schedule
@@ -38,8 +38,10 @@ def plan_catalog(manifest: CatalogManifest, observed: ObservedCatalog, now: Micr
     realm, name = observed.realm, f"{manifest.spec.realm_id}/{manifest.spec.name}"
     if manifest.metadata.is_deletion and _has_nothing(observed):
         return []
-    if manifest.metadata.is_deletion and observed.catalog is not None and not _is_mine(observed.catalog, observed.me):
-        return _plan_foreign(manifest, observed.catalog, name)
+    catalog = observed.catalog
+    foreign = None if catalog is None or _may_have(manifest, catalog, observed.me, name) else catalog
+    if manifest.metadata.is_deletion and foreign is not None:
+        return _plan_foreign(manifest, foreign, name)
     if realm is None:
         return [Wait("RealmMissing", f"catalog {name} waits for its realm, which is not there yet")]
     if not _is_owned(realm, observed):
@@ -48,9 +50,8 @@ def plan_catalog(manifest: CatalogManifest, observed: ObservedCatalog, now: Micr
         ]
     if realm.state is not RealmState.ACTIVE:
         return [Wait("RealmNotActive", f"catalog {name} waits for its realm to be ACTIVE; it is {realm.state}")]
-    catalog = observed.catalog
-    if catalog is not None and not _is_mine(catalog, observed.me):
-        return _plan_foreign(manifest, catalog, name)
+    if foreign is not None:
+        return _plan_foreign(manifest, foreign, name)
     if manifest.metadata.is_deletion:
         return [] if catalog is None else _plan_deletion(manifest, catalog, observed, name)
     return _plan_life(manifest, catalog, observed, now)
@@ -77,36 +78,53 @@ def _has_nothing(observed: ObservedCatalog) -> bool:
 
 
 def _is_owned(realm: Realm, observed: ObservedCatalog) -> bool:
-    """Whether the realm belongs to the resource that the manifest names. A new uid is the same resource made again."""
+    """Whether the realm belongs to the resource that the manifest names.
+
+    Where its uid is known, to none before it or after it: of two copies of a cluster only the one that has the realm has its catalogs.
+    """
     if realm.manager is None:
         return observed.may_be_unmanaged
     owner = observed.realm_owner
-    return (realm.manager.cluster, realm.manager.namespace, realm.manager.name) == (owner.cluster, owner.namespace, owner.name)
+    return realm.manager.is_same(owner) and owner.uid in ("", realm.manager.uid)
 
 
-def _is_mine(catalog: CatalogDefinition, me: CatalogManager) -> bool:
-    """Whether this resource may change the catalog: its own, or one of nobody's in a realm that is its own."""
-    manager = catalog.manager
-    return manager is None or (manager.cluster, manager.namespace, manager.name) == (me.cluster, me.namespace, me.name)
+def _may_have(manifest: CatalogManifest, catalog: CatalogDefinition, me: CatalogManager, name: str) -> bool:
+    """Whether this resource may change the catalog: its own, one that it let go, and one that no resource has had.
+
+    That nobody manages it says who made it, and not that its making is under way: a resource is its manager from the first swap on.
+    """
+    holder = catalog.manager or catalog.former
+    if holder is None or holder.is_same(me):
+        return True
+    return catalog.manager is None and manifest.metadata.annotations.get(ADOPT) == name
 
 
 def _plan_foreign(manifest: CatalogManifest, catalog: CatalogDefinition, name: str) -> list[Action]:
     if manifest.metadata.is_deletion and manifest.spec.deletion_policy == "Retain":
         return []
-    manager = catalog.manager
-    owner = manager_text(Manager(cluster=manager.cluster, namespace=manager.namespace, name=manager.name)) if manager else ""
-    return [
-        Refuse(
-            "ManagedByAnother", f"catalog {name} is managed by {owner}; delete that resource with deletionPolicy: Retain first"
+    adopt = f"annotate {ADOPT}: {name} to take it over"
+    if catalog.manager is None:
+        why = f"catalog {name} was left by {_manager_text(catalog.former)}, which may come back for it; {adopt}"
+    else:
+        release = f"where it is gone for good, run `headwater catalog release {name.replace('/', ' ')}`"
+        why = (
+            f"catalog {name} is managed by {_manager_text(catalog.manager)}; delete that resource with deletionPolicy: Retain first, "
+            f"then {adopt}; {release}"
         )
-    ]
+    return [Refuse("ManagedByAnother", why)]
+
+
+def _manager_text(manager: CatalogManager | None) -> str:
+    if manager is None:
+        return manager_text(None)
+    return manager_text(Manager(cluster=manager.cluster, namespace=manager.namespace, name=manager.name))
 
 
 def _plan_deletion(manifest: CatalogManifest, catalog: CatalogDefinition, observed: ObservedCatalog, name: str) -> list[Action]:
     if manifest.spec.deletion_protection:
         return [Refuse("DeletionProtected", f"catalog {name} has deletionProtection: true; set it to false before deleting it")]
     if manifest.spec.deletion_policy == "Retain":
-        return [] if catalog.manager is None else [UpdateCatalog(CatalogChanges(manager=None))]
+        return [] if catalog.manager is None else [UpdateCatalog(CatalogChanges(manager=None, former=catalog.manager))]
     if unconfirmed := unconfirmed_purge(manifest.metadata.annotations.get(CONFIRM_PURGE), "catalog", name):
         return [unconfirmed]
     unprotect: list[Action] = [UpdateCatalog(CatalogChanges(deletion_protection=False))] if catalog.deletion_protection else []
@@ -117,18 +135,19 @@ def _plan_life(
     manifest: CatalogManifest, catalog: CatalogDefinition | None, observed: ObservedCatalog, now: Micros
 ) -> list[Action]:
     if catalog is None:
-        return [CreateCatalog(manifest.spec.fields())]
+        # with its manager in the same swap: a moment without one, and another resource of this name would take it for its own
+        return [CreateCatalog(CatalogFields(**manifest.spec.fields(), manager=observed.me))]
     changes = _changes(manifest, catalog, observed.me)
     kept = {spec.name for spec in manifest.spec.imports}
     imports = [step for spec in manifest.spec.imports for step in _plan_import(catalog, spec, observed, now)]
-    # its manager is written last: as long as it has none, its making may have been broken off
-    completed: list[Action] = [CompleteCatalog()] if catalog.manager is None else []
+    # what has no manager may be from a release that noted neither who makes a catalog nor that its making is not over
+    completed: list[Action] = [CompleteCatalog()] if catalog.unfinished or catalog.manager is None else []
     return [*completed, *_stop_imports(observed, catalog, kept), *([UpdateCatalog(changes)] if changes else []), *imports]
 
 
 def _changes(manifest: CatalogManifest, catalog: CatalogDefinition, me: CatalogManager) -> CatalogChanges:
     """The fields that are not as wished."""
-    wished: Mapping[str, object] = {**manifest.spec.fields(), "manager": me}
+    wished: Mapping[str, object] = {**manifest.spec.fields(), "manager": me, "former": None}
     return cast(CatalogChanges, {name: value for name, value in wished.items() if getattr(catalog, name) != value})
 
 

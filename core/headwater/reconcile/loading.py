@@ -44,14 +44,14 @@ SUFFIXES = (".yaml", ".yml", ".json")
 PREFIX = "headwater.dev/"
 ANNOTATIONS = {
     "Realm": (ADOPT, CONFIRM_PURGE, DELETE, RELEASE_TO, ROTATE_CREDENTIALS, RUN_NOW),
-    "Catalog": (CONFIRM_PURGE, DELETE),
+    "Catalog": (ADOPT, CONFIRM_PURGE, DELETE),
 }
 DELETED = {
     "Realm": ("realmId", "state", "deletionPolicy", "deletionProtection", "driftPolicy", "purgeHold"),
     "Catalog": ("realm", "name", "deletionPolicy", "deletionProtection"),
 }
 """The fields of a spec that a deletion follows."""
-DELETING = {"Realm": (ADOPT, CONFIRM_PURGE), "Catalog": (CONFIRM_PURGE,)}
+DELETING = {"Realm": (ADOPT, CONFIRM_PURGE), "Catalog": (ADOPT, CONFIRM_PURGE)}
 """The annotations that a deletion follows."""
 MOST_COMMITS = 1_000_000
 MOST_PATTERNS = 32

@@ -78,7 +78,7 @@ class ObservedRealm:
 class ObservedCatalog:
     """
     realm             None when it is not there
-    realm_owner       the resource that the manifest takes the realm to belong to
+    realm_owner       the resource that the manifest takes the realm to belong to; its uid may not be known
     may_be_unmanaged  whether the realm may also belong to nobody: its manifest is not among those that are applied
     me                the resource that asks
     catalog           None when there is none of this name, or its realm is neither ACTIVE nor INACTIVE

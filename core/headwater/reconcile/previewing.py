@@ -35,7 +35,7 @@ from headwater.reconcile.looking import CatalogLook, RealmLook
 from headwater.reconcile.manifests import CatalogManifest, RealmManifest
 from headwater.reconcile.observing import Observer
 from headwater.reconcile.owning import manager_text
-from headwater.reconcile.wording import names_in_manifest
+from headwater.reconcile.wording import catalog_changes, names_in_manifest
 from headwater.store import RealmId, Store, id_text
 
 __all__ = ["Preview", "plan_of_catalog", "plan_of_realm"]
@@ -105,7 +105,7 @@ def _sentences(action: Effect, subject: str) -> list[str]:
         case UpdateRealm(changes, _):
             return [f"update {subject}: {names_in_manifest(changes)}"] if changes else []
         case UpdateCatalog(changes):
-            return [f"update {subject}: {names_in_manifest(changes)}"]
+            return [catalog_changes(changes, subject).future]
         case AdoptRealm(manager, _, _):
             return [f"adopt {subject} for {manager_text(manager)}"]
         case DetachRealm():

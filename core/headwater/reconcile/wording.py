@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+from headwater.catalogs import CatalogChanges
 from headwater.reconcile.actions import Wait
 from headwater.reconcile.manifests import CONFIRM_PURGE
 from headwater.settings import duration_text
 
-__all__ = ["name_in_manifest", "names_in_manifest", "unconfirmed_purge", "value_in_manifest"]
+__all__ = ["Wording", "catalog_changes", "name_in_manifest", "names_in_manifest", "unconfirmed_purge", "value_in_manifest"]
 
 
 def name_in_manifest(field: str) -> str:
@@ -22,6 +23,23 @@ def name_in_manifest(field: str) -> str:
 
 def names_in_manifest(fields: Iterable[str]) -> str:
     return ", ".join(map(name_in_manifest, fields))
+
+
+class Wording(NamedTuple):
+    """A step as it was done, and as it would be."""
+
+    past: str
+    future: str
+
+
+def catalog_changes(changes: CatalogChanges, catalog: str) -> Wording:
+    """What a change of a catalog's definition means to whoever wrote its manifest, in which it has no manager."""
+    names = names_in_manifest(name for name in changes if name not in ("manager", "former"))
+    if names:
+        return Wording(f"updated {catalog}: {names}", f"update {catalog}: {names}")
+    if changes.get("manager") is None:
+        return Wording(f"left {catalog} as it is, managed by nobody", f"leave {catalog} as it is, managed by nobody")
+    return Wording(f"took {catalog} over", f"take {catalog} over")
 
 
 def value_in_manifest(field: str, value: object) -> str:
