@@ -38,10 +38,11 @@ ANNOTATIONS = (
     ),
     (
         ADOPT,
-        "Realm",
-        "the realm's id",
+        "Realm, Catalog",
+        "the realm's id; for a Catalog `<realm id>/<catalog name>`",
         "Takes over a realm that nobody manages, or another resource of the same namespace does; one of another namespace "
-        "only if that has agreed. Each value acts once.",
+        "only if that has agreed. Each value acts once, and only on a realm that is ACTIVE or INACTIVE. On a Catalog: takes over "
+        "a catalog that another Catalog has left. A resource that was made again under its name needs none of it.",
     ),
     (
         RELEASE_TO,

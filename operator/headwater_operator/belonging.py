@@ -22,6 +22,11 @@ class Belonging:
     realm_id: RealmId | None
 
     @property
+    def realm_uid(self) -> str:
+        """That of the Realm; empty when there is none."""
+        return "" if self.realm is None else self.realm.uid
+
+    @property
     def is_lasting(self) -> bool:
         """Whether there is a Realm, and it shall stay."""
         return self.realm is not None and not self.realm.is_deleted

@@ -184,6 +184,7 @@ class CatalogPass:
                 self.store,
                 manifest,
                 manager=_manager(self.cluster, resource),
+                realm_uid=belonging.realm_uid,
                 # a Realm that went under Retain has left its realm to nobody, and its Catalogs with it
                 may_be_unmanaged=belonging.realm is None,
                 tell=_tell,
@@ -228,7 +229,9 @@ class CatalogPass:
         if wait is not None:
             return Preview(waits=(wait,))
         manager = _manager(self.cluster, resource)
-        return plan_of_catalog(self.store, manifest, manager=manager, may_be_unmanaged=belonging.realm is None)
+        return plan_of_catalog(
+            self.store, manifest, manager=manager, realm_uid=belonging.realm_uid, may_be_unmanaged=belonging.realm is None
+        )
 
 
 def _manager(cluster: str, resource: Resource) -> Manager:

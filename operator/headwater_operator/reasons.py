@@ -154,8 +154,8 @@ _ALL: tuple[Reason, ...] = (
         ("Ready", "Stalled", "Accepted", "Deleting"),
         "Warning",
         "The realm or catalog belongs to another resource, perhaps of another cluster or namespace, or of the command line.",
-        "Delete one of the two with `deletionPolicy: Retain`, or annotate a Realm `headwater.dev/adopt: <realm id>` to take "
-        "the realm over.",
+        "Delete one of the two with `deletionPolicy: Retain`; annotate a Realm `headwater.dev/adopt: <realm id>` to take the realm "
+        "over, or a Catalog `headwater.dev/adopt: <realm id>/<catalog>` to take a catalog that another Catalog has left.",
     ),
     Reason(
         "RealmManagedByAnother",
@@ -339,7 +339,12 @@ _ALL: tuple[Reason, ...] = (
     Reason("RealmBootstrapped", (), "Normal", "The realm was filled with its root principal and the first grants."),
     Reason("RealmMoved", (), "Normal", "The realm was switched to another state."),
     Reason("RealmUpdated", (), "Normal", "The definition of the realm was changed as the resource declares."),
-    Reason("RealmAdopted", (), "Normal", "The realm was taken over from another manager, as an annotation asked for."),
+    Reason(
+        "RealmAdopted",
+        (),
+        "Normal",
+        "The realm was taken over from another manager as an annotation asked for, or back by the resource that had it before.",
+    ),
     Reason("RealmDetached", (), "Normal", "The resource is gone and the realm is kept, managed by nobody."),
     Reason("RealmDeleted", (), "Normal", "The entry of the purged realm was deleted, and with it the Secret of its root."),
     Reason("CatalogCreated", (), "Normal", "The catalog was created."),

@@ -229,11 +229,11 @@ def test_a_catalog_sees_that_its_realm_is_being_deleted(purgeable: Desk) -> None
     assert purgeable.reason("Catalog", "sales", "RealmReady") == ("False", "RealmDeleting")
 
 
-def test_a_catalog_is_looked_after_again_when_its_realm_is_adopted_anew(ready: Desk) -> None:
+def test_a_catalog_is_looked_after_again_when_its_realm_is_made_again(ready: Desk) -> None:
     ready.delete("Realm", "acme")
     ready.work()
 
-    ready.apply(make_realm(annotations={"headwater.dev/adopt": "acme"}))
+    ready.apply(make_realm())
     ready.work()
 
     assert ready.is_ready("Realm", "acme")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from stories import Story, realm_body
 
-from headwater.realms import Manager, RealmState
+from headwater.realms import Manager, RealmState, bootstrap, hash_credentials, new_credentials
 from kube_fixtures import Installation
 from kubetest import Namespace
 
@@ -57,6 +57,7 @@ def test_deleting_a_refused_resource_harms_nobody(story: Story, other: Namespace
 
 def test_a_realm_that_a_person_made_is_adopted_when_asked(story: Story) -> None:
     story.realms.create(story.name, manager=Manager(cluster="", namespace="", name="by-hand", uid=""))
+    bootstrap(story.realms, story.name, hash_credentials(new_credentials()))
     story.apply_realm()
     story.wait("Realm", "Ready", "False", reason="ManagedByAnother")
     story.apply_realm({"headwater.dev/adopt": story.name})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from headwater.catalogs import CatalogChanges, CatalogDefinition, CatalogFields, CatalogManager, ImportSpec
@@ -55,7 +56,8 @@ def catalog(manifest: CatalogManifest, **fields: Any) -> CatalogDefinition:
 def plan(
     manifest: CatalogManifest, seen: CatalogDefinition | None, *tasks: SeenTask, realm: Realm | None = REALM, **fields: Any
 ) -> list[Action]:
-    observed = ObservedCatalog(realm=realm, realm_owner=OWNER, me=ME, catalog=seen, tasks=TaskHistory(tasks), **fields)
+    given: dict[str, Any] = {"realm_owner": OWNER, "me": ME, "tasks": TaskHistory(tasks)} | fields
+    observed = ObservedCatalog(realm=realm, catalog=seen, **given)
     return plan_catalog(manifest, observed, NOW)
 
 
@@ -193,6 +195,16 @@ def test_a_catalog_goes_only_into_a_realm_of_the_resource_that_it_names(
     steps = plan(make_catalog(), None, realm=realm, may_be_unmanaged=may_be_unmanaged)
 
     assert (kinds(steps) == ["Refuse RealmManagedByAnother"]) is is_refused
+
+
+@pytest.mark.parametrize(
+    ("acted", "wanted"),
+    [({}, "Wait RealmMissing"), ({"headwater.dev/succeeded-uids": "0 1"}, "Refuse RealmManagedByAnother")],
+)
+def test_a_catalog_waits_until_its_realm_is_taken_back(make_catalog: MakeCatalog, acted: dict[str, str], wanted: str) -> None:
+    realm = msgspec.structs.replace(REALM, manager=msgspec.structs.replace(OWNER, uid="2"), acted=acted)
+
+    assert kinds(plan(make_catalog(), None, realm=realm, realm_owner=msgspec.structs.replace(OWNER, uid="1"))) == [wanted]
 
 
 # Imports

@@ -28,7 +28,7 @@ from headwater.reconcile.actions import (
 )
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RUN_NOW
 from headwater.reconcile.observed import ObservedRealm, SeenTask, TaskHistory
-from headwater.reconcile.owning import adopt_record
+from headwater.reconcile.owning import adopt_record, adopted, detached
 from headwater.reconcile.realm_planning import APPLIED
 from headwater.store import ObjectId, RealmId, RealmKey, id_text
 from headwater.tasks import TaskState
@@ -38,8 +38,9 @@ MakeRealm = Callable[..., RealmManifest]
 DAY = 86_400_000_000
 NOW = Micros(1_780_000_000_000_000)
 YESTERDAY = Micros(NOW - DAY)
-ME = Manager(cluster="here", namespace="default", name="acme")
-OTHER = Manager(cluster="there", namespace="default", name="acme")
+ME = Manager(cluster="here", namespace="default", name="acme", uid="1")
+OTHER = Manager(cluster="there", namespace="default", name="acme", uid="2")
+MADE_BEFORE = Manager(cluster="here", namespace="default", name="acme", uid="0")
 DUE = next_time(weekly_schedule("acme"), "UTC", YESTERDAY)
 ID = ObjectId(77)
 
@@ -175,6 +176,35 @@ def test_a_realm_of_another_manager_or_of_none_is_refused(make_realm: MakeRealm,
 
     assert isinstance(refusal, Refuse)
     assert refusal.message.endswith("annotate headwater.dev/adopt: acme to take it over")
+
+
+@pytest.mark.parametrize("manager", [MADE_BEFORE, None])
+def test_a_resource_that_was_made_again_takes_its_realm_back(make_realm: MakeRealm, manager: Manager | None) -> None:
+    acted = {} if manager else detached(realm(manager=MADE_BEFORE)).get("acted", {})
+
+    assert plan(make_realm(), realm(manager=manager, acted=acted)) == [AdoptRealm(ME)]
+
+
+def test_a_uid_that_was_succeeded_does_not_come_back_by_itself(make_realm: MakeRealm) -> None:
+    taken = realm(**adopted(realm(manager=ME), MADE_BEFORE))
+
+    [refusal] = plan(make_realm(), taken)
+
+    assert isinstance(refusal, Refuse)
+    assert "which took it over from this one; annotate headwater.dev/adopt: acme" in refusal.message
+    assert kinds(plan(make_realm({ADOPT: "acme"}), taken)) == ["AdoptRealm"]
+
+
+@pytest.mark.parametrize("state", [state for state in RealmState if state not in (RealmState.ACTIVE, RealmState.INACTIVE)])
+def test_only_a_realm_that_is_whole_and_stays_is_adopted(make_realm: MakeRealm, state: RealmState) -> None:
+    [refusal] = plan(make_realm({ADOPT: "acme"}), realm(manager=OTHER, state=state))
+
+    assert isinstance(refusal, Refuse)
+    assert refusal.message.startswith(f"realm acme is managed by there/default/acme/2 and {state}: it is ")
+
+
+def test_a_realm_that_is_being_loaded_is_taken_back_afterwards(make_realm: MakeRealm) -> None:
+    assert kinds(plan(make_realm(), realm(manager=MADE_BEFORE, state=RealmState.LOADING))) == ["Wait Loading"]
 
 
 def test_an_adoption_is_recorded_with_the_manager(make_realm: MakeRealm) -> None:

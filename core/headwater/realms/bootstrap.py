@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+import msgspec
+
 from headwater.commits import Transaction, commit, complete, ensure_references
 from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
 from headwater.index import Value
@@ -28,22 +30,29 @@ BY_SECURABLE = "by-securable"
 _Entity = TypeVar("_Entity", Container, Principal, PrincipalRole)
 
 
-def bootstrap(realms: Realms, realm_id: str, credentials: CredentialsHash) -> Realm:
+def bootstrap(
+    realms: Realms, realm_id: str, credentials: CredentialsHash, *, seen: Realm | None = None, replaces: str | None = None
+) -> Realm:
     """Take a realm from CREATED (or an interrupted INITIALIZING) to ACTIVE; one that was bootstrapped before is returned as is.
 
     credentials   of the root principal; where it exists already, its own stay (compare with ``find_root``)
+    seen          what the caller has decided about; None: whatever realm has the id
+    replaces      the client id of the root's credentials that give way to these all the same: nobody was given them
     raises        RefusedError for a realm that is loading or on its way out; MissingError if there is none;
-                  BeatenError if somebody else moves the realm meanwhile, UnknownOutcomeError if it may not be complete: call again
+                  BeatenError if somebody else moves the realm meanwhile, or it is not as seen, UnknownOutcomeError if it may not be
+                  complete: look, and call again
     """
     realm = realms.read(realm_id)
     if realm.state in (RealmState.ACTIVE, RealmState.INACTIVE):
         return realm
     check_bootstrap(realm)
+    if seen is not None and realm != seen:
+        raise BeatenError(f"realm {realm_id!r} was changed meanwhile; it is {realm.state}: read it again")
     if realm.state is RealmState.CREATED:
         realm = realms.move(realm, RealmState.INITIALIZING)
 
     def finish() -> Realm:
-        _fill(realms.open_for(realm_id, RealmState.INITIALIZING), credentials)
+        _fill(realms, realm, credentials, replaces)
         return realms.move(realm, RealmState.ACTIVE)
 
     done = f"realm {realm_id!r} is INITIALIZING, and may not be complete: bootstrap it again"
@@ -72,9 +81,12 @@ _REASONS = {
 }
 
 
-def _fill(rows: RealmStore, credentials: CredentialsHash) -> None:
+def _fill(realms: Realms, realm: Realm, credentials: CredentialsHash, replaces: str | None) -> None:
+    rows = realms.open_for(realm.id, RealmState.INITIALIZING)
     ensure_references(rows, REALM_REFERENCES)
     container = _ensure_named(rows, "root", ROOT_CONTAINER, Container, _make_container)
+    if replaces is not None:
+        _replace_root(realms, realm, rows, credentials, replaces)
     principal = _ensure_named(rows, PRINCIPALS, ROOT, Principal, lambda tx: _make_principal(tx, credentials))
     role = _ensure_named(rows, "principal-roles", SERVICE_ADMIN, PrincipalRole, _make_role)
     usage = (role.entity, principal.entity, "PRINCIPAL_ROLE_USAGE")
@@ -100,6 +112,23 @@ def _ensure_named(
         return entity
 
     return commit(rows, reference, change, message=f"bootstrap: {name}").result
+
+
+def _replace_root(realms: Realms, realm: Realm, rows: RealmStore, credentials: CredentialsHash, replaces: str) -> None:
+    """Give a root that has the credentials of ``replaces`` others, as long as nobody has changed the realm since."""
+
+    def change(tx: Transaction) -> None:
+        root = find_named(tx.rows, tx.index(BY_NAME), ROOT, Principal)
+        if root is not None and root.credentials == credentials:
+            return  # an earlier try did it
+        if root is None or root.credentials.client_id != replaces or realms.find(realm.id) != realm:
+            raise BeatenError(f"realm {realm.id!r} was changed while it was being bootstrapped: read it again")
+        value = Value(tx.add(msgspec.structs.replace(root, credentials=credentials, renewed=tx.time)), b"")
+        tx.index(BY_NAME).put(ROOT.encode(), value)
+        tx.index(BY_CLIENT).remove(replaces.encode())
+        tx.index(BY_CLIENT).put(credentials.client_id.encode(), value)
+
+    commit(rows, PRINCIPALS, change, message="bootstrap: other credentials of root")
 
 
 def _ensure_grants(tx: Transaction, *grants: tuple[ObjectId, ObjectId, str]) -> None:

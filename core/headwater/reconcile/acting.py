@@ -45,6 +45,7 @@ from headwater.reconcile.actions import (
     UpdateRealm,
 )
 from headwater.reconcile.credentials import CredentialsSink
+from headwater.reconcile.manifests import ROTATE_CREDENTIALS
 from headwater.reconcile.observed import ObservedCatalog, ObservedRealm
 from headwater.reconcile.owning import adopted, detached, manager_text
 from headwater.reconcile.realm_planning import APPLIED
@@ -53,6 +54,9 @@ from headwater.store import ObjectId, RealmId, Store, id_text
 from headwater.tasks import Task, Tasks
 
 __all__ = ["CatalogActor", "RealmActor"]
+
+BOOTSTRAPPED = "headwater.dev/bootstrapped-client"
+"""Where a realm keeps the client id of the credentials for which those of an earlier bootstrap, that was broken off, gave way."""
 
 
 class RealmActor:
@@ -91,7 +95,8 @@ class RealmActor:
             case AdoptRealm(manager, annotation, value):
                 former = manager_text(self._realm.manager)
                 self._update(adopted(self._realm, manager, record=annotation, value=value))
-                return f"adopted realm {self._id}, which was managed by {former}"
+                verb = "took back" if annotation is None else "adopted"
+                return f"{verb} realm {self._id}, which was managed by {former}"
             case DetachRealm():
                 self._update(detached(self._realm))
                 return f"detached realm {self._id}, which stays {self._realm.state}"
@@ -108,13 +113,34 @@ class RealmActor:
         return self._seen
 
     def _bootstrap(self) -> str:
-        """Credentials first, then their hash: whenever this is interrupted, the realm ends with the one set that is kept."""
+        """Credentials first, then their hash: whenever this is interrupted, the realm ends with the one set that is kept.
+
+        The realm is this manager's, and served nobody yet: where its root has other credentials, of a manager before or of a Secret
+        that is gone, nobody needs them, and they give way.
+        """
         kept = self._credentials.write(self._id, new_credentials())
         hashed = hash_credentials(kept)
-        self._check_root(kept, hashed)
-        self._seen = bootstrap(self._realms, self._id, hashed)
-        self._check_root(kept, hashed)
+        foreign = self._foreign_root(kept, hashed)
+        if foreign is not None:
+            # whoever bootstraps it with those at this moment is beaten from here on, and cannot bring them into an ACTIVE realm
+            self._update(RealmFields(acted={**self._realm.acted, BOOTSTRAPPED: kept.client_id}))
+        seen = self._realm
+        self._seen = bootstrap(self._realms, self._id, hashed, seen=seen, replaces=foreign)
+        if self._seen.manager != seen.manager:
+            raise BeatenError(f"realm {self._id!r} was changed meanwhile: read it again")
+        if self._foreign_root(kept, hashed) is not None:
+            raise ConflictError(
+                f"realm {self._id!r} was bootstrapped with other credentials than those in {self._credentials.place(self._id)}, by "
+                f"somebody else at the same time: annotate {ROTATE_CREDENTIALS}: 1 (or any other word) to have new ones made"
+            )
         return f"bootstrapped realm {self._id}; the credentials of its root are in {self._credentials.place(self._id)}"
+
+    def _foreign_root(self, kept: Credentials, hashed: CredentialsHash) -> str | None:
+        """The client id of the root's credentials, if they are others than the kept ones."""
+        root = find_root(self._realms, self._id)
+        if root is None or root.credentials == hashed or verify(root.credentials, kept):
+            return None
+        return root.credentials.client_id
 
     def _rotate(self, token: str) -> str | None:
         """The new ones are kept first, under the token: whenever this is interrupted, it ends with the one set that is kept.
@@ -129,14 +155,6 @@ class RealmActor:
         elif kept != made:
             return None
         return f"rotated the credentials of the root of realm {self._id}; they are in {self._credentials.place(self._id)}"
-
-    def _check_root(self, kept: Credentials, hashed: CredentialsHash) -> None:
-        root = find_root(self._realms, self._id)
-        if root is not None and root.credentials != hashed and not verify(root.credentials, kept):
-            raise ConflictError(
-                f"realm {self._id!r} was bootstrapped with other credentials than those in {self._credentials.place(self._id)}: "
-                "somebody else bootstraps it too, or the file was replaced"
-            )
 
     def _remove(self) -> str | None:
         if not self._realms.is_empty(self._realm):  # a late writer: the purge has to be done once more

@@ -73,11 +73,14 @@ class UpdateRealm:
 
 @dataclass(frozen=True, slots=True)
 class AdoptRealm:
-    """Take the realm over from whoever manages it, and note in ``annotation`` that this was asked for with ``value``."""
+    """Take the realm over from whoever manages it, and note in ``annotation`` that this was asked for with ``value``.
+
+    annotation    None: nobody asked; it is the resource's own realm, from before it was made again
+    """
 
     manager: Manager
-    annotation: str
-    value: str
+    annotation: str | None = None
+    value: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from headwater.reconcile.actions import (
 )
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, CatalogManifest
 from headwater.reconcile.observed import READABLE, ObservedCatalog, SeenTask
-from headwater.reconcile.owning import manager_text
+from headwater.reconcile.owning import belongs_to, is_succeeded, manager_text
 from headwater.reconcile.schedule import daily_schedule
 from headwater.reconcile.scheduling import ScheduledWork, cancel, dead_letter, keep_scheduled
 from headwater.reconcile.wording import unconfirmed_purge
@@ -45,9 +45,7 @@ def plan_catalog(manifest: CatalogManifest, observed: ObservedCatalog, now: Micr
     if realm is None:
         return [Wait("RealmMissing", f"catalog {name} waits for its realm, which is not there yet")]
     if not _is_owned(realm, observed):
-        return [
-            Refuse("RealmManagedByAnother", f"catalog {name} is in a realm that is managed by {manager_text(realm.manager)}")
-        ]
+        return [_not_owned(realm, observed, name)]
     if realm.state is not RealmState.ACTIVE:
         return [Wait("RealmNotActive", f"catalog {name} waits for its realm to be ACTIVE; it is {realm.state}")]
     if foreign is not None:
@@ -86,6 +84,14 @@ def _is_owned(realm: Realm, observed: ObservedCatalog) -> bool:
         return observed.may_be_unmanaged
     owner = observed.realm_owner
     return realm.manager.is_same(owner) and owner.uid in ("", realm.manager.uid)
+
+
+def _not_owned(realm: Realm, observed: ObservedCatalog, name: str) -> Wait | Refuse:
+    if belongs_to(realm, observed.realm_owner) and not is_succeeded(realm, observed.realm_owner):
+        return Wait(
+            "RealmMissing", f"catalog {name} waits for its Realm, which was made again and has not taken its realm back yet"
+        )
+    return Refuse("RealmManagedByAnother", f"catalog {name} is in a realm that is managed by {manager_text(realm.manager)}")
 
 
 def _may_have(manifest: CatalogManifest, catalog: CatalogDefinition, me: CatalogManager, name: str) -> bool:

@@ -52,19 +52,23 @@ class RealmLook:
 
 @dataclass(frozen=True, slots=True)
 class CatalogLook:
-    """``may_be_unmanaged``: whether the catalog's realm may belong to nobody."""
+    """
+    may_be_unmanaged  whether the catalog's realm may belong to nobody
+    realm_uid         of the resource that its realm belongs to, if that is known
+    """
 
     store: Store
     observer: Observer
     manifest: CatalogManifest
     manager: Manager
     may_be_unmanaged: bool
+    realm_uid: str = ""
 
     def __call__(self) -> tuple[list[Action], Callable[[], Actor]]:
         resource = self.manifest.metadata.resource
         me = CatalogManager(
             cluster=self.manager.cluster, namespace=resource.namespace, name=resource.name, uid=self.manager.uid
         )
-        observed = self.observer.catalog(self.manifest, me, may_be_unmanaged=self.may_be_unmanaged)
+        observed = self.observer.catalog(self.manifest, me, realm_uid=self.realm_uid, may_be_unmanaged=self.may_be_unmanaged)
         plan = plan_catalog(self.manifest, observed, self.store.clock.now())
         return plan, lambda: CatalogActor(self.store, self.manifest.spec.name, observed)

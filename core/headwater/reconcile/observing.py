@@ -40,9 +40,11 @@ class Observer:
         held = hold_until(realm, self._store.settings)
         return ObservedRealm(realm=realm, me=me, hold_until=held, tasks=self._history(realm))
 
-    def catalog(self, manifest: CatalogManifest, me: CatalogManager, *, may_be_unmanaged: bool = False) -> ObservedCatalog:
+    def catalog(
+        self, manifest: CatalogManifest, me: CatalogManager, *, realm_uid: str = "", may_be_unmanaged: bool = False
+    ) -> ObservedCatalog:
         realm = self._realms.find(manifest.spec.realm_id)
-        owner = Manager(cluster=me.cluster, namespace=me.namespace, name=manifest.spec.realm)
+        owner = Manager(cluster=me.cluster, namespace=me.namespace, name=manifest.spec.realm, uid=realm_uid)
         if realm is None or realm.state not in READABLE:
             return ObservedCatalog(realm=realm, realm_owner=owner, me=me, may_be_unmanaged=may_be_unmanaged)
         return ObservedCatalog(

@@ -2,6 +2,10 @@
 
 A resource may be made by whoever may write in its namespace, so a realm does not leave its namespace by the wish of the taker alone:
 the resource that has it must agree, by the annotation `release-to`, or a person with access to the store lets go of it.
+
+A resource that is made again has another uid, and goes on where it was: after a deletion under Retain, from a backup of its cluster, in
+another cluster that took the name over. A uid that was succeeded so never comes back by itself. Otherwise a forgotten copy of the cluster
+would take the realm back at its next look, and the two would do so for ever.
 """
 
 from __future__ import annotations
@@ -10,10 +14,38 @@ from headwater.realms import Manager, Realm, RealmFields, Realms
 from headwater.reconcile.manifests import ADOPT, RELEASE_TO, Metadata
 from headwater.store import Store
 
-__all__ = ["HOME", "adopt_record", "adopted", "detached", "manager_text", "may_adopt", "release_realm", "taker_text"]
+__all__ = [
+    "HOME",
+    "adopt_record",
+    "adopted",
+    "belongs_to",
+    "detached",
+    "is_succeeded",
+    "manager_text",
+    "may_adopt",
+    "release_realm",
+    "taker_text",
+]
 
 HOME = "headwater.dev/home"
 """Where a realm that nobody manages any more keeps the namespace of the resource that it was detached from."""
+FORMER = "headwater.dev/former-manager"
+"""Where it keeps that resource: its cluster, namespace and name, with slashes between."""
+SUCCEEDED = "headwater.dev/succeeded-uids"
+"""Where a realm keeps the uids that its resource had before it was made again while it had the realm: the latest last."""
+_SUCCEEDED_LIMIT = 100
+
+
+def belongs_to(realm: Realm, me: Manager) -> bool:
+    """Whether the resource had this realm before it was made again, or let go of it, and nobody else was given it since."""
+    if realm.manager is not None:
+        return realm.manager.is_same(me)
+    return realm.acted.get(FORMER) == _identity(me)
+
+
+def is_succeeded(realm: Realm, me: Manager) -> bool:
+    """Whether the resource was made again since, and the new one has taken the realm over."""
+    return bool(me.uid) and me.uid in _succeeded(realm)
 
 
 def may_adopt(realm: Realm, me: Manager) -> bool:
@@ -27,16 +59,26 @@ def taker_text(me: Manager | Metadata) -> str:
     return f"{me.namespace}/{me.name}"
 
 
-def adopted(realm: Realm, me: Manager, *, record: str, value: str) -> RealmFields:
-    """What changes when the resource takes the realm over: an agreement is used up by it."""
-    kept = {name: text for name, text in realm.acted.items() if name not in (HOME, RELEASE_TO)}
-    return RealmFields(manager=me, acted={**kept, record: value})
+def adopted(realm: Realm, me: Manager, *, record: str | None = None, value: str = "") -> RealmFields:
+    """What changes when the resource takes the realm over: an agreement is used up by it.
+
+    record, value  where to keep that an annotation asked for this, and how
+    """
+    succeeded = [uid for uid in _succeeded(realm) if uid != me.uid]
+    if realm.manager is not None and realm.manager.is_same(me) and realm.manager.uid:
+        succeeded.append(realm.manager.uid)
+    kept = _without(realm, HOME, FORMER, RELEASE_TO, SUCCEEDED)
+    if succeeded:
+        kept[SUCCEEDED] = " ".join(succeeded[-_SUCCEEDED_LIMIT:])
+    return RealmFields(manager=me, acted=kept if record is None else {**kept, record: value})
 
 
 def detached(realm: Realm) -> RealmFields:
-    """What changes when its resource leaves the realm to nobody: its namespace stays its home."""
-    home = {HOME: realm.manager.namespace} if realm.manager else {}
-    return RealmFields(manager=None, acted={**realm.acted, **home})
+    """What changes when its resource leaves the realm to nobody: it may come back for it, and its namespace stays the realm's home."""
+    if realm.manager is None:
+        return RealmFields(manager=None)
+    left = {HOME: realm.manager.namespace, FORMER: _identity(realm.manager)}
+    return RealmFields(manager=None, acted={**realm.acted, **left})
 
 
 def release_realm(store: Store, realm_id: str) -> Realm:
@@ -46,8 +88,7 @@ def release_realm(store: Store, realm_id: str) -> Realm:
     """
     realms = Realms(store)
     realm = realms.read(realm_id)
-    kept = {name: text for name, text in realm.acted.items() if name not in (HOME, RELEASE_TO)}
-    return realms.update(realm, manager=None, acted=kept)
+    return realms.update(realm, manager=None, acted=_without(realm, HOME, FORMER, RELEASE_TO))
 
 
 def adopt_record(me: Manager) -> str:
@@ -60,3 +101,15 @@ def manager_text(manager: Manager | None) -> str:
         return "nobody"
     parts = (manager.cluster, manager.namespace, manager.name, manager.uid)
     return "/".join(part for part in parts if part)
+
+
+def _identity(manager: Manager) -> str:
+    return f"{manager.cluster}/{manager.namespace}/{manager.name}"
+
+
+def _succeeded(realm: Realm) -> list[str]:
+    return realm.acted.get(SUCCEEDED, "").split()
+
+
+def _without(realm: Realm, *records: str) -> dict[str, str]:
+    return {name: text for name, text in realm.acted.items() if name not in records}

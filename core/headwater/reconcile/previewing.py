@@ -60,9 +60,11 @@ def plan_of_realm(store: Store, manifest: RealmManifest, *, manager: Manager) ->
     return _preview(plan, f"realm {manifest.spec.realm_id}")
 
 
-def plan_of_catalog(store: Store, manifest: CatalogManifest, *, manager: Manager, may_be_unmanaged: bool = False) -> Preview:
+def plan_of_catalog(
+    store: Store, manifest: CatalogManifest, *, manager: Manager, realm_uid: str = "", may_be_unmanaged: bool = False
+) -> Preview:
     """The same for a catalog."""
-    plan, _ = CatalogLook(store, Observer(store), manifest, manager, may_be_unmanaged)()
+    plan, _ = CatalogLook(store, Observer(store), manifest, manager, may_be_unmanaged, realm_uid)()
     return _preview(plan, f"catalog {manifest.spec.realm_id}/{manifest.spec.name}")
 
 

@@ -28,7 +28,7 @@ from headwater.reconcile.actions import (
 )
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RELEASE_TO, ROTATE_CREDENTIALS, RUN_NOW, RealmManifest
 from headwater.reconcile.observed import ObservedRealm
-from headwater.reconcile.owning import HOME, adopt_record, manager_text, may_adopt, taker_text
+from headwater.reconcile.owning import HOME, adopt_record, belongs_to, is_succeeded, manager_text, may_adopt, taker_text
 from headwater.reconcile.schedule import weekly_schedule
 from headwater.reconcile.scheduling import ScheduledWork, cancel, dead_letter, keep_scheduled
 from headwater.reconcile.wording import name_in_manifest, unconfirmed_purge, value_in_manifest
@@ -71,9 +71,13 @@ def _plan_foreign(manifest: RealmManifest, realm: Realm, me: Manager) -> list[Ac
     owner = manager_text(realm.manager)
     if manifest.metadata.is_deletion and manifest.spec.deletion_policy == "Retain":
         return []
+    if belongs_to(realm, me) and not is_succeeded(realm, me) and not manifest.metadata.is_deletion:
+        return _plan_return(manifest, realm, me)
     if asked is None:
         forget: list[Action] = [RecordActed(record, None)] if record in realm.acted else []
         advice = f"annotate {ADOPT}: {realm.id} to take it over"
+        if belongs_to(realm, me) and is_succeeded(realm, me):
+            owner += ", which took it over from this one"
         return [*forget, Refuse("ManagedByAnother", f"realm {realm.id} is managed by {owner}; {advice}")]
     if asked != realm.id:
         return [Refuse("ManagedByAnother", f"realm {realm.id} is managed by {owner}; {ADOPT} says {asked}, and not {realm.id}")]
@@ -87,7 +91,30 @@ def _plan_foreign(manifest: RealmManifest, realm: Realm, me: Manager) -> list[Ac
     if realm.acted.get(record) == asked:
         again = f"take {ADOPT} away, apply, and set it again"
         return [Refuse("ManagedByAnother", f"realm {realm.id} was adopted once, and {owner} took it over since; {again}")]
+    if realm.state not in _SETTLED:
+        return [Refuse("ManagedByAnother", f"realm {realm.id} is managed by {owner} and {_why_not_now(realm, owner)}")]
     return [AdoptRealm(me, record, asked)]
+
+
+def _plan_return(manifest: RealmManifest, realm: Realm, me: Manager) -> list[Action]:
+    """The resource was made again: after a deletion under Retain, or from a backup of its cluster."""
+    if realm.state is RealmState.LOADING:
+        return [_loading(realm)]  # the import changes the definition, too
+    asked = manifest.metadata.annotations.get(ADOPT)
+    return [AdoptRealm(me, adopt_record(me), asked) if asked == realm.id else AdoptRealm(me)]
+
+
+def _why_not_now(realm: Realm, owner: str) -> str:
+    """Only a realm that is whole, and stays, passes from one resource to another. Its root's credentials have to be somewhere first."""
+    away = f"`headwater realm purge {realm.id}` and `headwater realm delete {realm.id}` clear the way for a new one"
+    if realm.state in _GOING:
+        return f"{realm.state}: it is not adopted any more; {away}"
+    if realm.state is RealmState.LOADING:
+        return "LOADING: it is adopted once its import is done"
+    if realm.manager is None:
+        made = f"`headwater realm create {realm.id}` goes on with it"
+        return f"{realm.state}: it is adopted once its bootstrap is done; {made}, or {away}"
+    return f"{realm.state}: it is adopted once {owner} has brought its bootstrap to an end; where that is gone for good, {away}"
 
 
 # Living
@@ -97,7 +124,7 @@ def _plan_life(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, n
     if realm.state in _BEGUN:
         return [Bootstrap()]
     if realm.state is RealmState.LOADING:
-        return [Wait("Loading", f"realm {realm.id} is being loaded by an import")]
+        return [_loading(realm)]
     if realm.state is RealmState.PURGING:
         return [
             *_purge(observed, now),
@@ -129,6 +156,10 @@ def _plan_life(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, n
         *_rotate(manifest, after),
         *_maintain(manifest, after, manifest.spec.maintenance, observed, now),
     ]
+
+
+def _loading(realm: Realm) -> Wait:
+    return Wait("Loading", f"realm {realm.id} is being loaded by an import")
 
 
 def _agree(manifest: RealmManifest, realm: Realm) -> list[Action]:

@@ -105,16 +105,18 @@ def reconcile_catalog(
     manifest: CatalogManifest,
     *,
     manager: Manager,
+    realm_uid: str = "",
     may_be_unmanaged: bool = False,
     tell: Tell | None = None,
     fence: Fence | None = None,
 ) -> Outcome:
     """The same for one catalog.
 
+    realm_uid         of the resource that its realm belongs to; empty where that is not known
     may_be_unmanaged  whether its realm may belong to nobody
     """
     passing = _Pass(Observer(store), tell=tell or _silent, fence=fence or _no_fence)
-    look = CatalogLook(store, passing.observer, manifest, manager, may_be_unmanaged=may_be_unmanaged)
+    look = CatalogLook(store, passing.observer, manifest, manager, may_be_unmanaged, realm_uid)
     return passing.converge(manifest.subject, look)
 
 

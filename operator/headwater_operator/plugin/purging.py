@@ -99,7 +99,7 @@ def _cancel(session: Session, realm: Target, found: Mapping[str, Any]) -> None:
     if metadata.get("deletionTimestamp"):
         session.say(
             f"{realm}: the purge is called off; the resource goes, and the realm {realm_id} stays in the store. "
-            f"To look after it again, apply its manifest with the annotation headwater.dev/adopt: {realm_id}"
+            "To look after it again, apply its manifest again: a Realm of this namespace and name takes it back"
         )
     else:
         session.say(f"{realm}: deletionPolicy is Retain; no deletion was asked for")
