@@ -64,6 +64,8 @@ class Collection(StoredObject, frozen=True, kw_only=True):
     sweeping      rows may be deleted now: only a live HEAD may be pointed at
     owner         the task attempt that runs it, as text
     reader_cutoff what was HEAD after this moment was kept
+    kept_since    what was HEAD by its recorded times at this moment or later was kept: a little before ``reader_cutoff``, as a commit
+                  may take effect later than its time says; 0 in records of releases that did not write it down
     cuts          the Cuts object: how far each reference's history was kept; None when nothing was ever collected
     sweep         while ``sweeping``, once everything is marked: where it stands. None: who finds it marks anew
     marked        objects that the last run marked; the next one is sized by it
@@ -73,11 +75,17 @@ class Collection(StoredObject, frozen=True, kw_only=True):
     sweeping: bool = False
     owner: str = ""
     reader_cutoff: Micros = Micros(0)
+    kept_since: Micros = Micros(0)
     writer_cutoff: Micros = Micros(0)
     cuts: ObjectId | None = None
     sweep: Sweep | None = None
     marked: int = 0
     scanned: int = 0
+
+    @property
+    def gone_before(self) -> Micros:
+        """What was no HEAD any more at this moment may be gone, whatever a later run would keep by other settings."""
+        return self.kept_since or self.reader_cutoff
 
 
 class Cut(msgspec.Struct, frozen=True):

@@ -192,6 +192,7 @@ class Collecting:
             Collection(
                 owner=self._owner,
                 reader_cutoff=before.reader_cutoff,
+                kept_since=before.kept_since,
                 writer_cutoff=before.writer_cutoff,
                 cuts=before.cuts,
                 marked=self.result.marks,
@@ -292,6 +293,7 @@ class Collecting:
             sweeping=True,
             owner=self._owner,
             reader_cutoff=self.result.reader_cutoff,
+            kept_since=self._marker.kept_since,
             writer_cutoff=self.result.writer_cutoff,
             cuts=cuts,
             sweep=sweep,

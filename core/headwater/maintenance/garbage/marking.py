@@ -209,15 +209,21 @@ class Marker:
         for listed, row in rows:
             yield from self.lines(listed, row, cuts)
 
+    @property
+    def kept_since(self) -> Micros:
+        """What was HEAD by its recorded times at this moment or later stays: a commit may take effect as late as its time-out allows.
+
+        Never before what the last run kept: a longer grace or time-out would ask for what that run has deleted.
+        """
+        slack = round(self.scope.rows.settings.commit_timeout_seconds * 1_000_000)
+        return Micros(max(self.reader_cutoff - slack, self.previous.gone_before if self.previous else 0))
+
     def lines(self, listed: Listed, row: Reference, cuts: CutLines) -> list[Line]:
         """The reference's own line, if it is alive, and those that it left within the grace."""
         commits, age = self.scope.policy.kept_of(listed)
-        slack = round(self.scope.rows.settings.commit_timeout_seconds * 1_000_000)
-        credible = credible_until(self.scope.rows)
-        # what a longer grace would keep is garbage since the last collection
-        cutoff = max(self.reader_cutoff, self.previous.reader_cutoff if self.previous else 0)
-        left = [move for move in row.moves if move.time >= cutoff - slack and not self._was_let_go(move, row, cuts)]
-        if row.deleted is not None and row.pointer is not None and row.deleted >= cutoff - slack:
+        credible, kept_since = credible_until(self.scope.rows), self.kept_since
+        left = [move for move in row.moves if move.time >= kept_since and not self._was_let_go(move, row, cuts)]
+        if row.deleted is not None and row.pointer is not None and row.deleted >= kept_since:
             left.append(Move(row.pointer, row.deleted))
 
         def line(pointer: ObjectId, time: Micros | None) -> Line:
@@ -225,7 +231,7 @@ class Marker:
                 name=row.name if time is None else left_line(row.name, pointer),
                 pointer=pointer,
                 left=time,
-                reader_cutoff=Micros(cutoff - slack),
+                reader_cutoff=kept_since,
                 commits=commits,
                 since=Micros(self.now - round(age * 1_000_000)) if age else self.now,
                 cut=cut_point(self.scope.rows, row, cuts) if time is None else UNCUT,
