@@ -91,6 +91,11 @@ def test_a_head_is_explained(headwater: CommandLine, heads: list[str]) -> None:
     assert "head of" in shown["reason"]
 
 
+def test_head_is_explained_by_its_reference(headwater: CommandLine, heads: list[str]) -> None:
+    assert headwater.data("gc", "explain", "acme", "lake/main")["id"] == heads[-1]
+    assert headwater.data("gc", "explain", "acme", "lake/main~1")["id"] == heads[-2]
+
+
 def test_an_object_that_is_not_there_is_not_found(headwater: CommandLine, realm: str) -> None:
     assert headwater("gc", "explain", realm, "0123456789abcdef").exit_code == 3
 

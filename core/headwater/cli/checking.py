@@ -70,6 +70,8 @@ def _confirmed(session: Session, store: Store, realm: str | None, confirm: str |
     """
     if confirm is not None and realm in (None, confirm):
         return confirm
+    if confirm is not None:
+        raise RefusedError(f"nothing was changed: --confirm {confirm} does not repeat the id of realm {realm!r}")
     steps = plan_repairs(check_store(store, realm=realm), later=later)
     if confirm is None and not any(step.is_safe for step in steps):
         session.warn("there is no safe step to do")

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from headwater.catalogs import Catalogs
 from headwater.cli.files import replacing
 from headwater.cli.options import ID, TIME, prints
 from headwater.cli.page import report_page
@@ -16,7 +17,9 @@ from headwater.cli.running import run_task
 from headwater.cli.session import Session
 from headwater.cli.views import TASK
 from headwater.clock import Micros
+from headwater.errors import MissingError
 from headwater.maintenance import COLLECT, Run, check_collectable, collect, explain, list_runs, run_collection
+from headwater.realms import Realms
 from headwater.store import Listing, ObjectId, Store
 from headwater.tasks import Tasks
 
@@ -104,13 +107,25 @@ def report(session: Session, /, file: Path, **chosen: Any) -> None:
 
 @gc.command(name="explain")
 @click.argument("realm_id", metavar="REALM")
-@click.argument("object_id", metavar="ID", type=ID)
+@click.argument("wanted", metavar="ID|CATALOG/REF")
 @prints(EXPLANATION)
-@click.pass_obj
-def explain_(session: Session, realm_id: str, object_id: ObjectId) -> None:
-    """Tell why an object is kept, or when it goes."""
+@click.pass_context
+def explain_(ctx: click.Context, realm_id: str, wanted: str) -> None:
+    """Tell why an object is kept, or when it goes: any object by its ID, or a commit such as lake/main or lake/main~2."""
+    session = ctx.ensure_object(Session)
+    object_id = None if "/" in wanted else ID.convert(wanted, None, ctx)
     with session.open_store() as store:
-        session.show(EXPLANATION, explain(store, realm_id, object_id))
+        session.show(EXPLANATION, explain(store, realm_id, object_id or _commit(store, realm_id, wanted)))
+
+
+def _commit(store: Store, realm_id: str, wanted: str) -> ObjectId:
+    """The commit that CATALOG/REF leads to. Raises MissingError for no such catalog or reference, and where it has no commit yet."""
+    name, _, ref = wanted.partition("/")
+    catalog = Catalogs(Realms(store).open(realm_id)).open(name)
+    head = catalog.resolve(ref)
+    if head is None:
+        raise MissingError(f"{ref!r} of {catalog.place} has no commit yet")
+    return head.id
 
 
 def _runs(store: Store, *, realm: str | None, kind: str | None, since: Micros | None, failed: bool) -> Listing[Run]:
