@@ -30,7 +30,7 @@ class Case:
     rule: Rule | None = None
     hint: bytes | None = None
     logs: dict[str, set[str]] = field(default_factory=dict)
-    uuids: dict[str, str] = field(default_factory=dict)
+    uuids: dict[str, str | None] = field(default_factory=dict)
     later: str = ""
 
     def choose(self) -> Choice:
@@ -77,6 +77,15 @@ CHOSEN = {
         Rule.METADATA_LOG,
         logs={f"{A}.metadata.json": {f"{B}.metadata.json"}},
     ),
+    "a hint of nineteen digits": Case(
+        [v(1749025517000000001), v(1749025517000000000)],
+        v(1749025517000000001),
+        Rule.VERSION_HINT,
+        hint=b"1749025517000000001",
+    ),
+    "an older version without a uuid, copied last": Case(
+        [v(1), v(2)], v(2), Rule.HIGHEST_NUMBER, later=v(1), uuids={v(1): None}
+    ),
     "an older version copied last": Case([v(1), v(2)], v(2), Rule.HIGHEST_NUMBER, later=v(1)),
 }
 
@@ -89,6 +98,10 @@ REFUSED = {
     "unnumbered strangers": Case([f"{A}.metadata.json", f"{B}.metadata.json"], QuarantineCode.AMBIGUOUS),
     "a hint ahead of all files": Case([v(1), v(2)], QuarantineCode.HINT_AHEAD, hint=b"3"),
     "a stem ahead of all files": Case([m(1)], QuarantineCode.HINT_AHEAD, hint=f"00002-{B}".encode()),
+    "a hint of nineteen digits ahead of all files": Case([v(1)], QuarantineCode.HINT_AHEAD, hint=b"1749025517000000001"),
+    "a table without a uuid that was created again with one": Case(
+        [v(5), v(1)], QuarantineCode.TWO_TABLES, later=v(1), uuids={v(5): None}
+    ),
     "a table created again in its old folder": Case(
         [m(5, A), m(1, B)], QuarantineCode.TWO_TABLES, later=m(1, B), uuids={m(1, B): B}
     ),

@@ -16,7 +16,7 @@ from headwater.catalogs.iceberg.validation import (
     is_maintainable,
     is_view,
 )
-from metadata_fixtures import FIXTURES, Fixture, changed, table, view
+from metadata_fixtures import COLUMNS, FIXTURES, Fixture, changed, column, schema, table, view
 
 each_fixture = pytest.mark.parametrize("fixture", [pytest.param(one, id=one.name) for one in FIXTURES])
 
@@ -96,3 +96,33 @@ def is_read_by_pyiceberg(document: Document) -> bool:
         except Exception:  # noqa: BLE001  # whatever it refuses with
             return False
     return True
+
+
+@pytest.mark.parametrize("numbers", [(0, 4), (4, 7)])
+def test_the_first_format_tells_its_current_schema_by_the_schema_alone(numbers: tuple[int, int]) -> None:
+    old, now = schema(column(1, "id", "long"), number=numbers[0]), schema(*COLUMNS, number=numbers[1])
+
+    facts = check_table(changed(table(1), {"schemas": [old, now], "schema": now}))
+
+    assert facts.schema_id == numbers[1]
+
+
+def test_a_schema_without_a_number_is_found_by_what_it_holds() -> None:
+    old, now = schema(column(1, "id", "long"), number=0), schema(*COLUMNS, number=4)
+    single = {name: value for name, value in now.items() if name != "schema-id"}
+
+    assert check_table(changed(table(1), {"schemas": [old, now], "schema": single})).schema_id == 4
+
+
+def test_the_first_format_tells_its_current_spec_by_the_spec_alone() -> None:
+    fields = table(1)["partition-spec"]
+    specs = [{"spec-id": 3, "fields": []}, {"spec-id": 5, "fields": fields}]
+
+    assert check_table(changed(table(1), {"partition-specs": specs})).spec_id == 5
+
+
+def test_a_schema_that_is_none_of_the_schemas_is_told() -> None:
+    old = schema(column(1, "id", "long"), number=3)
+
+    with pytest.raises(FaultError, match="current-schema-id is missing"):
+        check_table(changed(table(1), {"schemas": [old, schema(column(2, "x", "long"), number=4)]}))

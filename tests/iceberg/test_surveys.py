@@ -314,3 +314,26 @@ def test_other_file_systems_are_read_alike(tmp_path: Path, make_table: MakeTable
     (outcome,) = survey_in_process(Scope.of([f"memory://{lake}"], allowed=[f"memory://{lake}"]))
 
     assert isinstance(outcome, Found), outcome
+
+
+def test_data_without_metadata_is_not_called_garbage(tmp_path: Path) -> None:
+    (tmp_path / "t" / "data").mkdir(parents=True)
+    (tmp_path / "t" / "data" / "1.parquet").touch()
+
+    outcome = survey(tmp_path)["t"]
+
+    assert code_of(outcome) is QuarantineCode.NO_METADATA
+    assert "write.metadata.path" in outcome.message  # type: ignore[union-attr]
+    assert "delete" not in outcome.message  # type: ignore[union-attr]
+
+
+def test_metadata_that_a_table_writes_elsewhere_is_told_from_a_moved_table(tmp_path: Path, make_table: MakeTable) -> None:
+    place = (tmp_path / "meta" / "t" / "metadata").as_uri()
+    properties = {"properties": {"write.metadata.path": place}}
+    make_table("meta/t", {"v1.metadata.json": {"location": (tmp_path / "t").as_uri(), **properties}})
+
+    outcome = survey(tmp_path)["meta.t"]
+
+    assert code_of(outcome) is QuarantineCode.LOCATION_MISMATCH
+    assert "write.metadata.path" in outcome.message  # type: ignore[union-attr]
+    assert "rewritten" not in outcome.message  # type: ignore[union-attr]

@@ -325,3 +325,15 @@ def test_a_manifest_whose_schema_holds_itself_is_broken(lake: Lake) -> None:
 
     assert code is QuarantineCode.BAD_MANIFEST
     assert "broken Avro" in message
+
+
+def test_what_contradicts_its_list_is_not_called_unreadable(lake: Lake) -> None:
+    longer = {**LIST, "fields": [*LIST["fields"], {"name": "manifest_length", "type": "long"}]}  # type: ignore[misc]
+    row = {"manifest_path": (lake.metadata / "new.avro").as_uri(), "manifest_length": 7}
+    lake._avro(lake.metadata / "snap-new.avro", longer, [row])
+
+    code, message = fault_of(lake.survey("manifests"))
+
+    assert code is QuarantineCode.BAD_MANIFEST
+    assert "1 of its manifests contradict the lists that name them" in message
+    assert "cannot be read" not in message

@@ -14,6 +14,10 @@ from headwater.catalogs.iceberg.outcomes import QuarantineCode, Rule, UnfitError
 __all__ = ["Choice", "Contest", "Lineage", "check_alone", "lineage_of", "narrow", "settle", "strangers", "undated"]
 
 
+_HINT_DIGITS = 255
+"""As many as a file's name may have: some writers number by nanoseconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The latest metadata file, the rule that decided, and what was seen on the way."""
@@ -100,7 +104,7 @@ def settle(contest: Contest, lineages: Mapping[str, Lineage]) -> Choice:
     evidence = list(choice.evidence)
     for rival in contest.rivals:
         other = lineages.get(rival.path)
-        if own and other and own.uuid != other.uuid:
+        if own and other and own.uuid != other.uuid and other.uuid is not None:  # without one: from before the table had it
             raise UnfitError(
                 QuarantineCode.TWO_TABLES,
                 f"{choice.file.path} has the highest number, but {rival.name} was written later and is of another table"
@@ -181,7 +185,7 @@ def _read_hint(hint: bytes | None, candidates: Sequence[_Candidate], evidence: l
     if hint is None:
         return None
     text = hint.decode("utf-8-sig", "replace").strip()
-    if text.isascii() and text.isdigit() and len(text) < 19:
+    if text.isascii() and text.isdigit() and len(text) <= _HINT_DIGITS:
         number = int(text)
         matches = [candidate for candidate in candidates if candidate.name.number == number]
         return _Hint(text, number, tuple(candidate for candidate in matches if _is_hadoop(candidate)) or tuple(matches))

@@ -249,8 +249,8 @@ def choose(table: TableFiles, *, storage: Storage = STORAGE) -> Choice:
     if not table.metadata:
         raise UnfitError(
             QuarantineCode.NO_METADATA,
-            f"{table.directory} holds {table.leftovers} data files or manifests, but no metadata: what a dropped table left,"
-            " delete or restore it",
+            f"{table.directory} holds {table.leftovers} data files or manifests, but no metadata: a dropped table left them, or their table"
+            " writes its metadata elsewhere (write.metadata.path). Look which it is; of the latter, register the metadata file",
         )
     if table.has_delta_log:
         raise UnfitError(

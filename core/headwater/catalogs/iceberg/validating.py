@@ -98,12 +98,27 @@ def _check_location(document: Document, table: TableFiles, path: str) -> None:
     location = document.get("location")
     if location is None and document.get("format-version") == RAW_VERSION:
         return
+    if isinstance(location, str) and _writes_there(document, path):
+        raise UnfitError(
+            QuarantineCode.LOCATION_MISMATCH,
+            f"{path} is where a table at {location} writes its metadata (write.metadata.path), and an import finds tables by their own"
+            " folders: register this file",
+        )
     if not isinstance(location, str) or not is_same_place(location, table.directory):
         raise UnfitError(
             QuarantineCode.LOCATION_MISMATCH,
             f"{path} records the location {location}, but lies in {table.directory}: a moved table has to be"
             " rewritten by its engine (rewrite_table_path) before it is imported",
         )
+
+
+def _writes_there(document: Document, path: str) -> bool:
+    """Whether a table writes its metadata to the folder of this file, apart from its own."""
+    properties = document.get("properties")
+    place = properties.get("write.metadata.path") if isinstance(properties, dict) else None
+    return (
+        isinstance(place, str) and is_same_place(place, path.rpartition("/")[0]) and not is_within(path, document["location"])
+    )
 
 
 def _check_allowed(document: Document, allowed: Sequence[str], path: str) -> list[str]:

@@ -45,7 +45,7 @@ def verify(found: Found, document: Mapping[str, Any], level: Level, *, allowed: 
     whole = {snapshot["snapshot-id"] for snapshot in snapshots if check.is_whole(snapshot)}
     if level == "files":
         check.note_missing(_statistics(document))
-    if check.missing or check.broken:
+    if check.missing or check.broken or check.contradicted:
         raise _unfit(check, found, len(snapshots), whole)
     return _with_evidence(found, f"{check.verified} files of {len(snapshots)} snapshots are there ({level})")
 
@@ -63,12 +63,14 @@ class _Check:
 
     missing       locations that should be files
     broken        manifests and lists that cannot be read, each with the reason
+    contradicted  manifests that are not what the lists say that name them, each with the difference
     verified      how many files were found to be there
     """
 
     def __init__(self, found: Found, level: Level, allowed: Sequence[str], storage: Storage) -> None:
         self.missing: set[str] = set()
         self.broken: dict[str, str] = {}
+        self.contradicted: dict[str, str] = {}
         self.verified = 0
         self._found = found
         self._level = level
@@ -110,7 +112,7 @@ class _Check:
         if seen is None:
             return False
         if contradiction := _contradiction(listed, seen):
-            self.broken[location] = contradiction
+            self.contradicted[location] = contradiction
             return False
         return seen.is_whole
 
@@ -240,20 +242,28 @@ def _unfit(check: _Check, found: Found, total: int, whole: set[Any]) -> UnfitErr
     current = "it has no current one"
     if found.snapshot_id is not None:
         current = f"the current one is{'' if found.snapshot_id in whole else ' not'} among them"
+    faults = []
     if check.broken:
-        code = QuarantineCode.BAD_MANIFEST
-        examples = "; ".join(f"{location} ({fault})" for location, fault in sorted(check.broken.items())[:EXAMPLES])
-        fault = f"{len(check.broken)} of its manifests or lists cannot be read ({examples})"
-    else:
-        code = QuarantineCode.MISSING_FILES
-        fault = f"{len(check.missing)} of its files are missing ({', '.join(sorted(check.missing)[:EXAMPLES])})"
-    if check.broken and check.missing:
-        fault += f", and {len(check.missing)} files are missing"
+        faults.append(f"{len(check.broken)} of its manifests or lists cannot be read ({_examples(check.broken)})")
+    if check.contradicted:
+        faults.append(
+            f"{len(check.contradicted)} of its manifests contradict the lists that name them ({_examples(check.contradicted)})"
+        )
+    code = QuarantineCode.BAD_MANIFEST if faults else QuarantineCode.MISSING_FILES
+    if check.missing and faults:
+        faults.append(f"{len(check.missing)} files are missing")
+    elif check.missing:
+        faults.append(f"{len(check.missing)} of its files are missing ({', '.join(sorted(check.missing)[:EXAMPLES])})")
+    fault = ", and ".join(faults)
     return UnfitError(
         code,
         f"{found.metadata_location}: {fault}; {len(whole)} of its {total} snapshots are whole, {current}:"
         f" {_advice(found, whole)}",
     )
+
+
+def _examples(faults: Mapping[str, str]) -> str:
+    return "; ".join(f"{location} ({fault})" for location, fault in sorted(faults.items())[:EXAMPLES])
 
 
 def _advice(found: Found, whole: set[Any]) -> str:

@@ -18,6 +18,7 @@ from headwater.catalogs.iceberg.validation.fields import (
     Object,
     entries,
     find,
+    is_int,
     listed,
     need,
     unique_ids,
@@ -149,7 +150,7 @@ def _schemas(table: Object, version: int) -> tuple[int, Schema]:
     else:
         ids = unique_ids(schemas, "schemas", "schema-id")
         highest = [check_schema(schema, version, f"schemas[{at}]") for at, schema in enumerate(schemas)]
-        current = _current(table, "current-schema-id", ids, "schemas")
+        current = _current(table, "current-schema-id", ids, "schemas", _by_value(table, "schema", schemas, "schema-id", ids))
         found = highest[ids.index(current)]
     most = max((number for schema in highest for number in schema.columns), default=0)
     if most > table["last-column-id"]:
@@ -163,7 +164,10 @@ def _specs(table: Object, version: int, schema: Schema) -> int:
         check_spec_fields(entries(table, "partition-spec"), version, "partition-spec", schema)
         return 0
     ids = unique_ids(specs, "partition-specs", "spec-id")
-    current = _current(table, "default-spec-id", ids, "partition-specs")
+    alone = {"fields": table["partition-spec"]} if version == 1 and table.get("partition-spec") is not None else None
+    current = _current(
+        table, "default-spec-id", ids, "partition-specs", _by_value({"spec": alone}, "spec", specs, "spec-id", ids)
+    )
     numbers = [
         check_spec(spec, version, f"partition-specs[{at}]", schema if ids[at] == current else None)
         for at, spec in enumerate(specs)
@@ -185,9 +189,23 @@ def _orders(table: Object, version: int, schema: Schema) -> int:
     return current
 
 
-def _current(table: Object, name: str, ids: list[int], plural: str) -> int:
-    """Which of several is in force; in format version 1, where it need not be said, number 0."""
-    wanted = find(table, name, INT) or 0
+def _by_value(table: Object, name: str, several: list[Object], id_name: str, ids: list[int]) -> int | None:
+    """Which of several format version 1 has beside them as the one in force, under a name of its own; None: none of them."""
+    single = table.get(name)
+    if not isinstance(single, dict):
+        return None
+    if is_int(single.get(id_name)):
+        return single[id_name] if single[id_name] in ids else None
+    held = [{key: value for key, value in one.items() if key != id_name} for one in several]
+    return ids[held.index(single)] if single in held else None
+
+
+def _current(table: Object, name: str, ids: list[int], plural: str, beside: int | None = None) -> int:
+    """Which of several is in force; in format version 1, where it need not be said, the one that stands beside them, or number 0."""
+    said = find(table, name, INT)
+    wanted = said if said is not None else (beside or 0)
+    if said is None and wanted not in ids:
+        raise inconsistent(f"does not say which of its {plural} ({listed(ids)}) is in force: {name} is missing")
     if wanted not in ids:
         raise inconsistent(f"has {name} {wanted}, which is not in {plural} ({listed(ids)})")
     return int(wanted)
