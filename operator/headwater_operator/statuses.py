@@ -299,6 +299,7 @@ def _import(one: ImportDescription, now: Micros) -> dict[str, Any]:
 def _import_counts(one: ImportDescription, run: TaskDescription) -> dict[str, Any]:
     """What the last run that succeeded came to; a later one that failed leaves it standing."""
     counts = {name: _count(run, name) for name in ("surveyed", "imported", "updated", "unchanged")}
+    counts |= {name: count for name in ("gone", "dropped") if (count := _count(run, name))}
     shown: dict[str, Any] = {"run": run.id, **counts, "quarantined": quarantined(one)}
     if codes := _quarantine_codes(run):
         shown["quarantineCodes"] = codes

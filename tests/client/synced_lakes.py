@@ -26,7 +26,7 @@ from headwater.clock import FakeClock
 from headwater.maintenance import collect
 from headwater.realms import Realms
 
-__all__ = ["Synced"]
+__all__ = ["KEY", "Synced"]
 
 KEY = ContentKey.of("sales", "orders")
 MONTH = 31 * 24 * 3600
@@ -39,19 +39,20 @@ class Synced:
         self.store, self.lake, self.outside, self.rows = store, lake, outside, rows
         self._place = place
 
-    def sync(self, mode: Any = "sync", *, dry_run: bool = False) -> ReportRow:
-        """The row of the table; of what an import says of it."""
+    def sync(self, mode: Any = "sync", *, dry_run: bool = False, drops_gone: bool = False) -> ReportRow:
+        """The row of the first table; of what an import says of all ``rows_told``, and in ``report``."""
         spec = ImportSpec(name="nightly", locations=(self._place,), mode=mode)
         scope = scope_of(self.lake.definition, spec, now=self.store.clock.now())
-        told: list[ReportRow] = []
+        self.rows_told: list[ReportRow] = []
+        options = ImportOptions(mode=mode, name="nightly", scope=scope, dry_run=dry_run, drops_gone=drops_gone)
         self.report: ImportReport = import_tables(
             self.lake,
             Claims(Realms(self.store).open("acme")),
             survey_in_process(scope),
-            options=ImportOptions(mode=mode, name="nightly", scope=scope, dry_run=dry_run),
-            write=told.append,
+            options=options,
+            write=self.rows_told.append,
         )
-        return told[0]
+        return self.rows_told[0]
 
     def append(self, *catalogs: IcebergCatalog) -> None:
         for catalog in catalogs:

@@ -143,6 +143,12 @@ BOUNDS: list[Bound] = [
     *_text("Catalog", "imports.[].namespace.[]", 498, "n" * 498, "n" * 499),
     *_locations("imports.[].inventory"),
     _choice("Catalog", "imports.[].verify", ("metadata", "manifests", "files")),
+    Bound(
+        *("Catalog", "imports.[].tolerate", "maxItems", ["Invalid"] * 3, ["Invalid"] * 4),
+        "Too many: 4: must have at most 3 items",
+    ),
+    _choice("Catalog", "imports.[].tolerate.[]", ("BadManifest", "Inconsistent", "Invalid")),
+    _choice("Catalog", "imports.[].gone", ("report", "drop")),
     _choice("Catalog", "deletionPolicy", ("Retain", "Purge")),
     *_properties("Catalog"),
 ]

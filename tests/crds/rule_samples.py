@@ -263,6 +263,15 @@ SAMPLES: list[Sample] = [
             {**_LAKE, "imports": [{"name": "one", "locations": ["s3://lake/"], "schedule": "0 3 * * *"}]},
         ],
     ),
+    Sample(
+        *("Catalog", "spec.imports.[]"),
+        "spec.imports[0].gone: Forbidden: an import of mode once drops nothing: write mode: sync, or gone: report",
+        [placed("Catalog", ("imports", "[]"), {"mode": "sync", "gone": "drop"})],
+        [
+            placed("Catalog", ("imports", "[]"), {"mode": "once", "gone": "drop"}),
+            {**_LAKE, "imports": [{"name": "one", "locations": ["s3://lake/"], "gone": "drop"}]},
+        ],
+    ),
     *_locations("imports.[].locations", "locations", is_list=True),
     *_schedules("Catalog", "imports.[].schedule"),
     _patterns("imports.[].include.[]"),

@@ -109,6 +109,8 @@ _IMPORT = _a_few(
     namespace=st.lists(_mostly(_joined(["a", "b c", ".", " ", "\t", "é" * 300])), max_size=3),
     inventory=LOCATIONS,
     verify=st.sampled_from(["metadata", "manifests", "files", "all"]),
+    tolerate=st.lists(st.sampled_from(["Invalid", "BadManifest", "Corrupt"]), max_size=4),
+    gone=st.sampled_from(["report", "drop", "keep"]),
 )
 _FOLLOWING = _a_few({"name": "second", "locations": ["s3://lake/"], "mode": "sync"}, schedule=SCHEDULES, include=_PATTERNS)
 CATALOG_SPECS = _a_few(

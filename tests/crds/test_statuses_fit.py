@@ -69,7 +69,13 @@ _TASKS = st.builds(
     unit=st.sampled_from(["", "rows", "tables"]),
     error=_TEXTS,
     outcome=st.dictionaries(st.sampled_from(["deleted", "deletedBytes", "rowsDeleted", "imported", "updated"]), _COUNTS).map(
-        lambda counts: {**counts, "quarantined": _QUARANTINED, "commits": {"total": 1, "shown": ["0123456789abcdef"]}}
+        lambda counts: {
+            "gone": 2,
+            "dropped": 1,
+            **counts,
+            "quarantined": _QUARANTINED,
+            "commits": {"total": 1, "shown": ["0123456789abcdef"]},
+        }
     ),
     is_stopping=st.booleans(),
 )

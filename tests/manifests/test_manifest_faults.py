@@ -137,6 +137,10 @@ NO_URL = "is not a location; write a URL such as s3://bucket/folder/, or ./folde
             "x.yaml:14: spec.imports[0].schedule: an import of mode once has no schedule; write mode: sync, or take the schedule away",
         ),
         (
+            PLACE + "imports:\n- {name: a, locations: ['s3://a/'], gone: drop}",
+            "x.yaml:14: spec.imports[0].gone: an import of mode once drops nothing; write mode: sync, or gone: report",
+        ),
+        (
             PLACE + "imports:\n- {name: a, locations: ['s3://a/'], verify: all}",
             'x.yaml:14: spec.imports[0].verify: "all" is none of metadata, manifests, files',
         ),

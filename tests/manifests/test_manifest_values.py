@@ -90,7 +90,7 @@ def test_a_catalog_needs_no_more_than_a_realm_and_a_place(write: Write) -> None:
 def test_every_field_of_an_import_is_read(write: Write) -> None:
     text = CATALOG.replace("storage:", "imports: [{name: a, locations: ['s3://b/c'], mode: sync, schedule: 0 * * * *, "
                            "include: ['x.*'], exclude: [y], path: '{n}.db/{table}', namespace: [raw], inventory: 's3://b/f.csv', "
-                           "verify: files}], storage:")  # fmt: skip
+                           "verify: files, tolerate: [Invalid], gone: drop}], storage:")  # fmt: skip
 
     manifest = load_manifests(write(f"{REALM}---\n{text}"))[1]
 
@@ -99,7 +99,7 @@ def test_every_field_of_an_import_is_read(write: Write) -> None:
         ImportSpec(
             **{"name": "a", "locations": ("s3://b/c",), "mode": "sync", "schedule": "0 * * * *"},
             **{"include": ("x.*",), "exclude": ("y",), "path": "{n}.db/{table}", "namespace": ("raw",)},
-            **{"inventory": "s3://b/f.csv", "verify": "files"},
+            **{"inventory": "s3://b/f.csv", "verify": "files", "tolerate": ("Invalid",), "gone": "drop"},
         ),
     )
 

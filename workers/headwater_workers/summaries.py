@@ -204,7 +204,9 @@ def outcome_lines(kind: str, outcome: Mapping[str, Any]) -> list[str]:
 
 def _import_lines(outcome: Mapping[str, Any]) -> list[str]:
     found = f"surveyed {_count(outcome['surveyed'], 'table')}" + (f" by {outcome['engine']}" if "engine" in outcome else "")
-    did = ", ".join(f"{outcome[name]} {name}" for name in ("imported", "updated", "unchanged") if outcome[name])
+    did = ", ".join(
+        f"{outcome[name]} {name}" for name in ("imported", "updated", "unchanged", "gone", "dropped") if outcome.get(name)
+    )
     quarantined = outcome["quarantined"]
     lines = [f"{found}: {did or 'nothing to import'}"]
     if quarantined["total"]:

@@ -57,6 +57,8 @@ class ImportSpec(StoredPart, frozen=True, kw_only=True):
     namespace     elements put in front of every key
     inventory     URL of a list of files, instead of listing the locations
     verify        how far down a table is looked at before it is taken
+    tolerate      codes of faults for which a table is taken all the same
+    gone          whether a ``sync`` reports tables whose metadata is not there any more, or drops them
     """
 
     known_by = "name"
@@ -71,6 +73,8 @@ class ImportSpec(StoredPart, frozen=True, kw_only=True):
     namespace: tuple[str, ...] = ()
     inventory: str | None = None
     verify: Literal["metadata", "manifests", "files"] = "metadata"
+    tolerate: tuple[str, ...] = ()
+    gone: Literal["report", "drop"] = "report"
 
     def digest(self) -> str:
         """Equal for equal specifications, whatever the release that wrote them: 32 hex digits over all that is not default."""

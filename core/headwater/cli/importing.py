@@ -13,6 +13,7 @@ import msgspec
 
 from headwater.catalogs import Catalogs, ContentKey, ImportSpec, ParquetReport, ReportRow
 from headwater.catalogs.iceberg import Progress, Scope, Surveyed, survey_in_process
+from headwater.catalogs.iceberg.outcomes import TOLERABLE
 from headwater.cli.authors import author_option, person
 from headwater.cli.failures import FINDINGS
 from headwater.cli.files import replacing
@@ -69,6 +70,20 @@ _FILE_HELP = "Write what became of each table to a file, as import-report does: 
     show_default=True,
     help="How far down each table is looked at: manifests reads these, files sees that all files are there.",
 )
+@click.option(
+    "--tolerate",
+    metavar="CODE",
+    multiple=True,
+    type=click.Choice(sorted(TOLERABLE)),
+    help="Take tables with such a fault alone, for engines read them all the same; may be repeated.",
+)
+@click.option(
+    "--gone",
+    type=click.Choice(["report", "drop"]),
+    default="report",
+    show_default=True,
+    help="Tables of the catalog whose metadata is not there any more: with --mode sync report or drop them.",
+)
 @click.option("--report", "file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help=_FILE_HELP)
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and write nothing.")
 @author_option
@@ -100,6 +115,8 @@ def import_(
     """
     session = ctx.ensure_object(Session)
     spec = _spec(locations, **fields)
+    if spec.gone == "drop" and spec.mode != "sync":
+        raise click.UsageError("--gone drop needs --mode sync: an import once only brings tables in")
     if file is not None:
         _check_kind(file)
         if detach:

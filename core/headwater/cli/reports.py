@@ -58,6 +58,8 @@ IMPORT: View[Mapping[str, Any]] = View(
         Field("updated", "tables that were moved forward", _of("updated")),
         Field("unchanged", "tables that were there already", _of("unchanged")),
         Field("known", "of these, where the folder's latest metadata is another one that the catalog knows", _of("known")),
+        Field("gone", "tables of the catalog whose metadata is not there any more, and that stay", _of("gone")),
+        Field("dropped", "the same, and dropped from the catalog", _of("dropped")),
         Field("namespaces", "namespaces that were created", _of("namespaces")),
         Field("rules", "how many tables' latest metadata was told by which rule", _of("rules")),
         Field(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from headwater.catalogs import ImportSpec, NameKind, checked_catalog_name, checked_name
+from headwater.catalogs.iceberg.outcomes import TOLERABLE
 from headwater.errors import MissingError, RefusedError
 from headwater.realms import KeptHistory, Maintenance, Retention, checked_realm_id
 from headwater.reconcile.locations import checked_location
@@ -384,9 +385,7 @@ def _imports(spec: Block, folder: Path | None) -> tuple[ImportSpec, ...]:
     names: dict[str, int] = {}
     imports = []
     for value in spec.items("imports"):
-        block = value.block(
-            *("name", "locations", "mode", "schedule", "include", "exclude", "path", "namespace", "inventory", "verify")
-        )
+        block = value.block(*_IMPORT_FIELDS)
         found = _import(block, folder)
         if found.name and found.name in names:
             value.fault(f'another import is called "{found.name}", in line {names[found.name]}; give each a name of its own')
@@ -395,11 +394,20 @@ def _imports(spec: Block, folder: Path | None) -> tuple[ImportSpec, ...]:
     return tuple(imports)
 
 
+_IMPORT_FIELDS = (
+    *("name", "locations", "mode", "schedule", "include", "exclude", "path", "namespace", "inventory", "verify"),
+    *("tolerate", "gone"),
+)
+
+
 def _import(block: Block, folder: Path | None) -> ImportSpec:
     mode: Literal["once", "sync"] = block.given("mode", lambda value: _one_of(value, "once", "sync"), "once")
     schedule = block.given("schedule", lambda value: _checked(value, checked_cron), None)
     if mode == "once" and schedule is not None:
         block.values["schedule"].fault("an import of mode once has no schedule; write mode: sync, or take the schedule away")
+    gone: Literal["report", "drop"] = block.given("gone", lambda value: _one_of(value, "report", "drop"), "report")
+    if mode == "once" and gone == "drop":
+        block.values["gone"].fault("an import of mode once drops nothing; write mode: sync, or gone: report")
     return ImportSpec(
         name=block.required("name", lambda value: _matched(value, _LABEL, "the name of an import"), ""),
         locations=block.required("locations", lambda value: _locations(value, folder), ()),
@@ -411,6 +419,8 @@ def _import(block: Block, folder: Path | None) -> ImportSpec:
         namespace=block.given("namespace", _namespace, ()),
         inventory=block.given("inventory", lambda value: checked_location(value, folder), None),
         verify=block.given("verify", lambda value: _one_of(value, "metadata", "manifests", "files"), "metadata"),
+        tolerate=_many(block, "tolerate", lambda value: _one_of(value, *sorted(TOLERABLE))),
+        gone=gone,
     )
 
 

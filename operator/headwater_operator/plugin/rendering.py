@@ -111,7 +111,11 @@ def _import(entry: Mapping[str, Any], now: datetime) -> str:
         words = [words[0], f"{entry['lastResult']} {_age(entry.get('lastTime'), now)} ago"]
     if entry.get("lastResult") not in (None, "Succeeded"):
         return " ".join(filter(None, words))  # the counts are those of a run before
-    counts = [f"{entry[name]} {name}" for name in ("imported", "updated", "unchanged", "quarantined") if entry.get(name)]
+    counts = [
+        f"{entry[name]} {name}"
+        for name in ("imported", "updated", "unchanged", "gone", "dropped", "quarantined")
+        if entry.get(name)
+    ]
     codes = ", ".join(str(one.get("code")) for one in entry.get("quarantineCodes") or ())
     return ", ".join([" ".join(filter(None, words)), *counts]) + (f" ({codes})" if codes else "")
 

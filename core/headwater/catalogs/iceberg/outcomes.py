@@ -11,6 +11,7 @@ from headwater.catalogs.iceberg.packing import expand, keep, squeeze
 from headwater.errors import UnreadableError
 
 __all__ = [
+    "TOLERABLE",
     "Found",
     "Outcome",
     "QuarantineCode",
@@ -59,6 +60,10 @@ class QuarantineCode(StrEnum):
     DROPPED = "Dropped"
 
 
+TOLERABLE = frozenset({QuarantineCode.BAD_MANIFEST, QuarantineCode.INCONSISTENT, QuarantineCode.INVALID})
+"""What an import may tolerate: where the letter of the specification is stricter than every engine."""
+
+
 class Rule(StrEnum):
     """Which rule decided that a metadata file is the latest."""
 
@@ -79,6 +84,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     paths         where it writes besides its directory
     elsewhere     folders of other places in which it has files that its metadata names
     evidence      sentences on what was seen when the file was chosen
+    is_sound      no fault was tolerated in its shape: what the specification asks for is there
     version_id    of a view: the version in force
     versions      of a view: the ids of the versions that its metadata tells of
     document      the metadata as plain JSON text
@@ -101,6 +107,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
     document: bytes = b""
+    is_sound: bool = True
     log: tuple[str, ...]  # behind the document, which mostly ends with the same locations: so near, they pack to nothing
 
 

@@ -18,7 +18,7 @@ from headwater.catalogs.iceberg.inventory import parts_of, read_part
 from headwater.catalogs.iceberg.judging import judge
 from headwater.catalogs.iceberg.locations import canonical, is_within
 from headwater.catalogs.iceberg.mapping import pattern_of
-from headwater.catalogs.iceberg.outcomes import Found, Outcome, QuarantineCode, Quarantined, UnfitError, sketch_of
+from headwater.catalogs.iceberg.outcomes import TOLERABLE, Found, Outcome, QuarantineCode, Quarantined, UnfitError, sketch_of
 from headwater.catalogs.iceberg.packing import expand, squeeze
 from headwater.catalogs.iceberg.spilling import Spill
 from headwater.catalogs.iceberg.storage import STORAGE, Storage, divide
@@ -61,6 +61,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     namespace     elements in front of every key
     inventory     URL of a list of files (see ``inventory.parts_of``) that is read instead of listing the locations
     verify        how far down a table is looked at: its metadata, also its manifests, or also that all files are there
+    tolerate      codes out of ``TOLERABLE``: a table with such a fault alone is found, and the fault is evidence
     settled       microseconds since 1970: a table with metadata from after then is listed again when it was read, for it may just
                   be written to; 0: each is
     """
@@ -73,6 +74,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     namespace: tuple[str, ...] = ()
     inventory: str | None = None
     verify: Level = "metadata"
+    tolerate: tuple[str, ...] = ()
     settled: int = 0
 
     @classmethod
@@ -87,11 +89,13 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
         namespace: Iterable[str] = (),
         inventory: str | None = None,
         verify: Level = "metadata",
+        tolerate: Iterable[str] = (),
         settled: int = 0,
     ) -> Scope:
         """A checked scope.
 
-        raises        RefusedError without a location, for one that is no location, for one within another, and for a pattern that is none
+        raises        RefusedError without a location, for one that is no location, for one within another, for a pattern that is none,
+                      and for a code that cannot be tolerated
         """
         include, exclude = tuple(include), tuple(exclude)
         places = tuple(canonical(location) for location in locations)
@@ -107,6 +111,12 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
             raise RefusedError("an empty pattern chooses no table: write for example 'sales.*', or leave it away")
         if path is not None:
             pattern_of(path)
+        tolerate = tuple(tolerate)
+        if unknown := set(tolerate) - TOLERABLE:
+            raise RefusedError(
+                f"{', '.join(map(repr, sorted(unknown)))} cannot be tolerated: {', '.join(sorted(TOLERABLE))} can: engines read these"
+                " all the same"
+            )
         return cls(
             locations=places,
             allowed=tuple(dict.fromkeys(canonical(location) for location in allowed)),
@@ -116,6 +126,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
             namespace=tuple(namespace),
             inventory=None if inventory is None else canonical(inventory),
             verify=verify,
+            tolerate=tolerate,
             settled=settled,
         )
 
@@ -306,8 +317,8 @@ def _look(table: TableFiles, scope: Scope, storage: Storage) -> Outcome:
         text = unpack(data, path=choice.file.path)
         document = parse(text, path=choice.file.path, size=len(data))
         _check_alone(choice, table, document, storage)
-        found = validate(document, choice, table, scope.allowed)
-        found = verify(found, document, scope.verify, allowed=scope.allowed, storage=storage)
+        found = validate(document, choice, table, scope.allowed, tolerate=scope.tolerate)
+        found = verify(found, document, scope.verify, allowed=scope.allowed, tolerate=scope.tolerate, storage=storage)
         return msgspec.structs.replace(found, document=text)
     except UnfitError as unfit:
         return _quarantined(table, unfit)

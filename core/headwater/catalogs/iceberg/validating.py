@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +11,16 @@ from headwater.catalogs.iceberg.choosing import Choice
 from headwater.catalogs.iceberg.grouping import TableFiles
 from headwater.catalogs.iceberg.locations import canonical, is_same_place, is_within
 from headwater.catalogs.iceberg.outcomes import Found, QuarantineCode, UnfitError
-from headwater.catalogs.iceberg.validation import RAW_VERSION, FaultError, Weight, check_table, check_view, is_view
+from headwater.catalogs.iceberg.validation import (
+    RAW_VERSION,
+    FaultError,
+    TableFacts,
+    Weight,
+    check_table,
+    check_view,
+    is_view,
+    told_facts,
+)
 from headwater.errors import RefusedError
 
 __all__ = ["PATH_PROPERTIES", "validate"]
@@ -28,10 +37,13 @@ _ADVICE = {
 }
 
 
-def validate(document: Document, choice: Choice, table: TableFiles, allowed: Sequence[str]) -> Found:
+def validate(
+    document: Document, choice: Choice, table: TableFiles, allowed: Sequence[str], *, tolerate: Container[str] = ()
+) -> Found:
     """What an import takes from a metadata document. A table of the draft format 4 is taken as it is, without being judged.
 
     allowed       locations that the table's files may lie in
+    tolerate      codes of faults for which a table is not refused
     raises        UnfitError: UNSUPPORTED_VERSION, INVALID, INCONSISTENT, LOCATION_MISMATCH or OUTSIDE_ALLOWED
     """
     path = choice.file.path
@@ -39,7 +51,9 @@ def validate(document: Document, choice: Choice, table: TableFiles, allowed: Seq
         found = _found_view(document, choice, table) if is_view(document) else _found_table(document, choice, table)
     except FaultError as fault:
         code, advice = _ADVICE[fault.weight]
-        raise UnfitError(code, f"{path} {fault}: {advice}") from fault
+        if code not in tolerate or is_view(document):
+            raise UnfitError(code, f"{path} {fault}: {advice}") from fault
+        found = _tolerated(document, choice, table, fault)
     _check_location(document, table, path)
     folders = _check_allowed(document, allowed, path)
     paths = tuple(location for what, location in _locations(document) if what in PATH_PROPERTIES)
@@ -48,8 +62,23 @@ def validate(document: Document, choice: Choice, table: TableFiles, allowed: Seq
     return msgspec.structs.replace(found, paths=paths, elsewhere=elsewhere)
 
 
+def _tolerated(document: Document, choice: Choice, table: TableFiles, fault: FaultError) -> Found:
+    """The table by what its document tells, where it does."""
+    code, _ = _ADVICE[fault.weight]
+    try:
+        facts = told_facts(document)
+    except FaultError as other:
+        raise UnfitError(code, f"{choice.file.path} {other}: this cannot be tolerated") from fault
+    found = _found_by(facts, document, choice, table)
+    evidence = (*found.evidence, f"tolerated ({code}): it {fault}")
+    return msgspec.structs.replace(found, evidence=evidence, is_sound=fault.weight is not Weight.INVALID)
+
+
 def _found_table(document: Document, choice: Choice, table: TableFiles) -> Found:
-    facts = check_table(document)
+    return _found_by(check_table(document), document, choice, table)
+
+
+def _found_by(facts: TableFacts, document: Document, choice: Choice, table: TableFiles) -> Found:
     return Found(
         directory=table.directory,
         key=table.key,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -25,13 +25,22 @@ _DELETED = 2
 """The status of a manifest's entry for a file that the snapshot no longer has."""
 
 
-def verify(found: Found, document: Mapping[str, Any], level: Level, *, allowed: Sequence[str], storage: Storage) -> Found:
+def verify(
+    found: Found,
+    document: Mapping[str, Any],
+    level: Level,
+    *,
+    allowed: Sequence[str],
+    tolerate: Container[str] = (),
+    storage: Storage,
+) -> Found:
     """The table again, with what was verified as evidence.
 
     document      its metadata, valid
     level         ``metadata``: nothing more; ``manifests``: every manifest list and manifest of every snapshot is there and can be
                   read; ``files``: also every data, delete and statistics file
     allowed       locations that all these may lie in
+    tolerate      codes of faults for which a table is not refused
     raises        UnfitError with MISSING_FILES, BAD_MANIFEST, OUTSIDE_ALLOWED, BAD_LOCATION or NO_ACCESS; UnavailableError when the
                   storage does not answer
     source        Apache Iceberg, table specification, "Manifests" and "Manifest Lists"
@@ -46,7 +55,10 @@ def verify(found: Found, document: Mapping[str, Any], level: Level, *, allowed: 
     if level == "files":
         check.note_missing(_statistics(document))
     if check.missing or check.broken or check.contradicted:
-        raise _unfit(check, found, len(snapshots), whole)
+        unfit = _unfit(check, found, len(snapshots), whole)
+        if unfit.code not in tolerate or check.missing:
+            raise unfit
+        return _with_evidence(found, f"tolerated ({unfit.code}): {unfit}")
     return _with_evidence(found, f"{check.verified} files of {len(snapshots)} snapshots are there ({level})")
 
 
@@ -195,6 +207,8 @@ class _Check:
 
 def _sealed(found: Found, document: Mapping[str, Any]) -> str:
     """Why manifests are not read, or nothing."""
+    if not found.is_sound:
+        return "its shape is only tolerated"
     if found.format_version > 3:
         return f"format version {found.format_version} is kept as it is"
     if any(snapshot.get("key-id") is not None for snapshot in document.get("snapshots") or ()):

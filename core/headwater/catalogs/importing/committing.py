@@ -7,8 +7,9 @@ with its content id; so an import that was interrupted anywhere ends as if it ha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from operator import length_hint
 from typing import Literal
 from uuid import UUID, uuid4
@@ -16,11 +17,12 @@ from uuid import UUID, uuid4
 from headwater.catalogs.catalog import Catalog
 from headwater.catalogs.claims import Claim, Claims
 from headwater.catalogs.content.keys import ContentKey
-from headwater.catalogs.content.operations import Put
+from headwater.catalogs.content.operations import Delete, Put
 from headwater.catalogs.content.types import Content, Namespace, with_id
 from headwater.catalogs.definitions import CatalogDefinition, ImportSpec
-from headwater.catalogs.iceberg import Found, Outcome, Progress, QuarantineCode, Quarantined, Scope
+from headwater.catalogs.iceberg import Found, Outcome, Progress, QuarantineCode, Quarantined, Scope, comparable
 from headwater.catalogs.iceberg.parts import take_apart
+from headwater.catalogs.importing.gone_tables import GoneTable, find_gone, gone_row
 from headwater.catalogs.importing.news import News, Sifted, key_of
 from headwater.catalogs.importing.planning import Wanted, check_keys, missing_namespaces, plan_import, quarantine
 from headwater.catalogs.importing.reports import ROWS_SHOWN, ImportReport, ReportRow, quarantined_row, row_of
@@ -47,7 +49,9 @@ class ImportOptions:
     name          of the import, noted in its commits
     authors       of its commits
     task          that it is the work of, noted in its commits
-    scope         of the survey: by it a ``sync`` looks again at folders into which branches of the catalog have written
+    scope         of the survey: by it a ``sync`` looks again at folders into which branches of the catalog have written, and for
+                  tables that are gone
+    drops_gone    a ``sync`` drops tables whose metadata is not there any more; otherwise it reports them
     """
 
     mode: Literal["once", "sync"] = "once"
@@ -57,6 +61,7 @@ class ImportOptions:
     authors: tuple[str, ...] = ()
     task: str = ""
     scope: Scope | None = None
+    drops_gone: bool = False
 
 
 def scope_of(definition: CatalogDefinition, spec: ImportSpec, *, now: Micros | None = None) -> Scope:
@@ -79,6 +84,7 @@ def scope_of(definition: CatalogDefinition, spec: ImportSpec, *, now: Micros | N
         namespace=spec.namespace,
         inventory=spec.inventory,
         verify=spec.verify,
+        tolerate=spec.tolerate,
         settled=0 if now is None else now - _SETTLED_MICROS,
     )
 
@@ -106,14 +112,27 @@ def import_tables(
     importer = _Importer(catalog, claims, options, fence)
     tally = _Tally(options.dry_run)
     total = length_hint(outcomes)
+    write = write or _unwritten
     for batch in _batches(outcomes, options.batch):
         for row, verdict in importer.run(batch, tally):
             tally.count(row, verdict)
-            if write is not None:
-                write(row)
+            write(row)
         if progress:
             progress(tally.surveyed, max(total, tally.surveyed), "tables")
+    for row in importer.gone(tally):
+        tally.count(row, None)
+        write(row)
     return tally.report()
+
+
+def _blocks(tables: Iterable[GoneTable], size: int) -> Iterator[list[GoneTable]]:
+    rest = iter(tables)
+    while block := list(islice(rest, size)):
+        yield block
+
+
+def _unwritten(row: ReportRow) -> None:
+    """No one reads it."""
 
 
 def _batches(outcomes: Iterable[Outcome], tables: int) -> Iterator[list[Outcome]]:
@@ -145,7 +164,7 @@ class _Tally:
 
     @property
     def surveyed(self) -> int:
-        return self._done.total()
+        return self._done.total() - self._done["gone"] - self._done["dropped"]
 
     def count(self, row: ReportRow, verdict: Quarantined | None) -> None:
         self._done[row.outcome] += 1
@@ -165,6 +184,8 @@ class _Tally:
             updated=self._done["updated"],
             unchanged=self._done["unchanged"],
             known=self._known,
+            gone=self._done["gone"],
+            dropped=self._done["dropped"],
             namespaces=len(self.namespaces),
             rules=dict(sorted(self._rules.items())),
             commits=tuple(self.commits),
@@ -179,10 +200,12 @@ class _Batch:
 
     outcomes      in their order, as they were planned with
     known         why tables were left as they are whose latest metadata is not the branch's
+    gone          directories in which only data is left
     """
 
     outcomes: Sequence[Outcome]
     known: Mapping[str, str]
+    gone: Container[str]
     put: Mapping[str, str]
     quarantined: Mapping[str, Quarantined]
     namespaces: Sequence[ContentKey]
@@ -226,6 +249,7 @@ class _Importer:
         self._options = options
         self._fence = fence
         self._known: KnownMetadata | None = None
+        self._seen: set[str] = set()
 
     def run(self, outcomes: Sequence[Outcome], tally: _Tally) -> Iterator[tuple[ReportRow, Quarantined | None]]:
         """Import one batch; a row for each outcome, in order."""
@@ -234,12 +258,51 @@ class _Importer:
         if batch.commit:
             tally.commits.append(batch.commit)
         for outcome in batch.outcomes:
+            if outcome.directory in batch.gone:
+                continue  # it is told with those that the survey did not meet at all
+            self._seen.add(comparable(outcome.directory))
             verdict = batch.quarantined.get(outcome.directory)
             if verdict is not None:
                 yield quarantined_row(outcome, verdict), verdict
             else:
                 done, known = batch.put.get(outcome.directory), batch.known.get(outcome.directory, "")
                 yield row_of(outcome, done or "unchanged", commit=batch.commit if done else "", message=known), None
+
+    def gone(self, tally: _Tally) -> Iterator[ReportRow]:
+        """Rows of the tables that a survey of their places did not meet, because they are gone; dropped first, where that is asked for."""
+        head, scope = self._catalog.resolve(), self._options.scope
+        if not self._is_sync or scope is None or head is None:
+            return
+        for batch in _blocks(find_gone(self._catalog, id_text(head.id), scope, self._seen), self._options.batch):
+            wanted = [table for table in batch if self._options.drops_gone and not table.keeps]
+            commit = self._drop(wanted, head)
+            if commit:
+                tally.commits.append(commit)
+            is_done = self._options.drops_gone and (bool(commit) or self._options.dry_run)
+            yield from (gone_row(table, commit=commit, is_dropping=is_done) for table in batch)
+
+    def _drop(self, tables: Sequence[GoneTable], head: Head) -> str:
+        """The hash of the commit; empty where nothing was dropped. What changed meanwhile is left to the next import."""
+        if self._options.dry_run or not tables:
+            return ""
+        try:
+            done = self._catalog.commit(
+                None,
+                [Delete(table.key) for table in tables],
+                expected=head.id,
+                message=f"drop {len(tables)} table{'s' * (len(tables) != 1)} that are gone at their source",
+                authors=self._options.authors,
+                properties=self._told,
+                fence=self._fence,
+            )
+        except ConflictError:
+            return ""
+        return id_text(done.commit_id) if done.changed and done.commit_id is not None else ""
+
+    @property
+    def _told(self) -> dict[str, str]:
+        told = {"import": self._options.name, "task": self._options.task}
+        return {name: value for name, value in told.items() if value}
 
     def _persist(self, outcomes: Sequence[Outcome]) -> _Batch:
         """Plan and commit one batch; planned anew when someone else changed the same keys meanwhile."""
@@ -266,6 +329,7 @@ class _Importer:
         return _Batch(
             outcomes=sifted.outcomes,
             known=sifted.known,
+            gone=sifted.gone,
             put={candidate.wanted.table.directory: "updated" if candidate.over else "imported" for candidate in candidates},
             quarantined={row.directory: row for row in quarantined} | sifted.verdicts,
             namespaces=namespaces,
@@ -374,9 +438,7 @@ class _Importer:
                 expected=head.id if head else None,
                 message=_message(candidates),
                 authors=self._options.authors,
-                properties={
-                    name: value for name, value in (("import", self._options.name), ("task", self._options.task)) if value
-                },
+                properties=self._told,
                 content_ids={candidate.wanted.key: candidate.content_id for candidate in candidates if candidate.over is None},
                 fence=fence,
             )

@@ -20,8 +20,18 @@ import msgspec
 from headwater.catalogs.catalog import Catalog
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.types import Content, IcebergTable, IcebergView
-from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined, Scope, examine_without, is_same_place
+from headwater.catalogs.iceberg import (
+    Found,
+    Outcome,
+    QuarantineCode,
+    Quarantined,
+    Scope,
+    examine_without,
+    is_same_place,
+    is_within,
+)
 from headwater.catalogs.iceberg.storage import STORAGE, Storage
+from headwater.catalogs.importing.gone_tables import is_there
 from headwater.catalogs.importing.proofs import (
     Proof,
     document_of,
@@ -45,12 +55,14 @@ class Sifted:
     """Outcomes in their order, as they are to be looked at further.
 
     known         of those that bring nothing new, by directory: where their latest metadata is known from
+    gone          directories in which only data is left of a table that the branch has
     verdicts      on those that must not be taken, by directory
     proofs        of tables whose own log does not tell whether they go on from what the catalog has, by key
     """
 
     outcomes: list[Outcome] = field(default_factory=list)
     known: dict[str, str] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
     verdicts: dict[str, Quarantined] = field(default_factory=dict)
     proofs: dict[ContentKey, Proof] = field(default_factory=dict)
 
@@ -92,6 +104,9 @@ class News:
         return self._sifted
 
     def _looked_at(self, outcome: Outcome, key: ContentKey) -> Outcome:
+        if isinstance(outcome, Quarantined) and outcome.code is QuarantineCode.NO_METADATA:
+            self._judge_leftovers(outcome, key)
+            return outcome
         if not self._hides_others(outcome):
             return self._judged(outcome, key) if isinstance(outcome, Found) else outcome
         latest = self._from_outside(outcome)
@@ -103,6 +118,20 @@ class News:
         if self._origin(latest) is None:
             return self._judged(latest, key)
         return self._judged(outcome if isinstance(outcome, Found) else latest, key)
+
+    def _judge_leftovers(self, outcome: Quarantined, key: ContentKey) -> None:
+        """Data without metadata: of a table that is gone, or that has its metadata elsewhere."""
+        there = self._present.get(key)
+        if not isinstance(there, IcebergTable | IcebergView):
+            return
+        if not any(is_within(there.metadata_location, place) for place in (() if self._scope is None else self._scope.allowed)):
+            return
+        if is_there(there, self._storage):
+            self._sifted.known[outcome.directory] = (
+                f"the catalog has its metadata, which lies elsewhere: {there.metadata_location}"
+            )
+        else:
+            self._sifted.gone.add(outcome.directory)
 
     def _hides_others(self, outcome: Outcome) -> bool:
         """Whether what was chosen, or could not be chosen from, was put through the catalog."""

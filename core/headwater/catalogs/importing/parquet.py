@@ -14,7 +14,11 @@ __all__ = ["COLUMNS", "ParquetReport"]
 COLUMNS = (
     ("key", "list<string>", "elements of the content key; of a path that gives none, its folders"),
     ("directory", "string", "the table's folder"),
-    ("outcome", "string", "imported, updated, unchanged or quarantined"),
+    (
+        "outcome",
+        "string",
+        "imported, updated, unchanged or quarantined; gone or dropped, of a table whose metadata is not there any more",
+    ),
     ("code", "string", "why it is quarantined, one word; else empty"),
     (
         "message",

@@ -17,7 +17,8 @@ ROWS_SHOWN = 100
 class ReportRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of one table directory.
 
-    outcome       ``imported``, ``updated``, ``unchanged`` or ``quarantined``
+    outcome       ``imported``, ``updated``, ``unchanged`` or ``quarantined``; of a table that the survey did not meet, because its
+                  metadata is gone, ``gone`` or ``dropped``
     code, message why it is quarantined; of others the message may tell why they were left as they are
     rule, evidence  how its latest metadata was told
     version       the format version
@@ -44,6 +45,8 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
 
     surveyed      table directories that were looked at: imported + updated + unchanged + quarantined
     known         of the unchanged ones: those where the folder's latest metadata is none of the branch's, and known all the same
+    gone          tables of the catalog whose metadata is not there any more, and that stay
+    dropped       the same, and dropped from the catalog, as the import asks
     namespaces    how many were created
     rules         how many tables' latest metadata was told by which rule
     commits       hashes, oldest first
@@ -57,6 +60,8 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     updated: int = 0
     unchanged: int = 0
     known: int = 0
+    gone: int = 0
+    dropped: int = 0
     namespaces: int = 0
     rules: dict[str, int] = {}
     commits: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from headwater.clock import Micros, as_text
 __all__ = ["ImportFigures", "ImportGatherer", "LeftOut"]
 
 _OUTCOMES = ("imported", "updated", "unchanged", "quarantined")
+_GONE = ("gone", "dropped")
 _NAMESPACES = 12
 _NO_NAMESPACE = "(none)"
 
@@ -52,6 +53,9 @@ class ImportGatherer:
 
     def add(self, row: ReportRow) -> None:
         self._done[row.outcome] += 1
+        if row.outcome in _GONE:
+            self._left_out.append(LeftOut(".".join(row.key), row.outcome, row.message))
+            return
         self._namespaces[row.key[0] if len(row.key) > 1 else _NO_NAMESPACE][row.outcome] += 1
         if row.commit:
             self._commits.add(row.commit)
@@ -68,15 +72,16 @@ class ImportGatherer:
         return ImportFigures(f"Import into {catalog}", told, self._tiles(), self._charts(), self._left_out)
 
     def _tiles(self) -> list[Tile]:
-        left_out = self._done["quarantined"]
+        left_out, gone = self._done["quarantined"], sum(self._done[name] for name in _GONE)
         return [
-            Tile("looked at", count_text(self._done.total()), "table folders"),
+            Tile("looked at", count_text(self._done.total() - gone), "table folders"),
             Tile("imported", count_text(self._done["imported"]), "new in the catalog"),
             Tile("updated", count_text(self._done["updated"]), "moved forward"),
             Tile("unchanged", count_text(self._done["unchanged"]), "were there already"),
             Tile(
                 "quarantined", count_text(left_out), "see the list for why" if left_out else "none", "bad" if left_out else ""
             ),
+            *([Tile("gone", count_text(gone), f"at their source, {self._done['dropped']} dropped")] if gone else []),
             Tile("commits", count_text(len(self._commits)), "on the default branch"),
         ]
 

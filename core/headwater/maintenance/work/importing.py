@@ -72,6 +72,7 @@ def run_import(store: Store, claim: Claim, *, survey: Survey, engine: object) ->
             authors=(str(task.arguments.get("author") or HEADWATER),),
             task=id_text(claim.id),
             scope=scope,
+            drops_gone=spec.gone == "drop",
         )
         rows_kept = ReportWriter(store, claim.id, claim.attempt, fence=claim.check)
         try:
@@ -103,7 +104,14 @@ def dry_import(
     opened = Catalogs(rows).open(catalog)
     scope = scope_of(opened.definition, spec, now=store.clock.now())
     outcomes = iceberg.survey_in_process(scope)
-    options = ImportOptions(mode=spec.mode, batch=store.settings.import_batch, dry_run=True, name=spec.name, scope=scope)
+    options = ImportOptions(
+        mode=spec.mode,
+        batch=store.settings.import_batch,
+        dry_run=True,
+        name=spec.name,
+        scope=scope,
+        drops_gone=spec.gone == "drop",
+    )
     return import_tables(opened, Claims(rows), outcomes, options=options, write=write)
 
 

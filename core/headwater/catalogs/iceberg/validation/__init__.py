@@ -5,7 +5,7 @@ Rules over decoded JSON, judged by the specification and by no other reader. Thi
 
 from headwater.catalogs.iceberg.validation.faults import FaultError, Weight
 from headwater.catalogs.iceberg.validation.maintaining import is_maintainable
-from headwater.catalogs.iceberg.validation.tables import TableFacts, check_table
+from headwater.catalogs.iceberg.validation.tables import TableFacts, check_table, told_facts
 from headwater.catalogs.iceberg.validation.versions import RAW_VERSION, Document, is_view, version_of
 from headwater.catalogs.iceberg.validation.views import ViewFacts, check_view
 
@@ -20,5 +20,6 @@ __all__ = [
     "check_view",
     "is_maintainable",
     "is_view",
+    "told_facts",
     "version_of",
 ]

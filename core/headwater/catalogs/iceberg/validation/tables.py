@@ -37,7 +37,7 @@ from headwater.catalogs.iceberg.validation.snapshots import (
 from headwater.catalogs.iceberg.validation.transforms import check_order, check_spec, check_spec_fields
 from headwater.catalogs.iceberg.validation.versions import RAW_VERSION, Document, version_of
 
-__all__ = ["TableFacts", "check_table", "uuid_of"]
+__all__ = ["TableFacts", "check_table", "told_facts", "uuid_of"]
 
 _REQUIRED: dict[int, dict[str, Kind]] = {
     1: {"location": NAME, "last-updated-ms": LONG, "last-column-id": INT},
@@ -81,7 +81,7 @@ def check_table(document: Document) -> TableFacts:
     table = cast(Object, document)
     version = version_of(table)
     if version == RAW_VERSION:
-        return _raw(table)
+        return told_facts(table)
     _require(table, version)
     uuid = uuid_of(table, "table-uuid")
     schema_id, schema = _schemas(table, version)
@@ -106,15 +106,19 @@ def uuid_of(document: Object, name: str) -> str | None:
     return uuid.lower() if uuid is not None else None
 
 
-def _raw(table: Object) -> TableFacts:
-    """What a document of the draft tells under the names of the version before, where it does."""
+def told_facts(document: Document) -> TableFacts:
+    """What a document tells under the names of the third version, where it does: one of the draft, or with a fault.
+
+    raises        FaultError for a version that is not read, and a uuid that is none
+    """
+    table = cast(Object, document)
 
     def number(name: str, kind: Kind) -> int | None:
         return table[name] if kind.fits(table.get(name)) else None
 
     snapshot_id = number("current-snapshot-id", LONG)
     return TableFacts(
-        RAW_VERSION,
+        version_of(table),
         uuid_of(table, "table-uuid"),
         number("current-schema-id", INT) or 0,
         number("default-spec-id", INT) or 0,
