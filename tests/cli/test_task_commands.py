@@ -126,3 +126,13 @@ def test_tasks_are_counted_by_kind(headwater: CommandLine, store: Store, task_id
 
     assert (shown["gc"]["deadLetters"], shown["gc"]["waiting"]) == (1, 0)
     assert (shown["purge"]["waiting"], shown["purge"]["due"]) == (1, 1)
+
+
+def test_only_a_purge_of_a_table_is_retried_for_what_can_be_reached(headwater: CommandLine, store: Store) -> None:
+    task = Tasks(store).submit("gc", realm="acme", realm_key=1, subject="", arguments={}).id
+    Tasks(store).cancel(task)
+
+    result = headwater("task", "retry", id_text(task), "--reachable-only")
+
+    assert result.exit_code == 5
+    assert "no purge of a table" in result.stderr

@@ -16,7 +16,7 @@ from headwater.catalogs import PURGING, Catalog, Claim, Claims, ContentKey
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.clock import FakeClock, Micros
 from headwater.commits import ensure_references
-from headwater.maintenance import PURGE_TABLE, Dropped, Wish, ask_for_purge, check_store, list_runs
+from headwater.maintenance import PURGE_TABLE, Dropped, Wish, ask_for_purge, check_store, list_runs, retry_reachable
 from headwater.realms import REALM_REFERENCES, Realms, RealmState
 from headwater.tasks import Task, Tasks, TaskState
 
@@ -185,3 +185,40 @@ def test_a_purge_whose_table_was_never_dropped_is_given_up(
     assert (first.state, "stands on branch main" in first.error) == (TaskState.WAITING, True)
     assert work().state is TaskState.FAILED
     assert files() == before
+
+
+@pytest.mark.parametrize("pattern", ["snap-*.avro", "*-m0.avro"])
+def test_a_table_whose_files_cannot_all_be_told_is_not_dropped(pattern: str, shop: HeadwaterCatalog, place: Path) -> None:
+    next((place / "metadata").glob(pattern)).unlink()
+
+    with pytest.raises(ValueError, match="was not dropped: 1 manifests or lists"):
+        shop.purge_table("sales.orders")
+    assert shop.table_exists("sales.orders")
+
+
+def test_what_can_be_reached_is_purged_where_that_is_asked_for(
+    shop: HeadwaterCatalog, place: Path, pass_time: Callable[[], None], work: Work, files: Files
+) -> None:
+    next((place / "metadata").glob("*-m0.avro")).unlink()
+    shop.purge_table("sales.orders", reachable_only=True)
+    pass_time()
+
+    task = work()
+
+    assert task.state is TaskState.SUCCEEDED
+    assert {name for name in files() if name.startswith("metadata/")} == set()
+    assert any("what they lead to was left for good" in note for note in (task.outcome or {})["notes"])
+
+
+def test_a_purge_that_failed_is_tried_again_for_what_can_be_reached(
+    purged: Path, store: Store, work: Work, files: Files
+) -> None:
+    next((purged / "metadata").glob("snap-*.avro")).unlink()
+    assert work().state is TaskState.FAILED
+
+    retry_reachable(Tasks(store), Tasks(store).list(kind=PURGE_TABLE)[0].id)
+
+    assert work().state is TaskState.SUCCEEDED
+    assert {name for name in files() if name.startswith("metadata/")} == {
+        name for name in files() if name.endswith("-m0.avro") or name.endswith("-m1.avro")
+    }

@@ -13,6 +13,7 @@ from headwater.cli.session import Session
 from headwater.cli.stories import TASK, TASK_FIGURES, TASK_LINES, TASK_PAGE, Page, figure_rows
 from headwater.cli.watching import watch
 from headwater.clock import Micros
+from headwater.maintenance import retry_reachable
 from headwater.store import Listing, ObjectId, Versioned
 from headwater.tasks import Asked, Task, Tasks, TaskState
 
@@ -127,11 +128,16 @@ def show(session: Session, task_id: ObjectId) -> None:
 
 @task.command()
 @click.argument("task_id", metavar="TASK", type=ID)
+@click.option(
+    "--reachable-only",
+    is_flag=True,
+    help="Of a purge of a table: leave for good what manifests lead to that are missing, or cannot be read.",
+)
 @prints(TASK)
 @click.pass_obj
-def retry(session: Session, task_id: ObjectId) -> None:
+def retry(session: Session, task_id: ObjectId, reachable_only: bool) -> None:
     """Let a failed or cancelled task wait again."""
-    _steer(session, task_id, Tasks.retry)
+    _steer(session, task_id, retry_reachable if reachable_only else Tasks.retry)
 
 
 @task.command()

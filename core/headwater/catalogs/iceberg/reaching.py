@@ -76,7 +76,14 @@ def check_purgeable(document: Document, *, path: str) -> None:
 
 
 def reach(
-    document: Document, root: str, *, within: str, allowed: Sequence[str] = (), was_begun: bool, storage: Storage = STORAGE
+    document: Document,
+    root: str,
+    *,
+    within: str,
+    allowed: Sequence[str] = (),
+    was_begun: bool = False,
+    missed: list[str] | None = None,
+    storage: Storage = STORAGE,
 ) -> Iterator[Reached]:
     """Every file that a table's metadata reaches, some more than once: all snapshots, all that earlier versions had in the same log.
 
@@ -85,7 +92,8 @@ def reach(
     within        the table's location; only metadata files below it are followed further back
     allowed       where manifests and lists may be read besides: one that lies elsewhere is told as a fault, whatever is there
     was_begun     manifests and lists that are not there were deleted before; otherwise they are missed
-    raises        RefusedError, naming manifests and lists that are missing or cannot be read; UnavailableError
+    missed        filled with the faults of manifests and lists that are missing or cannot be read, which are passed over then
+    raises        RefusedError, naming such manifests and lists, where ``missed`` is None; UnavailableError
     """
     walk = _Walk(storage, was_begun, (within, *allowed))
     yield from (Reached(location, CONTENT) for location in _statistics(document))
@@ -96,7 +104,10 @@ def reach(
     yield from (Reached(location, MANIFESTS) for location in manifests)
     for files in walk.each(walk.files_of, manifests):
         yield from (Reached(location, CONTENT) for location in files)
-    walk.check(root)
+    if missed is None:
+        walk.check(root)
+    else:
+        missed.extend(walk.faults)
     yield from _earlier(document, root, within, storage)
     yield Reached(root, LAST_TURN)
 
@@ -123,12 +134,16 @@ class _Walk:
         """Also files that a snapshot has deleted: earlier ones had them."""
         return self._paths(location, lambda record: record["data_file"]["file_path"])
 
+    @property
+    def faults(self) -> list[str]:
+        return sorted(self._faults)
+
     def check(self, root: str) -> None:
         if self._faults:
             told = "; ".join(sorted(self._faults)[:_SHOWN])
             raise RefusedError(
-                f"{len(self._faults)} manifests or lists of {root} cannot be read ({told}): restore them, and retry;"
-                " what they lead to would be left for good"
+                f"{len(self._faults)} manifests or lists of {root} cannot be read ({told}): restore them, and retry; or"
+                " purge what can be reached, and leave for good what these lead to (--reachable-only)"
             )
 
     def _paths(self, location: str, path_of: Callable[[dict[str, Any]], object]) -> list[str]:

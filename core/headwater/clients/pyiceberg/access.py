@@ -12,16 +12,36 @@ from uuid import UUID
 from pyiceberg.io import FileIO
 
 from headwater.catalogs import PURGING, ContentKey, IcebergTable, IcebergView, Owner
+from headwater.catalogs.iceberg import File, QuarantineCode, UnfitError
+from headwater.catalogs.iceberg.storage import Storage
 from headwater.clients.pyiceberg.committing import Branch
 from headwater.clients.pyiceberg.documents import read_document
 from headwater.clients.pyiceberg.places import check_allowed, check_own
 from headwater.clients.pyiceberg.states import State
-from headwater.errors import RefusedError
+from headwater.errors import RefusedError, UnavailableError
 
-__all__ = ["FileAccess", "OpenIO"]
+__all__ = ["ClientStorage", "FileAccess", "OpenIO"]
 
 OpenIO = Callable[[str], FileIO]
 """Access to the files of a location, as the client is configured."""
+
+
+class ClientStorage(Storage):
+    """Reads files as the client is configured to, with the reasons of the room ``iceberg`` for what goes wrong."""
+
+    def __init__(self, open_io: OpenIO) -> None:
+        self._open_io = open_io
+
+    def read(self, file: File) -> bytes:
+        try:
+            with self._open_io(file.path).new_input(file.path).open() as stream:
+                return stream.read()
+        except FileNotFoundError as fault:
+            raise UnfitError(QuarantineCode.VANISHED, f"{file.path} is not there") from fault
+        except PermissionError as fault:
+            raise UnfitError(QuarantineCode.NO_ACCESS, f"{file.path} may not be read") from fault
+        except OSError as fault:
+            raise UnavailableError(f"cannot read {file.path}: {fault}") from fault
 
 
 class FileAccess:

@@ -158,13 +158,15 @@ class HeadwaterCatalog(MetastoreCatalog):
         with translated():
             self._rooms.tables.drop(identifier)
 
-    def purge_table(self, identifier: str | Identifier) -> None:
+    def purge_table(self, identifier: str | Identifier, *, reachable_only: bool = False) -> None:
         """Drop a table for good. A task deletes its files once no commit that is kept holds it, which may take weeks.
 
-        raises        NoSuchTableError; ValueError, and nothing is dropped, where its files cannot be told or may not be deleted
+        reachable_only  leave for good what manifests lead to that are missing, or cannot be read
+        raises        NoSuchTableError; ValueError, and nothing is dropped, where its files cannot be told or may not be deleted: all
+                      manifests are read before
         """
         with translated():
-            self._rooms.purges.purge(identifier)
+            self._rooms.purges.purge(identifier, reachable_only=reachable_only)
 
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]

@@ -34,6 +34,7 @@ PLANNED = "planned files"
 FILES, MANIFESTS, LISTS, METADATA = "data files", "manifests", "manifest lists", "metadata files"
 _AFTER_FILES = (MANIFESTS, LISTS, METADATA)
 _LOOK_EVERY = 10_000
+_SHOWN = 5
 
 
 class Marking(Protocol):
@@ -99,12 +100,20 @@ def purge_table(
     units = set(begun) & {FILES, *_AFTER_FILES}
     if units:
         result.notes.append("an attempt before this one has deleted files, too: they count as gone, or not at all")
+    missed: list[str] | None = [] if wish.reachable_only else None
     folders = [Folder(place) for place in _outermost(drop.location for drop in wish.drops)]
     with closing(Plan(folders)) as plan:
         for drop in _versions(wish):
             document = _document(drop, wish, units, allowed)
             if document is not None:
-                found = reach(document, drop.metadata, within=drop.location, allowed=allowed, was_begun=was_begun(units))
+                found = reach(
+                    document,
+                    drop.metadata,
+                    within=drop.location,
+                    allowed=allowed,
+                    was_begun=was_begun(units),
+                    missed=missed,
+                )
                 plan.add(_watched(found, check, mark))
         plan.look()
         result.planned, result.outside, result.others = plan.planned, plan.outside, plan.others
@@ -120,7 +129,7 @@ def purge_table(
                 f"{still} of {there} files of {result.table} are still there after they were deleted"
                 f" ({', '.join(plan.examples())}): they are deleted again"
             )
-    _tell(result)
+    _tell(result, missed or ())
     return result
 
 
@@ -195,7 +204,11 @@ def _outermost(locations: Iterable[str]) -> list[str]:
     return [place for at, place in enumerate(places) if not any(is_within(place, outer) for outer in places[:at])]
 
 
-def _tell(result: PurgedTable) -> None:
+def _tell(result: PurgedTable, missed: Sequence[str]) -> None:
+    if missed:
+        result.notes.append(
+            f"{len(missed)} manifests or lists could not be read ({'; '.join(missed[:_SHOWN])}): what they lead to was left for good"
+        )
     if result.outside:
         result.notes.append(f"{result.outside} files that the table had outside of its location were left")
     if result.others:

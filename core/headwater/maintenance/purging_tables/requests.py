@@ -39,6 +39,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
     table_uuid    None where its format has none
     drops         one for each branch from which it was dropped in order to be purged
+    reachable_only  what manifests lead to that are missing, or cannot be read, is left for good
     """
 
     catalog: str
@@ -46,6 +47,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     content_id: UUID
     table_uuid: UUID | None
     drops: tuple[Dropped, ...]
+    reachable_only: bool = False
 
     def arguments(self) -> dict[str, Any]:
         """As a task carries them."""
@@ -72,7 +74,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
         """With the drops that were asked for before, each branch and version once."""
         mine = {(drop.branch, drop.metadata) for drop in self.drops}
         others = tuple(drop for drop in earlier.drops if (drop.branch, drop.metadata) not in mine)
-        return msgspec.structs.replace(self, drops=(*others, *self.drops))
+        reachable_only = self.reachable_only or earlier.reachable_only
+        return msgspec.structs.replace(self, drops=(*others, *self.drops), reachable_only=reachable_only)
 
 
 def first_look_after(settings: Settings) -> int:

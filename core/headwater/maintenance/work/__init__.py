@@ -6,7 +6,7 @@ from headwater.maintenance.work.importing import SPARK, Survey, dry_import, run_
 from headwater.maintenance.work.kinds import COLLECT, EXPORT, IMPORT, LOAD, PURGE, PURGE_TABLE, RESTORE
 from headwater.maintenance.work.loading import run_load
 from headwater.maintenance.work.purging import run_purge
-from headwater.maintenance.work.purging_tables import ask_for_purge, run_purge_table
+from headwater.maintenance.work.purging_tables import ask_for_purge, retry_reachable, run_purge_table
 from headwater.maintenance.work.restoring import run_restore
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Survey",
     "ask_for_purge",
     "dry_import",
+    "retry_reachable",
     "run_collection",
     "run_export",
     "run_import",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import structlog
 
 from headwater.clock import Micros
@@ -24,7 +25,7 @@ from headwater.maintenance.work.waiting import open_active_realm
 from headwater.store import ObjectId, Store, id_text
 from headwater.tasks import Claim, Progress, Task, Tasks, TaskState
 
-__all__ = ["ask_for_purge", "run_purge_table"]
+__all__ = ["ask_for_purge", "retry_reachable", "run_purge_table"]
 
 _TRIES = 20
 _log = structlog.get_logger()
@@ -96,6 +97,22 @@ def ask_for_purge(store: Store, wish: Wish, *, realm: str, realm_key: int) -> Ob
             break
     raise ConflictError(
         f"task {id_text(submitted.id)} is purging content {wish.content_id} of realm {realm!r} just now: try again when it has ended"
+    )
+
+
+def retry_reachable(tasks: Tasks, task_id: ObjectId) -> Task:
+    """Let a purge of a table that has ended wait again, for what can be reached alone.
+
+    raises        MissingError; RefusedError for a task of another kind, or one that has not failed
+    """
+    task = tasks.read(task_id).value
+    if task.kind != PURGE_TABLE:
+        raise RefusedError(f"task {id_text(task_id)} ({task}) is no purge of a table: retry it without --reachable-only")
+    tasks.retry(task_id)
+    return tasks.amend(
+        task_id,
+        lambda waiting: msgspec.structs.replace(Wish.of(waiting), reachable_only=True).arguments(),
+        due=tasks.read(task_id).value.due,
     )
 
 
