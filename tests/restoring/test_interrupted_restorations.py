@@ -11,14 +11,15 @@ from pasts import catalogs_of, claimed, contents, drop, lake_of, make_realm, pas
 
 from backend_fixtures import STORES
 from headwater import Settings, Store, open_store
-from headwater.catalogs import Catalogs
+from headwater.catalogs import Catalogs, ContentKey, Delete
 from headwater.clock import FakeClock, Micros
 from headwater.commits import pins
 from headwater.errors import FencedError
 from headwater.maintenance import check_store, collect, run_restore
-from headwater.maintenance.restoring import restore
-from headwater.store import Backend, FaultyBackend, ObjectId, Split
+from headwater.maintenance.restoring import Asked, restore
+from headwater.store import Backend, FaultyBackend, ObjectId, Split, id_text
 from headwater.store.backends.memory import MemoryBackend
+from headwater.tasks import Tasks
 
 
 class ProcessKilled(BaseException):
@@ -166,3 +167,17 @@ def run_in_thread(work: Callable[[], object]) -> None:
     thread = threading.Thread(target=work)
     thread.start()
     thread.join(60)
+
+
+def test_words_of_a_commit_pass_for_no_restoration(store: Store, clock: FakeClock) -> None:
+    make_realm(store)
+    catalogs_of(store).create("lake", base_location="s3://lake/")
+    lake = lake_of(store)
+    put(lake, "orders")
+    moment = passed(clock)
+    owner = submitted(store, request("lake/main", moment))
+    lake.commit("main", [Delete(ContentKey.of("orders"))], properties={"task": id_text(owner)})
+
+    restore(rows_of(store), owner, request("lake/main", moment), asked=Asked(Tasks(store).read(owner).value.created))
+
+    assert set(contents(lake)) == {"orders"}

@@ -22,7 +22,7 @@ from headwater.catalogs.history.filtering import EVERYTHING, CatalogLog, LogFilt
 from headwater.catalogs.history.following import KeyHistory, follow_key
 from headwater.catalogs.history.log import is_in_history
 from headwater.catalogs.history.merging import MergeOptions, MergeResult, Source, Target, merge, transplant
-from headwater.catalogs.history.meta import CommitMeta, many, several
+from headwater.catalogs.history.meta import CommitMeta, given, many, several
 from headwater.catalogs.history.references import DEFAULT
 from headwater.catalogs.iceberg.parts import put_together
 from headwater.catalogs.known_metadata import KnownMetadata
@@ -150,7 +150,7 @@ class Catalog:
         """
         name = self._checked_branch(branch)
         seen = None if expected is None else self._branches.read_commit(expected)
-        told = meta or CommitMeta(message=message, authors=several("authors", authors), properties=many(properties))
+        told = given(meta) or CommitMeta(message=message, authors=several("authors", authors), properties=many(properties))
         ids = dict(content_ids or {})  # kept over retries, so that a repeated attempt gives the same ids
 
         def change(tx: Transaction) -> dict[ContentKey, UUID]:
@@ -182,10 +182,10 @@ class Catalog:
         source        a branch, a tag or a commit
         expected      a commit that has to be in the history of the branch: the caller's view of it
         """
-        given = options or MergeOptions()
-        if given.base is not None:
-            self._branches.read_commit(given.base)
-        return merge(self._target(into, expected, fence), self._source(source), meta or CommitMeta(), given)
+        wanted = options or MergeOptions()
+        if wanted.base is not None:
+            self._branches.read_commit(wanted.base)
+        return merge(self._target(into, expected, fence), self._source(source), given(meta) or CommitMeta(), wanted)
 
     def transplant(
         self,
@@ -200,7 +200,7 @@ class Catalog:
     ) -> MergeResult:
         """Make commits of ``source`` again on a branch, oldest first, all or none; see ``headwater.catalogs.history.merging``."""
         target = self._target(into, expected, fence)
-        return transplant(target, self._source(source), commits, options or MergeOptions(), meta)
+        return transplant(target, self._source(source), commits, options or MergeOptions(), given(meta))
 
     # reading
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,11 @@ from headwater.commits import Commit
 from headwater.errors import RefusedError
 from headwater.store import ObjectId, id_of, id_text
 
-__all__ = ["HEADWATER", "CommitMeta"]
+__all__ = ["HEADWATER", "CommitMeta", "given", "many", "merged_heads", "several"]
+
+_LATEST = 253_402_300_799_999_999
+"""The end of the year 9999, beyond which no time can be shown."""
+_ID = re.compile(r"[0-7][0-9a-f]{15}")
 
 HEADWATER = "headwater"
 """The author of commits that nobody asked for by name: scheduled imports, what an operator wants."""
@@ -22,8 +27,8 @@ class CommitMeta:
     """Who committed what, in words.
 
     properties    each with one value or several
-    author_time   when its author made it, where that was not now: a transplanted commit keeps it
-    merged        heads that were merged in; a commit's parent is not among them
+    author_time   when its author made it, where that was not now: a transplanted commit keeps it; before the year 10000
+    merged        heads that were merged in; a commit's parent is not among them. Told of what was committed, and set by merges alone
     raises        RefusedError for a value of another type: it would be stored, and nobody could read the commit
     """
 
@@ -43,13 +48,13 @@ class CommitMeta:
         )
         _check(are_properties, "properties", self.properties, "a mapping of texts to tuples of texts")
         _check(
-            self.author_time is None or _is_integer(self.author_time),
+            self.author_time is None or _is_time(self.author_time),
             "author_time",
             self.author_time,
-            "a number of microseconds since 1970",
+            "a number of microseconds since 1970, before the year 10000",
         )
         _check(
-            isinstance(self.merged, tuple) and all(map(_is_integer, self.merged)),
+            isinstance(self.merged, tuple) and all(map(_is_id, self.merged)),
             "merged",
             self.merged,
             "a tuple of commit ids",
@@ -69,16 +74,34 @@ class CommitMeta:
 
     @classmethod
     def of(cls, commit: Commit) -> CommitMeta:
-        """What a commit tells."""
+        """What a commit tells. What is no such value is left out: one odd commit must not end a log."""
         told = commit.properties
+        properties, time = told.get("properties"), told.get("authorTime")
         return cls(
             message=commit.message,
-            authors=tuple(told.get("authors", ())),
-            signed_off_by=tuple(told.get("signedOffBy", ())),
-            properties={name: tuple(values) for name, values in told.get("properties", {}).items()},
-            author_time=told.get("authorTime"),
-            merged=tuple(id_of(text) for text in told.get("merged", ())),
+            authors=_texts(told.get("authors")),
+            signed_off_by=_texts(told.get("signedOffBy")),
+            properties={str(name): _texts(values) for name, values in properties.items()} if isinstance(properties, dict) else {},
+            author_time=time if _is_time(time) else None,
+            merged=merged_heads(commit),
         )
+
+
+def merged_heads(commit: Commit) -> tuple[ObjectId, ...]:
+    """The heads that a commit has merged."""
+    return tuple(id_of(text) for text in _texts(commit.properties.get("merged")) if _ID.fullmatch(text))
+
+
+def given(meta: CommitMeta | None) -> CommitMeta | None:
+    """What a caller says of a commit that is to be made.
+
+    raises        RefusedError for merged heads: a later merge would take for merged what never was
+    """
+    if meta is not None and meta.merged:
+        raise RefusedError(
+            f"a commit that says to have merged {', '.join(map(id_text, meta.merged))} cannot be asked for: merge, and it will say so"
+        )
+    return meta
 
 
 def many(properties: Mapping[str, str | Sequence[str]] | None) -> dict[str, tuple[str, ...]]:
@@ -104,8 +127,17 @@ def _are_texts(values: object) -> bool:
     return isinstance(values, tuple) and all(isinstance(value, str) for value in values)
 
 
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _texts(value: object) -> tuple[str, ...]:
+    """The texts of a stored list."""
+    return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list | tuple) else ()
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LATEST
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 1 << 63
 
 
 def _check(is_right: bool, name: str, value: object, wanted: str) -> None:

@@ -141,8 +141,7 @@ class _Mark(NamedTuple):
         for found in log(rows, now.id):
             if found.commit.time < oldest:
                 return None
-            told = found.commit.properties.get("properties", found.commit.properties)
-            if id_text(self.owner) in (told.get("task"), *told.get("task", ())):
+            if found.commit.properties.get("task") == id_text(self.owner):  # not among the words, which anybody may choose
                 return found.id
         return None
 
@@ -275,7 +274,7 @@ class _Carrier:
         )
         if step.catalog is not None:
             meta = CommitMeta(authors=(author,), properties={name: (value,) for name, value in properties.items()})
-            properties = meta.as_properties(step.catalog.id)
+            properties = {"task": properties["task"], **meta.as_properties(step.catalog.id)}
         else:
             properties["authors"] = [author]
         return commit(self._rows, step.reference, change, properties=properties, fence=self._fence)

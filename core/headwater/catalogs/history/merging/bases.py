@@ -11,15 +11,16 @@ elsewhere is walked once more, so clocks that differ cost reads, and no wrong an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+from headwater.catalogs.history.meta import merged_heads
 from headwater.clock import Micros
 from headwater.commits import Commit, Head
 from headwater.errors import ExpiredError, MissingError
-from headwater.store import ObjectId, RealmStore, id_of, id_text
+from headwater.store import ObjectId, RealmStore, id_text
 
 __all__ = ["Base", "Bases"]
 
@@ -76,7 +77,7 @@ class Bases:
 def _is_plainly_on(rows: RealmStore, head_id: ObjectId, head: Commit, known: ObjectId, search: _Search) -> bool:
     """Whether a head is the known one with commits on top that merged nothing and are none of the source's: the base is the same."""
     for _ in range(_FOLLOWED):
-        if not head.tail or head.properties.get("merged") or search.is_of_source(head_id):
+        if not head.tail or merged_heads(head) or search.is_of_source(head_id):
             return False
         head_id = head.tail[0]
         if head_id == known:
@@ -165,7 +166,7 @@ class _Search:
         if commit_id not in self._nodes:
             wanted = [one for one in block if one not in self._nodes]
             for one, found in zip(wanted, self._rows.read_many(wanted, Commit), strict=True):
-                self._nodes[one] = None if found is None else _Node(found.time, found.tail, tuple(_merged(found)))
+                self._nodes[one] = None if found is None else _Node(found.time, found.tail, merged_heads(found))
         return self._nodes[commit_id]
 
     def _time(self, commit_id: ObjectId) -> int:
@@ -181,7 +182,3 @@ class _Search:
         oldest = min(map(self._time, self._nearest())) - bound
         while self._queue and -self._queue[0][0] >= oldest:
             self._step()
-
-
-def _merged(commit: Commit) -> Iterator[ObjectId]:
-    return (id_of(text) for text in commit.properties.get("merged", ()))
