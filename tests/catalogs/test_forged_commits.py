@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headwater.catalogs import Catalog, CommitMeta, ContentKey, Namespace, NameKind, Put
+from headwater.catalogs import Catalog, CommitMeta, ContentKey, NameKind, Namespace, Put
 from headwater.catalogs.names import content_reference
 from headwater.commits import commit
 from headwater.errors import RefusedError
@@ -59,7 +59,14 @@ def test_transplanted_merge_has_merged_nothing(catalog: Catalog, dev: ObjectId) 
 
 @pytest.mark.parametrize(
     "words",
-    [{"merged": (-1,)}, {"merged": (0,)}, {"merged": (1 << 63,)}, {"merged": (True,)}, {"author_time": -1}, {"author_time": 10**18}],
+    [
+        {"merged": (-1,)},
+        {"merged": (0,)},
+        {"merged": (1 << 63,)},
+        {"merged": (True,)},
+        {"author_time": -1},
+        {"author_time": 10**18},
+    ],
     ids=str,
 )
 def test_words_beyond_what_can_be_read_are_refused(words: dict[str, Any]) -> None:

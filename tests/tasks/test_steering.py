@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headwater.clock import FakeClock
-from headwater.errors import RefusedError
+from headwater.errors import ConflictError, RefusedError
 from headwater.store import ObjectId
 from headwater.tasks import Claim, LeaseWatch, StoppedError, Tasks, TaskState, Verdict
 
@@ -88,7 +88,7 @@ def test_a_retried_task_can_be_cancelled_and_retried_again(tasks: Tasks, dead: O
 def test_a_task_that_has_a_successor_is_not_retried(tasks: Tasks, dead: ObjectId) -> None:
     tasks.submit("gc", realm="acme")
 
-    with pytest.raises(RefusedError, match="is active in its place"):
+    with pytest.raises(ConflictError, match="is active in its place"):
         tasks.retry(dead)
 
 

@@ -156,7 +156,9 @@ class Catalog:
         def change(tx: Transaction) -> dict[ContentKey, UUID]:
             if seen is not None:
                 self._check_on_branch(tx, name, seen)
-            return apply(tx, operations, None if seen is None or seen.id == tx.head_id else seen.index(CONTENT), ids)
+            is_head = seen is not None and seen.id == tx.head_id
+            expected_content = None if seen is None or is_head else seen.index(CONTENT)
+            return apply(tx, operations, expected_content, ids, is_head_seen=is_head)
 
         return commit(
             self._rows,

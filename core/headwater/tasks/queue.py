@@ -15,7 +15,7 @@ import structlog
 
 from headwater.clock import Micros
 from headwater.commits import Head, Transaction, commit, complete, ensure_reference, head
-from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError, UnreadableError
+from headwater.errors import BeatenError, ConflictError, HeadwaterError, MissingError, RefusedError, UnreadableError
 from headwater.index import Value
 from headwater.store import Listing, ObjectId, Store, Versioned, id_text
 from headwater.tasks import transitions
@@ -150,7 +150,8 @@ class Tasks:
     def retry(self, task_id: ObjectId) -> Task:
         """Let a dead-lettered or cancelled task wait again, with all its attempts before it, due now.
 
-        raises        MissingError; RefusedError when it is neither, or when another one is active in its place
+        raises        MissingError; RefusedError when it is neither; ConflictError when another one is active in its place;
+                      UnknownOutcomeError when it was decided, and the task may not show it yet
         """
         seen = self.read(task_id)
         task = seen.value
@@ -162,7 +163,9 @@ class Tasks:
             if holder is None:
                 list_for_retry(tx, seen, due=self._clock.now())
             elif holder != task_id:
-                raise self._refused(seen, f"task {id_text(holder)} is active in its place")
+                raise ConflictError(
+                    f"task {id_text(task_id)} ({task}) cannot be retried: task {id_text(holder)} is active in its place"
+                )
 
         self._commit(change, f"retry {task}")
         return self._follow(

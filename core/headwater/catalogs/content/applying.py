@@ -21,18 +21,26 @@ __all__ = ["apply", "put_content", "put_copy", "survivor", "view_of"]
 
 
 def apply(
-    tx: Transaction, operations: Sequence[Operation], expected: Index | None, ids: dict[ContentKey, UUID]
+    tx: Transaction,
+    operations: Sequence[Operation],
+    expected: Index | None,
+    ids: dict[ContentKey, UUID],
+    *,
+    is_head_seen: bool = False,
 ) -> dict[ContentKey, UUID]:
     """Plan against the head and edit; returns the ids of the keys that were created.
 
-    expected      the content that the operations were made from; None: the head's
+    expected      the content that the operations were made from; None: their author named none
+    is_head_seen  it is the head's
     ids           ids for keys to be created, as far as they are known; filled with those that are given here
     raises        what ``plan_commit`` raises · ConflictError where a known id stands under another key already
     """
     content = ContentEditor(tx)
     head_view = _head_view(content.index, operations)
-    expected_view = head_view if expected is None else view_of(expected, (operation.key for operation in operations))
-    plan = plan_commit(expected_view, head_view, operations)
+    seen = head_view if is_head_seen else None
+    if expected is not None and not is_head_seen:
+        seen = view_of(expected, (operation.key for operation in operations))
+    plan = plan_commit(seen, head_view, operations)
     known = {value.content_id: value for value in head_view.values() if value.has_metadata}
     stored = {content_id: metadata_of(content.ids, content_id) for content_id in known}
     created = {}

@@ -3,6 +3,8 @@
 Three questions, in this order. Is the request sound against the state that its author saw (``expected``)? If not, it is
 refused: it would never work. Is each touched key at HEAD as it was at ``expected``? Does the state that would result have a
 namespace above every key? Every *no* to these two is a conflict, and all of them are reported at once.
+An author who names no state is taken to have seen one in which the request was sound: what differs from it at HEAD is a conflict,
+because another was faster, and only what no state would make right is refused.
 Because the resulting state is judged, the order of the operations does not matter, and none can orphan a child.
 """
 
@@ -27,24 +29,27 @@ from headwater.catalogs.content.types import (
     type_text,
 )
 from headwater.errors import ConflictError, RefusedError
+from headwater.store import ObjectId
 
 __all__ = ["View", "plan_commit"]
 
 
-def plan_commit(expected: View, head: View, operations: Sequence[Operation]) -> Plan:
+def plan_commit(expected: View | None, head: View, operations: Sequence[Operation]) -> Plan:
     """Decide about operations that were made from the state ``expected`` and meet the state ``head``.
 
-    expected    the touched keys, as far as they were there
+    expected    the touched keys, as far as they were there; None: the author names no state
     head        the touched keys and their ancestors, and below each deleted namespace at least one key that is not deleted too,
                 as far as they are there
     raises      RefusedError that names every unsound operation; ConflictError whose ``details`` are all the Conflicts
     """
     request = _Request(operations)
-    faults = list(_no_contents(request)) or [*_contradictions(request), *_faults(expected, request)]
+    faults = list(_no_contents(request))
+    seen = expected if expected is not None or faults else _assumed(head, request)
+    faults = faults or [*_contradictions(request), *_faults(seen or {}, request)]
     if faults:
         raise RefusedError("commit refused: " + "; ".join(faults))
     found: dict[tuple[ConflictKind, ContentKey | None], Conflict] = {}
-    for conflict in (*_changes_since(expected, head, request), *_holes(head, request)):
+    for conflict in (*_changes_since(seen or {}, head, request), *_holes(head, request)):
         found.setdefault((conflict.kind, conflict.key), conflict)
     if found:
         conflicts = tuple(found.values())
@@ -95,6 +100,31 @@ def _contradictions(request: _Request) -> Iterator[str]:
                 check_namespace_key(key)
             except RefusedError as fault:
                 yield str(fault)
+
+
+def _assumed(head: View, request: _Request) -> View:
+    """The state that an author has in mind who names none: the request is sound in it, and it is as near to HEAD as that can be."""
+    assumed = dict(head)
+    moved = {head[key].content_id for key in request.deletes if key in head}
+    gone = [key for key in request.deletes if key not in head]
+    for key, put in request.puts.items():
+        given, kind, now = put.content.id, content_type_of(put.content), head.get(key)
+        if key in request.deletes:
+            if now is not None and now.type != kind:
+                assumed[key] = _some(kind, now.content_id)
+        elif given is None or given in moved:
+            assumed.pop(key, None)
+        elif gone:  # a rename, whose content another has deleted or renamed
+            assumed.pop(key, None)
+            assumed[gone.pop()] = _some(kind, given)
+        elif now is None or now.content_id != given:
+            assumed[key] = _some(kind, given)
+    return assumed
+
+
+def _some(kind: ContentType, content_id: UUID) -> ContentValue:
+    """Whatever version of a content."""
+    return ContentValue(kind, content_id, b"", ObjectId(0))
 
 
 def _faults(expected: View, request: _Request) -> Iterator[str]:

@@ -81,7 +81,9 @@ class CommitMeta:
             message=commit.message,
             authors=_texts(told.get("authors")),
             signed_off_by=_texts(told.get("signedOffBy")),
-            properties={str(name): _texts(values) for name, values in properties.items()} if isinstance(properties, dict) else {},
+            properties={str(name): _texts(values) for name, values in properties.items()}
+            if isinstance(properties, dict)
+            else {},
             author_time=time if _is_time(time) else None,
             merged=merged_heads(commit),
         )
