@@ -109,7 +109,7 @@ def test_a_branch_that_was_deleted_and_made_again_later_is_as_it_was(
 def test_a_branch_is_there_whose_name_another_creator_lists_when_it_wakes(store: Store, moment: Micros, as_of: AsOf) -> None:
     lake = open_lake(store)
     with suppress(BeatenError):
-        Branches(Realms(store).open(REALM), lake.definition).list_name(NameKind.BRANCH, "dev")
+        Branches(Realms(store).open(REALM), lake.definition).reserve(NameKind.BRANCH, "dev").list_name()
 
     assert branches(as_of(moment)) == ["dev", "main"]
 
@@ -151,7 +151,7 @@ def test_a_catalog_that_was_being_made_at_the_moment_comes_unfinished_and_a_repa
     rows: RealmStore, clock: FakeClock, as_of: AsOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as slow:
-        slow.setattr(Branches, "ensure", lambda branches, name: branches.list_name(NameKind.BRANCH, name))
+        slow.setattr(Branches, "ensure", lambda branches, name: branches.reserve(NameKind.BRANCH, name).list_name())
         Catalogs(rows).create("young", base_location="s3://young/")
     moment = clock.now()
     clock.advance(1)

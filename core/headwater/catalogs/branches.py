@@ -1,16 +1,7 @@
 """The branches and tags of one catalog: listed in its reference ``refs``, each a reference of its own.
 
-A name is listed before its row is made, and leaves the list only when the collector has removed the row's tombstone. Making a
-name lists it anew even where it is listed: the entry that stands there may belong to a tombstone under collection, and only
-the new time tells the collector that the name is wanted again.
-
-    the collector                          somebody creates the branch
-    removes the tombstone of x
-                                           lists x (time now), creates its row
-    looks at the entry of x: too young, so it stays
-
-Whoever sleeps so long between the two that the entry is old by then may find the name given up, or about to be. It takes its row
-away again, and begins anew.
+A name is listed before its row is made, and leaves the list only when the collector has removed the row's tombstone; see
+``name_reservation``.
 """
 
 from __future__ import annotations
@@ -18,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 
 from headwater.catalogs.content.operations import Conflict, ConflictKind
 from headwater.catalogs.definitions import CatalogDefinition, CatalogState
@@ -27,10 +17,10 @@ from headwater.catalogs.history.references import DEFAULT, ReferenceText, Way, c
 from headwater.catalogs.history.resolving import follow
 from headwater.catalogs.known_metadata import note_known
 from headwater.catalogs.listing import find_definition
+from headwater.catalogs.name_reservation import NameReservation
 from headwater.catalogs.names import (
     CATALOGS,
     NAMES,
-    ListedName,
     NameKind,
     OwnPart,
     checked_name,
@@ -40,7 +30,7 @@ from headwater.catalogs.names import (
     parse_reference,
 )
 from headwater.clock import Micros
-from headwater.commits import Head, Transaction, assign, commit, complete, create_at, head, load_head, read_commit
+from headwater.commits import Head, assign, head, load_head, read_commit
 from headwater.errors import BeatenError, ConflictError, ExpiredError, FencedError, MissingError, RefusedError, UnavailableError
 from headwater.store import ObjectId, RealmStore, Reference, id_text
 
@@ -114,25 +104,24 @@ class Branches:
         self._check_free(kind, name)
         self._note_buried(kind, name)
 
-        def make() -> Reference:
-            if target is None:
-                return self._rows.create_reference(self.reference(kind, name))
-            return create_at(self._rows, self.reference(kind, name), target, among=among)
-
         try:
-            return _named(kind, name, self._list_and_make(kind, name, make))
+            return _named(kind, name, self.reserve(kind, name).make(target, among))
         except BeatenError as fault:
-            raise ConflictError(f"{kind} {name!r} of {self._place} was created by another just now") from fault
+            raise ConflictError(f"{kind} {name!r} of {self._place} was not created: {fault}") from fault
 
     def ensure(self, name: str) -> None:
-        """Make an empty branch unless it is there."""
-        if self._find_row(NameKind.BRANCH, name) is not None:
-            return
+        """Make an empty branch unless it is there.
+
+        raises        ConflictError when the name was taken for a tag
+        """
         kind = NameKind.BRANCH
+        if self._find_row(kind, name) is not None:
+            return
         try:
-            self._list_and_make(kind, checked_name(kind, name), lambda: self._rows.create_reference(self.reference(kind, name)))
-        except BeatenError:
-            return  # another one made it, which is as good
+            self.reserve(kind, checked_name(kind, name)).make(None, [])
+        except BeatenError as fault:
+            if self._find_row(kind, name) is None:  # otherwise another one made it, which is as good
+                raise ConflictError(f"{kind} {name!r} of {self._place} was not created: {fault}") from fault
 
     def assign(self, kind: NameKind, name: str, target: ObjectId, *, expected: ObjectId | None = None) -> NamedReference:
         """Put a branch or tag on another commit of this catalog; what it leaves stays readable for the grace.
@@ -191,20 +180,12 @@ class Branches:
         row = self._rows.find_row(self.reference(kind, name))
         if row is None:
             raise MissingError(f"{self._place} has no deleted {kind} {name!r}: it never was, or was collected after its grace")
-        target = row.pointer
-
-        def make() -> Reference:
-            fence()
-            if target is None:
-                return self._rows.create_reference(row.name)
-            return create_at(self._rows, row.name, target, among=[row.name])
-
         try:
-            return _named(kind, name, self._list_and_make(kind, name, make))
+            return _named(kind, name, self.reserve(kind, name).make(row.pointer, [row.name], fence=fence))
         except FencedError:
             raise
         except BeatenError as fault:
-            raise ConflictError(f"{kind} {name!r} of {self._place} was created by another just now") from fault
+            raise ConflictError(f"{kind} {name!r} of {self._place} was not undeleted: {fault}") from fault
 
     def deleted(self, kind: NameKind) -> list[tuple[NamedReference, Micros]]:
         """Those that were deleted and can come back, by name, each with the time of its deletion."""
@@ -216,25 +197,6 @@ class Branches:
             for name, row in zip(listed, rows, strict=True)
             if row is not None and row.deleted is not None
         ]
-
-    def list_name(self, kind: NameKind, name: str) -> None:
-        """Commit the name to the index, with the present time, whether or not it stands there; never while it is alive.
-
-        So who looks at the past knows of a name that was listed later that it was not alive then. A creator that was stopped after it
-        found the name free would deny the branch of another one, that was made in between.
-
-        raises        BeatenError: it is alive
-        """
-
-        def change(tx: Transaction) -> None:
-            self.check_active()
-            row = tx.rows.find_row(self.reference(kind, name))
-            if row is not None and row.deleted is None:
-                raise BeatenError(f"{kind} {name!r} of {self._place} is there already")
-            entry = ListedName(kind, name, tx.time)
-            tx.index(NAMES).put(entry.key, entry.encode())
-
-        commit(self._rows, own_reference(self.definition.id, OwnPart.REFS), change, message=f"list {kind} {name}")
 
     def resolve(self, text: str | None, *, exact: bool = False) -> Head | None:
         """The commit that a text means now, in the grammar of ``history.references``. None or an empty text: the default branch.
@@ -329,7 +291,7 @@ class Branches:
         return [] if names is None else [entry.reference(self.definition.id) for entry in listed_names(names.index(NAMES))]
 
     def _check_free(self, kind: NameKind, name: str, verb: str = "create") -> None:
-        """A name is a branch or a tag. Where two clients make both in the same moment both stay, and the branch is read."""
+        """A name is a branch or a tag. Where a release before this one made both, the branch is read."""
         for taken in NameKind:
             if self._find_row(taken, name) is not None:
                 raise ConflictError(f"cannot {verb} {kind} {name!r}: {self._place} has a {taken} of this name")
@@ -340,35 +302,9 @@ class Branches:
         if buried is not None and buried.pointer is not None:
             note_known(self._rows, self.definition)
 
-    def _list_and_make(self, kind: NameKind, name: str, make: Callable[[], Reference]) -> Reference:
-        """List a name and make its row, both within the time in which no collector gives a listed name up.
-
-        To look at the list afterwards would not do: the collector may have seen that there is no row, and remove the name only then.
-        """
-        clock, bound = self._rows.clock, self._rows.settings.clock_bound_seconds
-        for _ in range(_TRIES):
-            started, began = clock.monotonic(), clock.now()
-            self.list_name(kind, name)
-            made = make()
-            # made of a tombstone: as long as that stood, the name was not given up, and the swap shows that it stood to the end
-            if clock.monotonic() - started <= bound or made.created < began:
-                return made
-            done = f"{kind} {name!r} of {self._place} may have been created"
-            complete(self._rows, partial(self._take_back, made), done=done)
-        raise UnavailableError(f"{kind} {name!r} of {self._place} took too long to create: try again")
-
-    def _take_back(self, made: Reference) -> None:
-        """Remove a row without a tombstone: its target may be garbage by now. Where others have moved it already, it is theirs.
-
-        Done again it goes on where it was.
-        """
-        row = self._rows.find_row(made.name)
-        if row is None or row.pointer != made.pointer or row.version > made.version + (row.deleted is not None):
-            return
-        try:
-            self._rows.remove_tombstone(self._rows.delete_reference(row) if row.deleted is None else row)
-        except BeatenError:
-            return
+    def reserve(self, kind: NameKind, name: str) -> NameReservation:
+        """A wish for a name, which is not known yet to be free."""
+        return NameReservation(self._rows, self.definition.id, kind, name, self._place, self.check_active)
 
     def check_active(self) -> CatalogDefinition:
         """The definition as it is now, which this handle believes in from here on; MissingError when the catalog was deleted."""

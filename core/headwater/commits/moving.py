@@ -13,7 +13,7 @@ left within the grace.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from headwater.clock import Micros
 from headwater.commits.ancestry import descends
@@ -54,17 +54,27 @@ def assign(rows: RealmStore, reference: str, target: ObjectId, *, expected: Obje
     raise BeatenError(f"reference {reference!r} of realm {rows.realm!r} changes too fast: try again")
 
 
-def create_at(rows: RealmStore, reference: str, target: ObjectId, *, among: Iterable[str]) -> Reference:
-    """Create a reference, whose name is listed already, on an existing commit.
+def create_at(
+    rows: RealmStore,
+    reference: str,
+    target: ObjectId | None,
+    *,
+    among: Iterable[str],
+    check: Callable[[], None] = lambda: None,
+) -> Reference:
+    """Create a reference, whose name is listed already, on an existing commit; None: without one.
 
     among         names of references in whose history the target may be
+    check         called after the reference was read, and before it is swapped
     raises        BeatenError: it exists · ExpiredError, RefusedError and UnavailableError as for ``assign``
     """
     for _ in range(_TRIES):
         seen = rows.find_row(reference)
         if seen is not None and seen.deleted is None:
             raise BeatenError(f"reference {reference!r} of realm {rows.realm!r} is there already")
-        check_targets(rows, {target: [*([] if seen is None else [reference]), *among]})
+        if target is not None:
+            check_targets(rows, {target: [*([] if seen is None else [reference]), *among]})
+        check()
         try:
             return rows.create_reference_as_seen(reference, seen, target)  # as it was before the flag was read
         except BeatenError:
