@@ -23,7 +23,7 @@ __all__ = ["EXIT_CODES", "main"]
 EXIT_CODES = {
     0: "done: stopped as asked, or all is as it must be",
     1: "a bug in Headwater: please report it",
-    2: "usage: the command line or a setting is wrong",
+    2: "usage: the command line or a setting cannot be understood",
     3: "not found: the custom resource definitions are not there",
     4: "unavailable: the API server or the store gave no answer; a new start may help",
     5: "refused: no cluster to talk to, a right is missing, or the store's URL is wrong",

@@ -106,14 +106,14 @@ def test_a_reference_that_is_not_there_is_told_with_its_realm(
 def test_a_reference_that_is_none_names_the_place(headwater: CommandLine, commits: list[str]) -> None:
     result = headwater("catalog", "tables", *LAKE, "--ref", "main~x")
 
-    assert result.exit_code == 5
+    assert result.exit_code == 2
     assert "'main~x' is no reference, at character 5" in result.stderr
 
 
 def test_a_key_that_is_none_is_refused(headwater: CommandLine, commits: list[str]) -> None:
     result = headwater("catalog", "content", *LAKE, "sales..orders")
 
-    assert result.exit_code == 5
+    assert result.exit_code == 2
     assert "element 2 is empty" in result.stderr
 
 

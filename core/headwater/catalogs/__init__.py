@@ -59,6 +59,7 @@ from headwater.catalogs.history.merging import (
     MergeStep,
 )
 from headwater.catalogs.history.meta import HEADWATER, CommitMeta
+from headwater.catalogs.history.references import parse_reference_text
 from headwater.catalogs.importing.committing import ImportOptions, import_tables, scope_of
 from headwater.catalogs.importing.parquet import ParquetReport
 from headwater.catalogs.importing.reports import ROWS_SHOWN, ImportReport, ReportRow
@@ -145,6 +146,7 @@ __all__ = [
     "metadata_of",
     "normalise_location",
     "note_all_known",
+    "parse_reference_text",
     "plan_commit",
     "put_copy",
     "read_metadata",

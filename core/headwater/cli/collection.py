@@ -113,7 +113,8 @@ def report(session: Session, /, file: Path, **chosen: Any) -> None:
 def explain_(ctx: click.Context, realm_id: str, wanted: str) -> None:
     """Tell why an object is kept, or when it goes: any object by its ID, or a commit such as lake/main or lake/main~2."""
     session = ctx.ensure_object(Session)
-    object_id = None if "/" in wanted else ID.convert(wanted, None, ctx)
+    [parameter] = [one for one in ctx.command.params if one.name == "wanted"]
+    object_id = None if "/" in wanted else ID.convert(wanted, parameter, ctx)
     with session.open_store() as store:
         session.show(EXPLANATION, explain(store, realm_id, object_id or _commit(store, realm_id, wanted)))
 

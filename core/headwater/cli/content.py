@@ -12,7 +12,7 @@ import click
 from headwater.catalogs import Catalog, CatalogLog, ContentKey, ContentType, KeyHistory, LogFilter, Namespace
 from headwater.cli.content_reports import CHANGE, COMMIT, CONTENT, ENTRY, KEY_CHANGE, ContentRow
 from headwater.cli.opening import opened_catalog
-from headwater.cli.options import END_TIME, TIME, prints
+from headwater.cli.options import END_TIME, REF, TIME, prints
 from headwater.cli.session import Session
 from headwater.commits import End
 from headwater.errors import MissingError, RefusedError
@@ -27,7 +27,10 @@ class _Key(click.ParamType[ContentKey]):
     name = "key"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ContentKey:
-        return ContentKey.parse(str(value))
+        try:
+            return ContentKey.parse(str(value))
+        except RefusedError as wrong:
+            self.fail(str(wrong), param, ctx)
 
 
 KEY = _Key()
@@ -35,7 +38,7 @@ _REF = "Branch, tag, commit, or a way back such as main~2; default is the defaul
 
 
 def ref_option(function: F) -> F:
-    return click.option("--ref", metavar="REF", help=_REF)(function)
+    return click.option("--ref", metavar="REF", type=REF, help=_REF)(function)
 
 
 def range_options(function: F) -> F:
@@ -203,8 +206,8 @@ def history(session: Session, realm_id: str, name: str, key: ContentKey, ref: st
 @click.command()
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
-@click.argument("before", metavar="BEFORE")
-@click.argument("after", metavar="AFTER")
+@click.argument("before", metavar="BEFORE", type=REF)
+@click.argument("after", metavar="AFTER", type=REF)
 @range_options
 @prints(CHANGE, many=True)
 @click.pass_obj

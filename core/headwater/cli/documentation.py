@@ -33,6 +33,22 @@ Settings come from the environment (`HEADWATER_...`); `--store` wins over `HEADW
 """
 
 
+_WHICH_CODE = """\
+The same situation ends with the same code at `headwater`, `headwater-operator` and `kubectl headwater`.
+Where two codes could be meant:
+
+- 2, not 5: an argument, an option or a setting has not the form that its place asks for, such as a duration, an id or a reference.
+  Nothing is opened then.
+- 3, not 5: what is named is not there, such as a store, a realm, a commit that was collected, or a file to read.
+- 5, not 2: the form is right, and a rule says no.
+  That is a name or location that nothing may have, what a file holds, a wrong state, a file that would be overwritten,
+  a confirmation that is missing or repeats something else, a database that lets nobody in.
+- 6, not 5: it would have been right before somebody made, moved or took it.
+
+A filter that fits nothing, such as `task list --realm`, is an empty list and 0.
+"""
+
+
 class Told(Protocol):
     """A field of a result, as the page tells it."""
 
@@ -72,7 +88,8 @@ def results() -> list[Result]:
 
 
 def _exit_codes() -> str:
-    return "## Exit codes\n\n" + _table(["code", "meaning"], ((str(code), meaning) for code, meaning in EXIT_CODES.items()))
+    table = _table(["code", "meaning"], ((str(code), meaning) for code, meaning in EXIT_CODES.items()))
+    return f"## Exit codes\n\n{table}\n{_WHICH_CODE}"
 
 
 def _commands(group: click.Group, ctx: click.Context) -> Iterator[str]:

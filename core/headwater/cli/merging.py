@@ -11,7 +11,7 @@ from headwater.catalogs import CommitMeta, ContentKey, KeyMerge, MergeMode, Merg
 from headwater.cli.authors import person
 from headwater.cli.merge_reports import MERGE
 from headwater.cli.opening import opened_catalog
-from headwater.cli.options import ID, prints
+from headwater.cli.options import ID, REF, prints
 from headwater.cli.session import Session
 from headwater.errors import ConflictError
 from headwater.store import ObjectId
@@ -93,7 +93,7 @@ def _asking(function: F) -> F:
 @click.command()
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
-@click.argument("source", metavar="SOURCE")
+@click.argument("source", metavar="SOURCE", type=REF)
 @_asking
 @click.option(
     "--base", metavar="COMMIT", type=ID, help="Count the source's changes from here; default is the nearest common ancestor."
@@ -127,7 +127,7 @@ def merge(
 @click.command()
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
-@click.argument("source", metavar="SOURCE")
+@click.argument("source", metavar="SOURCE", type=REF)
 @click.argument("commits", metavar="COMMIT...", type=ID, nargs=-1, required=True)
 @_asking
 @prints(MERGE)

@@ -9,14 +9,28 @@ from typing import Any, TypeVar
 
 import click
 
+from headwater.catalogs import parse_reference_text
 from headwater.cli.fields import View
 from headwater.cli.session import OUTPUTS, Session
 from headwater.clock import Micros, SystemClock
 from headwater.errors import RefusedError
+from headwater.maintenance.restoring import Aim
 from headwater.settings import is_duration, parse_duration
 from headwater.store import ObjectId, id_of
 
-__all__ = ["DURATION", "END_TIME", "ID", "TIME", "Printed", "confirm_option", "output_option", "prints", "properties_option"]
+__all__ = [
+    "AIM",
+    "DURATION",
+    "END_TIME",
+    "ID",
+    "REF",
+    "TIME",
+    "Printed",
+    "confirm_option",
+    "output_option",
+    "prints",
+    "properties_option",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LAST_SECOND = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
@@ -30,6 +44,31 @@ class _Id(click.ParamType[ObjectId]):
             return id_of(value)
         except RefusedError as wrong:
             self.fail(str(wrong), param, ctx)
+
+
+class _Ref(click.ParamType[str]):
+    """A branch, tag or commit, or a way back from one. Whether it is there, the store tells."""
+
+    name = "ref"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return parse_reference_text(str(value)).text
+        except RefusedError as wrong:
+            self.fail(str(wrong), param, ctx)
+
+
+class _Aim(click.ParamType[str]):
+    """What to restore to: a commit, or a time that lies behind."""
+
+    name = "aim"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            Aim.parse(str(value), SystemClock().now())
+        except RefusedError as wrong:
+            self.fail(str(wrong), param, ctx)
+        return str(value)
 
 
 class _Duration(click.ParamType[float]):
@@ -81,7 +120,9 @@ def _is_date(text: str) -> bool:
     return True
 
 
+AIM = _Aim()
 ID = _Id()
+REF = _Ref()
 DURATION = _Duration()
 TIME = _Time()
 END_TIME = _Time(is_end=True)

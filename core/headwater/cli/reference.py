@@ -8,7 +8,7 @@ import click
 
 from headwater.catalogs import Catalog, NamedReference
 from headwater.cli.opening import opened_catalog
-from headwater.cli.options import ID, prints
+from headwater.cli.options import ID, REF, prints
 from headwater.cli.session import Session
 from headwater.cli.views import DELETED_REFERENCE, NAMED_REFERENCE, DeletedReference
 from headwater.clock import Micros
@@ -65,6 +65,7 @@ def list_tags(session: Session, realm_id: str, name: str, deleted: bool) -> None
 @click.option(
     "--source",
     metavar="REF",
+    type=REF,
     help="Branch or tag to start from, or a commit such as dev@HASH~2; default is the default branch.",
 )
 @click.option("--at", metavar="COMMIT", type=ID, help="A commit of the source's history; default is its head.")
@@ -85,6 +86,7 @@ def create_branch(
 @click.option(
     "--source",
     metavar="REF",
+    type=REF,
     help="Branch or tag to start from, or a commit such as dev@HASH~2; default is the default branch.",
 )
 @click.option("--at", metavar="COMMIT", type=ID, help="A commit of the source's history; default is its head.")
@@ -100,7 +102,7 @@ def create_tag(session: Session, realm_id: str, name: str, tag_name: str, source
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @click.argument("branch_name", metavar="BRANCH")
-@click.argument("target", metavar="TARGET")
+@click.argument("target", metavar="TARGET", type=REF)
 @click.option("--expected", metavar="COMMIT", type=ID, help="The head that you saw; default is the present one.")
 @prints(NAMED_REFERENCE)
 @click.pass_obj
@@ -118,7 +120,7 @@ def assign_branch(session: Session, realm_id: str, name: str, branch_name: str, 
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @click.argument("tag_name", metavar="TAG")
-@click.argument("target", metavar="TARGET")
+@click.argument("target", metavar="TARGET", type=REF)
 @click.option("--expected", metavar="COMMIT", type=ID, help="The commit that you saw it at; default is the present one.")
 @prints(NAMED_REFERENCE)
 @click.pass_obj

@@ -9,7 +9,7 @@ import click
 
 from headwater.cli.authors import author_option, person
 from headwater.cli.failures import FINDINGS
-from headwater.cli.options import confirm_option, prints
+from headwater.cli.options import AIM, confirm_option, prints
 from headwater.cli.restoration_reports import RESTORATION
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
@@ -31,6 +31,7 @@ __all__ = ["restore"]
     "--to",
     "aim",
     metavar="COMMIT|TIME",
+    type=AIM,
     required=True,
     help="A commit (of one reference), a time such as 2026-05-28T20:26:40Z, or 90m for as long ago.",
 )
@@ -65,6 +66,8 @@ def restore(
         plan = plan_restoration(realms.open(realm_id), request)
         if dry_run or not plan.is_needed or confirm != realm_id:
             _show(session, [step.as_plain() for step in plan.steps])
+            if confirm not in (None, realm_id):
+                raise RefusedError(f"nothing was restored: --confirm {confirm} does not repeat the id of realm {realm_id!r}")
             if not plan.is_needed:
                 session.say("nothing is to be restored")
             elif not dry_run:

@@ -14,7 +14,7 @@ import structlog
 
 from headwater.cli.fields import View
 from headwater.cli.printing import in_columns, in_lines, json_text, yaml_text
-from headwater.errors import MissingError
+from headwater.errors import MissingError, RefusedError
 from headwater.logs import LEVELS, log_to_stderr
 from headwater.settings import Settings, unknown_variables
 from headwater.store import Listing, Store, open_store
@@ -41,8 +41,11 @@ class Session:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of the environment; RefusedError names all that are wrong. A variable that nothing reads is warned of."""
-        settings = Settings.from_environment(store=self.store_url)
+        """The settings of the environment; UsageError names all that are wrong. A variable that nothing reads is warned of."""
+        try:
+            settings = Settings.from_environment(store=self.store_url)
+        except RefusedError as wrong:
+            raise click.UsageError(str(wrong)) from wrong
         if settings.log_format == "json":
             log_to_stderr(settings, package="headwater", level=LEVELS["warning"])
         for sentence in unknown_variables(os.environ):

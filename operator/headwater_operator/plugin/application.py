@@ -25,10 +25,10 @@ __all__ = ["EXIT_CODES", "main"]
 EXIT_CODES = {
     0: "done; for `status`: all is well",
     1: "a bug in Headwater: please report it",
-    2: "usage: the command line is wrong",
+    2: "usage: the command line cannot be understood",
     3: "not found: the resource is not there",
     4: "unavailable: the API server or the operator gave no answer; try again later",
-    5: "refused: bad input, a wrong state, or a confirmation is missing",
+    5: "refused: a rule forbids it, the state is wrong, or a confirmation is missing",
     6: "conflict: somebody else changed it meanwhile; look again, then decide again",
     7: "the outcome is unknown: look before you do it again",
     8: "findings: a condition is bad, a plan is refused, or work has failed",

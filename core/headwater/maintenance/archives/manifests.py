@@ -12,7 +12,7 @@ import msgspec
 
 from headwater.catalogs.names import parse_reference
 from headwater.clock import Micros
-from headwater.errors import RefusedError, UnavailableError, UnreadableError
+from headwater.errors import MissingError, RefusedError, UnavailableError, UnreadableError
 from headwater.maintenance.archives.blocks import Block, BlockKind, read_blocks
 from headwater.maintenance.archives.records import Contents, Pointer, Sealed, read_objects, read_pointers
 from headwater.maintenance.archives.walking import opened
@@ -179,11 +179,13 @@ def check_head(path: Path) -> Manifest:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[BinaryIO]:
-    """The file, for reading; RefusedError when there is none that can be read, UnavailableError when reading it fails."""
+    """The file, for reading; MissingError when there is none, RefusedError when it may not be read, UnavailableError when that fails."""
     try:
         with path.open("rb") as file:
             yield file
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as fault:
+    except (FileNotFoundError, NotADirectoryError) as fault:
+        raise MissingError(f"there is no archive {str(path)!r}: {fault.strerror}") from fault
+    except (IsADirectoryError, PermissionError) as fault:
         raise RefusedError(f"archive {str(path)!r} cannot be read: {fault.strerror}") from fault
     except OSError as fault:
         raise UnavailableError(f"archive {str(path)!r} cannot be read: {fault.strerror}") from fault

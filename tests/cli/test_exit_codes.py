@@ -1,0 +1,122 @@
+"""One situation ends with one exit code, whichever command meets it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from commandline import CommandLine
+
+from headwater import Store
+from headwater.catalogs import Catalogs, ContentKey, IcebergTable, Put
+from headwater.realms import Realms
+
+NOBODY = "0123456789abcdef"
+MALFORMED = (
+    "realm create other --credentials new.json --purge-hold soon",
+    "realm restore acme lake/main --to soon",
+    "realm restore acme lake/main --to 99999d",
+    "realm restore acme lake/main --to 2099-01-01",
+    "realm export acme new.realm --as-of soon",
+    "catalog tables acme lake --ref main~x",
+    "catalog tables acme lake --ref main@zz",
+    "catalog tables acme lake --ref main*soon",
+    "catalog branch create acme lake dev --source main~x",
+    "catalog branch create acme lake dev --at zz",
+    "catalog branch assign acme lake main main@zz",
+    "catalog merge acme lake main~x",
+    "catalog content acme lake sales..orders",
+    "catalog diff acme lake main main~x",
+    "task show zz",
+    "task list --since soon",
+    "task list --state ASLEEP",
+    "gc log --since soon",
+    "gc explain acme zz",
+    "fsck --confirm acme",
+    "realm list --nonsense",
+    "realm show",
+    "nonsense",
+)
+MISSING = (
+    "realm show nobody",
+    "realm activate nobody",
+    "realm delete nobody --confirm nobody",
+    "realm restore nobody --to 1s",
+    "realm restore acme nobody --to 1s",
+    f"realm restore acme lake/main --to {NOBODY}",
+    "realm export nobody new.realm",
+    "realm import nobody.realm other",
+    "catalog show acme nobody",
+    "catalog show nobody lake",
+    "catalog tables acme lake --ref nobody",
+    "catalog tables acme lake --ref main~999",
+    f"catalog tables acme lake --ref main@{NOBODY}",
+    "catalog delete acme nobody --confirm acme/nobody",
+    "catalog branch delete acme lake nobody",
+    "catalog branch create acme lake dev --source nobody",
+    "catalog merge acme lake nobody",
+    f"task show {NOBODY}",
+    f"task cancel {NOBODY}",
+    f"task retry {NOBODY}",
+    "gc run nobody",
+    f"gc explain acme {NOBODY}",
+    "gc explain acme lake/nobody",
+    "fsck --realm nobody",
+    "apply -f nobody.yaml",
+    "up nobody --once",
+    "import acme lake nobody",
+    "import acme nobody file:///nowhere",
+    "import-report acme lake new.html",
+    "--store sqlite:///nobody.db realm list",
+)
+REFUSED = (
+    "realm create bad!id --credentials new.json",
+    "realm purge acme",
+    "realm restore acme lake/main --to 1ms --confirm other",
+    "realm export acme text.txt --as-of 1ms",
+    "realm import text.txt other",
+    "catalog create acme bad!name --base-location file:///x",
+    "catalog create acme other --base-location nonsense",
+    "catalog delete acme lake",
+    "catalog delete acme lake --confirm other",
+    "catalog branch delete acme lake main",
+    "fsck --realm acme --repair --confirm other",
+    "apply -f text.txt",
+    "--store nonsense realm list",
+    "--store sqlite:///new.db?nonsense=1 realm list",
+)
+THERE = (
+    "realm create acme --credentials new.json",
+    "catalog create acme lake --base-location file:///elsewhere",
+    "catalog branch create acme lake main",
+)
+
+
+@pytest.fixture
+def furnished(
+    headwater: CommandLine, store: Store, catalog: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> CommandLine:
+    """A store with realm acme and catalog lake, which has a commit; and a folder with a file that is no archive and no manifest."""
+    table = IcebergTable(id=None, metadata_location="s3://lake/orders/1.json")
+    Catalogs(Realms(store).open("acme")).open("lake").commit(None, [Put(ContentKey.of("orders"), table)])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text("just: [text", encoding="utf-8")
+    return headwater
+
+
+@pytest.mark.parametrize(
+    ("code", "lines"),
+    [(2, MALFORMED), (3, MISSING), (5, REFUSED), (6, THERE)],
+    ids=["malformed", "missing", "refused", "there"],
+)
+def test_situation_has_one_code(furnished: CommandLine, code: int, lines: tuple[str, ...]) -> None:
+    ends = [(line, furnished(*shlex.split(line))) for line in lines]
+
+    assert [(line, end.exit_code, end.stderr) for line, end in ends if end.exit_code != code] == []
+
+
+def test_wrong_setting_is_usage(url: str) -> None:
+    result = CommandLine(url, {"HEADWATER_COMMIT_TIMEOUT": "soon"})("realm", "list")
+
+    assert (result.exit_code, "HEADWATER_COMMIT_TIMEOUT='soon'" in result.stderr) == (2, True)
