@@ -90,7 +90,11 @@ def show(session: Session, realm_id: str) -> None:
 @prints(REALM)
 @click.pass_obj
 def create(session: Session, realm_id: str, file: Path, purge_hold: float | None, properties: dict[str, str]) -> None:
-    """Create a realm and bootstrap it. Interrupted, the same command goes on where it was."""
+    """Create a realm and bootstrap it. Interrupted, the same command goes on where it was.
+
+    The root credentials are for a server that answers for the store; today they open nothing. Whoever has the store's URL is its
+    administrator.
+    """
     with session.open_store(create=True) as store:
         realms = Realms(store)
         found = realms.find(realm_id)
