@@ -135,7 +135,9 @@ class Reconciler:
         if resource is None:
             return "unchanged"
         passing = self._passes[key.kind]
+        since = self._contention.changes
         acted = passing.act(resource)
+        self._contend(resource, acted, since)
         if resource.is_deleted and may_go(resource, acted.outcome, acted.belonging):
             return self._let_go(resource, acted)
         sight = passing.look(resource, acted)
@@ -191,9 +193,6 @@ class Reconciler:
         self._events.post(resource, events_for(resource, before, after, _steps(acted)))
         self._count(resource, before, acted, sight)
         self._tell_the_others(resource, after)
-        self._contention.note(resource.key, _realm_id(resource, acted), is_kept_off=_is_kept_off(sight.outcome))
-        if _steps(acted):
-            self._wake_rivals(resource, acted)
         return word
 
     def _publish(self, resource: Resource, status: Mapping[str, Any]) -> None:
@@ -309,9 +308,16 @@ class Reconciler:
         if realm_id is not None:
             self._metrics.forget_realm(realm_id)
 
+    def _contend(self, resource: Resource, acted: Acted, since: int) -> None:
+        if _steps(acted):
+            self._wake_rivals(resource, acted)
+        is_kept_off = _is_kept_off(acted.outcome)
+        if self._contention.note(resource.key, _realm_id(resource, acted), is_kept_off=is_kept_off, since=since):
+            self._queue.add(resource.key)
+
     def _wake_rivals(self, resource: Resource, acted: Acted) -> None:
         """It did something, or let go: those whom it kept off may get through now."""
-        for rival in self._contention.rivals(resource.key, _realm_id(resource, acted)):
+        for rival in self._contention.change(resource.key, _realm_id(resource, acted)):
             self._queue.add(rival)
 
     def _wake_catalogs(self, realm: Key) -> None:

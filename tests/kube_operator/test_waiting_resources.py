@@ -10,6 +10,7 @@ from desks import Desk, make_catalog, make_realm
 from headwater.clock import FakeClock
 from headwater.realms import Realms
 from headwater.store import FaultyBackend, Store
+from headwater_operator.contention import Contention
 from headwater_operator.outage import ASK_SECONDS, STORE, StoreOutage
 from headwater_operator.queueing import WorkQueue
 from headwater_operator.reconciling import SECRET_SECONDS
@@ -170,6 +171,16 @@ def test_a_catalog_that_another_one_leaves_behind_is_taken_at_once(desk: Desk) -
     desk.work()
 
     assert desk.is_ready("Catalog", "second")
+
+
+def test_a_change_during_the_look_of_one_that_is_kept_off_is_not_missed() -> None:
+    contention = Contention()
+    since = contention.changes
+    assert contention.change(ACME, "acme") == []
+
+    assert contention.note(OTHER, "acme", is_kept_off=True, since=since)
+    assert not contention.note(OTHER, "acme", is_kept_off=True, since=contention.changes)
+    assert contention.change(ACME, "acme") == [OTHER]
 
 
 def test_two_that_keep_each_other_off_are_not_looked_at_all_the_time(desk: Desk) -> None:
