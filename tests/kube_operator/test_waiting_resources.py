@@ -158,8 +158,8 @@ def test_a_realm_that_lost_its_realm_says_so_at_once(desk: Desk) -> None:
     assert desk.reason("Realm", "acme") == ("False", "ManagedByAnother")
 
 
-def test_a_catalog_that_another_one_leaves_behind_is_taken_at_once(desk: Desk) -> None:
-    second = make_catalog("second")
+def test_a_catalog_that_another_one_leaves_behind_is_adopted_at_once(desk: Desk) -> None:
+    second = make_catalog("second", annotations={"headwater.dev/adopt": "acme/sales"})
     second["spec"]["name"] = "sales"
     desk.apply(make_realm(), make_catalog())
     desk.work()

@@ -25,16 +25,16 @@ def test_retain_leaves_the_realm_as_it_is_to_nobody(story: Story) -> None:
     assert story.namespace.find("Secret", f"{story.name}-root-credentials") is not None
 
 
-def test_what_was_retained_is_taken_over_only_when_asked(story: Story) -> None:
+def test_what_was_retained_is_taken_back_when_it_is_applied_again(story: Story) -> None:
     story.make_realm()
+    key = story.realm().key
     story.kubectl("delete", "realm", story.name, "--timeout=20s")
+    assert story.realm().manager is None
     story.apply_realm()
-    refused = story.wait("Realm", "Ready", "False", reason="ManagedByAnother")
-    story.kubectl("annotate", "realm", story.name, f"headwater.dev/adopt={story.name}")
+    story.wait("Realm", "Ready")
 
-    assert "headwater.dev/adopt" in refused["message"]
-    assert story.wait("Realm", "Ready")
     assert story.realm().manager is not None
+    assert story.realm().key == key
 
 
 def test_a_purge_waits_until_it_is_confirmed(story: Story) -> None:

@@ -227,7 +227,8 @@ def _check_root(realms: Realms, found: Realm, credentials: Credentials) -> None:
     if root is None or not verify(root.credentials, credentials):
         client = root.credentials.client_id if root else "unknown"
         raise RefusedError(
-            f"realm {found.id!r} was bootstrapped with other credentials than the file's: those of client {client}"
+            f"realm {found.id!r} was bootstrapped with other credentials than the file's: those of client {client}; "
+            f"where nobody has those, `headwater realm reset-credentials {found.id} --credentials OTHER_FILE` makes new ones"
         )
 
 
