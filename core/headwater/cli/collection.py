@@ -20,7 +20,7 @@ from headwater.clock import Micros
 from headwater.errors import MissingError
 from headwater.maintenance import COLLECT, Run, check_collectable, collect, explain, list_runs, run_collection
 from headwater.realms import Realms
-from headwater.store import Listing, ObjectId, Store
+from headwater.store import Listing, ObjectId, Store, confirm_clock
 from headwater.tasks import Tasks
 
 __all__ = ["gc"]
@@ -37,14 +37,21 @@ def gc() -> None:
 @click.argument("realm_id", metavar="REALM")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
 @click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
+@click.option(
+    "--clock-is-right",
+    is_flag=True,
+    help="This machine's clock is right, though nobody wrote to the store for weeks before a time that is not long ago.",
+)
 @prints(COLLECTION)
 @click.pass_obj
-def run(session: Session, realm_id: str, dry_run: bool, detach: bool) -> None:
+def run(session: Session, realm_id: str, dry_run: bool, detach: bool, clock_is_right: bool) -> None:
     """Collect the garbage of a realm, or of ::system::, now."""
     with session.open_store() as store:
         if dry_run:
             session.show(COLLECTION, collect(store, realm_id, dry_run=True).as_plain())
             return
+        if clock_is_right:
+            confirm_clock(store)
         submitted = Tasks(store).submit(COLLECT, realm=realm_id, realm_key=check_collectable(store, realm_id))
         if detach:
             Tasks(store).run_now(submitted.id)

@@ -18,6 +18,7 @@ from headwater.store.backend import (
     Split,
 )
 from headwater.store.cache import CacheStatistics
+from headwater.store.clock_evidence import DoubtfulClockError, check_clock, confirm_clock
 from headwater.store.faults import FaultyBackend, Hang
 from headwater.store.identity import (
     SYSTEM_KEY,
@@ -52,6 +53,7 @@ __all__ = [
     "Batch",
     "CacheStatistics",
     "Capabilities",
+    "DoubtfulClockError",
     "FaultyBackend",
     "Gate",
     "Hang",
@@ -83,7 +85,9 @@ __all__ = [
     "Whole",
     "as_count",
     "as_seconds",
+    "check_clock",
     "checked_realm_id",
+    "confirm_clock",
     "fixed_id",
     "id_of",
     "id_text",

@@ -230,6 +230,10 @@ class Backend(Protocol):
         """
         ...
 
+    def server_time(self) -> Micros | None:
+        """What the clock of the database's server says; None where the database has no clock but that of this machine."""
+        ...
+
     def before_fork(self) -> None:
         """Called before this process forks: wait for calls under way, hold new ones up, let go what a child must not inherit.
 

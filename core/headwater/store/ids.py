@@ -65,10 +65,13 @@ class IdGenerator:
         """The last tick that was set aside."""
         self._highest = 0
         """The highest tick that the clock ever said."""
+        self.nodes: set[int] = set()
+        """The nodes that this process has leased so far: whatever carries another was made by another process."""
         self.forget()
 
     def forget(self) -> None:
         """Drop the lease without giving it back: it is the parent's."""
+        self.nodes = set()
         self._lock = threading.Lock()
         self._leasing = threading.Lock()
         self._failed: UnavailableError | None = None
@@ -216,6 +219,7 @@ class IdGenerator:
         with self._lock:
             self._lease = lease
             self._node_bits = node_of(lease.id) << _BITS
+            self.nodes.add(node_of(lease.id))
             self._renew_from = renew_from
             self._last = max(self._last, (lease.value.start << _BITS) - 1)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections.abc import Set
 from contextlib import ExitStack
 from functools import cache, partial
 from importlib.metadata import EntryPoint
 from types import TracebackType
 
-from headwater.clock import Clock, SystemClock
+from headwater.clock import Clock, Micros, SystemClock
 from headwater.errors import RefusedError
 from headwater.settings import Settings
 from headwater.store.backend import Backend
@@ -47,6 +48,15 @@ class Store:
     def new_ids(self, n: int) -> list[ObjectId]:
         """``n`` new ids at once, each greater than the one before; as ``IdGenerator.next_many``."""
         return self._ids.next_many(n)
+
+    def server_time(self) -> Micros | None:
+        """What the clock of the database's server says; None where it has none, or where this store's clock is not the machine's."""
+        return self.backend.server_time() if isinstance(self.clock, SystemClock) else None
+
+    @property
+    def nodes(self) -> Set[int]:
+        """The nodes that this process has leased through this store."""
+        return self._ids.nodes
 
     def rows(self, realm: RealmId, key: RealmKey, gate: Gate | None = None) -> RealmStore:
         """A handle on the rows under one realm key; ``gate`` decides whether it may write.

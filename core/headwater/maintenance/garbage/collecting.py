@@ -35,7 +35,7 @@ from headwater.maintenance.garbage.releasing import bury, collect_purged_keys, f
 from headwater.maintenance.garbage.saving import load_marks, save_marks
 from headwater.maintenance.garbage.sweeping import Landmarks, Sweeper
 from headwater.settings import duration_text
-from headwater.store import ObjectId, ObjectKey, RealmKey, Reference, Store
+from headwater.store import ObjectId, ObjectKey, RealmKey, Reference, Store, check_clock
 from headwater.tasks import StoppedError
 
 __all__ = ["Collected", "Collecting", "Fence", "Progress", "collect", "marker_for"]
@@ -137,6 +137,7 @@ class Collecting:
 
     def begin(self) -> None:
         """Mark."""
+        self._check_clock()
         self._note_circumstances()
         with self.phases.phase("mark"):
             found = self._scope.found()
@@ -144,6 +145,15 @@ class Collecting:
             self.result.references = sum(row.deleted is None for _, row in found)
             self._mark(found)
         self._require_room()
+
+    def _check_clock(self) -> None:
+        """Delete nothing by a clock that may be ahead: each grace and each retention would be over too early."""
+        try:
+            check_clock(self._store)
+        except HeadwaterError as fault:
+            if not self.result.dry_run:
+                raise
+            self.result.notes.append(f"a collection would delete nothing: {fault}")
 
     # marking and planning
 
@@ -344,6 +354,7 @@ class Collecting:
         record = self._published.value
         if record is None or not record.sweeping or record.sweep is None:
             return False
+        self._check_clock()
         sweep = record.sweep
         try:
             marks, counted = load_marks(self._rows, sweep.marks), Collected.restored(sweep.counts)

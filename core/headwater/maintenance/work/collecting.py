@@ -9,16 +9,22 @@ import structlog
 from headwater.errors import HeadwaterError
 from headwater.maintenance.garbage import Collecting, collect_together, give_up, scope_of
 from headwater.maintenance.work.recorded import open_realm, recorded
-from headwater.store import SYSTEM_REALM, RealmStore, Store, id_text
-from headwater.tasks import Claim, StoppedError
+from headwater.store import SYSTEM_REALM, DoubtfulClockError, RealmStore, Store, check_clock, id_text
+from headwater.tasks import Claim, NotYetError, StoppedError
 
 __all__ = ["run_collection"]
 
 _log = structlog.get_logger()
+_LOOK_AGAIN_SECONDS = 3600.0
+"""So long a task waits at most, in case that somebody confirms the clock."""
 
 
 def run_collection(store: Store, claim: Claim) -> dict[str, Any]:
-    """Collect the garbage of the task's realm, or go on with what an attempt that ended in its sweep has left."""
+    """Collect the garbage of the task's realm, or go on with what an attempt that ended in its sweep has left.
+
+    raises        NotYetError while this machine's clock may be ahead, see ``check_clock``
+    """
+    _check_clock(store)
     if claim.task.realm != SYSTEM_REALM:
         open_realm(store, claim.task)
     owner = f"task {id_text(claim.id)}, attempt {claim.attempt}"
@@ -32,6 +38,15 @@ def run_collection(store: Store, claim: Claim) -> dict[str, Any]:
         if claim.task.stop_requested:  # cancelled: nobody goes on with it. Else the next attempt does
             _give_up(scope.rows, owner)
         raise
+
+
+def _check_clock(store: Store) -> None:
+    """Wait in sight of everybody where the clock may be ahead: either somebody sets it right, or time shows that it is."""
+    try:
+        check_clock(store)
+    except DoubtfulClockError as doubt:
+        left = (doubt.until - store.clock.now()) / 1_000_000
+        raise NotYetError(str(doubt), seconds=min(max(left, 1.0), _LOOK_AGAIN_SECONDS)) from doubt
 
 
 def _in_turn(store: Store, claim: Claim, owner: str) -> dict[str, Any]:

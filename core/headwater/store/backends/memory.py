@@ -159,6 +159,9 @@ class MemoryBackend:
             deleted = references.delete_first(realm, limit)
             return deleted + self._objects.delete_first(realm, limit - deleted)
 
+    def server_time(self) -> None:
+        return None
+
     def before_fork(self) -> None:
         """Wait for calls under way and hold new ones up, so that a child's copy is whole."""
         if not self._is_forking:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ from pymongo import DeleteMany, DeleteOne, ReplaceOne
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
+from headwater.clock import Micros
 from headwater.errors import BeatenError, UnknownOutcomeError
 from headwater.store.backend import (
     Capabilities,
@@ -203,6 +205,10 @@ class MongodbBackend:
             return gone
 
         return self._calls.change_many("delete a realm's rows", delete)
+
+    def server_time(self) -> Micros | None:
+        now = self._calls.read("read the server's clock", lambda c: c.client.admin.command("hello").get("localTime"))
+        return None if now is None else Micros(round(now.replace(tzinfo=UTC).timestamp() * 1_000_000))
 
     def before_fork(self) -> None:
         self._calls.shut()

@@ -45,6 +45,9 @@ _columns = attrgetter("realm", "id", "created", "part", "parts", "type", "token"
 _reference_position = attrgetter("realm", "name")
 
 
+_SERVER_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+
 class PostgresqlBackend:
     """Two tables over a pool of connections."""
 
@@ -195,6 +198,10 @@ class PostgresqlBackend:
             "delete a realm's rows", lambda c: c.answer(self._sql.delete_realm, values).fetchall(), writes=True
         )
         return int(deleted)
+
+    def server_time(self) -> Micros | None:
+        [(now,)] = self._find("read the server's clock", _SERVER_TIME, ())
+        return Micros(now)
 
     def before_fork(self) -> None:
         self._pool.shut()

@@ -260,6 +260,9 @@ class SqliteBackend:
 
         return self._file.write("delete a realm's rows", delete)
 
+    def server_time(self) -> None:
+        return None
+
     def before_fork(self) -> None:
         self._file.before_fork()
 
