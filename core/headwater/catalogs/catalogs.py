@@ -183,8 +183,7 @@ class Catalogs:
                 raise RefusedError(
                     f"catalog {name!r} of realm {self._rows.realm!r} is protected: clear its deletion protection first"
                 )
-            hold = self._rows.settings.catalog_hold_seconds if there.hold_seconds is None else there.hold_seconds
-            until = Micros(tx.time + round(hold * 1_000_000))
+            until = Micros(tx.time + round(self._hold_seconds(there) * 1_000_000))
             deleted = msgspec.structs.replace(there, state=CatalogState.DELETED, updated=tx.time, held_until=until)
             _store(tx, deleted)
             return deleted
@@ -263,8 +262,30 @@ class Catalogs:
         or tag is listed any more. Returns how many tombstones that made.
         """
         now = self._rows.clock.now()
+        for one in self.deleted():
+            if self._is_hold_ahead(one, now):
+                self._hold_from_now(one, fence)
         due = [one for one in self.deleted() if one.held_until is None or one.held_until <= now]
         return sum(self._finish(one, fence) for one in due)
+
+    def _hold_seconds(self, one: CatalogDefinition) -> float:
+        return self._rows.settings.catalog_hold_seconds if one.hold_seconds is None else one.hold_seconds
+
+    def _is_hold_ahead(self, one: CatalogDefinition, now: Micros) -> bool:
+        """Whether a hold ends later than any that could have begun by now: a clock that was ahead has deleted the catalog."""
+        longest = self._hold_seconds(one) + self._rows.settings.clock_bound_seconds
+        return one.held_until is not None and one.held_until > now + longest * 1_000_000
+
+    def _hold_from_now(self, seen: CatalogDefinition, fence: Fence | None) -> None:
+        """Let a hold count from now: it is never shorter than promised, and does not last until a clock's wrong time has come."""
+
+        def change(tx: Transaction) -> None:
+            there = definition_in(tx.rows, tx.index(BY_ID), seen.id)
+            if there is not None and there == seen:
+                until = Micros(tx.time + round(self._hold_seconds(seen) * 1_000_000))
+                _store(tx, msgspec.structs.replace(there, updated=tx.time, held_until=until))
+
+        self._commit(change, f"count the hold of catalog {seen.name} from now", fence)
 
     def _finish(self, seen: CatalogDefinition, fence: Fence | None) -> int:
         if seen.is_held:

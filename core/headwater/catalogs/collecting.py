@@ -7,6 +7,7 @@ that removes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -27,7 +28,7 @@ from headwater.catalogs.names import (
     parse_reference,
 )
 from headwater.clock import Micros
-from headwater.commits import Head, Transaction, commit, head
+from headwater.commits import Head, Transaction, commit, credible_until, head
 from headwater.errors import MissingError, UnreadableError
 from headwater.index import Value, Visit
 from headwater.store import ObjectId, RealmStore
@@ -149,12 +150,13 @@ def release_claims(
 ) -> int:
     """Release the claims of content that is in no kept commit, taken before ``older_than``; returns how many entries went.
 
-    A claim that is taken again meanwhile has a new time, and stays.
+    A claim that is taken again meanwhile has a new time, and stays. One that was taken by a clock that was ahead counts from now.
     """
+    credible = credible_until(rows)
 
     def is_free(value: Value) -> bool:
         owner = Owner.decode(value)
-        return owner.taken < older_than and owner.content_id not in content
+        return (owner.taken < older_than or owner.taken > credible) and owner.content_id not in content
 
     claims = head(rows, CLAIMS, fresh=True)
     if claims is None:
@@ -165,10 +167,13 @@ def release_claims(
 
     def change(tx: Transaction) -> int:
         held = ((name, key, tx.index(name).get(key)) for name, key in free)
-        still_free = [(name, key) for name, key, value in held if value is not None and is_free(value)]
-        for name, key in still_free:
-            tx.index(name).remove(key)
-        return len(still_free)
+        still_free = [(name, key, Owner.decode(value)) for name, key, value in held if value is not None and is_free(value)]
+        for name, key, owner in still_free:
+            if owner.taken > credible:
+                tx.index(name).put(key, replace(owner, taken=tx.time).encode())
+            else:
+                tx.index(name).remove(key)
+        return sum(owner.taken <= credible for _, _, owner in still_free)
 
     return commit(rows, CLAIMS, change, message="release claims", fence=fence).result
 

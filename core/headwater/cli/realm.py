@@ -203,7 +203,9 @@ def _is_confirmed(session: Session, store: Store, found: Realm, confirm: str | N
     """Whether the realm's id was repeated; otherwise a person is shown what is at stake."""
     if confirm == found.id:
         return True
-    session.show(PURGE_PLAN, PurgePlan(found, hold_until(found, store.settings), _catalog_names(store, found)))
+    session.show(
+        PURGE_PLAN, PurgePlan(found, hold_until(found, store.settings, store.clock.now()), _catalog_names(store, found))
+    )
     return False
 
 
@@ -233,4 +235,4 @@ def _check_root(realms: Realms, found: Realm, credentials: Credentials) -> None:
 
 
 def _row(store: Store, found: Realm) -> RealmRow:
-    return RealmRow(found, hold_until(found, store.settings))
+    return RealmRow(found, hold_until(found, store.settings, store.clock.now()))

@@ -4,7 +4,7 @@ Knows nothing of realms' states, catalogs or tasks; they are all changes here.
 """
 
 from headwater.commits.ancestry import descends, load_head
-from headwater.commits.as_of import Absent, What, commit_as_of, no_state, pointer_as_of, state_as_of
+from headwater.commits.as_of import Absent, What, check_row, commit_as_of, no_state, pointer_as_of, state_as_of
 from headwater.commits.collection import (
     COLLECTION_ID,
     Collection,
@@ -26,6 +26,7 @@ from headwater.commits.objects import Commit, Head, Operation
 from headwater.commits.pages import IndexPage, Listing, PageToken, read_next_page, read_page, read_pinned, token_of, token_text
 from headwater.commits.pinning import PINS, Pin, pin, pins, unpin
 from headwater.commits.reachability import Seen, Walk, reach
+from headwater.commits.time_repair import find_ahead, mend_time
 from headwater.commits.times import credible_until, sound_times
 from headwater.commits.walking import End, Log, Stretch, Touching
 
@@ -61,6 +62,7 @@ __all__ = [
     "What",
     "assign",
     "changes",
+    "check_row",
     "commit",
     "commit_as_of",
     "commit_series",
@@ -71,11 +73,13 @@ __all__ = [
     "descends",
     "ensure_reference",
     "ensure_references",
+    "find_ahead",
     "head",
     "is_let_go",
     "left_line",
     "load_head",
     "log",
+    "mend_time",
     "newest_move",
     "no_state",
     "pin",

@@ -23,7 +23,7 @@ from headwater.commits.times import credible_until
 from headwater.errors import ExpiredError, MissingError, RefusedError
 from headwater.store import Move, ObjectId, RealmStore, Reference, id_text, id_time, is_note
 
-__all__ = ["Absent", "What", "commit_as_of", "no_state", "pointer_as_of", "state_as_of"]
+__all__ = ["Absent", "What", "check_row", "commit_as_of", "no_state", "pointer_as_of", "state_as_of"]
 
 
 What = Callable[[], str]
@@ -59,6 +59,8 @@ def state_as_of(
     relisted      when its name was listed first after ``time``, if it was: a name is listed only while it is not alive
     raises        ExpiredError when that is not remembered any more · RefusedError when times cannot be relied upon
     """
+    if row is not None:
+        check_row(rows, row, time, what=what)
     if row is not None and row.moves:
         since = Micros(row.moves[0].time - _remembered(rows))
         if time < since:
@@ -73,6 +75,20 @@ def state_as_of(
     if pointer is None or isinstance(pointer, Absent):
         return pointer
     return commit_as_of(read_commit(rows, pointer), time, what=what, fence=fence)
+
+
+def check_row(rows: RealmStore, row: Reference, time: Micros, *, what: What) -> None:
+    """Pass if the times of a reference's row can be right: when it was made, moved and deleted.
+
+    raises        RefusedError with the one that cannot
+    """
+    wrong = max(row.created, row.deleted or 0, *(move.time for move in row.moves), 0)
+    if wrong > credible_until(rows):
+        raise RefusedError(
+            f"what {what()} of realm {rows.realm!r} was as of {as_text(time)} cannot be told: it was made, moved or deleted at"
+            f" {as_text(wrong)}, and it is {as_text(rows.clock.now())} now, so a clock was ahead. Set the clocks right and run"
+            " `headwater fsck`, which mends the time"
+        )
 
 
 def pointer_as_of(row: Reference | None, time: Micros, relisted: Micros | None = None) -> ObjectId | Absent | None:

@@ -49,8 +49,8 @@ class Commit(StoredObject, frozen=True, kw_only=True):
     """One step of a reference's history: what it changed (``operations``) and what holds now (``indexes``).
 
     seq           1 for the first, then one more each
-    tail          ids of up to 20 ancestors, nearest first
-    time          microseconds since 1970; always later than the parent's
+    tail          ids of up to 20 ancestors, nearest first; of one that mends the time, the parent's alone
+    time          microseconds since 1970; later than the parent's, but for a commit that mends the time (see ``times``)
     indexes       empty for an inner member of a group
     base          an inner member's: the commit beneath its group, over whose indexes its operations hold; None where the group
                   begins the history

@@ -23,6 +23,7 @@ __all__ = [
     "Retention",
     "checked_realm_id",
     "hold_until",
+    "is_hold_ahead",
 ]
 
 DeletionPolicy = Literal["Retain", "Purge"]
@@ -119,14 +120,27 @@ class Realm(StoredObject, frozen=True, kw_only=True):
     acted: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-def hold_until(realm: Realm, settings: Settings) -> Micros | None:
+def is_hold_ahead(realm: Realm, settings: Settings, now: Micros) -> bool:
+    """Whether an INACTIVE realm was entered by a clock that was ahead: its hold would last until that time has come."""
+    return (
+        realm.state is RealmState.INACTIVE
+        and realm.entered[RealmState.INACTIVE] > now + settings.clock_bound_seconds * 1_000_000
+    )
+
+
+def hold_until(realm: Realm, settings: Settings, now: Micros) -> Micros | None:
     """The earliest time at which an INACTIVE realm may be purged; ``None`` in every other state.
+
+    Where the state was entered by a clock that was ahead, that is now: whoever asks for the purge then is refused once, and the hold
+    counts from there.
 
     The hold is never shorter than a handle's TTL plus a commit's time-out, or a writer that still believes in the realm
     could write into the purge; only the unsafe setting lets it be.
     """
     if realm.state is not RealmState.INACTIVE:
         return None
+    if is_hold_ahead(realm, settings, now):
+        return now
     seconds = settings.purge_hold_seconds if realm.purge_hold_seconds is None else realm.purge_hold_seconds
     if not settings.unsafe_short_graces:
         seconds = max(seconds, settings.purge_hold_floor_seconds)

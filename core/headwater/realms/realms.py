@@ -12,10 +12,10 @@ from headwater.clock import Micros, as_text
 from headwater.commits import Transaction, commit, ensure_reference, head
 from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
 from headwater.index import Index, Value
-from headwater.realms.definitions import Realm, RealmFields, checked_realm_id, hold_until
+from headwater.realms.definitions import Realm, RealmFields, checked_realm_id, hold_until, is_hold_ahead
 from headwater.realms.handles import MaintenanceGate, UserGate
 from headwater.realms.states import RealmState, check_move
-from headwater.store import Listing, ObjectId, RealmKey, RealmStore, Store, UnreadableRow
+from headwater.store import Listing, ObjectId, RealmKey, RealmStore, Store, UnreadableRow, check_clock
 
 __all__ = ["BY_ID", "FILLED_REFERENCES", "PURGED_KEYS", "REALMS", "REALM_REFERENCES", "Realms"]
 
@@ -103,8 +103,12 @@ class Realms:
         """The realm in its next state. To the state that it is in makes no commit.
 
         raises        BeatenError if the stored definition is no longer ``seen``; RefusedError for an illegal move, for a
-                      purge before its hold is over and for one of a protected realm; FencedError from ``fence``
+                      purge before its hold is over and for one of a protected realm; FencedError from ``fence``;
+                      DoubtfulClockError for a purge by a clock that may be ahead of the hold
         """
+        if to is RealmState.PURGING and seen.state is RealmState.INACTIVE:
+            check_clock(self.store)
+            seen = self._with_credible_hold(seen)
 
         def change(tx: Transaction) -> Realm:
             _check_seen(tx, seen)
@@ -182,10 +186,22 @@ class Realms:
         """The named pointers that a realm has outside its catalogs."""
         return REALM_REFERENCES
 
+    def _with_credible_hold(self, seen: Realm) -> Realm:
+        """The realm; if a clock that was ahead has let it rest, its hold counts from now: never shorter than promised, and no years."""
+        if not is_hold_ahead(seen, self.store.settings, self.store.clock.now()):
+            return seen
+
+        def change(tx: Transaction) -> Realm:
+            _check_seen(tx, seen)
+            entered = seen.entered | {RealmState.INACTIVE.value: tx.time}
+            return _put(tx, msgspec.structs.replace(seen, updated=tx.time, entered=entered))
+
+        return self._commit(change, f"count the hold of realm {seen.id} from now")
+
     def _check_purge(self, realm: Realm, now: Micros) -> None:
         if realm.deletion_protection:
             raise RefusedError(f"realm {realm.id!r} is protected from deletion: take deletionProtection away first")
-        until = hold_until(realm, self.store.settings)
+        until = hold_until(realm, self.store.settings, now)
         if until is not None and now < until:
             shown = as_text(until + 999_999)  # rounded up: at the time that is told, it works
             raise RefusedError(f"realm {realm.id!r} is held until {shown}: only then it can be purged")

@@ -179,7 +179,7 @@ def describe_realm(store: Store, realm_id: str, *, counts: ContentCounts | None 
         last_success=collection.value.finished if collection and collection.value.state is TaskState.SUCCEEDED else None,
         next_collection=waiting.value.due if waiting else None,
         is_suspended=realm.maintenance.suspend,
-        hold_until=hold_until(realm, store.settings),
+        hold_until=hold_until(realm, store.settings, store.clock.now()),
         purge=_described(purge) if purge else None,
     )
 

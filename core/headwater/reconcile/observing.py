@@ -37,7 +37,7 @@ class Observer:
         realm = self._realms.find(manifest.spec.realm_id)
         if realm is None:
             return ObservedRealm(realm=None, me=me)
-        held = hold_until(realm, self._store.settings)
+        held = hold_until(realm, self._store.settings, self._store.clock.now())
         return ObservedRealm(realm=realm, me=me, hold_until=held, tasks=self._history(realm))
 
     def catalog(

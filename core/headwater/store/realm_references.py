@@ -18,14 +18,16 @@ from headwater.errors import (
 from headwater.store.backend import ReferenceRow
 from headwater.store.cache import Ticket
 from headwater.store.handles import Handle
-from headwater.store.identity import ObjectId
-from headwater.store.references import Reference, advanced, buried, moved, raised, recreated, with_move
+from headwater.store.identity import ObjectId, id_time
+from headwater.store.references import MOVES_LIMIT, Reference, advanced, buried, moved, raised, recreated, with_move
 
 __all__ = ["RealmReferences"]
 
 _TRIES = 10
 _LATE_TRIES = 20
 _log = structlog.get_logger()
+_ROOMY = MOVES_LIMIT // 4
+"""With fewer moves than that a row is in no danger of being overfull."""
 
 
 class RealmReferences(Handle):
@@ -107,7 +109,7 @@ class RealmReferences(Handle):
             raise RefusedError(f"reference {name!r} of realm {self.realm!r} is not made of {seen.name!r}")
         if seen.deleted is None:
             raise BeatenError(f"reference {name!r} of realm {self.realm!r} is there already")
-        return self._settle(seen, recreated(seen, pointer, since=self._moves_since()))
+        return self._settle(seen, recreated(seen, pointer, since=self._moves_since(seen)))
 
     def advance_reference(self, seen: Reference, pointer: ObjectId) -> Reference:
         """A commit on top. The outcome is the caller's to find out: UnknownOutcomeError is passed on."""
@@ -115,15 +117,17 @@ class RealmReferences(Handle):
 
     def move_reference(self, seen: Reference, pointer: ObjectId) -> Reference:
         """Onto another commit than one on top; what it leaves is recorded."""
-        return self._leave(seen, lambda now: moved(seen, pointer, now=now, since=self._moves_since()))
+        return self._leave(seen, lambda now: moved(seen, pointer, now=now, since=self._moves_since(seen)))
 
     def record_move(self, seen: Reference, left: ObjectId) -> Reference:
         """Note that ``left`` was HEAD until now."""
-        return self._settle(seen, with_move(seen, left, now=self.clock.now(), since=self._moves_since()))
+        return self._settle(seen, with_move(seen, left, now=self._leaving(left), since=self._moves_since(seen)))
 
     def raise_version(self, seen: Reference) -> Reference:
-        """Beat everyone who saw this version; the pointer stays."""
-        return self._settle(seen, raised(seen))
+        """Beat everyone who saw this version; the pointer stays. Times of a clock that was ahead become now."""
+        now = self.clock.now()
+        credible = Micros(now + round(self.settings.clock_bound_seconds * 1_000_000))
+        return self._settle(seen, raised(seen, now=now, credible=credible))
 
     def delete_reference(self, seen: Reference) -> Reference:
         """Leave a tombstone."""
@@ -245,7 +249,7 @@ class RealmReferences(Handle):
     def _leave(self, seen: Reference, make: Callable[[Micros], Reference]) -> Reference:
         """Swap away from a pointer, with the time. A swap that ended long after that time has the time now recorded as well."""
         started = self.clock.monotonic()
-        done = self._settle(seen, make(self.clock.now()))
+        done = self._settle(seen, make(self._leaving(seen.pointer)))
         if seen.pointer is None or self.clock.monotonic() - started <= self.settings.commit_timeout_seconds:
             return done
         return self._record_late(done, seen.pointer)
@@ -268,8 +272,20 @@ class RealmReferences(Handle):
         _log.warning("a late move was not recorded", reference=done.name, realm=self.realm)
         return done
 
-    def _moves_since(self) -> Micros:
-        """Moves before this are of no interest to any collector, however its clock differs from ours."""
+    def _leaving(self, pointer: ObjectId | None) -> Micros:
+        """When a pointer is left: now, and not before it was made, where this clock is behind its maker's. Its grace counts from then."""
+        now = self.clock.now()
+        return now if pointer is None else max(now, id_time(pointer))
+
+    def _moves_since(self, seen: Reference) -> Micros:
+        """Moves before this are of no interest to any collector, however its clock differs from ours.
+
+        A clock that is far ahead would forget moves that others still need. So the age of what the reference points to counts, which
+        others have made, as long as there is plenty of room.
+        """
+        now = self.clock.now()
+        if seen.pointer is not None and len(seen.moves) < _ROOMY:
+            now = min(now, id_time(seen.pointer))
         grace = max(self.settings.reader_grace_seconds, self.settings.writer_grace_seconds)
         slack = self.settings.clock_bound_seconds + self.settings.commit_timeout_seconds
-        return Micros(self.clock.now() - round((grace + slack) * 1_000_000))
+        return Micros(now - round((grace + slack) * 1_000_000))

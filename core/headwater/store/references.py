@@ -12,7 +12,7 @@ from headwater.errors import RefusedError
 from headwater.store.backend import Move, ReferenceRow
 from headwater.store.identity import ObjectId
 
-__all__ = ["Reference", "advanced", "buried", "is_note", "moved", "raised", "recreated", "with_move"]
+__all__ = ["MOVES_LIMIT", "Reference", "advanced", "buried", "is_note", "moved", "raised", "recreated", "with_move"]
 
 RECENT_POINTERS = 20
 MOVES_LIMIT = 4000
@@ -44,9 +44,23 @@ def is_note(move: Move) -> bool:
     return bool(move.time & 1)
 
 
-def raised(seen: ReferenceRow) -> ReferenceRow:
-    """The same pointer under a higher version: whoever saw the old one is beaten."""
-    return dataclasses.replace(seen, version=seen.version + 1)
+def raised(seen: ReferenceRow, *, now: Micros, credible: Micros) -> ReferenceRow:
+    """The same pointer under a higher version: whoever saw the old one is beaten.
+
+    credible      a time beyond this one is of a clock that was ahead: now counts instead, so that every grace is as long as promised
+                  and none lasts for years
+    """
+
+    def mended(time: Micros) -> Micros:
+        return time if time <= credible else Micros(now & ~1 | time & 1)
+
+    return dataclasses.replace(
+        seen,
+        version=seen.version + 1,
+        created=mended(seen.created),
+        moves=tuple(Move(move.pointer, mended(move.time)) for move in seen.moves),
+        deleted=None if seen.deleted is None else mended(seen.deleted),
+    )
 
 
 def buried(seen: ReferenceRow, *, now: Micros) -> ReferenceRow:

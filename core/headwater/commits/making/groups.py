@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 
-from headwater.clock import Micros
 from headwater.commits.ancestry import load_head
 from headwater.commits.making.transaction import Changes, Memos, Transaction
 from headwater.commits.making.unpublished import Unpublished
@@ -124,10 +123,8 @@ class Group:
 
     def begin(self, rows: RealmStore, memos: Memos) -> Transaction:
         """A run of a change on top of what was taken in."""
-        parent = self.newest
         now = rows.clock.now()
-        time = now if parent is None else Micros(max(now, parent.commit.time + 1))
-        return Transaction(rows, self.seen.name, parent, time, base=self._base, unpublished=self._unpublished, memos=memos)
+        return Transaction(rows, self.seen.name, self.newest, now, base=self._base, unpublished=self._unpublished, memos=memos)
 
     def make(
         self, rows: RealmStore, tx: Transaction, *, message: str, properties: dict[str, Any], is_alone: bool
@@ -138,7 +135,7 @@ class Group:
         raises        RefusedError for what cannot be stored, or not by this handle
         """
         changes = tx.changes()
-        if not changes and not tx.added:
+        if not changes and not tx.added and not tx.is_mending:
             return None
         added = rows.pack(tx.added.items()) if tx.added else None
         commit_id = rows.new_id()
@@ -185,8 +182,8 @@ class Group:
         parent_id, parent = tx.head_id, tx.head
         return Commit(
             seq=parent.seq + 1 if parent else 1,
-            tail=(parent_id, *parent.tail)[:TAIL] if parent and parent_id else (),
-            time=tx.time,
+            tail=(parent_id, *parent.tail)[: 1 if tx.is_mending else TAIL] if parent and parent_id else (),
+            time=tx.commit_time,
             message=message if tx.message is None else tx.message,
             properties=properties | tx.properties,
             operations=tuple(_operation(name, key, value) for name, edits in changes.items() for key, value in edits),

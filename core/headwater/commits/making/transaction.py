@@ -26,6 +26,9 @@ class Transaction:
 
     The head may be a commit that is not written yet: one of another thread, in the same group. ``rows`` reads what such commits
     have added as if it were written.
+
+    commit_time   later than the head's, whatever clock made that
+    time          what a change writes down as the moment at which it happens: the same, unless the head is of a clock that was ahead
     """
 
     def __init__(
@@ -33,14 +36,17 @@ class Transaction:
         rows: RealmStore,
         reference: str,
         head: Head | None,
-        time: Micros,
+        now: Micros,
         *,
         base: Callable[[str], Index],
         unpublished: Mapping[ObjectId, Unpublished],
         memos: Memos,
     ) -> None:
         self.reference = reference
-        self.time = time
+        self.commit_time = now if head is None else Micros(max(now, head.commit.time + 1))
+        credible = now + round(rows.settings.clock_bound_seconds * 1_000_000)
+        self.time = self.commit_time if self.commit_time <= credible else now
+        self.is_mending = False
         self.added: dict[ObjectId, StoredObject] = {}
         self.message: str | None = None
         self.properties: dict[str, Any] = {}
@@ -51,6 +57,14 @@ class Transaction:
         self._memos = memos
         self._editors: dict[str, _Editor] = {}
         self._known = _Known(self.added)
+
+    def mend_time(self, after: Micros) -> None:
+        """Make a commit also of no change, with the time now, though the head's lies ahead.
+
+        after         the time of the last commit that lies not
+        """
+        assert not self._unpublished, "a commit that mends the time is the first of its group"
+        self.is_mending, self.commit_time = True, Micros(max(self.time, after + 1))
 
     @property
     def rows(self) -> RealmStore:

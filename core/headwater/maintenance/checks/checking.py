@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from headwater.errors import HeadwaterError, MissingError, RefusedError
 from headwater.maintenance.checks.catalogs import check_catalogs
 from headwater.maintenance.checks.claims import check_kept
-from headwater.maintenance.checks.findings import Finding, is_bad
+from headwater.maintenance.checks.findings import Code, Finding, is_bad
 from headwater.maintenance.checks.flags import check_flags
 from headwater.maintenance.checks.heads import check_heads
 from headwater.maintenance.checks.naming import check_names
@@ -15,6 +15,7 @@ from headwater.maintenance.checks.queues import check_tasks
 from headwater.maintenance.checks.scanning import check_rows
 from headwater.maintenance.checks.sight import Sight, sight_of
 from headwater.maintenance.checks.states import check_keys, check_state, listed_realms
+from headwater.maintenance.checks.times_ahead import check_times
 from headwater.maintenance.checks.unreadable import check_listed
 from headwater.maintenance.garbage.listing import scope_of
 from headwater.realms import Realm, Realms, RealmState
@@ -24,7 +25,7 @@ __all__ = ["check_store"]
 
 _SERVED = (RealmState.ACTIVE, RealmState.INACTIVE)
 _Check = Callable[[Sight], Iterator[Finding]]
-_CHECKS: tuple[_Check, ...] = (check_names, check_heads, check_rows, check_flags)
+_CHECKS: tuple[_Check, ...] = (check_names, check_heads, check_times, check_rows, check_flags)
 _OF_REALMS: tuple[_Check, ...] = (check_catalogs,)
 _OF_SYSTEM: tuple[_Check, ...] = (check_tasks,)
 
@@ -74,7 +75,7 @@ def _check_rows(store: Store, realm_id: str) -> Iterator[Finding]:
     is_ahead = False
     for check in checks:
         for finding in check(sight):
-            is_ahead = is_ahead or finding.code == "TIME_AHEAD"
+            is_ahead = is_ahead or finding.code in (Code.TIME_AHEAD, Code.COMMITS_AHEAD)
             yield finding
     if not is_ahead:  # for which the collection refuses, too
         yield from check_kept(sight)

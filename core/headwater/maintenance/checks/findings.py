@@ -37,6 +37,7 @@ class Code(StrEnum):
     OBJECT_DAMAGED = "OBJECT_DAMAGED"
     PART_LEFT_OVER = "PART_LEFT_OVER"
     TIME_AHEAD = "TIME_AHEAD"
+    COMMITS_AHEAD = "COMMITS_AHEAD"
     COLLECTION_REFUSED = "COLLECTION_REFUSED"
     SWEEP_ABANDONED = "SWEEP_ABANDONED"
     PIN_STALE = "PIN_STALE"
@@ -80,6 +81,7 @@ CODES: dict[Code, tuple[Weight, str]] = {
     Code.OBJECT_DAMAGED: (Weight.DAMAGE, "the bytes of an object that no head reaches are damaged"),
     Code.PART_LEFT_OVER: (Weight.LEFTOVER, "a row belongs to an older writing of its object"),
     Code.TIME_AHEAD: (Weight.TROUBLE, "a row lies further in the future than clocks may differ"),
+    Code.COMMITS_AHEAD: (Weight.TROUBLE, "a reference's commits carry times of a clock that was ahead"),
     Code.COLLECTION_REFUSED: (Weight.TROUBLE, "the next collection would refuse to delete anything"),
     Code.SWEEP_ABANDONED: (Weight.TROUBLE, "a collection was interrupted while it swept, and nobody goes on with it"),
     Code.PIN_STALE: (Weight.LEFTOVER, "a commit is pinned by a task that has ended"),

@@ -15,6 +15,8 @@ class Action(StrEnum):
     """What a step does. All but BY_HAND and COLLECT are safe: they guess nothing, and take nothing away that can be read."""
 
     GO_BACK = "GO_BACK"
+    MEND_TIME = "MEND_TIME"
+    REWRITE_ROWS = "REWRITE_ROWS"
     COMPLETE_CATALOG = "COMPLETE_CATALOG"
     SET_ASIDE = "SET_ASIDE"
     SETTLE_TASKS = "SETTLE_TASKS"
@@ -95,6 +97,14 @@ def _step(finding: Finding, *, later: bool) -> Step:
             because=(finding.code,),
             target=finding.target,
         )
+    if finding.code is Code.COMMITS_AHEAD:
+        does = "put a commit with the time now on top of them, which changes nothing else; this machine's clock must be right"
+        return _plain(
+            Action.MEND_TIME, finding, does, "nothing; of the commits that lie ahead it is not known when they were made"
+        )
+    if finding.code is Code.TIME_AHEAD:
+        does = "write the rows that lie ahead anew as they are, with the time now; this machine's clock must be right"
+        return _plain(Action.REWRITE_ROWS, replace(finding, subject="rows"), does, "nothing")
     if finding.code is Code.CATALOG_INCOMPLETE and subject != "catalogs":
         does = "make what is missing of the catalog: its own references, its admin role, its default branch"
         return _plain(Action.COMPLETE_CATALOG, finding, does, "nothing")

@@ -14,10 +14,11 @@ from headwater.errors import BeatenError, HeadwaterError, RefusedError
 from headwater.maintenance.checks.flags import abandoned_sweep
 from headwater.maintenance.checks.heads import readable_pointer
 from headwater.maintenance.checks.planning import Action, Step
+from headwater.maintenance.checks.times_ahead import mend_reference, rewrite_rows
 from headwater.maintenance.checks.unreadable import Keep, set_aside
 from headwater.maintenance.checks.walking import Walker
 from headwater.maintenance.garbage.listing import Scope, scope_of
-from headwater.store import ObjectId, RealmStore, Reference, Store, id_text, is_note
+from headwater.store import ObjectId, RealmStore, Reference, Store, check_clock, id_text, is_note
 from headwater.tasks import mend_entries
 
 __all__ = ["repair"]
@@ -111,6 +112,16 @@ def _check_not_left(rows: RealmStore, row: Reference, target: ObjectId, cutoff: 
         )
 
 
+def _mend_time(store: Store, scope: Scope, step: Step) -> str:
+    check_clock(store)
+    return mend_reference(scope.rows, step.subject)
+
+
+def _rewrite_rows(store: Store, scope: Scope, step: Step) -> str:
+    check_clock(store)
+    return rewrite_rows(scope.rows)
+
+
 def _complete_catalog(store: Store, scope: Scope, step: Step) -> str:
     catalogs = Catalogs(scope.rows)
     catalogs.complete(catalogs.read(step.subject))
@@ -131,6 +142,8 @@ def _withdraw_flag(store: Store, scope: Scope, step: Step) -> str:
 
 _ACTIONS: dict[Action, Callable[[Store, Scope, Step], str]] = {
     Action.GO_BACK: _go_back,
+    Action.MEND_TIME: _mend_time,
+    Action.REWRITE_ROWS: _rewrite_rows,
     Action.COMPLETE_CATALOG: _complete_catalog,
     Action.SETTLE_TASKS: _settle_tasks,
     Action.WITHDRAW_FLAG: _withdraw_flag,

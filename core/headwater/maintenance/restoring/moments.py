@@ -10,7 +10,7 @@ from headwater.catalogs import reference_text
 from headwater.catalogs.listed import relisted
 from headwater.catalogs.names import NAMES, ListedName, listed_names
 from headwater.clock import Micros
-from headwater.commits import Absent, Head, pointer_as_of, state_as_of
+from headwater.commits import Absent, Head, check_row, pointer_as_of, state_as_of
 from headwater.store import RealmStore, Reference
 
 __all__ = ["NamesThen", "names_at", "stood_at"]
@@ -24,12 +24,14 @@ class NamesThen:
     relisted      by reference, when each was listed for the first time after that moment: by then it was not alive any more
     """
 
+    rows: RealmStore
     time: Micros
     listed: Mapping[bytes, ListedName]
     relisted: Mapping[str, Micros]
 
     def has_living(self, key: bytes, row: Reference) -> bool:
-        """Whether a name was listed, and its reference alive."""
+        """Whether a name was listed, and its reference alive. RefusedError when the row's times cannot be right."""
+        check_row(self.rows, row, self.time, what=partial(reference_text, self.rows, row.name))
         return key in self.listed and not isinstance(pointer_as_of(row, self.time, self.relisted.get(row.name)), Absent)
 
 
@@ -44,4 +46,4 @@ def names_at(rows: RealmStore, refs: Reference, catalog_id: str, time: Micros) -
     then = stood_at(rows, refs, time)
     listed = {} if then is None else {entry.key: entry for entry in listed_names(then.index(NAMES))}
     again = {} if refs.pointer is None else relisted(rows, refs.pointer, catalog_id, since=time)
-    return NamesThen(time, listed, again)
+    return NamesThen(rows, time, listed, again)

@@ -1,0 +1,262 @@
+"""A clock that was ahead: fsck names what it has left and mends it, and all that goes by time goes on from there."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+from harm import HOUR, REALM, make_realm, open_on, put, rows_of
+from harm import make_lake as make_lake_of
+
+from headwater.catalogs import Catalog, Catalogs, Claim, Claims, ContentKey
+from headwater.clock import FakeClock, Micros, as_text
+from headwater.commits import changes, commit_as_of, log
+from headwater.errors import RefusedError
+from headwater.maintenance import Action, Code, Finding, check_store, collect, plan_repairs, repair
+from headwater.realms import Realms, RealmState, Retention
+from headwater.store import SYSTEM_REALM, ObjectId, RealmStore, Store
+
+FIVE_YEARS = 5 * 365 * 86400.0
+
+
+@pytest.fixture
+def lake(store: Store) -> Catalog:
+    make_realm(store, commits=100)
+    return make_lake_of(store)
+
+
+@pytest.fixture
+def ahead(store: Store, clock: FakeClock) -> Store:
+    """A process five years ahead, that has written nothing yet."""
+    return open_on(store.backend, store.settings, FakeClock(clock.now() + round(FIVE_YEARS * 1_000_000)))
+
+
+@pytest.fixture
+def poisoned(store: Store, lake: Catalog, clock: FakeClock, ahead: Store) -> list[ObjectId]:
+    """Nine commits of main, ten minutes apart, of which the fourth is by a clock that was ahead."""
+    made = []
+    for version in range(9):
+        made.append(put(lake_on(ahead) if version == 3 else lake, version))
+        store.cache.clear()
+        clock.advance(600)
+    return made
+
+
+def lake_on(store: Store) -> Catalog:
+    return Catalogs(rows_of(store)).open("lake")
+
+
+def mend(store: Store, realm: str = REALM) -> list[str]:
+    return [step.result for step in repair(store, realm, plan_repairs(check_store(store, realm=realm)))]
+
+
+def found(store: Store, realm: str = REALM) -> dict[Code, Finding]:
+    return {finding.code: finding for finding in check_store(store, realm=realm)}
+
+
+def test_fsck_names_the_commit_that_was_ahead(store: Store, poisoned: list[ObjectId]) -> None:
+    findings = found(store)
+
+    assert set(findings) == {Code.COMMITS_AHEAD, Code.TIME_AHEAD}
+    assert f"6 commits, from {poisoned[3]:016x} on" in findings[Code.COMMITS_AHEAD].message
+    actions = [step.action for step in plan_repairs(findings.values())]
+    assert actions == [Action.MEND_TIME, Action.REWRITE_ROWS]
+
+
+def test_mended_store_is_sound_and_collected(
+    store: Store, realm_rows: RealmStore, lake: Catalog, poisoned: list[ObjectId], clock: FakeClock
+) -> None:
+    with pytest.raises(RefusedError, match="ahead of this machine"):
+        collect(store, REALM)
+    mend(store)
+
+    assert check_store(store, realm=REALM) == []
+    clock.advance(HOUR)
+    collect(store, REALM)
+    assert [head.id for head in log(realm_rows, poisoned[-1])][:9] == poisoned[::-1]
+
+
+def test_mend_done_twice_does_nothing(store: Store, lake: Catalog, poisoned: list[ObjectId]) -> None:
+    steps = plan_repairs(check_store(store, realm=REALM))
+    list(repair(store, REALM, steps))
+    head = lake.resolve("main")
+
+    assert [step.result for step in repair(store, REALM, steps)] == [
+        "nothing to do: its time is right",
+        "0 objects and 0 references were written anew",
+    ]
+    assert lake.resolve("main") == head
+
+
+def test_commits_after_a_mend_are_by_the_clock(store: Store, lake: Catalog, poisoned: list[ObjectId], clock: FakeClock) -> None:
+    mend(store)
+    clock.advance(60)
+    put(lake, 10)
+
+    head = lake.resolve("main")
+    assert head is not None
+    assert head.commit.time == clock.now()
+
+
+def test_mend_changes_no_content_and_no_feed(
+    store: Store, realm_rows: RealmStore, lake: Catalog, poisoned: list[ObjectId]
+) -> None:
+    before = lake.get("main", ContentKey.of("orders"))
+    mend(store)
+
+    assert lake.get("main", ContentKey.of("orders")) == before
+    head = lake.resolve("main")
+    assert head is not None
+    assert (head.commit.tail, head.commit.seq) == ((poisoned[-1],), 10)
+    reference = next(row.name for row in realm_rows.scan_references() if row.name.endswith("/heads/main"))
+    assert list(changes(realm_rows, reference, poisoned[-1])) == []
+
+
+@pytest.mark.parametrize("later", [0, 15, 25, 60])
+def test_moments_beside_a_mended_span_are_told(
+    store: Store, lake: Catalog, poisoned: list[ObjectId], clock: FakeClock, later: int
+) -> None:
+    clock.advance(600)
+    mend(store)
+    mended, made = clock.now(), []
+    for version in range(later):
+        clock.advance(60)
+        made.append(put(lake, 100 + version))
+
+    for number, commit in enumerate(made):
+        assert read_at(lake, mended + (number + 1) * 60_000_000) == commit
+    start = mended - 10 * 600_000_000
+    assert [read_at(lake, start + number * 600_000_000 + 1) for number in range(2)] == poisoned[:2]
+    for number in range(3, 10):
+        with pytest.raises(RefusedError, match="may have been made before or after that"):
+            read_at(lake, start + number * 600_000_000 - 1)
+
+
+def read_at(lake: Catalog, time: int) -> ObjectId | None:
+    head = lake.resolve("main")
+    assert head is not None
+    answer = commit_as_of(head, Micros(time), what=lambda: "main")
+    return None if answer is None else answer.id
+
+
+def test_collection_after_a_mend_keeps_what_retention_says(
+    store: Store, realm_rows: RealmStore, lake: Catalog, poisoned: list[ObjectId], clock: FakeClock
+) -> None:
+    realms = Realms(store)
+    realms.update(realms.read(REALM), retention=Retention(content_commits=5, content_age_seconds=0.0))
+    mend(store)
+    clock.advance(HOUR)
+    collect(store, REALM)
+
+    kept = [head.id for head in log(realm_rows, poisoned[-1])]
+    assert kept == poisoned[:-5:-1]
+    assert check_store(store, realm=REALM) == []
+    with pytest.raises(Exception, match=r"not in the kept history|was collected|is not in realm"):
+        lake.create_branch("old", at=poisoned[3])
+    assert lake.create_branch("new", at=poisoned[6]).head == poisoned[6]
+
+
+def test_branches_that_share_the_span_are_each_mended(store: Store, lake: Catalog, poisoned: list[ObjectId]) -> None:
+    lake.create_branch("dev", "main")
+    lake.create_tag("v1", "main")
+    mend(store)
+
+    assert check_store(store, realm=REALM) == []
+
+
+def test_merge_across_a_mend_finds_its_base(store: Store, lake: Catalog, poisoned: list[ObjectId], clock: FakeClock) -> None:
+    lake.create_branch("dev", "main")
+    mend(store)
+    clock.advance(60)
+    put(lake, 1, "customers", branch="dev")
+    put(lake, 2, "invoices")
+    lake.merge("dev", "main")
+
+    assert {str(entry.key) for entry in lake.entries("main").entries} == {"orders", "customers", "invoices"}
+
+
+def test_realm_state_of_a_clock_that_was_ahead_is_held_from_now(
+    store: Store, lake: Catalog, ahead: Store, clock: FakeClock
+) -> None:
+    realms = Realms(store)
+    Realms(ahead).move(Realms(ahead).read(REALM), RealmState.INACTIVE)
+    store.cache.clear()
+
+    with pytest.raises(RefusedError, match=f"is held until {as_text(clock.now() + 60_000_000)}"):
+        realms.move(realms.read(REALM), RealmState.PURGING)
+    clock.advance(61)
+    assert realms.move(realms.read(REALM), RealmState.PURGING).state is RealmState.PURGING
+
+
+def test_hold_after_a_head_that_was_ahead_is_by_the_clock(store: Store, lake: Catalog, ahead: Store, clock: FakeClock) -> None:
+    realms = Realms(store)
+    Realms(ahead).update(Realms(ahead).read(REALM), properties={"a": "b"})
+    store.cache.clear()
+
+    assert realms.move(realms.read(REALM), RealmState.INACTIVE).entered["INACTIVE"] == clock.now()
+
+
+def test_system_realm_is_mended_and_collected(store: Store, lake: Catalog, ahead: Store, clock: FakeClock) -> None:
+    Realms(ahead).update(Realms(ahead).read(REALM), properties={"a": "b"})
+    store.cache.clear()
+    with pytest.raises(RefusedError, match="ahead of this machine"):
+        collect(store, SYSTEM_REALM)
+    mend(store, SYSTEM_REALM)
+
+    assert check_store(store, realm=SYSTEM_REALM) == []
+    assert collect(store, SYSTEM_REALM).dry_run is False
+
+
+def test_catalog_deleted_by_a_clock_that_was_ahead_goes_after_its_hold(
+    store: Store, lake: Catalog, ahead: Store, clock: FakeClock
+) -> None:
+    Catalogs(rows_of(ahead)).delete("lake")
+    store.cache.clear()
+    mend(store)
+    catalogs = Catalogs(rows_of(store))
+    collect(store, REALM)
+    [held_until] = [one.held_until for one in catalogs.deleted()]
+    assert held_until is not None
+    assert 0 <= held_until - clock.now() - 24 * 3600 * 1_000_000 < 1000  # a few commits at one moment of the clock
+
+    clock.advance(24 * HOUR + 1)
+    collect(store, REALM)
+    assert [one.held_until for one in catalogs.deleted()] == [None]
+
+
+def test_tombstone_by_a_clock_that_was_ahead_goes_after_the_grace(
+    store: Store, realm_rows: RealmStore, lake: Catalog, ahead: Store, clock: FakeClock
+) -> None:
+    lake.create_branch("dev", "main")
+    lake_on(ahead).delete_branch("dev")
+    [name] = [row.name for row in realm_rows.scan_references() if row.name.endswith("/heads/dev")]
+    collect(store, REALM)
+
+    row = realm_rows.find_row(name)
+    assert row is not None
+    assert row.deleted == clock.now()
+    clock.advance(HOUR)
+    collect(store, REALM)
+    assert realm_rows.find_row(name) is None
+
+
+def test_claim_by_a_clock_that_was_ahead_goes_after_the_grace(
+    store: Store, realm_rows: RealmStore, lake: Catalog, ahead: Store, clock: FakeClock
+) -> None:
+    wish = Claim(lake.definition.id, uuid4(), "s3://lake/never-made")
+    Claims(rows_of(ahead)).take([wish])
+    store.cache.clear()
+    mend(store)
+    claims = Claims(realm_rows)
+    clock.advance(HOUR)
+    collect(store, REALM)
+    assert claims.has_taken(wish)
+
+    clock.advance(HOUR)
+    assert collect(store, REALM).claims_released == 1
+
+
+def test_nothing_is_mended_by_a_doubtful_clock(store: Store, poisoned: list[ObjectId], clock: FakeClock) -> None:
+    late = open_on(store.backend, store.settings, FakeClock(clock.now() + 40 * 86_400_000_000))
+
+    assert all("not done" in result for result in mend(late))
