@@ -57,12 +57,13 @@ def check_clock(store: Store) -> None:
     raises        RefusedError when it differs from the database's by more than clocks may · DoubtfulClockError when nobody wrote
                   to the store for long before a time that is not long ago
     """
-    now, server = store.clock.now(), store.server_time()
+    before, server, now = store.clock.now(), store.server_time(), store.clock.now()
     if server is None:
         _check_gap(store, now)
         return
     bound = store.settings.clock_bound_seconds
-    if abs(now - server) > bound * 1_000_000:
+    difference = max(before - server, server - now, 0)  # the answer may have taken its time: it is of some moment in between
+    if difference > bound * 1_000_000:
         raise RefusedError(
             f"this machine's clock says {as_text(now)}, and that of the database {as_text(server)}: they may differ by"
             f" {duration_text(bound)} at most; set the clocks right. Nothing is deleted because of its age until then"
@@ -86,7 +87,7 @@ def _check_gap(store: Store, now: Micros) -> None:
     gaps = ((after, before) for after, before in pairwise(times) if after - before > _GAP_SECONDS * 1_000_000)
     after, before = next(gaps, (_LONG_AGO, _LONG_AGO))
     until = Micros(after + round(_SETTLED_SECONDS * 1_000_000))
-    if now >= until or after <= said:
+    if now >= until or after <= said <= now:
         return
     raise DoubtfulClockError(
         f"this machine's clock says {as_text(now)}, and nobody wrote to the store between {as_text(before)} and {as_text(after)}: if it"
