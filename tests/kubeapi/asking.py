@@ -63,7 +63,11 @@ class Asked:
             _refuse_option(self.verb, Cause.not_supported("fieldValidation", self.strictness, choices))
         if len(self.query.get("fieldManager", "").encode()) > MOST_MANAGER_BYTES:
             _refuse_option(self.verb, Cause.too_long("fieldManager", MOST_MANAGER_BYTES))
-        policy = self.query.get("propagationPolicy") if self.verb in ("delete", "deletecollection") else None
+        if self.verb in ("delete", "deletecollection"):
+            self.check_deletion(self.query.get("propagationPolicy"))
+
+    def check_deletion(self, policy: str | None) -> None:
+        """Refuse a propagation policy that nobody knows, be it of the query or of the body."""
         if policy not in (None, *PROPAGATION_POLICIES):
             choices = (*PROPAGATION_POLICIES, "nil")
             _refuse_option(self.verb, Cause.not_supported("propagationPolicy", policy, choices))

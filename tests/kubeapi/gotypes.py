@@ -15,7 +15,7 @@ from typing import Any
 from kubeapi.failures import Failure
 from kubeapi.kinds import Kind
 
-__all__ = ["check_types"]
+__all__ = ["check_delete_options", "check_types"]
 
 Body = Mapping[str, Any]
 _MICRO_TIME = "2006-01-02T15:04:05.000000Z07:00"
@@ -50,6 +50,15 @@ def check_types(kind: Kind, body: Body) -> None:
         raise Failure.bad_request(f"{start}: {error}") from None
 
 
+def check_delete_options(options: Body) -> None:
+    """raises Failure (400) for a period that is no int64"""
+    try:
+        _check(options, "gracePeriodSeconds", lambda value: _check_integer(value, "DeleteOptions.gracePeriodSeconds", bits=64))
+    except ValueError as error:
+        start = 'DeleteOptions in version "v1" cannot be handled as a DeleteOptions'
+        raise Failure.bad_request(f"{start}: {error}") from None
+
+
 def _check(body: Any, path: str, check: Callable[[Any], None]) -> None:
     for name in path.split("."):
         body = body.get(name) if isinstance(body, Mapping) else None
@@ -57,11 +66,12 @@ def _check(body: Any, path: str, check: Callable[[Any], None]) -> None:
         check(body)
 
 
-def _check_integer(value: Any, name: str) -> None:
-    if isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31:
+def _check_integer(value: Any, name: str, *, bits: int = 32) -> None:
+    most = 2 ** (bits - 1)
+    if isinstance(value, int) and not isinstance(value, bool) and -most <= value < most:
         return
     told = f"number {json.dumps(value)}" if isinstance(value, int | float) and not isinstance(value, bool) else _type_of(value)
-    raise ValueError(f"json: cannot unmarshal {told} into Go struct field {name} of type int32")
+    raise ValueError(f"json: cannot unmarshal {told} into Go struct field {name} of type int{bits}")
 
 
 def _check_micro_time(value: Any) -> None:

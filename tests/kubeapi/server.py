@@ -22,6 +22,7 @@ from kubeapi.builtin import BUILT_IN_KINDS, NAMESPACES
 from kubeapi.caretaking import Caretaking
 from kubeapi.control import Audit, Fault, Faults
 from kubeapi.failures import Failure, NotServed
+from kubeapi.gotypes import check_delete_options
 from kubeapi.kinds import Kinds
 from kubeapi.reading import Reading, View
 from kubeapi.shapes import shape_of
@@ -211,6 +212,8 @@ class Server:
         return Answer(201 if is_new else 200, view.body(body))
 
     def _delete(self, asked: Asked, options: Body, view: View) -> Answer:
+        check_delete_options(options)
+        asked.check_deletion(options.get("propagationPolicy"))
         if asked.verb == "deletecollection":
             records = self.reading.select(asked)
             for record in records:

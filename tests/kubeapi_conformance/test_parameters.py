@@ -44,6 +44,13 @@ def test_a_flag_is_true_unless_it_says_false(client: Client, value: str, shape: 
     assert [one["verb"] for one in asked] == [shape]
 
 
+@pytest.mark.parametrize(("options", "status"), [({"gracePeriodSeconds": 1.5}, 400), ({"propagationPolicy": "Sideways"}, 422)])
+def test_options_of_a_deletion_are_taken_by_their_types_too(client: Client, options: dict[str, object], status: int) -> None:
+    client.make()
+
+    assert client.delete(client.widgets + "/a", options).status == status
+
+
 def test_a_parameter_that_nobody_knows_is_passed_over(client: Client) -> None:
     assert ask(client, "tailLines=1.5&x=600.0") == (200, "")
 

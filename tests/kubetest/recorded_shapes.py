@@ -45,7 +45,10 @@ def assert_recorded(control: str | None) -> None:
     """``control`` is None for a real server, which says by itself what it does not take."""
     unknown = unrecorded_shapes(control) if control is not None else {}
     told = "\n".join(f"  {shape}\n    such as {path}" for shape, path in unknown.items())
-    assert not unknown, f"no recording has these shapes of requests, so nobody knows whether a real server takes them:\n{told}"
+    assert not unknown, (
+        f"no recording has these shapes of requests, so nobody knows whether a real server takes them:\n{told}\n"
+        "ask in a way that was recorded, or write into NOT_RECORDED why a real server takes this one"
+    )
 
 
 def general(shape: str) -> str:
