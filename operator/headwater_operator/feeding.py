@@ -32,6 +32,8 @@ UNUSED_FINALIZER = "headwater.dev/not-put-on-by-anybody"
 SETTLED_SECONDS = 0.005
 """Between two resources of a list that look as they should be."""
 SECONDS_BETWEEN_LOOKS = 0.02
+SECONDS_TO_CLOSE = 0.25
+"""aiohttp does not wait until a connection with TLS is closed, and its guide says to sleep so long before the loop ends."""
 
 
 class JitteredBackoffs(Iterable[float]):
@@ -326,6 +328,8 @@ async def _opened(connection: Connection, settings: kopf.OperatorSettings, kind:
     finally:
         await stream.aclose()
         await vault.close()
+        if connection.host.startswith("https:"):
+            await asyncio.sleep(SECONDS_TO_CLOSE)
 
 
 async def _answered(stream: AsyncGenerator[Any, None], vault: credentials.Vault) -> None:

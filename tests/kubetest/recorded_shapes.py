@@ -36,7 +36,7 @@ def unrecorded_shapes(control: str) -> dict[str, str]:
     """What the server behind this URL was asked by Headwater's programs in a shape that no recording has: shape, and an example."""
     with urllib.request.urlopen(f"{control}/_control/shapes", timeout=30) as answer:
         asked: list[dict[str, str]] = json.load(answer)["shapes"]
-    known = recorded_shapes() | NOT_RECORDED.keys()
+    known = recorded_shapes() | set(map(general, NOT_RECORDED))
     ours = [one for one in asked if one["user_agent"].startswith(PROGRAMS)]
     return {one["shape"]: one["path"] for one in ours if general(one["shape"]) not in known}
 
