@@ -7,15 +7,18 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
+from pydantic import ValidationError
 from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError, TableAlreadyExistsError
 from pyiceberg.table import Table
 
-from headwater.catalogs import Catalog, ContentKey
+from headwater.catalogs import Catalog, ContentKey, IcebergTable, Namespace, Put
+from headwater.catalogs.iceberg.parts import take_apart
 from headwater.clients.pyiceberg import HeadwaterCatalog
 
 ORDERS = ContentKey.of("sales", "orders")
@@ -181,3 +184,22 @@ def test_a_file_that_is_no_metadata_is_refused(shop: HeadwaterCatalog, stray: Ta
         shop.register_table("sales.orders", path.as_uri())
 
     assert shop.list_tables("sales") == []
+
+
+def test_a_table_that_pyiceberg_does_not_read_is_named(client: HeadwaterCatalog, lake: Catalog, warehouse: str) -> None:
+    document = {
+        "format-version": 2,
+        "table-uuid": str(uuid4()),
+        "location": f"{warehouse}/t",
+        "properties": {"secret": "hidden"},
+    }
+    location = f"{warehouse}/t/metadata/v1.metadata.json"
+    put = Put(
+        ContentKey.of("n", "t"), IcebergTable(metadata_location=location), metadata=take_apart(json.dumps(document).encode())
+    )
+    lake.commit(None, [Put(ContentKey.of("n"), Namespace()), put])
+
+    with pytest.raises(ValueError, match=f"{location} is no metadata of a table as pyiceberg reads it") as refusal:
+        client.load_table("n.t")
+    assert not isinstance(refusal.value, ValidationError)
+    assert "hidden" not in str(refusal.value)

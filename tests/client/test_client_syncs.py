@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from synced_lakes import Synced
 
 from headwater import Settings, Store, open_store
+from headwater.catalogs import Catalog
+from headwater.catalogs.known_metadata import KnownMetadata
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.clock import FakeClock
 
@@ -182,3 +185,22 @@ def test_a_dry_run_says_the_same_of_what_is_known(synced: Synced, trial: Headwat
     row = synced.sync(dry_run=True)
 
     assert (synced.report.known, row.outcome) == (1, "unchanged")
+
+
+def test_what_a_branch_commits_while_a_sync_looks_is_no_news(
+    synced: Synced, trial: HeadwaterCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = synced.now()
+    synced.append(trial)
+    looked = Catalog.known_metadata
+
+    def look(catalog: Catalog, **options: Any) -> KnownMetadata:
+        known = looked(catalog, **options)
+        if trial.load_table("sales.orders").metadata.last_sequence_number < 3:
+            synced.append(trial)  # after what is known was looked up, and before the folder is listed again
+        return known
+
+    monkeypatch.setattr(Catalog, "known_metadata", look)
+
+    assert synced.sync().outcome == "unchanged"
+    assert synced.now() == before

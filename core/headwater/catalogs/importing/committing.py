@@ -344,10 +344,14 @@ class _Importer:
         """Once, a person asks for what lies there; again and again, only what is new may change anything."""
         if not self._is_sync:
             return Sifted(outcomes=list(outcomes))
-        if self._known is None:
-            self._known = self._catalog.known_metadata(note=not self._options.dry_run, fence=self._fence)
+
+        def look() -> KnownMetadata:
+            return self._catalog.known_metadata(note=not self._options.dry_run, fence=self._fence)
+
+        self._known = self._known or look()
         ref = None if head is None else id_text(head.id)
-        return News(self._catalog, self._known, ref=ref, present=present, scope=self._options.scope).sift(outcomes)
+        news = News(self._catalog, self._known, look_anew=look, ref=ref, present=present, scope=self._options.scope)
+        return news.sift(outcomes)
 
     def _present(self, head: Head | None, outcomes: Sequence[Outcome]) -> dict[ContentKey, Content]:
         if head is None:

@@ -11,7 +11,7 @@ through the catalog, and the latest of the others counts. Where that is known, t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,6 +70,7 @@ class Sifted:
 class News:
     """Sifts the outcomes of a survey.
 
+    look_anew     at what is known by now
     ref           the commit in which ``present`` stands
     present       what the branch has at the outcomes' keys
     scope         of the survey; None: no folder is looked at again
@@ -80,6 +81,7 @@ class News:
         catalog: Catalog,
         known: KnownMetadata,
         *,
+        look_anew: Callable[[], KnownMetadata],
         ref: str | None,
         present: Mapping[ContentKey, Content],
         scope: Scope | None,
@@ -87,6 +89,7 @@ class News:
     ) -> None:
         self._catalog = catalog
         self._known = known
+        self._look_anew = look_anew
         self._ref = ref
         self._present = present
         self._scope = scope
@@ -115,6 +118,9 @@ class News:
             return outcome
         if not isinstance(latest, Found):
             return latest
+        if self._origin(latest) is None:
+            # it was listed after what is known was looked up: a branch may have committed it since
+            self._known = self._look_anew()
         if self._origin(latest) is None:
             return self._judged(latest, key)
         return self._judged(outcome if isinstance(outcome, Found) else latest, key)
