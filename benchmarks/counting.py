@@ -36,8 +36,8 @@ class CountingBackend:
         taken, self.each_written = self.each_written, []
         return taken
 
-    def write_objects(self, rows: Sequence[ObjectRow]) -> None:
-        self._backend.write_objects(rows)
+    def write_objects(self, rows: Sequence[ObjectRow], *, are_new: bool = False) -> None:
+        self._backend.write_objects(rows, are_new=are_new)
         self._count(rows)
 
     def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:

@@ -31,7 +31,7 @@ class UnorderedBackend(MemoryBackend):
     capabilities = Capabilities(ordered_keys=False, bulk_realm_deletion=False)
 
     def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
-        self.write_objects(rows)
+        self.write_objects(rows, are_new=True)
         self.swap_reference(seen, new)
 
     def scan_references(

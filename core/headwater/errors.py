@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "BeatenError",
+    "CollisionError",
     "CommitTimeoutError",
     "ConflictError",
     "ExpiredError",
@@ -11,6 +12,7 @@ __all__ = [
     "HeadwaterError",
     "MissingError",
     "RefusedError",
+    "StoreFullError",
     "UnavailableError",
     "UnknownCommitError",
     "UnknownOutcomeError",
@@ -56,6 +58,14 @@ class UnreadableError(HeadwaterError):
 
 class UnavailableError(HeadwaterError):
     """Did not happen: try again later."""
+
+
+class StoreFullError(UnavailableError):
+    """Did not happen for lack of room: make some before you try again."""
+
+
+class CollisionError(UnavailableError):
+    """Did not happen, because another process has made the same id: try again, with new ones."""
 
 
 class CommitTimeoutError(UnavailableError):

@@ -135,8 +135,8 @@ class Settings:
     cache_bytes: int = _count(128 * 1024 * 1024, "decoded objects kept in memory", "bytes")
     reference_ttl_seconds: float = _seconds(15 * MINUTE, "how old a cached reference may be")
     realm_handle_ttl_seconds: float = _seconds(60.0, "how old a handle's knowledge of its realm's state may be")
-    node_lease_seconds: float = _seconds(HOUR, "how long a node id is leased")
-    node_renew_seconds: float = _seconds(15 * MINUTE, "how long before its end a lease is renewed")
+    node_lease_seconds: float = _seconds(10 * MINUTE, "how long a node id is leased")
+    node_renew_seconds: float = _seconds(5 * MINUTE, "how long before its end a lease is renewed")
     writer_grace_seconds: float = _seconds(3 * HOUR, "no row younger than this is collected")
     reader_grace_seconds: float = _seconds(3 * HOUR, "what was HEAD stays readable this long")
     unsafe_short_graces: bool = dataclasses.field(

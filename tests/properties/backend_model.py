@@ -166,7 +166,8 @@ class BackendModel(RuleBasedStateMachine):
     ) -> None:
         new = self._reference(realm, name, body)
         seen, is_right = self._seen(new, how)
-        whole = {(_one(self.realms, of), _one(self.ids, number)): object_body for of, number, object_body in wishes}
+        wanted = {(_one(self.realms, of), _one(self.ids, number)): object_body for of, number, object_body in wishes}
+        whole = {place: object_body for place, object_body in wanted.items() if not self._collides(place, object_body)}
         rows = [row for (of, object_id), object_body in whole.items() for row in _rows(of, object_id, object_body)]
         if is_right:
             self.backend.write_and_swap(rows, seen, new)
@@ -204,6 +205,14 @@ class BackendModel(RuleBasedStateMachine):
         for _ in range(times):
             self.backend.write_objects(rows)
         self._remember(whole, rows)
+
+    def _collides(self, place: tuple[RealmKey, ObjectId], body: ObjectBody) -> bool:
+        """Whether an object of other bytes is there, which a commit does not replace."""
+        there = [self.objects.get(_place(row)) for row in _rows(*place, body)]
+        return any(
+            old is not None and (old.type, old.value) != (new.type, new.value)
+            for old, new in zip(there, _rows(*place, body), strict=True)
+        )
 
     def _remember(self, whole: Container[tuple[RealmKey, ObjectId]], rows: list[ObjectRow]) -> None:
         """The rows of whole objects, which have no others now."""

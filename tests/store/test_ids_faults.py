@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,13 +25,19 @@ PATIENCE = 20.0
 
 
 @pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Leases of an hour, renewed in its last quarter."""
+    return replace(settings, node_lease_seconds=HOUR, node_renew_seconds=HOUR / 4)
+
+
+@pytest.fixture
 def backend() -> FaultyBackend:
     return FaultyBackend(SharedBackend())
 
 
 @pytest.fixture
-def process(backend: FaultyBackend, clock: FakeClock) -> Callable[..., Store]:
-    return lambda: Store(backend, url="memory://", settings=Settings(), clock=clock)
+def process(backend: FaultyBackend, clock: FakeClock, settings: Settings) -> Callable[..., Store]:
+    return lambda: Store(backend, url="memory://", settings=settings, clock=clock)
 
 
 @pytest.fixture

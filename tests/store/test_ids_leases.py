@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from id_parts import FOREVER, HOUR, SharedBackend, fill, lease_of, lease_on, leased_nodes, millis_now, millis_of, node_of, steal
@@ -16,6 +17,12 @@ from headwater.settings import Settings
 from headwater.store import Backend, NodeLease, ObjectId, ObjectRow, Store, node_lease_id, open_store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.identity import NODES
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Leases of an hour, renewed in its last quarter."""
+    return replace(settings, node_lease_seconds=HOUR, node_renew_seconds=HOUR / 4)
 
 
 @pytest.fixture

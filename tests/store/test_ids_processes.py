@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from id_makers import IdMaker
 from id_parts import fill, lease_on, leased_nodes, millis_of, node_of
@@ -193,13 +194,45 @@ def test_processes_that_start_together_on_an_empty_store_get_nodes_of_their_own(
     assert leased_nodes(shared) == 8
 
 
+def test_the_node_of_a_killed_process_of_this_machine_is_free_when_it_is_needed(
+    make_maker: Callable[..., IdMaker], url: str
+) -> None:
+    maker = make_maker()
+    maker.ask("many 100000")
+    last = maker.ids()[-1]
+    with open_store(url) as other:
+        fill(other, but=[node_of(last)])
+        with pytest.raises(UnavailableError, match="all 1024 nodes are leased"):
+            other.new_id()
+        maker.kill()
+        made = other.new_ids(10_000)
+
+    assert node_of(made[0]) == node_of(last)
+    assert millis_of(made[0]) >= millis_of(last) + 10_000
+    assert len({*maker.ids(), *made}) == 110_000
+
+
+def test_nobody_waits_for_the_node_of_a_killed_process_while_others_are_free(
+    make_maker: Callable[..., IdMaker], shared: Store
+) -> None:
+    maker = make_maker()
+    last = ObjectId(int(maker.ask("one")))
+    maker.kill()
+    fill(shared, but=[77, node_of(last)])
+
+    assert node_of(shared.new_id()) == 77
+
+
 @within_a_second
-def test_the_node_of_a_killed_process_is_free_after_its_window(make_maker: Callable[..., IdMaker], shared: Store) -> None:
+def test_the_node_of_a_killed_process_of_another_machine_is_free_after_its_window(
+    make_maker: Callable[..., IdMaker], shared: Store
+) -> None:
     fill(shared, but=[77])
     maker = make_maker(lease_seconds=1.0)
     last = ObjectId(int(maker.ask("one")))
     maker.kill()
-    lease = lease_on(shared, 77)
+    seen = shared.system.read_versioned(node_lease_id(77), NodeLease)
+    lease = shared.system.update(seen, msgspec.structs.replace(seen.value, owner="elsewhere:1")).value
     refusals, taken = first_id(shared)
 
     assert lease.owner != ""

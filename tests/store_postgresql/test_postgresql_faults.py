@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from pg_rows import find, find_reference, key, reference, row
 
-from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
+from headwater.errors import BeatenError, HeadwaterError, RefusedError, StoreFullError, UnavailableError, UnknownOutcomeError
 from headwater.store import Backend, Split
 from headwater.store.backends.postgresql import PostgresqlBackend
 from headwater.store.backends.postgresql.errors import connecting_error
@@ -343,3 +343,21 @@ def test_no_fault_shows_the_password(server: PostgresqlServer, spoiled: Postgres
             assert server.password not in str(fault)
             assert "A%20pass" not in str(fault)
             fault = fault.__cause__ or fault.__context__
+
+
+def test_a_full_disk_of_the_server_says_that_nothing_happened(
+    server: PostgresqlServer, schema: str, direct: PostgresqlBackend
+) -> None:
+    server.execute(
+        f"CREATE FUNCTION {schema}.fail() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$"
+    )
+    server.execute(f"CREATE TRIGGER full_disk BEFORE INSERT ON {schema}.objs EXECUTE FUNCTION {schema}.fail()")
+    for write in (
+        lambda: direct.write_objects([row(2)]),
+        lambda: direct.write_and_swap([row(2)], reference(), reference(version=6)),
+    ):
+        with pytest.raises(StoreFullError, match=r"No space left on device \(nothing was written; make room"):
+            write()
+
+    assert (find_reference(direct), find(direct, 2)) == (reference(), None)

@@ -9,6 +9,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from headwater.clock import Micros
+from headwater.errors import CollisionError
 from headwater.store.identity import ObjectId, RealmKey
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "ReferencePosition",
     "ReferenceRow",
     "Split",
+    "collision",
 ]
 
 ROW_BYTES = 350 * 1024
@@ -131,6 +133,15 @@ class Capabilities(NamedTuple):
     """Splits that several threads of one process scan are done sooner than by one: the work is done by a server."""
 
 
+def collision(row: ObjectRow | None, *, place: str = "") -> CollisionError:
+    """The error for a row that is there with other bytes; None where the database does not say which."""
+    what = "an object" if row is None else f"object {row.id:016x} of realm key {row.realm}"
+    return CollisionError(
+        f"{place}{what} is there with other bytes: another process makes ids with the same node number, as the copy of a running machine"
+        " does; nothing was replaced, and this process takes another node number: try again"
+    )
+
+
 class Backend(Protocol):
     """Two row spaces of one database. Thread-safe; usable on both sides of a fork between ``before_fork`` and ``after_fork``.
 
@@ -166,9 +177,10 @@ class Backend(Protocol):
     def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
         """``write_objects``, and then ``swap_reference``; in one round trip where the database can do both at once.
 
-        Whoever sees ``new`` finds the objects. After BeatenError and UnavailableError nothing was swapped, and the objects may be
-        there unless ``capabilities`` declare ``atomic_commits``; after UnknownOutcomeError both may have happened. With
-        ``atomic_commits`` it may be repeated: when the same call did swap before, it is beaten and changes nothing.
+        The objects are new: see ``are_new`` there. Whoever sees ``new`` finds them. After BeatenError and UnavailableError, such as
+        CollisionError, nothing was swapped, and the objects may be there unless ``capabilities`` declare ``atomic_commits``; after
+        UnknownOutcomeError both may have happened. With ``atomic_commits`` it may be repeated: when the same call did swap before,
+        it is beaten and changes nothing.
         """
         ...
 
@@ -180,8 +192,11 @@ class Backend(Protocol):
         """As many answers as (id, part) keys, in their order."""
         ...
 
-    def write_objects(self, rows: Sequence[ObjectRow]) -> None:
+    def write_objects(self, rows: Sequence[ObjectRow], *, are_new: bool = False) -> None:
         """Insert or replace, unconditionally. May be repeated.
+
+        are_new       CollisionError, when a row is there with another type or value: nothing is replaced then, and those of the others
+                      that were not there may be. A row that is there with the same type and value was written by an earlier try
 
         The parts of an object come together in one call, and afterwards it has no others: what it had more before is deleted,
         also behind a part that is missing.

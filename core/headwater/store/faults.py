@@ -156,7 +156,7 @@ class FaultyBackend:
         if self._is_atomic:
             self._call("write_and_swap", rows, seen, new)
         else:
-            self.write_objects(rows)
+            self.write_objects(rows, are_new=True)
             self.swap_reference(seen, new)
 
     def __getattr__(self, name: str) -> Any:

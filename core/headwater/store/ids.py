@@ -59,7 +59,7 @@ class IdGenerator:
         self._clock = clock
         self._lease_millis = round(lease_seconds * 1000)
         self._renew_millis = round(renew_seconds * 1000)
-        self._nodes = Nodes(rows, lease_millis=self._lease_millis)
+        self._nodes = Nodes(rows, lease_millis=self._lease_millis, ahead_millis=AHEAD_SECONDS * 1000)
         self._is_closed = False
         self._last = -1
         """The last tick that was set aside."""
@@ -118,6 +118,11 @@ class IdGenerator:
                 self._drop()
             if lease is not None:
                 self._nodes.give_back(lease, (self._last >> _BITS) + 1)
+
+    def leave(self) -> None:
+        """Make no more ids with this node, and do not give it back: another process uses it. The next id leases another one."""
+        with self._leasing, self._lock:
+            self._drop()
 
     # runs of ids
 

@@ -5,9 +5,7 @@ The next owner's window begins where the last one ended, so that ids of two owne
 
 from __future__ import annotations
 
-import os
 import secrets
-import socket
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -23,6 +21,7 @@ from headwater.errors import (
     UnreadableError,
 )
 from headwater.store.identity import END_MILLIS, EPOCH_MILLIS, FIRST_MILLIS, NODES, ObjectId, fixed_id
+from headwater.store.machine import DRIFT_MILLIS, is_gone, owner_text
 from headwater.store.objects import StoredObject, Versioned, object_type
 from headwater.store.realm_rows import RealmStore
 
@@ -51,7 +50,8 @@ def time_text(millis: int) -> str:
 class NodeLease(StoredObject, frozen=True, kw_only=True):
     """Who may make ids with one node number, from ``start`` (inclusive) to ``end`` (exclusive), in milliseconds of id time.
 
-    ``owner`` names host and process for people and differs from lease to lease; it is empty when the node was given back.
+    ``owner`` names host and process, also for those who ask whether it is gone, and differs from lease to lease; it is empty when the
+    node was given back.
     """
 
     start: int
@@ -63,14 +63,21 @@ HeldLease: TypeAlias = Versioned[NodeLease]
 
 
 class Nodes:
-    """Takes, renews and gives back leases. Knows nothing of who holds one; thread-safe."""
+    """Takes, renews and gives back leases. Knows nothing of who holds one; thread-safe.
 
-    def __init__(self, rows: RealmStore, *, lease_millis: int) -> None:
+    lease_millis   how long a lease lasts
+    ahead_millis   how far ids may run ahead of the clock of whoever makes them
+    """
+
+    def __init__(self, rows: RealmStore, *, lease_millis: int, ahead_millis: int) -> None:
         self._rows = rows
         self._lease_millis = lease_millis
+        self._ahead_millis = ahead_millis
 
     def take(self, now: int) -> HeldLease:
         """Lease a node from ``now`` on: one that nobody ever had, or whose last window ended by then.
+
+        When all are leased, one of a process of this machine that was killed: from beyond all ids that it can have made.
 
         raises        UnavailableError when all are leased, or it is not known whether one was: then nobody uses it until the window
                       ends; RefusedError when no id can tell that time
@@ -79,18 +86,36 @@ class Nodes:
             raise RefusedError(
                 f"ids end at {time_text(END_MILLIS)}, and the next one would be of {time_text(now)}: set this machine's clock right"
             )
-        first, ends = secrets.randbelow(NODES), []
+        first, ends, left = secrets.randbelow(NODES), [], list[tuple[int, HeldLease]]()
         ring = [(first + offset) % NODES for offset in range(NODES)]
         for batch in (ring[:_BATCH], ring[_BATCH:]):
             for node, seen in self._read(batch):
                 if seen is not None and seen.value.end > now:
                     ends.append(seen.value.end)
+                    left.append((node, seen))
                 elif taken := self._try_to_take(node, seen, now):
                     return taken
+        if taken := self._take_over(left):
+            return taken
         free = f": the next one ends at {time_text(min(ends))}" if ends else ""
         raise UnavailableError(
             f"all {NODES} nodes are leased{free}; stop processes that make ids in this store, or try again after that"
         )
+
+    def _take_over(self, leased: Sequence[tuple[int, HeldLease]]) -> HeldLease | None:
+        """The node of a process of this machine that was killed; None when there is none.
+
+        That process read the clock that is read here, which was not set since, though it may have been slewed. So what it made lies
+        before now, and that, and what ids may run ahead of the clock.
+        """
+        now = self._reading()
+        gone = [(node, seen) for node, seen in leased if is_gone(seen.value.owner, now)]
+        if not gone:
+            return None
+        self._rows.clock.sleep(DRIFT_MILLIS / 1000)  # or the first id would be further ahead of the clock than ids may be
+        start = now + DRIFT_MILLIS + self._ahead_millis
+        taken = (self._try_to_take(node, seen, start) for node, seen in gone if seen.value.start <= start)
+        return next((lease for lease in taken if lease is not None), None)
 
     def renew(self, held: HeldLease, now: int) -> HeldLease | None:
         """The lease with an end as far from ``now`` as that of a new one; None when the node is another's.
@@ -122,7 +147,7 @@ class Nodes:
         return [(node, lease) for node, lease in zip(nodes, leases, strict=True) if not isinstance(lease, UnreadableError)]
 
     def _try_to_take(self, node: int, seen: HeldLease | None, now: int) -> HeldLease | None:
-        lease, lease_id = NodeLease(start=now, end=self._end(now), owner=_owner()), node_lease_id(node)
+        lease, lease_id = NodeLease(start=now, end=self._end(now), owner=owner_text(self._reading())), node_lease_id(node)
         try:
             return self._rows.insert(lease_id, lease) if seen is None else self._rows.update(seen, lease)
         except BeatenError:
@@ -140,6 +165,10 @@ class Nodes:
         found = self._rows.find_versioned(lease_id, NodeLease)
         return found if found is not None and found.value.owner == ours.owner else None
 
+    def _reading(self) -> int:
+        """What the clock says, in id time. What is asked of ``now`` may be ahead of it, or have waited for the database."""
+        return self._rows.clock.wall() // 1000 - EPOCH_MILLIS
+
     def _end(self, now: int) -> int:
         return min(now + self._lease_millis, END_MILLIS)
 
@@ -151,8 +180,3 @@ def check_clock(millis: int) -> None:
             f"this machine's clock says {time_text(millis)}, and ids can tell the time from {time_text(FIRST_MILLIS)}"
             f" to {time_text(END_MILLIS)}: set the clock right"
         )
-
-
-def _owner() -> str:
-    """The process number alone does not tell two containers of one name apart, nor two leases of one process."""
-    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(8)}"

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from headwater.clock import Micros
-from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
+from headwater.errors import BeatenError, CollisionError, MissingError, RefusedError, UnreadableError
 from headwater.store.backend import ROW_BYTES, ObjectKey, ObjectRow
 from headwater.store.cache import Ticket
 from headwater.store.codec import MOST_PARTS, decode, encode, is_compressed, is_whole, parts_of
@@ -128,11 +128,13 @@ class RealmObjects(Handle):
             raise MissingError(f"object {id_text(object_id)} ({cls.__name__}) is not in realm {self.realm!r}")
         return seen
 
-    def write(self, objects: Iterable[tuple[ObjectId, StoredObject]]) -> list[ObjectKey]:
+    def write(self, objects: Iterable[tuple[ObjectId, StoredObject]], *, are_new: bool = False) -> list[ObjectKey]:
         """Write unconditionally, in one round trip, in as many parts as it takes. Returns the keys of the rows written.
 
         A repeated write is the same write. An UnknownOutcomeError means that some of them may be there.
 
+        are_new       their ids were made for them; CollisionError when one is there with other bytes: then this process makes no more
+                      with its node
         raises        RefusedError, before anything is written, for an id that stands there twice, for an updateable object beyond
                       one row and for any object beyond 256 MiB
         """
@@ -140,8 +142,10 @@ class RealmObjects(Handle):
         ticket = self._shared.ticket()
         try:
             if batch.rows:
-                self._backend.write_objects(batch.rows)
-        except BaseException:
+                self._backend.write_objects(batch.rows, are_new=are_new)
+        except BaseException as fault:
+            if isinstance(fault, CollisionError):
+                self.store.leave_node()
             self._forget(batch.ids)
             raise
         self._remember(batch, ticket)

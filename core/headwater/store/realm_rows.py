@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
-from headwater.errors import BeatenError, RefusedError
+from headwater.errors import BeatenError, CollisionError, RefusedError
 from headwater.store.backend import ObjectKey, ObjectPosition, ObjectRow, ReferenceKey, ReferencePosition, Split
 from headwater.store.cache import Cache
 from headwater.store.handles import Gate, Whole
@@ -51,7 +51,8 @@ class RealmStore(RealmObjects, RealmReferences):
 
         After an unclear answer see ``write_and_advance_again``. When it was beaten, the objects may be there: see ``discard``.
 
-        raises        BeatenError when the reference was not as seen; UnknownOutcomeError, which is the caller's to find out
+        raises        BeatenError when the reference was not as seen; CollisionError when another process has made an id of the batch:
+                      then this one makes no more with its node; UnknownOutcomeError, which is the caller's to find out
         """
         return self._write_and_advance(batch, seen, pointer, self._backend.write_and_swap)
 
@@ -65,7 +66,7 @@ class RealmStore(RealmObjects, RealmReferences):
         return self._write_and_advance(batch, seen, pointer, write)
 
     def _write_missing_and_swap(self, rows: Sequence[ObjectRow], seen: Reference, new: Reference) -> None:
-        self._backend.write_objects([row for row in rows if row.token is None])
+        self._backend.write_objects([row for row in rows if row.token is None], are_new=True)
         for row in rows:
             if row.token is not None:
                 with suppress(BeatenError):
@@ -85,7 +86,9 @@ class RealmStore(RealmObjects, RealmReferences):
         ticket = self._begin_swap(new)
         try:
             write(batch.rows, seen, new)
-        except BaseException:
+        except BaseException as fault:
+            if isinstance(fault, CollisionError):
+                self.store.leave_node()
             self._forget(batch.ids)
             self._forget_reference(new.name)
             raise

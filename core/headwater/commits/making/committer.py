@@ -18,7 +18,7 @@ from headwater.commits.making.outcomes import publish
 from headwater.commits.making.pacing import Pace
 from headwater.commits.making.queues import Order, Place, Queue, TimeIsOverError
 from headwater.commits.making.transaction import Transaction
-from headwater.errors import BeatenError, HeadwaterError, UnavailableError, UnknownOutcomeError
+from headwater.errors import BeatenError, HeadwaterError, StoreFullError, UnavailableError, UnknownOutcomeError
 from headwater.store import RealmStore
 
 __all__ = ["Committed", "commit"]
@@ -135,13 +135,13 @@ class _Committer:
         assert group is not None
         try:
             is_applied = publish(self._rows, group, until=queue.until, pause=self._pace.pause)
-        except UnavailableError as fault:
-            self._start_over(queue, place, fault)
-            return None
         except UnknownOutcomeError as unclear:
             queue.finish(place, Order.SAY_UNKNOWN, unclear)
             return Order.SAY_UNKNOWN
-        except HeadwaterError:
+        except HeadwaterError as fault:
+            if _may_pass(fault):
+                self._start_over(queue, place, fault)
+                return None
             if len(group) == 1 and self._call.made is not None:
                 group.is_torn = True
                 raise
@@ -200,7 +200,14 @@ class _Committer:
         try:
             is_applied = publish(self._rows, group, until=self._call.until, pause=self._pace.pause)
         except UnavailableError as fault:
+            if not _may_pass(fault):
+                raise
             return fault
         except UnknownOutcomeError as unclear:
             self._call.say_unknown(unclear)
         return None if is_applied else BeatenError("others were faster")
+
+
+def _may_pass(fault: HeadwaterError) -> bool:
+    """Whether it may be otherwise within the time-out of a commit. A disk that is full stays full until a person looks."""
+    return isinstance(fault, UnavailableError) and not isinstance(fault, StoreFullError)

@@ -297,7 +297,7 @@ class Collecting:
         """The cuts as they are by now; with the chunks of the marks, a sweep that can be gone on with."""
         self._watch.check()
         cuts = self._rows.new_id()
-        self._rows.write([(cuts, Cuts(lines=self._marker.cuts))])
+        self._rows.write([(cuts, Cuts(lines=self._marker.cuts))], are_new=True)
         sweep = Sweep(self._marker.now, tuple(chunks), tuple(splits), self.result.saved()) if chunks else None
         return Collection(
             sweeping=True,

@@ -19,7 +19,7 @@ def save_marks(rows: RealmStore, marks: Marks, watch: Watch) -> tuple[ObjectId, 
     for chunk in marks.chunks():
         watch.check()
         written.append(rows.new_id())
-        rows.write([(written[-1], MarkChunk(data=chunk))])
+        rows.write([(written[-1], MarkChunk(data=chunk))], are_new=True)
     return tuple(written)
 
 

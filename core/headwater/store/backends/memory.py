@@ -18,6 +18,7 @@ from headwater.store.backend import (
     ReferencePosition,
     ReferenceRow,
     Split,
+    collision,
 )
 from headwater.store.identity import ObjectId, RealmKey
 from headwater.store.urls import BackendKind, StoreUrl
@@ -83,6 +84,7 @@ class MemoryBackend:
             self._require_open()
             references = self._references.rows
             _require(references.get(name), seen)
+            self._check_new(rows)
             self._write_objects(rows)
             references[name] = new  # last: whatever interrupts this thread before, nothing was swapped
 
@@ -95,10 +97,18 @@ class MemoryBackend:
         with self._objects_alone() as objects:
             return [objects.rows.get((realm, object_id, part)) for object_id, part in keys]
 
-    def write_objects(self, rows: Sequence[ObjectRow]) -> None:
+    def write_objects(self, rows: Sequence[ObjectRow], *, are_new: bool = False) -> None:
         with self._lock:
             self._require_open()
+            if are_new:
+                self._check_new(rows)
             self._write_objects(rows)
+
+    def _check_new(self, rows: Sequence[ObjectRow]) -> None:
+        for row in rows:
+            there = self._objects.rows.get((row.realm, row.id, row.part))
+            if there is not None and (there.type, there.value) != (row.type, row.value):
+                raise collision(row)
 
     def _write_objects(self, rows: Sequence[ObjectRow]) -> None:
         objects = self._objects

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC
+from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from headwater.store.backend import (
     ReferencePosition,
     ReferenceRow,
     Split,
+    collision,
 )
 from headwater.store.backends.mongodb.calls import Calls, Collections
 from headwater.store.backends.mongodb.documents import (
@@ -109,7 +111,7 @@ class MongodbBackend:
             raise _beaten(seen)
 
     def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
-        self.write_objects(rows)
+        self.write_objects(rows, are_new=True)
         self.swap_reference(seen, new)
 
     def remove_reference(self, seen: ReferenceRow) -> None:
@@ -125,16 +127,19 @@ class MongodbBackend:
         rows = {key: object_row(document, self._place) for key, document in found.items() if is_row(document)}
         return [rows.get(key) for key in ids]
 
-    def write_objects(self, rows: Sequence[ObjectRow]) -> None:
+    def write_objects(self, rows: Sequence[ObjectRow], *, are_new: bool = False) -> None:
         # first parts first: when the call is cut short, no other parts are there without a document that tells of them
         ordered = sorted(rows, key=_position)
-        in_chunks(self._write_objects, ordered, size=_object_bytes, group=lambda row: (row.realm, row.id))
+        write = partial(self._write_objects, are_new=are_new)
+        in_chunks(write, ordered, size=_object_bytes, group=lambda row: (row.realm, row.id))
 
-    def _write_objects(self, rows: Sequence[ObjectRow]) -> None:
+    def _write_objects(self, rows: Sequence[ObjectRow], *, are_new: bool) -> None:
         documents = [object_document(row) for row in rows]
 
         def write(collections: Collections) -> None:
             taken = _insert_many(collections.objs, documents)
+            if taken and are_new:
+                _check_equal(collections.objs, [documents[at] for at in taken], [rows[at] for at in taken])
             if taken:
                 _replace(collections.objs, [rows[at] for at in taken])
 
@@ -290,6 +295,15 @@ def _insert_many(rows: Collection[Document], documents: Sequence[Document]) -> l
             raise
         return taken
     return []
+
+
+def _check_equal(objs: Collection[Document], documents: Sequence[Document], rows: Sequence[ObjectRow]) -> None:
+    """Pass when what is there under these keys has the type and the value of what is written, or is no row."""
+    there = {document["_id"]: document for document in objs.find({"_id": {"$in": [document["_id"] for document in documents]}})}
+    for document, row in zip(documents, rows, strict=True):
+        found = there.get(document["_id"])
+        if found is not None and is_row(found) and (found["t"], bytes(found["d"])) != (row.type, row.value):
+            raise collision(row)
 
 
 def _replace(objs: Collection[Document], rows: Sequence[ObjectRow]) -> None:

@@ -112,7 +112,7 @@ class PostgresqlBackend:
         """One transaction of several round trips; the swap comes last, so that others wait for as little as possible."""
         with connection.transaction():
             for chunk in chunks(rows, size=_object_bytes, group=_object_of):
-                connection.answer(self._sql.write_objects, _object_arrays(chunk))
+                connection.answer(self._sql.add_objects, _object_arrays(chunk))
             if not connection.answer(self._sql.swap_reference, _swap_values(seen, new)).rowcount:
                 raise psycopg.Rollback
             return True
@@ -136,9 +136,11 @@ class PostgresqlBackend:
             rows[place - 1] = _object_row(realm, *keys[place - 1], *columns)
         return rows
 
-    def write_objects(self, rows: Sequence[ObjectRow]) -> None:
+    def write_objects(self, rows: Sequence[ObjectRow], *, are_new: bool = False) -> None:
+        statement = self._sql.add_objects if are_new else self._sql.write_objects
+
         def write(chunk: Sequence[ObjectRow]) -> None:
-            self._change("write objects", self._sql.write_objects, _object_arrays(chunk))
+            self._change("write objects", statement, _object_arrays(chunk))
 
         # in one order everywhere, as above; the parts of an object stay together
         in_chunks(write, sorted(rows, key=_position), size=_object_bytes, group=_object_of)

@@ -11,13 +11,24 @@ from types import MappingProxyType
 
 import psycopg
 
-from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError, UnreadableError
+from headwater.errors import (
+    HeadwaterError,
+    RefusedError,
+    StoreFullError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnreadableError,
+)
+from headwater.store.backend import collision
 
 __all__ = ["connecting_error", "is_lost", "is_to_be_replaced", "statement_error"]
 
 _REFUSED_CLASSES = frozenset({"0A", "22", "23", "26", "28", "3D", "3F", "42", "54"})
 """Not supported, data, constraint, statement name, authorisation, catalog, schema, syntax or right, program limit."""
 _UNREADABLE = frozenset({"XX001", "XX002"})
+_DISK_FULL = "53100"
+_DIVISION_BY_ZERO = "22012"
+"""How a statement that writes new objects says that one is there with other bytes."""
 _NEVER_BEGUN = frozenset({"57P03", "57P05", "53300", "28000", "28P01", "3D000"})
 """Ends of a connection that come before a statement is looked at: starting up, idle for too long, too many, not let in."""
 _STRANGE = "another program's tables are there: name another schema in the URL's option schema"
@@ -31,6 +42,7 @@ _HINTS = {
     "42501": "grant the right to this role",
     "42P01": "tables are gone: restore the schema, or drop what is left of it and open the store again to begin anew",
     "42P05": "is there a pooler between? it has to be in session mode",
+    "53100": "nothing was written; make room on the server's disk",
     "26000": "is there a pooler between? it has to be in session mode",
 }
 _NOT_LET_IN = (
@@ -84,6 +96,10 @@ def statement_error(
         text += f" ({hint})"
     if writes and _is_open(fault):
         return UnknownOutcomeError(f"{text}; whether it happened is not known")
+    if state == _DIVISION_BY_ZERO:
+        return collision(None, place=f"{place}: {what}: ")
+    if state == _DISK_FULL:
+        return StoreFullError(text)
     if state in _UNREADABLE:
         return UnreadableError(text)
     if state[:2] in _REFUSED_CLASSES:

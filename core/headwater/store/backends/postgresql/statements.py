@@ -35,6 +35,13 @@ _REPLACE = (
     " token = excluded.token, value = excluded.value"
 )
 
+_KEEP = (
+    "ON CONFLICT (realm, id, part) DO UPDATE SET created = excluded.created, token = excluded.token, parts = CASE"
+    " WHEN o.type = excluded.type AND o.value = excluded.value THEN excluded.parts ELSE excluded.parts / 0 END"
+)
+"""As _REPLACE, for rows that are there with the same type and value. For others it fails: by a division by zero, since no
+statement of plain SQL can raise an error of its own, and one that has swapped a reference cannot be taken back without."""
+
 
 class Table(NamedTuple):
     """One of the two tables: its quoted name, that of its index, its key's columns with their types, and what a scan selects."""
@@ -72,6 +79,7 @@ class Statements(NamedTuple):
     read_object: str
     read_objects: str
     write_objects: str
+    add_objects: str
     insert_object: str
     update_object: str
     delete_objects: str
@@ -122,6 +130,10 @@ def statements_of(schema: str) -> Statements:
             f"WITH w AS MATERIALIZED (SELECT * FROM {_OBJECTS}), gone AS ({_delete_beyond(objs, 'w')})"
             f" INSERT INTO {objs} ({_OBJECT}) SELECT {_OBJECT} FROM w {_REPLACE}"
         ),
+        add_objects=(
+            f"WITH w AS MATERIALIZED (SELECT * FROM {_OBJECTS}), gone AS ({_delete_beyond(objs, 'w')})"
+            f" INSERT INTO {objs} AS o ({_OBJECT}) SELECT {_OBJECT} FROM w {_KEEP}"
+        ),
         insert_object=(
             f"INSERT INTO {objs} ({_OBJECT}) VALUES (%(realm)b, %(id)b, %(created)b, %(part)b, %(parts)b, %(type)b, %(token)b,"
             " %(value)b) ON CONFLICT DO NOTHING"
@@ -166,7 +178,7 @@ def _write_and_swap(refs: str, objs: str, source: str) -> str:
     gone = _delete_beyond(objs, "s CROSS JOIN w")
     return (
         f"WITH s AS ({_swap(refs)} RETURNING 1), w ({_OBJECT}) AS MATERIALIZED ({source}), gone AS ({gone})"
-        f" INSERT INTO {objs} ({_OBJECT}) SELECT {_OBJECT} FROM w WHERE EXISTS (SELECT FROM s) {_REPLACE}"
+        f" INSERT INTO {objs} AS o ({_OBJECT}) SELECT {_OBJECT} FROM w WHERE EXISTS (SELECT FROM s) {_KEEP}"
     )
 
 

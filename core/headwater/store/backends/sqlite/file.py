@@ -14,7 +14,14 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError, UnreadableError
+from headwater.errors import (
+    HeadwaterError,
+    RefusedError,
+    StoreFullError,
+    UnavailableError,
+    UnknownOutcomeError,
+    UnreadableError,
+)
 from headwater.store.backends.sqlite.turns import Turns, is_busy
 from headwater.store.turnstile import Turnstile
 
@@ -24,7 +31,6 @@ T = TypeVar("T")
 _PASSING = {
     sqlite3.SQLITE_ABORT,
     sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_INTERRUPT,
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_LOCKED,
@@ -55,6 +61,7 @@ class SqliteFile:
 
     def __init__(self, path: Path, *, timeout_seconds: float) -> None:
         self.path = path
+        self._log = path.with_name(path.name + "-wal")
         self._timeout = timeout_seconds
         self._is_closed = False
         self._identity: tuple[int, int] | None = None
@@ -99,8 +106,8 @@ class SqliteFile:
     def write(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
         """The same in one transaction, which is rolled back when ``work`` raises.
 
-        raises        UnknownOutcomeError when a COMMIT fails for another reason than a busy file: what it had written to the log
-                      may be found there after a crash
+        raises        UnavailableError when the disk is full, also where the COMMIT finds that; UnknownOutcomeError when it fails for
+                      another reason than that and a busy file: what it had written to the log may be found there after a crash
         """
         with self._turnstile:
             try:
@@ -118,6 +125,7 @@ class SqliteFile:
     def _transact(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
         connection = self._connection()
         self._check_place()
+        self._check_log()
         try:
             self._turns.begin(connection)
             changes = connection.total_changes
@@ -126,7 +134,9 @@ class SqliteFile:
             try:
                 connection.execute("COMMIT")
             except sqlite3.Error as fault:
-                if connection.in_transaction:  # a busy file: nothing was written
+                # A busy file: nothing was written. A full disk: the frame that makes a commit of those before it is the last one,
+                # and the disk had no room for it or for one before; what could not be brought to the disk is another error.
+                if connection.in_transaction or _code(fault) == sqlite3.SQLITE_FULL:
                     raise
                 raise UnknownOutcomeError(f"{self.path}: {what}: commit: {fault}") from fault
             self._turns.end(has_written=connection.total_changes > changes)
@@ -141,18 +151,41 @@ class SqliteFile:
 
     def _check_place(self) -> None:
         """That the path still names the file which was opened: SQLite would go on writing to one that was removed or replaced."""
-        try:
-            found = self.path.stat()
-        except FileNotFoundError:
-            identity = None
-        else:
-            identity = (found.st_dev, found.st_ino)
+        identity = _identity_of(self.path)
         if self._identity is None:
             self._identity = identity
         elif identity != self._identity:
             raise RefusedError(
                 f"{self.path}: the file was {'removed' if identity is None else 'replaced'} while this store was open: nothing more is"
                 " written; stop all processes that have it open, put the file in its place, and start them again"
+            )
+
+    def _check_log(self) -> None:
+        """That the log of this thread's connection still has its name. SQLite would go on writing to one that was removed."""
+        if _identity_of(self._log) != self._local.log:
+            raise RefusedError(
+                f"{self._log}: the log was removed or replaced while this store was open: nothing more is written. Do not open the store"
+                " again before all processes that have it open have ended: end them normally, and the last one writes what the log holds"
+                f" into {self.path.name}; the commits are lost if they are killed"
+            )
+
+    def check_log_is_there(self) -> None:
+        """That nobody removed the log between the end of a process that was killed and now.
+
+        Whoever ends normally removes the index of the log, and then the log; whoever begins makes the log first::
+
+            this process              another one
+            no log
+                                      begins: a log, its index
+            an index                  so the log is looked for again
+
+        raises        RefusedError when only the index is left
+        """
+        index = self.path.with_name(self.path.name + "-shm")
+        if not self._log.exists() and index.exists() and not self._log.exists():
+            raise RefusedError(
+                f"{self._log}: the log is not there, though no process has closed the store: commits that it held are missing. Put it back"
+                f" beside {self.path.name}; if it is lost for good, remove {index.name}, and open what is left"
             )
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
@@ -178,6 +211,8 @@ class SqliteFile:
         try:
             self._use_write_ahead_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
+            self._patiently(lambda: connection.execute("PRAGMA schema_version").fetchone())  # from now on it has the log open
+            self._local.log = _identity_of(self._log)
             self._check_place()
         except BaseException:
             connection.close()
@@ -226,6 +261,8 @@ class SqliteFile:
             if reason := _reason_not_to_open(self.path):
                 return RefusedError(f"{said}: {reason}")
             return UnavailableError(f"{said}: perhaps this process has too many files open")
+        if code == sqlite3.SQLITE_FULL:
+            return StoreFullError(f"{said}: nothing was written; make room on the disk of {self.path.parent}")
         if code in _PASSING:
             return UnavailableError(said)
         if code in _LASTING:
@@ -253,6 +290,15 @@ class SqliteFile:
         self._is_closed = True
         self._close_all()
         self._turnstile.open()
+
+
+def _identity_of(path: Path) -> tuple[int, int] | None:
+    """Which file a path names now; None: none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return (found.st_dev, found.st_ino)
 
 
 def _code(fault: sqlite3.Error) -> int | None:

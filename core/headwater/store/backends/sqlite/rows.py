@@ -22,6 +22,7 @@ from headwater.store.backend import (
     ReferencePosition,
     ReferenceRow,
     Split,
+    collision,
 )
 from headwater.store.backends.sqlite.file import SqliteFile, is_folder
 from headwater.store.identity import ObjectId, RealmKey
@@ -87,6 +88,8 @@ class SqliteBackend:
         self._path = path
         self._file = SqliteFile(path, timeout_seconds=timeout_seconds)
         try:
+            if _has_content(path):
+                self._file.check_log_is_there()
             # First without the write-ahead log: switching to it would change a file that may be another program's.
             is_there = _has_content(path) and self._file.look("open", self._is_set_up)
             if not is_there and not create:
@@ -151,7 +154,7 @@ class SqliteBackend:
         def write(connection: sqlite3.Connection) -> bool:
             if not connection.execute(_SWAP, _swap_values(seen, new)).rowcount:
                 return False
-            _write(connection, rows)
+            _write(connection, rows, are_new=True)
             return True
 
         if not self._file.write("write objects and swap a reference", write):
@@ -178,9 +181,9 @@ class SqliteBackend:
         rows = {part: self._objects(realm, part, there) for part, there in found.items()}
         return [rows[part].get(object_id) for object_id, part in keys]
 
-    def write_objects(self, rows: Sequence[ObjectRow]) -> None:
+    def write_objects(self, rows: Sequence[ObjectRow], *, are_new: bool = False) -> None:
         if rows:
-            self._file.write("write objects", lambda connection: _write(connection, rows))
+            self._file.write("write objects", lambda connection: _write(connection, rows, are_new=are_new))
 
     def insert_object(self, row: ObjectRow) -> None:
         if not self._change("insert an object", f"{_insertion(1)} ON CONFLICT DO NOTHING", _object_values(row)):
@@ -362,10 +365,12 @@ def _values(rows: Sequence[ObjectRow]) -> tuple[Any, ...]:
     return tuple(chain.from_iterable(map(_object_values, rows)))
 
 
-def _write(connection: sqlite3.Connection, rows: Sequence[ObjectRow]) -> None:
+def _write(connection: sqlite3.Connection, rows: Sequence[ObjectRow], *, are_new: bool) -> None:
     """Insert or replace. Rows whose ids are new cost a look at where they will stand, and their insertion."""
     may_replace = _has_rows_between(connection, rows)
     if not _insert_new(connection, rows):
+        if are_new:
+            _check_equal(connection, rows)
         for batch in _batches(rows):
             connection.execute(_insertion(len(batch)) + _REPLACE, _values(batch))
     if may_replace:
@@ -389,6 +394,15 @@ def _insert_new(connection: sqlite3.Connection, rows: Sequence[ObjectRow]) -> bo
         if connection.execute(f"{_insertion(len(batch))} ON CONFLICT DO NOTHING", _values(batch)).rowcount < len(batch):
             return False
     return True
+
+
+def _check_equal(connection: sqlite3.Connection, rows: Sequence[ObjectRow]) -> None:
+    """Pass when every row that is there has the type and the value of the one that is written."""
+    statement = "SELECT type, value FROM objs WHERE realm = ? AND id = ? AND part = ?"
+    for row in rows:
+        there = connection.execute(statement, (row.realm, row.id, row.part)).fetchone()
+        if there is not None and there != (row.type, row.value):
+            raise collision(row)
 
 
 def _reference_values(row: ReferenceRow) -> tuple[Any, ...]:

@@ -1,0 +1,83 @@
+"""Two processes that make ids with one node number, as after the copy of a running machine: nothing is overwritten, and one moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from notes import Note
+
+from headwater.clock import FakeClock
+from headwater.commits import commit, ensure_reference, log
+from headwater.errors import CollisionError
+from headwater.index import Value
+from headwater.settings import Settings
+from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store, open_store
+from headwater.store.nodes import node_of
+
+COMMITS = 30
+
+
+def rows_of(store: Store) -> RealmStore:
+    return store.rows(RealmId("acme"), RealmKey(7))
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def twins(request: pytest.FixtureRequest, tmp_path: Path, settings: Settings, clock: FakeClock) -> Iterator[list[Store]]:
+    """Two processes with the same lease, clock and last id."""
+    url = f"sqlite:///{tmp_path}/store.db" if request.param == "sqlite" else "memory://"
+    first = open_store(url, settings=settings, clock=clock)
+    first.new_id()
+    second = Store(first.backend, url=url, settings=settings, clock=FakeClock(clock.now()))
+    clone(first, second)
+    yield [first, second]
+    first.close()
+
+
+def clone(first: Store, second: Store) -> None:
+    ids, copy = vars(first._ids), vars(second._ids)
+    for name in ("_lease", "_renew_from", "_node_bits", "_last", "_highest"):
+        copy[name] = ids[name]
+    copy["_current"] = ids["_current"] = (0, iter(()))
+
+
+def test_no_commit_of_two_processes_with_one_node_is_overwritten(twins: list[Store]) -> None:
+    first, second = map(rows_of, twins)
+    ensure_reference(first, "one")
+    ensure_reference(first, "two")
+    for number in range(COMMITS):
+        for rows, reference in ((first, "one"), (second, "two")):
+            commit(rows, reference, lambda tx: tx.index("all").put(b"%d" % number, Value(tx.add(Note(text=reference)))))  # noqa: B023
+    for store in twins:
+        store.cache.clear()
+
+    for reference in ("one", "two"):
+        found = list(log(first, first.read_reference(reference, fresh=True).pointer or ObjectId(0)))
+        held = [value.object_id or ObjectId(0) for _, value in found[0].index("all").range()]
+        assert [head.commit.seq for head in found] == list(range(COMMITS, 0, -1))
+        assert {note.text for note in first.read_many(held, Note) if note} == {reference}
+    assert node_of(twins[0].new_id()) != node_of(twins[1].new_id())
+
+
+def test_what_is_written_under_new_ids_overwrites_nothing(twins: list[Store]) -> None:
+    first, second = map(rows_of, twins)
+    taken = first.new_id()
+    first.write([(taken, Note(text="first"))], are_new=True)
+    node = node_of(second.new_id())
+    with pytest.raises(CollisionError):
+        second.write([(taken, Note(text="second"))], are_new=True)
+
+    assert first.without_cache().read(taken, Note) == Note(text="first")
+    assert node_of(second.new_id()) != node
+
+
+def test_who_leaves_a_node_does_not_give_it_back(twins: list[Store], settings: Settings) -> None:
+    first, second = twins
+    node = node_of(first.new_id())
+    second.leave_node()
+    second.new_id()
+    second.close = lambda: None  # type: ignore[method-assign]  # the first one's backend
+
+    with Store(first.backend, url="memory://", settings=settings, clock=first.clock) as third:
+        assert node_of(third.new_id()) != node
