@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.errors import RefusedError
+from headwater.quantities import LONGEST_SECONDS, setting_faults, without
 
 __all__ = ["Settings", "duration_text", "is_duration", "parse_duration", "parse_spark_conf", "unknown_variables", "variable_of"]
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 GRACE_FLOOR_SECONDS = 5 * MINUTE
-LONGEST_SECONDS = 36500 * DAY
 _DIGITS = 20
 _UNITS = {"ms": 0.001, "s": 1.0, "m": MINUTE, "h": HOUR, "d": DAY}
 _PART = re.compile(r"(\d+)(ms|s|m|h|d)")
@@ -227,13 +227,12 @@ class Settings:
 
     def faults(self) -> list[str]:
         """Everything that is wrong with these settings, each with what would be right."""
-        faults = [
-            f"{variable_of(field.name)} must be {'0 or more' if _is_limit(field) else 'above 0'}, not {getattr(self, field.name)}"
-            for field in dataclasses.fields(self)
-            if field.type in ("float", "int")
-            and (value := getattr(self, field.name)) <= 0
-            and not (_is_limit(field) and value == 0)
-        ]
+        faults = setting_faults(self, variable_of, may_be_zero=_is_limit)
+        return [*faults.values(), *without(self, faults)._faults_together()]
+
+    def _faults_together(self) -> list[str]:
+        """What is wrong with settings beside each other, each of which is sound by itself."""
+        faults = []
         if not self.unsafe_short_graces:
             for name in ("writer_grace_seconds", "reader_grace_seconds"):
                 if getattr(self, name) < GRACE_FLOOR_SECONDS:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.errors import RefusedError
+from headwater.quantities import setting_faults, without
 from headwater.settings import duration_text, parse_duration
 
 __all__ = ["OperatorSettings", "variable_of"]
@@ -109,11 +110,12 @@ class OperatorSettings:
 
     def faults(self) -> list[str]:
         """Everything that is wrong with these settings, each with what would be right."""
-        faults = [
-            f"{variable_of(field.name)} must be above 0, not {getattr(self, field.name)}"
-            for field in dataclasses.fields(self)
-            if field.type in ("float", "int") and field.name != "port" and getattr(self, field.name) <= 0
-        ]
+        faults = setting_faults(self, variable_of, may_be_zero=lambda field: field.name == "port")
+        return [*faults.values(), *without(self, faults)._faults_together()]
+
+    def _faults_together(self) -> list[str]:
+        """What is wrong with settings beside each other, and with their texts."""
+        faults = []
         if not 0 <= self.port <= 65535:
             faults.append(f"{variable_of('port')} must be from 0 to 65535, not {self.port}")
         for field_name in ("identity", "cluster", "address"):

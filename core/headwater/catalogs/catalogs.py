@@ -37,6 +37,7 @@ from headwater.clock import Micros, as_text
 from headwater.commits import Transaction, commit, complete, ensure_references
 from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError, UnknownOutcomeError
 from headwater.index import Value
+from headwater.quantities import check_seconds, sound_seconds
 from headwater.store import Listing, RealmStore, StoredObject, id_text
 
 __all__ = ["CATALOG_ADMIN", "CATALOG_ADMIN_PRIVILEGES", "Catalogs"]
@@ -269,7 +270,7 @@ class Catalogs:
         return sum(self._finish(one, fence) for one in due)
 
     def _hold_seconds(self, one: CatalogDefinition) -> float:
-        return self._rows.settings.catalog_hold_seconds if one.hold_seconds is None else one.hold_seconds
+        return sound_seconds(one.hold_seconds, self._rows.settings.catalog_hold_seconds)
 
     def _is_hold_ahead(self, one: CatalogDefinition, now: Micros) -> bool:
         """Whether a hold ends later than any that could have begun by now: a clock that was ahead has deleted the catalog."""
@@ -391,9 +392,7 @@ def _check_fields(fields: Mapping[str, Any]) -> None:
         normalise_location(fields["base_location"])
     for location in fields.get("allowed_locations", ()):
         normalise_location(location)
-    hold = fields.get("hold_seconds")
-    if hold is not None and hold < 0:
-        raise RefusedError(f"a hold of {hold} s is none: give 0 or more")
+    check_seconds(fields.get("hold_seconds"), "hold_seconds of a catalog")
 
 
 def _differences(definition: CatalogDefinition, fields: Mapping[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from headwater.commits.ancestry import load_head
 from headwater.commits.objects import Commit, Head, Operation
 from headwater.commits.walking import Descent, End, Log, Stretch, Touching, ascend, climb
 from headwater.errors import BeatenError, ExpiredError, UnreadableError
+from headwater.quantities import check_count
 from headwater.store import ObjectId, RealmStore, Reference, id_text
 
 __all__ = ["changes", "ensure_reference", "ensure_references", "head", "log", "read_commit"]
@@ -63,6 +64,7 @@ def log(
     touching      only commits that changed a key, or a key with a prefix
     raises        MissingError: no such reference · ExpiredError: no such commit (any more)
     """
+    check_count(limit, "commits of a log")
     first = load_head(rows, rows.read_reference(start, fresh=True)) if isinstance(start, str) else read_commit(rows, start)
     if oldest_first:
         return ascend(rows, Descent(rows, first, stretch, touching, None), limit)

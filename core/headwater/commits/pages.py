@@ -14,6 +14,7 @@ import msgspec
 from headwater.commits.objects import Commit, Head
 from headwater.errors import ExpiredError, RefusedError, UnreadableError
 from headwater.index import Value, after_prefix
+from headwater.quantities import check_count
 from headwater.store import ObjectId, RealmStore, id_text
 
 __all__ = ["IndexPage", "Listing", "PageToken", "read_next_page", "read_page", "read_pinned", "token_of", "token_text"]
@@ -101,8 +102,7 @@ def read_page(head: Head, listing: Listing, *, limit: int | None = None, after: 
     raises        RefusedError for a limit below 1; ExpiredError when the commit was collected; UnreadableError when it was not, and
                   cannot be read nevertheless
     """
-    if limit is not None and limit < 1:
-        raise RefusedError(f"a page has at least 1 entry, not {limit}")
+    check_count(limit, "entries of a page")
     try:
         entries = tuple(_entries(head, listing, after, None if limit is None else limit + 1))
     except (ExpiredError, UnreadableError) as fault:

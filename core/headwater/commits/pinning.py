@@ -17,7 +17,7 @@ from headwater.clock import Micros
 from headwater.commits.history import ensure_reference, head
 from headwater.commits.making import Transaction, commit
 from headwater.commits.moving import check_targets
-from headwater.errors import MissingError
+from headwater.errors import MissingError, RefusedError
 from headwater.index import Value
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text, object_type
 
@@ -49,6 +49,10 @@ def pin(rows: RealmStore, owner: ObjectId, targets: Mapping[ObjectId, Sequence[s
     raises        ExpiredError: no such commit (any more) · RefusedError: one is garbage already ·
                   UnavailableError: a sweep is on, and one is no HEAD
     """
+    if odd := [target for target in targets if not 1 <= target < 1 << 63]:
+        raise RefusedError(
+            f"{odd[0] if abs(odd[0]) < 1 << 64 else 'a larger number'} is no id of a commit in realm {rows.realm!r}"
+        )
     ensure_reference(rows, PINS)
 
     def change(tx: Transaction) -> None:

@@ -11,6 +11,7 @@ from headwater.errors import MissingError, UnreadableError
 from headwater.index import Index, Value
 from headwater.maintenance.garbage.listing import RUNS
 from headwater.maintenance.reports import forget_reports
+from headwater.quantities import check_count
 from headwater.store import Listing, ObjectId, Store, StoredObject, UnreadableRow, object_type
 
 __all__ = ["Run", "list_runs", "record_run"]
@@ -64,6 +65,7 @@ def _with_tasks(store: Store, index: Index) -> Iterator[tuple[ObjectId | None, i
 
 def list_runs(store: Store, *, kind: str | None = None, realm: str | None = None, limit: int | None = None) -> Listing[Run]:
     """The records, newest first."""
+    check_count(limit, "runs of a list")
     try:
         found = head(store.system, RUNS, fresh=True)
     except MissingError:

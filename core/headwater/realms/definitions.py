@@ -8,6 +8,7 @@ from typing import Literal, TypedDict
 import msgspec
 
 from headwater.clock import Micros
+from headwater.quantities import check_count, check_seconds, sound_seconds
 from headwater.realms.states import RealmState
 from headwater.settings import Settings
 from headwater.store import RealmId, RealmKey, StoredObject, StoredPart, checked_realm_id, object_type
@@ -57,6 +58,18 @@ class Retention(StoredPart, frozen=True, kw_only=True):
     content_commits: int | None = None
     reference_commits: int | None = None
     references: tuple[KeptHistory, ...] = ()
+
+    def check(self) -> None:
+        """Pass if this can be meant.
+
+        raises        RefusedError that names the number that cannot
+        """
+        check_seconds(self.content_age_seconds, "content_age_seconds of a retention")
+        check_count(self.content_commits, "content_commits of a retention")
+        check_count(self.reference_commits, "reference_commits of a retention")
+        for kept in self.references:
+            check_seconds(kept.age_seconds, f"age_seconds of the references {kept.pattern!r}")
+            check_count(kept.commits, f"commits of the references {kept.pattern!r}")
 
 
 class Maintenance(StoredPart, frozen=True, kw_only=True):
@@ -141,7 +154,7 @@ def hold_until(realm: Realm, settings: Settings, now: Micros) -> Micros | None:
         return None
     if is_hold_ahead(realm, settings, now):
         return now
-    seconds = settings.purge_hold_seconds if realm.purge_hold_seconds is None else realm.purge_hold_seconds
+    seconds = sound_seconds(realm.purge_hold_seconds, settings.purge_hold_seconds)
     if not settings.unsafe_short_graces:
         seconds = max(seconds, settings.purge_hold_floor_seconds)
     return Micros(realm.entered[RealmState.INACTIVE] + round(seconds * 1_000_000))

@@ -15,6 +15,7 @@ from headwater.clock import Micros
 from headwater.commits import Transaction, commit, head
 from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
 from headwater.index import Index, Value
+from headwater.quantities import check_seconds
 from headwater.realms.credentials import Credentials, CredentialsHash
 from headwater.realms.entities import Container, Principal, PrincipalRole
 from headwater.realms.realms import Realms
@@ -70,6 +71,8 @@ def rotate_root(
     raises           RefusedError for a realm in another state; MissingError if there is none; BeatenError when root has another
                      client id than ``replaces``: somebody else gave it other credentials meanwhile
     """
+
+    check_seconds(overlap_seconds, "overlap_seconds of a rotation")
 
     def renew(root: Principal, now: Micros) -> Principal:
         until = None if overlap_seconds is None else Micros(now + round(overlap_seconds * 1_000_000))

@@ -12,6 +12,7 @@ from headwater.clock import Micros, as_text
 from headwater.commits import Transaction, commit, ensure_reference, head
 from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
 from headwater.index import Index, Value
+from headwater.quantities import check_seconds
 from headwater.realms.definitions import Realm, RealmFields, checked_realm_id, hold_until, is_hold_ahead
 from headwater.realms.handles import MaintenanceGate, UserGate
 from headwater.realms.states import RealmState, check_move
@@ -268,3 +269,6 @@ def _check_fields(fields: RealmFields) -> None:
     unknown = sorted(set(fields) - set(RealmFields.__annotations__))
     if unknown:
         raise RefusedError(f"a realm has no field {', '.join(unknown)} that a caller may set")
+    check_seconds(fields.get("purge_hold_seconds"), "purge_hold_seconds of a realm")
+    if "retention" in fields:
+        fields["retention"].check()

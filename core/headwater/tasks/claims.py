@@ -10,6 +10,7 @@ from typing import Any
 
 from headwater.clock import Micros
 from headwater.errors import BeatenError, FencedError, HeadwaterError, MissingError
+from headwater.quantities import check_count, check_seconds
 from headwater.store import ObjectId, RealmStore, Versioned, id_text
 from headwater.tasks import transitions
 from headwater.tasks.plain import OUTCOME_BYTES, require_plain
@@ -131,6 +132,8 @@ class Claim:
         """
         require_plain(outcome, f"outcome of task {id_text(self.id)} ({self.task})", limit_bytes=OUTCOME_BYTES)
         if follow_up is not None:
+            check_seconds(follow_up.delay_seconds, f"delay_seconds of the follow-up of task {id_text(self.id)}")
+            check_count(follow_up.max_attempts, f"max_attempts of the follow-up of task {id_text(self.id)}")
             require_plain(follow_up.arguments, f"follow-up of task {id_text(self.id)} ({self.task})", limit_bytes=OUTCOME_BYTES)
         self._end(lambda task: transitions.succeeded(task, now=self._now(), outcome=outcome, follow_up=follow_up))
 
@@ -171,6 +174,7 @@ class Claim:
 
         raises        FencedError
         """
+        check_seconds(seconds, f"seconds for which task {id_text(self.id)} is put off")
         until = Micros(self._now() + round(seconds * 1_000_000))
         self._end(lambda task: transitions.put_off(task, now=self._now(), reason=reason, until=until))
 

@@ -17,6 +17,7 @@ from headwater.clock import Micros
 from headwater.commits import Head, Transaction, commit, complete, ensure_reference, head
 from headwater.errors import BeatenError, ConflictError, HeadwaterError, MissingError, RefusedError, UnreadableError
 from headwater.index import Value
+from headwater.quantities import check_count, check_time
 from headwater.store import Listing, ObjectId, Store, Versioned, id_text
 from headwater.tasks import transitions
 from headwater.tasks.asking import READ_AT_ONCE, Asked, figures, last_of_realm, matching, named, unreadable_task
@@ -103,6 +104,8 @@ class Tasks:
         max_attempts  failed or lost attempts until it is dead-lettered; default: the setting
         raises        RefusedError for arguments that are none
         """
+        check_time(due, f"due of {kind} of realm {realm!r}")
+        check_count(max_attempts, f"max_attempts of {kind} of realm {realm!r}")
         now = self._clock.now()
         task = Task(
             kind=kind,
@@ -114,7 +117,7 @@ class Tasks:
             ),
             created=now,
             due=now if due is None else due,
-            max_attempts=max_attempts or self._settings.task_attempts,
+            max_attempts=self._settings.task_attempts if max_attempts is None else max_attempts,
         )
 
         def change(tx: Transaction) -> Submitted:
@@ -180,6 +183,8 @@ class Tasks:
         returns       the task: WAITING where it was amended
         raises        MissingError; RefusedError for arguments that are none; what ``arguments`` raises
         """
+
+        check_time(due, f"due of task {id_text(task_id)}")
 
         def change(seen: Versioned[Task]) -> Task:
             task = seen.value
@@ -295,6 +300,7 @@ class Tasks:
 
     def list(self, *, limit: int | None = None, **asked: Unpack[Asked]) -> Listing[Versioned[Task]]:
         """Tasks with all that is asked: the active ones as they are due, then the others, those that ended last first."""
+        check_count(limit, "tasks of a list")
         at = self._head()
         return Listing() if at is None else named(at, islice(matching(self._rows, at, asked), limit))
 

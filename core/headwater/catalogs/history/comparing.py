@@ -19,6 +19,7 @@ from headwater.catalogs.content.types import ContentValue
 from headwater.commits import Head, token_of, token_text
 from headwater.errors import ExpiredError, RefusedError, UnreadableError
 from headwater.index import Difference, Index, Value, differing
+from headwater.quantities import check_count
 from headwater.store import ObjectId, id_text
 
 __all__ = ["Change", "ChangePage", "ChangeToken", "change_of", "compare", "differences", "is_same"]
@@ -93,8 +94,7 @@ def compare(before: Head | None, after: Head | None, place: ChangeToken, *, limi
     limit         at most so many; None: all that are left
     raises        RefusedError for a limit below 1; ExpiredError when one of the commits was collected meanwhile
     """
-    if limit is not None and limit < 1:
-        raise RefusedError(f"a page has at least 1 change, not {limit}")
+    check_count(limit, "changes of a page")
     start = place.start if place.last is None else max(place.start or b"", place.last + b"\0")
     try:
         found = list(islice(differences(before, after, start=start, end=place.end), None if limit is None else limit + 1))

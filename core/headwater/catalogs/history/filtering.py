@@ -16,6 +16,7 @@ from headwater.catalogs.history.resolving import earlier
 from headwater.clock import Micros
 from headwater.commits import Commit, End, Head, Operation, Stretch, log, sound_times
 from headwater.errors import ExpiredError, MissingError, RefusedError
+from headwater.quantities import check_count
 from headwater.store import ObjectId
 
 __all__ = ["EVERYTHING", "CatalogLog", "LogFilter", "search"]
@@ -140,8 +141,7 @@ def search(
     within        look at so many at most, whether they pass or not; a start that ``where.until`` passes over is not looked at
     raises        RefusedError for a limit or bound below 1, and for a time that cannot be told
     """
-    if limit is not None and limit < 1:
-        raise RefusedError(f"a log gives at least 1 commit, not {limit}")
+    check_count(limit, "commits of a log")
     check_within(within)
     found = CatalogLog()
     newest_first = _found(found, head, where, None if oldest_first else limit, within)

@@ -12,8 +12,9 @@ from headwater.catalogs.content.types import ContentType, ContentValue
 from headwater.catalogs.history.meta import CommitMeta
 from headwater.clock import Micros
 from headwater.commits import Commit, Head, Operation, descends
-from headwater.errors import ExpiredError, RefusedError, UnknownOutcomeError, UnreadableError
+from headwater.errors import ExpiredError, UnknownOutcomeError, UnreadableError
 from headwater.index import Value
+from headwater.quantities import check_count
 from headwater.store import ObjectId, RealmStore, id_text
 
 __all__ = ["CommittedOperation", "LogEntry", "check_within", "is_in_history", "log_entry", "parent_of", "value_at"]
@@ -66,8 +67,7 @@ def check_within(within: int | None) -> None:
 
     raises        RefusedError for less than one commit
     """
-    if within is not None and within < 1:
-        raise RefusedError(f"a search looks at 1 commit at least, not at {within}")
+    check_count(within, "commits that a search looks at")
 
 
 def is_in_history(rows: RealmStore, head_id: ObjectId, head: Commit, wanted: Head) -> bool:

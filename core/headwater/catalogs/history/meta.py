@@ -10,12 +10,11 @@ from typing import Any
 from headwater.clock import Micros
 from headwater.commits import Commit
 from headwater.errors import RefusedError
+from headwater.quantities import time_fault
 from headwater.store import ObjectId, id_of, id_text
 
 __all__ = ["HEADWATER", "CommitMeta", "given", "many", "merged_heads", "several"]
 
-_LATEST = 253_402_300_799_999_999
-"""The end of the year 9999, beyond which no time can be shown."""
 _ID = re.compile(r"[0-7][0-9a-f]{15}")
 
 HEADWATER = "headwater"
@@ -135,7 +134,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _is_time(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LATEST
+    return not time_fault(value)
 
 
 def _is_id(value: object) -> bool:

@@ -10,7 +10,8 @@ from headwater.catalogs import reference_names
 from headwater.clock import Micros
 from headwater.commits import PINS
 from headwater.errors import RefusedError, UnreadableError
-from headwater.realms import REALM_REFERENCES, REALMS, KeptHistory, Realm, Realms, RealmState
+from headwater.quantities import sound_count, sound_seconds
+from headwater.realms import REALM_REFERENCES, REALMS, KeptHistory, Realm, Realms, RealmState, Retention
 from headwater.settings import Settings
 from headwater.store import SYSTEM_REALM, RealmStore, Reference, Store
 from headwater.tasks import REFERENCE as TASKS
@@ -118,15 +119,18 @@ def scope_of(store: Store, realm_id: str) -> Scope:
 
 
 def _policy(realm: Realm | None, settings: Settings) -> Policy:
-    wanted = None if realm is None else realm.retention
-
-    def of(name: str, default: float) -> float:
-        value = getattr(wanted, name, None)
-        return default if value is None else value
-
+    wanted = Retention() if realm is None else realm.retention
+    commits, age = settings.content_commits, settings.content_age_seconds
     return Policy(
-        content_commits=int(of("content_commits", settings.content_commits)),
-        content_age_seconds=of("content_age_seconds", settings.content_age_seconds),
-        reference_commits=int(of("reference_commits", settings.reference_commits)),
-        patterns=() if wanted is None else wanted.references,
+        content_commits=sound_count(wanted.content_commits, commits),
+        content_age_seconds=sound_seconds(wanted.content_age_seconds, age),
+        reference_commits=sound_count(wanted.reference_commits, settings.reference_commits),
+        patterns=tuple(
+            KeptHistory(
+                pattern=kept.pattern,
+                commits=sound_count(kept.commits, commits),
+                age_seconds=sound_seconds(kept.age_seconds, age),
+            )
+            for kept in wanted.references
+        ),
     )

@@ -1,0 +1,138 @@
+"""What a number from outside may be: durations, counts and times that can be meant, told and stored.
+
+NaN differs from itself, so what is compared with it never fits; True is 1 to Python, and a mistake to people; and a time beyond the
+year 9999 cannot be shown. All of them are refused where they come in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from headwater.errors import RefusedError
+
+__all__ = [
+    "LATEST",
+    "LONGEST_SECONDS",
+    "MOST",
+    "check_count",
+    "check_seconds",
+    "check_time",
+    "count_fault",
+    "seconds_fault",
+    "setting_faults",
+    "sound_count",
+    "sound_seconds",
+    "time_fault",
+    "without",
+]
+
+S = TypeVar("S")
+LONGEST_SECONDS = 36500 * 86400.0
+"""100 years: no time that is told could be so far away."""
+MOST = (1 << 53) - 1
+"""The most that a count may be: JSON readers know no larger whole numbers."""
+LATEST = 253_402_300_799_999_999
+"""The end of the year 9999, in microseconds since 1970."""
+
+
+def seconds_fault(value: object, *, least: float = 0.0) -> str:
+    """What is wrong with a duration in seconds; an empty text: nothing."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return f"{_shown(value)} is no number of seconds"
+    if not math.isfinite(value) if isinstance(value, float) else abs(value) > LONGEST_SECONDS:
+        return f"{_shown(value)} is no number of seconds: {least:g} to {LONGEST_SECONDS:.0f} are"
+    if not least <= value <= LONGEST_SECONDS:
+        return f"{_shown(value)} s is no duration here: {least:g} to {LONGEST_SECONDS:.0f} s are"
+    return ""
+
+
+def count_fault(value: object, *, least: int = 1) -> str:
+    """What is wrong with a number of things; an empty text: nothing."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return f"{_shown(value)} is no whole number"
+    return "" if least <= value <= MOST else f"{_shown(value)} is out of range: {least} to {MOST} are allowed"
+
+
+def time_fault(value: object) -> str:
+    """What is wrong with a time in microseconds since 1970; an empty text: nothing."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return f"{_shown(value)} is no whole number of microseconds"
+    return "" if 0 <= value <= LATEST else f"{_shown(value)} is no time from 1970 to 9999, in microseconds since 1970"
+
+
+def check_seconds(value: object, what: str, *, least: float = 0.0) -> None:
+    """raises RefusedError that names ``what`` for a value that is no duration; None is fine"""
+    _check(value, what, seconds_fault(value, least=least))
+
+
+def check_count(value: object, what: str, *, least: int = 1) -> None:
+    """raises RefusedError that names ``what`` for a value that is no such number of things; None is fine"""
+    _check(value, what, count_fault(value, least=least))
+
+
+def check_time(value: object, what: str) -> None:
+    """raises RefusedError that names ``what`` for a value that is no time; None is fine"""
+    _check(value, what, time_fault(value))
+
+
+def _is_right_type(settings: Any, field: dataclasses.Field[Any]) -> bool:
+    """Whether a setting has a value of its field's type; a whole number is a number."""
+    value = getattr(settings, field.name)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    kinds = {"bool": isinstance(value, bool), "str": isinstance(value, str), "float": is_number}
+    kinds["int"] = is_number and isinstance(value, int)
+    kinds["tuple[str, ...]"] = isinstance(value, tuple) and all(isinstance(text, str) for text in value)
+    return kinds[str(field.type)]
+
+
+def sound_seconds(value: float | None, default: float) -> float:
+    """A stored duration as it can be meant: what releases before this one took is read as the longest, or as the default."""
+    if value is None or math.isnan(value) or value < 0:
+        return default
+    return min(value, LONGEST_SECONDS)
+
+
+def sound_count(value: int | None, default: int) -> int:
+    """The same for a number of things."""
+    return default if value is None or value < 1 else value
+
+
+def setting_faults(settings: Any, variable_of: Callable[[str], str], *, may_be_zero: Callable[[Any], bool]) -> dict[str, str]:
+    """What is wrong with a setting by itself, its type or its range, by the name of its field.
+
+    may_be_zero   whether the setting of a field may; all others are above 0
+    """
+    faults = {}
+    for field in dataclasses.fields(settings):
+        value, fault = getattr(settings, field.name), ""
+        if not _is_right_type(settings, field):
+            fault = f"a value of the type {field.type}"
+        elif field.type == "int" and count_fault(value, least=int(not may_be_zero(field))):
+            fault = f"{'0 or more' if may_be_zero(field) else 'above 0'}, and at most {MOST}"
+        elif field.type == "float" and (seconds_fault(value) or not value > 0):
+            fault = f"above 0, and at most {LONGEST_SECONDS:.0f}"
+        if fault:
+            faults[field.name] = f"{variable_of(field.name)} must be {fault}, not {_shown(value)}"
+    return faults
+
+
+def without(settings: S, names: Iterable[str]) -> S:
+    """The same settings with the defaults of these: what is no number cannot be compared with others."""
+    defaults = {field.name: field.default for field in dataclasses.fields(settings)}  # type: ignore[arg-type]  # a dataclass
+    return dataclasses.replace(settings, **{name: defaults[name] for name in names})  # type: ignore[type-var]  # a dataclass
+
+
+def _check(value: object, what: str, fault: str) -> None:
+    if value is not None and fault:
+        raise RefusedError(f"{what}: {fault}")
+
+
+def _shown(value: object) -> str:
+    """At most a line of it: a number may have thousands of digits."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 10**20:
+        return "a number of more than 20 digits"
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
