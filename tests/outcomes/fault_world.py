@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -22,7 +22,6 @@ from headwater.settings import Settings
 from headwater.store import SYSTEM_KEY, SYSTEM_REALM, FaultyBackend, ObjectId, RealmKey, RealmStore, Store
 from headwater.store.backend import ReferenceRow
 from headwater.store.backends.memory import MemoryBackend
-from headwater.store.references import raised
 from headwater.tasks import Claim as TaskClaim
 from headwater.tasks import Tasks
 
@@ -53,7 +52,7 @@ class ContestedBackend(FaultyBackend):
             self.backend.update_object(msgspec.structs.replace(stored, token="rival"), stored.token)
         elif self._left == 0:
             seen = next(one for one in arguments if isinstance(one, ReferenceRow))
-            self.backend.swap_reference(seen, raised(seen))
+            self.backend.swap_reference(seen, replace(seen, version=seen.version + 1))
         return super()._call(name, *arguments, **named)
 
 

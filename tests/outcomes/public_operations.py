@@ -25,11 +25,12 @@ from headwater.catalogs import (
     Delete,
     Namespace,
     Put,
+    note_all_known,
     release_claims,
     release_name,
 )
 from headwater.catalogs.names import NameKind, content_reference
-from headwater.clock import Micros
+from headwater.clock import FakeClock, Micros
 from headwater.commits import (
     Part,
     Transaction,
@@ -39,6 +40,7 @@ from headwater.commits import (
     create_at,
     ensure_reference,
     ensure_references,
+    mend_time,
     pin,
     unpin,
 )
@@ -55,6 +57,7 @@ from headwater.maintenance import (
     purge,
     record_run,
     repair,
+    retry_reachable,
 )
 from headwater.maintenance.restoring import Aim, Request, restore
 from headwater.realms import Manager, RealmState, bootstrap, reset_root, rotate_root
@@ -68,7 +71,7 @@ from headwater.reconcile import (
     reconcile_realm,
     release_realm,
 )
-from headwater.store import ObjectId, RealmId
+from headwater.store import ObjectId, RealmId, Store
 from headwater.tasks import FollowUp, LeaseWatch, Tasks, mend_entries
 
 Act = Callable[[], Any]
@@ -136,6 +139,16 @@ def _assign(world: World) -> Act:
     return lambda: assign(
         rows, name, target, expected=head, among=[content_reference(lake.definition.id, NameKind.BRANCH, "main")]
     )
+
+
+def _mend_time(world: World) -> Act:
+    """A commit by a clock that was a day ahead."""
+    ahead = FakeClock(world.clock.now() + 86_400_000_000)
+    rows = Store(world.raw, url="memory://", settings=SETTINGS, clock=ahead).rows(world.rows.realm, world.rows.key)
+    ensure_reference(rows, "things")
+    commit(rows, "things", _put)
+    mine = world.rows
+    return lambda: mend_time(mine, "things", properties=lambda head: {})
 
 
 def _pin(world: World) -> Act:
@@ -266,6 +279,10 @@ def _amend(world: World) -> Act:
     return lambda: tasks.amend(task_id, lambda task: {"dry": True}, due=due)
 
 
+def _retry_amended(tasks: Tasks, task_id: ObjectId) -> Any:
+    return tasks.retry(task_id, arguments=lambda task: {"dry": True})
+
+
 def _claim_waiting(tasks: Any, task_id: ObjectId) -> Any:
     return _definite(tasks.claim(task_id, "worker-2"))
 
@@ -352,6 +369,12 @@ def _ask_for_purge_again(world: World) -> Act:
         drops=(Dropped(branch="dev", key="orders", metadata="m", location="s3://lake/orders", asked=Micros(2)),),
     )
     return lambda: ask_for_purge(world.store, other, realm="acme", realm_key=key)
+
+
+def _retry_reachable(world: World) -> Act:
+    tasks, task_id = world.tasks, _ask_for_purge(world)()
+    tasks.cancel(task_id)
+    return lambda: retry_reachable(tasks, task_id)
 
 
 def _record(world: World) -> Act:
@@ -479,6 +502,7 @@ OPERATIONS = (
     Operation("Tasks.cancel", _with_task("running", lambda tasks, one: tasks.cancel(one))),
     Operation("Tasks.amend", _amend),
     Operation("Tasks.retry", _with_task("failed", lambda tasks, one: tasks.retry(one)), _LOST, is_contested=False),
+    Operation("Tasks.retry", _with_task("failed", _retry_amended), _LOST, is_contested=False),
     Operation("Tasks.run_now", _with_task("later", lambda tasks, one: tasks.run_now(one))),
     Operation("Tasks.look", _look),
     Operation("Tasks.claim", _with_task("waiting", _claim_waiting), _LOST),
@@ -502,11 +526,14 @@ OPERATIONS = (
     Operation(
         "ensure_references", lambda world: (lambda rows: lambda: ensure_references(rows, ["things", "more"]))(world.rows)
     ),
+    Operation("mend_time", _mend_time, is_resumable=True),
     Operation("pin", _pin),
     Operation("unpin", _unpin),
     # maintenance
     Operation("ask_for_purge", _ask_for_purge),
     Operation("ask_for_purge", _ask_for_purge_again),
+    Operation("retry_reachable", _retry_reachable, _LOST, is_contested=False),
+    Operation("note_all_known", lambda world: (lambda rows: lambda: note_all_known(rows))(world.rows)),
     Operation("record_run", _record),
     Operation("repair", _repair, is_resumable=True),
     Operation("restore", _restore, is_resumable=True),

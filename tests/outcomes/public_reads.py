@@ -9,7 +9,7 @@ from fault_world import ORDERS, TABLE, World, claim_of
 
 from headwater.catalogs import Catalog, Catalogs, Claims, NameKind, content_ids, count_types, reference_names, reference_text
 from headwater.catalogs.names import content_reference
-from headwater.commits import Head, changes, head, log, pins, read_collection, read_commit, read_cuts
+from headwater.commits import Head, changes, find_ahead, head, log, pins, read_collection, read_commit, read_cuts
 from headwater.maintenance import check_collectable, check_store, explain, list_runs
 from headwater.maintenance.restoring import Aim, Request, plan_restoration
 from headwater.realms import Realms, RealmState, find_root
@@ -67,6 +67,7 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "Catalog.get": lambda it: it.lake.get("main", ORDERS),
     "Catalog.get_many": lambda it: it.lake.get_many("main", [ORDERS]),
     "Catalog.metadata": lambda it: it.lake.metadata("main", ORDERS),
+    "Catalog.known_metadata": lambda it: it.lake.known_metadata().find_many(["s3://lake/orders/v1.json"]),
     "Catalog.find_by_id": lambda it: it.lake.find_by_id("main", [TABLE]),
     "Catalog.entries": lambda it: it.lake.entries("main"),
     "Catalog.diff": lambda it: it.lake.diff("main", "dev"),
@@ -96,6 +97,7 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "head": lambda it: head(it.rows, it.main, fresh=True),
     "log": lambda it: list(log(it.rows, it.main)),
     "changes": lambda it: list(changes(it.rows, it.main)),
+    "find_ahead": lambda it: find_ahead(it.rows, it.head.id),
     "pins": lambda it: pins(it.rows),
     "read_collection": lambda it: read_collection(it.rows),
     "read_commit": lambda it: read_commit(it.rows, it.head.id),

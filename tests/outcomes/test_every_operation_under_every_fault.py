@@ -45,6 +45,8 @@ PURE = {
     *(
         "credible_until",
         "no_state",
+        "check_row",
+        "parse_reference_text",
         "sound_times",
         "plan_repairs",
         "load_manifests",

@@ -74,9 +74,13 @@ class NameReservation:
             for kind, row in zip(NameKind, tx.rows.find_rows([self._reference(kind) for kind in NameKind]), strict=True):
                 if row is not None and row.deleted is None:
                     raise BeatenError(f"{kind} {self.name!r} of {self.place} is there already")
-            entry, names = ListedName(self.kind, self.name, tx.time), tx.index(NAMES)
+            names, key = tx.index(NAMES), name_key(self._other, self.name)
+            other = names.get(key)
+            # later than the other, also where a clock that was ahead has listed that
+            after = Micros(0) if other is None else Micros(ListedName.decode(key, other).listed + 1)
+            entry = ListedName(self.kind, self.name, max(tx.time, after))
             names.put(entry.key, entry.encode())
-            return entry.listed, name_key(self._other, self.name) in names
+            return entry.listed, other is not None
 
         listed, is_contested = commit(self.rows, self._list, change, message=f"list {self.kind} {self.name}").result
         if is_contested:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar, Unpack
 
+import msgspec
 import structlog
 
 from headwater.clock import Micros
@@ -150,16 +151,29 @@ class Tasks:
         self._settle_later(task_id)
         return changed.value
 
-    def retry(self, task_id: ObjectId) -> Task:
+    def retry(self, task_id: ObjectId, *, arguments: Callable[[Task], Mapping[str, Any]] | None = None) -> Task:
         """Let a dead-lettered or cancelled task wait again, with all its attempts before it, due now.
 
-        raises        MissingError; RefusedError when it is neither; ConflictError when another one is active in its place;
-                      UnknownOutcomeError when it was decided, and the task may not show it yet
+        arguments     those that it shall have from now on, from the task as it is; None: as before
+        raises        MissingError; RefusedError when it is neither, or for arguments that are none; ConflictError when another one
+                      is active in its place; UnknownOutcomeError when it was decided, and the task may not show it yet
         """
-        seen = self.read(task_id)
+        self._require_ended(self.read(task_id))
+        if arguments is None:
+            return self._retry(task_id)
+        change_task(self._rows, task_id, lambda seen: self._with_arguments(self._require_ended(seen), arguments))
+
+        def go_on() -> Task:
+            task = self.read(task_id).value
+            return task if task.is_active else self._retry(task_id)
+
+        # first the arguments, then the retry: a worker may claim the task as soon as it waits
+        done = f"task {id_text(task_id)} has other arguments, and may not be tried again: retry it"
+        return complete(self._rows, go_on, done=done, passed_on=(ConflictError, RefusedError, MissingError))
+
+    def _retry(self, task_id: ObjectId) -> Task:
+        seen = self._require_ended(self.read(task_id))
         task = seen.value
-        if task.state is TaskState.SUCCEEDED or task.is_active:
-            raise self._refused(seen, "only a dead-lettered or cancelled task can be retried")
 
         def change(tx: Transaction) -> None:
             holder = active_holder(tx, unique_key(task.kind, task.realm, task.subject))
@@ -171,9 +185,19 @@ class Tasks:
                 )
 
         self._commit(change, f"retry {task}")
-        return self._follow(
-            task_id, f"task {id_text(task_id)} ({task}) will be tried again, and may not show it yet: look at it"
-        )
+        done = f"task {id_text(task_id)} ({task}) will be tried again, and may not show it yet: look at it"
+        return self._follow(task_id, done)
+
+    def _require_ended(self, seen: Versioned[Task]) -> Versioned[Task]:
+        if seen.value.state is TaskState.SUCCEEDED or seen.value.is_active:
+            raise self._refused(seen, "only a dead-lettered or cancelled task can be retried")
+        return seen
+
+    @staticmethod
+    def _with_arguments(seen: Versioned[Task], arguments: Callable[[Task], Mapping[str, Any]]) -> Task:
+        given = dict(arguments(seen.value))
+        require_plain(given, f"arguments of {seen.value}", limit_bytes=ARGUMENT_BYTES)
+        return transitions.amended(seen.value, arguments=given, due=seen.value.due)
 
     def amend(self, task_id: ObjectId, arguments: Callable[[Task], Mapping[str, Any]], *, due: Micros) -> Task:
         """Give a waiting task other arguments, in one swap, and a later time at which it is due. Any other is left alone.
@@ -190,8 +214,7 @@ class Tasks:
             task = seen.value
             if task.state is not TaskState.WAITING:
                 return task
-            given = require_plain(dict(arguments(task)), f"arguments of {task}", limit_bytes=ARGUMENT_BYTES)
-            return transitions.amended(task, arguments=given, due=due)
+            return msgspec.structs.replace(self._with_arguments(seen, arguments), due=Micros(max(task.due, due)))
 
         self.read(task_id)
         changed = change_task(self._rows, task_id, change)

@@ -108,11 +108,8 @@ def retry_reachable(tasks: Tasks, task_id: ObjectId) -> Task:
     task = tasks.read(task_id).value
     if task.kind != PURGE_TABLE:
         raise RefusedError(f"task {id_text(task_id)} ({task}) is no purge of a table: retry it without --reachable-only")
-    tasks.retry(task_id)
-    return tasks.amend(
-        task_id,
-        lambda waiting: msgspec.structs.replace(Wish.of(waiting), reachable_only=True).arguments(),
-        due=tasks.read(task_id).value.due,
+    return tasks.retry(
+        task_id, arguments=lambda ended: msgspec.structs.replace(Wish.of(ended), reachable_only=True).arguments()
     )
 
 
