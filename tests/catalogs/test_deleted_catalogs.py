@@ -55,7 +55,7 @@ def test_a_catalog_may_have_a_hold_of_its_own(catalogs: Catalogs) -> None:
 
 
 def test_a_negative_hold_is_refused(catalogs: Catalogs) -> None:
-    with pytest.raises(RefusedError, match="hold of -1"):
+    with pytest.raises(RefusedError, match="hold_seconds of a catalog"):
         make(catalogs, hold_seconds=-1)
 
 

@@ -155,9 +155,9 @@ def test_a_message_filter_that_is_no_pattern_is_refused(message: str) -> None:
 
 @pytest.mark.parametrize("within", [0, -1])
 def test_a_search_that_may_look_at_nothing_is_refused(told: Catalog, within: int) -> None:
-    with pytest.raises(RefusedError, match="looks at 1 commit at least"):
+    with pytest.raises(RefusedError, match="commits that a search looks at"):
         told.log(within=within)
-    with pytest.raises(RefusedError, match="looks at 1 commit at least"):
+    with pytest.raises(RefusedError, match="commits that a search looks at"):
         told.history(AX, within=within)
 
 
@@ -166,5 +166,5 @@ def test_a_key_beside_a_filter_counts_too(told: Catalog) -> None:
 
 
 def test_a_log_of_nothing_is_not_asked_for(told: Catalog) -> None:
-    with pytest.raises(RefusedError, match="at least 1 commit"):
+    with pytest.raises(RefusedError, match="commits of a log"):
         told.log(limit=0)

@@ -20,6 +20,7 @@ from headwater.errors import (
     MissingError,
     RefusedError,
     UnavailableError,
+    UnknownOutcomeError,
 )
 from headwater.maintenance import Collected, check_store, collect
 from headwater.settings import Settings
@@ -28,7 +29,16 @@ from headwater.store.backends.memory import MemoryBackend
 
 STEP = 97
 """Of the calls of a collection every so many is met, shifted with each call of the sleeper."""
-REFUSALS = (BeatenError, CommitTimeoutError, ConflictError, ExpiredError, MissingError, RefusedError, UnavailableError)
+REFUSALS = (
+    BeatenError,
+    CommitTimeoutError,
+    ConflictError,
+    ExpiredError,
+    MissingError,
+    RefusedError,
+    UnavailableError,
+    UnknownOutcomeError,  # a catalog that was listed, and not completed
+)
 
 
 @pytest.fixture
