@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import threading
 import time
@@ -164,9 +165,15 @@ def test_of_many_processes_that_race_for_one_node_one_gets_it(url: str, shared: 
     node = 300 + round_
     fill(shared, but=[node])
     start = time.time() + 0.3
+    all_answered = multiprocessing.get_context("fork").Barrier(6)
 
     def work(_: int) -> str:
-        store = open_store(url)  # not closed: a node that is given back would be free for the slowest
+        answer = race()
+        all_answered.wait(60)  # the node of a process that has ended would be free for the slowest
+        return answer
+
+    def race() -> str:
+        store = open_store(url)  # not closed: a node that is given back would be free, too
         store.system.is_empty()  # connected
         time.sleep(max(0.0, start - time.time()))
         try:

@@ -144,14 +144,15 @@ def test_the_last_twenty_pointers_are_remembered(rows: RealmStore, reference: Re
 
 
 def test_moves_are_forgotten_after_the_grace_and_not_before(rows: RealmStore, reference: Reference, clock: FakeClock) -> None:
-    settings = rows.settings
-    reference = rows.move_reference(reference, ObjectId(101))
-    clock.advance(settings.reader_grace_seconds + settings.clock_bound_seconds)
-    reference = rows.move_reference(reference, ObjectId(102))
-    assert [move.pointer for move in reference.moves] == [101, 100]
-    clock.advance(settings.commit_timeout_seconds + 1)
+    settings, ids = rows.settings, []
+    for seconds in (0, settings.reader_grace_seconds + settings.clock_bound_seconds, settings.commit_timeout_seconds + 1, 0):
+        clock.advance(seconds)
+        ids.append(rows.store.new_id())
+        reference = rows.move_reference(reference, ids[-1])
+        if len(ids) == 2:
+            assert [move.pointer for move in reference.moves] == [ids[0], 100]
 
-    assert [move.pointer for move in rows.move_reference(reference, ObjectId(103)).moves] == [102, 101]
+    assert [move.pointer for move in reference.moves] == [ids[2], ids[1], ids[0]]
 
 
 def test_a_move_that_would_overfill_the_row_is_refused(clock: FakeClock) -> None:
