@@ -186,7 +186,7 @@ def test_every_change_raises_the_version_by_one_and_loses_no_pointer(steps: list
             row = {
                 "advance": advanced(row, pointer),
                 "note": with_move(row, pointer, now=now, since=since),
-                "raise": raised(row),
+                "raise": raised(row, now=now, credible=Micros(2**62)),
             }[step]
         assert row.version == before.version + 1
 
