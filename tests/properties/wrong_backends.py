@@ -72,13 +72,13 @@ class LosesPrecision(MemoryBackend):
 
 
 class LeavesParts(MemoryBackend):
-    def write_objects(self, rows: Sequence[ObjectRow]) -> None:
+    def write_objects(self, rows: Sequence[ObjectRow], *, are_new: bool = False) -> None:
         for row in rows:
             super().write_objects([msgspec.structs.replace(row, part=row.part + 1, parts=1)])
             held = super().read_objects(row.realm, [(row.id, row.part + 1)])[0]
             assert held is not None
             super().delete_objects([_key(held)])
-            super().write_objects([row])
+            super().write_objects([row], are_new=are_new)
 
 
 class AnswersOnce(MemoryBackend):

@@ -157,7 +157,11 @@ class World:
         return answer
 
     def _apply(self, actor: Actor, name: str, arguments: tuple[Any, ...]) -> Any:
-        answer = getattr(self.backend, name)(*arguments)
+        if name == "write_objects":
+            rows, *are_new = arguments
+            answer = self.backend.write_objects(rows, are_new=are_new == [True])
+        else:
+            answer = getattr(self.backend, name)(*arguments)
         if name not in _READS:
             line = self.ledger.record(name, arguments, self.now)
             if line:
@@ -181,7 +185,7 @@ class World:
             raise UnavailableError("the simulated database is away")
         if kind == "torn" and name in _BULK and len(arguments[0]) > 1:
             some = [one for one in arguments[0] if self.rng.random() < 0.5]
-            self._apply_quietly(actor, name, (some,))
+            self._apply_quietly(actor, name, (some, *arguments[1:]))
         elif kind == "late" and not _has_tokens(name, arguments):
             at = self.now + round(self.rng.uniform(0.1, _LATE_SECONDS) * 1e6)
             self._late.append((at, partial(self._apply_quietly, actor, name, arguments)))
@@ -295,8 +299,11 @@ class Wire:
         if self._actor.world.is_atomic:
             self._call("write_and_swap", rows, seen, new)
         else:
-            self._call("write_objects", rows)
+            self.write_objects(rows, are_new=True)
             self._call("swap_reference", seen, new)
+
+    def write_objects(self, rows: Sequence[ObjectRow], *, are_new: bool = False) -> None:
+        self._call("write_objects", rows, are_new)
 
     def close(self) -> None:
         """The database stays."""

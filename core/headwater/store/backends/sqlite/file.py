@@ -182,7 +182,8 @@ class SqliteFile:
         raises        RefusedError when only the index is left
         """
         index = self.path.with_name(self.path.name + "-shm")
-        if not self._log.exists() and index.exists() and not self._log.exists():
+        # of a name that is too long there is nothing, where Path.exists would raise
+        if not os.path.exists(self._log) and os.path.exists(index) and not os.path.exists(self._log):  # noqa: PTH110
             raise RefusedError(
                 f"{self._log}: the log is not there, though no process has closed the store: commits that it held are missing. Put it back"
                 f" beside {self.path.name}; if it is lost for good, remove {index.name}, and open what is left"
