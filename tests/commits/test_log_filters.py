@@ -76,7 +76,7 @@ def questions(draw: st.DrawFn) -> Asked:
         | st.builds(Touching, index=st.sampled_from(["things", "others"]), key=st.sampled_from(KEYS))
         | st.builds(Touching, index=st.just("things"), prefix=st.sampled_from([b"", b"a", b"ab", b"c"]))
     )
-    return Asked(touched, kept, start, stretch, until, touching, draw(st.none() | st.integers(0, 75)))
+    return Asked(touched, kept, start, stretch, until, touching, draw(st.none() | st.integers(1, 75)))
 
 
 def expected(asked: Asked) -> tuple[list[int], End]:

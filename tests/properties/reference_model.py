@@ -14,7 +14,7 @@ from two_stores import BEATEN, DONE, NOT_DONE, OTHER, REALM, TTL_SECONDS, UNKNOW
 
 from headwater.clock import Micros
 from headwater.errors import RefusedError
-from headwater.store import Backend, Move, ObjectId, RealmStore, Reference
+from headwater.store import Backend, Move, ObjectId, RealmStore, Reference, id_time
 
 __all__ = ["ReferenceModel"]
 
@@ -25,6 +25,7 @@ Maker = Callable[[Reference], Reference]
 
 names = st.sampled_from(NAMES)
 pointers = st.integers(1, 9).map(ObjectId)
+"""Ids of long ago; of an odd one the model makes a new one, see ``_made``."""
 which = st.integers(0, 1 << 16)
 handles = st.sampled_from(["writer", "reader"])
 
@@ -41,6 +42,7 @@ class ReferenceModel(TwoStores):
 
     @initialize(pointer=pointers)
     def begin(self, pointer: ObjectId) -> None:
+        pointer = self._made(pointer)
         self.witnesses = [self.other.create_reference(name, pointer) for name in NAMES]
         for name in NAMES[:2]:
             self._note(name, self.writer.create_reference(name, pointer), "writer")
@@ -50,7 +52,8 @@ class ReferenceModel(TwoStores):
     @rule(name=names, pointer=st.one_of(st.none(), pointers), spoiling=spoilings)
     def create(self, name: str, pointer: ObjectId | None, spoiling: Spoiling) -> None:
         old = self.now.get(name)
-        since = self._since()
+        pointer = None if pointer is None else self._made(pointer)
+        since = self._since(old)
         outcome = self.attempt(
             ("create_reference", "swap_reference"), spoiling, lambda: self.writer.create_reference(name, pointer)
         )
@@ -79,7 +82,8 @@ class ReferenceModel(TwoStores):
         seen = self._seen(name, number)
         if seen is None or seen.deleted is not None:
             return
-        now, since = self.clock.now(), self._since()
+        pointer = self._made(pointer)
+        now, since = self.clock.now(), self._since(seen)
         left = [Move(seen.pointer, Micros(now & ~1))] if seen.pointer is not None else []
         act: Callable[[], Reference]
         act, expected = {
@@ -248,11 +252,19 @@ class ReferenceModel(TwoStores):
             deleted,
         )
 
-    def _since(self) -> int:
-        """Moves older than this need not be kept: the longer grace, and what clocks and commits may differ by."""
+    def _made(self, pointer: ObjectId) -> ObjectId:
+        """Odd ones are made now."""
+        return self.stores[0].new_id() if pointer % 2 else pointer
+
+    def _since(self, seen: Reference | None) -> int:
+        """Moves older than this need not be kept: the longer grace, and what clocks and commits may differ by.
+
+        Counted from the making of what the row points to, which is no clock of the writer's alone.
+        """
         settings = self.settings
         grace = max(settings.reader_grace_seconds, settings.writer_grace_seconds)
-        return self.clock.now() - round((grace + settings.clock_bound_seconds + settings.commit_timeout_seconds) * 1_000_000)
+        now = self.clock.now() if seen is None or seen.pointer is None else min(self.clock.now(), id_time(seen.pointer))
+        return now - round((grace + settings.clock_bound_seconds + settings.commit_timeout_seconds) * 1_000_000)
 
 
 def _next(seen: Reference) -> Reference:
