@@ -16,8 +16,8 @@ from headwater.maintenance import Collected, collect
 from headwater.store import FaultyBackend, Store
 from headwater.store.backends.memory import MemoryBackend
 
-BOUND = SETTINGS.clock_bound_seconds - 0.001
-"""But for what a commit's time is later than its parent's: a collector commits, too, and each commit is a microsecond later."""
+BOUND = SETTINGS.clock_bound_seconds - 0.000_01
+"""These clocks stand still, so a collector's commits on one reference are a microsecond apart: the last lies that much ahead of its clock."""
 
 
 def ahead(clock: FakeClock, seconds: float) -> FakeClock:

@@ -190,7 +190,7 @@ def _needed(rows: RealmStore, kept: Kept, reader_cutoff: Micros) -> set[ObjectId
     for row in references_of(rows):
         lines: list[tuple[ObjectId, Micros | None, int]] = [(move.pointer, move.time, 0) for move in row.moves]
         if row.pointer is not None:
-            # A collection notes in a catalog's list what its commits know after it has marked: that commit is one more than it keeps.
+            # Like any commit that is made while a collection runs, its own note supersedes a commit that it has marked already.
             commits = kept.commits + row.name.endswith("/refs")
             lines.append((row.pointer, row.deleted, 0 if row.deleted is not None else commits))
         for pointer, left, commits in lines:
