@@ -17,7 +17,7 @@ from headwater.store import FaultyBackend, Store
 from headwater.store.backends.memory import MemoryBackend
 
 BOUND = SETTINGS.clock_bound_seconds - 0.000_01
-"""These clocks stand still, so a collector's commits on one reference are a microsecond apart: the last lies that much ahead of its clock."""
+"""These clocks stand still, so that each commit on a reference lies a microsecond further ahead of its maker's clock."""
 
 
 def ahead(clock: FakeClock, seconds: float) -> FakeClock:

@@ -28,6 +28,8 @@ MALFORMED = (
     "catalog merge acme lake main~x",
     "catalog content acme lake sales..orders",
     "catalog diff acme lake main main~x",
+    "catalog merge acme lake main --key sales..orders=FORCE",
+    "import acme lake file:///nowhere --namespace lake..raw",
     "task show zz",
     "task list --since soon",
     "task list --state ASLEEP",

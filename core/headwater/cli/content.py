@@ -12,7 +12,7 @@ import click
 from headwater.catalogs import Catalog, CatalogLog, ContentKey, ContentType, KeyHistory, LogFilter, Namespace
 from headwater.cli.content_reports import CHANGE, COMMIT, CONTENT, ENTRY, KEY_CHANGE, ContentRow
 from headwater.cli.opening import opened_catalog
-from headwater.cli.options import END_TIME, REF, TIME, prints
+from headwater.cli.options import END_TIME, KEY, REF, TIME, prints
 from headwater.cli.session import Session
 from headwater.commits import End
 from headwater.errors import MissingError, RefusedError
@@ -23,17 +23,6 @@ __all__ = ["content", "diff", "find", "history", "log", "tables"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _Key(click.ParamType[ContentKey]):
-    name = "key"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ContentKey:
-        try:
-            return ContentKey.parse(str(value))
-        except RefusedError as wrong:
-            self.fail(str(wrong), param, ctx)
-
-
-KEY = _Key()
 _REF = "Branch, tag, commit, or a way back such as main~2; default is the default branch."
 
 

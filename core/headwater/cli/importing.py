@@ -17,7 +17,7 @@ from headwater.catalogs.iceberg.outcomes import TOLERABLE
 from headwater.cli.authors import author_option, person
 from headwater.cli.failures import FINDINGS
 from headwater.cli.files import replacing
-from headwater.cli.options import ID, prints
+from headwater.cli.options import ID, KEY, prints
 from headwater.cli.page import ImportGatherer, import_page
 from headwater.cli.reports import IMPORT
 from headwater.cli.running import run_task
@@ -59,7 +59,7 @@ _FILE_HELP = "Write what became of each table to a file, as import-report does: 
     metavar="PATTERN",
     help="How a path below a LOCATION gives a key, such as '{namespace}.db/{table}'.",
 )
-@click.option("--namespace", metavar="KEY", help="Put this in front of every key, such as 'lake.raw'.")
+@click.option("--namespace", metavar="KEY", type=KEY, help="Put this in front of every key, such as 'lake.raw'.")
 @click.option(
     "--inventory", metavar="URL", help="A list of files (CSV, Parquet, S3 Inventory) to read instead of listing each LOCATION."
 )
@@ -167,11 +167,11 @@ def import_report(session: Session, realm_id: str, name: str, file: Path, task: 
     session.say(f"report of {rows} {'table' if rows == 1 else 'tables'} written to {file}")
 
 
-def _spec(locations: Sequence[str], *, namespace: str | None, inventory: str | None, **fields: Any) -> ImportSpec:
+def _spec(locations: Sequence[str], *, namespace: ContentKey | None, inventory: str | None, **fields: Any) -> ImportSpec:
     return ImportSpec(
         name=BY_HAND,
         locations=tuple(map(_url, locations)),
-        namespace=() if namespace is None else ContentKey.parse(namespace).elements,
+        namespace=() if namespace is None else namespace.elements,
         inventory=None if inventory is None else _url(inventory),
         **fields,
     )

@@ -11,7 +11,7 @@ from headwater.catalogs import CommitMeta, ContentKey, KeyMerge, MergeMode, Merg
 from headwater.cli.authors import person
 from headwater.cli.merge_reports import MERGE
 from headwater.cli.opening import opened_catalog
-from headwater.cli.options import ID, REF, prints
+from headwater.cli.options import ID, KEY, REF, prints
 from headwater.cli.session import Session
 from headwater.errors import ConflictError
 from headwater.store import ObjectId
@@ -27,7 +27,7 @@ def _read_modes(ctx: click.Context, parameter: click.Parameter, values: Sequence
         key, _, mode = text.rpartition("=")
         if not key or mode not in MergeMode.__members__:
             raise click.BadParameter(f"{text!r} is not of the form KEY={'|'.join(MergeMode)}", ctx, parameter)
-        modes[ContentKey.parse(key)] = KeyMerge(mode=MergeMode(mode))
+        modes[KEY.convert(key, parameter, ctx)] = KeyMerge(mode=MergeMode(mode))
     return modes
 
 

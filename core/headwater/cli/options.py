@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from headwater.catalogs import parse_reference_text
+from headwater.catalogs import ContentKey, parse_reference_text
 from headwater.cli.fields import View
 from headwater.cli.session import OUTPUTS, Session
 from headwater.clock import Micros, SystemClock
@@ -23,6 +23,7 @@ __all__ = [
     "DURATION",
     "END_TIME",
     "ID",
+    "KEY",
     "REF",
     "TIME",
     "Printed",
@@ -54,6 +55,16 @@ class _Ref(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
             return parse_reference_text(str(value)).text
+        except RefusedError as wrong:
+            self.fail(str(wrong), param, ctx)
+
+
+class _Key(click.ParamType[ContentKey]):
+    name = "key"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ContentKey:
+        try:
+            return ContentKey.parse(str(value))
         except RefusedError as wrong:
             self.fail(str(wrong), param, ctx)
 
@@ -122,6 +133,7 @@ def _is_date(text: str) -> bool:
 
 AIM = _Aim()
 ID = _Id()
+KEY = _Key()
 REF = _Ref()
 DURATION = _Duration()
 TIME = _Time()
