@@ -148,8 +148,9 @@ def _with_pointing(value: StoredObject, number: int) -> StoredObject:
 
 def _pointing_flags(value: StoredObject) -> int:
     """Never less than whoever wrote the object before: what it may point to is written back as well."""
-    written = 0 if value.unknown is None else value.unknown.pointing
-    return max(value.pointing, written) << _POINTING_SHIFT
+    if value.unknown is None:
+        return value.pointing << _POINTING_SHIFT
+    return max(value.pointing, value.unknown.pointing) << _POINTING_SHIFT
 
 
 def _unpacked(known: type[StoredObject], body: bytes) -> StoredObject:
