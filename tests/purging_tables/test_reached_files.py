@@ -156,8 +156,19 @@ def test_a_manifest_of_other_records_is_no_manifest(metadata: Metadata) -> None:
     metadata.list("m1", "elsewhere")
     snapshots = [{"manifest-list": metadata.list("list", "m1")}]
 
-    with pytest.raises(RefusedError, match=r"/m1: KeyError: 'data_file'"):
+    with pytest.raises(RefusedError, match=r"/m1 is not an Avro manifest or manifest list"):
         metadata.reached(document(snapshots=snapshots), was_begun=True)
+
+
+def test_nothing_is_said_of_what_is_in_a_file_that_is_no_manifest(metadata: Metadata) -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "hunter2", "type": "string"}]}
+    texts = [b"hunter2", b"Obj\x01hunter2", Path(metadata._avro("other", schema, [{"hunter2": "hunter2"}])[7:]).read_bytes()]
+    for text in texts:
+        (metadata.folder / "list").write_bytes(text)
+
+        with pytest.raises(RefusedError, match="list is not an Avro manifest or manifest list") as error:
+            metadata.reached(document(snapshots=[{"manifest-list": metadata.uri("list")}]))
+        assert "hunter2" not in str(error.value)
 
 
 def test_paths_are_followed_in_every_spelling(metadata: Metadata) -> None:

@@ -1,4 +1,4 @@
-"""Which files a table's metadata reaches: for who deletes all of them, and must not miss one that leads to others.
+"""Which files a table's metadata reaches: for callers that delete all of them, and must not miss one that leads to others.
 
     turn 0                     data, delete and statistics files
     turn 1                     manifests
@@ -16,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
+import structlog
+
 from headwater.catalogs.iceberg.avro import read_records
 from headwater.catalogs.iceberg.documents import decode
 from headwater.catalogs.iceberg.grouping import File
@@ -32,6 +34,7 @@ LAST_TURN = 1 << 40
 _SHOWN = 5
 _READERS = 16
 _AT_ONCE = 4 * _READERS
+_logger = structlog.get_logger()
 
 Document = Mapping[str, Any]
 T = TypeVar("T")
@@ -142,8 +145,8 @@ class _Walk:
         if self._faults:
             told = "; ".join(sorted(self._faults)[:_SHOWN])
             raise RefusedError(
-                f"{len(self._faults)} manifests or lists of {root} cannot be read ({told}): restore them, and retry; or"
-                " purge what can be reached, and leave for good what these lead to (--reachable-only)"
+                f"{len(self._faults)} manifests or lists of {root} cannot be read ({told}). Restore them and retry, or purge only what"
+                " can be reached (--reachable-only); files that only these name are then never deleted"
             )
 
     def _paths(self, location: str, path_of: Callable[[dict[str, Any]], object]) -> list[str]:
@@ -160,8 +163,12 @@ class _Walk:
             if not (is_gone and self._was_begun):
                 self._faults.append(f"{location} is not there" if is_gone else str(unfit))
             return []
-        except (RefusedError, ValueError, LookupError, TypeError) as fault:
-            self._faults.append(f"{location}: {type(fault).__name__}: {fault}")
+        except RefusedError as fault:  # for its location
+            self._faults.append(str(fault))
+            return []
+        except (ValueError, LookupError, TypeError) as fault:  # whose text may quote the file, which may be anything
+            _logger.info("not an Avro manifest", location=location, fault=repr(fault.__cause__ or fault))
+            self._faults.append(f"{location} is not an Avro manifest or manifest list")
             return []
         return [str(path) for path in paths]
 

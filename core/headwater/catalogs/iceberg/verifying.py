@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+import structlog
 
 from headwater.catalogs.iceberg.avro import read_records
 from headwater.catalogs.iceberg.grouping import File
@@ -21,6 +22,7 @@ Level = Literal["metadata", "manifests", "files"]
 EXAMPLES = 5
 """How many missing files a message names; it always has their number."""
 
+_log = structlog.get_logger()
 _DELETED = 2
 """The status of a manifest's entry for a file that the snapshot no longer has."""
 
@@ -162,6 +164,7 @@ class _Check:
         try:
             records = read_records(data)
         except ValueError as fault:
+            _log.info("broken Avro", location=location, fault=repr(fault.__cause__))
             self.broken[location] = str(fault)
             return None
         if not all(is_sound(record) for record in records):
