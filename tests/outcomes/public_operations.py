@@ -372,7 +372,7 @@ def _ask_for_purge_again(world: World) -> Act:
 
 
 def _retry_reachable(world: World) -> Act:
-    tasks, task_id = world.tasks, _ask_for_purge(world)()
+    tasks, task_id = world.tasks, _ask_for_purge(world)().id
     tasks.cancel(task_id)
     return lambda: retry_reachable(tasks, task_id)
 

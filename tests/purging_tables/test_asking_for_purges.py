@@ -7,6 +7,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from msgspec.structs import replace
 from pyiceberg.exceptions import CommitFailedException
 
 from headwater import Store
@@ -28,6 +29,11 @@ def wish(number: int) -> Wish:
         branch=f"branch{number}", key="t", metadata=f"file:///t/{number}" + "x" * 400, location="file:///t", asked=Micros(0)
     )
     return Wish(catalog="lake", catalog_id="00" * 8, content_id=ID, table_uuid=None, drops=(drop,))
+
+
+def asked(number: int, *, reachable_only: bool = False, allowed: tuple[str, ...] = ()) -> Wish:
+    (drop,) = wish(number).drops
+    return replace(wish(number), drops=(replace(drop, reachable_only=reachable_only, allowed=allowed),))
 
 
 ID = uuid4()
@@ -90,3 +96,44 @@ def test_the_same_drop_is_carried_once(lake: Catalog, store: Store) -> None:
 
     (active,) = (task for task in purges(store) if task.is_active)
     assert [drop["branch"] for drop in active.arguments["drops"]] == ["branch2", "branch1"]
+
+
+def test_an_amended_task_is_not_what_was_asked_for(lake: Catalog, store: Store) -> None:
+    """Even where the same was asked for in the same microsecond."""
+    first, second = (replace(wish(1), drops=(replace(wish(1).drops[0], request=one),)) for one in ("a", "b"))
+    made, joined = (ask_for_purge(store, one, realm="acme", realm_key=0) for one in (first, second))
+    assert (joined.id, made.created, joined.created) == (made.id, True, False)
+
+    with pytest.raises(RefusedError, match="is WAITING: it was amended since"):
+        Tasks(store).cancel(made.id, carrying=first.arguments())
+    assert [task.state for task in purges(store)] == [TaskState.WAITING]
+
+
+@pytest.mark.parametrize("is_lax", [(True, False), (False, True)])
+def test_a_version_that_one_branch_wants_whole_is_purged_whole(is_lax: tuple[bool, bool]) -> None:
+    first, second = (asked(number, reachable_only=lax) for number, lax in enumerate(is_lax))
+    again = asked(1, reachable_only=not is_lax[1])
+    assert {drop.branch: drop.reachable_only for drop in second.joined(first).versions()} == {
+        "branch0": is_lax[0], "branch1": is_lax[1]
+    }  # fmt: skip
+
+    (once,) = again.joined(second).versions()
+
+    assert not once.reachable_only
+
+
+def test_one_version_of_two_branches_is_purged_as_the_stricter_wants() -> None:
+    (main,), (dev,) = asked(1, reachable_only=True, allowed=("file:///a",)).drops, asked(1, allowed=("file:///b",)).drops
+    (version,) = replace(wish(1), drops=(replace(main, branch="main"), replace(dev, branch="dev"))).versions()
+
+    assert (version.reachable_only, version.allowed) == (False, ("file:///a", "file:///b"))
+
+
+def test_a_task_of_an_earlier_release_that_left_things_for_good_still_does() -> None:
+    arguments = replace(wish(1), reachable_only=True).arguments()
+    for drop in arguments["drops"]:
+        del drop["reachable_only"], drop["allowed"], drop["request"]
+    earlier = Wish.of(Task(kind=PURGE_TABLE, realm="acme", arguments=arguments, created=Micros(0), due=Micros(0)))
+
+    assert [drop.reachable_only for drop in earlier.versions()] == [True]
+    assert [drop.reachable_only for drop in asked(2).joined(earlier).versions()] == [True, False]

@@ -62,7 +62,7 @@ def test_a_broken_manifest_leaves_all_files_until_it_is_restored(purged: Path, s
     manifest.write_bytes(data[:100])
     before = files()
     task = work()
-    assert "broken Avro" in task.error
+    assert f"{manifest.as_uri()} is not an Avro manifest or manifest list" in task.error
     assert files() == before
 
     manifest.write_bytes(data)
@@ -136,7 +136,7 @@ def test_files_that_another_realm_has_claimed_are_left(purged: Path, store: Stor
     Claims(realms.open("copy")).take([Claim("00000000000000ab", uuid4(), purged.as_uri())])
     before = files()
 
-    assert "nothing is deleted: in realm 'copy', location" in work().error
+    assert work().error.endswith(f"nothing is deleted: another realm of this store has claimed location {purged.as_uri()}")
     assert files() == before
 
 
@@ -145,7 +145,7 @@ def test_nobody_registers_files_that_are_being_purged(
 ) -> None:
     Claims(Realms(store).open("acme")).take([Claim(PURGING, uuid4(), purged.as_uri())])
 
-    with pytest.raises(ValueError, match="is being purged"):
+    with pytest.raises(ValueError, match="being purged"):
         shop.register_table("sales.lines", max((purged / "metadata").glob("*.json")).as_uri())
     assert check_store(store) == []
 
@@ -207,7 +207,29 @@ def test_what_can_be_reached_is_purged_where_that_is_asked_for(
 
     assert task.state is TaskState.SUCCEEDED
     assert {name for name in files() if name.startswith("metadata/")} == set()
-    assert any("what they lead to was left for good" in note for note in (task.outcome or {})["notes"])
+    (note, *_) = (task.outcome or {})["notes"]
+    assert "files that only they name were not deleted and will not be" in note
+
+
+def test_what_one_branch_gives_up_is_still_missed_for_another(
+    shop: HeadwaterCatalog,
+    open_shop: Callable[..., HeadwaterCatalog],
+    lake: Catalog,
+    place: Path,
+    pass_time: Callable[[], None],
+    work: Work,
+    files: Files,
+) -> None:
+    lake.create_branch("dev", "main")
+    dev = open_shop("dev")
+    shop.purge_table("sales.orders")
+    dev.purge_table("sales.orders", reachable_only=True)
+    dev.create_namespace("later")
+    pass_time()
+    next((place / "metadata").glob("snap-*.avro")).unlink()
+    before = files()
+
+    assert (work().state, files()) == (TaskState.FAILED, before)
 
 
 def test_a_purge_that_failed_is_tried_again_for_what_can_be_reached(

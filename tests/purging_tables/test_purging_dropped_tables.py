@@ -10,14 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from headwater import Store
-from headwater.catalogs import Catalog, ContentKey, Put
+from headwater.catalogs import Catalog, Catalogs, ContentKey, ImportSpec, Put
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.clock import FakeClock
 from headwater.commits import pin, read_collection, unpin
-from headwater.maintenance import check_store, list_runs
+from headwater.maintenance import Wish, check_store, collect, list_runs
 from headwater.realms import Realms, RealmState
 from headwater.store import ObjectId
-from headwater.tasks import AttemptEnd, Task, TaskState
+from headwater.tasks import AttemptEnd, Task, Tasks, TaskState
 
 Files = Callable[[], set[str]]
 Work = Callable[..., Task]
@@ -197,6 +197,46 @@ def test_files_that_the_table_has_elsewhere_are_left_and_counted(
     assert len(list(elsewhere.rglob("*.parquet"))) == 1
     assert task.outcome is not None
     assert (task.outcome["outside"], task.outcome["deleted"] == task.outcome["planned"]) == (1, True)
+
+
+@pytest.fixture
+def scattered(shop: HeadwaterCatalog, rows: pa.Table, tmp_path: Path) -> Path:
+    """The folder of a table ``sales.lines`` whose metadata lies elsewhere in the warehouse."""
+    about = (tmp_path / "warehouse" / "about").as_uri()
+    table = shop.create_table("sales.lines", rows.schema, properties={"write.metadata.path": about})
+    table.append(rows)
+    return Path(table.location().removeprefix("file://"))
+
+
+def test_a_purge_outlives_its_catalog(
+    shop: HeadwaterCatalog, scattered: Path, store: Store, clock: FakeClock, work: Work
+) -> None:
+    shop.purge_table("sales.lines")
+    catalogs = Catalogs(Realms(store).open("acme"))
+    catalogs.delete("lake")
+    catalogs.purge("lake")
+    for _ in range(3):
+        clock.advance(3600)
+        collect(store, "acme")
+    task = work()
+
+    assert task.state is TaskState.SUCCEEDED, task.error
+    assert [file for file in scattered.rglob("*") if file.is_file()] == []
+
+
+def test_metadata_in_a_place_of_an_import_is_followed(
+    shop: HeadwaterCatalog, lake: Catalog, rows: pa.Table, store: Store, tmp_path: Path
+) -> None:
+    catalogs, outside = Catalogs(Realms(store).open("acme")), (tmp_path / "imported").as_uri()
+    catalogs.update(lake.definition, imports=(ImportSpec(name="initial", locations=(outside,)),))
+    client = HeadwaterCatalog.on(store, realm="acme", catalog="lake")
+    properties = {"write.metadata.path": f"{outside}/about"}
+    client.create_table("sales.lines", rows.schema, properties=properties).append(rows)
+
+    client.purge_table("sales.lines")
+
+    (task,) = Tasks(store).list(kind="purge-table")
+    assert [drop.allowed for drop in Wish.of(task.value).drops] == [(outside,)]
 
 
 def test_a_table_that_was_purged_restored_and_purged_again_is_purged_once(

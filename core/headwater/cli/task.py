@@ -131,7 +131,8 @@ def show(session: Session, task_id: ObjectId) -> None:
 @click.option(
     "--reachable-only",
     is_flag=True,
-    help="Of a purge of a table: leave for good what manifests lead to that are missing, or cannot be read.",
+    help="Of a purge of a table: purge only what can be reached. Files that only missing or unreadable manifests name are then never"
+    " deleted.",
 )
 @prints(TASK)
 @click.pass_obj

@@ -129,14 +129,17 @@ class Tasks:
 
         return self._commit(change, f"submit {task}")
 
-    def cancel(self, task_id: ObjectId) -> Task:
+    def cancel(self, task_id: ObjectId, *, carrying: Mapping[str, Any] | None = None) -> Task:
         """Cancel a waiting task now; ask the worker of a running one to stop, which its next heartbeat tells it.
 
+        carrying      the arguments that it must still have: it was amended for somebody else otherwise; None: any
         returns       the task: CANCELLED, or RUNNING with the request
-        raises        MissingError; RefusedError when it has ended
+        raises        MissingError; RefusedError when it has ended, or carries other arguments
         """
 
         def change(seen: Versioned[Task]) -> Task:
+            if carrying is not None and seen.value.arguments != carrying:
+                raise self._refused(seen, "it was amended since, and is not cancelled")
             match seen.value.state:
                 case TaskState.CANCELLED:
                     return seen.value

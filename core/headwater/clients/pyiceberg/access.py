@@ -6,6 +6,7 @@ reached; and a place is judged by its name before a byte of it is read.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from uuid import UUID
 
@@ -27,14 +28,27 @@ OpenIO = Callable[[str], FileIO]
 
 
 class ClientStorage(Storage):
-    """Reads files as the client is configured to, with the reasons of the room ``iceberg`` for what goes wrong."""
+    """Reads files as the client is configured to, with the reasons of the room ``iceberg`` for what goes wrong. Thread-safe.
+
+    Opens a file system once for each bucket or host, and keeps it: so it is for one walk through a table's files.
+    """
 
     def __init__(self, open_io: OpenIO) -> None:
         self._open_io = open_io
+        self._opened: dict[tuple[str, str], FileIO] = {}
+        self._opening = threading.Lock()
+
+    def _io(self, path: str) -> FileIO:
+        scheme, _, rest = path.partition("://")
+        where = scheme, rest.partition("/")[0]
+        with self._opening:
+            if where not in self._opened:
+                self._opened[where] = self._open_io(path)
+            return self._opened[where]
 
     def read(self, file: File) -> bytes:
         try:
-            with self._open_io(file.path).new_input(file.path).open() as stream:
+            with self._io(file.path).new_input(file.path).open() as stream:
                 return stream.read()
         except FileNotFoundError as fault:
             raise UnfitError(QuarantineCode.VANISHED, f"{file.path} is not there") from fault

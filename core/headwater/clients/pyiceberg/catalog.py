@@ -161,7 +161,7 @@ class HeadwaterCatalog(MetastoreCatalog):
     def purge_table(self, identifier: str | Identifier, *, reachable_only: bool = False) -> None:
         """Drop a table for good. A task deletes its files once no commit that is kept holds it, which may take weeks.
 
-        reachable_only  leave for good what manifests lead to that are missing, or cannot be read
+        reachable_only  purge only what can be reached: files that only missing or unreadable manifests name are then never deleted
         raises        NoSuchTableError; ValueError, and nothing is dropped, where its files cannot be told or may not be deleted: all
                       manifests are read before
         """

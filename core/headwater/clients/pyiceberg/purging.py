@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.typedef import Identifier
@@ -16,8 +16,8 @@ from headwater.clients.pyiceberg.names import key_of, shown
 from headwater.clients.pyiceberg.states import State
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.maintenance import Dropped, Wish, ask_for_purge
-from headwater.store import ObjectId, Store
-from headwater.tasks import Tasks
+from headwater.store import Store
+from headwater.tasks import Submitted, Tasks
 
 __all__ = ["Purges"]
 
@@ -36,7 +36,7 @@ class Purges:
         raises        NoSuchTableError; RefusedError, and nothing is dropped, where not all of its files can be told, or may be deleted
         """
         key = key_of(identifier, NoSuchTableError)
-        reached: set[str] = set()
+        reached: dict[str, tuple[str, ...]] = {}
 
         def plan(state: State) -> Change:
             there = state.find(key)
@@ -45,9 +45,10 @@ class Purges:
             try:
                 document = self._document(state, key, there)
                 location = str(document["location"])
-                if there.metadata_location not in reached and not reachable_only:
-                    self._check_reach(document, there.metadata_location, location)
-                    reached.add(there.metadata_location)
+                if there.metadata_location not in reached:
+                    reached[there.metadata_location] = self._places(
+                        document, there.metadata_location, location, missed=[] if reachable_only else None
+                    )
             except RefusedError as fault:
                 raise RefusedError(f"{shown(key)} was not dropped: {fault}") from fault
             uuid = None if there.table_uuid is None else UUID(there.table_uuid)
@@ -57,13 +58,18 @@ class Purges:
                 metadata=there.metadata_location,
                 location=location,
                 asked=self._store.clock.now(),
+                reachable_only=reachable_only,
+                allowed=reached[there.metadata_location],
+                request=uuid4().hex,
             )
-            task = self._ask(there.id, uuid, drop, reachable_only=reachable_only)
+            wish = self._wish(there.id, uuid, drop)
+            rows = self._branch.rows
+            asked = ask_for_purge(self._store, wish, realm=rows.realm, realm_key=rows.key)
             return Change(
                 operations=[Delete(key)],
                 message=f"drop table {key}, to be purged",
                 claim=Claim(self._branch.id, there.id, location, uuid),
-                take_back=lambda: self._take_back(task),
+                take_back=lambda: self._take_back(wish, asked),
             )
 
         self._branch.commit(plan, key=key)
@@ -74,29 +80,28 @@ class Purges:
         self._access.check(key, [str(document["location"])])
         return document
 
-    def _check_reach(self, document: dict[str, Any], root: str, location: str) -> None:
-        """Pass if every manifest and list can be read, as the purge will have to."""
-        definition = self._branch.catalog.definition
-        allowed = [place for place in (definition.base_location, *definition.allowed_locations) if place]
-        storage = ClientStorage(self._access.io)
-        for _ in iceberg.reach(document, root, within=location, allowed=allowed, storage=storage):
-            pass
+    def _places(self, document: dict[str, Any], root: str, location: str, *, missed: list[str] | None) -> tuple[str, ...]:
+        """Which of the allowed places the table has metadata in, besides its location.
 
-    def _ask(self, content_id: UUID, uuid: UUID | None, drop: Dropped, *, reachable_only: bool) -> ObjectId:
-        catalog, rows = self._branch.catalog.definition, self._branch.rows
-        wish = Wish(
-            catalog=catalog.name,
-            catalog_id=catalog.id,
-            content_id=content_id,
-            table_uuid=uuid,
-            drops=(drop,),
-            reachable_only=reachable_only,
-        )
-        return ask_for_purge(self._store, wish, realm=rows.realm, realm_key=rows.key)
+        Every manifest and list is read, as the purge will have to; raises as ``reach`` does.
+        """
+        allowed, storage = self._branch.catalog.definition.places, ClientStorage(self._access.io)
+        reached = iceberg.reach(document, root, within=location, allowed=allowed, storage=storage, missed=missed)
+        outside = [file for file, turn in reached if turn != iceberg.FIRST_TURNS[0] and not iceberg.is_within(file, location)]
+        return tuple(place for place in allowed if any(iceberg.is_within(file, place) for file in outside))
 
-    def _take_back(self, task: ObjectId) -> None:
-        """Best effort: one that stays finds the table where it was. One that is about other branches, too, has to stay."""
-        with suppress(HeadwaterError):
-            tasks = Tasks(self._store)
-            if len(Wish.of(tasks.read(task).value).drops) == 1:
-                tasks.cancel(task)
+    def _wish(self, content_id: UUID, uuid: UUID | None, drop: Dropped) -> Wish:
+        catalog = self._branch.catalog.definition
+        return Wish(catalog=catalog.name, catalog_id=catalog.id, content_id=content_id, table_uuid=uuid, drops=(drop,))
+
+    def _take_back(self, wish: Wish, asked: Submitted) -> None:
+        """Cancel the task, unless others have asked for it: before this, or since.
+
+            this client   asks ........................ is beaten   cancels
+            another                joins the task, drops the table           (its purge would be gone, and the files stay for ever)
+
+        One that stays finds the table where it was, and ends by itself.
+        """
+        if asked.created:
+            with suppress(HeadwaterError):
+                Tasks(self._store).cancel(asked.id, carrying=wish.arguments())

@@ -83,7 +83,7 @@ def purge_table(
     wish: Wish,
     result: PurgedTable,
     *,
-    allowed: Sequence[str] = (),
+    allowed: Sequence[str] | None = (),
     check: Callable[[], None],
     mark: Marking,
     begun: Iterable[str] = (),
@@ -91,7 +91,7 @@ def purge_table(
     """Plan, delete and look. What was interrupted is planned again, and comes to the same end.
 
     result        is filled as it goes, so that it is right however this ends
-    allowed       where metadata may be read besides the table's location; nothing is deleted there
+    allowed       where metadata may be read besides the table's location; nothing is deleted there. None: as each drop says
     check         called before each batch: raises when nothing more may be deleted
     begun         units that earlier attempts have marked
     raises        RefusedError, before anything is deleted, where not all files can be told; UnavailableError when the storage does not
@@ -100,19 +100,20 @@ def purge_table(
     units = set(begun) & {FILES, *_AFTER_FILES}
     if units:
         result.notes.append("an attempt before this one has deleted files, too: they count as gone, or not at all")
-    missed: list[str] | None = [] if wish.reachable_only else None
+    missed: list[str] = []
     folders = [Folder(place) for place in _outermost(drop.location for drop in wish.drops)]
     with closing(Plan(folders)) as plan:
-        for drop in _versions(wish):
-            document = _document(drop, wish, units, allowed)
+        for drop in wish.versions():
+            readable = drop.allowed if allowed is None else allowed
+            document = _document(drop, wish, units, readable)
             if document is not None:
                 found = reach(
                     document,
                     drop.metadata,
                     within=drop.location,
-                    allowed=allowed,
+                    allowed=readable,
                     was_begun=was_begun(units),
-                    missed=missed,
+                    missed=missed if drop.reachable_only else None,
                 )
                 plan.add(_watched(found, check, mark))
         plan.look()
@@ -129,7 +130,7 @@ def purge_table(
                 f"{still} of {there} files of {result.table} are still there after they were deleted"
                 f" ({', '.join(plan.examples())}): they are deleted again"
             )
-    _tell(result, missed or ())
+    _tell(result, missed)
     return result
 
 
@@ -195,10 +196,6 @@ def _unit(turn: int) -> str:
     return (FILES, MANIFESTS, LISTS)[turn] if turn in FIRST_TURNS else METADATA
 
 
-def _versions(wish: Wish) -> list[Dropped]:
-    return list({drop.metadata: drop for drop in wish.drops}.values())
-
-
 def _outermost(locations: Iterable[str]) -> list[str]:
     places = sorted({canonical(location) for location in locations}, key=len)
     return [place for at, place in enumerate(places) if not any(is_within(place, outer) for outer in places[:at])]
@@ -207,7 +204,8 @@ def _outermost(locations: Iterable[str]) -> list[str]:
 def _tell(result: PurgedTable, missed: Sequence[str]) -> None:
     if missed:
         result.notes.append(
-            f"{len(missed)} manifests or lists could not be read ({'; '.join(missed[:_SHOWN])}): what they lead to was left for good"
+            f"{len(missed)} manifests or lists could not be read ({'; '.join(missed[:_SHOWN])}): files that only they name were not"
+            " deleted and will not be"
         )
     if result.outside:
         result.notes.append(f"{result.outside} files that the table had outside of its location were left")

@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
+import structlog
+
 from headwater.catalogs import PURGING, Catalog, Catalogs, Claim, ClaimConflict, Claims, key_of
 from headwater.clock import Micros
 from headwater.commits import Head, pins, read_collection
@@ -36,6 +38,7 @@ __all__ = ["LOOK_AGAIN_SECONDS", "Hold", "check_no_realm", "hold", "places_of"]
 LOOK_AGAIN_SECONDS = 3600.0
 _WITH_FILES = (RealmState.LOADING, RealmState.ACTIVE, RealmState.INACTIVE)
 _IDS = "ids"
+_log = structlog.get_logger()
 
 
 class Hold:
@@ -88,11 +91,11 @@ def hold(rows: RealmStore, wish: Wish, *, fence: Callable[[], None]) -> Hold:
     return held
 
 
-def places_of(rows: RealmStore, wish: Wish) -> tuple[str, ...]:
-    """Where the catalog of a purge lets tables have files; none where it is gone."""
+def places_of(rows: RealmStore, wish: Wish) -> tuple[str, ...] | None:
+    """Where the catalog of a purge lets tables have files. None: it is gone, and what it allowed stands with each drop."""
     catalogs = Catalogs(rows)
     found = next((one for one in (*catalogs.list(), *catalogs.deleted()) if one.id == wish.catalog_id), None)
-    return () if found is None else found.places
+    return None if found is None else found.places
 
 
 def check_no_realm(store: Store, rows: RealmStore, wish: Wish, *, fence: Callable[[], None]) -> None:
@@ -110,7 +113,8 @@ def check_no_realm(store: Store, rows: RealmStore, wish: Wish, *, fence: Callabl
         except MissingError:
             continue  # being loaded, or gone since
         if conflicts:
-            raise RefusedError(f"nothing is deleted: in realm {realm.id!r}, {conflicts[0]}")
+            _log.warning("a purge meets a claim of another realm", realm=rows.realm, other=realm.id, claim=str(conflicts[0]))
+            raise RefusedError(f"nothing is deleted: another realm of this store has claimed {conflicts[0].wanted}")
 
 
 def _judge(conflicts: Sequence[ClaimConflict], wish: Wish) -> None:

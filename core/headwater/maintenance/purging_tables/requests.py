@@ -25,6 +25,9 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
     metadata      its metadata file as of then
     location      where it lies, by that file
     asked         when, in microseconds since 1970
+    reachable_only  files that only missing or unreadable manifests of this version name are never deleted
+    allowed       places besides its location in which it has metadata, of those that its catalog allowed then
+    request       a text of its own for each request: one that joined another is never taken for it
     """
 
     branch: str
@@ -32,6 +35,9 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
     metadata: str
     location: str
     asked: Micros
+    reachable_only: bool = False
+    allowed: tuple[str, ...] = ()
+    request: str = ""
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +45,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
     table_uuid    None where its format has none
     drops         one for each branch from which it was dropped in order to be purged
-    reachable_only  what manifests lead to that are missing, or cannot be read, is left for good
+    reachable_only  of all drops, whatever each says: a retry asks for it, and an earlier release knew no other way
     """
 
     catalog: str
@@ -71,11 +77,33 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
             raise RefusedError(f"arguments of {task} are none of a purge: {fault}") from fault
 
     def joined(self, earlier: Wish) -> Wish:
-        """With the drops that were asked for before, each branch and version once."""
-        mine = {(drop.branch, drop.metadata) for drop in self.drops}
-        others = tuple(drop for drop in earlier.drops if (drop.branch, drop.metadata) not in mine)
-        reachable_only = self.reachable_only or earlier.reachable_only
-        return msgspec.structs.replace(self, drops=(*others, *self.drops), reachable_only=reachable_only)
+        """With the drops that were asked for before, each branch and version once. What either asked to be deleted will be."""
+        others = {(drop.branch, drop.metadata): drop for drop in earlier._each()}
+        mine = [_both(drop, others.pop((drop.branch, drop.metadata), drop)) for drop in self._each()]
+        return msgspec.structs.replace(self, drops=(*others.values(), *mine), reachable_only=False)
+
+    def versions(self) -> list[Dropped]:
+        """One drop for each metadata file, with what holds for all drops of it."""
+        versions: dict[str, Dropped] = {}
+        for drop in self._each():
+            versions[drop.metadata] = _both(drop, versions.get(drop.metadata, drop))
+        return list(versions.values())
+
+    def _each(self) -> list[Dropped]:
+        """The drops, each with all that was said of it."""
+        if not self.reachable_only:
+            return list(self.drops)
+        return [msgspec.structs.replace(drop, reachable_only=True) for drop in self.drops]
+
+
+def _both(drop: Dropped, other: Dropped) -> Dropped:
+    """A drop with the strictness of both, and the places of both: only what each of them gave up is left."""
+    return msgspec.structs.replace(
+        drop,
+        asked=max(drop.asked, other.asked),
+        reachable_only=drop.reachable_only and other.reachable_only,
+        allowed=tuple(dict.fromkeys((*other.allowed, *drop.allowed))),
+    )
 
 
 def first_look_after(settings: Settings) -> int:

@@ -23,7 +23,7 @@ from headwater.maintenance.work.kinds import PURGE_TABLE
 from headwater.maintenance.work.recorded import recorded
 from headwater.maintenance.work.waiting import open_active_realm
 from headwater.store import ObjectId, Store, id_text
-from headwater.tasks import Claim, Progress, Task, Tasks, TaskState
+from headwater.tasks import Claim, Progress, Submitted, Task, Tasks, TaskState
 
 __all__ = ["ask_for_purge", "retry_reachable", "run_purge_table"]
 
@@ -72,9 +72,10 @@ def _let_go(held: Hold) -> None:
         _log.warning("the claims of a purge stay for a while", fault=str(fault))
 
 
-def ask_for_purge(store: Store, wish: Wish, *, realm: str, realm_key: int) -> ObjectId:
+def ask_for_purge(store: Store, wish: Wish, *, realm: str, realm_key: int) -> Submitted:
     """Submit the task. A waiting one for the same content carries the drops of both from now on; nothing is ever asked for less.
 
+    returns       whether the task is a new one; who takes that back cancels it only while it carries these arguments
     raises        RefusedError for more drops than a task can carry; ConflictError when the active one is at work just now
     """
     tasks, due = Tasks(store), Micros(store.clock.now() + first_look_after(store.settings))
@@ -89,10 +90,10 @@ def ask_for_purge(store: Store, wish: Wish, *, realm: str, realm_key: int) -> Ob
             due=due,
         )
         if submitted.created:
-            return submitted.id
+            return submitted
         there = tasks.amend(submitted.id, lambda task: _joined(wish, task), due=due)
         if there.state is TaskState.WAITING:
-            return submitted.id
+            return submitted
         if there.is_active:
             break
     raise ConflictError(
