@@ -223,7 +223,7 @@ def test_a_table_put_by_somebody_who_stored_no_metadata_is_read_from_its_file(
 def test_a_table_is_not_moved_out_of_what_the_catalog_allows(orders: Table, tmp_path: Path, warehouse: str) -> None:
     before = files_of(warehouse)
 
-    with pytest.raises(ValidationException, match="outside of what catalog 'lake' allows"):
+    with pytest.raises(ValidationException, match="outside the locations that catalog 'lake' allows"):
         orders.transaction().set_properties({"write.data.path": (tmp_path / "outside").as_uri()}).commit_transaction()
 
     assert files_of(warehouse) == before

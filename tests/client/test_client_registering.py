@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -146,13 +147,32 @@ def test_registering_over_another_table_takes_its_place(
     assert before is not None and now is not None and now.id != before.id
 
 
+@pytest.mark.parametrize("is_same", [True, False])
+def test_tables_without_a_uuid_are_told_apart_by_their_location(
+    shop: HeadwaterCatalog, lake: Catalog, edited: Callable[..., str], warehouse: str, is_same: bool
+) -> None:
+    fields = {"format_version": 1, "table_uuid": None, "partition_spec": [], "schema": {"type": "struct", "fields": []}}
+    fields |= {"snapshots": [], "current_snapshot_id": -1, "refs": {}, "metadata_log": []}
+    shop.register_table("sales.orders", edited(**fields))
+    before = lake.get(None, ORDERS)
+    place = Path(warehouse.removeprefix("file://")) / "another" / "metadata" / "v1.metadata.json"
+    place.parent.mkdir(parents=True)
+    elsewhere = Path(edited("other.metadata.json", **fields | {"location": f"{warehouse}/another"}).removeprefix("file://"))
+    shutil.copy(elsewhere, place)
+
+    shop.register_table("sales.orders", edited("v2.metadata.json", **fields) if is_same else place.as_uri(), overwrite=True)
+
+    now = lake.get(None, ORDERS)
+    assert before is not None and now is not None and (now.id == before.id) == is_same
+
+
 @pytest.mark.parametrize(
     "fields", [{"location": "s3://elsewhere/orders"}, {"properties": {"write.data.path": "s3://elsewhere/data"}}]
 )
 def test_a_table_with_files_outside_of_what_the_catalog_allows_is_refused(
     shop: HeadwaterCatalog, edited: Callable[..., str], fields: dict[str, Any]
 ) -> None:
-    with pytest.raises(ValueError, match="outside of what catalog 'lake' allows"):
+    with pytest.raises(ValueError, match="outside the locations that catalog 'lake' allows"):
         shop.register_table("sales.orders", edited(**fields))
 
 

@@ -250,7 +250,8 @@ def test_two_tables_cannot_have_one_location(shop: HeadwaterCatalog, schema: Sch
 
 def test_a_table_lies_where_the_catalog_allows(shop: HeadwaterCatalog, schema: Schema, tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"sales\.orders would have files at .*/outside, outside of what catalog 'lake' allows"
+        ValueError,
+        match=r"sales\.orders cannot have files at .*/outside: it is outside the locations that catalog 'lake' allows",
     ):
         shop.create_table("sales.orders", schema, location=(tmp_path / "outside").as_uri())
 

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from msgspec.structs import replace
+from noted_files import NotedFiles
 from pyiceberg.exceptions import ValidationException
 from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable, Table
@@ -23,6 +24,7 @@ from pyiceberg.table.update import (
     SetStatisticsUpdate,
     TableUpdate,
 )
+from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, ViewVersion
 
 from headwater import Store
 from headwater.catalogs import Catalog, Catalogs, Claim, Claims, ContentKey, IcebergTable, Namespace, Put
@@ -35,6 +37,14 @@ from headwater.realms import Realms
 OpenClient = Callable[..., HeadwaterCatalog]
 PATHS = ["write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"]
 SECRET = "root:x:0:0:hunter2"
+VERSION = ViewVersion.model_validate(
+    {
+        "version-id": 1,
+        "schema-id": 7,
+        "default-namespace": ["sales"],
+        "representations": [ViewRepresentation(root=SQLViewRepresentation(type="sql", sql="SELECT 1", dialect="spark"))],
+    }
+)
 
 
 @pytest.fixture
@@ -92,7 +102,7 @@ def rewritten(table: Table, name: str = "v9.metadata.json", **fields: Any) -> st
 def test_a_place_outside_is_refused_alike_whether_it_is_there_or_not(shop: HeadwaterCatalog, outside: Path) -> None:
     texts = []
     for path in (outside, outside.with_name("nothing.json")):
-        with pytest.raises(ValueError, match="outside of what catalog 'lake' allows") as error:
+        with pytest.raises(ValueError, match="outside the locations that catalog 'lake' allows") as error:
             shop.register_table("sales.orders", path.as_uri())
         texts.append(told(error).replace(path.name, ""))
 
@@ -130,7 +140,7 @@ def test_a_link_leads_nowhere(shop: HeadwaterCatalog, outside: Path, warehouse: 
     link.parent.mkdir(exist_ok=True)
     link.symlink_to(outside.parent)
 
-    with pytest.raises(ValueError, match="behind a link"):
+    with pytest.raises(ValueError, match="reached through a symbolic link"):
         shop.register_table("sales.orders", f"{link.as_uri()}/secrets.json")
 
 
@@ -145,13 +155,23 @@ def test_what_is_no_metadata_is_refused_without_a_word_of_it(shop: HeadwaterCata
             assert "hunter2" not in told(error)
 
 
+def test_a_purge_says_nothing_of_what_is_in_a_file(shop: HeadwaterCatalog, victim: Table) -> None:
+    snapshot = victim.current_snapshot()
+    assert snapshot is not None
+    Path(snapshot.manifest_list.removeprefix("file://")).write_text(SECRET)
+
+    with pytest.raises(ValueError, match="is not an Avro manifest or manifest list") as error:
+        shop.purge_table("sales.victim")
+    assert "hunter2" not in told(error)
+
+
 def test_content_that_points_outside_is_not_read(shop: HeadwaterCatalog, lake: Catalog, outside: Path) -> None:
     """Not everybody who commits to a catalog is a client of it."""
     content = IcebergTable(metadata_location=outside.as_uri(), snapshot_id=-1, schema_id=0, spec_id=0, sort_order_id=0)
     lake.commit(None, [Put(ContentKey.of("sales", "planted"), content)])
 
     for use in (shop.load_table, shop.purge_table, lambda name: shop.rename_table(name, "sales.other")):
-        with pytest.raises(ValueError, match="outside of what catalog 'lake' allows") as error:
+        with pytest.raises(ValueError, match="outside the locations that catalog 'lake' allows") as error:
             use("sales.planted")
         assert "hunter2" not in told(error)
 
@@ -187,6 +207,25 @@ def test_no_path_that_is_set_later_lies_within_another_table(orders: Table, vict
         transaction.set_properties({name: f"{victim.location()}/data"})
 
     assert orders.catalog.load_table("sales.orders").properties == {}
+
+
+def test_no_file_is_written_where_another_table_lies(
+    open_client: OpenClient, victim: Table, schema: Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even one that is removed when the commit is refused."""
+    client = open_client(**{"py-io-impl": "noted_files.NotedFiles"})
+    orders = client.create_table("sales.orders", schema)
+    monkeypatch.setattr(NotedFiles, "written", written := list[str]())
+    properties = {"write.metadata.path": f"{victim.location()}/metadata"}
+
+    with pytest.raises(ValueError, match="a place of another table"):
+        client.create_table("sales.lines", schema, properties=properties)
+    with pytest.raises(ValidationException, match="a place of another table"), orders.transaction() as transaction:
+        transaction.set_properties(properties)
+    with pytest.raises(ValueError, match="a place of another table"):
+        client.create_view("sales.totals", schema, VERSION, properties=properties)
+
+    assert written == []
 
 
 def test_no_table_lies_within_the_path_of_another(
@@ -262,7 +301,7 @@ def added(victim: Table) -> list[TableUpdate]:
 
 @pytest.mark.parametrize("number", range(3))
 def test_a_commit_adds_no_file_of_another_table(orders: Table, victim: Table, number: int) -> None:
-    with pytest.raises(ValidationException, match="outside of its own places"):
+    with pytest.raises(ValidationException, match="outside the table's own places"):
         orders.catalog.commit_table(orders, (), (added(victim)[number],))
 
     assert orders.catalog.load_table("sales.orders").metadata.snapshots == []
@@ -315,25 +354,28 @@ def test_a_registered_file_lies_with_its_table(shop: HeadwaterCatalog, orders: T
     away.write_bytes(Path(orders.metadata_location.removeprefix("file://")).read_bytes())
     shop.drop_table("sales.orders")
 
-    with pytest.raises(ValueError, match="outside of its own places"):
+    with pytest.raises(ValueError, match="outside the table's own places"):
         shop.register_table("sales.orders", away.as_uri())
 
 
 def test_a_namespaces_location_is_no_way_outside(shop: HeadwaterCatalog, lake: Catalog, schema: Schema, tmp_path: Path) -> None:
     lake.commit(None, [Put(ContentKey.of("far"), Namespace(properties={"location": (tmp_path / "far").as_uri()}))])
 
-    with pytest.raises(ValueError, match="outside of what catalog 'lake' allows"):
+    with pytest.raises(ValueError, match="outside the locations that catalog 'lake' allows"):
         shop.create_table_transaction("far.orders", schema)
 
 
 def test_a_file_that_is_there_is_neither_overwritten_nor_removed(
-    shop: HeadwaterCatalog, orders: Table, monkeypatch: pytest.MonkeyPatch
+    shop: HeadwaterCatalog, orders: Table, lake: Catalog, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where names of files are given twice."""
+    """As where names of files are given twice, and a collection has let go of the place."""
     name = Path(orders.metadata_location).name
     monkeypatch.setattr("headwater.clients.pyiceberg.places.uuid4", lambda: name[6:].removesuffix(".metadata.json"))
     before = StaticTable.from_metadata(orders.metadata_location).metadata
+    content = lake.get(None, ContentKey.of("sales", "orders"))
+    assert content is not None and content.id is not None
     shop.drop_table("sales.orders")
+    Claims(Realms(store).open("acme")).release([Claim(lake.definition.id, content.id, orders.location())])
 
     with pytest.raises(FileExistsError):
         shop.create_table("sales.lines", orders.schema(), location=orders.location())
@@ -357,5 +399,5 @@ def test_a_file_is_spelled_plainly_below_a_place_that_is_not(file: str, is_own: 
     """An import may have taken a place with doubled slashes, and its table can be written to."""
     places = ["s3://b//odd?", "s3://b/plain"]
 
-    with nullcontext() if is_own else pytest.raises(RefusedError, match="outside of its own places"):
+    with nullcontext() if is_own else pytest.raises(RefusedError, match="outside the table's own places"):
         check_own(ContentKey.of("sales", "orders"), [file], places)

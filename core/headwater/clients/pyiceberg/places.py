@@ -52,9 +52,9 @@ def check_allowed(definition: CatalogDefinition, key: ContentKey, places: Iterab
         spelled = plain_location(place)
         if not any(is_within(spelled, outer) and not is_through_link(spelled, outer) for outer in allowed):
             raise RefusedError(
-                f"{key} would have files at {place}, outside of what catalog {definition.name!r} allows"
-                f" ({', '.join(allowed) or 'nothing'}), or behind a link: add it to the catalog's allowed locations if it is meant to"
-                " be there"
+                f"{key} cannot have files at {place}: it is outside the locations that catalog {definition.name!r} allows"
+                f" ({', '.join(allowed) or 'none'}), or is reached through a symbolic link. Add the location to the catalog's allowed"
+                " locations, or use the path without the link"
             )
 
 
@@ -64,7 +64,8 @@ def check_own(key: ContentKey, files: Iterable[str], places: Iterable[str]) -> N
     for file in files:
         if not any(_lies_plainly_in(file, place) for place in own):
             raise RefusedError(
-                f"{key} would have {file}, outside of its own places ({', '.join(own)}), or behind a link: write it to one of them"
+                f"{key} cannot have {file}: it is outside the table's own places ({', '.join(own)}), or is reached through a symbolic"
+                " link. Write it to one of them, without a link"
             )
 
 

@@ -16,6 +16,7 @@ from pyiceberg.table.update import AddSnapshotUpdate, AssertCreate, TableRequire
 from pyiceberg.typedef import Identifier
 
 from headwater.catalogs import Claim, Content, ContentKey, ContentType, Delete, IcebergTable, Operation, Put
+from headwater.catalogs.iceberg import is_same_place
 from headwater.catalogs.iceberg.parts import Parts, take_apart
 from headwater.clients.pyiceberg.access import FileAccess
 from headwater.clients.pyiceberg.committing import Branch, Change
@@ -105,7 +106,9 @@ class Tables:
             self._access.check(key, places_of(metadata))
             document = self._document(metadata, _file_for(metadata, 0))
             made.append(self._table(key, parse_table(document.text, document.location), document.location))
-            return self._creation(key, metadata, document.write(), content_id)
+            creation = self._creation(key, metadata, document, content_id)
+            self._write(document, creation)
+            return creation
 
         with self._id_for(place) as content_id:
             self._branch.commit(plan, key=key)
@@ -126,7 +129,7 @@ class Tables:
             if there is not None and not (overwrite and isinstance(there, IcebergTable)):
                 raise TableAlreadyExistsError(f"Table {shown(key)} already exists")
             check_namespace(state, key.parent)
-            is_same = isinstance(there, IcebergTable) and there.table_uuid == found.content().table_uuid
+            is_same = isinstance(there, IcebergTable) and self._is_same(state, key, there, found)
             if there is not None and there.id is not None and is_same:
                 return self._registration(key, found, there.id, [Put(key, found.content(there.id), there, found.parts)])
             content_id = self._known_id(state, found.uuid) or fresh_id
@@ -161,17 +164,20 @@ class Tables:
             if current is not None and there is not None and there.table_uuid is not None:
                 _check_keeps_uuid(key, current.metadata, staged)
             self._check_added(key, None if current is None else current.metadata, staged)
-            document = self._document(staged, next_version.metadata_location).write()
+            document = self._document(staged, next_version.metadata_location)
             done.append(_response(staged, document.location))
             if current is None or there is None or there.id is None:
-                return self._creation(key, staged, document, new_id)
-            content = table_content(staged, document.location, content_id=there.id)
-            return Change(
-                operations=[Put(key, content, there, take_apart(document.text))],
-                message=f"{_what(updates)} table {key}",
-                claim=self._new_claim(there, there.id, current.metadata, staged),
-                take_back=document.remove,
-            )
+                change = self._creation(key, staged, document, new_id)
+            else:
+                content = table_content(staged, document.location, content_id=there.id)
+                change = Change(
+                    operations=[Put(key, content, there, take_apart(document.text))],
+                    message=f"{_what(updates)} table {key}",
+                    claim=self._new_claim(there, there.id, current.metadata, staged),
+                    take_back=document.remove,
+                )
+            self._write(document, change)
+            return change
 
         with self._id_for(table.metadata.location if isinstance(table, StagedTable) else None) as new_id:
             self._branch.commit(plan, key=key)
@@ -298,6 +304,19 @@ class Tables:
             ids={key: content_id},
             claim=self._claim(content_id, found.metadata, has_uuid=found.uuid is not None),
         )
+
+    def _write(self, document: Document, change: Change) -> None:
+        """Write a metadata file if the places of its table are free: nothing is put where another table lies, not for a moment."""
+        if change.claim is not None:
+            self._branch.check_free(change.claim, change.message)
+        document.write()
+
+    def _is_same(self, state: State, key: ContentKey, there: IcebergTable, found: _Found) -> bool:
+        """Whether what stands there is the table of a metadata file: by the uuid; where one of them has none, by the location."""
+        if there.table_uuid is not None and found.uuid is not None:
+            return there.table_uuid.lower() == str(found.uuid)
+        metadata = parse_table(self._access.document(state, key, there), there.metadata_location)
+        return is_same_place(metadata.location, found.metadata.location)
 
     def _document(self, metadata: TableMetadata, location: str) -> Document:
         return Document(self._access.io(location), location, table_text(metadata))

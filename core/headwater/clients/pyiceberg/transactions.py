@@ -44,7 +44,9 @@ class _LakeTransaction(Transaction):
     def dynamic_partition_overwrite(
         self, df: pa.Table, snapshot_properties: dict[str, str] = EMPTY_DICT, branch: str | None = MAIN_BRANCH
     ) -> None:
-        """raises        ValueError for a table that names code which the client does not name, for this way asks it"""
+        """raises        ValueError if the table names a location provider that the catalog's own properties do not: pyiceberg would load
+        it here
+        """
         if _names_foreign_code(self._table.metadata, self._table.catalog.properties):
             raise ValueError(
                 f"{'.'.join(self._table.name())} has the property {_PROVIDER}, which is not run: give the catalog's own properties the"

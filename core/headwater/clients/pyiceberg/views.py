@@ -57,9 +57,11 @@ class Views:
             metadata = _new_metadata(schema, version, place, properties, unique)
             self._access.check(key, places_of(metadata))
             file = metadata_file(place, properties)
-            document = Document(self._access.io(file), file, view_text(metadata)).write()
+            document = Document(self._access.io(file), file, view_text(metadata))
             made.append(View(key.elements, metadata))
-            return self._creation(key, metadata, document, content_id, document.remove)
+            # a file would be put where another table lies, and removed with the refusal
+            self._branch.check_free(self._claim(metadata, content_id), f"create view {key}")
+            return self._creation(key, metadata, document.write(), content_id, document.remove)
 
         self._branch.commit(plan, key=key)
         return made[-1]
@@ -100,9 +102,12 @@ class Views:
             operations=[Put(key, view_content(metadata, document.location), metadata=take_apart(document.text))],
             message=f"create view {key}",
             ids={key: content_id},
-            claim=Claim(self._branch.id, content_id, metadata.location, UUID(metadata.view_uuid), paths_of(metadata)),
+            claim=self._claim(metadata, content_id),
             take_back=take_back,
         )
+
+    def _claim(self, metadata: ViewMetadata, content_id: UUID) -> Claim:
+        return Claim(self._branch.id, content_id, metadata.location, UUID(metadata.view_uuid), paths_of(metadata))
 
 
 def _keep() -> None:
