@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
+from msgspec.structs import replace
 from pasts import catalogs_of, claimed, contents, drop, lake_of, make_realm, passed, put, request, restored, rows_of, submitted
 
 from backend_fixtures import STORES
 from headwater import Settings, Store, open_store
-from headwater.catalogs import Catalogs, ContentKey, Delete
+from headwater.catalogs import Catalogs, ContentKey, Delete, Put
 from headwater.clock import FakeClock, Micros
 from headwater.commits import pins
 from headwater.errors import FencedError
@@ -167,6 +168,24 @@ def run_in_thread(work: Callable[[], object]) -> None:
     thread = threading.Thread(target=work)
     thread.start()
     thread.join(60)
+
+
+def test_a_restoration_that_an_earlier_release_has_begun_is_known(store: Store, clock: FakeClock) -> None:
+    """Its commits name the task among their words: what others did on top of them stays."""
+    make_realm(store)
+    catalogs_of(store).create("lake", base_location="s3://lake/")
+    lake, key = lake_of(store), ContentKey.of("orders")
+    put(lake, "orders")
+    orders, moment = lake.get("main", key), passed(clock)
+    drop(lake, "orders")
+    assert orders is not None and orders.id is not None
+    owner = submitted(store, request("lake/main", moment))
+    lake.commit("main", [Put(key, replace(orders, id=None))], content_ids={key: orders.id}, properties={"task": id_text(owner)})
+    put(lake, "late")
+
+    restore(rows_of(store), owner, request("lake/main", moment), asked=Asked(Tasks(store).read(owner).value.created))
+
+    assert set(contents(lake)) == {"orders", "late"}
 
 
 def test_words_of_a_commit_pass_for_no_restoration(store: Store, clock: FakeClock) -> None:

@@ -32,7 +32,7 @@ from headwater.catalogs import (
 )
 from headwater.catalogs.listing import find_definition
 from headwater.clock import Micros
-from headwater.commits import Committed, Head, Transaction, assign, commit, head, log, pin, read_commit, unpin
+from headwater.commits import Commit, Committed, Head, Transaction, assign, commit, head, log, pin, read_commit, unpin
 from headwater.errors import BeatenError, MissingError, UnreadableError
 from headwater.index import Value
 from headwater.maintenance.restoring.claiming import claim_tables
@@ -133,17 +133,28 @@ class _Mark(NamedTuple):
     owner: ObjectId
     since: Micros | None
 
-    def find(self, rows: RealmStore, now: Head | None) -> ObjectId | None:
-        """The commit on top of which a reference holds what was wanted, if this task made it."""
+    def find(self, rows: RealmStore, now: Head | None, has_state: Callable[[Head], bool]) -> ObjectId | None:
+        """The commit on top of which a reference holds what was wanted, if this task made it.
+
+        has_state     whether a commit holds what was wanted
+        """
         if now is None or self.since is None:
             return None
         oldest = self.since - rows.settings.clock_bound_seconds * 1_000_000
         for found in log(rows, now.id):
             if found.commit.time < oldest:
                 return None
-            if found.commit.properties.get("task") == id_text(self.owner):  # not among the words, which anybody may choose
+            if self._has_made(found.commit) or (self._may_have_made(found.commit) and has_state(read_commit(rows, found.id))):
                 return found.id
         return None
+
+    def _has_made(self, commit: Commit) -> bool:
+        return bool(commit.properties.get("task") == id_text(self.owner))
+
+    def _may_have_made(self, commit: Commit) -> bool:
+        """An earlier release named its task among the words of a commit, which anybody may choose: so they alone prove nothing."""
+        words = CommitMeta.of(commit).properties
+        return "task" not in commit.properties and words.get("task") == (id_text(self.owner),)
 
 
 class _Carrier:
@@ -234,7 +245,11 @@ class _Carrier:
         """A commit on top whose state is the target's, but for tables that others have the files of."""
         target = None if step.target is None else read_commit(self._rows, step.target)
         now = head(self._rows, step.reference, fresh=True)
-        done_before = self._mark.find(self._rows, now)
+
+        def has_state(then: Head) -> bool:
+            return not differences(self._rows, step.reference, indexes_of(then, target), target)
+
+        done_before = self._mark.find(self._rows, now, has_state)
         if done_before is not None:
             return done_before
         found = differences(self._rows, step.reference, indexes_of(now, target), target)
