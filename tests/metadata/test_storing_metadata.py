@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metadata_shelves import Shelf
 
-from headwater.catalogs.metadata import IcebergMetadata, read_field
+from headwater.catalogs.metadata import IcebergMetadata, read_fields
 from headwater.commits import reach
 from headwater.errors import MissingError, UnreadableError
 from headwater.store import ObjectId
@@ -53,7 +53,8 @@ def test_a_field_is_read_alone_as_it_is_with_all_others(
     make_shelf: Callable[[], Shelf], document: dict[str, Any], name: str
 ) -> None:
     shelf = make_shelf()
-    found = read_field(shelf.rows, shelf.store(document), name)
+    stored = shelf.store(document)
+    found = read_fields(shelf.rows, [stored], [name])[stored].get(name)
     there = {key: value for key, value in document.items() if not isinstance(value, list) or not value}
 
     assert (None if found is None else json.loads(found)) == there.get(name)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from headwater.catalogs.claims import normalise_location
 from headwater.catalogs.iceberg.validating import PATH_PROPERTIES
-from headwater.catalogs.metadata import read_field
+from headwater.catalogs.metadata import read_fields
 from headwater.errors import RefusedError
 from headwater.store import ObjectId, RealmStore
 
@@ -22,12 +23,16 @@ class StoredPlaces(NamedTuple):
     paths: tuple[str, ...]
 
 
-def stored_places(rows: RealmStore, metadata_id: ObjectId) -> StoredPlaces:
-    """The places in a stored document, of which nobody may have judged anything.
+def stored_places(rows: RealmStore, metadata_ids: Sequence[ObjectId]) -> dict[ObjectId, StoredPlaces]:
+    """The places in stored documents, of which nobody may have judged anything. All are read in one go: ask for some hundreds.
 
     raises        as ``read_metadata`` does
     """
-    location, properties = (_decoded(read_field(rows, metadata_id, name)) for name in ("location", "properties"))
+    return {one: _places(fields) for one, fields in read_fields(rows, metadata_ids, ("location", "properties")).items()}
+
+
+def _places(fields: Mapping[str, bytes]) -> StoredPlaces:
+    location, properties = (_decoded(fields.get(name)) for name in ("location", "properties"))
     named = (properties.get(name) for name in PATH_PROPERTIES) if isinstance(properties, dict) else ()
     return StoredPlaces(_place(location), tuple(path for path in map(_place, named) if path is not None))
 

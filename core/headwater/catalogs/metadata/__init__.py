@@ -5,6 +5,6 @@ Knows commits and indexes; must not know catalogs, branches, nor where the docum
 
 from headwater.catalogs.metadata.layout import piece_text
 from headwater.catalogs.metadata.objects import IcebergMetadata, IcebergPiece
-from headwater.catalogs.metadata.storing import read_field, read_metadata, store_metadata
+from headwater.catalogs.metadata.storing import read_fields, read_metadata, store_metadata
 
-__all__ = ["IcebergMetadata", "IcebergPiece", "piece_text", "read_field", "read_metadata", "store_metadata"]
+__all__ = ["IcebergMetadata", "IcebergPiece", "piece_text", "read_fields", "read_metadata", "store_metadata"]

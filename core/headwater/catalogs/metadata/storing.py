@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from headwater.catalogs.iceberg.parts import Parts, put_together
@@ -11,10 +11,10 @@ from headwater.catalogs.metadata.layout import collected, laid_out, prefixes_of
 from headwater.catalogs.metadata.objects import IcebergMetadata, IcebergPiece
 from headwater.commits import Transaction
 from headwater.errors import UnreadableError
-from headwater.index import Index, IndexEditor, Limits, NewIndex, Value
+from headwater.index import Entry, Index, IndexEditor, Limits, NewIndex, Value
 from headwater.store import ObjectId, RealmStore, id_text
 
-__all__ = ["read_field", "read_metadata", "store_metadata"]
+__all__ = ["read_fields", "read_metadata", "store_metadata"]
 
 _LIMITS = Limits(embedded_bytes=32 * 1024, stripe_bytes=32 * 1024)
 _LARGE_BYTES = 2048
@@ -78,23 +78,36 @@ def read_metadata(rows: RealmStore, metadata_id: ObjectId) -> Parts:
     """
     entries = list(Index(rows.read(metadata_id, IcebergMetadata).pieces, rows).range())
     wanted = list(dict.fromkeys(value.object_id for _, value in entries if value.object_id is not None))
-    texts = _texts(rows, wanted, metadata_id)
-    return collected((key, value.data if value.object_id is None else texts[value.object_id]) for key, value in entries)
+    return _put_back(entries, _texts(rows, dict.fromkeys(wanted, metadata_id)))
 
 
-def read_field(rows: RealmStore, metadata_id: ObjectId, name: str) -> bytes | None:
-    """One field of a stored metadata document as JSON text, without reading the others; None where it has none of this name.
+def read_fields(rows: RealmStore, metadata_ids: Sequence[ObjectId], names: Sequence[str]) -> dict[ObjectId, dict[str, bytes]]:
+    """Some fields of stored metadata documents, as JSON text by name; without those that a document does not have.
 
-    name          of a field that is no list
+    All documents are read in one go, and so are their large pieces. Of a document that has spilled, so are the stripes it takes.
+
+    names         of fields that are no lists
     raises        as ``read_metadata`` does
     """
-    index = Index(rows.read(metadata_id, IcebergMetadata).pieces, rows)
-    entries = [entry for prefix in prefixes_of(name) for entry in index.prefix(prefix)]
-    wanted = list(dict.fromkeys(value.object_id for _, value in entries if value.object_id is not None))
-    texts = _texts(rows, wanted, metadata_id)
-    parts = collected((key, value.data if value.object_id is None else texts[value.object_id]) for key, value in entries)
-    found = parts.fields.get(name)
-    return found if found is not None or name not in parts.maps else put_together(Parts(parts.maps[name], {}))
+    wanted = list(dict.fromkeys(metadata_ids))
+    prefixes = dict.fromkeys(prefix for name in names for prefix in prefixes_of(name))
+    entries: dict[ObjectId, list[Entry]] = {}
+    for metadata_id, found in zip(wanted, rows.read_many(wanted, IcebergMetadata), strict=True):
+        document = rows.read(metadata_id, IcebergMetadata) if found is None else found  # which says what is missing
+        index = Index(document.pieces, rows)
+        entries[metadata_id] = [entry for prefix in prefixes for entry in index.prefix(prefix)]
+    owners = {value.object_id: owner for owner, held in entries.items() for _, value in held if value.object_id is not None}
+    texts = _texts(rows, owners)
+    return {metadata_id: _fields(_put_back(held, texts), names) for metadata_id, held in entries.items()}
+
+
+def _fields(parts: Parts, names: Sequence[str]) -> dict[str, bytes]:
+    maps = {name: put_together(Parts(parts.maps[name], {})) for name in names if name in parts.maps}
+    return maps | {name: parts.fields[name] for name in names if name in parts.fields}
+
+
+def _put_back(entries: Iterable[Entry], texts: Mapping[ObjectId, bytes]) -> Parts:
+    return collected((key, value.data if value.object_id is None else texts[value.object_id]) for key, value in entries)
 
 
 def _edits(base: Index, parts: Parts) -> _Edits:
@@ -125,14 +138,16 @@ def _token(piece: bytes) -> bytes:
     return b"\0" + hashlib.blake2b(piece, digest_size=16).digest()
 
 
-def _texts(rows: RealmStore, ids: Sequence[ObjectId], metadata_id: ObjectId) -> dict[ObjectId, bytes]:
+def _texts(rows: RealmStore, owners: Mapping[ObjectId, ObjectId]) -> dict[ObjectId, bytes]:
+    """The texts of large pieces, by their ids; ``owners`` says of which document each is."""
     texts: dict[ObjectId, bytes] = {}
+    ids = list(owners)
     for start in range(0, len(ids), _AT_ONCE):
         some = ids[start : start + _AT_ONCE]
         for object_id, found in zip(some, rows.read_many(some, IcebergPiece), strict=True):
             if found is None:
                 raise UnreadableError(
-                    f"object {id_text(object_id)} of realm {rows.realm!r}, a piece of the metadata {id_text(metadata_id)},"
+                    f"object {id_text(object_id)} of realm {rows.realm!r}, a piece of the metadata {id_text(owners[object_id])},"
                     " is not there. Run `headwater fsck`"
                 )
             texts[object_id] = found.text

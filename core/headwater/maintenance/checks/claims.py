@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
@@ -130,22 +130,23 @@ def _tables(at: Head, seen: set[ObjectId]) -> Iterator[list[_Table]]:
     entries, ids = at.index(CONTENT).range(), at.index(IDS)
     while block := list(islice(entries, _AT_ONCE)):
         fresh = dict(_fresh(block, seen))
-        stored = ids.get_many([content_id.bytes for _, content_id in fresh.values()])
+        places = _places(at, ids.get_many([content_id.bytes for _, content_id in fresh.values()]))
         tables = zip(fresh.items(), at.rows.read_many(list(fresh), IcebergTable), strict=True)
         yield [
-            _Table(
-                key_text(Use(CONTENT, key)) or id_text(object_id), mine, table.table_uuid, _places(at, stored.get(mine.bytes))
-            )
+            _Table(key_text(Use(CONTENT, key)) or id_text(object_id), mine, table.table_uuid, places.get(mine.bytes, ()))
             for (object_id, (key, mine)), table in tables
             if table is not None
         ]
 
 
-def _places(at: Head, stored: Value | None) -> tuple[str, ...]:
-    if stored is None or stored.object_id is None:
-        return ()
-    places = stored_places(at.rows, stored.object_id)
-    return places.paths if places.location is None else (places.location, *places.paths)
+def _places(at: Head, stored: Mapping[bytes, Value]) -> dict[bytes, tuple[str, ...]]:
+    """By content id, of the tables whose metadata is stored with them."""
+    metadata = {key: value.object_id for key, value in stored.items() if value.object_id is not None}
+    found = stored_places(at.rows, list(metadata.values()))
+    return {
+        key: tuple(place for place in (found[one].location, *found[one].paths) if place is not None)
+        for key, one in metadata.items()
+    }
 
 
 def _fresh(block: list[Entry], seen: set[ObjectId]) -> Iterator[tuple[ObjectId, tuple[bytes, UUID]]]:

@@ -82,9 +82,9 @@ def _places(rows: RealmStore, then: Head | None, content_ids: Sequence[UUID]) ->
     if then is None or not content_ids:
         return {}
     stored = then.index(IDS).get_many([one.bytes for one in content_ids])
-    return {
-        UUID(bytes=key): stored_places(rows, value.object_id) for key, value in stored.items() if value.object_id is not None
-    }
+    metadata = {UUID(bytes=key): value.object_id for key, value in stored.items() if value.object_id is not None}
+    places = stored_places(rows, list(metadata.values()))
+    return {content_id: places[metadata_id] for content_id, metadata_id in metadata.items()}
 
 
 def _claim(catalog_id: str, content_id: UUID, table: IcebergTable, places: StoredPlaces | None) -> Claim | None:
