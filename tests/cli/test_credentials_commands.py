@@ -83,6 +83,26 @@ def test_a_reset_after_a_rotation_to_the_same_file_refuses_the_former_ones(
     assert (logs_in("new.json"), logs_in("acme.json")) == (True, False)
 
 
+@pytest.mark.parametrize("first", ["rotate-credentials", "reset-credentials"])
+def test_a_reset_to_credentials_in_force_says_that_none_were_made(
+    headwater: CommandLine, realm: str, tmp_path: Path, logs_in: Callable[[str], bool], first: str
+) -> None:
+    """After a leak of the file they would be taken for new ones."""
+    headwater.ok("realm", first, realm, "--credentials", tmp_path / "new.json")
+
+    again = headwater("realm", "reset-credentials", realm, "--credentials", tmp_path / "new.json")
+
+    assert (again.exit_code, logs_in("new.json")) == (0, True)
+    assert "no new credentials were made" in again.stderr and "name a new file" in again.stderr
+
+
+def test_new_credentials_come_without_a_warning(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
+    for command in ("rotate-credentials", "reset-credentials"):
+        done = headwater("realm", command, realm, "--credentials", tmp_path / f"{command}.json")
+
+        assert (done.exit_code, "no new credentials" in done.stderr) == (0, False)
+
+
 def test_an_old_file_never_brings_its_credentials_back(headwater: CommandLine, realm: str, tmp_path: Path) -> None:
     for name in ("second.json", "third.json"):
         headwater.ok("realm", "reset-credentials", realm, "--credentials", tmp_path / name)

@@ -12,6 +12,7 @@ from headwater.cli.credentials import CredentialsFile, check_place, ensure_crede
 from headwater.cli.fields import Field, View, time, time_after
 from headwater.cli.options import DURATION, prints
 from headwater.cli.session import Session
+from headwater.clock import as_text
 from headwater.errors import BeatenError, RefusedError, UnreadableError
 from headwater.realms import (
     CredentialsHash,
@@ -79,7 +80,10 @@ def rotate_credentials(session: Session, realm_id: str, file: Path, overlap: flo
         def renew(hashed: CredentialsHash, replaces: str) -> Principal:
             return rotate_root(realms, realm_id, hashed, replaces=replaces, overlap_seconds=overlap)
 
-        session.show(ROOT, _renewed(realms, realm_id, file, renew))
+        root, is_new = _renewed(realms, realm_id, file, renew)
+        if not is_new:
+            session.warn(_nothing_new(file, root))
+        session.show(ROOT, root)
 
 
 @click.command(name="reset-credentials")
@@ -90,7 +94,9 @@ def rotate_credentials(session: Session, realm_id: str, file: Path, overlap: flo
 def reset_credentials(session: Session, realm_id: str, file: Path) -> None:
     """Give a realm's root other credentials, and refuse all former ones at once: they may have leaked.
 
-    Interrupted, the same command goes on where it was.
+    The root credentials are reserved for the server. Nothing checks them yet: whoever has the store's URL is its administrator.
+
+    Interrupted, the same command goes on where it was. Where FILE's credentials are in force already, no new ones are made, and it says so.
     """
     with session.open_store() as store:
         realms = Realms(store)
@@ -98,32 +104,43 @@ def reset_credentials(session: Session, realm_id: str, file: Path) -> None:
         def renew(hashed: CredentialsHash, replaces: str) -> Principal:
             return reset_root(realms, realm_id, hashed, replaces=replaces)
 
-        root = _renewed(realms, realm_id, file, renew)
+        root, is_new = _renewed(realms, realm_id, file, renew)
+        if not is_new:
+            session.warn(_nothing_new(file, root))
         if root.former is not None:  # a rotation had put this file's credentials into force
             root = reset_root(realms, realm_id, root.credentials, replaces=root.credentials.client_id)
         session.show(ROOT, root)
 
 
-def _renewed(realms: Realms, realm_id: str, file: Path, renew: Renew) -> Principal:
-    """The root with the file's credentials: renewed now, or by the same command before it was interrupted."""
+def _nothing_new(file: Path, root: Principal) -> str:
+    """What somebody has to know who thinks that other credentials are in force from now on."""
+    since = "" if root.renewed is None else f" since {as_text(root.renewed)}"
+    return (
+        f"no new credentials were made: those in {file}, of client {root.credentials.client_id}, have been in force{since} and stay"
+        " valid. If they may have leaked, name a new file"
+    )
+
+
+def _renewed(realms: Realms, realm_id: str, file: Path, renew: Renew) -> tuple[Principal, bool]:
+    """The root with the file's credentials, and whether it was renewed now: the same command may have done so, and been interrupted."""
     realm, root = _ready(realms, realm_id)
     if not file.exists():
         check_place(file)
     kept = ensure_credentials(file, realm, replaces=root.credentials.client_id)
     if verify(root.credentials, kept.credentials):
         _check_meant(kept, file)
-        return root
+        return root, False
     if kept.replaces != root.credentials.client_id:
         raise RefusedError(
             f"{file} holds credentials that are not to replace those of client {root.credentials.client_id}, which root has now:"
             " they are old, or somebody else renewed root's meanwhile; name another file"
         )
     try:
-        return renew(hash_credentials(kept.credentials), root.credentials.client_id)
+        return renew(hash_credentials(kept.credentials), root.credentials.client_id), True
     except BeatenError:
         found = find_root(realms, realm_id)
         if found is not None and verify(found.credentials, kept.credentials):
-            return found  # the same command, called twice at once
+            return found, True  # the same command, called twice at once
         raise
 
 
