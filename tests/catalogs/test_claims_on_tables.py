@@ -150,7 +150,7 @@ def test_a_refusal_tells_nothing_of_the_other(claims: Claims) -> None:
     texts = [str(conflict) for conflict in claims.check([claim("s3://b/x", content=TWO), claim("s3://b/y", table=TWO)])]
 
     assert texts == [
-        "location s3://b/x is, encloses or lies within a place of another table",
+        "location s3://b/x overlaps a place of another table",
         f"table uuid {TWO} belongs to another table",
     ]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from uuid import UUID
 
-from headwater.catalogs.iceberg import same_storage
+from headwater.catalogs.iceberg import comparable
 from headwater.clock import Micros, as_text
 from headwater.commits import Transaction, commit, head
 from headwater.errors import ConflictError, RefusedError, UnreadableError
@@ -38,15 +38,10 @@ def normalise_location(location: str) -> str:
 
     raises        RefusedError for a relative path, a segment ``.`` or ``..``, or more than 500 bytes
     """
-    text = _normal(location)
+    text = comparable(location)
     if len(text.encode()) > KEY_BYTES:
         raise RefusedError(f"location {location[:60]!r}... has {len(text.encode())} bytes; {KEY_BYTES} are allowed")
     return text
-
-
-def _normal(location: str) -> str:
-    scheme, rest = same_storage(location).split("://", 1)
-    return f"{scheme}://{rest.rstrip('/')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +107,9 @@ class ClaimConflict:
 
     def __str__(self) -> str:
         if self.owner.catalog_id == PURGING:
-            return f"{self.wanted} is being purged, or lies around or within what is"
+            return f"{self.wanted} overlaps a place that is being purged"
         if self.wanted.startswith(_LOCATION):
-            return f"{self.wanted} is, encloses or lies within a place of another table"
+            return f"{self.wanted} overlaps a place of another table"
         return f"{self.wanted} belongs to another table"
 
 
@@ -146,7 +141,7 @@ class Claims:
         return commit(self._rows, CLAIMS, change, message=f"claim {len(claims)} tables", fence=fence).result
 
     def release(self, claims: Sequence[Claim], *, fence: Callable[[], None] | None = None) -> int:
-        """Give up what one has claimed by these; returns how many entries went. For who put nothing into a catalog with them.
+        """Give up what one has claimed by these; returns how many entries went. For callers that put nothing into a catalog with them.
 
         raises        RefusedError for a location that is none
         """
@@ -211,7 +206,7 @@ class Claims:
         raises        RefusedError for a location that is none
         """
         claims = head(self._rows, CLAIMS, fresh=True)
-        enclosing = {location: _enclosing(_normal(location).encode()) for location in locations}
+        enclosing = {location: _enclosing(comparable(location).encode()) for location in locations}
         texts = {text for around in enclosing.values() for text in around if len(text) <= KEY_BYTES}
         held = {} if claims is None else claims.index(BY_LOCATION).get_many(texts)
         found = {

@@ -66,7 +66,7 @@ def _canonical(location: str) -> str:
 def plain_location(location: str) -> str:
     """The canonical spelling of a location that every reader of URLs understands alike.
 
-    For who decides by the text whether a place may be read or written, and leaves that to another's driver.
+    For callers that decide by the text whether a place may be read or written, and leave that to another's driver.
 
     raises        RefusedError for what ``canonical`` refuses; for control characters, ``?``, ``#``, ``\\`` or white space around it; and
                   for a folder without a name, or one that is ``.``, ``..`` or two folders once it is percent-decoded
@@ -94,11 +94,12 @@ def same_storage(location: str) -> str:
 
 
 def comparable(location: str) -> str:
-    """One text for all locations that name the same objects.
+    """One text for all locations that name the same objects, without a slash at the end.
 
     raises        RefusedError for what is no location
     """
-    return same_storage(location).rstrip("/")
+    scheme, rest = same_storage(location).split("://", 1)
+    return f"{scheme}://{rest.rstrip('/')}"
 
 
 def is_same_place(one: str, other: str) -> bool:

@@ -27,7 +27,7 @@ from headwater.catalogs.iceberg.verifying import Level, verify
 from headwater.errors import RefusedError
 
 __all__ = [
-    "Listing",
+    "ListedTables",
     "Progress",
     "Scope",
     "Surveyed",
@@ -146,11 +146,11 @@ class Surveyed:
             yield self._verdicts.get(outcome.directory, outcome) if isinstance(outcome, Found) else outcome
 
 
-Listing: TypeAlias = list[tuple[str, bytes]]
+ListedTables: TypeAlias = list[tuple[str, bytes]]
 """Table directories, each packed with its files, from the last to the first."""
 
 
-def list_tables(scope: Scope, *, limit: int, progress: Progress | None = None) -> Listing | None:
+def list_tables(scope: Scope, *, limit: int, progress: Progress | None = None) -> ListedTables | None:
     """The selected tables below the scope's locations if they are fewer than ``limit``; None, as soon as they are not.
 
     raises        as ``survey_in_process`` does
@@ -160,7 +160,7 @@ def list_tables(scope: Scope, *, limit: int, progress: Progress | None = None) -
     return None if len(found) == limit else sorted(found, reverse=True)
 
 
-def survey_in_process(scope: Scope, *, progress: Progress | None = None, tables: Listing | None = None) -> Surveyed:
+def survey_in_process(scope: Scope, *, progress: Progress | None = None, tables: ListedTables | None = None) -> Surveyed:
     """One outcome per selected table below the scope's locations, sorted by directory. Documents wait on disk, not in memory.
 
     tables        of this scope, as ``list_tables`` found them just now; used up by this
@@ -261,7 +261,8 @@ def choose(table: TableFiles, *, storage: Storage = STORAGE) -> Choice:
         raise UnfitError(
             QuarantineCode.NO_METADATA,
             f"{table.directory} holds {table.leftovers} data files or manifests, but no metadata: a dropped table left them, or their table"
-            " writes its metadata elsewhere (write.metadata.path). Look which it is; of the latter, register the metadata file",
+            " writes its metadata elsewhere (write.metadata.path). Find out which. If the table writes elsewhere, register its metadata"
+            " file",
         )
     if table.has_delta_log:
         raise UnfitError(

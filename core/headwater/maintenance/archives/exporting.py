@@ -18,9 +18,9 @@ from headwater.clock import Micros, as_text
 from headwater.commits import unpin
 from headwater.errors import FencedError, HeadwaterError, RefusedError, UnavailableError, UnreadableError
 from headwater.maintenance.archives.blocks import BlockKind, BlockWriter
+from headwater.maintenance.archives.export_window import newest_readable
 from headwater.maintenance.archives.fencing import paced
 from headwater.maintenance.archives.manifests import End, Manifest, check_archive, definition_of, end_record, manifest_record
-from headwater.maintenance.archives.moments import newest_readable
 from headwater.maintenance.archives.records import Contents, Pointer
 from headwater.maintenance.archives.snapshots import Snapshot, check_moment, take_snapshot
 from headwater.maintenance.archives.walking import walk

@@ -12,8 +12,8 @@ from headwater.catalogs.names import CATALOGS, OwnPart, own_reference
 from headwater.clock import Micros, as_text
 from headwater.commits import Absent, Head, no_state, pin, read_collection, state_as_of
 from headwater.errors import RefusedError
+from headwater.maintenance.archives.export_window import check_known, readable_from
 from headwater.maintenance.archives.fencing import paced
-from headwater.maintenance.archives.moments import check_known, readable_from
 from headwater.realms import FILLED_REFERENCES, REALM_REFERENCES
 from headwater.store import ObjectId, RealmStore
 

@@ -23,7 +23,7 @@ from headwater.clock import Micros
 from headwater.commits import PINS, Head, load_head, no_state, read_commit
 from headwater.errors import MissingError, RefusedError, UnreadableError
 from headwater.maintenance.restoring.differing import Counts, counted, differences, indexes_of
-from headwater.maintenance.restoring.moments import NamesThen, names_at, stood_at
+from headwater.maintenance.restoring.living_names import NamesThen, names_at, stood_at
 from headwater.maintenance.restoring.requests import Asked, Request
 from headwater.maintenance.restoring.steps import Act, Plan, Step
 from headwater.realms import FILLED_REFERENCES, REALM_REFERENCES
