@@ -114,7 +114,7 @@ def open_system(location: str) -> tuple[System, str]:
     if scheme == "file":
         return _LOCAL, rest
     if "::" in location:  # fsspec would open what stands behind it by another driver
-        raise RefusedError(f"{location} has '::' in it, which no driver here takes for a name: rename it")
+        raise RefusedError(f"{location} contains '::', which drivers read as a chain of file systems: rename it")
     try:
         system, path = fsspec.core.url_to_fs(location)
     except (ImportError, ValueError) as fault:

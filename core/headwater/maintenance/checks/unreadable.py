@@ -1,6 +1,6 @@
-"""Tasks, runs, reports and realms that the system realm lists and nobody can read: named, and taken out of the way.
+"""Tasks, runs, reports and realms that are listed but cannot be read: named, and taken off the list.
 
-What cannot be read lies in nobody's way, but it is listed for ever, and holds the place of what it was.
+They stop nothing else, but stay listed and keep the name taken.
 """
 
 from __future__ import annotations
