@@ -28,6 +28,17 @@ def test_work_that_ends_finishes_its_task(store: Store, task_id: ObjectId) -> No
     assert (ended.value.state, ended.value.outcome) == ("SUCCEEDED", {"deleted": 7})
 
 
+def test_user_without_a_name_does_a_task(store: Store, task_id: ObjectId, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 2_000_000_001)  # as a container may have one
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+
+    ended = run_task(Session(), store, task_id, lambda claim: {"owner": claim.task.owner})
+
+    assert ended.value.outcome is not None
+    assert ended.value.outcome["owner"].startswith("headwater@")
+
+
 def test_an_interrupt_hands_the_task_back(store: Store, task_id: ObjectId) -> None:
     def work(claim: Claim) -> dict[str, Any]:
         raise KeyboardInterrupt

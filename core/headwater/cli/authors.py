@@ -1,4 +1,4 @@
-"""Who sits at the command line: the author of the commits that a command makes, unless it names another."""
+"""The user who runs the command line: the author of the commits that a command makes, unless it names another."""
 
 from __future__ import annotations
 

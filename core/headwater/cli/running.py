@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import signal
 import socket
@@ -11,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from headwater.cli.authors import person
 from headwater.cli.session import Session
 from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError, UnavailableError
 from headwater.store import ObjectId, Store, Versioned, id_text
@@ -85,7 +85,7 @@ def _tell_what_waits(session: Session, tasks: Tasks, task_id: ObjectId) -> None:
 def _claim(session: Session, store: Store, tasks: Tasks, task_id: ObjectId) -> Claim | None:
     """The claim, waiting as long as somebody else has the task; None when that one has ended it."""
     watch = LeaseWatch(store.clock, store.settings.task_lease_seconds)
-    owner = f"{getpass.getuser()}@{socket.gethostname()}:{os.getpid()} (command line)"
+    owner = f"{person()}@{socket.gethostname()}:{os.getpid()} (command line)"
     told = False
     while True:
         task = tasks.read(task_id).value
