@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from headwater.errors import RefusedError
 
 __all__ = ["missing_extra"]
@@ -34,4 +36,9 @@ def missing_extra(absent: ModuleNotFoundError) -> RefusedError | None:
     extra = _EXTRAS.get(package)
     if extra is None:
         return None
+    if find_spec(package) is not None:  # it is there, and the module that is asked for is not: another release of it
+        return RefusedError(
+            f"the installed Python package {package!r} does not fit, for it has no module {absent.name!r}:"
+            f" pip install -U 'headwater[{extra}]'"
+        )
     return RefusedError(f"this needs the Python package {package!r}, which is not installed: pip install 'headwater[{extra}]'")
