@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from uuid import uuid4
 from xml.etree import ElementTree
@@ -12,6 +13,7 @@ import pytest
 from commandline import CommandLine
 
 from headwater import Store
+from headwater.cli import importing
 from headwater.store import id_of
 from headwater.tasks import Tasks
 
@@ -228,3 +230,50 @@ def test_an_import_names_who_asked_for_it(headwater: CommandLine, realm: str, la
     newest = headwater.data("catalog", "log", realm, lake)[0]
     assert newest["authors"] == ["ada"]
     assert set(newest["properties"]) == {"import", "task"}
+
+
+def test_spark_that_cannot_run_is_refused_before_anything_is_submitted(
+    url: str, store: Store, lake: str, warehouse: Path
+) -> None:
+    refused = CommandLine(url, {"HEADWATER_SPARK_MASTER": "off"})("import", "acme", lake, warehouse, "--spark")
+
+    assert (refused.exit_code, "spark_master is off" in refused.stderr) == (5, True)
+    assert Tasks(store).list() == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "how"), [([], ["--spark"], "without --spark"), (["--spark"], [], "with --spark")], ids=["on", "off"]
+)
+def test_import_that_is_under_way_otherwise_is_refused(
+    headwater: CommandLine, lake: str, warehouse: Path, first: list[str], second: list[str], how: str
+) -> None:
+    headwater.ok("import", "acme", lake, warehouse, "--detach", *first)
+
+    refused = headwater("import", "acme", lake, warehouse, "--detach", *second)
+
+    assert refused.exit_code == 5
+    assert f"is under way {how}: wait for it, or cancel it" in refused.stderr
+
+
+def test_import_that_another_user_asked_for_is_the_same(headwater: CommandLine, lake: str, warehouse: Path) -> None:
+    words = ("import", "acme", lake, warehouse, "--detach", "--author")
+
+    assert headwater.data(*words, "ada")["id"] == headwater.data(*words, "grace")["id"]
+
+
+def test_fault_of_the_pipeline_is_no_missing_extra(
+    headwater: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "faulty_survey.py").write_text("from headwater.settings import nothing\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    point = EntryPoint("spark", "faulty_survey:make", importing.ENTRY_POINTS)
+    monkeypatch.setattr(importing, "entry_points", lambda **_: [point])
+
+    told = headwater("import", "acme", "lake", "warehouse", "--spark")
+
+    assert (told.exit_code, "pip install" in told.stderr) == (1, False)
+    assert "cannot import name 'nothing'" in told.stderr
+
+
+def test_dry_run_on_a_worker_is_usage(headwater: CommandLine) -> None:
+    assert headwater("import", "acme", "lake", "warehouse", "--dry-run", "--detach").exit_code == 2

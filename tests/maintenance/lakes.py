@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put, iceberg
@@ -34,6 +34,17 @@ FOUND = iceberg.Found(
     rule=iceberg.Rule.HIGHEST_NUMBER,
     evidence=(),
 )
+
+
+@dataclass(frozen=True)
+class HandmadeSurvey:
+    """A survey whose outcomes a test makes."""
+
+    look: Callable[[iceberg.Scope, iceberg.Progress], Iterable[iceberg.Outcome]]
+    name: str = "test"
+
+    def __call__(self, scope: iceberg.Scope, progress: iceberg.Progress) -> Iterable[iceberg.Outcome]:
+        return self.look(scope, progress)
 
 
 def open_on(backend: Backend | FaultyBackend, settings: Settings, clock: Clock) -> Store:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakes import FOUND, HOUR, REALM, copied, make_lake, make_realm, open_on, put
+from lakes import FOUND, HOUR, REALM, HandmadeSurvey, copied, make_lake, make_realm, open_on, put
 
 from headwater.clock import FakeClock
 from headwater.errors import FencedError
@@ -140,7 +140,7 @@ def _import(store: Store, clock: FakeClock, folder: Path) -> tuple[ObjectId, Run
     spec = {"name": "by hand", "locations": ["s3://lake/"]}
     definition = make_lake(store).definition
     task = _submit(store, "import", catalog="lake", catalogId=definition.id, spec=spec)
-    return task, lambda store, claim: run_import(store, claim, survey=lambda scope, progress: [FOUND], engine="test")
+    return task, lambda store, claim: run_import(store, claim, survey=HandmadeSurvey(lambda scope, progress: [FOUND]))
 
 
 def _export(store: Store, clock: FakeClock, folder: Path) -> tuple[ObjectId, Run]:

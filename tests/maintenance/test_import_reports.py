@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import pytest
-from lakes import HOUR, make_lake, make_realm, rows_of
+from lakes import HOUR, HandmadeSurvey, make_lake, make_realm, rows_of
 
 from headwater import Settings
 from headwater.catalogs import Catalog, ImportSpec, ReportRow, iceberg
@@ -146,4 +146,4 @@ def _import(store: Store, lake: Catalog, survey: Callable[[], Iterable[iceberg.O
     arguments = {"catalog": "lake", "catalogId": lake.definition.id, "spec": {"name": spec.name, "locations": ["s3://lake/wh"]}}
     claim = tasks.claim(tasks.submit("import", realm="acme", realm_key=rows_of(store).key, arguments=arguments).id, "worker")
     assert claim is not None
-    run_import(store, claim, survey=lambda scope, progress: survey(), engine="test")
+    run_import(store, claim, survey=HandmadeSurvey(lambda scope, progress: survey()))

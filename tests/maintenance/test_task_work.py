@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from lakes import FOUND, HOUR, lake, make_realm, rows_of
+from lakes import FOUND, HOUR, HandmadeSurvey, lake, make_realm, rows_of
 
 from headwater.catalogs import CatalogDefinition, Catalogs, ImportSpec, iceberg
 from headwater.clock import FakeClock
@@ -88,7 +88,7 @@ def test_an_import_whose_realm_falls_asleep_is_tried_again(store: Store, clock: 
         return [FOUND]
 
     with pytest.raises(UnavailableError, match="INACTIVE"):
-        run_import(store, claim, survey=survey, engine="test")
+        run_import(store, claim, survey=HandmadeSurvey(survey))
 
 
 def test_an_import_never_fills_a_later_catalog_of_the_name(store: Store) -> None:
@@ -101,7 +101,7 @@ def test_an_import_never_fills_a_later_catalog_of_the_name(store: Store) -> None
         return [FOUND]
 
     with pytest.raises(HeadwaterError):
-        run_import(store, claim, survey=survey, engine="test")
+        run_import(store, claim, survey=HandmadeSurvey(survey))
 
     assert lake(store).count() == 0
     assert list_runs(store, kind="import")[0].error

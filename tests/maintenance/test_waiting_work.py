@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lakes import make_realm, rows_of
+from lakes import HandmadeSurvey, make_realm, rows_of
 from structlog.testing import capture_logs
 
 from headwater.catalogs import Catalogs, ImportSpec
@@ -30,7 +30,7 @@ def asked(store: Store) -> ObjectId:
 
 
 def import_nothing(store: Store, claim: Claim, log: Any) -> dict[str, Any]:
-    return run_import(store, claim, survey=lambda scope, progress: [], engine="test")
+    return run_import(store, claim, survey=HandmadeSurvey(lambda scope, progress: []))
 
 
 def work(store: Store, task_id: ObjectId) -> Task:

@@ -39,9 +39,9 @@ def silent(done: int, total: int, unit: str) -> None:
 def test_few_tables_are_surveyed_in_the_process(java: None, scope: Scope) -> None:
     survey = Survey(Settings(spark_from_tables=4))
 
-    assert str(survey) == "spark (local[*])"
+    assert survey.name == "spark (local[*])"
     assert len(survey(scope, silent)) == 3
-    assert str(survey) == "process (fewer than 4 tables)"
+    assert survey.name == "process (fewer than 4 tables)"
 
 
 def test_spark_that_is_wanted_and_cannot_run_is_refused(scope: Scope) -> None:

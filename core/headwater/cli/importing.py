@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, cast
@@ -29,8 +29,8 @@ from headwater.maintenance import IMPORT as IMPORT_TASK
 from headwater.maintenance import SPARK, Run, Survey, dry_import, list_runs, read_report, run_import
 from headwater.realms import Realms
 from headwater.settings import Settings
-from headwater.store import ObjectId, Store, id_text
-from headwater.tasks import Claim, Submitted, Tasks
+from headwater.store import ObjectId, Store, Versioned, id_text
+from headwater.tasks import Claim, Task, Tasks
 
 __all__ = ["import_", "import_report"]
 
@@ -75,14 +75,14 @@ _FILE_HELP = "Write what became of each table to a file, as import-report does: 
     metavar="CODE",
     multiple=True,
     type=click.Choice(sorted(TOLERABLE)),
-    help="Take tables with such a fault alone, for engines read them all the same; may be repeated.",
+    help="Import a table although it has this fault, because query engines read such tables anyway; may be repeated.",
 )
 @click.option(
     "--gone",
     type=click.Choice(["report", "drop"]),
     default="report",
     show_default=True,
-    help="Tables of the catalog whose metadata is not there any more: with --mode sync report or drop them.",
+    help="What to do with tables of the catalog whose metadata files are gone; drop needs --mode sync.",
 )
 @click.option("--report", "file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help=_FILE_HELP)
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and write nothing.")
@@ -121,8 +121,10 @@ def import_(
         _check_kind(file)
         if detach:
             raise click.UsageError("--report needs the result: ask for it by import-report when the worker is done")
+    if dry_run and detach:
+        raise click.UsageError("--dry-run is done here: omit --detach")
     if dry_run and on_spark:
-        raise click.UsageError("--dry-run surveys in this process: leave --spark away")
+        raise click.UsageError("--dry-run surveys in this process: omit --spark")
     survey = _survey_on_spark(session.settings) if on_spark and not detach else _InProcess()
     with session.open_store() as store:
         if dry_run:
@@ -130,7 +132,7 @@ def import_(
         else:
             submitted = _submit(store, realm_id, name, spec, author=author or person(), on_spark=on_spark)
             if detach:
-                session.show(TASK, Tasks(store).read(submitted.id))
+                session.show(TASK, submitted)
                 return
             ended = run_task(session, store, submitted.id, lambda claim: _do(store, claim, survey)).value
             outcome = ended.outcome or {}
@@ -181,22 +183,35 @@ def _beginning(spec: ImportSpec) -> str:
     return f", such as {ContentKey((*spec.namespace, 'table'))}" if spec.namespace else ""
 
 
-def _submit(store: Store, realm_id: str, name: str, spec: ImportSpec, *, author: str, on_spark: bool) -> Submitted:
+def _submit(store: Store, realm_id: str, name: str, spec: ImportSpec, *, author: str, on_spark: bool) -> Versioned[Task]:
+    """The task of an import, also where it is under way already.
+
+    raises        RefusedError where that one is done in another way than is asked for now
+    """
     realm = Realms(store).read(realm_id)
     definition = Catalogs(Realms(store).open(realm_id)).read(name)
-    return Tasks(store).submit(
-        IMPORT_TASK,
-        realm=realm.id,
-        realm_key=realm.key,
-        subject=f"{name}/{BY_HAND}/{spec.digest()[:8]}",
-        arguments={
-            "catalog": name,
-            "catalogId": definition.id,
-            "spec": msgspec.json.decode(msgspec.json.encode(spec)),
-            "author": author,
-            **({"engine": SPARK} if on_spark else {}),
-        },
-    )
+    arguments = {
+        "catalog": name,
+        "catalogId": definition.id,
+        "spec": msgspec.json.decode(msgspec.json.encode(spec)),
+        "author": author,
+        **({"engine": SPARK} if on_spark else {}),
+    }
+    tasks, subject = Tasks(store), f"{name}/{BY_HAND}/{spec.digest()[:8]}"
+    task = tasks.read(tasks.submit(IMPORT_TASK, realm=realm.id, realm_key=realm.key, subject=subject, arguments=arguments).id)
+    _check_same(task, arguments)
+    return task
+
+
+def _check_same(seen: Versioned[Task], arguments: Mapping[str, Any]) -> None:
+    """A task that is under way already must be the one that is asked for, whoever asked for it first."""
+    task = seen.value
+    if {**task.arguments, "author": ""} == {**arguments, "author": ""}:
+        return
+    how = f"with {task.arguments}"
+    if task.arguments.get("engine") != arguments.get("engine"):
+        how = "with --spark" if task.arguments.get("engine") == SPARK else "without --spark"
+    raise RefusedError(f"task {id_text(seen.id)} ({task}) is under way {how}: wait for it, or cancel it")
 
 
 def _dry(store: Store, realm_id: str, name: str, spec: ImportSpec, file: Path | None) -> dict[str, Any]:
@@ -256,23 +271,24 @@ class _InProcess:
     def __call__(self, scope: Scope, progress: Progress) -> Surveyed:
         return survey_in_process(scope, progress=progress)
 
-    def __str__(self) -> str:
+    @property
+    def name(self) -> str:
         return "process (by hand)"
 
 
 def _survey_on_spark(settings: Settings) -> Survey:
     """What the pipeline's package brings.
 
-    raises        RefusedError where it is not installed
+    raises        RefusedError where it is not installed, or Spark cannot run here; ModuleNotFoundError where a library is missing, of
+                  which the command line says how to get it
     """
     for point in entry_points(group=ENTRY_POINTS, name=SPARK):
-        with suppress(ImportError):
-            return cast(Survey, point.load()(settings))
-    raise RefusedError("--spark needs more than the core: pip install 'headwater[spark]'")
+        return cast(Survey, point.load()(settings))
+    raise RefusedError("--spark needs headwater's pipeline, which this installation lacks: pip install 'headwater[spark]'")
 
 
 def _do(store: Store, claim: Claim, survey: Survey) -> dict[str, Any]:
-    return run_import(store, claim, survey=survey, engine=survey)
+    return run_import(store, claim, survey=survey)
 
 
 def _url(location: str) -> str:

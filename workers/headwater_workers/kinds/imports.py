@@ -17,6 +17,6 @@ __all__ = ["run"]
 def run(store: Store, claim: Claim, log: FilteringBoundLogger) -> dict[str, Any]:
     survey = Survey(store.settings, is_spark_wanted=claim.task.arguments.get("engine") == SPARK)
     log.info("survey starts")
-    outcome = run_import(store, claim, survey=survey, engine=survey)
-    log.info("survey ended", engine=str(survey))
+    outcome = run_import(store, claim, survey=survey)
+    log.info("survey ended", engine=survey.name)
     return outcome

@@ -43,14 +43,19 @@ class Survey:
         self._is_spark_wanted = is_spark_wanted
         self._engine = find_engine(settings)
 
-    def __str__(self) -> str:
+    @property
+    def name(self) -> str:
         """What surveys here, or has surveyed."""
         return str(self._engine)
 
-    def __call__(self, scope: Scope, progress: Progress) -> Surveyed:
-        """raises        RefusedError when Spark is wanted and cannot run here; what ``survey_in_process`` and ``survey_on_spark`` raise"""
+    def check(self) -> None:
+        """raises        RefusedError when Spark is wanted and cannot run here"""
         if self._is_spark_wanted and not self._engine.is_spark:
             raise RefusedError(f"this import asks for Spark, which cannot run here: {self._engine.reason}")
+
+    def __call__(self, scope: Scope, progress: Progress) -> Surveyed:
+        """raises        what ``check``, ``survey_in_process`` and ``survey_on_spark`` raise"""
+        self.check()
         if not self._engine.is_spark:
             return survey_in_process(scope, progress=progress)
         limit = self._settings.spark_from_tables
@@ -63,8 +68,13 @@ class Survey:
 
 
 def survey_by_spark(settings: Settings) -> Survey:
-    """For the command line, which finds it by its entry point."""
-    return Survey(settings, is_spark_wanted=True)
+    """For the command line, which finds it by its entry point.
+
+    raises        RefusedError when Spark cannot run here: then no task is submitted that could only fail
+    """
+    survey = Survey(settings, is_spark_wanted=True)
+    survey.check()
+    return survey
 
 
 def survey_on_spark(scope: Scope, options: SparkOptions, *, progress: Progress | None = None) -> Surveyed:

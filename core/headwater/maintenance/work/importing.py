@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -40,17 +40,23 @@ SPARK = "spark"
 """The argument `engine` of an import that asks for Spark."""
 
 
-Survey = Callable[[iceberg.Scope, Progress], Iterable[iceberg.Outcome]]
-"""Looks at the tables in a scope: in this process, or on Spark, with the same result."""
+class Survey(Protocol):
+    """Looks at the tables in a scope: in this process, or on Spark, with the same result."""
+
+    @property
+    def name(self) -> str:
+        """What surveys, for people; after a call, what has surveyed."""
+        ...
+
+    def __call__(self, scope: iceberg.Scope, progress: Progress, /) -> Iterable[iceberg.Outcome]: ...
 
 
-def run_import(store: Store, claim: Claim, *, survey: Survey, engine: object) -> dict[str, Any]:
+def run_import(store: Store, claim: Claim, *, survey: Survey) -> dict[str, Any]:
     """Import the tables that the task's arguments name.
 
     arguments     `catalog` and `catalogId`; `import` and `digest` for an import in the catalog's definition, as it read then; or
                   the whole import under `spec`, where a person asked for it by hand; `engine` where Spark was asked for;
                   `author`: who asked, where that is known
-    engine        its text, once the survey was made, says for people what surveyed
     raises        NotYetError while the realm is INACTIVE
     """
     task = claim.task
@@ -88,7 +94,7 @@ def run_import(store: Store, claim: Claim, *, survey: Survey, engine: object) ->
         finally:
             _close(outcomes)
         rows_kept.close()
-        return {"engine": str(engine), **_bounded(report)}
+        return {"engine": survey.name, **_bounded(report)}
 
     return recorded(store, claim, work)
 
