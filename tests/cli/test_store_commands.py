@@ -23,6 +23,17 @@ READING = [
     ("fsck",),
     ("realm", "delete", "acme"),
 ]
+FAILING = [
+    (("apply", "-f", "nothere.yaml"), 3),
+    (("apply", "-f", "manifests"), 5),
+    (("up", "nothere", "--once"), 3),
+    (("up", "manifests", "--once"), 5),
+    (("realm", "create", "a b", "--credentials", "new.json"), 5),
+    (("realm", "create", "acme", "--credentials", "nothere/new.json"), 5),
+    (("realm", "import", "nothere.realm", "acme"), 3),
+    (("realm", "import", "nothere.realm", "a b"), 5),
+    (("realm", "import", "nothere.realm", "a b", "--detach"), 5),
+]
 
 
 @pytest.mark.parametrize("words", READING, ids=" ".join)
@@ -32,6 +43,20 @@ def test_command_that_creates_nothing_misses_the_store(headwater: CommandLine, t
 
     assert (result.exit_code, "there is no store in" in result.stderr) == (3, True), result.output
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(("words", "code"), FAILING, ids=lambda words: " ".join(words) if isinstance(words, tuple) else None)
+def test_command_that_fails_on_its_input_makes_no_store(
+    headwater: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], code: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "wrong.yaml").write_text("just: [text", encoding="utf-8")
+    before = sorted(tmp_path.rglob("*"))
+    result = headwater(*words)
+
+    assert result.exit_code == code, result.output
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_missing_store_in_a_missing_folder_is_not_found(tmp_path: Path) -> None:
@@ -63,4 +88,4 @@ def test_mistyped_variable_is_warned_of(url: str) -> None:
     result = CommandLine(url, {"HEADWATER_STOR": "sqlite:///other.db"})("store", "create")
 
     assert result.exit_code == 0
-    assert "HEADWATER_STOR is set, and is the name of no setting: did you mean HEADWATER_STORE?" in result.stderr
+    assert "HEADWATER_STOR is set but is not a setting; did you mean HEADWATER_STORE?" in result.stderr

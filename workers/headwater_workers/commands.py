@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import click
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from headwater.errors import RefusedError
 from headwater.logs import LEVELS
-from headwater.reconcile import FileCredentials, Outcome, known_realms
+from headwater.reconcile import FileCredentials, Outcome, known_realms, load_manifests
 from headwater.settings import Settings, parse_duration
 from headwater.store import Store
 from headwater.tasks import TaskState
@@ -34,7 +34,7 @@ FINDINGS = 8
 TERMINATED = 128 + 15
 """What a shell says of a process that SIGTERM ended before it was done."""
 
-log = structlog.get_logger(__name__)
+log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Session(Protocol):
@@ -42,7 +42,7 @@ class Session(Protocol):
 
     @property
     def settings(self) -> Settings: ...
-    def open_store(self, *, create: bool = False) -> Store: ...
+    def create_store(self, check: Callable[[], object] | None = None) -> Store: ...
     def say(self, sentence: str) -> None: ...
     def print_data(self, data: Any) -> None: ...
 
@@ -112,7 +112,8 @@ def up(session: Session, folder: Path, once: bool, wait_seconds: float, credenti
 
     With --once a summary is printed at the end; exit code 8 if a task was given up. Without, what is done is printed as it happens.
 
-    Ctrl-C and SIGTERM end it, its worker first: exit code 130 after Ctrl-C, 0 after SIGTERM, or 143 where --once was not done.
+    Ctrl-C and SIGTERM stop the worker, then `up`. Exit code: 130 after Ctrl-C, 0 after SIGTERM, 143 if SIGTERM came before --once
+    was done.
     """
     with Interruption() as interruption:
         try:
@@ -132,7 +133,11 @@ def _up(
     """wait_seconds: None stays."""
     settings = session.settings
     tell = _teller(session)
-    with _broker_folder(settings) as broker_folder, session.open_store(create=True) as store:
+
+    def check() -> None:
+        load_manifests(folder, settings=settings)
+
+    with _broker_folder(settings) as broker_folder, session.create_store(check) as store:
         manifests = ManifestFolder(folder, settings, lambda: known_realms(store))
         manifests.load()
         _warn_of_unsafe_settings(settings, tell)
@@ -201,7 +206,7 @@ def _teller(session: Session) -> Callable[[str], None]:
     if session.settings.log_format != "json":
         return session.say
     configure_logs(session.settings)
-    return partial(log.info)
+    return log.info
 
 
 def _warn_of_unsafe_settings(settings: Settings, tell: Callable[[str], None]) -> None:

@@ -46,7 +46,7 @@ def apply(ctx: click.Context, paths: tuple[Path, ...], folder: Path) -> None:
     If anything in the files is wrong, nothing is done.
     """
     session = ctx.ensure_object(Session)
-    with session.open_store(create=True) as store:
+    with session.create_store(lambda: load_manifests(paths, settings=session.settings)) as store:
         manifests = load_manifests(paths, settings=session.settings, known_realms=known_realms(store))
         told = session.output == "table"
         outcomes = reconcile(

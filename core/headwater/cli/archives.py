@@ -85,7 +85,7 @@ def import_(session: Session, file: Path, realm_id: str, inactive: bool, detach:
     checked_realm_id(realm_id)
     if not detach:
         check_head(file)
-    with session.open_store(create=True) as store:
+    with session.create_store() as store:
         arguments = place_arguments(file, is_here=not detach) | {"inactive": inactive}
         if not any(seen.value.is_active for seen in Tasks(store).list(kind=LOAD, realm=realm_id)):
             check_importable(Realms(store).find(realm_id))  # an import under way may be further than that

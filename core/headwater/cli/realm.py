@@ -31,7 +31,7 @@ from headwater.realms import (
     verify,
 )
 from headwater.reconcile import release_realm
-from headwater.store import Store
+from headwater.store import Store, checked_realm_id
 from headwater.tasks import Tasks
 
 __all__ = ["realm"]
@@ -92,10 +92,10 @@ def show(session: Session, realm_id: str) -> None:
 def create(session: Session, realm_id: str, file: Path, purge_hold: float | None, properties: dict[str, str]) -> None:
     """Create a realm and bootstrap it. Interrupted, the same command goes on where it was.
 
-    The root credentials are for a server that answers for the store; today they open nothing. Whoever has the store's URL is its
-    administrator.
+    The root credentials are reserved for the server. Nothing checks them yet: whoever has the store's URL is its administrator.
     """
-    with session.open_store(create=True) as store:
+    checked_realm_id(realm_id)
+    with session.create_store(lambda: check_place(file)) as store:
         realms = Realms(store)
         found = realms.find(realm_id)
         if found is None:

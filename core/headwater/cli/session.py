@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeVar
@@ -15,16 +17,31 @@ import structlog
 from headwater.cli.fields import View
 from headwater.cli.printing import in_columns, in_lines, json_text, yaml_text
 from headwater.errors import MissingError, RefusedError
-from headwater.logs import LEVELS, log_to_stderr
-from headwater.settings import Settings, unknown_variables
+from headwater.settings import Settings, unknown_variables, variable_of
 from headwater.store import Listing, Store, open_store
 
-__all__ = ["OUTPUTS", "Output", "Session"]
+__all__ = ["OUTPUTS", "Output", "Session", "is_log_json", "tell"]
 
 Output = Literal["table", "json", "yaml"]
 OUTPUTS: tuple[Output, ...] = ("table", "json", "yaml")
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
+
+
+def is_log_json() -> bool:
+    """Whether standard error is a log in JSON. It does not wait for the settings: what is wrong with these is logged, too."""
+    return os.environ.get(variable_of("log_format")) == "json"
+
+
+def tell(sentence: str, *, level: int = logging.WARNING, with_traceback: bool = False) -> None:
+    """One line on standard error: for a person, or of the log.
+
+    with_traceback  of the failure that is being handled, where the line is one of the log
+    """
+    if is_log_json():
+        log.log(level, sentence, exc_info=with_traceback)
+    else:
+        click.echo(f"headwater: {sentence}", err=True)
 
 
 @dataclass
@@ -46,27 +63,32 @@ class Session:
             settings = Settings.from_environment(store=self.store_url)
         except RefusedError as wrong:
             raise click.UsageError(str(wrong)) from wrong
-        if settings.log_format == "json":
-            log_to_stderr(settings, package="headwater", level=LEVELS["warning"])
         for sentence in unknown_variables(os.environ):
-            if settings.log_format == "json":
-                log.warning(sentence)
-            else:
-                self.warn(sentence)
+            self.warn(sentence)
         return settings
 
-    def open_store(self, *, create: bool = False) -> Store:
+    def open_store(self) -> Store:
         """The store, to be used in a ``with``. Opening leases nothing.
 
-        create        set the database up where there is no store yet: for commands that begin something
         raises        MissingError, with what to do, where there is none: a mistyped name would otherwise look like an empty store
         """
         try:
-            return open_store(self.settings.store, settings=self.settings, create=create)
+            return open_store(self.settings.store, settings=self.settings, create=False)
         except MissingError as missing:
             raise MissingError(
                 f"{missing}; name another with --store or HEADWATER_STORE, or create it with `headwater store create`"
             ) from missing
+
+    def create_store(self, check: Callable[[], object] | None = None) -> Store:
+        """The store, set up where there is none yet: for commands that begin something.
+
+        check         called before a store is set up, for what can be told without one: what it raises leaves no empty store behind
+        """
+        with suppress(MissingError):
+            return open_store(self.settings.store, settings=self.settings, create=False)
+        if check is not None:
+            check()
+        return open_store(self.settings.store, settings=self.settings)
 
     def show(self, view: View[T], item: T) -> None:
         """Print one result: a line per field, or an object."""
@@ -88,7 +110,10 @@ class Session:
 
     def say(self, sentence: str) -> None:
         """Tell a person what was done: on standard output beside tables, on standard error where a program reads the output."""
-        click.echo(sentence, err=self.output != "table")
+        if self.output != "table" and is_log_json():
+            log.info(sentence)
+        else:
+            click.echo(sentence, err=self.output != "table")
 
     def warn_of(self, listing: Listing[Any]) -> None:
         """Name what a list had to leave out."""
@@ -96,7 +121,8 @@ class Session:
             self.warn(str(row))
 
     def warn(self, sentence: str) -> None:
-        click.echo(f"headwater: {sentence}", err=True)
+        """Tell a person what needs attention, on standard error."""
+        tell(sentence)
 
     @property
     def is_interactive(self) -> bool:

@@ -28,7 +28,7 @@ def create(session: Session) -> None:
     where there is no store.
     """
     settings = session.settings
-    try:
+    try:  # two steps, for no backend tells whether it made what it opened: of two commands at once, both may say that they created it
         opened, is_new = open_store(settings.store, settings=settings, create=False), False
     except MissingError:
         opened, is_new = open_store(settings.store, settings=settings), True
