@@ -140,6 +140,17 @@ def test_a_command_of_an_absent_package_says_how_to_get_it(monkeypatch: pytest.M
     assert len(result.stderr.splitlines()) == 1
 
 
+def test_broken_command_of_another_package_is_a_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_commands.py").write_text("from headwater.settings import nothing\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    broken = EntryPoint("fly", "broken_commands:fly", application.ENTRY_POINTS)
+    monkeypatch.setattr(application, "entry_points", lambda **_: [broken])
+
+    result = CliRunner().invoke(main, ["fly"])
+
+    assert (result.exit_code, "a bug: ImportError" in result.stderr) == (1, True)
+
+
 def test_the_output_format_may_stand_behind_the_command(headwater: CommandLine, realm: str) -> None:
     assert json.loads(headwater.ok("realm", "list", "-o", "json")) == headwater.data("realm", "list")
 

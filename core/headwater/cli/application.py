@@ -20,12 +20,14 @@ from headwater.cli.failures import exit_code, lines_of
 from headwater.cli.importing import import_, import_report
 from headwater.cli.options import output_option
 from headwater.cli.realm import realm
-from headwater.cli.session import Session
+from headwater.cli.session import Session, is_log_json, tell
 from headwater.cli.store import store
 from headwater.cli.task import task
 from headwater.cli.version import version
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.extras import missing_extra
+from headwater.logs import log_to_stderr
+from headwater.settings import Settings
 
 __all__ = ["main"]
 
@@ -52,6 +54,10 @@ class Application(click.Group):
             # whoever read the output has gone, as `head` does; what is left of it goes nowhere
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
+        except KeyboardInterrupt as interrupt:
+            if is_log_json():
+                raise click.Abort from interrupt  # click ends the line that shows ^C at a terminal: no line of a log
+            raise
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **options: Any) -> NoReturn:  # type: ignore[override]
         """Run one command line and exit with its code."""
@@ -67,7 +73,7 @@ class Application(click.Group):
         except click.ClickException as wrong:
             code = _say_usage(wrong)
         except (click.Abort, KeyboardInterrupt):
-            code = _say(["interrupted"], 130)
+            code = _say(["interrupted"], 130, level=logging.WARNING)
         except HeadwaterError as error:
             code = _say(lines_of(error), exit_code(error), session)
         except ModuleNotFoundError as absent:
@@ -97,6 +103,9 @@ for _command in (apply, catalog, fsck, gc, import_, import_report, realm, store,
 
 def _log_to_stderr() -> None:
     """Warnings of the floors below are for a person; standard output belongs to results. A worker sets its own logs up later."""
+    if is_log_json():
+        log_to_stderr(Settings(log_format="json"), package="headwater")
+        return
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
@@ -118,11 +127,16 @@ def _load(point: EntryPoint) -> click.Command:
 
 
 def _absent(point: EntryPoint, absent: ImportError) -> click.Command:
-    """What stands in for a command whose package is not installed: it is listed, and says how to get it."""
+    """What stands in for a command whose package is not installed: it is listed, and says how to get it.
+
+    A package that is there and cannot be imported is a bug, raised by a call of the command: all others work.
+    """
     extra = point.module.partition(".")[0].removeprefix("headwater_")
     advice = f"needs more than the core: pip install 'headwater[{extra}]'"
 
     def refuse(**_: Any) -> None:
+        if not isinstance(absent, ModuleNotFoundError):
+            raise absent
         raise RefusedError(f"the command {point.name!r} {advice} ({absent})") from absent
 
     arguments = click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)
@@ -140,10 +154,11 @@ def _say_bug(bug: Exception, session: Session) -> int:
     return _say([f"a bug: {type(bug).__name__}: {bug}; run again with --debug for the traceback"], 1, session)
 
 
-def _say(lines: Sequence[str], code: int, session: Session | None = None) -> int:
+def _say(lines: Sequence[str], code: int, session: Session | None = None, *, level: int = logging.ERROR) -> int:
     """Tell the failure that is being handled on standard error; with ``--debug`` where it comes from, too."""
-    if session is not None and session.debug:
+    is_debug = session is not None and session.debug
+    if is_debug and not is_log_json():
         sys.excepthook(*cast(Any, sys.exc_info()))
-    for line in lines:
-        click.echo(f"headwater: {line}", err=True)
+    for number, line in enumerate(lines):
+        tell(line, level=level, with_traceback=is_debug and number == 0)
     return code

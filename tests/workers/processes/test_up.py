@@ -104,6 +104,18 @@ def test_up_writes_its_log_as_json(start_up: Callable[..., Up], environment: dic
     assert "Realm acme: created realm acme" in [line["event"] for line in lines]
 
 
+def test_up_that_is_interrupted_writes_its_log_as_json(
+    start_up: Callable[..., Up], environment: dict[str, str], store: Store
+) -> None:
+    environment["HEADWATER_LOG_FORMAT"] = "json"
+    up = start_up()
+    wait_for(lambda: _tables(store) == 5)
+    up.send_signal(signal.SIGINT)
+    _, errors = up.communicate(timeout=60)
+
+    assert [json.loads(line)["event"] for line in errors.splitlines()][-1] == "interrupted"
+
+
 def test_up_a_second_time_makes_no_commit_and_no_task(start_up: Callable[..., Up], store: Store) -> None:
     start_up("--once").communicate(timeout=120)
     before = _heads(store)
