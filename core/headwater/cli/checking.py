@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -10,10 +9,11 @@ from pathlib import Path
 import click
 
 from headwater.cli.failures import FINDINGS
-from headwater.cli.files import replacing
+from headwater.cli.files import write_new
 from headwater.cli.options import confirm_option, prints
 from headwater.cli.reports import FINDING, STEP
 from headwater.cli.session import Session
+from headwater.durability import make_folder
 from headwater.errors import RefusedError
 from headwater.maintenance import Finding, Step, check_store, is_bad, plan_repairs, repair
 from headwater.store import Store
@@ -46,6 +46,10 @@ def fsck(
     safe, which guess nothing and take nothing away that can be read, shows what came of each, and looks again for its exit code.
     """
     session = ctx.ensure_object(Session)
+    if plan and mend:
+        raise click.UsageError("--plan shows the steps, and --repair does them: give one of the two")
+    if later and not (plan or mend):
+        raise click.UsageError("--later goes with --plan or --repair: nothing else of fsck sets anything aside")
     if confirm is not None and not mend:
         raise click.UsageError("--confirm goes with --repair: nothing else of fsck changes anything")
     if aside is not None and not mend:
@@ -73,7 +77,7 @@ def _confirmed(session: Session, store: Store, realm: str | None, confirm: str |
     if confirm is not None:
         raise RefusedError(f"nothing was changed: --confirm {confirm} does not repeat the id of realm {realm!r}")
     steps = plan_repairs(check_store(store, realm=realm), later=later)
-    if confirm is None and not any(step.is_safe for step in steps):
+    if not any(step.is_safe for step in steps):
         session.warn("there is no safe step to do")
         return None
     _show(session, steps)
@@ -93,15 +97,15 @@ def _mend(session: Session, store: Store, realm: str, aside: Path | None, *, lat
 
 
 def _keep(folder: Path, name: str, content: bytes) -> str:
-    """On the disk, with its folder, before anything is taken off a list."""
+    """On the disk, with its folder, before anything is taken off a list.
+
+    raises        RefusedError when it cannot be written, and when a file of that name holds something else
+    """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as fault:
         raise RefusedError(f"{folder} cannot be made: {fault.strerror or fault}") from fault
-    with replacing(folder / name) as part, part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    write_new(folder / name, content)
     return str(folder / name)
 
 

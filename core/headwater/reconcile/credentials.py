@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from headwater.durability import sync_folder
 from headwater.errors import UnavailableError, UnreadableError
 from headwater.realms import Credentials
 from headwater.store import RealmId
@@ -68,7 +69,7 @@ class FileCredentials:
         try:
             file.unlink(missing_ok=True)
             if self.folder.is_dir():
-                _sync_folder(self.folder)
+                sync_folder(self.folder)
         except OSError as error:
             raise UnavailableError(
                 f"credentials of realm {realm_id!r} cannot be removed from {file}: {error.strerror}"
@@ -124,13 +125,13 @@ def write_once(file: Path, content: dict[str, str]) -> None:
     if not file.exists():
         with _beside(file, content) as beside, contextlib.suppress(FileExistsError):
             os.link(beside, file)  # unlike a rename, a link never replaces what another has put there meanwhile
-    _sync_folder(file.absolute().parent)
+    sync_folder(file.absolute().parent)
 
 
 def _replace(file: Path, content: dict[str, str]) -> None:
     with _beside(file, content) as beside:
         beside.replace(file)
-    _sync_folder(file.absolute().parent)
+    sync_folder(file.absolute().parent)
 
 
 @contextlib.contextmanager
@@ -147,11 +148,3 @@ def _beside(file: Path, content: dict[str, str]) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             beside.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import glob
 import os
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import structlog
 
 from headwater.clock import Micros, as_text
 from headwater.commits import unpin
+from headwater.durability import publish
 from headwater.errors import FencedError, HeadwaterError, RefusedError, UnavailableError, UnreadableError
 from headwater.maintenance.archives.blocks import BlockKind, BlockWriter
 from headwater.maintenance.archives.export_window import newest_readable
@@ -31,8 +31,6 @@ from headwater.store import ObjectId, RealmStore, Store, id_text
 __all__ = ["Exported", "Order", "check_order", "export"]
 
 _log = structlog.get_logger()
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
-"""What file systems answer that give a file one name only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,28 +183,11 @@ def _remove_leftovers(order: Order) -> None:
 
 def _publish(temporary: Path, target: Path) -> None:
     try:
-        _rename(temporary, target)
+        publish(temporary, target)
     except FileExistsError as exists:
         raise RefusedError(f"there is a file {str(target)!r} by now: nothing is overwritten, name another one") from exists
     except FileNotFoundError as gone:
         raise FencedError(f"{str(temporary)!r} was taken away: a later attempt writes {str(target)!r}") from gone
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _rename(temporary: Path, target: Path) -> None:
-    """Give the file its name; FileExistsError when another has it. Where files cannot have two names, one may come in between."""
-    try:
-        os.link(temporary, target)
-    except OSError as fault:
-        if fault.errno not in _NO_LINKS:
-            raise
-        if target.exists():
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from fault
-        temporary.replace(target)
 
 
 @contextmanager
