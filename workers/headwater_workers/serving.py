@@ -88,8 +88,8 @@ class _Children:
 
     @cached_property
     def _store(self) -> Store:
-        """Opened by each child when it needs it first, never before the fork."""
-        return open_store(self._settings.store, settings=self._settings)
+        """Opened by each child when it needs it first, never before the fork. One that has vanished under its worker is not set up anew."""
+        return open_store(self._settings.store, settings=self._settings, create=False)
 
     def look(self, task_id: str, token: str | None) -> None:
         if self._is_told:
