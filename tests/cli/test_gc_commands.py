@@ -13,7 +13,8 @@ from headwater.clock import Micros
 from headwater.commits import pin
 from headwater.maintenance import Run, record_run
 from headwater.realms import Realms
-from headwater.store import id_of, id_text
+from headwater.store import fixed_id, id_of, id_text
+from headwater.store.clock_evidence import ClockConfirmation
 from headwater.tasks import LeaseWatch, Tasks
 
 
@@ -34,6 +35,16 @@ def test_a_dry_run_deletes_nothing_and_makes_no_task(headwater: CommandLine, sto
 
     assert (shown["dryRun"], shown["deleted"]) == (True, 0)
     assert Tasks(store).list() == []
+
+
+def test_clock_is_confirmed_for_a_realm_that_is_there(headwater: CommandLine, store: Store, realm: str) -> None:
+    def is_confirmed() -> bool:
+        return store.system.find_versioned(fixed_id(5), ClockConfirmation) is not None
+
+    assert headwater("gc", "run", "nobody", "--clock-is-right").exit_code == 3
+    assert not is_confirmed()
+    headwater.ok("gc", "run", realm, "--clock-is-right")
+    assert is_confirmed()
 
 
 def test_a_run_is_a_task_that_this_process_does(headwater: CommandLine, heads: list[str]) -> None:

@@ -56,6 +56,12 @@ def test_a_dry_run_of_a_restoration_writes_nothing(headwater: CommandLine, dropp
     assert not is_there(headwater)
 
 
+def test_dry_run_needs_no_confirmation(headwater: CommandLine, dropped: str) -> None:
+    result = headwater("realm", "restore", "acme", "lake/main", "--to", dropped, "--confirm", "other", "--dry-run")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
 def test_a_restoration_can_be_left_to_a_worker(headwater: CommandLine, dropped: str) -> None:
     task = headwater.data("realm", "restore", "acme", "lake/main", "--to", dropped, "--confirm", "acme", "--detach")
 

@@ -10,7 +10,7 @@ import click
 
 from headwater.catalogs import Catalogs
 from headwater.cli.files import replacing
-from headwater.cli.options import ID, TIME, prints
+from headwater.cli.options import ID_OR_REF, TIME, prints
 from headwater.cli.page import report_page
 from headwater.cli.reports import COLLECTION, EXPLANATION, RUN, RUN_TYPE, types_of
 from headwater.cli.running import run_task
@@ -40,19 +40,25 @@ def gc() -> None:
 @click.option(
     "--clock-is-right",
     is_flag=True,
-    help="This machine's clock is right, though nobody wrote to the store for weeks before a time that is not long ago.",
+    help="Confirm that this machine's clock is right. Needed when nobody wrote to the store for weeks and a collection waits for that"
+    " reason.",
 )
 @prints(COLLECTION)
 @click.pass_obj
 def run(session: Session, realm_id: str, dry_run: bool, detach: bool, clock_is_right: bool) -> None:
     """Collect the garbage of a realm, or of ::system::, now."""
+    if dry_run and clock_is_right:
+        raise click.UsageError("--dry-run deletes nothing, and needs no --clock-is-right")
+    if dry_run and detach:
+        raise click.UsageError("--dry-run is done here: omit --detach")
     with session.open_store() as store:
         if dry_run:
             session.show(COLLECTION, collect(store, realm_id, dry_run=True).as_plain())
             return
+        realm_key = check_collectable(store, realm_id)
         if clock_is_right:
             confirm_clock(store)
-        submitted = Tasks(store).submit(COLLECT, realm=realm_id, realm_key=check_collectable(store, realm_id))
+        submitted = Tasks(store).submit(COLLECT, realm=realm_id, realm_key=realm_key)
         if detach:
             Tasks(store).run_now(submitted.id)
             session.show(TASK, Tasks(store).read(submitted.id))
@@ -114,16 +120,14 @@ def report(session: Session, /, file: Path, **chosen: Any) -> None:
 
 @gc.command(name="explain")
 @click.argument("realm_id", metavar="REALM")
-@click.argument("wanted", metavar="ID|CATALOG/REF")
+@click.argument("wanted", metavar="ID|CATALOG/REF", type=ID_OR_REF)
 @prints(EXPLANATION)
-@click.pass_context
-def explain_(ctx: click.Context, realm_id: str, wanted: str) -> None:
+@click.pass_obj
+def explain_(session: Session, realm_id: str, wanted: ObjectId | str) -> None:
     """Tell why an object is kept, or when it goes: any object by its ID, or a commit such as lake/main or lake/main~2."""
-    session = ctx.ensure_object(Session)
-    [parameter] = [one for one in ctx.command.params if one.name == "wanted"]
-    object_id = None if "/" in wanted else ID.convert(wanted, parameter, ctx)
     with session.open_store() as store:
-        session.show(EXPLANATION, explain(store, realm_id, object_id or _commit(store, realm_id, wanted)))
+        object_id = _commit(store, realm_id, wanted) if isinstance(wanted, str) else wanted
+        session.show(EXPLANATION, explain(store, realm_id, object_id))
 
 
 def _commit(store: Store, realm_id: str, wanted: str) -> ObjectId:

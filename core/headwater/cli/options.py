@@ -23,6 +23,7 @@ __all__ = [
     "DURATION",
     "END_TIME",
     "ID",
+    "ID_OR_REF",
     "KEY",
     "REF",
     "TIME",
@@ -45,6 +46,15 @@ class _Id(click.ParamType[ObjectId]):
             return id_of(value)
         except RefusedError as wrong:
             self.fail(str(wrong), param, ctx)
+
+
+class _IdOrRef(click.ParamType[ObjectId | str]):
+    """An object's id, or CATALOG/REF as a text, which alone has a slash."""
+
+    name = "id"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ObjectId | str:
+        return value if isinstance(value, str) and "/" in value else ID.convert(value, param, ctx)
 
 
 class _Ref(click.ParamType[str]):
@@ -133,6 +143,7 @@ def _is_date(text: str) -> bool:
 
 AIM = _Aim()
 ID = _Id()
+ID_OR_REF = _IdOrRef()
 KEY = _Key()
 REF = _Ref()
 DURATION = _Duration()

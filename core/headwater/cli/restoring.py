@@ -59,6 +59,8 @@ def restore(
     History goes on: it is a new commit on each reference. Exit code 8 if a table stays away because others have its files by now.
     """
     session = ctx.ensure_object(Session)
+    if dry_run and detach:
+        raise click.UsageError("--dry-run is done here: omit --detach")
     with session.open_store() as store:
         realms = Realms(store)
         found = realms.read(realm_id)
@@ -66,7 +68,7 @@ def restore(
         plan = plan_restoration(realms.open(realm_id), request)
         if dry_run or not plan.is_needed or confirm != realm_id:
             _show(session, [step.as_plain() for step in plan.steps])
-            if confirm not in (None, realm_id):
+            if not dry_run and confirm not in (None, realm_id):
                 raise RefusedError(f"nothing was restored: --confirm {confirm} does not repeat the id of realm {realm_id!r}")
             if not plan.is_needed:
                 session.say("nothing is to be restored")
