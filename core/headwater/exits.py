@@ -2,8 +2,8 @@
 
 The same situation ends with the same code, whichever command meets it. Where two codes could be meant:
 
-2, not 5      what the command line or a setting says has not the form that its place asks for: a duration, a time, an id, a commit or
-              reference, a number. Nothing is opened
+2, not 5      what the command line or a setting says does not have the form that is expected there: a duration, a time, an id, a commit
+              or reference, a number. Nothing is opened
 3, not 5      what is named is not there: a store, a realm, a commit that was collected, a file to read
 5, not 2      it has the right form, and a rule says no: a name or place that nothing may have, what a file holds, a wrong state, a
               confirmation that is missing or repeats something else, a file that would be overwritten, a database that lets nobody in

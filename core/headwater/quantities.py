@@ -39,28 +39,24 @@ LATEST = 253_402_300_799_999_999
 
 
 def seconds_fault(value: object, *, least: float = 0.0) -> str:
-    """What is wrong with a duration in seconds; an empty text: nothing."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return f"{_shown(value)} is no number of seconds"
-    if not math.isfinite(value) if isinstance(value, float) else abs(value) > LONGEST_SECONDS:
-        return f"{_shown(value)} is no number of seconds: {least:g} to {LONGEST_SECONDS:.0f} are"
-    if not least <= value <= LONGEST_SECONDS:
-        return f"{_shown(value)} s is no duration here: {least:g} to {LONGEST_SECONDS:.0f} s are"
-    return ""
+    """What a duration in seconds must be that this is not, to follow its name; an empty text: nothing is wrong."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= LONGEST_SECONDS:  # NaN is not
+        return ""
+    return f"must be a number of seconds from {least:g} to {LONGEST_SECONDS:.0f}, not {_shown(value)}"
 
 
 def count_fault(value: object, *, least: int = 1) -> str:
-    """What is wrong with a number of things; an empty text: nothing."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        return f"{_shown(value)} is no whole number"
-    return "" if least <= value <= MOST else f"{_shown(value)} is out of range: {least} to {MOST} are allowed"
+    """The same of a number of things."""
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= MOST:
+        return ""
+    return f"must be a whole number from {least} to {MOST}, not {_shown(value)}"
 
 
 def time_fault(value: object) -> str:
-    """What is wrong with a time in microseconds since 1970; an empty text: nothing."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        return f"{_shown(value)} is no whole number of microseconds"
-    return "" if 0 <= value <= LATEST else f"{_shown(value)} is no time from 1970 to 9999, in microseconds since 1970"
+    """The same of a time in microseconds since 1970."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LATEST:
+        return ""
+    return f"must be a time from 1970 to 9999, as a whole number of microseconds since 1970, not {_shown(value)}"
 
 
 def check_seconds(value: object, what: str, *, least: float = 0.0) -> None:
@@ -127,7 +123,7 @@ def without(settings: S, names: Iterable[str]) -> S:
 
 def _check(value: object, what: str, fault: str) -> None:
     if value is not None and fault:
-        raise RefusedError(f"{what}: {fault}")
+        raise RefusedError(f"{what} {fault}")
 
 
 def _shown(value: object) -> str:

@@ -176,7 +176,7 @@ class Settings:
     spark_master: str = _text("local[*]", "Spark master of the pipeline; `off` runs it in process")
     spark_from_tables: int = _count(
         50_000,
-        "an import of fewer tables is surveyed in the worker's process, even where Spark can run: it is done before Spark has started",
+        "imports of fewer tables are surveyed in the worker's process even where Spark can run, because that ends before Spark has started",
         "tables",
     )
     spark_conf: str = _text(
@@ -277,7 +277,7 @@ def unknown_variables(environment: Mapping[str, str], of_the_operator: Collectio
 
 def _unknown(name: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
-    return f"{name} is set, and is the name of no setting" + (f": did you mean {near[0]}?" if near else "")
+    return f"{name} is set but is not a setting" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def variable_of(name: str) -> str:

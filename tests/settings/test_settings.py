@@ -175,7 +175,7 @@ def test_wrong_spark_settings_are_refused_without_their_values(text: str) -> Non
 def test_mistyped_variable_is_named_with_what_was_meant() -> None:
     [sentence] = unknown_variables({"HEADWATER_WRITERS_GRACE": "1h", "HEADWATER_STORE": "memory://", "HOME": "/"})
 
-    assert sentence == "HEADWATER_WRITERS_GRACE is set, and is the name of no setting: did you mean HEADWATER_WRITER_GRACE?"
+    assert sentence == "HEADWATER_WRITERS_GRACE is set but is not a setting; did you mean HEADWATER_WRITER_GRACE?"
 
 
 @pytest.mark.parametrize(

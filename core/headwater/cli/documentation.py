@@ -37,7 +37,7 @@ _WHICH_CODE = """\
 The same situation ends with the same code at `headwater`, `headwater-operator` and `kubectl headwater`.
 Where two codes could be meant:
 
-- 2, not 5: an argument, an option or a setting has not the form that its place asks for, such as a duration, an id or a reference.
+- 2, not 5: an argument, an option or a setting does not have the form that is expected there, such as a duration, an id or a reference.
   Nothing is opened then.
 - 3, not 5: what is named is not there, such as a store, a realm, a commit that was collected, or a file to read.
 - 5, not 2: the form is right, and a rule says no.

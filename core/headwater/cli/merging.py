@@ -41,60 +41,59 @@ def _read_many(ctx: click.Context, parameter: click.Parameter, values: Sequence[
     return properties
 
 
-def _asking(function: F) -> F:
-    """The options that both commands have."""
-    for option in reversed(
-        (
-            click.option("--into", metavar="BRANCH", help="The branch that changes; default is the default branch."),
-            click.option(
-                "--expected", metavar="COMMIT", type=ID, help="A commit that has to be in the history of that branch."
-            ),
-            click.option(
-                "--mode",
-                type=click.Choice(list(MergeMode)),
-                default=MergeMode.NORMAL,
-                show_default=True,
-                help="NORMAL: a key that changed on both sides is a conflict. FORCE: take the source's. DROP: leave the branch's.",
-            ),
-            click.option(
-                "--key",
-                "keys",
-                metavar="KEY=MODE",
-                multiple=True,
-                callback=_read_modes,
-                help="Another mode for one key, such as sales.orders=FORCE; may be repeated.",
-            ),
-            click.option("--message", metavar="TEXT", default="", help="Why; default says what was done."),
-            click.option(
-                "--author",
-                "authors",
-                metavar="NAME",
-                multiple=True,
-                help="Who made it; may be repeated. A merge's default is the user.",
-            ),
-            click.option(
-                "--signed-off-by", "signed", metavar="NAME", multiple=True, help="Who signed it off; may be repeated."
-            ),
-            click.option(
-                "--property",
-                "properties",
-                metavar="NAME=VALUE",
-                multiple=True,
-                callback=_read_many,
-                help="A property of the commit; may be repeated, also with the same name.",
-            ),
-            click.option("--dry-run", is_flag=True, help="Show what would happen, and write nothing."),
-        )
-    ):
-        function = option(function)
-    return function
+def _asking(*, author: str) -> Callable[[F], F]:
+    """The options that both commands have.
+
+    author        what the option of that name is for
+    """
+
+    def decorate(function: F) -> F:
+        for option in reversed(_options(author)):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def _options(author: str) -> Sequence[Callable[[F], F]]:
+    return (
+        click.option("--into", metavar="BRANCH", help="The branch that changes; default is the default branch."),
+        click.option("--expected", metavar="COMMIT", type=ID, help="A commit that has to be in the history of that branch."),
+        click.option(
+            "--mode",
+            type=click.Choice(list(MergeMode)),
+            default=MergeMode.NORMAL,
+            show_default=True,
+            help="NORMAL: a key that changed on both sides is a conflict. FORCE: take the source's. DROP: leave the branch's.",
+        ),
+        click.option(
+            "--key",
+            "keys",
+            metavar="KEY=MODE",
+            multiple=True,
+            callback=_read_modes,
+            help="Another mode for one key, such as sales.orders=FORCE; may be repeated.",
+        ),
+        click.option("--message", metavar="TEXT", default="", help="Why; default says what was done."),
+        click.option("--author", "authors", metavar="NAME", multiple=True, help=author),
+        click.option("--signed-off-by", "signed", metavar="NAME", multiple=True, help="Who signed it off; may be repeated."),
+        click.option(
+            "--property",
+            "properties",
+            metavar="NAME=VALUE",
+            multiple=True,
+            callback=_read_many,
+            help="A property of the commit; may be repeated, also with the same name.",
+        ),
+        click.option("--dry-run", is_flag=True, help="Show what would happen, and write nothing."),
+    )
 
 
 @click.command()
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @click.argument("source", metavar="SOURCE", type=REF)
-@_asking
+@_asking(author="Who made the merge; may be repeated. Default is the user.")
 @click.option(
     "--base", metavar="COMMIT", type=ID, help="Count the source's changes from here; default is the nearest common ancestor."
 )
@@ -129,7 +128,7 @@ def merge(
 @click.argument("name", metavar="CATALOG")
 @click.argument("source", metavar="SOURCE", type=REF)
 @click.argument("commits", metavar="COMMIT...", type=ID, nargs=-1, required=True)
-@_asking
+@_asking(author="Who made the commit; may be repeated, and needs a single COMMIT. Default: each keeps its own.")
 @prints(MERGE)
 @click.pass_obj
 def transplant(

@@ -72,7 +72,9 @@ _file_option: Callable[[F], F] = click.option(
 def rotate_credentials(session: Session, realm_id: str, file: Path, overlap: float | None) -> None:
     """Give a realm's root other credentials; the former ones hold until the next rotation, those before them no more.
 
-    They are for a server that answers for the store; today they open nothing. Interrupted, the same command goes on where it was.
+    The root credentials are reserved for the server. Nothing checks them yet: whoever has the store's URL is its administrator.
+
+    Interrupted, the same command goes on where it was.
     """
     with session.open_store() as store:
         realms = Realms(store)
