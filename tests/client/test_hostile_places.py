@@ -228,6 +228,33 @@ def test_no_file_is_written_where_another_table_lies(
     assert written == []
 
 
+@pytest.mark.parametrize("name", ["write.data.path", "write.metadata.path"])
+def test_a_transaction_writes_nothing_where_another_table_lies(
+    open_client: OpenClient, victim: Table, rows: pa.Table, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    client = open_client(**{"py-io-impl": "noted_files.NotedFiles"})
+    orders = client.create_table("sales.orders", rows.schema)
+    monkeypatch.setattr(NotedFiles, "written", written := list[str]())
+    properties = {name: f"{victim.location()}/data"}
+
+    for begin in (orders.transaction, lambda: client.create_table_transaction("sales.lines", rows.schema)):
+        with pytest.raises(ValidationException, match="a place of another table"), begin() as transaction:
+            transaction.set_properties(properties)
+            transaction.append(rows)
+
+    assert written == []
+
+
+def test_a_transaction_writes_where_a_path_that_it_sets_leads(
+    shop: HeadwaterCatalog, orders: Table, rows: pa.Table, warehouse: str
+) -> None:
+    with orders.transaction() as transaction:
+        transaction.set_properties({"write.data.path": f"{warehouse}/apart"})
+        transaction.append(rows.cast(orders.schema().as_arrow()))
+
+    assert len(list(Path(warehouse.removeprefix("file://"), "apart").glob("*.parquet"))) == 1
+
+
 def test_no_table_lies_within_the_path_of_another(
     shop: HeadwaterCatalog, stranger: HeadwaterCatalog, schema: Schema, warehouse: str
 ) -> None:

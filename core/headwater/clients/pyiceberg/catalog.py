@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -236,6 +237,14 @@ class HeadwaterCatalog(MetastoreCatalog):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         HeadwaterCatalog.__init__(self, state["name"], **state["properties"])
+
+    def check_places(self, table: Table, places: Collection[str]) -> None:
+        """Pass if a table may have these places besides its own, as far as one can tell before its commit.
+
+        raises        ValidationException for a place that is not allowed, or another table's
+        """
+        with translated(is_commit=True):
+            self._rooms.tables.check_places(table, places)
 
     # what pyiceberg's own code calls
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -182,6 +182,16 @@ class Tables:
         with self._id_for(table.metadata.location if isinstance(table, StagedTable) else None) as new_id:
             self._branch.commit(plan, key=key)
         return done[-1]
+
+    def check_places(self, table: Table, places: Collection[str]) -> None:
+        """Pass if a table, also one that is not created yet, may have these places besides its own, or raise RefusedError."""
+        key, metadata = key_of(table.name(), NoSuchTableError), table.metadata
+        self._access.check(key, places)
+        there = _find(self._branch.state(), key)
+        known_id = self._claimed.get(metadata.location) if there is None else there.id
+        uuid = metadata.table_uuid if there is None or there.table_uuid is not None else None
+        claim = Claim(self._branch.id, known_id or uuid4(), metadata.location, uuid, (*paths_of(metadata), *places))
+        self._branch.check_free(claim, f"change table {key}")
 
     def next_version(
         self,

@@ -5,20 +5,32 @@ pyiceberg itself imports what ``write.py-location-provider.impl`` of a table say
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Protocol, cast
 
 from pyiceberg.table import CreateTableTransaction, StagedTable, Table, TableProperties, Transaction
 from pyiceberg.table.locations import LocationProvider, load_location_provider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.update import SetLocationUpdate, SetPropertiesUpdate, TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Properties
+
+from headwater.catalogs.iceberg.validating import PATH_PROPERTIES
+from headwater.clients.pyiceberg.documents import places_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LakeCreation", "LakeStagedTable", "LakeTable"]
+__all__ = ["ChecksPlaces", "LakeCreation", "LakeStagedTable", "LakeTable"]
 
 _PROVIDER = TableProperties.WRITE_PY_LOCATION_PROVIDER_IMPL
+
+
+class ChecksPlaces(Protocol):
+    """What these tables ask of their catalog."""
+
+    def check_places(self, table: Table, places: Collection[str]) -> None:
+        """Pass if a table may have these places, too."""
 
 
 class LakeTable(Table):
@@ -36,6 +48,13 @@ class LakeStagedTable(StagedTable):
 
 class _LakeTransaction(Transaction):
     """pyiceberg places new files by ``table_metadata``; what is committed are the updates, and they are whole."""
+
+    def _apply(self, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...] = ()) -> Transaction:
+        """raises        ValidationException for new places that are taken: what follows writes files there, before the commit"""
+        new = _places_in(updates) - places_of(self._table.metadata)
+        if new:
+            cast(ChecksPlaces, self._table.catalog).check_places(self._table, new)
+        return super()._apply(updates, requirements)
 
     @property
     def table_metadata(self) -> TableMetadata:
@@ -57,6 +76,13 @@ class _LakeTransaction(Transaction):
 
 class LakeCreation(_LakeTransaction, CreateTableTransaction):
     """The transaction of a table that is in no catalog yet."""
+
+
+def _places_in(updates: tuple[TableUpdate, ...]) -> set[str]:
+    """The places that updates give a table."""
+    set_ = [update.updates for update in updates if isinstance(update, SetPropertiesUpdate)]
+    paths = {properties[name] for properties in set_ for name in PATH_PROPERTIES if properties.get(name)}
+    return paths | {update.location for update in updates if isinstance(update, SetLocationUpdate)}
 
 
 def _provider(table: Table) -> LocationProvider:
