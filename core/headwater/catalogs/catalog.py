@@ -28,6 +28,7 @@ from headwater.catalogs.iceberg.parts import put_together
 from headwater.catalogs.known_metadata import KnownMetadata
 from headwater.catalogs.metadata import read_metadata
 from headwater.catalogs.names import NameKind
+from headwater.catalogs.stored_places import stored_places
 from headwater.clock import Micros
 from headwater.commits import (
     Committed,
@@ -137,6 +138,7 @@ class Catalog:
         properties: Mapping[str, str | Sequence[str]] | None = None,
         meta: CommitMeta | None = None,
         content_ids: Mapping[ContentKey, UUID] | None = None,
+        is_import: bool = False,
         fence: Callable[[], None] | None = None,
     ) -> Committed[dict[ContentKey, UUID]]:
         """Apply operations to a branch, all or none. The result has the content ids of the keys that were created.
@@ -144,6 +146,7 @@ class Catalog:
         expected      the commit that the operations were made from; None: whatever is the head when they are applied
         meta          instead of message, authors and properties
         content_ids   ids for keys that are created, where the caller has reserved them (claims are taken for an id)
+        is_import     what it puts was found in a storage: it was not made through this catalog
         raises        RefusedError for an unsound request; ConflictError with all conflicts as ``details``; MissingError for an
                       unknown branch or an expected commit that is not on it; ExpiredError when that was collected; and what
                       ``headwater.commits.commit`` raises
@@ -165,7 +168,7 @@ class Catalog:
             self._branches.reference(NameKind.BRANCH, name),
             change,
             message=told.message,
-            properties=told.as_properties(self.definition.id),
+            properties=told.as_properties(self.definition.id, is_import=is_import),
             fence=fence,
         )
 
@@ -224,6 +227,13 @@ class Catalog:
             return None
         stored = metadata_of(head.index(IDS), value.content_id)
         return None if stored is None else put_together(read_metadata(self._rows, stored))
+
+    def location(self, ref: str | None, key: ContentKey) -> str | None:
+        """Where an Iceberg table or view lies by its stored metadata; None where none was stored. Reads not all of that."""
+        head = self._branches.resolve(ref)
+        value = None if head is None else view_of(head.index(CONTENT), [key]).get(key)
+        stored = None if head is None or value is None else metadata_of(head.index(IDS), value.content_id)
+        return None if stored is None else stored_places(self._rows, stored).location
 
     def known_metadata(self, *, note: bool = False, fence: Callable[[], None] | None = None) -> KnownMetadata:
         """Which metadata files any commit of this catalog has ever named, on any branch; see ``headwater.catalogs.known_metadata``."""

@@ -13,7 +13,7 @@ from headwater.errors import RefusedError
 from headwater.quantities import time_fault
 from headwater.store import ObjectId, id_of, id_text
 
-__all__ = ["HEADWATER", "CommitMeta", "given", "many", "merged_heads", "several"]
+__all__ = ["HEADWATER", "CommitMeta", "given", "is_by_import", "many", "merged_heads", "several"]
 
 _ID = re.compile(r"[0-7][0-9a-f]{15}")
 
@@ -59,10 +59,15 @@ class CommitMeta:
             "a tuple of commit ids",
         )
 
-    def as_properties(self, catalog_id: str) -> dict[str, Any]:
-        """What the commit carries beside its message; nothing that is empty."""
+    def as_properties(self, catalog_id: str, *, is_import: bool = False) -> dict[str, Any]:
+        """What the commit carries beside its message; nothing that is empty.
+
+        is_import     an import makes it. The word ``import`` among the caller's own properties says nothing of that, except in commits
+                      of earlier releases
+        """
         given = {
             "catalog": catalog_id,
+            "import": True if is_import else False if "import" in self.properties else None,
             "authors": list(self.authors),
             "signedOffBy": list(self.signed_off_by),
             "properties": {name: list(values) for name, values in self.properties.items()},
@@ -91,6 +96,12 @@ class CommitMeta:
 def merged_heads(commit: Commit) -> tuple[ObjectId, ...]:
     """The heads that a commit has merged."""
     return tuple(id_of(text) for text in _texts(commit.properties.get("merged")) if _ID.fullmatch(text))
+
+
+def is_by_import(commit: Commit) -> bool:
+    """Whether an import made a commit. Earlier releases said so among the properties that any caller may choose."""
+    told, properties = commit.properties.get("import"), commit.properties.get("properties")
+    return told if isinstance(told, bool) else isinstance(properties, dict) and "import" in properties
 
 
 def given(meta: CommitMeta | None) -> CommitMeta | None:

@@ -293,6 +293,7 @@ class _Importer:
                 message=f"drop {len(tables)} table{'s' * (len(tables) != 1)} that are gone at their source",
                 authors=self._options.authors,
                 properties=self._told,
+                is_import=True,
                 fence=self._fence,
             )
         except ConflictError:
@@ -443,6 +444,7 @@ class _Importer:
                 message=_message(candidates),
                 authors=self._options.authors,
                 properties=self._told,
+                is_import=True,
                 content_ids={candidate.wanted.key: candidate.content_id for candidate in candidates if candidate.over is None},
                 fence=fence,
             )
