@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from headwater.catalogs import Catalog, ContentKey, IcebergTable, IcebergView, Put
+from headwater.catalogs import Catalog, CommitMeta, ContentKey, IcebergTable, IcebergView, Put, known_metadata
+from headwater.catalogs.history.meta import is_by_import
 from headwater.catalogs.known_metadata import KEPT, KnownMetadata, note_known
-from headwater.clock import FakeClock
-from headwater.commits import head
+from headwater.clock import FakeClock, Micros
+from headwater.commits import Commit, head
+from headwater.errors import ExpiredError
 from headwater.store import ObjectId, RealmStore
 
 FOLDER = "s3://lake/t/metadata"
 
 
-def commit(catalog: Catalog, *names: str, branch: str | None = None, **words: dict[str, str]) -> ObjectId:
+DAY = 24 * 3600
+
+
+def commit(catalog: Catalog, *names: str, branch: str | None = None, **options: Any) -> ObjectId:
     """A commit of which each table has a file of the folder."""
     puts = [Put(ContentKey.of(f"t{name}"), IcebergTable(metadata_location=f"{FOLDER}/{name}")) for name in names]
-    done = catalog.commit(branch, puts, **words)  # type: ignore[arg-type]
+    done = catalog.commit(branch, puts, **options)
     assert done.commit_id is not None
     return done.commit_id
 
@@ -38,11 +45,27 @@ def test_what_is_not_noted_is_read_from_commits(catalog: Catalog) -> None:
 
 
 def test_what_an_import_brought_is_known_as_such(catalog: Catalog) -> None:
-    commit(catalog, "v1", properties={"import": "nightly"})
+    commit(catalog, "v1", is_import=True)
 
     found = catalog.known_metadata().find_many([f"{FOLDER}/v1", f"{FOLDER}/v2"])
 
     assert [(location, origin.is_own) for location, origin in found.items()] == [(f"{FOLDER}/v1", False)]
+
+
+def test_a_word_of_a_caller_makes_no_import(catalog: Catalog) -> None:
+    commit(catalog, "v1", properties={"import": "nightly"})
+    commit(catalog, "v2", meta=CommitMeta(properties={"import": ("nightly",)}))
+
+    found = catalog.known_metadata().find_many([f"{FOLDER}/v1", f"{FOLDER}/v2"])
+
+    assert [origin.is_own for origin in found.values()] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("properties", "is_imported"), [({"import": ["nightly"]}, True), ({"task": ["1"]}, False), (["import"], False)]
+)
+def test_imports_of_earlier_releases_are_told_by_their_words(properties: Any, is_imported: bool) -> None:
+    assert is_by_import(Commit(seq=1, time=Micros(1), properties={"properties": properties})) == is_imported
 
 
 def test_views_are_known_as_well(catalog: Catalog) -> None:
@@ -124,3 +147,133 @@ def test_of_a_folder_the_last_files_stay_noted(realm: RealmStore, catalog: Catal
     assert KEPT <= len(found.files) <= 2 * KEPT
     assert found.forgotten >= first
     assert sum(found.find(f"{FOLDER}/b{number}") is not None for number in range(KEPT + 2)) >= KEPT
+
+
+def test_forgetting_many_at_once_never_makes_them_news(
+    realm: RealmStore, catalog: Catalog, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_metadata, "KEPT", 10)
+    monkeypatch.setattr(known_metadata, "_WRITTEN_AT_ONCE", 20)
+    for number in range(10):
+        commit(catalog, *(f"{number}-{name}" for name in range(10)))
+        clock.advance(60)
+    files = catalog.known_metadata().of(FOLDER).files
+    note_known(realm, catalog.definition)
+
+    found = catalog.known_metadata().of(FOLDER)
+
+    assert 10 <= len(found.files) <= 20
+    assert all(name in found.files or origin.time <= found.forgotten for name, origin in files.items())
+    assert all(origin.time > found.forgotten for origin in found.files.values())
+
+
+def test_a_few_commits_of_many_files_are_noted_by_an_import(realm: RealmStore, catalog: Catalog) -> None:
+    commit(catalog, *(f"v{number}" for number in range(1000)))
+
+    catalog.known_metadata(note=True)
+
+    assert note_known(realm, catalog.definition) == 0
+
+
+def test_looking_again_sees_what_was_committed_since(catalog: Catalog) -> None:
+    known = catalog.known_metadata()
+    commit(catalog, "v1")
+    own = commit(catalog, "v2")
+
+    known.look_again({own})
+
+    assert list(known.find_many([f"{FOLDER}/v1", f"{FOLDER}/v2"])) == [f"{FOLDER}/v1"]
+
+
+# a head that is lost
+
+
+@pytest.fixture
+def lost(realm: RealmStore, catalog: Catalog) -> ObjectId:
+    """The first commit of main, and of ``broken``, whose third one is lost."""
+    first = commit(catalog, "v1")
+    for name in ("apart", "broken"):
+        catalog.create_branch(name)
+    commit(catalog, "v2", branch="broken")
+    forget(realm, commit(catalog, "v3", branch="broken"))
+    return first
+
+
+def test_a_lost_head_stops_no_assignment(catalog: Catalog, lost: ObjectId) -> None:
+    commit(catalog, "v4", branch="apart")
+
+    assert catalog.assign_branch("apart", lost).head == lost
+
+
+def test_a_branch_whose_head_is_lost_can_be_put_back(realm: RealmStore, catalog: Catalog, lost: ObjectId) -> None:
+    catalog.assign_branch("broken", lost)
+
+    assert note_known(realm, catalog.definition) > 0
+
+
+def test_a_lost_head_stops_no_branch_over_a_tombstone(catalog: Catalog, lost: ObjectId) -> None:
+    catalog.delete_branch("apart")
+
+    assert catalog.create_branch("apart").head == lost
+
+
+def test_what_a_branch_had_before_its_lost_head_is_known(catalog: Catalog, lost: ObjectId) -> None:
+    found = catalog.known_metadata().of(FOLDER)
+
+    assert [bool(found.find(f"{FOLDER}/{name}")) for name in ("v1", "v2", "v3")] == [True, True, False]
+
+
+def test_a_collector_does_not_pass_over_a_lost_head(realm: RealmStore, catalog: Catalog, lost: ObjectId) -> None:
+    with pytest.raises(ExpiredError, match="branch 'broken' of catalog 'lake'"):
+        note_known(realm, catalog.definition)
+
+
+# what a branch has left
+
+
+def test_an_assignment_notes_nothing(realm: RealmStore, catalog: Catalog) -> None:
+    first = commit(catalog, "v1")
+    commit(catalog, "v2")
+    reference = f"cat/{catalog.definition.id}/refs"
+    before = head(realm, reference, fresh=True)
+
+    catalog.assign_branch("main", first)
+
+    assert head(realm, reference, fresh=True) == before
+    assert catalog.known_metadata().of(FOLDER).find(f"{FOLDER}/v2")
+
+
+@pytest.mark.parametrize("again", ["assign", "create", "undelete"])
+def test_what_a_branch_left_long_ago_is_noted_before_its_row_forgets_it(
+    realm: RealmStore, catalog: Catalog, clock: FakeClock, again: str
+) -> None:
+    first = commit(catalog, "v1")
+    catalog.create_branch("trial")
+    left = commit(catalog, "v2", branch="trial")
+    catalog.assign_branch("trial", first)
+    clock.advance(DAY)
+    commit(catalog, "v3", branch="trial")
+    if again == "assign":
+        catalog.assign_branch("trial", first)
+    else:
+        catalog.delete_branch("trial")
+        catalog.create_branch("trial") if again == "create" else catalog.undelete_branch("trial")
+    assert left not in [move.pointer for move in realm.read_reference(f"cat/{catalog.definition.id}/heads/trial").moves]
+    forget(realm, left)
+
+    assert catalog.known_metadata().of(FOLDER).find(f"{FOLDER}/v2")
+
+
+def test_what_a_branch_left_is_read_no_further_than_what_it_has(realm: RealmStore, catalog: Catalog, clock: FakeClock) -> None:
+    for number in range(60):
+        base = commit(catalog, f"a{number}")
+    for number in range(3):
+        commit(catalog, f"b{number}")
+    catalog.assign_branch("main", base)
+    clock.advance(DAY)
+    commit(catalog, "c")
+    row = realm.read_reference(f"cat/{catalog.definition.id}/heads/main", fresh=True)
+
+    noted = known_metadata.note_forgotten(realm, catalog.definition, row, base)
+
+    assert 3 <= noted <= 3 + 20

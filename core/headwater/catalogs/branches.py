@@ -15,7 +15,7 @@ from headwater.catalogs.definitions import CatalogDefinition, CatalogState
 from headwater.catalogs.history.log import is_in_history
 from headwater.catalogs.history.references import DEFAULT, ReferenceText, Way, check_exact, parse_reference_text
 from headwater.catalogs.history.resolving import follow
-from headwater.catalogs.known_metadata import note_known
+from headwater.catalogs.known_metadata import note_forgotten
 from headwater.catalogs.listing import find_definition
 from headwater.catalogs.name_reservation import NameReservation
 from headwater.catalogs.names import (
@@ -102,7 +102,7 @@ class Branches:
         checked_name(kind, name)
         target, among = self._start(source, at)
         self._check_free(kind, name)
-        self._note_buried(kind, name)
+        self._note_forgotten(kind, self._rows.find_row(self.reference(kind, name)), target)
 
         try:
             return _named(kind, name, self.reserve(kind, name).make(target, among))
@@ -134,10 +134,7 @@ class Branches:
         row = self._read_row(kind, name)
         self._check_expected(kind, name, row, expected)
         self.read_commit(target)
-        if kind is NameKind.BRANCH:
-            note_known(
-                self._rows, self.definition
-            )  # no collector may see what it leaves: moves are recorded for the grace only
+        self._note_forgotten(kind, row, target)
         try:
             moved = assign(self._rows, row.name, target, expected=row.pointer, among=self._all_references())
         except ConflictError as fault:
@@ -180,6 +177,7 @@ class Branches:
         row = self._rows.find_row(self.reference(kind, name))
         if row is None:
             raise MissingError(f"{self._place} has no deleted {kind} {name!r}: it never was, or was collected after its grace")
+        self._note_forgotten(kind, row, row.pointer)
         try:
             return _named(kind, name, self.reserve(kind, name).make(row.pointer, [row.name], fence=fence))
         except FencedError:
@@ -296,11 +294,10 @@ class Branches:
             if self._find_row(taken, name) is not None:
                 raise ConflictError(f"cannot {verb} {kind} {name!r}: {self._place} has a {taken} of this name")
 
-    def _note_buried(self, kind: NameKind, name: str) -> None:
-        """A branch that is made over the tombstone of another takes the place from which that one's commits were found."""
-        buried = self._rows.find_row(self.reference(kind, name)) if kind is NameKind.BRANCH else None
-        if buried is not None and buried.pointer is not None:
-            note_known(self._rows, self.definition)
+    def _note_forgotten(self, kind: NameKind, row: Reference | None, target: ObjectId | None) -> None:
+        """What a branch leaves is recorded in its row, and what it left long ago is forgotten there: that alone may be news by then."""
+        if kind is NameKind.BRANCH and row is not None:
+            note_forgotten(self._rows, self.definition, row, target)
 
     def reserve(self, kind: NameKind, name: str) -> NameReservation:
         """A wish for a name, which is not known yet to be free."""

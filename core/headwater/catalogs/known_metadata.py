@@ -11,29 +11,47 @@ and all ways in which a file comes into the catalog are covered, for all are com
 
 Of a folder the ``KEPT`` files that became known last stay noted. What is forgotten is older than all of them, and so is its
 document: a file that says it was written before the last that was forgotten counts as known.
+
+What a branch leaves when it is put elsewhere stays recorded in its row, and is walked from there; the record goes with a later move,
+once it is older than the grace. Who moves a branch notes before that what such a record alone leads to.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
+
+import structlog
 
 from headwater.catalogs.content.indexes import CONTENT
 from headwater.catalogs.content.types import ContentType, ContentValue, IcebergTable, IcebergView
 from headwater.catalogs.definitions import CatalogDefinition
+from headwater.catalogs.history.meta import is_by_import
 from headwater.catalogs.iceberg import comparable
 from headwater.catalogs.listing import BY_ID, all_definitions
-from headwater.catalogs.names import NAMES, ListedName, NameKind, OwnPart, content_reference, listed_names, own_reference
+from headwater.catalogs.names import (
+    NAMES,
+    ListedName,
+    NameKind,
+    OwnPart,
+    content_reference,
+    listed_names,
+    own_reference,
+    parse_reference,
+)
 from headwater.clock import Micros
-from headwater.commits import Commit, End, Head, Transaction, commit, descends, head, log
-from headwater.errors import ExpiredError, MissingError, RefusedError, UnknownOutcomeError, UnreadableError
+from headwater.commits import Commit, End, Head, Transaction, commit, head, log
+from headwater.errors import ExpiredError, MissingError, RefusedError, UnreadableError
 from headwater.index import Index, Value, after_prefix
-from headwater.store import ObjectId, RealmStore, Reference, StoredObject
+from headwater.store import ObjectId, RealmStore, Reference, StoredObject, id_text
 
-__all__ = ["KEPT", "KnownFolder", "KnownMetadata", "Origin", "note_all_known", "note_known"]
+__all__ = ["KEPT", "KnownFolder", "KnownMetadata", "Origin", "note_all_known", "note_forgotten", "note_known"]
+
+_log = structlog.get_logger()
 
 KEPT = 1000
 """Files of a folder that stay noted, at least; at most twice as many do."""
@@ -47,7 +65,8 @@ _READ_AT_ONCE = 500
 _WRITTEN_AT_ONCE = 1000
 _LOOK_EVERY = 20
 _WORTH_NOTING = 256
-"""Commits that an import has to walk over before it notes what they tell, to spare the next one the way."""
+_MANY_FILES = 1000
+"""Commits that an import has to walk over, or files that they have to tell of, before it notes these to spare the next one the way."""
 
 
 class Origin(NamedTuple):
@@ -92,7 +111,9 @@ class KnownFolder:
 
 
 class KnownMetadata:
-    """What a catalog knows now: what was noted, and what commits tell since. Looks once, when it is made.
+    """What a catalog knows: what was noted, and what commits tell since. Looks when it is made, and when it is asked to look again.
+
+    A branch whose head is lost is passed over, with a warning: what its older heads tell is known.
 
     note          whether to write it down where much has come together; else nothing is written
     """
@@ -100,14 +121,31 @@ class KnownMetadata:
     def __init__(
         self, rows: RealmStore, definition: CatalogDefinition, *, note: bool = False, fence: Callable[[], None] | None = None
     ) -> None:
-        told = _Telling(rows, definition).look()
-        if note and told.walked >= _WORTH_NOTING:
-            told.note(fence)
-            told = _Telling(rows, definition).look()
-        self._noted = told.noted
+        self._telling = _Telling(rows, definition, is_strict=False).look()
+        if note and (self._telling.walked >= _WORTH_NOTING or len(self._telling.files) >= _MANY_FILES):
+            self._telling.note(fence)
+            self._telling = _Telling(rows, definition, is_strict=False).look()
         self._since: dict[bytes, dict[bytes, Origin]] = {}
-        for key, origin in told.files.items():
-            self._since.setdefault(key[:_FOLDER_BYTES], {})[key[_FOLDER_BYTES:]] = origin
+        self._take_over()
+
+    def look_again(self, own: Collection[ObjectId] = ()) -> None:
+        """See what was committed since the last look. Reads the heads, and each commit that came.
+
+        own           commits of the caller, whose files it need not ask for
+        """
+        self._telling.passed_over.update(own)
+        self._telling.look()
+        self._take_over()
+
+    def _take_over(self) -> None:
+        files, self._telling.files = self._telling.files, {}
+        for key, origin in files.items():
+            since = self._since.setdefault(key[:_FOLDER_BYTES], {})
+            since[key[_FOLDER_BYTES:]] = min(since.get(key[_FOLDER_BYTES:], origin), origin, key=_time)
+
+    @property
+    def _noted(self) -> Index | None:
+        return self._telling.noted
 
     def find_many(self, locations: Sequence[str]) -> dict[str, Origin]:
         """Where files became known, of those that are."""
@@ -134,10 +172,27 @@ class KnownMetadata:
 def note_known(rows: RealmStore, definition: CatalogDefinition, *, fence: Callable[[], None] | None = None) -> int:
     """Note what the commits of a catalog tell that was not noted yet; returns how many files that were.
 
-    raises        what reading commits and ``commit`` raise: then nothing may be deleted
+    raises        what reading commits and ``commit`` raise, also of a head that is lost: then nothing may be deleted
     """
     told = _Telling(rows, definition).look()
     told.note(fence)
+    return len(told.files)
+
+
+def note_forgotten(rows: RealmStore, definition: CatalogDefinition, row: Reference, target: ObjectId | None) -> int:
+    """Note what a branch left so long ago that its row forgets it with the next move; returns how many files that were.
+
+    As a rule there is nothing: a collection was there meanwhile, and has noted it. Otherwise it walks from there down to what the
+    branch still has, and reads nothing of other branches.
+
+    target        where the branch goes
+    raises        what reading commits and ``commit`` raise
+    """
+    left = [move.pointer for move in rows.moves_to_forget(row)]
+    if not left:
+        return 0
+    told = _Telling(rows, definition, is_strict=False).look_at_lines(row.name, left, [row.pointer, target])
+    told.note(None)
     return len(told.files)
 
 
@@ -157,18 +212,23 @@ class _Found(NamedTuple):
 class _Telling:
     """Walks the histories of a catalog down to what is noted.
 
+    is_strict     a head that is lost ends it; otherwise it is passed over
     files         what became known since, by key
     heads         the commits up to which that is all, by reference
+    passed_over   commits of which nothing is taken
     """
 
     rows: RealmStore
     definition: CatalogDefinition
+    is_strict: bool = True
     noted: Index | None = None
     files: dict[bytes, Origin] = field(default_factory=dict)
     heads: dict[str, ObjectId] = field(default_factory=dict)
     walked: int = 0
+    passed_over: set[ObjectId] = field(default_factory=set)
     _before: dict[str, ObjectId] = field(default_factory=dict)
     _met: set[ObjectId] = field(default_factory=set)
+    _held: list[_Line] = field(default_factory=list)
     _waiting: list[_Found] = field(default_factory=list)
 
     @property
@@ -176,12 +236,11 @@ class _Telling:
         return own_reference(self.definition.id, OwnPart.REFS)
 
     def look(self) -> _Telling:
+        """Walk over what came since what is noted, and since the last look."""
         refs = self._refs()
         if refs is None:
             return self
-        self.noted = refs.index(_KNOWN)
-        self._before = {key.decode(): _commit_in(value) for key, value in refs.index(_NOTED).range()}
-        self._met = set(self._before.values())
+        self._begin(refs)
         names = sorted(listed_names(refs.index(NAMES)), key=self._is_last)
         rows = self.rows.find_rows([name.reference(self.definition.id) for name in names])
         for name, row in zip(names, rows, strict=True):
@@ -190,14 +249,38 @@ class _Telling:
         self._read()
         return self
 
+    def look_at_lines(self, reference: str, starts: Sequence[ObjectId], held: Sequence[ObjectId | None]) -> _Telling:
+        """Walk over some lines of one branch alone, down to what is noted, or is in the history of what is ``held``."""
+        refs, name = self._refs(), parse_reference(reference)
+        if refs is None or name is None:
+            return self
+        self._begin(refs)
+        self.heads = dict(self._before)
+        self._held += [_Line(self.rows, pointer) for pointer in held if pointer is not None]
+        for start in starts:
+            self._walk(start, name.name)
+        self._read()
+        return self
+
+    def _begin(self, refs: Head) -> None:
+        self.noted = refs.index(_KNOWN)
+        self._before = {key.decode(): _commit_in(value) for key, value in refs.index(_NOTED).range()}
+        self._met |= set(self._before.values())
+        top = self._before.get(content_reference(self.definition.id, NameKind.BRANCH, self.definition.default_branch))
+        self._held = [] if top is None else [_Line(self.rows, top)]
+
     def note(self, fence: Callable[[], None] | None) -> None:
-        """Write it down, in commits of bounded size; the heads with the last of them."""
+        """Write it down, in commits of bounded size; the heads with the last of them. Then forget the oldest where there are too many.
+
+        The oldest first: what is forgotten must be older than what stays.
+        """
         if not self.files and self.heads == self._before:
             return
-        entries = list(self.files.items())
+        entries = sorted(self.files.items(), key=lambda entry: entry[1].time)
         blocks = [entries[start : start + _WRITTEN_AT_ONCE] for start in range(0, len(entries), _WRITTEN_AT_ONCE)] or [[]]
         for number, block in enumerate(blocks, start=1):
             self._write(block, fence, is_last=number == len(blocks))
+        self._forget(fence)
 
     def _write(self, block: Sequence[tuple[bytes, Origin]], fence: Callable[[], None] | None, *, is_last: bool) -> None:
         def change(tx: Transaction) -> None:
@@ -206,8 +289,6 @@ class _Telling:
             for key, origin in block:
                 if key not in held:
                     known.put(key, _value(origin))
-            for stem in {key[:_FOLDER_BYTES] for key, _ in block}:
-                _forget(tx, stem)
             if is_last:
                 noted = tx.index(_NOTED)
                 for name in [name for name in self._before if name not in self.heads]:
@@ -216,6 +297,16 @@ class _Telling:
                     noted.put(name.encode(), Value(None, commit_id.to_bytes(8, "big")))
 
         commit(self.rows, self._reference, change, message=f"note {len(block)} metadata files", fence=fence)
+
+    def _forget(self, fence: Callable[[], None] | None) -> None:
+        """Folders are counted outside of commits, for that may take longer than a commit has; each that is trimmed has its own."""
+        refs = self._refs()
+        known = None if refs is None else refs.index(_KNOWN)
+        if known is None or len(known) <= 2 * KEPT:
+            return
+        for stem in {key[:_FOLDER_BYTES] for key in self.files}:
+            if _is_full(known, stem):
+                commit(self.rows, self._reference, partial(_trim, stem=stem), message="forget metadata files", fence=fence)
 
     def _refs(self) -> Head | None:
         try:
@@ -233,42 +324,59 @@ class _Telling:
             self._walk(move.pointer, name.name)
         if row.pointer is None:
             return
-        self._walk(row.pointer, name.name, is_alive=row.deleted is None)
-        self.heads[row.name] = row.pointer
+        if self._walk(row.pointer, name.name) or row.deleted is not None:
+            self.heads[row.name] = row.pointer
+        else:
+            self._pass_over(name, row)
 
-    def _walk(self, start: ObjectId, branch: str, *, is_alive: bool = False) -> None:
-        """Down to what was walked over before, or was noted; what the oldest commit held where the way ends earlier."""
+    def _pass_over(self, name: ListedName, row: Reference) -> None:
+        """A head that is lost, which is damage: of what it alone told nothing is known, and nobody may delete anything.
+
+        Else that would hold up all other branches, and what mends this one.
+        """
+        assert row.pointer is not None
+        if self.is_strict:
+            raise ExpiredError(
+                f"{name.kind} {name.name!r} of catalog {self.definition.name!r} of realm {self.rows.realm!r} is at commit"
+                f" {id_text(row.pointer)}, which is lost: run `headwater fsck`"
+            )
+        for pointer in row.recent:
+            self._walk(pointer, name.name)
+        if row.name in self._before:
+            self.heads[row.name] = self._before[row.name]
+        _log.warning(
+            "a head is lost, and which metadata files it named: run headwater fsck",
+            reference=row.name,
+            commit=id_text(row.pointer),
+            realm=self.rows.realm,
+        )
+
+    def _walk(self, start: ObjectId, branch: str) -> bool:
+        """Down to what was walked over before, or is noted or held; what the oldest commit held where the way ends earlier.
+
+        returns       whether there is such a commit
+        """
         if start in self._met:
-            return
+            return True
         last: Head | None = None
         try:
             down = log(self.rows, start)
         except ExpiredError:
-            if is_alive:
-                raise
-            return
+            return False
         for number, found in enumerate(down):
-            if found.id in self._met or (number % _LOOK_EVERY == 0 and self._is_noted(found)):
-                return
+            if found.id in self._met or (number % _LOOK_EVERY == 0 and any(line.has(found) for line in self._held)):
+                return True
             self._met.add(found.id)
             self.walked += 1
-            self._take(found.commit, branch)
+            if found.id not in self.passed_over:
+                self._take(found.commit, branch)
             last = found
         if last is not None and down.end is not End.BEGINNING:
             self._take_all(last, branch)
-
-    def _is_noted(self, found: Head) -> bool:
-        """Whether a commit is beneath what is noted of the default branch, on which most others grow."""
-        top = self._before.get(content_reference(self.definition.id, NameKind.BRANCH, self.definition.default_branch))
-        if top is None:
-            return False
-        try:
-            return descends(self.rows, top, found.id, found.commit.seq)
-        except UnknownOutcomeError:
-            return False  # history was cut in between
+        return True
 
     def _take(self, told: Commit, branch: str) -> None:
-        origin = Origin(branch, told.time, "import" not in told.properties.get("properties", {}))
+        origin = Origin(branch, told.time, not is_by_import(told))
         for operation in told.operations:
             if operation.index == CONTENT and operation.value is not None:
                 self._note(operation.value, origin)
@@ -301,23 +409,59 @@ class _Telling:
                     self.files[key] = found.origin
 
 
-def _forget(tx: Transaction, stem: bytes) -> None:
-    """Let go of the oldest files of a folder that has twice as many as are kept."""
+class _Line:
+    """A history, asked for commits from its head downwards. Reads one commit in twenty of it, and each once."""
+
+    def __init__(self, rows: RealmStore, top: ObjectId) -> None:
+        self._rows = rows
+        self._top = top
+        self._at: Head | None = None
+
+    def has(self, found: Head) -> bool:
+        """Whether it has a commit; not, where it was cut before the answer was found."""
+        seq = found.commit.seq
+        at = self._at if self._at is not None and self._at.commit.seq >= seq else self._read(self._top)
+        while at is not None:
+            self._at, distance, tail = at, at.commit.seq - seq, at.commit.tail
+            if distance <= 0:
+                return at.id == found.id
+            if distance <= len(tail):
+                return tail[distance - 1] == found.id
+            at = self._read(tail[-1]) if tail else None
+        return False
+
+    def _read(self, commit_id: ObjectId) -> Head | None:
+        found = self._rows.find(commit_id, Commit)
+        return None if found is None else Head(commit_id, found, self._rows)
+
+
+def _is_full(known: Index, stem: bytes) -> bool:
+    """Whether a folder has twice as many files as are kept, and more; what tells of those that were forgotten is one more key."""
+    return len(list(known.keys(stem, after_prefix(stem), limit=2 * KEPT + 2))) > 2 * KEPT + 1
+
+
+def _trim(tx: Transaction, *, stem: bytes) -> None:
+    """Let go of the oldest files of a folder. The mark of what was forgotten only ever goes forward."""
     known = tx.index(_KNOWN)
-    if len(list(known.keys(stem, after_prefix(stem), limit=2 * KEPT + 2))) <= 2 * KEPT + 1:
-        return
     entries = dict(_entries(known, stem))
-    entries.pop(_FORGOTTEN, None)
+    before = entries.pop(_FORGOTTEN, None)
     ordered = sorted(entries, key=lambda name: entries[name].time, reverse=True)
+    if len(ordered) <= KEPT:
+        return
     for name in ordered[KEPT:]:
         known.remove(stem + name)
-    known.put(stem + _FORGOTTEN, _value(Origin("", entries[ordered[KEPT]].time)))
+    last = max(entries[ordered[KEPT]].time, _NEVER if before is None else before.time)
+    known.put(stem + _FORGOTTEN, _value(Origin("", last)))
 
 
 def _entries(known: Index, stem: bytes) -> Iterator[tuple[bytes, Origin]]:
     """What is noted of a folder: the rest of each key, and the value."""
     for key, value in known.prefix(stem):
         yield bytes(key[_FOLDER_BYTES:]), _origin(key, value)
+
+
+def _time(origin: Origin) -> Micros:
+    return origin.time
 
 
 def _origin(key: bytes, value: Value) -> Origin:

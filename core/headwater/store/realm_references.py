@@ -15,11 +15,11 @@ from headwater.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from headwater.store.backend import ReferenceRow
+from headwater.store.backend import Move, ReferenceRow
 from headwater.store.cache import Ticket
 from headwater.store.handles import Handle
 from headwater.store.identity import ObjectId, id_time
-from headwater.store.references import MOVES_LIMIT, Reference, advanced, buried, moved, raised, recreated, with_move
+from headwater.store.references import MOVES_LIMIT, Reference, advanced, buried, is_note, moved, raised, recreated, with_move
 
 __all__ = ["RealmReferences"]
 
@@ -118,6 +118,11 @@ class RealmReferences(Handle):
     def move_reference(self, seen: Reference, pointer: ObjectId) -> Reference:
         """Onto another commit than one on top; what it leaves is recorded."""
         return self._leave(seen, lambda now: moved(seen, pointer, now=now, since=self._moves_since(seen)))
+
+    def moves_to_forget(self, seen: Reference) -> tuple[Move, ...]:
+        """What a reference left so long ago that its row does not tell it any more once it is moved, or made anew, by now or soon."""
+        soon = self._moves_since(seen) + round(self.settings.commit_timeout_seconds * 1_000_000)
+        return tuple(move for move in seen.moves if move.time < soon and not is_note(move))
 
     def record_move(self, seen: Reference, left: ObjectId) -> Reference:
         """Note that ``left`` was HEAD until now."""

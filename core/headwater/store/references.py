@@ -33,10 +33,14 @@ def moved(seen: ReferenceRow, pointer: ObjectId, *, now: Micros, since: Micros) 
 
 
 def with_move(seen: ReferenceRow, left: ObjectId, *, now: Micros, since: Micros) -> ReferenceRow:
-    """The same pointer, with the note that ``left`` was HEAD until now. What was the last real move stays told, however old."""
+    """The same pointer, with the note that ``left`` was HEAD until now. Real moves stay told, however old: only another one may drop
+    them, whose mover has seen to what they lead to. But where they fill the row, the last alone."""
     noted = _moves(seen, left, now=Micros(now | 1), since=since)
+    old = tuple(move for move in seen.moves if not is_note(move) and move not in noted)
+    is_full = len(noted) + len(old) > MOVES_LIMIT
     last = next((move for move in seen.moves if not is_note(move)), None)
-    return dataclasses.replace(seen, version=seen.version + 1, moves=noted if last is None or last in noted else (*noted, last))
+    kept = ((last,) if last in old else ()) if is_full else old
+    return dataclasses.replace(seen, version=seen.version + 1, moves=(*noted, *kept))
 
 
 def is_note(move: Move) -> bool:

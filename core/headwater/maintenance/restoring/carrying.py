@@ -30,6 +30,7 @@ from headwater.catalogs import (
     put_copy,
     read_metadata,
 )
+from headwater.catalogs.known_metadata import note_forgotten
 from headwater.catalogs.listing import find_definition
 from headwater.clock import Micros
 from headwater.commits import Commit, Committed, Head, Transaction, assign, commit, head, log, pin, read_commit, unpin
@@ -238,6 +239,8 @@ class _Carrier:
         if step.target is None or row.pointer == step.target:
             return
         target = step.target
+        if step.catalog is not None and step.kind is NameKind.BRANCH:
+            note_forgotten(self._rows, step.catalog, row, target)
         self._fence()
         assign(self._rows, step.reference, target, expected=row.pointer, among=step.among)
 
