@@ -69,7 +69,7 @@ class Document:
         return self
 
     def remove(self) -> None:
-        """Take the file away again. Best effort: one that stays is in nobody's way, and says nothing."""
+        """Take the file away again. Best effort: of one that stays an import sees by its name that no commit has named it."""
         try:
             self.io.delete(self.location)
         except Exception as fault:  # noqa: BLE001  whatever a driver raises; the commit's own error is what counts

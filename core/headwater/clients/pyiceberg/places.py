@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from pyiceberg.table import TableProperties
 
 from headwater.catalogs import CatalogDefinition, ContentKey, Namespace
 from headwater.catalogs.iceberg import is_through_link, is_within, plain_location
+from headwater.catalogs.metadata_names import own_name
 from headwater.clients.pyiceberg.states import State
 from headwater.errors import RefusedError
 
@@ -79,10 +80,13 @@ def _lies_plainly_in(file: str, place: str) -> bool:
     return is_within(file, place) and not is_through_link(file, place)
 
 
-def metadata_file(location: str, properties: Mapping[str, str], version: int = 0) -> str:
-    """A new name for a metadata file of a table or view, as pyiceberg gives them; no code of the table's choice is asked."""
+def metadata_file(catalog_id: str, location: str, properties: Mapping[str, str], version: int = 0) -> str:
+    """A new name for a metadata file of a table or view, as pyiceberg gives them; no code of the table's choice is asked.
+
+    By its name an import of this catalog knows that it is no news, also where its commit does not happen.
+    """
     folder = properties.get(TableProperties.WRITE_METADATA_PATH) or f"{location.rstrip('/')}/metadata"
-    return f"{folder.rstrip('/')}/{version:05d}-{uuid4()}.metadata.json"
+    return f"{folder.rstrip('/')}/{own_name(catalog_id, version)}"
 
 
 def _folder(element: str) -> str:

@@ -91,7 +91,7 @@ class Tables:
         metadata = self._new_metadata(self._branch.state(), key, location, make, uuid4())
         self._access.check(key, places_of(metadata))
         self._branch.check_free(self._claim(uuid4(), metadata), f"create table {key}")
-        metadata_location = _file_for(metadata, 0)
+        metadata_location = self._file_for(metadata, 0)
         return LakeStagedTable(key.elements, metadata, metadata_location, self._access.io(metadata_location), self._owner)
 
     def create(self, identifier: str | Identifier, location: str | None, make: MakeMetadata) -> Table:
@@ -104,7 +104,7 @@ class Tables:
             _check_free(state, key)
             metadata = self._new_metadata(state, key, location, make, unique)
             self._access.check(key, places_of(metadata))
-            document = self._document(metadata, _file_for(metadata, 0))
+            document = self._document(metadata, self._file_for(metadata, 0))
             made.append(self._table(key, parse_table(document.text, document.location), document.location))
             creation = self._creation(key, metadata, document, content_id)
             self._write(document, creation)
@@ -210,7 +210,7 @@ class Tables:
             metadata_location=None if current is None else current.metadata_location,
         )
         version = 0 if current is None else MetastoreCatalog._parse_metadata_version(current.metadata_location) + 1
-        file = _file_for(metadata, version)
+        file = self._file_for(metadata, version)
         return LakeStagedTable(identifier, metadata, file, self._access.io(file), self._owner)
 
     def rename(self, source: str | Identifier, target: str | Identifier) -> Table:
@@ -328,6 +328,9 @@ class Tables:
         metadata = parse_table(self._access.document(state, key, there), there.metadata_location)
         return is_same_place(metadata.location, found.metadata.location)
 
+    def _file_for(self, metadata: TableMetadata, version: int) -> str:
+        return metadata_file(self._branch.id, metadata.location, metadata.properties, version)
+
     def _document(self, metadata: TableMetadata, location: str) -> Document:
         return Document(self._access.io(location), location, table_text(metadata))
 
@@ -416,10 +419,6 @@ def _check_keeps_uuid(key: ContentKey, before: TableMetadata, after: TableMetada
 
 def _response(metadata: TableMetadata, location: str) -> CommitTableResponse:
     return CommitTableResponse.model_validate({"metadata": metadata, "metadata-location": location})
-
-
-def _file_for(metadata: TableMetadata, version: int) -> str:
-    return metadata_file(metadata.location, metadata.properties, version)
 
 
 def _what(updates: tuple[TableUpdate, ...]) -> str:

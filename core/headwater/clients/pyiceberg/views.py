@@ -56,7 +56,7 @@ class Views:
             place = location.rstrip("/") if location else default_location(state, key, unique=unique, warehouse=self._warehouse)
             metadata = _new_metadata(schema, version, place, properties, unique)
             self._access.check(key, places_of(metadata))
-            file = metadata_file(place, properties)
+            file = metadata_file(self._branch.id, place, properties)
             document = Document(self._access.io(file), file, view_text(metadata))
             made.append(View(key.elements, metadata))
             # a file would be put where another table lies, and removed with the refusal
