@@ -176,7 +176,8 @@ class Settings:
     spark_master: str = _text("local[*]", "Spark master of the pipeline; `off` runs it in process")
     spark_from_tables: int = _count(
         50_000,
-        "imports of fewer tables are surveyed in the worker's process even where Spark can run, because that ends before Spark has started",
+        "imports of fewer tables are surveyed in the worker's process even where Spark can run, because that ends before Spark has started;"
+        " the worker counts tables for up to 30 seconds, and Spark then lists them anew",
         "tables",
     )
     spark_conf: str = _text(

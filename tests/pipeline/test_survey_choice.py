@@ -56,3 +56,10 @@ def test_tables_are_counted_up_to_a_limit(scope: Scope, limit: int, found: int |
     tables = list_tables(scope, limit=limit)
 
     assert (None if tables is None else len(tables)) == found
+
+
+def test_tables_are_not_counted_for_ever(scope: Scope) -> None:
+    looks = iter([False, True])
+
+    assert list_tables(scope, limit=50, is_late=lambda: next(looks)) is None
+    assert list_tables(scope, limit=50, is_late=lambda: False) is not None

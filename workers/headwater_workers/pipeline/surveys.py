@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from headwater.catalogs.iceberg.grouping import TableFiles
 from headwater.catalogs.iceberg.judging import traits_of
 from headwater.catalogs.iceberg.outcomes import Found, pack, sketch_of
 from headwater.catalogs.iceberg.spilling import Spill
+from headwater.catalogs.iceberg.surveying import ListedTables
 from headwater.errors import RefusedError
 from headwater.settings import Settings
 from headwater_workers.pipeline.engines import Engine, find_engine
@@ -27,18 +29,24 @@ TABLES_PER_TASK = 500
 """Tables that one Spark task looks at: enough to be worth its start, few enough that not much is lost with it, and that the outcomes of
 two tasks, with their documents, have room in the worker: so they come to it."""
 SKETCHES_PER_TASK = 20_000
+COUNTED_SECONDS = 30.0
+"""How long tables are counted to find out whether they are worth Spark: twice as long as that takes to start."""
 
 
 class Survey:
     """Surveys on Spark what is worth its start, and in this process what is not, with the same result.
 
     Spark takes some 15 seconds until it looks at its first table, in which a process has looked at tens of thousands. So tables are
-    counted first, up to the setting ``spark_from_tables``; an inventory is the list of a large lake, and is not counted.
+    counted first, up to the setting ``spark_from_tables``, and for ``COUNTED_SECONDS`` at most: a storage that is so slow is better
+    listed by many. Spark lists anew. An inventory is the list of a large lake, and is not counted.
 
     is_spark_wanted  Spark, whatever the size
     """
 
-    def __init__(self, settings: Settings, *, is_spark_wanted: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, *, is_spark_wanted: bool = False, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._monotonic = monotonic
         self._settings = settings
         self._is_spark_wanted = is_spark_wanted
         self._engine = find_engine(settings)
@@ -60,11 +68,17 @@ class Survey:
             return survey_in_process(scope, progress=progress)
         limit = self._settings.spark_from_tables
         is_counted = not self._is_spark_wanted and scope.inventory is None
-        tables = list_tables(scope, limit=limit, progress=progress) if is_counted else None
+        tables = self._listed(scope, progress) if is_counted else None
         if tables is None:
             return survey_on_spark(scope, SparkOptions.of(self._settings), progress=progress)
         self._engine = Engine(False, f"fewer than {limit} tables")
         return survey_in_process(scope, progress=progress, tables=tables)
+
+    def _listed(self, scope: Scope, progress: Progress) -> ListedTables | None:
+        """The tables, if they are few and soon listed."""
+        until = self._monotonic() + COUNTED_SECONDS
+        limit = self._settings.spark_from_tables
+        return list_tables(scope, limit=limit, progress=progress, is_late=lambda: self._monotonic() > until)
 
 
 def survey_by_spark(settings: Settings) -> Survey:

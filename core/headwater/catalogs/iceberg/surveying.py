@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from itertools import islice
 from typing import Any, TypeAlias
 
 import msgspec
@@ -150,14 +149,20 @@ ListedTables: TypeAlias = list[tuple[str, bytes]]
 """Table directories, each packed with its files, from the last to the first."""
 
 
-def list_tables(scope: Scope, *, limit: int, progress: Progress | None = None) -> ListedTables | None:
+def list_tables(
+    scope: Scope, *, limit: int, progress: Progress | None = None, is_late: Callable[[], bool] = lambda: False
+) -> ListedTables | None:
     """The selected tables below the scope's locations if they are fewer than ``limit``; None, as soon as they are not.
 
+    is_late       asked with every table: None as well, as soon as it says so
     raises        as ``survey_in_process`` does
     """
-    tables = _all_tables(scope, progress or _silent)
-    found = [(table.directory, _packed(table)) for table in islice(tables, limit)]
-    return None if len(found) == limit else sorted(found, reverse=True)
+    found: ListedTables = []
+    for table in _all_tables(scope, progress or _silent):
+        found.append((table.directory, _packed(table)))
+        if len(found) == limit or is_late():
+            return None
+    return sorted(found, reverse=True)
 
 
 def survey_in_process(scope: Scope, *, progress: Progress | None = None, tables: ListedTables | None = None) -> Surveyed:
