@@ -42,9 +42,12 @@ class Synced:
     def sync(self, mode: Any = "sync", *, dry_run: bool = False, drops_gone: bool = False) -> ReportRow:
         """The row of the first table; of what an import says of all ``rows_told``, and in ``report``."""
         spec = ImportSpec(name="nightly", locations=(self._place,), mode=mode)
+        return self.sync_by(spec, dry_run=dry_run, drops_gone=drops_gone)
+
+    def sync_by(self, spec: ImportSpec, *, dry_run: bool = False, drops_gone: bool = False) -> ReportRow:
         scope = scope_of(self.lake.definition, spec, now=self.store.clock.now())
         self.rows_told: list[ReportRow] = []
-        options = ImportOptions(mode=mode, name="nightly", scope=scope, dry_run=dry_run, drops_gone=drops_gone)
+        options = ImportOptions(mode=spec.mode, name=spec.name, scope=scope, dry_run=dry_run, drops_gone=drops_gone)
         self.report: ImportReport = import_tables(
             self.lake,
             Claims(Realms(self.store).open("acme")),
@@ -53,6 +56,10 @@ class Synced:
             write=self.rows_told.append,
         )
         return self.rows_told[0]
+
+    def seen_by(self, store: Store, lake: Catalog) -> Synced:
+        """The same files for another catalog."""
+        return Synced(store, lake, self.outside, self._place, self.rows)
 
     def append(self, *catalogs: IcebergCatalog) -> None:
         for catalog in catalogs:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from synced_lakes import KEY, Synced
 
-from headwater.catalogs import IcebergTable, Put
+from headwater.catalogs import IcebergTable, ImportSpec, Put
 
 
 @pytest.fixture
@@ -38,14 +38,24 @@ def test_a_table_whose_metadata_is_gone_is_reported(synced: Synced, folder: Path
     assert synced.now() == before
 
 
-@pytest.mark.parametrize("part", ["", "metadata"])
-def test_it_is_dropped_where_that_is_asked_for(synced: Synced, folder: Path, part: str) -> None:
-    shutil.rmtree(folder / part)
+def test_it_is_dropped_where_that_is_asked_for(synced: Synced, folder: Path) -> None:
+    shutil.rmtree(folder)
 
-    outcome, _ = row_of(synced, drops_gone=True)
+    outcome, message = row_of(synced, drops_gone=True)
 
     assert (outcome, synced.report.dropped, synced.now()) == ("dropped", 1, None)
+    assert "it was dropped from the catalog as well" in message
     assert len(synced.report.commits) == 1
+
+
+def test_a_table_that_left_data_is_never_dropped(synced: Synced, folder: Path) -> None:
+    shutil.rmtree(folder / "metadata")
+    before = synced.now()
+
+    outcome, message = row_of(synced, drops_gone=True)
+
+    assert (outcome, synced.report.dropped, synced.now()) == ("gone", 0, before)
+    assert f"because {folder.as_uri()} still has data files" in message
 
 
 def test_a_dry_run_drops_nothing(synced: Synced, folder: Path) -> None:
@@ -74,16 +84,47 @@ def test_a_table_that_only_a_branch_has_is_not_gone(synced: Synced, folder: Path
     assert (synced.report.gone, synced.report.unchanged) == (0, 2)
 
 
-def test_a_table_with_its_metadata_elsewhere_is_not_gone(synced: Synced, folder: Path) -> None:
-    table = synced.lake.get(None, KEY)
-    elsewhere = folder.parent / "elsewhere.metadata.json"
+def moved(synced: Synced, folder: Path, place: Path) -> Path:
+    """The table with its metadata in another place, where the catalog has it from there on."""
+    table, elsewhere = synced.lake.get(None, KEY), place / "00001-a.metadata.json"
+    place.mkdir(parents=True, exist_ok=True)
     shutil.copy(folder / "metadata" / Path(str(synced.now())).name, elsewhere)
     assert isinstance(table, IcebergTable)
-    moved = IcebergTable(id=table.id, metadata_location=elsewhere.as_uri(), table_uuid=table.table_uuid)
-    synced.lake.commit(None, [Put(KEY, moved)])
+    there = IcebergTable(id=table.id, metadata_location=elsewhere.as_uri(), table_uuid=table.table_uuid)
+    synced.lake.commit(None, [Put(KEY, there)])
     shutil.rmtree(folder / "metadata")
+    return elsewhere
+
+
+def test_a_table_with_its_metadata_elsewhere_is_not_gone(synced: Synced, folder: Path) -> None:
+    moved(synced, folder, folder.parent)
 
     outcome, message = row_of(synced)
 
     assert (outcome, synced.report.gone) == ("unchanged", 0)
     assert "lies elsewhere" in message
+
+
+@pytest.mark.parametrize(("other", "is_dropped"), [("00002-b", False), ("v9", False), ("00000-b", True)])
+def test_a_table_whose_engine_deleted_old_metadata_is_not_gone(
+    synced: Synced, folder: Path, other: str, is_dropped: bool
+) -> None:
+    elsewhere = moved(synced, folder, folder.parent / "logs")
+    shutil.rmtree(folder)
+    elsewhere.rename(elsewhere.with_name(f"{other}.metadata.json"))
+    before = synced.now()
+
+    outcome, message = row_of(synced, drops_gone=True)
+
+    assert (synced.now() != before) == (outcome == "dropped") == is_dropped
+    assert ("register it again" in message) == (not is_dropped)
+
+
+def test_a_table_outside_of_the_import_s_location_is_told(synced: Synced, folder: Path) -> None:
+    elsewhere = moved(synced, folder, folder.parent.parent / "logs")
+    elsewhere.unlink()
+    spec = ImportSpec(name="nightly", locations=(folder.parent.as_uri(),), namespace=("sales",), mode="sync")
+
+    synced.sync_by(spec)
+
+    assert [(row.key, row.outcome) for row in synced.rows_told] == [(("sales", "items"), "unchanged"), (KEY.elements, "gone")]

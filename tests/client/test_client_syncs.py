@@ -6,21 +6,30 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from synced_lakes import Synced
+from pyiceberg.exceptions import CommitStateUnknownException
+from synced_lakes import KEY, Synced
 
-from headwater import Settings, Store, open_store
-from headwater.catalogs import Catalog
+from headwater import Settings, Store
+from headwater.catalogs import Catalog, IcebergTable, Put
 from headwater.catalogs.known_metadata import KnownMetadata
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.clock import FakeClock
+from headwater.errors import UnknownOutcomeError
+from headwater.store import FaultyBackend, open_backend, parse_url
 
 OpenClient = Callable[..., HeadwaterCatalog]
+FOREVER = 10**9
 
 
 @pytest.fixture
-def store(clock: FakeClock, settings: Settings) -> Iterator[Store]:
-    """Under a clock that stands still until it is moved."""
-    with open_store("memory://", settings=settings, clock=clock) as opened:
+def backend() -> FaultyBackend:
+    return FaultyBackend(open_backend(parse_url("memory://")))
+
+
+@pytest.fixture
+def store(backend: FaultyBackend, clock: FakeClock, settings: Settings) -> Iterator[Store]:
+    """Fails when told to, under a clock that stands still until it is moved."""
+    with Store(backend, url="memory://", settings=settings, clock=clock) as opened:
         yield opened
 
 
@@ -37,7 +46,7 @@ def test_an_unmerged_append_stays_on_its_branch(synced: Synced, trial: Headwater
     row = synced.sync()
 
     assert (synced.now(), row.outcome) == (before, "unchanged")
-    assert "known from branch trial" in row.message
+    assert "from branch trial (since" in row.message
 
 
 def test_appends_on_two_branches_are_no_news(synced: Synced, trial: HeadwaterCatalog, client: HeadwaterCatalog) -> None:
@@ -58,7 +67,7 @@ def test_a_restored_table_stays_as_restored(synced: Synced, client: HeadwaterCat
     row = synced.sync()
 
     assert (synced.now(), row.outcome) == (before, "unchanged")
-    assert "known from branch main" in row.message
+    assert "from branch main (since" in row.message
 
 
 def test_a_dropped_table_stays_dropped(synced: Synced, client: HeadwaterCatalog) -> None:
@@ -67,7 +76,7 @@ def test_a_dropped_table_stays_dropped(synced: Synced, client: HeadwaterCatalog)
     row = synced.sync()
 
     assert (synced.now(), row.outcome) == (None, "unchanged")
-    assert "known from branch main" in row.message
+    assert "from branch main (since" in row.message
 
 
 def test_a_branch_that_was_deleted_and_collected_is_still_known(synced: Synced, trial: HeadwaterCatalog) -> None:
@@ -79,7 +88,7 @@ def test_a_branch_that_was_deleted_and_collected_is_still_known(synced: Synced, 
     row = synced.sync()
 
     assert (synced.now(), row.outcome) == (before, "unchanged")
-    assert "known from branch trial" in row.message
+    assert "from branch trial (since" in row.message
 
 
 def test_a_restoration_is_kept_when_what_it_left_was_collected(synced: Synced, client: HeadwaterCatalog) -> None:
@@ -204,3 +213,90 @@ def test_what_a_branch_commits_while_a_sync_looks_is_no_news(
 
     assert synced.sync().outcome == "unchanged"
     assert synced.now() == before
+
+
+def test_what_a_branch_commits_after_the_survey_is_no_news(synced: Synced, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced.lake.create_branch("trial")
+    before, table = synced.now(), synced.lake.get(None, KEY)
+    assert isinstance(table, IcebergTable)
+    synced.append(synced.outside)
+    looked = Catalog.known_metadata
+
+    def look(catalog: Catalog, **options: Any) -> KnownMetadata:
+        known = looked(catalog, **options)
+        taken = IcebergTable(id=table.id, metadata_location=synced.latest_outside, table_uuid=table.table_uuid)
+        synced.lake.commit("trial", [Put(KEY, taken, table)])
+        return known
+
+    monkeypatch.setattr(Catalog, "known_metadata", look)
+
+    assert "from branch trial (since" in synced.sync().message
+    assert synced.now() == before
+
+
+# files of commits that did not happen
+
+
+@pytest.fixture
+def unfinished(synced: Synced, trial: HeadwaterCatalog, backend: FaultyBackend) -> Synced:
+    """An append to ``trial`` of which nobody knows whether it happened; it did not."""
+    backend.fail("swap_reference", times=FOREVER, fault=UnknownOutcomeError("lost on the way"))
+    with pytest.raises(CommitStateUnknownException):
+        synced.append(trial)
+    backend.heal()
+    return synced
+
+
+def test_the_file_of_a_commit_that_did_not_happen_is_no_news(unfinished: Synced) -> None:
+    before = unfinished.now()
+
+    row = unfinished.sync()
+
+    assert (unfinished.now(), row.outcome) == (before, "unchanged")
+    assert "no commit names it" in row.message
+
+
+def test_news_is_taken_beside_the_file_of_a_commit_that_did_not_happen(unfinished: Synced) -> None:
+    unfinished.append(unfinished.outside)
+
+    assert unfinished.sync().outcome == "updated"
+    assert unfinished.now() == unfinished.latest_outside
+
+
+def test_a_table_that_was_never_created_is_no_news(synced: Synced, client: HeadwaterCatalog, backend: FaultyBackend) -> None:
+    schema = synced.outside.load_table("sales.orders").schema()
+    staged = client.create_table_transaction("sales.lines", schema)
+    backend.fail("swap_reference", at=2, times=FOREVER, fault=UnknownOutcomeError("lost on the way"))
+    with pytest.raises(CommitStateUnknownException):
+        staged.commit_transaction()
+    backend.heal()
+
+    synced.sync()
+
+    assert [row.outcome for row in synced.rows_told] == ["unchanged", "unchanged"]
+    assert len(synced.lake.entries().entries) == 2
+
+
+def test_a_file_of_another_catalog_is_news(
+    synced: Synced, client: HeadwaterCatalog, settings: Settings, make_lake: Callable[[Store], Catalog]
+) -> None:
+    synced.append(client)
+    with Store(open_backend(parse_url("memory://")), url="memory://", settings=settings, clock=FakeClock()) as store:
+        other = synced.seen_by(store, make_lake(store))
+
+        assert other.sync().outcome == "imported"
+        assert other.now() == synced.now()
+
+
+def test_what_lies_on_top_of_a_version_of_the_catalog_s_own_is_left_to_a_person(synced: Synced) -> None:
+    synced.append(synced.outside)
+    table, newer = synced.lake.get(None, KEY), synced.latest_outside
+    assert isinstance(table, IcebergTable)
+    own = IcebergTable(id=table.id, metadata_location=newer, table_uuid=table.table_uuid)
+    synced.lake.commit(None, [Put(KEY, own, table)])
+    synced.append(synced.outside)
+
+    row = synced.sync()
+
+    assert (synced.now(), row.code) == (newer, "Diverged")
+    assert "a client of an earlier release" in row.message

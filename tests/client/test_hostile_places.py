@@ -397,7 +397,7 @@ def test_a_file_that_is_there_is_neither_overwritten_nor_removed(
 ) -> None:
     """As where names of files are given twice, and a collection has let go of the place."""
     name = Path(orders.metadata_location).name
-    monkeypatch.setattr("headwater.clients.pyiceberg.places.uuid4", lambda: name[6:].removesuffix(".metadata.json"))
+    monkeypatch.setattr("headwater.clients.pyiceberg.places.own_name", lambda *_: name)
     before = StaticTable.from_metadata(orders.metadata_location).metadata
     content = lake.get(None, ContentKey.of("sales", "orders"))
     assert content is not None and content.id is not None

@@ -228,12 +228,15 @@ class Catalog:
         stored = metadata_of(head.index(IDS), value.content_id)
         return None if stored is None else put_together(read_metadata(self._rows, stored))
 
-    def location(self, ref: str | None, key: ContentKey) -> str | None:
-        """Where an Iceberg table or view lies by its stored metadata; None where none was stored. Reads not all of that."""
+    def locations(self, ref: str | None, keys: Iterable[ContentKey]) -> dict[ContentKey, str]:
+        """Where those of the Iceberg tables and views lie whose stored metadata tells. Reads little of that, and all in one go."""
         head = self._branches.resolve(ref)
-        value = None if head is None else view_of(head.index(CONTENT), [key]).get(key)
-        stored = None if head is None or value is None else metadata_of(head.index(IDS), value.content_id)
-        return None if stored is None else stored_places(self._rows, stored).location
+        if head is None:
+            return {}
+        values = view_of(head.index(CONTENT), keys).items()
+        stored = {key: found for key, value in values if (found := metadata_of(head.index(IDS), value.content_id)) is not None}
+        places = stored_places(self._rows, list(stored.values()))
+        return {key: place for key, one in stored.items() if (place := places[one].location) is not None}
 
     def known_metadata(self, *, note: bool = False, fence: Callable[[], None] | None = None) -> KnownMetadata:
         """Which metadata files any commit of this catalog has ever named, on any branch; see ``headwater.catalogs.known_metadata``."""

@@ -43,9 +43,15 @@ class Storage:
     def list_metadata(self, directory: str) -> list[File]:
         """The files right in the metadata folder of a table; none where there is no such folder.
 
+        raises        as ``list_folder`` does
+        """
+        return self.list_folder(f"{directory}/metadata")
+
+    def list_folder(self, folder: str) -> list[File]:
+        """The files right in a folder; none where there is no such folder.
+
         raises        UnfitError with NO_ACCESS; UnavailableError when the storage does not answer
         """
-        folder = f"{directory}/metadata"
         system, root = open_system(folder)
         try:
             return [

@@ -7,7 +7,7 @@ with its content id; so an import that was interrupted anywhere ends as if it ha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import length_hint
@@ -17,12 +17,12 @@ from uuid import UUID, uuid4
 from headwater.catalogs.catalog import Catalog
 from headwater.catalogs.claims import Claim, Claims
 from headwater.catalogs.content.keys import ContentKey
-from headwater.catalogs.content.operations import Delete, Put
+from headwater.catalogs.content.operations import Conflict, Delete, Put
 from headwater.catalogs.content.types import Content, Namespace, with_id
 from headwater.catalogs.definitions import CatalogDefinition, ImportSpec
 from headwater.catalogs.iceberg import Found, Outcome, Progress, QuarantineCode, Quarantined, Scope, comparable
 from headwater.catalogs.iceberg.parts import take_apart
-from headwater.catalogs.importing.gone_tables import GoneTable, find_gone, gone_row
+from headwater.catalogs.importing.gone_tables import GoneTable, GoneTables, gone_row
 from headwater.catalogs.importing.news import News, Sifted, key_of
 from headwater.catalogs.importing.planning import Wanted, check_keys, missing_namespaces, plan_import, quarantine
 from headwater.catalogs.importing.reports import ROWS_SHOWN, ImportReport, ReportRow, quarantined_row, row_of
@@ -30,12 +30,13 @@ from headwater.catalogs.known_metadata import KnownMetadata
 from headwater.clock import Micros
 from headwater.commits import Head
 from headwater.errors import ConflictError, RefusedError
-from headwater.store import id_text
+from headwater.store import ObjectId, id_text
 
 __all__ = ["ImportOptions", "import_tables", "scope_of"]
 
 _TRIES = 5
 _ROWS_PER_TABLE = 4
+_CHANGED = "it changed while the import ran"
 _SETTLED_MICROS = 600 * 1_000_000
 
 
@@ -119,9 +120,12 @@ def import_tables(
             write(row)
         if progress:
             progress(tally.surveyed, max(total, tally.surveyed), "tables")
-    for row in importer.gone(tally):
-        tally.count(row, None)
-        write(row)
+    for rows in importer.gone(tally):
+        for row in rows:
+            tally.count(row, None)
+            write(row)
+        if progress:
+            progress(tally.surveyed, max(total, tally.surveyed), "tables")
     return tally.report()
 
 
@@ -200,12 +204,12 @@ class _Batch:
 
     outcomes      in their order, as they were planned with
     known         why tables were left as they are whose latest metadata is not the branch's
-    gone          directories in which only data is left
+    left          directories in which only data is left
     """
 
     outcomes: Sequence[Outcome]
     known: Mapping[str, str]
-    gone: Container[str]
+    left: Container[str]
     put: Mapping[str, str]
     quarantined: Mapping[str, Quarantined]
     namespaces: Sequence[ContentKey]
@@ -249,7 +253,9 @@ class _Importer:
         self._options = options
         self._fence = fence
         self._known: KnownMetadata | None = None
+        self._own: set[ObjectId] = set()
         self._seen: set[str] = set()
+        self._left: dict[ContentKey, str] = {}
 
     def run(self, outcomes: Sequence[Outcome], tally: _Tally) -> Iterator[tuple[ReportRow, Quarantined | None]]:
         """Import one batch; a row for each outcome, in order."""
@@ -258,8 +264,10 @@ class _Importer:
         if batch.commit:
             tally.commits.append(batch.commit)
         for outcome in batch.outcomes:
-            if outcome.directory in batch.gone:
-                continue  # it is told with those that the survey did not meet at all
+            key = key_of(outcome)
+            if outcome.directory in batch.left and key is not None:
+                self._left[key] = outcome.directory  # it is told with those that the survey did not meet at all
+                continue
             self._seen.add(comparable(outcome.directory))
             verdict = batch.quarantined.get(outcome.directory)
             if verdict is not None:
@@ -268,36 +276,57 @@ class _Importer:
                 done, known = batch.put.get(outcome.directory), batch.known.get(outcome.directory, "")
                 yield row_of(outcome, done or "unchanged", commit=batch.commit if done else "", message=known), None
 
-    def gone(self, tally: _Tally) -> Iterator[ReportRow]:
-        """Rows of the tables that a survey of their places did not meet, because they are gone; dropped first, where that is asked for."""
+    def gone(self, tally: _Tally) -> Iterator[list[ReportRow]]:
+        """Rows of the tables that a survey of their places did not meet, because they are gone, a page of the branch at a time; dropped
+        first, where that is asked for."""
         head, scope = self._catalog.resolve(), self._options.scope
         if not self._is_sync or scope is None or head is None:
             return
-        for batch in _blocks(find_gone(self._catalog, id_text(head.id), scope, self._seen), self._options.batch):
-            wanted = [table for table in batch if self._options.drops_gone and not table.keeps]
-            commit = self._drop(wanted, head)
-            if commit:
-                tally.commits.append(commit)
-            is_done = self._options.drops_gone and (bool(commit) or self._options.dry_run)
-            yield from (gone_row(table, commit=commit, is_dropping=is_done) for table in batch)
+        tables = GoneTables(catalog=self._catalog, ref=id_text(head.id), scope=scope, seen=self._seen, left=self._left)
+        for page in tables.pages():
+            if self._fence is not None:
+                self._fence()
+            for batch in _blocks(page, self._options.batch) if page else [[]]:
+                yield self._gone_rows(batch, tally)
 
-    def _drop(self, tables: Sequence[GoneTable], head: Head) -> str:
-        """The hash of the commit; empty where nothing was dropped. What changed meanwhile is left to the next import."""
-        if self._options.dry_run or not tables:
-            return ""
-        try:
-            done = self._catalog.commit(
-                None,
-                [Delete(table.key) for table in tables],
-                expected=head.id,
-                message=f"drop {len(tables)} table{'s' * (len(tables) != 1)} that are gone at their source",
-                authors=self._options.authors,
-                properties=self._told,
-                is_import=True,
-                fence=self._fence,
-            )
-        except ConflictError:
-            return ""
+    def _gone_rows(self, batch: Sequence[GoneTable], tally: _Tally) -> list[ReportRow]:
+        wanted = [table for table in batch if self._options.drops_gone and table.may_go]
+        commit, kept = self._drop(wanted)
+        if commit:
+            tally.commits.append(commit)
+        is_done = self._options.drops_gone and (bool(commit) or self._options.dry_run)
+        told = [table._replace(keeps=_CHANGED) if table.key in kept else table for table in batch]
+        return [gone_row(table, commit=commit, is_dropping=is_done) for table in told]
+
+    def _drop(self, tables: Sequence[GoneTable]) -> tuple[str, set[ContentKey]]:
+        """The hash of the commit, empty where nothing was dropped; and what changed meanwhile, which is left to the next import."""
+        if self._options.dry_run:
+            return "", set()
+        left = {table.key: table.content for table in tables}
+        for _ in range(_TRIES):
+            head = self._catalog.resolve()
+            there = {} if head is None else self._catalog.get_many(id_text(head.id), left)
+            left = {key: content for key, content in left.items() if there.get(key) == content}
+            if head is None or not left:
+                break
+            try:
+                return self._dropped(left, head), {table.key for table in tables} - left.keys()
+            except ConflictError as fault:
+                blamed = {one.key for one in fault.details if isinstance(one, Conflict)}
+                left = {key: content for key, content in left.items() if key not in blamed}
+        return "", {table.key for table in tables}
+
+    def _dropped(self, keys: Collection[ContentKey], head: Head) -> str:
+        done = self._catalog.commit(
+            None,
+            [Delete(key) for key in keys],
+            expected=head.id,
+            message=f"drop {len(keys)} table{'s' * (len(keys) != 1)} that are gone at their source",
+            authors=self._options.authors,
+            properties=self._told,
+            is_import=True,
+            fence=self._fence,
+        )
         return id_text(done.commit_id) if done.changed and done.commit_id is not None else ""
 
     @property
@@ -330,7 +359,7 @@ class _Importer:
         return _Batch(
             outcomes=sifted.outcomes,
             known=sifted.known,
-            gone=sifted.gone,
+            left=sifted.left,
             put={candidate.wanted.table.directory: "updated" if candidate.over else "imported" for candidate in candidates},
             quarantined={row.directory: row for row in quarantined} | sifted.verdicts,
             namespaces=namespaces,
@@ -346,12 +375,10 @@ class _Importer:
         if not self._is_sync:
             return Sifted(outcomes=list(outcomes))
 
-        def look() -> KnownMetadata:
-            return self._catalog.known_metadata(note=not self._options.dry_run, fence=self._fence)
-
-        self._known = self._known or look()
+        if self._known is None:
+            self._known = self._catalog.known_metadata(note=not self._options.dry_run, fence=self._fence)
         ref = None if head is None else id_text(head.id)
-        news = News(self._catalog, self._known, look_anew=look, ref=ref, present=present, scope=self._options.scope)
+        news = News(self._catalog, self._known, own=self._own, ref=ref, present=present, scope=self._options.scope)
         return news.sift(outcomes)
 
     def _present(self, head: Head | None, outcomes: Sequence[Outcome]) -> dict[ContentKey, Content]:
@@ -453,4 +480,7 @@ class _Importer:
             if head is None and self._catalog.resolve() is not None:
                 raise ConflictError(f"another made the first commit of the branch: {refused}") from refused
             raise
-        return id_text(done.commit_id) if done.changed and done.commit_id is not None else ""
+        if not done.changed or done.commit_id is None:
+            return ""
+        self._own.add(done.commit_id)
+        return id_text(done.commit_id)

@@ -2,78 +2,199 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 from headwater.catalogs.catalog import Catalog
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.types import ContentType, IcebergTable, IcebergView
-from headwater.catalogs.iceberg import STORAGE, Scope, UnfitError, comparable, is_selected, is_within
+from headwater.catalogs.iceberg import STORAGE, Scope, UnfitError, canonical, comparable, is_selected, is_within
+from headwater.catalogs.iceberg.names import parse_name
 from headwater.catalogs.iceberg.storage import Storage
 from headwater.catalogs.importing.reports import ReportRow
-from headwater.errors import RefusedError
+from headwater.errors import RefusedError, UnreadableError
 
-__all__ = ["GoneTable", "find_gone", "gone_row", "is_there"]
+__all__ = ["GoneTable", "GoneTables", "gone_row", "is_there"]
 
 _AT_ONCE = 500
+_READERS = 16
 _TYPES = (ContentType.ICEBERG_TABLE, ContentType.ICEBERG_VIEW)
+
+_Contents: TypeAlias = Mapping[ContentKey, IcebergTable | IcebergView]
 
 
 class GoneTable(NamedTuple):
     """A table or view of the catalog.
 
     keeps         why it is not dropped, whatever the import says; an empty text: it may be
+    newer         a metadata file beside the one that is gone, which is not older: the table goes on there; else empty
     """
 
     key: ContentKey
     content: IcebergTable | IcebergView
-    keeps: str
+    keeps: str = ""
+    newer: str = ""
 
     @property
     def directory(self) -> str:
         return _directory(self.content.metadata_location)
 
+    @property
+    def may_go(self) -> bool:
+        return not self.keeps and not self.newer
 
-def find_gone(
-    catalog: Catalog, ref: str, scope: Scope, seen: Collection[str], *, storage: Storage = STORAGE
-) -> Iterator[GoneTable]:
-    """The tables of a commit that lie in the scope, and whose metadata files are not there any more.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoneTables:
+    """Looks for the tables of a commit whose metadata files are not there any more: among those that lie in the scope, and those of which
+    a survey found nothing but data.
 
     seen          the directories that the survey has looked at, comparable: a table in one of these is not gone
-    raises        UnavailableError when the storage does not answer
+    left          by key, directories in which there is data without metadata
     """
-    alive = {location for location in scope.locations if any(is_within(directory, location) for directory in seen)}
-    token: str | None = None
-    while True:
-        page = catalog.entries(ref, limit=_AT_ONCE, page_token=token)
-        keys = [entry.key for entry in page.entries if entry.type in _TYPES and _is_chosen(entry.key, scope)]
-        for key, content in catalog.get_many(ref, keys).items():
-            if isinstance(content, IcebergTable | IcebergView):
-                location = next((one for one in scope.locations if is_within(content.metadata_location, one)), None)
-                if location is not None and not _is_seen(content, seen) and not is_there(content, storage):
-                    keeps = "" if location in alive else f"no table at all was found below {location}"
-                    yield GoneTable(key, content, keeps)
-        token = page.next_token
-        if token is None:
-            return
+
+    catalog: Catalog
+    ref: str
+    scope: Scope
+    seen: Collection[str]
+    left: Mapping[ContentKey, str]
+    storage: Storage = STORAGE
+
+    def pages(self) -> Iterator[list[GoneTable]]:
+        """What is gone, a page of the commit at a time; raises UnavailableError when the storage does not answer."""
+        alive = {location for location in self.scope.locations if any(is_within(one, location) for one in self.seen)}
+        token: str | None = None
+        while True:
+            page = self.catalog.entries(self.ref, limit=_AT_ONCE, page_token=token)
+            keys = [entry.key for entry in page.entries if entry.type in _TYPES and _is_chosen(entry.key, self.scope)]
+            contents = {
+                key: content
+                for key, content in self.catalog.get_many(self.ref, keys).items()
+                if isinstance(content, IcebergTable | IcebergView) and self._is_missed(key, content)
+            }
+            absent = _absent(contents, self.storage)
+            locations = self._locations(absent)
+            yield [self._gone(key, contents[key], locations.get(key), alive) for key in absent]
+            token = page.next_token
+            if token is None:
+                return
+
+    def _locations(self, keys: Sequence[ContentKey]) -> dict[ContentKey, str | UnreadableError]:
+        """By their stored metadata; in the place of one that cannot be read, why."""
+        try:
+            return dict(self.catalog.locations(self.ref, keys)) if keys else {}
+        except UnreadableError as fault:
+            if len(keys) == 1:
+                return {keys[0]: fault}
+        return {key: found for each in keys for key, found in self._locations([each]).items()}
+
+    def _is_missed(self, key: ContentKey, content: IcebergTable | IcebergView) -> bool:
+        """Whether the survey should have met a table, and did not."""
+        return key in self.left or (_location_of(content, self.scope) is not None and not _is_seen(content, self.seen))
+
+    def _gone(
+        self,
+        key: ContentKey,
+        content: IcebergTable | IcebergView,
+        location: str | UnreadableError | None,
+        alive: Collection[str],
+    ) -> GoneTable:
+        if isinstance(location, UnreadableError):
+            return GoneTable(key, content, keeps=f"its stored metadata cannot be read ({location})")
+        try:
+            newer = _newer(content, location, self.storage)
+        except UnfitError as fault:
+            return GoneTable(key, content, keeps=str(fault))
+        if key in self.left:
+            return GoneTable(key, content, newer=newer, keeps=f"{self.left[key]} still has data files")
+        place = _location_of(content, self.scope)
+        keeps = "" if place in alive else f"no table at all was found below {place}"
+        return GoneTable(key, content, newer=newer, keeps=keeps)
 
 
 def gone_row(table: GoneTable, *, commit: str, is_dropping: bool) -> ReportRow:
     """What became of it: ``gone``, or ``dropped`` by a commit (in a dry run without one)."""
-    fault = f"{table.content.metadata_location} is not there any more: the table was dropped at its source, or moved"
-    kept = f"; it stays in the catalog, for {table.keeps}" if table.keeps else "; it stays in the catalog"
+    location, is_dropped = table.content.metadata_location, is_dropping and table.may_go
+    if table.newer:
+        fault = f"{location} is gone, and {table.newer} lies beside it. The table moved on: register it again with its latest metadata"
+    else:
+        fault = f"{location} is gone. The table may have been dropped or moved at its source"
+    because = f" because {table.keeps}" if table.keeps else ""
+    end = "it was dropped from the catalog as well" if is_dropped else f"it stays in the catalog{because}"
     uuid = table.content.table_uuid if isinstance(table.content, IcebergTable) else table.content.view_uuid
-    is_dropped = is_dropping and not table.keeps
     return ReportRow(
         key=table.key.elements,
         directory=table.directory,
         outcome="dropped" if is_dropped else "gone",
-        message=f"{fault}; it was dropped here, too" if is_dropped else fault + kept,
+        message=f"{fault}; {end}",
         kind="table" if isinstance(table.content, IcebergTable) else "view",
-        metadata_location=table.content.metadata_location,
+        metadata_location=location,
         uuid=uuid or "",
         commit=commit if is_dropped else "",
     )
+
+
+def is_there(content: IcebergTable | IcebergView, storage: Storage = STORAGE) -> bool:
+    """Whether its metadata file is there, or nobody may look.
+
+    raises        UnavailableError when the storage does not answer
+    """
+    try:
+        return storage.has(content.metadata_location)
+    except UnfitError:
+        return True
+
+
+def _absent(contents: _Contents, storage: Storage) -> list[ContentKey]:
+    """Those whose metadata files are not there. Storages that are far are asked for several at a time."""
+    look = partial(is_there, storage=storage)
+    if all(content.metadata_location.startswith(("file:", "/")) for content in contents.values()):
+        return [key for key, content in contents.items() if not look(content)]
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="gone") as pool:
+        return [key for key, there in zip(contents, pool.map(look, contents.values()), strict=True) if not there]
+
+
+def _newer(content: IcebergTable | IcebergView, location: str | None, storage: Storage) -> str:
+    """A metadata file in the folder of the one that is gone, or in the one of the table's location, that may well be later; else an
+    empty text. An engine that deletes old versions may have deleted this one alone.
+
+    raises        UnfitError for a folder that may not be listed
+    """
+    folder, _, name = content.metadata_location.rpartition("/")
+    folders = dict.fromkeys([folder, *([] if location is None else [f"{location.rstrip('/')}/metadata"])])
+    for each in folders:
+        for other in _names_in(each, storage):
+            if not _is_older(other, name):
+                return f"{each}/{other}"
+    return ""
+
+
+def _names_in(folder: str, storage: Storage) -> list[str]:
+    """The names of the metadata files in a folder, the highest first."""
+    try:
+        listed = [file.name for file in storage.list_folder(canonical(folder))]
+    except RefusedError:
+        return []  # what is no location is no folder
+    return sorted((name for name in listed if parse_name(name) is not None), key=_number, reverse=True)
+
+
+def _is_older(name: str, than: str) -> bool:
+    """By the numbers in names of one scheme. Nothing else tells."""
+    one, other = parse_name(name), parse_name(than)
+    return one is not None and other is not None and one.scheme is other.scheme and 0 <= one.number < other.number
+
+
+def _number(name: str) -> int:
+    parsed = parse_name(name)
+    return -1 if parsed is None else parsed.number
+
+
+def _location_of(content: IcebergTable | IcebergView, scope: Scope) -> str | None:
+    """The location of an import that a table's metadata lies in."""
+    return next((one for one in scope.locations if is_within(content.metadata_location, one)), None)
 
 
 def _is_chosen(key: ContentKey, scope: Scope) -> bool:
@@ -87,17 +208,6 @@ def _is_seen(content: IcebergTable | IcebergView, seen: Collection[str]) -> bool
         return comparable(_directory(content.metadata_location)) in seen
     except RefusedError:
         return True  # a place that no survey reaches
-
-
-def is_there(content: IcebergTable | IcebergView, storage: Storage = STORAGE) -> bool:
-    """Whether its metadata file is there, or nobody may look.
-
-    raises        UnavailableError when the storage does not answer
-    """
-    try:
-        return storage.has(content.metadata_location)
-    except UnfitError:
-        return True
 
 
 def _directory(metadata_location: str) -> str:

@@ -4,14 +4,16 @@ All branches of a catalog write into the folder of a table, so the latest file t
 table that was dropped here, or restored, lies there as before. So from what a folder holds, the files are left out that were put
 through the catalog, and the latest of the others counts. Where that is known, there is nothing new:
 
-    put through the catalog     left out
+    put through the catalog     left out, and so is what its clients wrote for commits that did not happen, by its name
     known from outside          nothing new: whatever the branch did since, it did on purpose
     not known                   news: taken where it grew out of what the branch has, and reported where the branch has moved on, too
+
+What is known is looked up after the files were listed, or what a branch commits in between would be news.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,8 +43,10 @@ from headwater.catalogs.importing.proofs import (
     reaches_its_beginning,
 )
 from headwater.catalogs.known_metadata import KnownFolder, KnownMetadata, Origin
+from headwater.catalogs.metadata_names import is_own_name
 from headwater.clock import as_text
 from headwater.errors import RefusedError
+from headwater.store import ObjectId
 
 __all__ = ["News", "Sifted", "key_of"]
 
@@ -55,14 +59,14 @@ class Sifted:
     """Outcomes in their order, as they are to be looked at further.
 
     known         of those that bring nothing new, by directory: where their latest metadata is known from
-    gone          directories in which only data is left of a table that the branch has
+    left          directories in which only data is left of a table that the branch has, and whose metadata is gone
     verdicts      on those that must not be taken, by directory
     proofs        of tables whose own log does not tell whether they go on from what the catalog has, by key
     """
 
     outcomes: list[Outcome] = field(default_factory=list)
     known: dict[str, str] = field(default_factory=dict)
-    gone: set[str] = field(default_factory=set)
+    left: set[str] = field(default_factory=set)
     verdicts: dict[str, Quarantined] = field(default_factory=dict)
     proofs: dict[ContentKey, Proof] = field(default_factory=dict)
 
@@ -70,7 +74,8 @@ class Sifted:
 class News:
     """Sifts the outcomes of a survey.
 
-    look_anew     at what is known by now
+    known         as it was looked up at some time; is looked up again where something seems to be news
+    own           commits of this import
     ref           the commit in which ``present`` stands
     present       what the branch has at the outcomes' keys
     scope         of the survey; None: no folder is looked at again
@@ -81,7 +86,7 @@ class News:
         catalog: Catalog,
         known: KnownMetadata,
         *,
-        look_anew: Callable[[], KnownMetadata],
+        own: Collection[ObjectId] = (),
         ref: str | None,
         present: Mapping[ContentKey, Content],
         scope: Scope | None,
@@ -89,18 +94,23 @@ class News:
     ) -> None:
         self._catalog = catalog
         self._known = known
-        self._look_anew = look_anew
+        self._own = own
+        self._is_current = False
         self._ref = ref
         self._present = present
         self._scope = scope
         self._storage = storage
         self._branch = catalog.definition.default_branch
-        self._origins: dict[str, Origin] = {}
+        self._origins: dict[str, Origin | None] = {}
+        self._outside: dict[str, Outcome | None] = {}
         self._sifted = Sifted()
 
     def sift(self, outcomes: Sequence[Outcome]) -> Sifted:
         """raises        UnavailableError when the storage does not answer"""
-        self._origins = self._known.find_many([one.metadata_location for one in outcomes if isinstance(one, Found)])
+        self._ask([one.metadata_location for one in outcomes if isinstance(one, Found)])
+        for outcome in outcomes:  # all folders first: what is known is then looked up once
+            if key_of(outcome) is not None and self._hides_others(outcome):
+                self._outside[outcome.directory] = self._from_outside(outcome)
         for outcome in outcomes:
             key = key_of(outcome)
             self._sifted.outcomes.append(outcome if key is None else self._looked_at(outcome, key))
@@ -110,20 +120,35 @@ class News:
         if isinstance(outcome, Quarantined) and outcome.code is QuarantineCode.NO_METADATA:
             self._judge_leftovers(outcome, key)
             return outcome
+        self._look_again_for(outcome)
         if not self._hides_others(outcome):
             return self._judged(outcome, key) if isinstance(outcome, Found) else outcome
-        latest = self._from_outside(outcome)
+        if outcome.directory not in self._outside:  # it was committed here since it was listed
+            self._outside[outcome.directory] = self._from_outside(outcome)
+        latest = self._outside[outcome.directory]
+        if latest is outcome:
+            return outcome
         if latest is None or (isinstance(latest, Found) and self._leads_to(latest, outcome, key)):
             self._tell(outcome, key)
             return outcome
         if not isinstance(latest, Found):
             return latest
-        if self._origin(latest) is None:
-            # it was listed after what is known was looked up: a branch may have committed it since
-            self._known = self._look_anew()
+        self._look_again_for(latest)
         if self._origin(latest) is None:
             return self._judged(latest, key)
         return self._judged(outcome if isinstance(outcome, Found) else latest, key)
+
+    def _look_again_for(self, outcome: Outcome) -> None:
+        """Where a file seems to be news: it may have been committed since what is known was looked up, before or after it was listed."""
+        if self._is_current or not isinstance(outcome, Found) or self._origin(outcome) is not None or self._is_own(outcome):
+            return
+        self._known.look_again(self._own)
+        self._is_current = True
+        self._ask(list(self._origins))
+
+    def _ask(self, locations: Sequence[str]) -> None:
+        found = self._known.find_many(locations)
+        self._origins |= {location: found.get(location) for location in locations}
 
     def _judge_leftovers(self, outcome: Quarantined, key: ContentKey) -> None:
         """Data without metadata: of a table that is gone, or that has its metadata elsewhere."""
@@ -137,26 +162,38 @@ class News:
                 f"the catalog has its metadata, which lies elsewhere: {there.metadata_location}"
             )
         else:
-            self._sifted.gone.add(outcome.directory)
+            self._sifted.left.add(outcome.directory)
 
     def _hides_others(self, outcome: Outcome) -> bool:
         """Whether what was chosen, or could not be chosen from, was put through the catalog."""
         if isinstance(outcome, Found):
-            origin = self._origin(outcome)
-            return origin is not None and origin.is_own
-        return outcome.code in _BETWEEN_BRANCHES and self._known.of(_folder_of(outcome)).has_own
+            return self._is_own(outcome)
+        return outcome.code in _BETWEEN_BRANCHES
+
+    def _is_own(self, found: Found) -> bool:
+        """Whether it was put through the catalog, or written to be."""
+        return self._is_own_file(found.metadata_location, self._origin(found))
+
+    def _is_own_file(self, location: str, origin: Origin | None) -> bool:
+        return is_own_name(self._catalog.definition.id, _name(location)) if origin is None else origin.is_own
 
     def _from_outside(self, outcome: Outcome) -> Outcome | None:
-        """What there is beside all that was put through the catalog; None: nothing, or nobody can look."""
+        """What there is beside all that was put through the catalog; None: nothing, or nobody can look. Where nothing was put, a verdict
+        stays as it is."""
         folder = self._known.of(_folder_of(outcome))
+        passed_over: list[str] = []
 
         def is_own(location: str) -> bool:
-            origin = folder.find(location)
-            return origin is not None and origin.is_own
+            if self._is_own_file(location, folder.find(location)):
+                passed_over.append(location)
+                return True
+            return False
 
         if self._scope is None:
-            return None
-        return examine_without(outcome.directory, outcome.key, self._scope, is_own, storage=self._storage)
+            return None if isinstance(outcome, Found) or folder.has_own else outcome
+        self._is_current = False
+        latest = examine_without(outcome.directory, outcome.key, self._scope, is_own, storage=self._storage)
+        return outcome if isinstance(outcome, Quarantined) and not passed_over else latest
 
     def _leads_to(self, older: Found, outcome: Outcome, key: ContentKey) -> bool:
         """Whether what is not known is only what the files that were put through the catalog grew out of."""
@@ -178,7 +215,7 @@ class News:
         there = self._present.get(key)
         if isinstance(there, IcebergTable | IcebergView) and is_same_place(there.metadata_location, found.metadata_location):
             return found
-        if self._origin(found) is not None:
+        if self._origin(found) is not None or self._is_own(found):
             self._tell(found, key)
             return found
         folder = self._folder(found)
@@ -199,14 +236,17 @@ class News:
         if there.table_uuid is not None and news.uuid is not None and there.table_uuid.lower() != news.uuid.lower():
             return news
         before = earlier(news, lambda location: _is_known(location, there, folder), self._storage)
+        origin = folder.find(there.metadata_location)
         if before.location is not None and not is_same_place(before.location, there.metadata_location):
             self._diverge(news, key, there, folder, before.location)
+        elif before.location is None and not folder.is_last(there.metadata_location):
+            self._diverge(news, key, there, folder, "")
+        elif origin is not None and origin.is_own:
+            self._doubt(news, key, there)
         elif before.location is not None:
             count = f"{before.files} earlier file{'s' * (before.files != 1)}"
             says = f"the logs of {count} lead back to {_name(there.metadata_location)}" if before.files else ""
             return self._proven(news, key, Proof(there.metadata_location, True, says))
-        elif not folder.is_last(there.metadata_location):
-            self._diverge(news, key, there, folder, "")
         else:
             proof = prove_by_snapshots(news, there, self._document(key))
             says = proof.says if proof.is_forward else f"{before.says}; {proof.says}"
@@ -240,6 +280,15 @@ class News:
         )
         self._refuse(news, key, QuarantineCode.DIVERGED, fault)
 
+    def _doubt(self, news: Found, key: ContentKey, there: IcebergTable) -> None:
+        """On top of a version of the catalog's own: a file that its name does not tell from that of a commit that did not happen."""
+        fault = (
+            f"is at {there.metadata_location} on branch {self._branch}, which was put through this catalog, and {news.metadata_location}"
+            " grew out of it: another writer made that, or a client of an earlier release for a commit that did not happen. To keep what is"
+            f" here, exclude the table; to take what is there, drop it from branch {self._branch} and import it with mode once"
+        )
+        self._refuse(news, key, QuarantineCode.DIVERGED, fault)
+
     def _refuse(self, news: Found, key: ContentKey, code: QuarantineCode, fault: str) -> None:
         message = f"{news.directory}: {key} {fault}"
         self._sifted.verdicts[news.directory] = Quarantined(directory=news.directory, key=news.key, code=code, message=message)
@@ -247,18 +296,18 @@ class News:
     def _tell(self, outcome: Outcome, key: ContentKey) -> None:
         """Nothing new: the table stays as it is, with the reason where that is not what lies there."""
         there = self._present.get(key)
-        if isinstance(outcome, Found):
-            if isinstance(there, IcebergTable | IcebergView) and is_same_place(
-                there.metadata_location, outcome.metadata_location
-            ):
-                return
-            what, origin = _name(outcome.metadata_location), self._origin(outcome)
+        if not isinstance(outcome, Found):
+            knows = "the catalog already knows all that its branches wrote into the folder"
+        elif isinstance(there, IcebergTable | IcebergView) and is_same_place(
+            there.metadata_location, outcome.metadata_location
+        ):
+            return
+        elif (origin := self._origin(outcome)) is None and self._is_own(outcome):
+            knows = f"a client of the catalog wrote {_name(outcome.metadata_location)}, and no commit names it"
         else:
-            what, origin = "all that several branches wrote into the folder", None
+            knows = f"the catalog already knows {_name(outcome.metadata_location)}{_from_text(origin)}"
         state = "does not have the table" if there is None else "is at another version"
-        self._sifted.known[outcome.directory] = (
-            f"nothing new: {what} is known{_from_text(origin)}, and branch {self._branch} {state}, which is left so"
-        )
+        self._sifted.known[outcome.directory] = f"nothing new: {knows}; branch {self._branch} {state}, and stays as it is"
 
     def _was_forgotten(self, found: Found, folder: KnownFolder) -> bool:
         """Whether a file may be one of those that are not noted any more: it is then as old as they are."""
@@ -275,8 +324,9 @@ class News:
         return found
 
     def _origin(self, found: Found) -> Origin | None:
-        location = found.metadata_location
-        return self._origins.get(location) or self._folder(found).find(location)
+        if found.metadata_location not in self._origins:
+            self._ask([found.metadata_location])
+        return self._origins[found.metadata_location]
 
     def _folder(self, found: Found) -> KnownFolder:
         return self._known.of(found.metadata_location.rpartition("/")[0])
@@ -310,7 +360,7 @@ def _versions(view: Found) -> list[Any]:
 
 
 def _from_text(origin: Origin | None) -> str:
-    return "" if origin is None else f" from branch {origin.branch}, since {as_text(origin.time)}"
+    return "" if origin is None else f" from branch {origin.branch} (since {as_text(origin.time)})"
 
 
 def _last_text(folder: KnownFolder) -> str:

@@ -17,13 +17,13 @@ COLUMNS = (
     (
         "outcome",
         "string",
-        "imported, updated, unchanged or quarantined; gone or dropped, of a table whose metadata is not there any more",
+        "imported, updated, unchanged or quarantined; gone or dropped, of a table whose metadata is gone",
     ),
     ("code", "string", "why it is quarantined, one word; else empty"),
     (
         "message",
         "string",
-        "the same in words, with the file and what to do; of an unchanged table, why it was left as it is; else empty",
+        "the same in words, with the file and what to do; of an unchanged or gone table, why it was left as it is; else empty",
     ),
     ("kind", "string", "table or view; empty where that was not found out"),
     ("rule", "string", "which rule told its latest metadata"),
@@ -32,7 +32,7 @@ COLUMNS = (
     ("uuid", "string", "of the table or view; empty where it has none"),
     ("version", "int32", "format version; null where that was not found out"),
     ("snapshot", "int64", "current snapshot; null where it has none"),
-    ("commit", "string", "hash of the commit that brought it in or moved it; empty when nothing was written"),
+    ("commit", "string", "hash of the commit that brought it in, moved it or dropped it; empty when nothing was written"),
 )
 """Name, type and meaning of each column. One row for each table folder that was looked at, by folder."""
 

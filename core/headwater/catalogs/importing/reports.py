@@ -22,7 +22,7 @@ class ReportRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     code, message why it is quarantined; of others the message may tell why they were left as they are
     rule, evidence  how its latest metadata was told
     version       the format version
-    commit        hash of the commit that brought it in or moved it; empty when nothing was written
+    commit        hash of the commit that brought it in, moved it or dropped it; empty when nothing was written
     """
 
     key: tuple[str, ...]

@@ -1,0 +1,83 @@
+"""Tables whose files are gone, dropped from the catalog by an import, while others change it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headwater.catalogs import Catalog, Claims, ContentKey, IcebergTable, ImportOptions, ImportReport, Put, ReportRow
+from headwater.catalogs.iceberg import Found, Scope
+from headwater.catalogs.importing.committing import import_tables
+from headwater.errors import HeadwaterError
+
+MakeFound = Callable[..., Found]
+GONE = [ContentKey.of(f"t{number}") for number in range(4)]
+
+
+class StopError(HeadwaterError):
+    """Somebody cancelled."""
+
+
+@pytest.fixture
+def lake(tmp_path: Path, catalog: Catalog, make_found: MakeFound) -> Found:
+    """Four tables whose files are gone, in a place with one that is there: that one."""
+    place = tmp_path.as_uri()
+    there = [Put(key, IcebergTable(metadata_location=f"{place}/{key}/metadata/v1.metadata.json")) for key in GONE]
+    catalog.commit(None, there)
+    return make_found("alive", place=place)
+
+
+@pytest.fixture
+def sync(lake: Found, tmp_path: Path, catalog: Catalog, claims: Claims) -> Callable[..., ImportReport]:
+    """Imports, and drops what is gone; ``rows`` gets what it tells."""
+
+    def run(rows: list[ReportRow], *, batch: int = 500, **calls: Callable[..., None]) -> ImportReport:
+        scope = Scope.of([tmp_path.as_uri()], allowed=[tmp_path.as_uri()])
+        options = ImportOptions(mode="sync", scope=scope, drops_gone=True, batch=batch)
+        return import_tables(catalog, claims, [lake], options=options, write=rows.append, **calls)  # type: ignore[arg-type]
+
+    return run
+
+
+Sync = Callable[..., ImportReport]
+
+
+@pytest.mark.parametrize("at", ["before the head is read", "within the commit"])
+def test_what_changed_meanwhile_keeps_no_other_table(sync: Sync, catalog: Catalog, at: str) -> None:
+    rows: list[ReportRow] = []
+    calls = iter([at == "before the head is read", at == "within the commit"])
+    held = catalog.get(None, GONE[1])
+    assert isinstance(held, IcebergTable)
+    changed = IcebergTable(id=held.id, metadata_location="s3://lake/t/v2.metadata.json")
+
+    def change() -> None:
+        if len(rows) == 1 and next(calls, False):
+            catalog.commit(None, [Put(GONE[1], changed, held)])
+
+    report = sync(rows, fence=change)
+
+    assert [row.outcome for row in rows] == ["imported", "dropped", "gone", "dropped", "dropped"]
+    assert "because it changed while the import ran" in rows[2].message
+    assert (report.dropped, catalog.get(None, GONE[0])) == (3, None)
+
+
+def test_a_drop_is_of_bounded_size(sync: Sync) -> None:
+    rows: list[ReportRow] = []
+
+    report = sync(rows, batch=3)
+
+    assert (report.dropped, len(report.commits)) == (4, 3)
+    assert len({row.commit for row in rows}) == 3
+
+
+def test_who_reports_progress_may_stop_a_drop(sync: Sync, catalog: Catalog) -> None:
+    def stop(done: int, total: int, unit: str) -> None:
+        if catalog.get(None, GONE[0]) is None:
+            raise StopError
+
+    with pytest.raises(StopError):
+        sync([], batch=3, progress=stop)
+
+    assert [catalog.get(None, key) is None for key in GONE] == [True, True, True, False]
