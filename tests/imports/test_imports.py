@@ -189,6 +189,40 @@ def test_a_table_with_files_in_a_place_of_another_is_refused(
         assert (codes(report), report.imported) == ({"Claimed": 1}, 1)
 
 
+@pytest.mark.parametrize(("batch", "imported"), [(500, "web.views"), (1, "sales.thief")])
+def test_of_two_new_tables_of_which_one_has_files_of_the_other_one_comes(
+    run: Import, catalog: Catalog, make_found: MakeFound, batch: int, imported: str
+) -> None:
+    thief = replace(make_found("sales.thief"), elsewhere=("s3a://lake/wh/web/views/metadata",))
+    tables = [thief, make_found("web.views")]
+
+    for dry_run in (True, False):
+        report = run(*tables, batch=batch, dry_run=dry_run)
+        assert (codes(report), report.imported) == ({"Claimed": 1}, 1)
+    assert names_in(catalog) == [imported]
+
+
+def test_a_table_that_is_there_keeps_its_place_from_later_ones(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
+    thief = replace(make_found("sales.thief"), elsewhere=("s3://lake/wh/web/views/metadata",))
+    run(thief)
+
+    report = run(thief, make_found("web.views"), batch=1)
+
+    assert (codes(report), report.unchanged, names_in(catalog)) == ({"Claimed": 1}, 1, ["sales.thief"])
+    assert "drop that one, or exclude this one" in report.quarantined[0].message
+
+
+def test_a_commit_of_an_import_without_a_name_tells_that_it_is_one(
+    run: Import, catalog: Catalog, make_found: MakeFound
+) -> None:
+    table = make_found("sales.orders")
+    run(table)
+
+    origin = catalog.known_metadata().find_many([table.metadata_location])[table.metadata_location]
+
+    assert not origin.is_own
+
+
 def test_files_in_a_place_of_nobody_are_no_reason(run: Import, make_found: MakeFound) -> None:
     run(make_found("sales.orders"))
     far = replace(make_found("web.far"), elsewhere=("s3://lake/wh/sales", "s3://lake/" + "x" * 600))

@@ -20,7 +20,18 @@ from headwater.errors import ConflictError, RefusedError, UnreadableError
 from headwater.index import KEY_BYTES, Index, Value
 from headwater.store import RealmStore
 
-__all__ = ["BY_LOCATION", "BY_UUID", "CLAIMS", "PURGING", "Claim", "ClaimConflict", "Claims", "Owner", "normalise_location"]
+__all__ = [
+    "BY_LOCATION",
+    "BY_UUID",
+    "CLAIMS",
+    "PURGING",
+    "Claim",
+    "ClaimConflict",
+    "Claims",
+    "Owner",
+    "normalise_location",
+    "places_around",
+]
 
 CLAIMS = "claims"
 BY_UUID = "by-uuid"
@@ -42,6 +53,14 @@ def normalise_location(location: str) -> str:
     if len(text.encode()) > KEY_BYTES:
         raise RefusedError(f"location {location[:60]!r}... has {len(text.encode())} bytes; {KEY_BYTES} are allowed")
     return text
+
+
+def places_around(location: str) -> list[bytes]:
+    """The places that a location of any length lies in, outermost first, and itself, as claims spell them.
+
+    raises        RefusedError for a location that is none
+    """
+    return _enclosing(comparable(location).encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +225,7 @@ class Claims:
         raises        RefusedError for a location that is none
         """
         claims = head(self._rows, CLAIMS, fresh=True)
-        enclosing = {location: _enclosing(comparable(location).encode()) for location in locations}
+        enclosing = {location: places_around(location) for location in locations}
         texts = {text for around in enclosing.values() for text in around if len(text) <= KEY_BYTES}
         held = {} if claims is None else claims.index(BY_LOCATION).get_many(texts)
         found = {

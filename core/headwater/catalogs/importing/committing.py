@@ -23,6 +23,7 @@ from headwater.catalogs.definitions import CatalogDefinition, ImportSpec
 from headwater.catalogs.iceberg import Found, Outcome, Progress, QuarantineCode, Quarantined, Scope, comparable
 from headwater.catalogs.iceberg.parts import take_apart
 from headwater.catalogs.importing.gone_tables import GoneTable, GoneTables, gone_row
+from headwater.catalogs.importing.lent_places import LentPlaces, intrusions
 from headwater.catalogs.importing.news import News, Sifted, key_of
 from headwater.catalogs.importing.planning import Wanted, check_keys, missing_namespaces, plan_import, quarantine
 from headwater.catalogs.importing.reports import ROWS_SHOWN, ImportReport, ReportRow, quarantined_row, row_of
@@ -256,6 +257,7 @@ class _Importer:
         self._own: set[ObjectId] = set()
         self._seen: set[str] = set()
         self._left: dict[ContentKey, str] = {}
+        self._lent = LentPlaces()
 
     def run(self, outcomes: Sequence[Outcome], tally: _Tally) -> Iterator[tuple[ReportRow, Quarantined | None]]:
         """Import one batch; a row for each outcome, in order."""
@@ -352,8 +354,10 @@ class _Importer:
         plan = plan_import(wanted, present, is_sync=self._is_sync, proofs=sifted.proofs)
         reserved, taken = self._reserve(plan.new, head)
         candidates = [*reserved, *(_Candidate(one, there.id, there) for one, there in plan.forward if there.id)]
+        self._lent.note(one.table for one in plan.unchanged)
         claimed = self._claims.now()
         candidates, conflicting = self._claim(candidates)
+        self._lent.note(candidate.wanted.table for candidate in candidates)
         namespaces = missing_namespaces((candidate.wanted.key for candidate in candidates), present)
         quarantined = (*refused, *plan.quarantined, *taken, *conflicting)
         return _Batch(
@@ -421,7 +425,7 @@ class _Importer:
         if not candidates:
             return [], []
         wishes = [candidate.claim(self._catalog.definition.id) for candidate in candidates]
-        faults = self._intrusions(candidates)
+        faults = self._intrusions(candidates, wishes)
         wishes = [wish for wish in wishes if wish.content_id not in faults]
         conflicts = self._claims.check(wishes) if self._options.dry_run else self._claims.take(wishes, fence=self._fence)
         faults |= {conflict.claim.content_id: str(conflict) for conflict in conflicts}
@@ -432,8 +436,10 @@ class _Importer:
         ]
         return [candidate for candidate in candidates if candidate.content_id not in faults], refused
 
-    def _intrusions(self, candidates: Sequence[_Candidate]) -> dict[UUID, str]:
-        """Tables whose metadata names manifests or statistics in a place that is another's already: who read them would read its rows."""
+    def _intrusions(self, candidates: Sequence[_Candidate], wishes: Sequence[Claim]) -> dict[UUID, str]:
+        """Tables whose metadata names manifests or statistics in a place that is another's already, or is to be one's that comes with
+        them: who read them would read its rows. And new tables in whose place one that came before them has such files.
+        """
         named = {candidate.content_id: candidate.wanted.table.elsewhere for candidate in candidates}
         holders = self._claims.find_holders(sorted({folder for folders in named.values() for folder in folders}))
         mine = self._catalog.definition.id
@@ -445,11 +451,11 @@ class _Importer:
             ]
             for content_id, folders in named.items()
         }
-        return {
-            content_id: f"it has files in {folders[0]}, a place of another table"
-            for content_id, folders in foreign.items()
-            if folders
-        }
+        places = intrusions(wishes, named) | {content_id: folders[0] for content_id, folders in foreign.items() if folders}
+        new = {candidate.content_id for candidate in candidates if candidate.over is None}
+        lent = {wish.content_id: self._lent.fault(wish) for wish in wishes if wish.content_id in new}
+        faults = {content_id: f"it has files in {folder}, a place of another table" for content_id, folder in places.items()}
+        return {content_id: fault for content_id, fault in lent.items() if fault} | faults
 
     def _commit(
         self, head: Head | None, namespaces: Sequence[ContentKey], candidates: Sequence[_Candidate], claimed: Micros
