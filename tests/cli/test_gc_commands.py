@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import stat
+from pathlib import Path
 
+import msgspec
 import pytest
 from commandline import CommandLine
 
@@ -13,7 +16,7 @@ from headwater.clock import Micros
 from headwater.commits import pin
 from headwater.maintenance import Run, record_run
 from headwater.realms import Realms
-from headwater.store import fixed_id, id_of, id_text
+from headwater.store import ObjectRow, fixed_id, id_of, id_text
 from headwater.store.clock_evidence import ClockConfirmation
 from headwater.tasks import LeaseWatch, Tasks
 
@@ -180,6 +183,19 @@ def test_repair_with_nothing_to_do_is_done(headwater: CommandLine, realm: str) -
 
 def test_a_repair_of_a_realm_that_was_not_named_is_refused(headwater: CommandLine, heads: list[str]) -> None:
     assert headwater("fsck", "--realm", "acme", "--repair", "--confirm", "other").exit_code == 5
+
+
+def test_row_that_is_set_aside_is_kept_for_its_owner(headwater: CommandLine, store: Store, realm: str, tmp_path: Path) -> None:
+    task = Tasks(store).submit("gc", realm=realm).id
+    [row] = store.backend.read_objects(store.system.key, [(task, 0)])
+    assert isinstance(row, ObjectRow)
+    store.backend.write_objects([msgspec.structs.replace(row, value=row.value[:-3])])
+    headwater("fsck", "--repair", "--confirm", "::system::", "--aside", tmp_path / "kept" / "rows")
+
+    [file] = (tmp_path / "kept" / "rows").iterdir()
+    assert file.name == f"tasks-{id_text(task)}.json"
+    assert json.loads(file.read_text())
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_left_overs_alone_do_not_end_with_code_8(headwater: CommandLine, store: Store, heads: list[str]) -> None:

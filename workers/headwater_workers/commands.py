@@ -115,6 +115,8 @@ def up(session: Session, folder: Path, once: bool, wait_seconds: float, credenti
     Ctrl-C and SIGTERM stop the worker, then `up`. Exit code: 130 after Ctrl-C, 0 after SIGTERM, 143 if SIGTERM came before --once
     was done.
     """
+    if wait_seconds and not once:
+        raise click.UsageError("--wait goes with --once: without it, `up` stays until it is interrupted")
     with Interruption() as interruption:
         try:
             return _up(session, folder, credentials, concurrency, wait_seconds if once else None, interruption)

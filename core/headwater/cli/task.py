@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from headwater.cli.options import DURATION, ID, TIME, prints
 from headwater.cli.session import Session
@@ -36,7 +37,12 @@ class _Watching:
 def _read_watch(ctx: click.Context, parameter: click.Parameter, is_on: bool) -> _Watching | None:
     """Reads its own two options, so that the command gets one value."""
     every, lasts = ctx.params.pop("every"), ctx.params.pop("lasts")
-    return _Watching(every, lasts) if is_on else None
+    if is_on:
+        return _Watching(every, lasts)
+    for name, option in (("every", "--every"), ("lasts", "--for")):
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option} goes with --watch: without it, the tasks are shown once", ctx)
+    return None
 
 
 @task.command(name="list")
