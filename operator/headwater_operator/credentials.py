@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from headwater.errors import BeatenError, RefusedError, UnavailableError, UnreadableError
@@ -89,12 +89,16 @@ class SecretCredentials:
                 continue  # it was made, changed or removed since it was looked at
         raise UnavailableError(f"{self.place(realm_id)} changes all the time: somebody else writes it too, trying again later")
 
-    def remove(self, realm_id: RealmId) -> None:
-        """Delete the Secret of this realm. None, or one that belongs to something else, is left alone."""
+    def remove(self, realm_id: RealmId, confirm: Callable[[], None]) -> None:
+        """Delete the Secret of this realm. None, or one that belongs to something else, is left alone.
+
+        confirm       called once the Secret has been found, each time: what it raises keeps it
+        """
         for _ in range(_TRIES):
             seen = self._api.find(self._path)
             if seen is None or not self._is_owned(seen, realm_id):
                 return
+            confirm()
             try:
                 self._api.delete(self._path, uid=seen["metadata"].get("uid"))
             except BeatenError:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from cutting import FAULTS, FaultyConnection, HttpFault
 
-from headwater.errors import HeadwaterError, RefusedError, UnreadableError
+from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnreadableError
 from headwater.realms import Credentials
 from headwater.store import RealmId
 from headwater_operator.credentials import SecretCredentials
@@ -28,6 +28,10 @@ def http(namespace: Namespace) -> FaultyConnection:
 @pytest.fixture
 def sink(namespace: Namespace, http: FaultyConnection) -> SecretCredentials:
     return SecretCredentials(KubeApi(http), namespace.name, "acme")  # type: ignore[arg-type]  # it does what a connection does
+
+
+def confirm() -> None:
+    """It is still the one that is to be removed."""
 
 
 def data(namespace: Namespace) -> dict[str, str]:
@@ -86,7 +90,7 @@ def test_a_secret_of_something_else_is_refused_by_name_and_left_alone(
         sink.write(ACME, FIRST)
     with pytest.raises(RefusedError, match=f"Secret {namespace.name}/{NAME}"):
         sink.rotate(ACME, FIRST, "t1")
-    sink.remove(ACME)
+    sink.remove(ACME, confirm)
     assert not sink.exists(ACME)
     assert data(namespace) == {"clientId": "theirs", "clientSecret": "theirs"}
 
@@ -153,11 +157,28 @@ def test_a_rotation_that_was_broken_off_is_taken_up(
 def test_removing_takes_the_secret_and_none_is_fine(namespace: Namespace, sink: SecretCredentials) -> None:
     sink.write(ACME, FIRST)
 
-    sink.remove(ACME)
-    sink.remove(ACME)
+    sink.remove(ACME, confirm)
+    sink.remove(ACME, confirm)
 
     assert namespace.find("Secret", NAME) is None
     assert not sink.exists(ACME)
+
+
+def test_a_secret_that_was_made_again_since_stays(namespace: Namespace, sink: SecretCredentials) -> None:
+    sink.write(ACME, FIRST)
+    asked = 0
+
+    def replace_once() -> None:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            raise BeatenError("it was made again")
+        sink.remove(ACME, confirm)
+        sink.write(ACME, SECOND)
+
+    with pytest.raises(BeatenError):
+        sink.remove(ACME, replace_once)
+    assert data(namespace)["clientId"] == "id-2"
 
 
 def test_its_place_is_told_as_kubectl_names_it(namespace: Namespace, sink: SecretCredentials) -> None:

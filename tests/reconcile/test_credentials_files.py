@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import UnavailableError, UnreadableError
-from headwater.realms import new_credentials
+from headwater.realms import Credentials, new_credentials
 from headwater.reconcile import FileCredentials
 from headwater.store import RealmId
 
@@ -52,10 +52,28 @@ def test_of_many_writers_at_once_all_are_told_the_same_set(sink: FileCredentials
 def test_removed_credentials_are_gone_and_may_be_removed_again(sink: FileCredentials) -> None:
     first = sink.write(ACME, new_credentials())
 
-    sink.remove(ACME)
-    sink.remove(ACME)
+    sink.remove(ACME, confirm)
+    sink.remove(ACME, confirm)
 
     assert sink.write(ACME, new_credentials()) != first
+
+
+def test_what_was_put_there_since_stays(sink: FileCredentials) -> None:
+    sink.write(ACME, new_credentials())
+    later = new_credentials()
+
+    sink.remove(ACME, lambda: write_anew(sink, later))
+
+    assert sink.write(ACME, new_credentials()) == later
+
+
+def write_anew(sink: FileCredentials, credentials: Credentials) -> None:
+    sink.remove(ACME, confirm)
+    sink.write(ACME, credentials)
+
+
+def confirm() -> None:
+    """They are still those that are to be removed."""
 
 
 def test_a_damaged_file_is_told_without_what_is_in_it(sink: FileCredentials) -> None:

@@ -80,7 +80,7 @@ def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def make_process(settings: Settings, clock: FakeClock, sink: FileCredentials) -> Callable[[], Process]:
     def make() -> Process:
-        sink.remove("acme")
+        sink.remove("acme", lambda: None)
         return Process(settings, clock, sink)
 
     return make

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from itertools import count
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from headwater import Store
 from headwater.catalogs import CatalogDefinition, Catalogs
 from headwater.clock import FakeClock
 from headwater.errors import BeatenError
-from headwater.realms import Realms, RealmState
-from headwater.reconcile import CatalogManifest, FileCredentials, Outcome, RealmManifest
+from headwater.realms import Manager, Realms, RealmState, find_root, new_credentials, verify
+from headwater.reconcile import CatalogManifest, FileCredentials, Outcome, RealmManifest, reconcile
 from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE, RUN_NOW
 from headwater.settings import Settings
-from headwater.store import FaultyBackend
+from headwater.store import FaultyBackend, RealmId
+from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import LeaseWatch, Tasks, TaskState
 
 MakeRealm = Callable[..., RealmManifest]
@@ -61,6 +66,41 @@ def test_a_task_that_ends_before_it_is_touched_stops_nothing(
     [outcome] = apply(make_realm(annotations, deletion_policy="Purge"), store=mine)
 
     assert outcome.error is None
+
+
+def make_purged(store: Store, sink: FileCredentials, manager: Manager) -> None:
+    """A realm of which only the entry and the credentials are left."""
+    realms = Realms(store)
+    realm = realms.create("acme", manager=msgspec.structs.replace(manager, namespace="default", name="acme"))
+    realms.move(realms.move(realm, RealmState.PURGING), RealmState.PURGED)
+    sink.write(realm.id, new_credentials())
+
+
+def is_open(store: Store, sink: FileCredentials) -> bool:
+    """Whether the credentials that are kept open the realm."""
+    root = find_root(Realms(store), "acme")
+    return root is not None and verify(root.credentials, sink.write(RealmId("acme"), new_credentials()))
+
+
+def test_a_late_removal_leaves_the_credentials_of_a_realm_that_was_made_again(
+    settings: Settings, manager: Manager, make_realm: MakeRealm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwater.realms.credentials._COST", 16)
+    going, coming = make_realm(GOING, deletion_policy="Purge"), make_realm()
+    for call in count(1):
+        backend, sink = FaultyBackend(MemoryBackend(), is_atomic=True), FileCredentials(tmp_path / str(call))
+        mine = Store(backend, url="memory://", settings=settings, clock=FakeClock())  # type: ignore[arg-type]  # faulty is any
+        other = Store(backend.backend, url="memory://", settings=settings, clock=FakeClock())
+        make_purged(other, sink, manager)
+        again = partial(reconcile, other, credentials=sink, manager=manager)
+        backend.intervene("*", lambda: (again([going]), again([coming])), at=call)  # type: ignore[func-returns-value]  # noqa: B023
+
+        reconcile(mine, [going], credentials=sink, manager=manager)
+
+        if Realms(other).find("acme") is None:
+            break
+        assert is_open(other, sink)
+    assert call > 5
 
 
 def test_a_catalog_that_was_made_anew_is_not_deleted_for_the_old_one(store: Store, apply: Apply, make_realm: MakeRealm) -> None:

@@ -82,7 +82,7 @@ def test_a_lost_file_is_replaced_by_a_rotation(
     store: Store, apply: Apply, make_realm: MakeRealm, sink: FileCredentials, kept: Callable[[], Credentials]
 ) -> None:
     apply(make_realm())
-    sink.remove(ACME)
+    sink.remove(ACME, lambda: None)
     apply(make_realm({ROTATE_CREDENTIALS: "one"}))
 
     assert logs_in(store, kept())

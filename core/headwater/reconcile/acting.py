@@ -160,9 +160,18 @@ class RealmActor:
         if not self._realms.is_empty(self._realm):  # a late writer: the purge has to be done once more
             return _act_on_task(self._store, self._realm, SubmitTask(PURGE, self._store.clock.now()))
         # credentials first: they are all that a later realm of this id could mistake for its own
-        self._credentials.remove(self._id)
+        self._credentials.remove(self._id, self._check_unchanged)
         self._realms.remove(self._realm)
         return f"deleted realm {self._id}"
+
+    def _check_unchanged(self) -> None:
+        """Another process may have removed the realm and made it again since this was planned:
+
+        this one     plans the removal of the PURGED realm ........................ removes the credentials: of which realm?
+        the other    ..................................... removes it, makes it anew
+        """
+        if self._realms.find(self._id) != self._realm:
+            raise BeatenError(f"realm {self._id!r} was changed meanwhile: read it again")
 
     def _move(self, to: RealmState) -> str:
         before = self._realm.state

@@ -29,8 +29,11 @@ class CredentialsSink(Protocol):
         """Keep the credentials in place of those that are kept, unless these were kept under the same token. What is returned is kept."""
         ...
 
-    def remove(self, realm_id: RealmId) -> None:
-        """Forget a realm's credentials; none are there is fine."""
+    def remove(self, realm_id: RealmId, confirm: Callable[[], None]) -> None:
+        """Forget a realm's credentials; none are there is fine.
+
+        confirm       called once they have been looked at: what it raises keeps them. What is put in their place later stays, too
+        """
         ...
 
     def place(self, realm_id: RealmId) -> str:
@@ -64,10 +67,18 @@ class FileCredentials:
             return found
         return self._write(realm_id, _replace, {**_content(realm_id, credentials), "rotation": token})
 
-    def remove(self, realm_id: RealmId) -> None:
+    def remove(self, realm_id: RealmId, confirm: Callable[[], None]) -> None:
+        """As the protocol says.
+
+        raises        UnavailableError when the file cannot be removed, and whatever ``confirm`` raises
+        """
         file = self._file(realm_id)
         try:
-            file.unlink(missing_ok=True)
+            found = _bytes_of(file)
+            if found is not None:
+                confirm()
+                if _bytes_of(file) == found:
+                    file.unlink(missing_ok=True)
             if self.folder.is_dir():
                 sync_folder(self.folder)
         except OSError as error:
@@ -98,6 +109,13 @@ class FileCredentials:
 
 def _content(realm_id: RealmId, credentials: Credentials) -> dict[str, str]:
     return {"realm": realm_id, "clientId": credentials.client_id, "clientSecret": credentials.client_secret}
+
+
+def _bytes_of(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 def _load(file: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headwater.clock import as_text
@@ -77,7 +77,7 @@ class _Nowhere:
     def rotate(self, realm_id: RealmId, credentials: Credentials, token: str) -> Credentials:
         raise TypeError("a preview writes nothing")
 
-    def remove(self, realm_id: RealmId) -> None:
+    def remove(self, realm_id: RealmId, confirm: Callable[[], None]) -> None:
         raise TypeError("a preview writes nothing")
 
     def place(self, realm_id: RealmId) -> str:
