@@ -9,7 +9,8 @@ from typing import Any
 
 from headwater.errors import HeadwaterError, MissingError, RefusedError
 from headwater.realms import Realms
-from headwater.store import Store
+from headwater.settings import Settings
+from headwater.store import open_store
 from headwater_operator.feeding import try_watch
 from headwater_operator.kube import KINDS, KubeApi
 from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS, Permission
@@ -33,7 +34,7 @@ class Finding:
         return f"{'FAILED' if self.error else 'ok':<7} {self.subject}: {self.error or self.seen}"
 
 
-def check(api: KubeApi, store: Store, settings: OperatorSettings) -> Iterator[Finding]:
+def check(api: KubeApi, store_settings: Settings, settings: OperatorSettings) -> Iterator[Finding]:
     """Look at everything, one after the other; what fails does not keep the rest from being looked at."""
     yield _found("API server", partial(_version, api))
     yield _found("custom resource definitions", partial(_kinds_served, api))
@@ -47,7 +48,7 @@ def check(api: KubeApi, store: Store, settings: OperatorSettings) -> Iterator[Fi
         for namespace in (settings.namespaces or ("",)) if path.group == OURS else ():
             where = f"namespace {namespace}" if namespace else "all namespaces"
             yield _found(f"watch of {path.plural}.{OURS} in {where}", partial(_watched, api, settings, kind, namespace))
-    yield _found("store", partial(_store_answers, store))
+    yield _found("store", partial(_store_answers, store_settings))
 
 
 def _found(subject: str, look: Callable[[], str]) -> Finding:
@@ -104,6 +105,12 @@ def _watched(api: KubeApi, settings: OperatorSettings, kind: str, namespace: str
     return f"open, after a list of {count}"
 
 
-def _store_answers(store: Store) -> str:
-    count = len(Realms(store).list())
-    return f"{store.url} answers, with {count} realm{'s' if count != 1 else ''}"
+def _store_answers(settings: Settings) -> str:
+    """A database without a store in it is as it must be before the operator ran for the first time."""
+    try:
+        store = open_store(settings.store, settings=settings, create=False)
+    except MissingError as missing:
+        return f"{missing}; the operator creates it"
+    with store:
+        count = len(Realms(store).list())
+        return f"{store.url} answers, with {count} realm{'s' if count != 1 else ''}"

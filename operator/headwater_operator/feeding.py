@@ -310,7 +310,7 @@ def try_watch(
 async def _opened(connection: Connection, settings: kopf.OperatorSettings, kind: str, namespace: str | None) -> int:
     vault = _OneLogin({"login": _Login(connection)(settings)})
     auth.vault_var.set(vault)
-    resource = references.Resource(GROUP, VERSION, _PLURALS[kind], namespaced=True)
+    path, resource = resource_path(kind, namespace, None), references.Resource(GROUP, VERSION, _PLURALS[kind], namespaced=True)
     stream = _heard_watch(
         settings=settings,
         resource=resource,
@@ -324,7 +324,10 @@ async def _opened(connection: Connection, settings: kopf.OperatorSettings, kind:
                 await _answered(stream, vault)
                 return count
             count += 1
-        raise UnavailableError(f"watch of {resource_path(kind, namespace, None)}: no answer to the list before it")
+        raise UnavailableError(f"watch of {path}: no answer to the list before it")
+    except StopAsyncIteration as ended:
+        why = "it ended as soon as it was opened: the version of the list before it is too old for the API server (410)"
+        raise UnavailableError(f"watch of {path}: {why}") from ended
     finally:
         await stream.aclose()
         await vault.close()
@@ -424,5 +427,6 @@ def _heard(
     return continuous_watch
 
 
-_heard_watch = _heard(watching.continuous_watch)
+kopf_watch = watching.continuous_watch
+_heard_watch = _heard(kopf_watch)
 setattr(watching, "continuous_watch", _heard_watch)  # noqa: B010 - a name of kopf's own, replaced once

@@ -15,8 +15,7 @@ def main() -> None:
         from headwater_operator.plugin import main as run
     except ModuleNotFoundError as absent:
         refused = missing_extra(absent)
-        if refused is None:
-            raise
-        print(f"kubectl-headwater: {refused}", file=sys.stderr)  # noqa: T201 - what a command says to a person
-        sys.exit(exit_code(refused))
+        text = str(refused) if refused else f"a bug: {type(absent).__name__}: {absent}"
+        print(f"kubectl-headwater: {text}", file=sys.stderr)  # noqa: T201 - what a command says to a person
+        sys.exit(exit_code(refused) if refused else 1)
     run()

@@ -55,12 +55,9 @@ class Application(click.Group):
             code = _say(str(error), exit_code(error))
         except ModuleNotFoundError as absent:
             refused = missing_extra(absent)
-            if refused is None:
-                raise
-            code = _say(str(refused), exit_code(refused))
+            code = _say(str(refused), exit_code(refused)) if refused else _say_bug(absent)
         except Exception as bug:  # noqa: BLE001 - the door: whatever comes out here is a bug, and is told as one
-            sys.excepthook(*cast(Any, sys.exc_info()))
-            code = _say(f"a bug: {type(bug).__name__}: {bug}", 1)
+            code = _say_bug(bug)
         sys.exit(code)
 
 
@@ -95,15 +92,13 @@ def check() -> int:
     settings, operator_settings = _settings()
     configure_logs(settings)
     _warn_of_unknown_variables()
-    from headwater.store import open_store
     from headwater_operator.checking import check as look
     from headwater_operator.kube import KubeApi
 
     errors = []
-    with open_store(settings.store, settings=settings) as store:
-        for finding in look(KubeApi.from_environment(), store, operator_settings):
-            click.echo(str(finding))
-            errors += [finding.error] if finding.error is not None else []
+    for finding in look(KubeApi.from_environment(), settings, operator_settings):
+        click.echo(str(finding))
+        errors += [finding.error] if finding.error is not None else []
     return exit_code(errors[0]) if errors else 0
 
 
@@ -141,6 +136,12 @@ def _settings() -> tuple[Settings, OperatorSettings]:
 def _warn_of_unknown_variables() -> None:
     for sentence in unknown_variables(os.environ, OperatorSettings.variables()):
         log.warning(sentence)
+
+
+def _say_bug(bug: Exception) -> int:
+    """Tell the failure that is being handled, and where it comes from."""
+    sys.excepthook(*cast(Any, sys.exc_info()))
+    return _say(f"a bug: {type(bug).__name__}: {bug}", 1)
 
 
 def _say(text: str, code: int) -> int:

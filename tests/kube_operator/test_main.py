@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import urllib.request
 from base64 import b64decode
 from collections.abc import Callable, Iterator
@@ -12,6 +13,9 @@ from pathlib import Path
 import pytest
 from answering import Answering, Asked, answering, status
 
+from headwater.realms import Realms
+from headwater.store import open_store
+from headwater_operator.kubectl_command import main as run_plugin
 from headwater_operator.main import EXIT_CODES, main
 from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS
 from kube_fixtures import Installation, installation
@@ -105,10 +109,54 @@ def test_the_check_finds_all_in_order(run: Run, environment: pytest.MonkeyPatch)
     assert [line.split()[0] for line in printed.splitlines()] == ["ok"] * 7
 
 
-def test_the_check_changes_nothing(run: Run, environment: pytest.MonkeyPatch, namespace: Namespace) -> None:
-    run("check")
+def test_the_check_changes_nothing(run: Run, environment: pytest.MonkeyPatch, namespace: Namespace, tmp_path: Path) -> None:
+    code, printed, _ = run("check")
 
     assert namespace.find("Lease", "headwater-operator") is None
+    assert list(tmp_path.glob("store.db*")) == []
+    assert (code, printed.splitlines()[-1].endswith("; the operator creates it")) == (0, True), printed
+
+
+def test_the_check_counts_the_realms_of_a_store(run: Run, environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with open_store(f"sqlite:///{tmp_path}/store.db") as store:
+        Realms(store).create("acme")
+    _, printed, _ = run("check")
+
+    assert printed.splitlines()[-1].endswith("store.db answers, with 1 realm")
+
+
+def test_a_store_that_cannot_be_opened_is_one_finding(run: Run, environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "store.db").write_text("this is no database, and was written by somebody else\n" * 50)
+    code, printed, _ = run("check")
+
+    assert code != 0
+    assert [line.split()[0] for line in printed.splitlines()] == ["ok"] * 6 + ["FAILED"]
+
+
+@pytest.mark.parametrize(
+    ("module", "words"), [("headwater_operator.serving", ["run"]), ("headwater_operator.checking", ["check"])]
+)
+def test_a_module_of_ours_that_is_missing_is_a_bug(
+    run: Run, monkeypatch: pytest.MonkeyPatch, module: str, words: list[str]
+) -> None:
+    monkeypatch.setenv("HEADWATER_STORE", "memory://")
+    monkeypatch.setitem(sys.modules, module, None)
+    code, _, complaint = run(*words)
+
+    assert (code, complaint.splitlines()[-1].startswith("headwater-operator: a bug: ModuleNotFoundError: ")) == (1, True)
+
+
+def test_a_module_of_the_plugin_that_is_missing_is_a_bug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "headwater_operator.plugin", None)
+    with pytest.raises(SystemExit) as ended:
+        run_plugin()
+
+    assert (ended.value.code, capsys.readouterr().err.startswith("kubectl-headwater: a bug: ModuleNotFoundError: ")) == (
+        1,
+        True,
+    )
 
 
 @pytest.fixture
@@ -178,6 +226,19 @@ def test_a_watch_that_is_refused_is_named_with_the_servers_words(run: Run, serve
     assert failed == [
         f"FAILED  watch of realms.headwater.dev in all namespaces: watch of /apis/headwater.dev/v1alpha1/realms: {words} (400)"
     ]
+
+
+TOO_OLD = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version: 1 (2)"}
+
+
+def test_a_watch_whose_list_is_too_old_already_is_unavailable(run: Run, server: Answering) -> None:
+    server.answer = lambda asked: (
+        (410, TOO_OLD) if "watch" in asked.parameters and asked.path.endswith("realms") else permissive(asked)
+    )
+    code, printed, _ = run("check")
+
+    assert code == 4
+    assert "watch of /apis/headwater.dev/v1alpha1/realms: it ended as soon as it was opened: " in printed
 
 
 def test_a_watch_that_may_not_be_opened_is_refused(run: Run, environment: pytest.MonkeyPatch, fail: Fail) -> None:
