@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, cast
 import structlog
 
 from headwater.catalogs import CatalogManager
-from headwater.errors import FencedError, HeadwaterError
+from headwater.errors import FencedError, HeadwaterError, UnavailableError, UnknownOutcomeError
 from headwater.realms import Manager, Realms
 from headwater.reconcile import (
     CatalogDescription,
@@ -65,7 +65,8 @@ class Sight:
 
     outcome       what the pass came to, this look included
     tasks         those that are active
-    is_seen       whether the store was asked, and answered
+    is_seen       whether the store was asked, and told how things stand
+    is_away       whether it gave no answer; what it holds may also be damaged
     realm         how things stand with a realm that is the resource's own
     catalog       how things stand with a catalog that is the resource's own, in the realm ``realm_id``
     """
@@ -74,6 +75,7 @@ class Sight:
     status: dict[str, Any]
     tasks: tuple[TaskDescription, ...]
     is_seen: bool
+    is_away: bool = False
     realm: RealmDescription | None = None
     catalog: CatalogDescription | None = None
     realm_id: str = ""
@@ -122,7 +124,7 @@ class RealmPass:
 
     def look(self, resource: Resource, acted: Acted) -> Sight:
         realm_id = realm_id_of(resource)
-        outcome, seen = _seen(acted, lambda: describe_realm(self.store, realm_id, counts=self.counts))
+        outcome, seen, is_away = _seen(acted, lambda: describe_realm(self.store, realm_id, counts=self.counts))
         is_foreign = _is_foreign(outcome)
         if isinstance(seen, RealmDescription) and not is_foreign and seen.manager != _manager(self.cluster, resource):
             seen = None  # the pass did not get as far as to find out: another's realm is nobody else's business
@@ -131,8 +133,8 @@ class RealmPass:
         plan = make_plan(resource, lambda body: self._preview(resource, body))
         status = realm_status(resource, outcome, seen, now=self.store.clock.now(), secret=secret, plan=plan)
         if not isinstance(seen, RealmDescription) or not is_own:
-            return Sight(outcome, status, (), seen is not UNSEEN)
-        return Sight(outcome, status, seen.tasks, True, seen)
+            return Sight(outcome, status, (), seen is not UNSEEN, is_away)
+        return Sight(outcome, status, seen.tasks, True, realm=seen)
 
     def _made_nothing(self, resource: Resource) -> bool:
         """Whether the store is known to have no realm of this resource; what its spec says does not matter then."""
@@ -197,7 +199,7 @@ class CatalogPass:
         belonging = acted.belonging or find_realm(resource, self.cache)
         name = str(resource.spec.get("name") or resource.name)
         realm_id = belonging.realm_id
-        outcome, seen = _seen(
+        outcome, seen, is_away = _seen(
             acted, lambda: describe_catalog(self.store, realm_id, name, counts=self.counts) if realm_id is not None else None
         )
         is_foreign = _is_foreign(outcome)
@@ -213,7 +215,7 @@ class CatalogPass:
             plan=make_plan(resource, lambda body: self._preview(resource, body, belonging)),
         )
         if not isinstance(seen, CatalogDescription) or is_foreign:
-            return Sight(outcome, status, (), seen is not UNSEEN)
+            return Sight(outcome, status, (), seen is not UNSEEN, is_away)
         tasks = tuple(one.active for one in seen.imports if one.active is not None)
         return Sight(outcome, status, tasks, True, catalog=seen, realm_id=realm_id or "")
 
@@ -265,15 +267,15 @@ def _attempt(carry_out: Callable[[], Outcome]) -> Outcome | Exception:
         return fault
 
 
-def _seen(acted: Acted, look: Callable[[], T]) -> tuple[Outcome | Exception, T | Unseen]:
-    """How things stand, and what the pass came to, which a bug in looking is part of."""
+def _seen(acted: Acted, look: Callable[[], T]) -> tuple[Outcome | Exception, T | Unseen, bool]:
+    """What the pass came to, which a bug in looking is part of; how things stand; and whether the store is away."""
     try:
-        return acted.outcome, look()
+        return acted.outcome, look(), False
     except FencedError:
         raise
     except HeadwaterError as fault:
         log.warning("the store does not tell how things stand", error=str(fault))
-        return acted.outcome, UNSEEN
+        return acted.outcome, UNSEEN, isinstance(fault, UnavailableError | UnknownOutcomeError)
     except Exception as fault:  # the same door
         log.exception("a look at the store ended in a bug")
-        return (acted.outcome if isinstance(acted.outcome, Exception) else fault), UNSEEN
+        return (acted.outcome if isinstance(acted.outcome, Exception) else fault), UNSEEN, False

@@ -135,13 +135,13 @@ class Reconciler:
         if resource is None:
             return "unchanged"
         passing = self._passes[key.kind]
-        since = self._contention.changes
-        acted = passing.act(resource)
-        self._contend(resource, acted, since)
+        with self._contention.look() as since:
+            acted = passing.act(resource)
+            self._contend(resource, acted, since)
         if resource.is_deleted and may_go(resource, acted.outcome, acted.belonging):
             return self._let_go(resource, acted)
         sight = passing.look(resource, acted)
-        self._outage.note(key, is_away=not sight.is_seen, began=began)
+        self._outage.note(key, is_away=sight.is_away, began=began)
         return self._write_down(resource, acted, sight)
 
     def _held(self, resource: Resource) -> Resource | None:
@@ -251,6 +251,8 @@ class Reconciler:
         pace = Pace(self._resync_seconds, crowd=sum(self._cache.counts().values()), chance=self._chance())
         seconds = seconds_until_next_look(outcome, sight.tasks, now=self._clock.now(), pace=pace)
         self._queue.add_after(resource.key, seconds)
+        if _is_kept_off(outcome):
+            seconds = min(seconds, self._contention.seconds_between_looks * (0.9 + 0.2 * self._chance()))
         if outcome.refused:
             return "refused"
         return "waiting" if outcome.waits else "changed" if outcome.steps else "unchanged"

@@ -8,9 +8,11 @@ import pytest
 from desks import Desk, make_catalog, make_realm
 
 from headwater.clock import FakeClock
+from headwater.errors import UnreadableError
 from headwater.realms import Realms
+from headwater.reconcile import release_realm
 from headwater.store import FaultyBackend, Store
-from headwater_operator.contention import Contention
+from headwater_operator.contention import KEPT_OFF_SECONDS, Contention
 from headwater_operator.outage import ASK_SECONDS, STORE, StoreOutage
 from headwater_operator.queueing import WorkQueue
 from headwater_operator.reconciling import SECRET_SECONDS
@@ -75,6 +77,14 @@ def test_a_store_that_is_away_is_asked_by_one_alone_every_few_seconds(faulty_des
     faulty_desk.go_on(600, step=5)
 
     assert passes(faulty_desk, kind="Store") == [STORE] * round(600 / ASK_SECONDS)
+
+
+def test_a_store_that_holds_damage_is_not_away(faulty_desk: Desk, faults: FaultyBackend) -> None:
+    faults.fail(times=10_000, fault=UnreadableError("a row is damaged"))
+    faulty_desk.go_on(400, step=20)
+
+    assert {faulty_desk.reason("Realm", name)[1] for name in REALMS} == {"Unreadable"}
+    assert STORE not in faulty_desk.worked
 
 
 def test_a_store_that_answers_is_not_asked(faulty_desk: Desk) -> None:
@@ -175,12 +185,24 @@ def test_a_catalog_that_another_one_leaves_behind_is_adopted_at_once(desk: Desk)
 
 def test_a_change_during_the_look_of_one_that_is_kept_off_is_not_missed() -> None:
     contention = Contention()
-    since = contention.changes
-    assert contention.change(ACME, "acme") == []
-
-    assert contention.note(OTHER, "acme", is_kept_off=True, since=since)
-    assert not contention.note(OTHER, "acme", is_kept_off=True, since=contention.changes)
+    with contention.look() as since:
+        assert contention.change(ACME, "acme") == []
+        assert contention.note(OTHER, "acme", is_kept_off=True, since=since)
+    with contention.look() as since:
+        assert not contention.note(OTHER, "acme", is_kept_off=True, since=since)
     assert contention.change(ACME, "acme") == [OTHER]
+
+
+def test_changes_are_forgotten_with_the_looks_that_began_before_them() -> None:
+    contention = Contention()
+    with contention.look() as before:
+        contention.change(ACME, "acme")
+        with contention.look():
+            contention.change(ACME, "other")
+        assert contention.note(OTHER, "acme", is_kept_off=True, since=before)
+        assert contention.note(OTHER, "other", is_kept_off=True, since=before)
+
+    assert not contention._changed
 
 
 def test_two_that_keep_each_other_off_are_not_looked_at_all_the_time(desk: Desk) -> None:
@@ -188,9 +210,29 @@ def test_two_that_keep_each_other_off_are_not_looked_at_all_the_time(desk: Desk)
     desk.work()
     desk.worked.clear()
 
-    desk.go_on(250, step=10)
+    desk.go_on(240, step=2)
 
-    assert passes(desk) == []
+    assert 240 / (1.2 * KEPT_OFF_SECONDS) <= len(passes(desk)) <= 240 / (0.9 * KEPT_OFF_SECONDS)
+    assert {key.name for key in passes(desk)} == {"rival"}
+
+
+def test_many_that_are_kept_off_are_looked_at_less_often() -> None:
+    contention = Contention()
+    for number in range(4000):
+        contention.note(Key("Realm", "default", f"realm-{number}"), f"realm-{number}", is_kept_off=True, since=0)
+
+    assert contention.seconds_between_looks == 2000
+
+
+def test_a_realm_that_is_released_by_the_command_line_is_taken_within_seconds(desk: Desk, rival: Desk) -> None:
+    desk.apply(make_realm())
+    rival.apply(make_realm("taker", realmId="acme", annotations={"headwater.dev/adopt": "acme"}))
+    desk.work()
+    release_realm(desk.store, "acme")
+
+    desk.go_on(1.2 * KEPT_OFF_SECONDS)
+
+    assert manager_of(desk) == (rival.namespace.name, "taker")
 
 
 # A Secret in the way
