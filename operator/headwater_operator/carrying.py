@@ -96,11 +96,12 @@ class Pass(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RealmPass:
-    """``cluster`` is the name under which a realm remembers where its manager is."""
+    """``cluster`` is the name under which a realm remembers where its manager is, and ``is_cluster_named`` whether it was chosen."""
 
     store: Store
     settings: Settings
     cluster: str
+    is_cluster_named: bool
     fence: Callable[[], None]
     api: KubeApi
     counts: ContentCounts
@@ -113,6 +114,7 @@ class RealmPass:
                 manifest,
                 credentials=self._credentials(resource),
                 manager=_manager(self.cluster, resource),
+                is_cluster_named=self.is_cluster_named,
                 tell=_tell,
                 fence=self.fence,
             )
@@ -142,13 +144,14 @@ class RealmPass:
             realm = Realms(self.store).find(realm_id_of(resource))
         except HeadwaterError:
             return False
-        return realm is None or realm.manager is None or not _is_same(realm.manager, self.cluster, resource)
+        return realm is None or realm.manager is None or not _is_same(realm.manager, self, resource)
 
     def _read(self, body: dict[str, Any]) -> RealmManifest:
         return cast(RealmManifest, read_manifest(body, settings=self.settings))
 
     def _preview(self, resource: Resource, body: dict[str, Any]) -> Preview:
-        return plan_of_realm(self.store, self._read(body), manager=_manager(self.cluster, resource))
+        manager = _manager(self.cluster, resource)
+        return plan_of_realm(self.store, self._read(body), manager=manager, is_cluster_named=self.is_cluster_named)
 
     def _credentials(self, resource: Resource) -> SecretCredentials:
         return SecretCredentials(self.api, resource.namespace, resource.name)
@@ -163,11 +166,12 @@ class RealmPass:
 
 @dataclass(frozen=True, slots=True)
 class CatalogPass:
-    """``cluster`` is the name under which a catalog remembers where its manager is."""
+    """``cluster`` is the name under which a catalog remembers where its manager is, and ``is_cluster_named`` whether it was chosen."""
 
     store: Store
     settings: Settings
     cluster: str
+    is_cluster_named: bool
     fence: Callable[[], None]
     cache: ResourceCache
     counts: ContentCounts
@@ -187,6 +191,7 @@ class CatalogPass:
                 manifest,
                 manager=_manager(self.cluster, resource),
                 realm_uid=belonging.realm_uid,
+                is_cluster_named=self.is_cluster_named,
                 # a Realm that went under Retain has left its realm to nobody, and its Catalogs with it
                 may_be_unmanaged=belonging.realm is None,
                 tell=_tell,
@@ -220,7 +225,7 @@ class CatalogPass:
         return Sight(outcome, status, tasks, True, catalog=seen, realm_id=realm_id or "")
 
     def _is_own(self, resource: Resource, seen: CatalogDescription) -> bool:
-        return seen.manager is not None and _is_same(seen.manager, self.cluster, resource)
+        return seen.manager is not None and _is_same(seen.manager, self, resource)
 
     def _read(self, body: dict[str, Any], belonging: Belonging) -> CatalogManifest:
         return cast(CatalogManifest, read_manifest(body, settings=self.settings, realm_id=belonging.realm_id))
@@ -230,9 +235,13 @@ class CatalogPass:
         wait = None if resource.is_deleted else wait_for_realm(resource, belonging)
         if wait is not None:
             return Preview(waits=(wait,))
-        manager = _manager(self.cluster, resource)
         return plan_of_catalog(
-            self.store, manifest, manager=manager, realm_uid=belonging.realm_uid, may_be_unmanaged=belonging.realm is None
+            self.store,
+            manifest,
+            manager=_manager(self.cluster, resource),
+            realm_uid=belonging.realm_uid,
+            may_be_unmanaged=belonging.realm is None,
+            is_cluster_named=self.is_cluster_named,
         )
 
 
@@ -240,9 +249,11 @@ def _manager(cluster: str, resource: Resource) -> Manager:
     return Manager(cluster=cluster, namespace=resource.namespace, name=resource.name, uid=resource.uid)
 
 
-def _is_same(manager: Manager | CatalogManager, cluster: str, resource: Resource) -> bool:
-    """A new uid is the same resource made again."""
-    return (manager.cluster, manager.namespace, manager.name) == (cluster, resource.namespace, resource.name)
+def _is_same(manager: Manager | CatalogManager, where: RealmPass | CatalogPass, resource: Resource) -> bool:
+    """A new uid is the same resource made again, or one in another cluster where nobody gave the clusters names."""
+    if (manager.cluster, manager.namespace, manager.name) != (where.cluster, resource.namespace, resource.name):
+        return False
+    return where.is_cluster_named or manager.uid == resource.uid
 
 
 def _is_foreign(outcome: Outcome | Exception) -> bool:

@@ -153,9 +153,11 @@ _ALL: tuple[Reason, ...] = (
         "ManagedByAnother",
         ("Ready", "Stalled", "Accepted", "Deleting"),
         "Warning",
-        "The realm or catalog belongs to another resource, perhaps of another cluster or namespace, or of the command line.",
+        "The realm or catalog belongs to another resource, perhaps of another cluster or namespace, or of the command line; "
+        "or a person made the catalog, elsewhere than its Catalog says.",
         "Delete one of the two with `deletionPolicy: Retain`; annotate a Realm `headwater.dev/adopt: <realm id>` to take the realm "
-        "over, or a Catalog `headwater.dev/adopt: <realm id>/<catalog>` to take a catalog that another Catalog has left.",
+        "over, or a Catalog `headwater.dev/adopt: <realm id>/<catalog>` to take a catalog that another Catalog has left, or that a "
+        "person made. Where two clusters share a store, give each a name of its own (`cluster`).",
     ),
     Reason(
         "RealmManagedByAnother",

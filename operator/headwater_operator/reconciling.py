@@ -96,10 +96,11 @@ class Reconciler:
             clock=store.clock,
             observe=metrics.event_posted,
         )
-        cluster, counts = operator_settings.cluster, ContentCounts()
+        cluster, is_named = operator_settings.cluster_name, operator_settings.is_cluster_named
+        counts = ContentCounts()
         self._passes: dict[str, Pass] = {
-            "Realm": RealmPass(store, settings, cluster, fence, api, counts),
-            "Catalog": CatalogPass(store, settings, cluster, fence, cache, counts),
+            "Realm": RealmPass(store, settings, cluster, is_named, fence, api, counts),
+            "Catalog": CatalogPass(store, settings, cluster, is_named, fence, cache, counts),
         }
         self._known = Known()
         self._outage = StoreOutage(store, queue)
@@ -250,9 +251,9 @@ class Reconciler:
         self._queue.forget(resource.key)
         pace = Pace(self._resync_seconds, crowd=sum(self._cache.counts().values()), chance=self._chance())
         seconds = seconds_until_next_look(outcome, sight.tasks, now=self._clock.now(), pace=pace)
-        self._queue.add_after(resource.key, seconds)
         if _is_kept_off(outcome):
             seconds = min(seconds, self._contention.seconds_between_looks * (0.9 + 0.2 * self._chance()))
+        self._queue.add_after(resource.key, seconds)
         if outcome.refused:
             return "refused"
         return "waiting" if outcome.waits else "changed" if outcome.steps else "unchanged"

@@ -19,6 +19,7 @@ __all__ = ["OperatorSettings", "variable_of"]
 
 PREFIX = "HEADWATER_OPERATOR_"
 EVERYWHERE, LOOPBACK = "*", "127.0.0.1"
+UNNAMED_CLUSTER = "kubernetes"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -49,7 +50,7 @@ class OperatorSettings:
     label_selector: str = _text("", "look after only resources with these labels; two installations may share a cluster so")
     namespace: str = _text("default", "namespace of the operator itself, where its Lease is", "the pod's, or `default`")
     identity: str = _text("operator", "name of this process, in the Lease and on Events", "the pod's, or the machine's")
-    cluster: str = _text("kubernetes", "name of the cluster in what a realm remembers of its manager; never change it")
+    cluster: str = _text("", "name of this cluster, which no other one on the same store has; never change it", "`kubernetes`")
     resync_seconds: float = _seconds(300.0, "how often a resource is looked at when nothing happens")
     concurrency: int = _count(4, "resources worked on at the same time")
     writes_per_second: int = _count(50, "writes to the Kubernetes API, in the long run")
@@ -74,6 +75,16 @@ class OperatorSettings:
     watch_silence_seconds: float = _seconds(180.0, "a watch that says nothing for this long is dead")
     reconcile_limit_seconds: float = _seconds(600.0, "a reconcile that takes longer hangs")
     shutdown_seconds: float = _seconds(10.0, "how long running reconciles may take to end at SIGTERM")
+
+    @property
+    def cluster_name(self) -> str:
+        """As a realm remembers it of its manager."""
+        return self.cluster or UNNAMED_CLUSTER
+
+    @property
+    def is_cluster_named(self) -> bool:
+        """Whether somebody chose the name; otherwise other clusters have the same."""
+        return bool(self.cluster)
 
     @property
     def lease_duration_whole_seconds(self) -> int:
@@ -118,7 +129,7 @@ class OperatorSettings:
         faults = []
         if not 0 <= self.port <= 65535:
             faults.append(f"{variable_of('port')} must be from 0 to 65535, not {self.port}")
-        for field_name in ("identity", "cluster", "address"):
+        for field_name in ("identity", "address"):
             if not getattr(self, field_name):
                 faults.append(f"{variable_of(field_name)} must not be empty")
         for name in (*self.namespaces, self.namespace):

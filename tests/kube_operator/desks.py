@@ -67,6 +67,7 @@ class Desk:
 
     fence         called before each step and each write
     worker_store  the same store as a worker has opened it, where that must not be the operator's
+    cluster       the name that it was given; empty: none
     others        further namespaces that it looks after
     writes        shared by all who write to the namespace: between two of them there is nothing new to be seen. None: anybody may write
     """
@@ -76,6 +77,7 @@ class Desk:
     worker_store: Store | None = None
     fence: Callable[[], None] = lambda: None
     resync_seconds: float = 300.0
+    cluster: str = "tests"
     metrics: Metrics = field(default_factory=Metrics)
     others: tuple[Namespace, ...] = ()
     worked: list[Key] = field(default_factory=list)
@@ -89,7 +91,7 @@ class Desk:
         self.api = KubeApi(self.http, fence=self.fence)  # type: ignore[arg-type]  # it does what a connection does
         self.cache = ResourceCache()
         self.queue = WorkQueue[Key](self.clock)
-        self.settings = OperatorSettings(resync_seconds=self.resync_seconds, cluster="tests")
+        self.settings = OperatorSettings(resync_seconds=self.resync_seconds, cluster=self.cluster)
         self.reconciler = Reconciler(
             self.store, self.api, self.cache, self.queue, self.store.settings, self.settings, self.metrics, self.fence
         )

@@ -79,7 +79,7 @@ def test_all_faults_are_reported_at_once() -> None:
         "HEADWATER_OPERATOR_CONCURRENCY": "0",
         "HEADWATER_OPERATOR_PORT": "70000",
         "HEADWATER_OPERATOR_LEADER_ELECTION": "perhaps",
-        "HEADWATER_OPERATOR_CLUSTER": "",
+        "HEADWATER_OPERATOR_ADDRESS": "",
         "HEADWATER_OPERATOR_LEASE_RENEW_DEADLINE": "15s",
         "HEADWATER_OPERATOR_LEASE_RETRY": "20s",
     }
@@ -87,6 +87,16 @@ def test_all_faults_are_reported_at_once() -> None:
         OperatorSettings.from_environment(environment | {"HEADWATER_OPERATOR_NAMESPACES": "a_b"})
 
     assert [name for name in (*environment, "a_b") if name not in str(refused.value)] == []
+
+
+def test_a_cluster_has_a_name_only_where_somebody_chose_one() -> None:
+    unnamed, empty, named = (
+        OperatorSettings.from_environment(environment)
+        for environment in ({}, {"HEADWATER_OPERATOR_CLUSTER": ""}, {"HEADWATER_OPERATOR_CLUSTER": "kubernetes"})
+    )
+
+    assert [one.cluster_name for one in (unnamed, empty, named)] == ["kubernetes"] * 3
+    assert [one.is_cluster_named for one in (unnamed, empty, named)] == [False, False, True]
 
 
 def test_who_gives_up_does_so_before_another_takes_over() -> None:

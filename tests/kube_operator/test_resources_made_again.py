@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,13 +20,23 @@ def catalog_of(desk: Desk) -> CatalogDefinition:
     return Catalogs(Realms(desk.store).open("acme")).read("sales")
 
 
-@pytest.fixture
-def ready(desk: Desk) -> Desk:
-    """A Realm and a Catalog, both ready."""
+def made_ready(desk: Desk) -> Desk:
     desk.apply(make_realm(), make_catalog())
     desk.work()
     assert desk.is_ready("Catalog", "sales")
     return desk
+
+
+@pytest.fixture
+def ready(desk: Desk) -> Desk:
+    """A Realm and a Catalog, both ready."""
+    return made_ready(desk)
+
+
+@pytest.fixture
+def nameless(make_desk: Callable[..., Desk]) -> Desk:
+    """The same in a cluster that nobody gave a name."""
+    return made_ready(make_desk(cluster=""))
 
 
 def make_rival(annotations: dict[str, str] | None = None) -> dict[str, Any]:
@@ -71,6 +82,50 @@ def test_what_is_restored_with_its_cluster_is_ready(ready: Desk) -> None:
     assert ready.is_ready("Realm", "acme")
     assert ready.is_ready("Catalog", "sales")
     assert "RealmAdopted" in [reason for reason, _ in ready.namespace.events("acme")]
+
+
+def test_without_a_name_of_the_cluster_a_live_realm_is_left_alone(nameless: Desk) -> None:
+    before = realm_of(nameless), catalog_of(nameless)
+    lose(nameless)
+    nameless.apply(make_catalog(), make_realm())
+    nameless.go_on(60, step=10)
+
+    assert nameless.reason("Realm", "acme", "Accepted") == ("False", "ManagedByAnother")
+    assert nameless.reason("Realm", "acme", "Stalled") == ("True", "ManagedByAnother")
+    assert nameless.reason("Catalog", "sales", "RealmReady") == ("False", "RealmManagedByAnother")
+    assert (realm_of(nameless), catalog_of(nameless)) == before
+
+
+def test_without_a_name_of_the_cluster_one_annotation_brings_all_back(nameless: Desk) -> None:
+    lose(nameless)
+    nameless.apply(make_catalog(), make_realm(annotations={"headwater.dev/adopt": "acme"}))
+    nameless.work()
+
+    assert nameless.is_ready("Realm", "acme")
+    assert nameless.is_ready("Catalog", "sales")
+
+
+def test_without_a_name_of_the_cluster_what_was_pruned_comes_back(nameless: Desk) -> None:
+    prune(nameless)
+    nameless.apply(make_realm(), make_catalog())
+    nameless.work()
+
+    assert nameless.is_ready("Realm", "acme")
+    assert nameless.is_ready("Catalog", "sales")
+
+
+def test_a_refused_catalog_of_a_nameless_cluster_goes_without_harm(nameless: Desk) -> None:
+    before = catalog_of(nameless)
+    lose(nameless)
+    nameless.apply(make_catalog(), make_realm())
+    nameless.work()
+    nameless.delete("Realm", "acme")
+    nameless.work()
+    nameless.delete("Catalog", "sales")
+    nameless.work()
+
+    assert nameless.namespace.find("Catalog", "sales") is None
+    assert catalog_of(nameless) == before
 
 
 def test_a_copy_of_a_cluster_that_was_succeeded_leaves_realm_and_catalogs_alone(ready: Desk) -> None:

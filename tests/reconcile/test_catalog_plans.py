@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -29,6 +29,7 @@ from headwater.store import ObjectId, RealmId, RealmKey
 from headwater.tasks import TaskState
 
 MakeCatalog = Callable[..., CatalogManifest]
+M = TypeVar("M", Manager, CatalogManager)
 
 NOW = Micros(1_780_000_000_000_000)
 EARLIER = Micros(NOW - 3_600_000_000)
@@ -78,6 +79,10 @@ def submit(spec: ImportSpec, seen: CatalogDefinition, due: int = NOW) -> SubmitT
     return SubmitTask("import", Micros(due), f"lake/{spec.name}", import_arguments(seen, spec))
 
 
+def with_uid(manager: M, uid: str) -> M:
+    return msgspec.structs.replace(manager, uid=uid)
+
+
 def kinds(actions: list[Action]) -> list[str]:
     return [f"{type(action).__name__} {getattr(action, 'reason', '')}".strip() for action in actions]
 
@@ -118,6 +123,25 @@ def test_a_catalog_made_by_hand_is_completed_and_taken(make_catalog: MakeCatalog
     manifest = make_catalog()
 
     assert plan(manifest, catalog(manifest, manager=None)) == [CompleteCatalog(), UpdateCatalog(CatalogChanges(manager=ME))]
+
+
+@pytest.mark.parametrize("fields", [{"base_location": "s3://person/lake/"}, {"default_branch": "trunk"}])
+def test_a_catalog_made_by_hand_elsewhere_is_changed_only_when_asked(make_catalog: MakeCatalog, fields: dict[str, str]) -> None:
+    seen = catalog(make_catalog(), manager=None, **fields)
+
+    [refusal] = plan(make_catalog(), seen)
+
+    assert isinstance(refusal, Refuse)
+    assert f"at {seen.base_location} with the default branch {seen.default_branch}, and this" in refusal.message
+    assert "asks for s3://lake/ with main: make baseLocation and defaultBranch of the Catalog equal" in refusal.message
+    assert kinds(plan(make_catalog({ADOPT: "acme/lake"}), seen)) == ["CompleteCatalog", "UpdateCatalog"]
+
+
+@pytest.mark.parametrize("written", ["s3://lake", "s3://lake//"])
+def test_a_location_that_is_written_otherwise_is_the_same(make_catalog: MakeCatalog, written: str) -> None:
+    seen = catalog(make_catalog(), manager=None, base_location=written)
+
+    assert kinds(plan(make_catalog(), seen)) == ["CompleteCatalog", "UpdateCatalog"]
 
 
 def test_a_catalog_that_is_as_it_should_be_needs_nothing(make_catalog: MakeCatalog) -> None:
@@ -205,6 +229,54 @@ def test_a_catalog_waits_until_its_realm_is_taken_back(make_catalog: MakeCatalog
     realm = msgspec.structs.replace(REALM, manager=msgspec.structs.replace(OWNER, uid="2"), acted=acted)
 
     assert kinds(plan(make_catalog(), None, realm=realm, realm_owner=msgspec.structs.replace(OWNER, uid="1"))) == [wanted]
+
+
+def test_a_cluster_without_a_name_leaves_the_catalogs_of_a_live_realm_alone(make_catalog: MakeCatalog) -> None:
+    owner, realm = with_uid(OWNER, "1"), msgspec.structs.replace(REALM, manager=with_uid(OWNER, "2"))
+    manifest = make_catalog()
+    seen = catalog(manifest, manager=with_uid(ME, "theirs"))
+
+    steps = plan(manifest, seen, realm=realm, realm_owner=owner, is_cluster_named=False)
+
+    assert kinds(steps) == ["Refuse RealmManagedByAnother"]
+
+
+@pytest.mark.parametrize(("annotations", "spec"), [({DELETE: "true"}, {}), (GOING, {"deletion_policy": "Purge"})])
+@pytest.mark.parametrize("realm", [msgspec.structs.replace(REALM, manager=None), REALM])
+def test_a_cluster_without_a_name_does_not_delete_what_another_uid_has(
+    make_catalog: MakeCatalog, annotations: dict[str, str], spec: dict[str, Any], realm: Realm
+) -> None:
+    manifest = make_catalog(annotations, **spec)
+    seen = catalog(manifest, manager=with_uid(ME, "theirs"))
+
+    steps = plan(manifest, seen, realm=realm, is_cluster_named=False, may_be_unmanaged=True)
+
+    assert [kind for kind in kinds(steps) if kind != "Refuse ManagedByAnother"] == []
+
+
+def test_who_has_the_realm_takes_its_catalogs_back_under_another_uid(make_catalog: MakeCatalog) -> None:
+    owner, me = with_uid(OWNER, "2"), with_uid(ME, "mine")
+    manifest = make_catalog()
+    seen = catalog(manifest, manager=with_uid(ME, "before"))
+
+    steps = plan(
+        manifest,
+        seen,
+        realm=msgspec.structs.replace(REALM, manager=owner),
+        realm_owner=owner,
+        me=me,
+        is_cluster_named=False,
+    )
+
+    assert steps == [UpdateCatalog(CatalogChanges(manager=me))]
+
+
+def test_a_cluster_without_a_name_takes_back_a_catalog_that_was_let_go(make_catalog: MakeCatalog) -> None:
+    manifest = make_catalog()
+
+    steps = plan(manifest, catalog(manifest, manager=None, former=with_uid(ME, "before")), is_cluster_named=False)
+
+    assert steps == [CompleteCatalog(), UpdateCatalog(CatalogChanges(manager=ME, former=None))]
 
 
 # Imports

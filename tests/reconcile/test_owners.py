@@ -21,10 +21,13 @@ ADOPTING = {ADOPT: "acme"}
 def apply_from(store: Store, sink: FileCredentials) -> Apply:
     """Reconcile a Realm of the id acme, in a namespace, under a name."""
 
-    def run(namespace: str, annotations: dict[str, str] | None = None, *, name: str = "acme", uid: str = "1") -> Outcome:
+    def run(
+        namespace: str, annotations: dict[str, str] | None = None, *, name: str = "acme", uid: str = "1", is_named: bool = True
+    ) -> Outcome:
         metadata = Metadata(name=name, namespace=namespace, annotations=annotations or {})
         manifest = RealmManifest(metadata=metadata, spec=RealmSpec(realm_id=RealmId("acme")))
-        return reconcile_realm(store, manifest, credentials=sink, manager=Manager(cluster="here", uid=uid))
+        manager = Manager(cluster="here", uid=uid)
+        return reconcile_realm(store, manifest, credentials=sink, manager=manager, is_cluster_named=is_named)
 
     return run
 
@@ -85,6 +88,47 @@ def test_a_realm_that_was_left_to_nobody_stays_with_its_namespace(store: Store, 
     assert owner(store) == "nobody"
     assert apply_from("theirs", ADOPTING).refused
     assert not apply_from("ours", ADOPTING, uid="2").refused
+
+
+def uid(store: Store) -> str:
+    manager = Realms(store).read("acme").manager
+    return manager.uid if manager else ""
+
+
+def test_a_named_cluster_that_was_restored_takes_its_realm_back(store: Store, apply_from: Apply) -> None:
+    apply_from("ours")
+
+    assert not apply_from("ours", uid="2").refused
+    assert uid(store) == "2"
+
+
+def test_a_cluster_without_a_name_leaves_a_live_realm_alone(store: Store, apply_from: Apply) -> None:
+    apply_from("ours", is_named=False)
+
+    [refusal] = apply_from("ours", uid="2", is_named=False).refused
+
+    assert (refusal.reason, uid(store)) == ("ManagedByAnother", "1")
+    assert (
+        "give this one a name of its own: `cluster` in the values of the chart, or HEADWATER_OPERATOR_CLUSTER"
+        in refusal.message
+    )
+    assert "annotate headwater.dev/adopt: acme to take it over" in refusal.message
+
+
+def test_a_cluster_without_a_name_takes_a_live_realm_over_when_asked(store: Store, apply_from: Apply) -> None:
+    apply_from("ours", is_named=False)
+    apply_from("ours", ADOPTING, uid="2", is_named=False)
+
+    assert uid(store) == "2"
+    assert apply_from("ours", is_named=False).refused
+
+
+def test_a_cluster_without_a_name_takes_back_what_was_let_go(store: Store, apply_from: Apply) -> None:
+    apply_from("ours", is_named=False)
+    apply_from("ours", {DELETE: "true"}, is_named=False)
+
+    assert not apply_from("ours", uid="2", is_named=False).refused
+    assert uid(store) == "2"
 
 
 def test_somebody_with_the_store_may_release_a_realm_to_anybody(store: Store, apply_from: Apply) -> None:

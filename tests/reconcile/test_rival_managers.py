@@ -43,8 +43,9 @@ def make_lake(store: Store, **fields: Any) -> CatalogDefinition:
     return Catalogs(Realms(store).open("acme")).create("lake", base_location="s3://lake/", **fields)
 
 
-def apply_catalog(name: str, annotations: dict[str, str], store: Store) -> Outcome:
-    spec = CatalogSpec(realm="acme", realm_id=RealmId("acme"), name="lake", base_location=f"s3://{name}/")
+def apply_catalog(name: str, annotations: dict[str, str], store: Store, *, location: str = "") -> Outcome:
+    location = location or f"s3://{name}/"
+    spec = CatalogSpec(realm="acme", realm_id=RealmId("acme"), name="lake", base_location=location)
     manifest = CatalogManifest(metadata=Metadata(name=name, annotations=annotations), spec=spec)
     return reconcile_catalog(store, manifest, manager=Manager(cluster="here", uid=name))
 
@@ -82,7 +83,7 @@ def test_of_two_resources_with_one_name_one_has_the_catalog(settings: Settings, 
         make_acme(store)
         before(store)
 
-    annotations = {ADOPT: "acme/lake"} if before is let_go else {}
+    annotations = {} if before is nothing else {ADOPT: "acme/lake"}
     works = [partial(apply_catalog, name, annotations) for name in RIVALS]
     endings = 0
     for ending in every_order(settings, prepare, lambda: (works[0], works[1])):
@@ -91,19 +92,31 @@ def test_of_two_resources_with_one_name_one_has_the_catalog(settings: Settings, 
     assert endings > 5
 
 
+def test_a_catalog_that_a_person_made_elsewhere_is_left_alone(settings: Settings) -> None:
+    store = Store(MemoryBackend(), url="memory://", settings=settings, clock=FakeClock())
+    make_acme(store)
+    before = make_lake(store)
+
+    [refusal] = apply_catalog("one", {}, store).refused
+
+    assert refusal.reason == "ManagedByAnother"
+    assert lake(store) == before
+
+
 def test_a_catalog_that_is_taken_while_it_is_made_by_hand_is_whole(settings: Settings) -> None:
     for call in range(1, 40):
         backend = FaultyBackend(MemoryBackend(), is_atomic=True)
         store = Store(backend, url="memory://", settings=settings, clock=FakeClock())  # type: ignore[arg-type]  # faulty is any
         make_acme(store)
-        backend.intervene("*", partial(apply_catalog, "one", {}, beside(store, backend)), at=call)
+        take = partial(apply_catalog, "one", {}, location="s3://lake")
+        backend.intervene("*", partial(take, beside(store, backend)), at=call)
         with suppress(ConflictError):  # it is the resource's already
             make_lake(store)
         backend.heal()
 
         found, branches = lake(store), Catalogs(Realms(store).open("acme")).open("lake").branches()
         assert (found.unfinished, [branch.name for branch in branches]) == (False, ["main"])
-        assert (found.manager is None) == bool(apply_catalog("one", {}, store).done)
+        assert (found.manager is None) == bool(take(store).done)
 
 
 def beside(store: Store, backend: FaultyBackend) -> Store:

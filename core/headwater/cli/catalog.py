@@ -98,7 +98,10 @@ def create(
 @prints(CATALOG)
 @click.pass_obj
 def release(session: Session, realm_id: str, name: str) -> None:
-    """Let go of whoever manages a catalog, or left it, so that any resource of its realm may have it. Nothing in it changes."""
+    """Forget which resource manages, or last managed, a catalog, so that any Catalog of its realm can take it over.
+
+    Its content does not change. A resource that still exists takes the catalog back at its next look.
+    """
     with opened_catalogs(session, realm_id) as catalogs:
         released = catalogs.update(catalogs.read(name), manager=None, former=None)
         session.show(CATALOG, CatalogRow(realm_id, released))

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import cast
 
-from headwater.catalogs import CatalogChanges, CatalogDefinition, CatalogFields, CatalogManager, ImportSpec
+from headwater.catalogs import (
+    CatalogChanges,
+    CatalogDefinition,
+    CatalogFields,
+    CatalogManager,
+    ImportSpec,
+    normalise_location,
+)
 from headwater.clock import Micros
+from headwater.errors import RefusedError
 from headwater.maintenance import IMPORT
 from headwater.realms import Manager, Realm, RealmState
 from headwater.reconcile.actions import (
@@ -22,7 +31,7 @@ from headwater.reconcile.actions import (
 )
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, CatalogManifest
 from headwater.reconcile.observed import READABLE, ObservedCatalog, SeenTask
-from headwater.reconcile.owning import belongs_to, is_succeeded, manager_text
+from headwater.reconcile.owning import manager_text, may_return
 from headwater.reconcile.schedule import daily_schedule
 from headwater.reconcile.scheduling import ScheduledWork, cancel, dead_letter, keep_scheduled
 from headwater.reconcile.wording import unconfirmed_purge
@@ -39,7 +48,7 @@ def plan_catalog(manifest: CatalogManifest, observed: ObservedCatalog, now: Micr
     if manifest.metadata.is_deletion and _has_nothing(observed):
         return []
     catalog = observed.catalog
-    foreign = None if catalog is None or _may_have(manifest, catalog, observed.me, name) else catalog
+    foreign = None if catalog is None or _may_have(manifest, catalog, observed, name) else catalog
     if manifest.metadata.is_deletion and foreign is not None:
         return _plan_foreign(manifest, foreign, name)
     if realm is None:
@@ -87,37 +96,73 @@ def _is_owned(realm: Realm, observed: ObservedCatalog) -> bool:
 
 
 def _not_owned(realm: Realm, observed: ObservedCatalog, name: str) -> Wait | Refuse:
-    if belongs_to(realm, observed.realm_owner) and not is_succeeded(realm, observed.realm_owner):
+    if may_return(realm, observed.realm_owner, is_cluster_named=observed.is_cluster_named):
         return Wait(
             "RealmMissing", f"catalog {name} waits for its Realm, which was made again and has not taken its realm back yet"
         )
     return Refuse("RealmManagedByAnother", f"catalog {name} is in a realm that is managed by {manager_text(realm.manager)}")
 
 
-def _may_have(manifest: CatalogManifest, catalog: CatalogDefinition, me: CatalogManager, name: str) -> bool:
-    """Whether this resource may change the catalog: its own, one that it let go, and one that no resource has had.
+def _may_have(manifest: CatalogManifest, catalog: CatalogDefinition, observed: ObservedCatalog, name: str) -> bool:
+    """Whether this resource may change the catalog: its own, one that it let go, one of nobody that is as it says, and what it adopts.
 
     That nobody manages it says who made it, and not that its making is under way: a resource is its manager from the first swap on.
     """
-    holder = catalog.manager or catalog.former
-    if holder is None or holder.is_same(me):
+    if catalog.manager is not None:
+        return catalog.manager.is_same(observed.me) and _is_of_this_cluster(catalog.manager, observed)
+    if manifest.metadata.annotations.get(ADOPT) == name:
         return True
-    return catalog.manager is None and manifest.metadata.annotations.get(ADOPT) == name
+    return _is_alike(manifest, catalog) if catalog.former is None else catalog.former.is_same(observed.me)
+
+
+def _is_of_this_cluster(manager: CatalogManager, observed: ObservedCatalog) -> bool:
+    """Whether a manager of the same name is this resource, perhaps made again, and not one in another cluster without a name.
+
+    The uid of the Realm that has the realm proves it, too: that is in this cluster.
+    """
+    owner, realm = observed.realm_owner, observed.realm
+    has_realm = realm is not None and realm.manager == owner and owner.uid != ""
+    return observed.is_cluster_named or manager.uid == observed.me.uid or has_realm
+
+
+def _is_alike(manifest: CatalogManifest, catalog: CatalogDefinition) -> bool:
+    """Whether the catalog lies where the manifest says, so that nothing of whoever made it by hand goes astray."""
+    wanted = manifest.spec
+    return catalog.default_branch == wanted.default_branch and _is_same_place(catalog.base_location, wanted.base_location)
+
+
+def _is_same_place(here: str, there: str) -> bool:
+    try:
+        return here == there or normalise_location(here) == normalise_location(there)
+    except RefusedError:  # one of them is of a release that took it all the same
+        return False
 
 
 def _plan_foreign(manifest: CatalogManifest, catalog: CatalogDefinition, name: str) -> list[Action]:
     if manifest.metadata.is_deletion and manifest.spec.deletion_policy == "Retain":
         return []
     adopt = f"annotate {ADOPT}: {name} to take it over"
-    if catalog.manager is None:
+    if catalog.manager is None and catalog.former is None:
+        why = (
+            f"catalog {name} is managed by nobody, at {_shown(catalog.base_location)} with the default branch "
+            f"{catalog.default_branch}, and this Catalog asks for {manifest.spec.base_location} with {manifest.spec.default_branch}: "
+            f"make baseLocation and defaultBranch of the Catalog equal to take it over as it is, or annotate {ADOPT}: {name} to "
+            "change it"
+        )
+    elif catalog.manager is None:
         why = f"catalog {name} was left by {_manager_text(catalog.former)}, which may come back for it; {adopt}"
     else:
-        release = f"where it is gone for good, run `headwater catalog release {name.replace('/', ' ')}`"
+        release = f"if it is gone for good, run `headwater catalog release {name.replace('/', ' ')}`"
         why = (
-            f"catalog {name} is managed by {_manager_text(catalog.manager)}; delete that resource with deletionPolicy: Retain first, "
-            f"then {adopt}; {release}"
+            f"catalog {name} is managed by {_manager_text(catalog.manager)}; delete that resource with deletionPolicy: Retain first "
+            f"({release}), then {adopt}"
         )
     return [Refuse("ManagedByAnother", why)]
+
+
+def _shown(location: str) -> str:
+    """A location that a person gave, without the credentials that some write into one."""
+    return re.sub(r"://[^/@]*@", "://***@", location)
 
 
 def _manager_text(manager: CatalogManager | None) -> str:

@@ -63,13 +63,15 @@ class TaskHistory:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedRealm:
     """
-    realm         None when there is none of this id
-    me            the resource that asks
-    hold_until    earliest time of a purge, while the realm is INACTIVE
+    realm             None when there is none of this id
+    me                the resource that asks
+    is_cluster_named  whether the name of its cluster was chosen, so that no other cluster has it
+    hold_until        earliest time of a purge, while the realm is INACTIVE
     """
 
     realm: Realm | None
     me: Manager
+    is_cluster_named: bool = True
     hold_until: Micros | None = None
     tasks: TaskHistory = TaskHistory()
 
@@ -81,6 +83,7 @@ class ObservedCatalog:
     realm_owner       the resource that the manifest takes the realm to belong to; its uid may not be known
     may_be_unmanaged  whether the realm may also belong to nobody: its manifest is not among those that are applied
     me                the resource that asks
+    is_cluster_named  whether the name of its cluster was chosen, so that no other cluster has it
     catalog           None when there is none of this name, or its realm is neither ACTIVE nor INACTIVE
     tasks             of a realm that is one of these
     """
@@ -88,6 +91,7 @@ class ObservedCatalog:
     realm: Realm | None
     realm_owner: Manager
     me: CatalogManager
+    is_cluster_named: bool = True
     may_be_unmanaged: bool = False
     catalog: CatalogDefinition | None = None
     tasks: TaskHistory = TaskHistory()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headwater.catalogs import CatalogManager, Catalogs
 from headwater.realms import Manager, Realm, Realms, hold_until
 from headwater.reconcile.loading import KnownRealms
@@ -33,28 +35,34 @@ class Observer:
         self._realms = Realms(store)
         self._tasks: dict[RealmId, list[Versioned[Task]]] = {}
 
-    def realm(self, manifest: RealmManifest, me: Manager) -> ObservedRealm:
+    def realm(self, manifest: RealmManifest, me: Manager, *, is_cluster_named: bool = True) -> ObservedRealm:
         realm = self._realms.find(manifest.spec.realm_id)
         if realm is None:
-            return ObservedRealm(realm=None, me=me)
+            return ObservedRealm(realm=None, me=me, is_cluster_named=is_cluster_named)
         held = hold_until(realm, self._store.settings, self._store.clock.now())
-        return ObservedRealm(realm=realm, me=me, hold_until=held, tasks=self._history(realm))
+        return ObservedRealm(realm=realm, me=me, is_cluster_named=is_cluster_named, hold_until=held, tasks=self._history(realm))
 
     def catalog(
-        self, manifest: CatalogManifest, me: CatalogManager, *, realm_uid: str = "", may_be_unmanaged: bool = False
+        self,
+        manifest: CatalogManifest,
+        me: CatalogManager,
+        *,
+        realm_uid: str = "",
+        may_be_unmanaged: bool = False,
+        is_cluster_named: bool = True,
     ) -> ObservedCatalog:
         realm = self._realms.find(manifest.spec.realm_id)
-        owner = Manager(cluster=me.cluster, namespace=me.namespace, name=manifest.spec.realm, uid=realm_uid)
-        if realm is None or realm.state not in READABLE:
-            return ObservedCatalog(realm=realm, realm_owner=owner, me=me, may_be_unmanaged=may_be_unmanaged)
-        return ObservedCatalog(
+        observed = ObservedCatalog(
             realm=realm,
-            realm_owner=owner,
+            realm_owner=Manager(cluster=me.cluster, namespace=me.namespace, name=manifest.spec.realm, uid=realm_uid),
             me=me,
+            is_cluster_named=is_cluster_named,
             may_be_unmanaged=may_be_unmanaged,
-            catalog=Catalogs(self._realms.open(realm.id)).find(manifest.spec.name),
-            tasks=self._history(realm),
         )
+        if realm is None or realm.state not in READABLE:
+            return observed
+        catalog = Catalogs(self._realms.open(realm.id)).find(manifest.spec.name)
+        return replace(observed, catalog=catalog, tasks=self._history(realm))
 
     def forget(self) -> None:
         """Tasks may have changed."""

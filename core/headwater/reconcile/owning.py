@@ -6,6 +6,9 @@ the resource that has it must agree, by the annotation `release-to`, or a person
 A resource that is made again has another uid, and goes on where it was: after a deletion under Retain, from a backup of its cluster, in
 another cluster that took the name over. A uid that was succeeded so never comes back by itself. Otherwise a forgotten copy of the cluster
 would take the realm back at its next look, and the two would do so for ever.
+
+A cluster that nobody gave a name has the same one as all others of that kind. There a realm that is still managed under another uid may
+well be in use in another cluster, so it is taken over only when somebody asks for it; what was let go is taken back all the same.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ __all__ = [
     "is_succeeded",
     "manager_text",
     "may_adopt",
+    "may_return",
     "release_realm",
     "taker_text",
 ]
@@ -46,6 +50,13 @@ def belongs_to(realm: Realm, me: Manager) -> bool:
 def is_succeeded(realm: Realm, me: Manager) -> bool:
     """Whether the resource was made again since, and the new one has taken the realm over."""
     return bool(me.uid) and me.uid in _succeeded(realm)
+
+
+def may_return(realm: Realm, me: Manager, *, is_cluster_named: bool) -> bool:
+    """Whether the resource takes the realm back without being asked to."""
+    if not belongs_to(realm, me) or is_succeeded(realm, me):
+        return False
+    return realm.manager is None or is_cluster_named
 
 
 def may_adopt(realm: Realm, me: Manager) -> bool:

@@ -54,17 +54,23 @@ class Preview:
     reports: tuple[Report, ...] = ()
 
 
-def plan_of_realm(store: Store, manifest: RealmManifest, *, manager: Manager) -> Preview:
+def plan_of_realm(store: Store, manifest: RealmManifest, *, manager: Manager, is_cluster_named: bool = True) -> Preview:
     """What the manifest would lead to now. Nothing is written."""
-    plan, _ = RealmLook(store, Observer(store), manifest, manager, _Nowhere())()
+    plan, _ = RealmLook(store, Observer(store), manifest, manager, _Nowhere(), is_cluster_named)()
     return _preview(plan, f"realm {manifest.spec.realm_id}")
 
 
 def plan_of_catalog(
-    store: Store, manifest: CatalogManifest, *, manager: Manager, realm_uid: str = "", may_be_unmanaged: bool = False
+    store: Store,
+    manifest: CatalogManifest,
+    *,
+    manager: Manager,
+    realm_uid: str = "",
+    may_be_unmanaged: bool = False,
+    is_cluster_named: bool = True,
 ) -> Preview:
     """The same for a catalog."""
-    plan, _ = CatalogLook(store, Observer(store), manifest, manager, may_be_unmanaged, realm_uid)()
+    plan, _ = CatalogLook(store, Observer(store), manifest, manager, may_be_unmanaged, realm_uid, is_cluster_named)()
     return _preview(plan, f"catalog {manifest.spec.realm_id}/{manifest.spec.name}")
 
 

@@ -28,7 +28,16 @@ from headwater.reconcile.actions import (
 )
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RELEASE_TO, ROTATE_CREDENTIALS, RUN_NOW, RealmManifest
 from headwater.reconcile.observed import ObservedRealm
-from headwater.reconcile.owning import HOME, adopt_record, belongs_to, is_succeeded, manager_text, may_adopt, taker_text
+from headwater.reconcile.owning import (
+    HOME,
+    adopt_record,
+    belongs_to,
+    is_succeeded,
+    manager_text,
+    may_adopt,
+    may_return,
+    taker_text,
+)
 from headwater.reconcile.schedule import weekly_schedule
 from headwater.reconcile.scheduling import ScheduledWork, cancel, dead_letter, keep_scheduled
 from headwater.reconcile.wording import name_in_manifest, unconfirmed_purge, value_in_manifest
@@ -53,7 +62,7 @@ def plan_realm(manifest: RealmManifest, observed: ObservedRealm, now: Micros) ->
     if realm is None:
         return [] if manifest.metadata.is_deletion else [CreateRealm(_first_fields(manifest, observed.me)), Bootstrap()]
     if realm.manager != observed.me:
-        return _plan_foreign(manifest, realm, observed.me)
+        return _plan_foreign(manifest, realm, observed)
     if manifest.metadata.is_deletion:
         return _plan_deletion(manifest, realm, observed, now)
     return _plan_life(manifest, realm, observed, now)
@@ -66,19 +75,17 @@ def _first_fields(manifest: RealmManifest, me: Manager) -> RealmFields:
 # A realm that belongs to another resource, or to nobody
 
 
-def _plan_foreign(manifest: RealmManifest, realm: Realm, me: Manager) -> list[Action]:
+def _plan_foreign(manifest: RealmManifest, realm: Realm, observed: ObservedRealm) -> list[Action]:
+    me = observed.me
     asked, record = manifest.metadata.annotations.get(ADOPT), adopt_record(me)
     owner = manager_text(realm.manager)
     if manifest.metadata.is_deletion and manifest.spec.deletion_policy == "Retain":
         return []
-    if belongs_to(realm, me) and not is_succeeded(realm, me) and not manifest.metadata.is_deletion:
+    if may_return(realm, me, is_cluster_named=observed.is_cluster_named) and not manifest.metadata.is_deletion:
         return _plan_return(manifest, realm, me)
     if asked is None:
         forget: list[Action] = [RecordActed(record, None)] if record in realm.acted else []
-        advice = f"annotate {ADOPT}: {realm.id} to take it over"
-        if belongs_to(realm, me) and is_succeeded(realm, me):
-            owner += ", which took it over from this one"
-        return [*forget, Refuse("ManagedByAnother", f"realm {realm.id} is managed by {owner}; {advice}")]
+        return [*forget, Refuse("ManagedByAnother", f"realm {realm.id} is managed by {owner}{_not_taken(realm, me)}")]
     if asked != realm.id:
         return [Refuse("ManagedByAnother", f"realm {realm.id} is managed by {owner}; {ADOPT} says {asked}, and not {realm.id}")]
     if not may_adopt(realm, me):
@@ -94,6 +101,20 @@ def _plan_foreign(manifest: RealmManifest, realm: Realm, me: Manager) -> list[Ac
     if realm.state not in _SETTLED:
         return [Refuse("ManagedByAnother", f"realm {realm.id} is managed by {owner} and {_why_not_now(realm, owner)}")]
     return [AdoptRealm(me, record, asked)]
+
+
+def _not_taken(realm: Realm, me: Manager) -> str:
+    """Why a realm is not taken over unasked, and how one asks."""
+    advice = f"annotate {ADOPT}: {realm.id} to take it over"
+    if not belongs_to(realm, me) or realm.manager is None:
+        return f"; {advice}"
+    if is_succeeded(realm, me):
+        return f", which took it over from this one; {advice}"
+    return (
+        f", which has the name of this Realm and another uid. If that is in another cluster, give this one a name of its own: `cluster` "
+        f"in the values of the chart, or HEADWATER_OPERATOR_CLUSTER. If it is this Realm before its cluster was restored, {advice}, or "
+        f"set that name to {me.cluster} if no other cluster on this store goes by it"
+    )
 
 
 def _plan_return(manifest: RealmManifest, realm: Realm, me: Manager) -> list[Action]:

@@ -89,15 +89,20 @@ def reconcile_realm(
     *,
     credentials: CredentialsSink,
     manager: Manager,
+    is_cluster_named: bool = True,
     tell: Tell | None = None,
     fence: Fence | None = None,
 ) -> Outcome:
     """The same for one realm.
 
-    fence         called before each step, for whoever may only act while it leads
+    is_cluster_named  whether the name of the manager's cluster was chosen: without that, another cluster may have the same one, and
+                      only what was let go is taken back without being asked to
+    fence             called before each step, for whoever may only act while it leads
     """
     passing = _Pass(Observer(store), tell=tell or _silent, fence=fence or _no_fence)
-    return passing.converge(manifest.subject, RealmLook(store, passing.observer, manifest, manager, credentials))
+    return passing.converge(
+        manifest.subject, RealmLook(store, passing.observer, manifest, manager, credentials, is_cluster_named)
+    )
 
 
 def reconcile_catalog(
@@ -107,6 +112,7 @@ def reconcile_catalog(
     manager: Manager,
     realm_uid: str = "",
     may_be_unmanaged: bool = False,
+    is_cluster_named: bool = True,
     tell: Tell | None = None,
     fence: Fence | None = None,
 ) -> Outcome:
@@ -116,7 +122,7 @@ def reconcile_catalog(
     may_be_unmanaged  whether its realm may belong to nobody
     """
     passing = _Pass(Observer(store), tell=tell or _silent, fence=fence or _no_fence)
-    look = CatalogLook(store, passing.observer, manifest, manager, may_be_unmanaged, realm_uid)
+    look = CatalogLook(store, passing.observer, manifest, manager, may_be_unmanaged, realm_uid, is_cluster_named)
     return passing.converge(manifest.subject, look)
 
 

@@ -136,8 +136,8 @@ def _left_behind(held: Sequence[Resource]) -> list[str]:
         lines.append(f"  {resource['kind']} {metadata['namespace']}/{metadata['name']} ({going}){_stays(resource)}")
     lines += [
         "in the store they remain marked as managed by these resources; to go on with one of them:",
-        "  keep it:    apply the resource again under the same name, where an operator runs with the same name of its cluster;",
-        "              another Realm of the namespace needs the annotation headwater.dev/adopt: REALM_ID",
+        "  keep it:    apply it again under the same name, in a cluster whose operator has the same cluster name;",
+        "              without a cluster name, or as another Realm of the namespace, annotate it headwater.dev/adopt: REALM_ID",
         "  delete it:  headwater realm deactivate REALM_ID, and after the hold: headwater realm purge, headwater realm delete",
     ]
     return lines
