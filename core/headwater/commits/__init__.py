@@ -4,7 +4,7 @@ Knows nothing of realms' states, catalogs or tasks; they are all changes here.
 """
 
 from headwater.commits.ancestry import descends, load_head
-from headwater.commits.as_of import Absent, What, check_row, commit_as_of, no_state, pointer_as_of, state_as_of
+from headwater.commits.as_of import Absent, Describe, check_row, commit_as_of, no_state, pointer_as_of, state_as_of
 from headwater.commits.collection import (
     COLLECTION_ID,
     Collection,
@@ -42,6 +42,7 @@ __all__ = [
     "CutLines",
     "CutPoint",
     "Cuts",
+    "Describe",
     "End",
     "Head",
     "IndexPage",
@@ -59,7 +60,6 @@ __all__ = [
     "Touching",
     "Transaction",
     "Walk",
-    "What",
     "assign",
     "changes",
     "check_row",

@@ -18,15 +18,15 @@ from dataclasses import dataclass
 
 from headwater.clock import Micros, as_text
 from headwater.commits.history import read_commit
-from headwater.commits.objects import TAIL, Commit, Head
+from headwater.commits.objects import Commit, Head
 from headwater.commits.times import credible_until
 from headwater.errors import ExpiredError, MissingError, RefusedError
 from headwater.store import Move, ObjectId, RealmStore, Reference, id_text, id_time, is_note
 
-__all__ = ["Absent", "What", "check_row", "commit_as_of", "no_state", "pointer_as_of", "state_as_of"]
+__all__ = ["Absent", "Describe", "check_row", "commit_as_of", "no_state", "pointer_as_of", "state_as_of"]
 
 
-What = Callable[[], str]
+Describe = Callable[[], str]
 """The reference in people's words, asked for when there is something to say about it."""
 
 
@@ -49,7 +49,7 @@ def state_as_of(
     row: Reference | None,
     time: Micros,
     *,
-    what: What,
+    what: Describe,
     relisted: Micros | None = None,
     fence: Callable[[], None] = lambda: None,
 ) -> Head | Absent | None:
@@ -77,7 +77,7 @@ def state_as_of(
     return commit_as_of(read_commit(rows, pointer), time, what=what, fence=fence)
 
 
-def check_row(rows: RealmStore, row: Reference, time: Micros, *, what: What) -> None:
+def check_row(rows: RealmStore, row: Reference, time: Micros, *, what: Describe) -> None:
     """Pass if the times of a reference's row can be right: when it was made, moved and deleted.
 
     raises        RefusedError with the one that cannot
@@ -85,9 +85,8 @@ def check_row(rows: RealmStore, row: Reference, time: Micros, *, what: What) -> 
     wrong = max(row.created, row.deleted or 0, *(move.time for move in row.moves), 0)
     if wrong > credible_until(rows):
         raise RefusedError(
-            f"what {what()} of realm {rows.realm!r} was as of {as_text(time)} cannot be told: it was made, moved or deleted at"
-            f" {as_text(wrong)}, and it is {as_text(rows.clock.now())} now, so a clock was ahead. Set the clocks right and run"
-            " `headwater fsck`, which mends the time"
+            f"{_undetermined(rows, time, what)}: it was made, moved or deleted at {as_text(wrong)}, and it is"
+            f" {as_text(rows.clock.now())} now, so a clock was ahead. Set the clocks right and run `headwater fsck`, which mends the time"
         )
 
 
@@ -106,7 +105,7 @@ def pointer_as_of(row: Reference | None, time: Micros, relisted: Micros | None =
     return Absent() if row.deleted is not None else row.pointer
 
 
-def commit_as_of(head: Head, time: Micros, *, what: What, fence: Callable[[], None] = lambda: None) -> Head | None:
+def commit_as_of(head: Head, time: Micros, *, what: Describe, fence: Callable[[], None] = lambda: None) -> Head | None:
     """The newest commit not after a moment in the history of a commit; None: that history begins later.
 
     raises        ExpiredError when history was cut before the answer was found · RefusedError when the walk passes over a commit
@@ -125,25 +124,30 @@ def commit_as_of(head: Head, time: Micros, *, what: What, fence: Callable[[], No
             raise _ahead(commit, time, what)
         if is_sound and id_time(commit.id) <= time and _is_carried(commit):
             raise _untold(rows, commit, time, what)
+    if not is_sound:
+        raise _untold(rows, above, time, what)
     return None
 
 
-def _descend(head: Head, time: Micros, what: What) -> Iterator[Head]:
-    """The way down from a commit. Reads one commit in twenty as long as all twenty are surely later than the moment.
+def _descend(head: Head, time: Micros, what: Describe) -> Iterator[Head]:
+    """The way down from a commit. Of each tail it reads the two oldest, and all of it where one of these is not later than the moment.
 
-    They are when the oldest of them is, for times ascend. A commit that mends the time is the exception; it names one ancestor
-    alone, so that the tails that reach beyond it are short.
+    Times ascend, so what lies above a later commit is later. The commit that mends the time is the exception; its own tail names
+    its parent alone, so that it is the last but one in every tail that reaches below it::
+
+        tail of E19    E18 ... E1, M (mends), its parent
+        tail of E20    E19 ... E1, M
+
+    And the commit above the one that was ahead is the earliest proof of that: it is the last but one where the other is the last.
     """
     current, rows = head, head.rows
     yield current
-    while current.commit.tail:
-        tail = current.commit.tail
-        oldest = rows.find(tail[-1], Commit) if len(tail) == min(TAIL, current.commit.seq - 1) else None
-        if oldest is not None and oldest.time > time:
-            current = Head(tail[-1], oldest, rows)
-            yield current
-            continue
-        for commit_id, commit in zip(tail, rows.read_many(tail, Commit), strict=True):
+    while tail := current.commit.tail:
+        oldest = tail[-2:]
+        below = list(zip(oldest, rows.read_many(oldest, Commit), strict=True))
+        if len(tail) > 2 and not all(commit is not None and commit.time > time for _, commit in below):
+            below = list(zip(tail, rows.read_many(tail, Commit), strict=True))
+        for commit_id, commit in below:
             if commit is None:
                 why = f"what lies before commit {id_text(current.id)} ({as_text(current.commit.time)}) was collected"
                 raise no_state(rows.realm, what(), time, why, kind=ExpiredError)
@@ -156,21 +160,25 @@ def _is_carried(commit: Head) -> bool:
     return commit.commit.time - id_time(commit.id) > round(commit.rows.settings.clock_bound_seconds * 1_000_000)
 
 
-def _ahead(commit: Head, time: Micros, what: What) -> RefusedError:
+def _ahead(commit: Head, time: Micros, what: Describe) -> RefusedError:
     now = as_text(commit.rows.clock.now())
     return RefusedError(
-        f"what {what()} of realm {commit.rows.realm!r} was as of {as_text(time)} cannot be told: commit {id_text(commit.id)} carries the"
-        f" time {as_text(commit.commit.time)}, and it is {now} now, so a clock was ahead. Give a commit instead of a time; set the"
-        " clocks right and run `headwater fsck`, which names all such commits and mends the time"
+        f"{_undetermined(commit.rows, time, what)}: commit {id_text(commit.id)} carries the time {as_text(commit.commit.time)}, and it is"
+        f" {now} now, so a clock was ahead. Give a commit instead of a time; set the clocks right and run `headwater fsck`, which names"
+        " all such commits and mends the time"
     )
 
 
-def _untold(rows: RealmStore, commit: Head, time: Micros, what: What) -> RefusedError:
+def _untold(rows: RealmStore, commit: Head, time: Micros, what: Describe) -> RefusedError:
     return RefusedError(
-        f"what {what()} of realm {rows.realm!r} was as of {as_text(time)} cannot be told: commit {id_text(commit.id)}, with the time"
-        f" {as_text(commit.commit.time)} of a clock that was ahead, may have been made before or after that. Give a commit instead of"
-        " a time, or a time before that clock was used or after it was mended"
+        f"{_undetermined(rows, time, what)}: commit {id_text(commit.id)}, with the time {as_text(commit.commit.time)} of a clock that"
+        " was ahead, may have been made before or after that. Give a commit instead of a time, or a time before that clock was used or"
+        " after it was mended"
     )
+
+
+def _undetermined(rows: RealmStore, time: Micros, what: Describe) -> str:
+    return f"the state of {what()} of realm {rows.realm!r} as of {as_text(time)} cannot be determined"
 
 
 def _remembered(rows: RealmStore) -> int:

@@ -1,6 +1,6 @@
 """Mending the time of a reference whose commits were pushed ahead by a clock that was ahead: a commit on top with the right time.
 
-It changes nothing else, and names its parent alone as ancestor, by which a search for a moment sees that times do not ascend there.
+It changes nothing else, and names its parent alone as ancestor, so that a search for a moment cannot pass over it (see ``as_of``).
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def mend_time(
         def change(tx: Transaction) -> None:
             tx.mend_time(ahead.before)
 
-        text = as_text(ahead.first.commit.time)
-        message = (
-            f"mend the time: {ahead.commits} commits from {id_text(ahead.first.id)} on have {text}, of a clock that was ahead"
-        )
+        first, text = id_text(ahead.first.id), as_text(ahead.first.commit.time)
+        few = "1 commit" if ahead.commits == 1 else f"{ahead.commits} commits"
+        carry = "carries a time" if ahead.commits == 1 else "carry times"
+        message = f"mend the time: {few} from {first} on {carry} of a clock that was ahead ({text})"
         return [Part(change, message=message, properties=properties(head))]
 
     done = commit_series(rows, reference, parts, fence=fence)
