@@ -7,9 +7,9 @@ import threading
 import time
 import weakref
 from datetime import UTC, datetime
-from typing import NewType, Protocol
+from typing import NamedTuple, NewType, Protocol
 
-__all__ = ["Clock", "FakeClock", "Micros", "SystemClock", "as_datetime", "as_text"]
+__all__ = ["Clock", "ClockWatch", "FakeClock", "Micros", "Steady", "SystemClock", "as_datetime", "as_text"]
 
 Micros = NewType("Micros", int)
 """Microseconds since 1970-01-01T00:00Z."""
@@ -82,10 +82,52 @@ class FakeClock:
     def sleep(self, seconds: float) -> None:
         self.advance(seconds)
 
+    def set_ahead(self, seconds: float) -> None:
+        """Move the wall time alone, as who sets a clock does."""
+        with self._lock:
+            self._now += round(seconds * 1_000_000)
+
     def advance(self, seconds: float) -> None:
         with self._lock:
             self._now += round(seconds * 1_000_000)
             self._monotonic += seconds
+
+
+class Steady(NamedTuple):
+    """Since when a clock's wall time has gone on as its monotonic time has.
+
+    before        what it would have said then if it had not been set ahead; 0 where it was not
+    """
+
+    since: Micros
+    before: Micros
+
+
+class ClockWatch:
+    """Notices when a clock is set ahead while a process runs on. Time in which the machine sleeps looks the same.
+
+    No lock: two threads that look at once find the same, and each notes a reading that is right.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last = self._reading()
+        self._steady = Steady(self._last[0], Micros(0))
+
+    def look(self, *, tolerated_seconds: float) -> Steady:
+        """Since when the clock has been steady: since this was made, or since the look that first found it further ahead.
+
+        tolerated_seconds  how far the wall time may get ahead of the monotonic time between two looks
+        """
+        (last_wall, last_monotonic), (wall, monotonic) = self._last, self._reading()
+        expected = Micros(last_wall + round((monotonic - last_monotonic) * 1_000_000))
+        if wall - expected > tolerated_seconds * 1_000_000:
+            self._steady = Steady(since=wall, before=expected)
+        self._last = wall, monotonic
+        return self._steady
+
+    def _reading(self) -> tuple[Micros, float]:
+        return self._clock.now(), self._clock.monotonic()
 
 
 def as_datetime(micros: int) -> datetime:

@@ -14,10 +14,9 @@ from headwater import Settings
 from headwater.catalogs import Catalog
 from headwater.clock import FakeClock, Micros, SystemClock
 from headwater.commits import log
-from headwater.errors import RefusedError
 from headwater.maintenance import COLLECT, collect, run_collection
 from headwater.realms import Realm, Realms, RealmState
-from headwater.store import DoubtfulClockError, RealmStore, Store, confirm_clock, id_time
+from headwater.store import DoubtfulClockError, RealmStore, Store, check_clock, confirm_clock, id_time
 from headwater.tasks import LeaseWatch, NotYetError, Tasks
 
 DAY = 24 * HOUR
@@ -84,6 +83,62 @@ def test_process_that_wrote_all_itself_needs_no_witness(store: Store, history: C
     clock.advance(400 * DAY)
 
     assert collect(store, REALM).deleted > 0
+
+
+def test_process_that_runs_alone_collects_for_weeks(history: Catalog, opened: Opens) -> None:
+    alone, clock = alone_on(opened)
+    for version in range(6):
+        clock.advance(5 * DAY)
+        put_by(alone, 100 + version)
+
+        assert collect(alone, REALM).dry_run is False
+
+
+def test_clock_set_ahead_under_a_running_process_is_noticed(realm_rows: RealmStore, history: Catalog, opened: Opens) -> None:
+    alone, clock = alone_on(opened)
+    put_by(alone, 100)
+    clock.set_ahead(5 * 365 * DAY)
+    for version in range(3):
+        clock.advance(DAY)
+        put_by(alone, 101 + version)
+
+    with pytest.raises(DoubtfulClockError, match="nobody wrote to the store between"):
+        collect(alone, REALM)
+    assert kept(realm_rows, history) == 14
+
+
+def test_clock_that_stays_ahead_is_doubted_for_a_day(history: Catalog, opened: Opens) -> None:
+    alone, clock = alone_on(opened)
+    clock.set_ahead(60 * DAY)
+    with pytest.raises(DoubtfulClockError) as doubt:
+        check_clock(alone)
+    clock.advance(DAY - 1)
+    with pytest.raises(DoubtfulClockError) as later:
+        check_clock(alone)
+    clock.advance(2)
+
+    check_clock(alone)
+    assert later.value.until == doubt.value.until
+
+
+def test_doubt_ends_a_day_after_it_was_first_raised(store: Store, history: Catalog, opened: Opens) -> None:
+    realms = Realms(store)
+    realm = realms.move(realms.read(REALM), RealmState.INACTIVE)
+    for days in (60, 60.9):
+        with pytest.raises(DoubtfulClockError):
+            Realms(opened(days * DAY)).move(realm, RealmState.PURGING)
+
+    assert Realms(opened(61.1 * DAY)).move(realm, RealmState.PURGING).state is RealmState.PURGING
+
+
+def test_confirmation_outlives_a_doubt(history: Catalog, opened: Opens) -> None:
+    late = opened(60 * DAY)
+    confirm_clock(opened(30 * DAY))
+    with pytest.raises(DoubtfulClockError):
+        check_clock(late, is_noted=True)
+    confirm_clock(late)
+
+    check_clock(opened(60 * DAY + HOUR))
 
 
 def test_task_waits_while_clock_is_doubtful(history: Catalog, opened: Opens) -> None:
@@ -158,8 +213,27 @@ def test_clock_is_held_against_the_databases(request: pytest.FixtureRequest, set
         make_realm(store)
         assert collect(store, REALM).dry_run is False
 
-        with pytest.raises(RefusedError, match="that of the database"):
+        with pytest.raises(DoubtfulClockError, match="that of the database"):
             collect(open_on(backend, settings, Ahead()), REALM)
+
+
+def test_task_waits_where_a_clock_differs_from_the_databases(request: pytest.FixtureRequest, settings: Settings) -> None:
+    with closing(BACKENDS["postgresql"](request)) as backend:
+        late = open_on(backend, settings, Ahead())
+        make_realm(late)
+        claim = Tasks(late).claim(Tasks(late).submit(COLLECT, realm=REALM).id, "worker", LeaseWatch(late.clock, 60))
+        assert claim is not None
+
+        with pytest.raises(NotYetError, match="set the clocks right") as waits:
+            run_collection(late, claim)
+        assert 50 < waits.value.seconds <= 60
+
+
+def alone_on(opened: Opens) -> tuple[Store, FakeClock]:
+    """A process that is the only one left, and its clock."""
+    store = opened(0)
+    assert isinstance(store.clock, FakeClock)
+    return store, store.clock
 
 
 def put_by(store: Store, version: int) -> None:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from forking import run_forked
-from headwater.clock import FakeClock, SystemClock, as_datetime, as_text
+from headwater.clock import ClockWatch, FakeClock, SystemClock, as_datetime, as_text
 
 
 def test_the_system_clock_stands_still_when_the_wall_clock_steps_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,6 +31,27 @@ def test_sleeping_moves_a_fake_clock() -> None:
     clock.sleep(2.5)
 
     assert (clock.now(), clock.monotonic()) == (3_500_000, 2.5)
+
+
+def test_watch_finds_when_a_clock_was_set_ahead() -> None:
+    clock = FakeClock(start=1_000_000)
+    watch = ClockWatch(clock)
+    clock.advance(100)
+    clock.set_ahead(20)
+    clock.advance(5)
+
+    assert watch.look(tolerated_seconds=10) == (126_000_000, 106_000_000)
+    clock.advance(100)
+    assert watch.look(tolerated_seconds=10) == (126_000_000, 106_000_000)
+
+
+def test_watch_tolerates_a_machine_that_sleeps() -> None:
+    clock = FakeClock(start=1_000_000)
+    watch = ClockWatch(clock)
+    for _ in range(10):
+        clock.set_ahead(9)
+
+        assert watch.look(tolerated_seconds=10) == (1_000_000, 0)
 
 
 def test_times_are_shown_in_utc() -> None:

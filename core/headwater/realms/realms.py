@@ -108,7 +108,7 @@ class Realms:
                       DoubtfulClockError for a purge by a clock that may be ahead of the hold
         """
         if to is RealmState.PURGING and seen.state is RealmState.INACTIVE:
-            check_clock(self.store)
+            check_clock(self.store, is_noted=True)
             seen = self._with_credible_hold(seen)
 
         def change(tx: Transaction) -> Realm:

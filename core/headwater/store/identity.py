@@ -26,6 +26,7 @@ __all__ = [
     "id_text",
     "id_time",
     "is_fixed",
+    "node_of",
 ]
 
 RealmId = NewType("RealmId", str)
@@ -81,6 +82,11 @@ def is_fixed(object_id: ObjectId) -> bool:
 def id_time(object_id: ObjectId) -> Micros:
     """When it was made, by the clock of its maker: microseconds since 1970, exact to the millisecond. Of no use for fixed ids."""
     return Micros(((object_id >> 22) + EPOCH_MILLIS) * 1000)
+
+
+def node_of(object_id: ObjectId) -> int:
+    """The node, 0 to 1023, of the process that made it. Of no use for fixed ids."""
+    return object_id >> 12 & NODES - 1
 
 
 def id_text(object_id: ObjectId) -> str:

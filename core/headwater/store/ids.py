@@ -14,8 +14,8 @@ from typing import cast
 
 from headwater.clock import Clock
 from headwater.errors import RefusedError, UnavailableError, UnknownOutcomeError
-from headwater.store.identity import EPOCH_MILLIS, SEQUENCES, ObjectId
-from headwater.store.nodes import HeldLease, NodeLease, Nodes, check_clock, node_lease_id, node_of, time_text
+from headwater.store.identity import EPOCH_MILLIS, SEQUENCES, ObjectId, node_of
+from headwater.store.nodes import HeldLease, NodeLease, Nodes, check_id_time, node_lease_id, time_text
 from headwater.store.realm_rows import RealmStore
 
 __all__ = ["AHEAD_SECONDS", "MOST_IDS", "IdGenerator", "NodeLease", "node_lease_id"]
@@ -198,7 +198,7 @@ class IdGenerator:
                 start = max(reading, (self._last >> _BITS) + 1)  # beyond all before: the new node's number may be smaller
             if self._failed is not None and self._failed is not failed:
                 raise UnavailableError(*self._failed.args)
-            check_clock(reading)
+            check_id_time(reading)
             try:
                 lease = self._nodes.take(start)
             except UnavailableError as fault:

@@ -25,7 +25,7 @@ from headwater.store.machine import DRIFT_MILLIS, is_gone, owner_text
 from headwater.store.objects import StoredObject, Versioned, object_type
 from headwater.store.realm_rows import RealmStore
 
-__all__ = ["HeldLease", "NodeLease", "Nodes", "node_lease_id", "node_of", "time_text"]
+__all__ = ["HeldLease", "NodeLease", "Nodes", "check_id_time", "node_lease_id", "time_text"]
 
 _LEASES = 0
 _BATCH = 64
@@ -35,10 +35,6 @@ _BATCH = 64
 def node_lease_id(node: int) -> ObjectId:
     """Where in the system realm the lease of a node, 0 to 1023, is stored."""
     return fixed_id(_LEASES, node)
-
-
-def node_of(object_id: ObjectId) -> int:
-    return object_id >> 12 & NODES - 1
 
 
 def time_text(millis: int) -> str:
@@ -77,7 +73,7 @@ class Nodes:
     def take(self, now: int) -> HeldLease:
         """Lease a node from ``now`` on: one that nobody ever had, or whose last window ended by then.
 
-        When all are leased, one of a process of this machine that was killed: from beyond all ids that it can have made.
+        When all are leased, that of a process of this machine that was killed, starting after every id that it can have made.
 
         raises        UnavailableError when all are leased, or it is not known whether one was: then nobody uses it until the window
                       ends; RefusedError when no id can tell that time
@@ -166,14 +162,14 @@ class Nodes:
         return found if found is not None and found.value.owner == ours.owner else None
 
     def _reading(self) -> int:
-        """What the clock says, in id time. What is asked of ``now`` may be ahead of it, or have waited for the database."""
+        """What the clock says, in id time. A ``now`` that a caller passes may be ahead of it, or stale from waiting for the database."""
         return self._rows.clock.wall() // 1000 - EPOCH_MILLIS
 
     def _end(self, now: int) -> int:
         return min(now + self._lease_millis, END_MILLIS)
 
 
-def check_clock(millis: int) -> None:
+def check_id_time(millis: int) -> None:
     """Raise RefusedError for a reading that no id can tell."""
     if not FIRST_MILLIS <= millis < END_MILLIS:
         raise RefusedError(

@@ -11,7 +11,7 @@ from functools import cache, partial
 from importlib.metadata import EntryPoint
 from types import TracebackType
 
-from headwater.clock import Clock, Micros, SystemClock
+from headwater.clock import Clock, ClockWatch, Micros, SystemClock
 from headwater.errors import RefusedError
 from headwater.settings import Settings
 from headwater.store.backend import Backend
@@ -34,6 +34,7 @@ class Store:
         self.url = url
         self.settings = settings
         self.clock = clock
+        self.clock_watch = ClockWatch(clock)
         self.cache = Cache(clock=clock, budget_bytes=settings.cache_bytes, reference_ttl_seconds=settings.reference_ttl_seconds)
         self.system = RealmStore(self, SYSTEM_REALM, SYSTEM_KEY, None)
         self._ids = IdGenerator(

@@ -41,9 +41,11 @@ def run_collection(store: Store, claim: Claim) -> dict[str, Any]:
 
 
 def _check_clock(store: Store) -> None:
-    """Wait in sight of everybody where the clock may be ahead: either somebody sets it right, or time shows that it is."""
+    """Put the task off where the clock may be ahead, which shows in the task: somebody sets it right, another machine does the work,
+    or time shows that it is right.
+    """
     try:
-        check_clock(store)
+        check_clock(store, is_noted=True)
     except DoubtfulClockError as doubt:
         left = (doubt.until - store.clock.now()) / 1_000_000
         raise NotYetError(str(doubt), seconds=min(max(left, 1.0), _LOOK_AGAIN_SECONDS)) from doubt
