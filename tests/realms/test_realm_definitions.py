@@ -8,9 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from headwater.clock import FakeClock
-from headwater.commits import head
+from headwater.commits import commit, head
 from headwater.errors import BeatenError, MissingError, RefusedError
-from headwater.realms import Realm, Realms, RealmState
+from headwater.index import Value
+from headwater.realms import REALMS, Realm, Realms, RealmState
 from headwater.store import StoredObject, object_type
 
 
@@ -51,6 +52,16 @@ def test_a_store_without_realms_lists_none(realms: Realms) -> None:
     assert realms.list() == []
     assert realms.find("acme") is None
     assert realms.purged_keys() == {}
+
+
+def test_entry_without_a_definition_hides_no_other_realm(realms: Realms) -> None:
+    for realm_id in ("a", "c", "d"):
+        realms.create(realm_id)
+    commit(realms.store.system, REALMS, lambda tx: tx.index("by-id").put(b"b", Value(None, b"")))
+    listed = realms.list()
+
+    assert [realm.id for realm in listed] == ["a", "c", "d"]
+    assert [row.realm for row in listed.unreadable] == ["b"]
 
 
 def test_realms_are_listed_by_id(realms: Realms) -> None:

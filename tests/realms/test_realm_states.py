@@ -8,8 +8,9 @@ from itertools import product
 import pytest
 
 from headwater.clock import FakeClock
-from headwater.errors import RefusedError
+from headwater.errors import FencedError, RefusedError
 from headwater.realms import Realm, Realms, RealmState
+from headwater.store import Store
 
 LEGAL = """
 CREATED      -> INITIALIZING
@@ -105,3 +106,29 @@ def test_a_protected_realm_is_not_purged(realms: Realms, make_realm: Callable[..
 
     with pytest.raises(RefusedError, match="deletionProtection"):
         realms.move(realm, RealmState.PURGING)
+
+
+@pytest.fixture
+def deactivated_ahead(realms: Realms, make_realm: Callable[..., Realm], clock: FakeClock) -> Realm:
+    """An INACTIVE realm whose hold began by a clock five days ahead."""
+    store, realm = realms.store, make_realm()
+    ahead = FakeClock(clock.now() + 5 * 86_400_000_000)
+    return Realms(Store(store.backend, url="memory://", settings=store.settings, clock=ahead)).move(realm, RealmState.INACTIVE)
+
+
+def test_hold_of_a_protected_realm_is_left_alone(realms: Realms, deactivated_ahead: Realm) -> None:
+    realm = realms.update(deactivated_ahead, deletion_protection=True)
+    with pytest.raises(RefusedError, match="is protected from deletion"):
+        realms.move(realm, RealmState.PURGING)
+
+    assert realms.read("acme") == realm
+
+
+def test_hold_is_left_alone_by_who_was_fenced(realms: Realms, deactivated_ahead: Realm) -> None:
+    def fence() -> None:
+        raise FencedError("another one does it")
+
+    with pytest.raises(FencedError):
+        realms.move(deactivated_ahead, RealmState.PURGING, fence=fence)
+
+    assert realms.read("acme") == deactivated_ahead

@@ -55,7 +55,7 @@ def bootstrap(
         _fill(realms, realm, credentials, replaces)
         return realms.move(realm, RealmState.ACTIVE)
 
-    done = f"realm {realm_id!r} is INITIALIZING, and may not be complete: bootstrap it again"
+    done = f"realm {realm_id!r} is INITIALIZING and may be incomplete: bootstrap it again"
     try:
         return complete(realms.store.system, finish, done=done, passed_on=(BeatenError, MissingError, RefusedError))
     except (BeatenError, MissingError, RefusedError, UnreadableError) as fault:

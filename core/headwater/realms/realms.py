@@ -74,8 +74,8 @@ class Realms:
         """Every realm, by id."""
         index = self._index(BY_ID)
         entries = list(index.range()) if index is not None else []
-        targets = [value.object_id or ObjectId(0) for _, value in entries]
-        found = dict(zip(targets, self._rows.read_each([one for one in targets if one], Realm), strict=False))
+        wanted = [value.object_id for _, value in entries if value.object_id]
+        found = dict(zip(wanted, self._rows.read_each(wanted, Realm), strict=True))
         readable: builtins.list[Realm] = []
         unreadable: builtins.list[UnreadableRow] = []
         for key, value in entries:
@@ -108,8 +108,9 @@ class Realms:
                       DoubtfulClockError for a purge by a clock that may be ahead of the hold
         """
         if to is RealmState.PURGING and seen.state is RealmState.INACTIVE:
+            _check_unprotected(seen)
             check_clock(self.store, is_noted=True)
-            seen = self._with_credible_hold(seen)
+            seen = self._with_credible_hold(seen, fence)
 
         def change(tx: Transaction) -> Realm:
             _check_seen(tx, seen)
@@ -187,8 +188,8 @@ class Realms:
         """The named pointers that a realm has outside its catalogs."""
         return REALM_REFERENCES
 
-    def _with_credible_hold(self, seen: Realm) -> Realm:
-        """The realm; if a clock that was ahead has let it rest, its hold counts from now: never shorter than promised, and no years."""
+    def _with_credible_hold(self, seen: Realm, fence: Fence | None) -> Realm:
+        """The realm; if a clock that was ahead deactivated it, its hold counts from now: no shorter than promised, and not for years."""
         if not is_hold_ahead(seen, self.store.settings, self.store.clock.now()):
             return seen
 
@@ -197,11 +198,10 @@ class Realms:
             entered = seen.entered | {RealmState.INACTIVE.value: tx.time}
             return _put(tx, msgspec.structs.replace(seen, updated=tx.time, entered=entered))
 
-        return self._commit(change, f"count the hold of realm {seen.id} from now")
+        return self._commit(change, f"count the hold of realm {seen.id} from now", fence)
 
     def _check_purge(self, realm: Realm, now: Micros) -> None:
-        if realm.deletion_protection:
-            raise RefusedError(f"realm {realm.id!r} is protected from deletion: take deletionProtection away first")
+        _check_unprotected(realm)
         until = hold_until(realm, self.store.settings, now)
         if until is not None and now < until:
             shown = as_text(until + 999_999)  # rounded up: at the time that is told, it works
@@ -216,6 +216,11 @@ class Realms:
 
     def _commit(self, change: Callable[[Transaction], R], message: str, fence: Fence | None = None) -> R:
         return commit(self._rows, REALMS, change, message=message, fence=fence).result
+
+
+def _check_unprotected(realm: Realm) -> None:
+    if realm.deletion_protection:
+        raise RefusedError(f"realm {realm.id!r} is protected from deletion: take deletionProtection away first")
 
 
 def _stored(tx: Transaction, realm_id: str) -> Realm | None:
