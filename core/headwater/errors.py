@@ -65,7 +65,11 @@ class StoreFullError(UnavailableError):
 
 
 class CollisionError(UnavailableError):
-    """Did not happen, because another process has made the same id: try again, with new ones."""
+    """Did not happen, because another process has made the same id, ``object_id`` if it is known: try again, with new ones."""
+
+    def __init__(self, message: str, *, object_id: int = 0) -> None:  # default: it is pickled
+        super().__init__(message)
+        self.object_id = object_id
 
 
 class CommitTimeoutError(UnavailableError):

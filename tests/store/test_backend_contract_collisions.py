@@ -39,7 +39,9 @@ def test_a_new_object_that_meets_other_bytes_replaces_nothing(
     backend: Backend, there: list[ObjectRow], others: int, write: Write
 ) -> None:
     backend.write_objects(there)
-    with pytest.raises(CollisionError, match="is there with other bytes: another process makes ids with the same node number"):
+    with pytest.raises(
+        CollisionError, match="already exists with different content: another process uses the same node number"
+    ):
         write(backend, [*(row(number) for number in range(200, 200 + others)), row(100)])
 
     assert read_object(backend, 100) == there[0]

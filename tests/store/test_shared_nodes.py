@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from id_parts import leases
 from notes import Note
 
 from headwater.clock import FakeClock
 from headwater.commits import commit, ensure_reference, log
-from headwater.errors import CollisionError
+from headwater.errors import CollisionError, UnknownOutcomeError
 from headwater.index import Value
 from headwater.settings import Settings
-from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store, open_store
-from headwater.store.nodes import node_of
+from headwater.store import FaultyBackend, ObjectId, RealmId, RealmKey, RealmStore, Store, open_store
+from headwater.store.identity import node_of
 
 COMMITS = 30
 
@@ -72,10 +73,46 @@ def test_what_is_written_under_new_ids_overwrites_nothing(twins: list[Store]) ->
     assert node_of(second.new_id()) != node
 
 
+def test_node_is_left_once_for_all_that_collides(twins: list[Store]) -> None:
+    first, second = map(rows_of, twins)
+    taken = [first.new_id(), first.new_id()]
+    first.write([(one, Note(text="first")) for one in taken], are_new=True)
+    nodes = set()
+    for one in taken:
+        with pytest.raises(CollisionError):
+            second.write([(one, Note(text="second"))], are_new=True)
+        nodes.add(node_of(second.new_id()))
+
+    assert len(nodes) == 1
+
+
+@pytest.mark.parametrize("is_atomic", [True, False])
+def test_unclear_commit_that_collides_starts_over(twins: list[Store], settings: Settings, is_atomic: bool) -> None:
+    first = twins[0]
+    faults = FaultyBackend(first.backend, is_atomic=is_atomic)
+    lost = Store(faults, url="memory://", settings=settings, clock=FakeClock(first.clock.now()))  # type: ignore[arg-type]
+    for reference in ("one", "two"):
+        ensure_reference(rows_of(first), reference)
+    clone(first, lost)
+    before = len(leases(first))
+    put(rows_of(first), "one")
+    faults.fail("write_and_swap", fault=UnknownOutcomeError("injected"))
+    faults.fail("swap_reference", fault=UnknownOutcomeError("injected"))
+    faults.fail("write_objects", fault=UnknownOutcomeError("injected"))
+    put(rows_of(lost), "two")
+
+    assert len(leases(first)) == before + 1
+    assert [len(list(log(rows_of(first), reference))) for reference in ("one", "two")] == [1, 1]
+
+
+def put(rows: RealmStore, reference: str) -> None:
+    commit(rows, reference, lambda tx: tx.index("all").put(b"key", Value(tx.add(Note(text=reference)))))
+
+
 def test_who_leaves_a_node_does_not_give_it_back(twins: list[Store], settings: Settings) -> None:
     first, second = twins
     node = node_of(first.new_id())
-    second.leave_node()
+    second.leave_node(node)
     second.new_id()
     second.close = lambda: None  # type: ignore[method-assign]  # the first one's backend
 

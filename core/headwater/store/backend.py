@@ -137,8 +137,9 @@ def collision(row: ObjectRow | None, *, place: str = "") -> CollisionError:
     """The error for a row that is there with other bytes; None where the database does not say which."""
     what = "an object" if row is None else f"object {row.id:016x} of realm key {row.realm}"
     return CollisionError(
-        f"{place}{what} is there with other bytes: another process makes ids with the same node number, as the copy of a running machine"
-        " does; nothing was replaced, and this process takes another node number: try again"
+        f"{place}{what} already exists with different content: another process uses the same node number, for example a copy of this"
+        " machine. Nothing was replaced. This process will lease another node number; try again",
+        object_id=0 if row is None else row.id,
     )
 
 

@@ -119,10 +119,14 @@ class IdGenerator:
             if lease is not None:
                 self._nodes.give_back(lease, (self._last >> _BITS) + 1)
 
-    def leave(self) -> None:
-        """Make no more ids with this node, and do not give it back: another process uses it. The next id leases another one."""
+    def leave(self, node: int) -> None:
+        """Make no more ids with a node, and do not give it back: another process uses it. The next id leases another one.
+
+        Nothing happens where that is not the node of now: several calls may learn of it one after the other.
+        """
         with self._leasing, self._lock:
-            self._drop()
+            if self._lease is not None and node_of(self._lease.id) == node:
+                self._drop()
 
     # runs of ids
 

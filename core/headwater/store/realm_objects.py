@@ -14,7 +14,7 @@ from headwater.store.backend import ROW_BYTES, ObjectKey, ObjectRow
 from headwater.store.cache import Ticket
 from headwater.store.codec import MOST_PARTS, decode, encode, is_compressed, is_whole, parts_of
 from headwater.store.handles import Handle
-from headwater.store.identity import ObjectId, id_text
+from headwater.store.identity import ObjectId, id_text, node_of
 from headwater.store.object_rows import Loaded, load
 from headwater.store.objects import StoredObject, UnknownObject, Versioned
 from headwater.store.pointing import Pointing, is_leaf, pointing_in, pointing_of
@@ -145,7 +145,7 @@ class RealmObjects(Handle):
                 self._backend.write_objects(batch.rows, are_new=are_new)
         except BaseException as fault:
             if isinstance(fault, CollisionError):
-                self.store.leave_node()
+                self._leave_node(fault, batch)
             self._forget(batch.ids)
             raise
         self._remember(batch, ticket)
@@ -206,11 +206,12 @@ class RealmObjects(Handle):
             self._forget([key.id for key in keys])
 
     def is_intact(self, object_id: ObjectId) -> bool:
-        """Whether the bytes of an object are as they were written, or of a format that only a later release knows."""
+        """Whether an object is there, and its bytes are as they were written, or of a format that only a later release knows."""
         try:
-            return all(is_whole(row.id, row.type, envelope) for row, envelope in self._load([object_id]))
+            found = self._load([object_id])
         except UnreadableError:
             return False
+        return bool(found) and all(is_whole(row.id, row.type, envelope) for row, envelope in found)
 
     def raw_rows(self, object_id: ObjectId) -> list[ObjectRow]:
         """The rows of an object as they lie in the database, whatever is in them; those that the backend can give."""
@@ -225,6 +226,11 @@ class RealmObjects(Handle):
             found.append(row)
 
     # inside
+
+    def _leave_node(self, fault: CollisionError, batch: Batch) -> None:
+        """Make no more ids with the node of the one that another process made: of any of them, where the database does not say which."""
+        for node in {node_of(taken) for taken in ([ObjectId(fault.object_id)] if fault.object_id else batch.ids)}:
+            self.store.leave_node(node)
 
     def _remember(self, batch: Batch, ticket: Ticket) -> None:
         """What was just written. Who read before, under an older ticket, what was there then is not believed."""

@@ -88,7 +88,7 @@ class RealmStore(RealmObjects, RealmReferences):
             write(batch.rows, seen, new)
         except BaseException as fault:
             if isinstance(fault, CollisionError):
-                self.store.leave_node()
+                self._leave_node(fault, batch)
             self._forget(batch.ids)
             self._forget_reference(new.name)
             raise

@@ -59,9 +59,9 @@ class Store:
         """The nodes that this process has leased through this store."""
         return self._ids.nodes
 
-    def leave_node(self) -> None:
-        """Make no more ids with the node of now: another process does."""
-        self._ids.leave()
+    def leave_node(self, node: int) -> None:
+        """Make no more ids with this node: another process does."""
+        self._ids.leave(node)
 
     def rows(self, realm: RealmId, key: RealmKey, gate: Gate | None = None) -> RealmStore:
         """A handle on the rows under one realm key; ``gate`` decides whether it may write.

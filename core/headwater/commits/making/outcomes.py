@@ -8,6 +8,9 @@ passed; and then the history tells whose commit it was::
     write and swap, version 7 to 8   ->     the answer is lost
     the same again                   ->     beaten: the version has passed 7
     looks for its commit, from the head and from every recorded move back to its seq
+
+Where the call meets ids that another process made, it can only fail again. The version is then taken from under it, so that what may
+be on its way can do nothing either, and the commit starts over with other ids.
 """
 
 from __future__ import annotations
@@ -19,7 +22,14 @@ import structlog
 from headwater.commits.ancestry import descends
 from headwater.commits.making.groups import Group
 from headwater.commits.objects import Commit
-from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
+from headwater.errors import (
+    BeatenError,
+    CollisionError,
+    HeadwaterError,
+    RefusedError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from headwater.settings import duration_text
 from headwater.store import Batch, ObjectId, RealmStore
 
@@ -86,6 +96,11 @@ def _find_out(rows: RealmStore, group: Group, until: float, pause: Callable[[int
             return True
         except BeatenError:
             has_passed = True
+        except CollisionError as taken:
+            if _is_precluded(rows, group):
+                group.is_open = False
+                raise
+            has_passed, unclear = _has_passed(rows, group), UnknownOutcomeError(str(taken))
         except HeadwaterError as fault:
             has_passed = isinstance(fault, RefusedError) and _has_passed(rows, group)  # the gate closed: only looking is left
             unclear = UnknownOutcomeError(str(fault))
@@ -98,6 +113,15 @@ def _find_out(rows: RealmStore, group: Group, until: float, pause: Callable[[int
             raise unclear
         tries += 1
         pause(tries)
+
+
+def _is_precluded(rows: RealmStore, group: Group) -> bool:
+    """Whether the version that the swap expects was taken from under it: then it did nothing, and never will."""
+    try:
+        rows.raise_version(group.seen)
+    except HeadwaterError:
+        return False
+    return True
 
 
 def _has_passed(rows: RealmStore, group: Group) -> bool:
