@@ -12,8 +12,9 @@ from lakes import open_on, rows_of
 
 from headwater.catalogs import CATALOGS, Catalogs
 from headwater.clock import FakeClock, Micros
-from headwater.commits import head
+from headwater.commits import Transaction, commit, head
 from headwater.errors import HeadwaterError, UnreadableError
+from headwater.index import Value
 from headwater.maintenance import (
     COLLECT,
     Action,
@@ -310,6 +311,39 @@ def test_nothing_is_taken_off_a_list_when_the_file_cannot_be_written(whole: Stor
 
     assert done.result == "not done: the disk is full"
     assert Code.TASK_UNREADABLE in {one.code for one in check_store(whole)}
+
+
+def test_definition_that_is_lost_is_of_no_later_release(whole: Store) -> None:
+    rows, object_id = a_realm(whole)
+    rows.delete_unchanged([key for batch in rows.scan_objects() for key in batch if key.id == object_id])
+    rows.store.cache.clear()
+    [finding] = [one for one in check_store(whole) if one.code is Code.REALM_UNREADABLE]
+
+    assert "bring it back from a backup" in finding.repair
+
+
+def test_entry_of_no_object_is_found_and_stops_no_check(whole: Store) -> None:
+    commit(whole.system, REALMS, lambda tx: tx.index("by-id").put(BROKEN.encode(), Value(None, b"")))
+    [finding] = [one for one in check_store(whole) if one.code is Code.REALM_UNREADABLE]
+
+    assert finding.subject == BROKEN
+    assert "bring it back from a backup" in finding.repair
+
+
+def test_odd_key_beside_an_unreadable_task_stops_no_look(whole: Store) -> None:
+    rows, task_id = a_waiting_task(whole)
+
+    def damage(tx: Transaction) -> None:
+        [value] = [value for _, value in tx.index("due").range() if value.object_id == task_id]
+        for index in ("unique", "last"):
+            tx.index(index).put(b"\xffno parts", value)
+
+    commit(rows, "tasks", damage)
+    flip(rows, task_id)
+
+    assert len(Tasks(whole).look(LeaseWatch(whole.clock, 60))) == 1
+    assert Tasks(whole).figures().unreadable == {"gc": 1}
+    assert len(Tasks(whole).list(kind="gc").unreadable) == 1
 
 
 def test_the_place_of_a_task_that_was_set_aside_is_free(whole: Store) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from headwater.clock import FakeClock
-from headwater.errors import ConflictError, RefusedError
+from headwater.errors import ConflictError, RefusedError, UnknownOutcomeError
 from headwater.store import ObjectId
-from headwater.tasks import Claim, LeaseWatch, StoppedError, Tasks, TaskState, Verdict
+from headwater.tasks import Claim, LeaseWatch, StoppedError, Task, Tasks, TaskState, Verdict
 
 
 @pytest.fixture
@@ -132,3 +132,37 @@ def test_finished_tasks_are_forgotten_after_their_retention(tasks: Tasks, dead: 
 
     assert tasks.forget_finished() == 1
     assert tasks.list() == []
+
+
+def test_retry_with_arguments_beside_an_active_task_changes_nothing(tasks: Tasks, dead: ObjectId) -> None:
+    tasks.submit("gc", realm="acme")
+    before = tasks.read(dead)
+    with pytest.raises(ConflictError, match="is active in its place"):
+        tasks.retry(dead, arguments=lambda task: {"dry": True})
+
+    assert tasks.read(dead) == before
+
+
+def test_retry_with_arguments_of_a_forgotten_task_changes_nothing(tasks: Tasks, dead: ObjectId, clock: FakeClock) -> None:
+    before = tasks.read(dead)
+    clock.advance(100 * 86400)
+    assert tasks.forget_finished() == 1
+    with pytest.raises(RefusedError, match="no longer in the history"):
+        tasks.retry(dead, arguments=lambda task: {"dry": True})
+
+    assert tasks.read(dead) == before
+
+
+def test_retry_with_arguments_that_loses_its_place_is_unclear(tasks: Tasks, dead: ObjectId) -> None:
+    def arguments(task: Task) -> dict[str, bool]:
+        tasks.submit("gc", realm="acme")  # as another process may at this moment
+        return {"dry": True}
+
+    with pytest.raises(UnknownOutcomeError, match=r"has other arguments, and may not be tried again.*is active in its place"):
+        tasks.retry(dead, arguments=arguments)
+
+
+def test_retry_with_arguments_waits_with_them(tasks: Tasks, dead: ObjectId) -> None:
+    task = tasks.retry(dead, arguments=lambda task: {"dry": True})
+
+    assert (task.state, task.arguments) == (TaskState.WAITING, {"dry": True})

@@ -208,7 +208,7 @@ class RealmObjects(Handle):
     def is_intact(self, object_id: ObjectId) -> bool:
         """Whether an object is there, and its bytes are as they were written, or of a format that only a later release knows."""
         try:
-            found = self._load([object_id])
+            found = self._load([object_id]) if object_id else []
         except UnreadableError:
             return False
         return bool(found) and all(is_whole(row.id, row.type, envelope) for row, envelope in found)

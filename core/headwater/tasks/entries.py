@@ -16,9 +16,9 @@ from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.clock import Micros
-from headwater.errors import RefusedError, UnreadableError
+from headwater.errors import ConflictError, RefusedError, UnreadableError
 from headwater.index import Value
-from headwater.store import ObjectId, Versioned, id_text
+from headwater.store import ObjectId, RealmStore, Versioned, id_text
 from headwater.tasks.task import FollowUp, Task, TaskState
 
 if TYPE_CHECKING:
@@ -36,10 +36,12 @@ __all__ = [
     "active_entries",
     "active_holder",
     "add_task",
+    "check_retry",
     "due_of_key",
     "ended_entries",
     "forget",
     "of_realm",
+    "place_taken",
     "places_of",
     "settle",
     "time_key",
@@ -88,18 +90,18 @@ def active_entries(at: Head, realm: str | None = None) -> Iterator[Active]:
     """All active tasks, or those of a realm, by realm, kind and subject: without a look at the objects, which decide."""
     index = at.index(UNIQUE)
     for key, value in index.range() if realm is None else index.prefix(realm.encode() + b"\0"):
-        if value.object_id is not None:
-            yield Active(due_of_key(value.data), value.object_id, *(part.decode() for part in key.split(b"\0", 2)))
+        place = _place_of(key)
+        if value.object_id is not None and place is not None:
+            yield Active(due_of_key(value.data), value.object_id, *place)
 
 
 def ended_entries(at: Head) -> Iterator[Ended]:
     """Of each realm, kind and subject the task that ended last."""
     for key, value in at.index(LAST).range():
-        if value.object_id is None:
-            continue
-        kind, data = key.split(b"\0", 2)[1].decode(), value.data
-        seconds = int.from_bytes(data[1:9], "big") / 1_000_000 if data else None
-        yield Ended(value.object_id, kind, _STATES.get(data[:1]), seconds)
+        place, data = _place_of(key), value.data
+        if value.object_id is not None and place is not None:
+            seconds = int.from_bytes(data[1:9], "big") / 1_000_000 if data else None
+            yield Ended(value.object_id, place.kind, _STATES.get(data[:1]), seconds)
 
 
 class TaskPlace(NamedTuple):
@@ -118,9 +120,16 @@ def places_of(at: Head, task_ids: Container[ObjectId]) -> dict[ObjectId, TaskPla
     found = {}
     for name in (LAST, UNIQUE):
         for key, value in at.index(name).range():
-            if value.object_id is not None and value.object_id in task_ids:
-                found[value.object_id] = TaskPlace(*(part.decode(errors="replace") for part in key.split(b"\0", 2)))
+            place = _place_of(key)
+            if value.object_id is not None and value.object_id in task_ids and place is not None:
+                found[value.object_id] = place
     return found
+
+
+def _place_of(key: bytes) -> TaskPlace | None:
+    """None for a damaged key, which fsck names: one of them must not stop those who read all the others."""
+    parts = [part.decode(errors="replace") for part in key.split(b"\0", 2)]
+    return TaskPlace(*parts) if len(parts) == len(TaskPlace._fields) else None
 
 
 def of_realm(at: Head, realm: str) -> list[ObjectId]:
@@ -147,12 +156,40 @@ def list_for_retry(tx: Transaction, seen: Versioned[Task], *, due: Micros) -> No
     task = seen.value
     assert task.finished is not None
     if not tx.index(FINISHED).get(time_key(task.finished, seen.id)):
-        raise RefusedError(f"task {id_text(seen.id)} ({task}) is no longer in the history: submit a new one")
+        raise _forgotten(seen)
     tx.index(FINISHED).remove(time_key(task.finished, seen.id))
     tx.index(DUE).put(time_key(due, seen.id), Value(seen.id, b""))
     tx.index(UNIQUE).put(
         unique_key(task.kind, task.realm, task.subject), Value(seen.id, _eight_bytes(due) + seen.token.encode())
     )
+
+
+def check_retry(rows: RealmStore, at: Head | None, seen: Versioned[Task]) -> None:
+    """Pass if a finished task can be listed again, as far as the indexes tell now.
+
+    raises        ConflictError when another one is active in its place; RefusedError when its history has ended
+    """
+    task = seen.value
+    held = None if at is None else at.index(UNIQUE).get(unique_key(task.kind, task.realm, task.subject))
+    if held is not None and held.object_id == seen.id:
+        return  # its entries have not followed it yet
+    if held is not None and held.object_id is not None:
+        holder = rows.find_versioned(held.object_id, Task)
+        if holder is not None and (holder.value.is_active or _is_retry(held, holder)):
+            raise place_taken(seen, holder.id)
+    if at is None or task.finished is None or at.index(FINISHED).get(time_key(task.finished, seen.id)) is None:
+        raise _forgotten(seen)
+
+
+def place_taken(seen: Versioned[Task], holder: ObjectId) -> ConflictError:
+    """The error for a task that cannot be retried because another one is active in its place."""
+    return ConflictError(
+        f"task {id_text(seen.id)} ({seen.value}) cannot be retried: task {id_text(holder)} is active in its place"
+    )
+
+
+def _forgotten(seen: Versioned[Task]) -> RefusedError:
+    return RefusedError(f"task {id_text(seen.id)} ({seen.value}) is no longer in the history: submit a new one")
 
 
 def due_of_retry(at: Head, seen: Versioned[Task]) -> Micros | None:

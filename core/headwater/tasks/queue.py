@@ -16,7 +16,7 @@ import structlog
 
 from headwater.clock import Micros
 from headwater.commits import Head, Transaction, commit, complete, ensure_reference, head
-from headwater.errors import BeatenError, ConflictError, HeadwaterError, MissingError, RefusedError, UnreadableError
+from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError, UnreadableError
 from headwater.index import Value
 from headwater.quantities import check_count, check_time
 from headwater.store import Listing, ObjectId, Store, Versioned, id_text
@@ -30,10 +30,12 @@ from headwater.tasks.entries import (
     UNIQUE,
     active_holder,
     add_task,
+    check_retry,
     due_of_key,
     due_of_retry,
     forget,
     list_for_retry,
+    place_taken,
     places_of,
     settle,
     time_key,
@@ -103,7 +105,7 @@ class Tasks:
         arguments     names and ids: plain data of at most 16 KiB
         due           not before this time; default: now
         max_attempts  failed or lost attempts until it is dead-lettered; default: the setting
-        raises        RefusedError for arguments that are none
+        raises        RefusedError for invalid arguments
         """
         check_time(due, f"due of {kind} of realm {realm!r}")
         check_count(max_attempts, f"max_attempts of {kind} of realm {realm!r}")
@@ -158,12 +160,16 @@ class Tasks:
         """Let a dead-lettered or cancelled task wait again, with all its attempts before it, due now.
 
         arguments     those that it shall have from now on, from the task as it is; None: as before
-        raises        MissingError; RefusedError when it is neither, or for arguments that are none; ConflictError when another one
-                      is active in its place; UnknownOutcomeError when it was decided, and the task may not show it yet
+        raises        MissingError; RefusedError when it is neither, or for invalid arguments; ConflictError when another one is active
+                      in its place; UnknownOutcomeError when it was decided, and the task may not show it yet, or when it has its new
+                      arguments, and something else came in between
         """
-        self._require_ended(self.read(task_id))
+        seen = self._require_ended(self.read(task_id))
         if arguments is None:
             return self._retry(task_id)
+        check_retry(
+            self._rows, self._head(), seen
+        )  # before the first write: an error after it cannot say that nothing happened
         change_task(self._rows, task_id, lambda seen: self._with_arguments(self._require_ended(seen), arguments))
 
         def go_on() -> Task:
@@ -172,7 +178,7 @@ class Tasks:
 
         # first the arguments, then the retry: a worker may claim the task as soon as it waits
         done = f"task {id_text(task_id)} has other arguments, and may not be tried again: retry it"
-        return complete(self._rows, go_on, done=done, passed_on=(ConflictError, RefusedError, MissingError))
+        return complete(self._rows, go_on, done=done)
 
     def _retry(self, task_id: ObjectId) -> Task:
         seen = self._require_ended(self.read(task_id))
@@ -183,9 +189,7 @@ class Tasks:
             if holder is None:
                 list_for_retry(tx, seen, due=self._clock.now())
             elif holder != task_id:
-                raise ConflictError(
-                    f"task {id_text(task_id)} ({task}) cannot be retried: task {id_text(holder)} is active in its place"
-                )
+                raise place_taken(seen, holder)
 
         self._commit(change, f"retry {task}")
         done = f"task {id_text(task_id)} ({task}) will be tried again, and may not show it yet: look at it"
@@ -208,7 +212,7 @@ class Tasks:
         arguments     those that it shall have, from the task as it is
         due           not before the time that it has, or a worker could miss it
         returns       the task: WAITING where it was amended
-        raises        MissingError; RefusedError for arguments that are none; what ``arguments`` raises
+        raises        MissingError; RefusedError for invalid arguments; what ``arguments`` raises
         """
 
         check_time(due, f"due of task {id_text(task_id)}")
@@ -406,7 +410,9 @@ class Tasks:
         self._told.add(task_id)
         at = self._head()
         place = None if at is None else places_of(at, (task_id,)).get(task_id)
-        log.error("task is left alone", task=id_text(task_id), error=str(unreadable_task(task_id, str(fault), place)))
+        log.error(
+            "task cannot be read and is skipped", task=id_text(task_id), error=str(unreadable_task(task_id, str(fault), place))
+        )
 
     def _due_tasks(
         self, *, before: Micros
