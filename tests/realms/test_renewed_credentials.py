@@ -23,8 +23,9 @@ from headwater.realms import (
     reset_root,
     rotate_root,
 )
-from headwater.store import Backend, FaultyBackend, Store
+from headwater.store import Backend, FaultyBackend, ObjectId, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
+from newer_release import INVENTED, body_of, rewrite
 
 MINUTE = 60
 
@@ -167,3 +168,19 @@ def renew_until_done(realms: Realms) -> None:
         except HeadwaterError:
             continue
     raise AssertionError("the rotation does not converge")
+
+
+def test_what_a_later_release_says_of_a_hash_stays_with_it(acme: Realms, others_hash: CredentialsHash) -> None:
+    rows = acme.open("acme")
+    rewrite(rows, root_id(rows), lambda body: body["credentials"].update(INVENTED))
+    rotate_root(acme, "acme", others_hash)
+    body = body_of(rows, root_id(rows))
+
+    assert [name for name in ("credentials", "former") if "invented" in body[name]] == ["former"]
+
+
+def root_id(rows: RealmStore) -> ObjectId:
+    at = head(rows, "principals", fresh=True)
+    value = None if at is None else at.index("by-name").get(b"root")
+    assert value is not None and value.object_id is not None
+    return value.object_id

@@ -33,11 +33,19 @@ class Part(StoredPart, frozen=True, kw_only=True):
 
 
 class Stop(StoredPart, frozen=True, kw_only=True):
-    known_by = "name"
+    known_by = ("name",)
 
     name: str
     open: bool = False
     inner: Part | None = None
+
+
+class Owner(StoredPart, frozen=True, kw_only=True):
+    known_by = ("name", "uid")
+
+    name: str
+    uid: str = ""
+    rank: int = 0
 
 
 @object_type("test-line")
@@ -47,6 +55,8 @@ class Line(StoredObject, frozen=True, kw_only=True):
     one: Part = Part()
     several: tuple[Stop, ...] = ()
     named: dict[str, Part] = {}
+    owner: Owner | None = None
+    former: Owner | None = None
 
 
 def read_newer(name: str, body: dict[str, Any]) -> StoredObject:
@@ -95,6 +105,28 @@ def test_unknown_fields_go_with_the_struct_that_held_them() -> None:
     assert isinstance(found, Line)
 
     assert stored(replace(found, several=(Stop(name="a"),))) == {"several": [{"name": "a"}]}
+
+
+def test_unknown_fields_do_not_go_to_what_takes_a_structs_place() -> None:
+    found = read_newer("test-line", {"owner": {"name": "a", "uid": "1", **INVENTED}})
+    assert isinstance(found, Line)
+
+    assert stored(replace(found, owner=Owner(name="a", uid="2"))) == {"owner": {"name": "a", "uid": "2"}}
+    assert stored(replace(found, owner=None)) == {}
+
+
+def test_unknown_fields_follow_a_struct_that_changes_or_moves() -> None:
+    found = read_newer("test-line", {"owner": {"name": "a", "uid": "1", **INVENTED}})
+    assert isinstance(found, Line)
+    changed = replace(found, owner=Owner(name="b"), former=Owner(name="a", uid="1", rank=2))
+
+    assert stored(changed) == {"owner": {"name": "b"}, "former": {"name": "a", "uid": "1", "rank": 2, **INVENTED}}
+
+
+def test_equal_objects_have_one_hash() -> None:
+    found, made = read_newer("test-counter", {"count": 1, **INVENTED}), Counter(count=1)
+
+    assert (found, hash(found)) == (made, hash(made))
 
 
 @given(st.dictionaries(st.text(max_size=5), st.none() | st.integers(-(1 << 70), 1 << 70) | st.binary(), max_size=4))

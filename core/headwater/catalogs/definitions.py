@@ -35,6 +35,8 @@ class CatalogState(StrEnum):
 class CatalogManager(StoredPart, frozen=True, kw_only=True):
     """The resource that looks after a catalog."""
 
+    known_by = ("cluster", "namespace", "name", "uid")
+
     cluster: str = ""
     namespace: str = ""
     name: str = ""
@@ -61,7 +63,7 @@ class ImportSpec(StoredPart, frozen=True, kw_only=True):
     gone          whether a ``sync`` reports tables whose metadata is not there any more, or drops them
     """
 
-    known_by = "name"
+    known_by = ("name",)
 
     name: str
     locations: tuple[str, ...] = ()

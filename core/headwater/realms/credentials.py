@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import msgspec
 
@@ -25,6 +26,8 @@ class Credentials:
 
 class CredentialsHash(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a store keeps of credentials: the client's id, and a scrypt digest of the secret with its salt and costs."""
+
+    known_by: ClassVar[tuple[str, ...]] = ("client_id", "digest")
 
     client_id: str
     salt: bytes

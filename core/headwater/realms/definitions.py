@@ -38,7 +38,7 @@ class KeptHistory(StoredPart, frozen=True, kw_only=True):
                   ``<catalog>/<name>``, any other reference by its own name
     """
 
-    known_by = "pattern"
+    known_by = ("pattern",)
 
     pattern: str
     commits: int = 1
@@ -82,6 +82,8 @@ class Maintenance(StoredPart, frozen=True, kw_only=True):
 
 class Manager(StoredPart, frozen=True, kw_only=True):
     """The resource that looks after a realm; another one is refused unless it adopts the realm."""
+
+    known_by = ("cluster", "namespace", "name", "uid")
 
     cluster: str = ""
     namespace: str = ""

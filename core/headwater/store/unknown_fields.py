@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 from msgspec import inspect
@@ -12,7 +12,7 @@ from msgspec import inspect
 __all__ = ["StoredPart", "UnknownFields", "put_back", "set_aside"]
 
 _KEY = "~unknown"
-"""How the field is called that holds them in memory; it is never stored."""
+"""The name of the in-memory field that holds them; it is never stored."""
 _Fields = dict[str, Any]
 
 
@@ -21,8 +21,8 @@ class UnknownFields(msgspec.Struct, frozen=True, eq=False):
 
     pointing      how many times the type had gained pointers for whoever wrote the object; 0: no more often than this release knows
     fields        values by name, as they were decoded
-    parts         of the structs inside the object, by the name of the field that holds them: their own, or pairs of what a struct
-                  among several is known by (a key, or the value of its field ``known_by``) and its own
+    parts         of the structs inside the object, by the name of the field that holds them: a ``_Single``, or pairs of what a struct
+                  among several is known by (a key, the values of its fields ``known_by``, or its whole value) and its own
     """
 
     pointing: int = 0
@@ -33,19 +33,28 @@ class UnknownFields(msgspec.Struct, frozen=True, eq=False):
         return True
 
     def __hash__(self) -> int:
-        return 0
+        return hash(None)  # which an object without any has here, and it is equal
 
     def __bool__(self) -> bool:
         return bool(self.pointing or self.fields or self.parts)
 
 
+class _Single(NamedTuple):
+    """What a struct that a field holds alone is known by, and its unknown fields."""
+
+    identity: Any
+    part: UnknownFields
+
+
 class StoredPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The base of a struct inside a stored object whose unknown fields survive a change of the object.
 
-    known_by      the field by which one among several is known again when it has changed; empty: by its whole value
+    known_by      the fields by which it is known again when it has changed, or moved to another field of the object. Without any, one
+                  among several is known by its whole value, and the one that a field holds alone is whatever stands in that field:
+                  it is a group of settings, and no thing that another can replace
     """
 
-    known_by: ClassVar[str] = ""
+    known_by: ClassVar[tuple[str, ...]] = ()
 
 
 def set_aside(cls: type[msgspec.Struct], plain: Any) -> tuple[Any, UnknownFields]:
@@ -70,17 +79,28 @@ def put_back(value: msgspec.Struct, plain: _Fields, unknown: UnknownFields) -> _
     plain         as ``msgspec.to_builtins`` gives it; changed in place
     """
     plain.pop(_KEY, None)
+    singles = {name: part for name, part in unknown.parts.items() if isinstance(part, _Single)}
+    for name in _fields_of(type(value)) if singles else ():
+        inside = getattr(value, name, None)
+        if isinstance(inside, msgspec.Struct) and (its := _single_of(name, inside, singles)) is not None:
+            plain[name] = put_back(inside, plain.get(name) or {}, its)  # absent where all that is known has its default
     for name, part in unknown.parts.items():
         inside = getattr(value, name, None)
-        if isinstance(inside, msgspec.Struct) and isinstance(part, UnknownFields):
-            plain[name] = put_back(inside, plain.get(name) or {}, part)  # absent where all that is known has its default
-        elif isinstance(inside, Mapping) and name in plain:
+        if isinstance(inside, Mapping) and name in plain:
             for key, its in _paired(part):
                 if key in inside:
                     plain[name][key] = put_back(inside[key], plain[name][key], its)
         elif isinstance(inside, Sequence) and name in plain:
             plain[name] = _put_back_among(inside, plain[name], _paired(part))
     return plain | {name: kept for name, kept in unknown.fields.items() if name not in plain}
+
+
+def _single_of(name: str, inside: msgspec.Struct, singles: Mapping[str, _Single]) -> UnknownFields | None:
+    """What was set aside of the struct that a field holds now. It may have stood in another field, as former credentials have."""
+    if not _known_by(type(inside)):
+        return singles[name].part if name in singles else None
+    identity = _identity(inside)
+    return next((single.part for single in singles.values() if single.identity == identity), None)
 
 
 def _put_back_among(structs: Sequence[Any], plain: Sequence[_Fields], parts: list[tuple[Any, UnknownFields]]) -> list[_Fields]:
@@ -105,20 +125,28 @@ def _set_aside_within(inner: tuple[str, type[msgspec.Struct]] | None, value: Any
     shape, cls = inner
     if shape == "one":
         known, part = set_aside(cls, value)
-        return known, part or None
+        return known, _Single(_identity_of(cls, known) if _known_by(cls) else None, part) if part else None
     if shape == "mapping" and isinstance(value, dict):
         split = {key: set_aside(cls, item) for key, item in value.items()}
         return {key: known for key, (known, _) in split.items()}, [(key, part) for key, (_, part) in split.items() if part]
     if shape == "sequence" and isinstance(value, list):
         several = [set_aside(cls, item) for item in value]
-        parts = [(_identity(msgspec.convert(known, cls, builtin_types=(bytes,))), part) for known, part in several if part]
+        parts = [(_identity_of(cls, known), part) for known, part in several if part]
         return [known for known, _ in several], parts
     return value, None
 
 
+def _identity_of(cls: type[msgspec.Struct], known: _Fields) -> Any:
+    return _identity(msgspec.convert(known, cls, builtin_types=(bytes,)))
+
+
 def _identity(struct: msgspec.Struct) -> Any:
-    name = getattr(type(struct), "known_by", "")
-    return getattr(struct, name) if name else struct
+    names = _known_by(type(struct))
+    return (type(struct), *(getattr(struct, name) for name in names)) if names else struct
+
+
+def _known_by(cls: type[msgspec.Struct]) -> tuple[str, ...]:
+    return getattr(cls, "known_by", ())
 
 
 @cache

@@ -53,7 +53,7 @@ class Attempt(StoredPart, frozen=True, kw_only=True):
     progress      how far it was, as it told last
     """
 
-    known_by = "number"
+    known_by = ("number",)
 
     number: int
     owner: str = ""
