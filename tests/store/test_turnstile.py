@@ -77,3 +77,21 @@ def test_a_fault_inside_lets_go() -> None:
         turnstile.shut()
 
     turnstile.open()
+
+
+def test_signal_handler_that_passes_leaves_its_thread_inside() -> None:
+    turnstile = Turnstile()
+    shutting = threading.Thread(target=turnstile.shut)
+    with turnstile:
+        pass_within(turnstile)
+        shutting.start()
+        shutting.join(0.1)
+        assert shutting.is_alive()
+    shutting.join(10)
+
+    assert not shutting.is_alive()
+
+
+def pass_within(turnstile: Turnstile) -> None:
+    with turnstile:
+        pass

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from types import FrameType
 
 __all__ = ["Turnstile"]
 
 
 class Turnstile:
-    """``with turnstile:`` waits while it is shut. Not to be entered twice by one thread.
+    """``with turnstile:`` waits while it is shut.
 
     Ctrl-C can hit the thread that passes at any moment, also between the turnstile and the block that it guards, and would leave a
-    mere count too high for good. So those inside are known by name: a thread that comes again, or that shuts the turnstile, is
-    not inside, whatever is noted.
+    mere count too high for good. So those inside are known by thread and frame: a thread that comes again, or that shuts the
+    turnstile, is not inside, whatever is noted, unless the frame that is noted still runs. Then it is the handler of a signal that
+    comes again, and it passes as a part of what it interrupts.
     """
 
     def __init__(self) -> None:
@@ -22,29 +25,47 @@ class Turnstile:
         """Begin anew in a forked child, whatever a thread of the parent was doing here."""
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
-        self._inside: set[int] = set()
+        self._inside: dict[int, FrameType] = {}
         self._is_shut = False
 
     def __enter__(self) -> None:
+        thread, frame = threading.get_ident(), sys._getframe(1)
         with self._lock:  # every call on a database passes here: a bare lock costs a fifth of a condition
+            if _runs_in(self._inside.get(thread), frame):
+                return
             while self._is_shut:
                 self._changed.wait()
-            self._inside.add(threading.get_ident())
+            self._inside[thread] = frame
 
     def __exit__(self, *_: object) -> None:
+        thread, frame = threading.get_ident(), sys._getframe(1)
         with self._lock:
-            self._inside.discard(threading.get_ident())
+            if self._inside.get(thread) is frame:
+                del self._inside[thread]
             if self._is_shut:
                 self._changed.notify_all()
 
-    def shut(self, *, wait_seconds: float | None = None) -> bool:
-        """Let nobody in any more, and wait until all are out; returns whether they are."""
+    def is_inside(self) -> bool:
+        """Whether the caller, or what it interrupts, is inside."""
+        return _runs_in(self._inside.get(threading.get_ident()), sys._getframe(1))
+
+    def shut(self) -> None:
+        """Let nobody in any more, and wait until all are out."""
         with self._lock:
             self._is_shut = True
-            self._inside.discard(threading.get_ident())
-            return self._changed.wait_for(lambda: not self._inside, wait_seconds)
+            self._inside.pop(threading.get_ident(), None)
+            self._changed.wait_for(lambda: not self._inside)
 
     def open(self) -> None:
         with self._lock:
             self._is_shut = False
             self._changed.notify_all()
+
+
+def _runs_in(outer: FrameType | None, frame: FrameType | None) -> bool:
+    """Whether a frame is the outer one, or was called by it."""
+    if outer is None:
+        return False
+    while frame is not None and frame is not outer:
+        frame = frame.f_back
+    return frame is not None
