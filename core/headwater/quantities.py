@@ -81,6 +81,7 @@ def _is_right_type(settings: Any, field: dataclasses.Field[Any]) -> bool:
     kinds = {"bool": isinstance(value, bool), "str": isinstance(value, str), "float": is_number}
     kinds["int"] = is_number and isinstance(value, int)
     kinds["tuple[str, ...]"] = isinstance(value, tuple) and all(isinstance(text, str) for text in value)
+    assert str(field.type) in kinds, f"setting {field.name} has the type {field.type}, for which nothing is checked"
     return kinds[str(field.type)]
 
 

@@ -36,7 +36,8 @@ def complete(
     step          does no harm when it is run again
     done          what is durable already, and what to do if the rest is not: a sentence
     passed_on     errors that say what became of the operation by themselves
-    raises        UnknownOutcomeError when the step did not come to its end · what else the step raises and denies nothing
+    raises        UnknownOutcomeError when the step did not come to its end · any other error of the step, if it does not claim that
+                  nothing happened
     """
     ends = rows.clock.monotonic() + rows.settings.commit_timeout_seconds
     wait = rows.settings.commit_backoff_seconds

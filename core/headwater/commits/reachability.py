@@ -149,5 +149,6 @@ def _missing(rows: RealmStore, object_id: ObjectId, parent: ObjectId | None = No
 def _untold(rows: RealmStore, object_id: ObjectId, why: str, parent: ObjectId | None = None) -> UnreadableError:
     by = f" (referred to{_below(parent)})" if parent else ""
     return UnreadableError(
-        f"object {id_text(object_id)} of realm {rows.realm!r}{by} {why}: what it points to cannot be told; use the release that wrote it"
+        f"object {id_text(object_id)} of realm {rows.realm!r}{by} {why}: this release cannot tell what it points to; use the release that"
+        " wrote it"
     )

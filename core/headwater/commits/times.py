@@ -1,4 +1,4 @@
-"""Times of commits as they can be relied upon: a commit is never later than the one that took its place.
+"""Reliable commit times: a commit is never later than the one that took its place.
 
 Every commit is later than its parent, so that one by a clock that was ahead pushes all that follow it ahead. The commit that mends
 the time is the one exception: it is on top of such commits, and carries the right time.

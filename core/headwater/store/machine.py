@@ -1,4 +1,4 @@
-"""Which process of which machine this is, in words by which another one on the same machine can tell that it is gone."""
+"""Which process of which machine this is, in a form by which another process on the same machine can tell that it has ended."""
 
 from __future__ import annotations
 

@@ -46,6 +46,7 @@ def commit(
     fence         called before every run of ``change``; raises FencedError when the work was taken over by another
     raises        MissingError: no such reference · UnreadableError: its head cannot be read, nothing was changed ·
                   CommitTimeoutError: not committed within the time-out, of which waiting for other threads is part ·
+                  StoreFullError: not committed, for the disk is full ·
                   UnknownCommitError: may be committed, and the database does not answer · RefusedError: called within a change
     """
     call = Call(rows, reference, change, message, properties or {}, fence)

@@ -61,7 +61,7 @@ class Transaction:
     def mend_time(self, after: Micros) -> None:
         """Make a commit also of no change, with the time now, though the head's lies ahead.
 
-        after         the time of the last commit that lies not
+        after         the time of the last commit that is not ahead
         """
         assert not self._unpublished, "a commit that mends the time is the first of its group"
         self.is_mending, self.commit_time = True, Micros(max(self.time, after + 1))

@@ -142,7 +142,7 @@ def _set_up(place: str, create: bool, collections: Collections) -> None:
         raise RefusedError(f"{place}: the server is too old: it has to be MongoDB 4.4 or newer")
     found = collections.meta.find_one({"_id": _MARKER})
     if found is None and not create:
-        raise MissingError(f"there is no store at {place}: nothing was set up in its database")
+        raise MissingError(f"there is no store at {place}: its database holds no Headwater collections")
     if found is None:
         try:
             collections.meta.insert_one({"_id": _MARKER, "version": SCHEMA_VERSION})

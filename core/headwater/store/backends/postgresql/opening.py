@@ -179,7 +179,7 @@ def _set_up(connection: Connection, place: str, schema: str, *, create: bool) ->
     """
     found = _version(connection, schema)
     if found is None and not create:
-        raise MissingError(f"there is no store at {place}: nothing was set up in its schema {schema}")
+        raise MissingError(f"there is no store at {place}: schema {schema} holds no Headwater tables")
     if found is None:
         with connection.transaction():
             # CREATE ... IF NOT EXISTS fails when two do it at once
