@@ -67,6 +67,7 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "Catalog.get": lambda it: it.lake.get("main", ORDERS),
     "Catalog.get_many": lambda it: it.lake.get_many("main", [ORDERS]),
     "Catalog.metadata": lambda it: it.lake.metadata("main", ORDERS),
+    "Catalog.locations": lambda it: it.lake.locations("main", [ORDERS]),
     "Catalog.known_metadata": lambda it: it.lake.known_metadata().find_many(["s3://lake/orders/v1.json"]),
     "Catalog.find_by_id": lambda it: it.lake.find_by_id("main", [TABLE]),
     "Catalog.entries": lambda it: it.lake.entries("main"),
