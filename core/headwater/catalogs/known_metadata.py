@@ -304,7 +304,7 @@ class _Telling:
         known = None if refs is None else refs.index(_KNOWN)
         if known is None or len(known) <= 2 * KEPT:
             return
-        for stem in {key[:_FOLDER_BYTES] for key in self.files}:
+        for stem in sorted({key[:_FOLDER_BYTES] for key in self.files}):  # neighbours lie in one stripe
             if _is_full(known, stem):
                 commit(self.rows, self._reference, partial(_trim, stem=stem), message="forget metadata files", fence=fence)
 

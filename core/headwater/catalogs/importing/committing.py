@@ -302,7 +302,7 @@ class _Importer:
 
     def _drop(self, tables: Sequence[GoneTable]) -> tuple[str, set[ContentKey]]:
         """The hash of the commit, empty where nothing was dropped; and what changed meanwhile, which is left to the next import."""
-        if self._options.dry_run:
+        if self._options.dry_run or not tables:
             return "", set()
         left = {table.key: table.content for table in tables}
         for _ in range(_TRIES):

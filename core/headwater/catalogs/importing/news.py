@@ -365,7 +365,9 @@ def _from_text(origin: Origin | None) -> str:
 
 def _last_text(folder: KnownFolder) -> str:
     origin = max(folder.files.values(), key=lambda one: one.time, default=None)
-    return "what was known of it was forgotten" if origin is None else f"known{_from_text(origin)}"
+    if origin is None:
+        return "what was known of it was forgotten"
+    return f"known from branch {origin.branch} since {as_text(origin.time)}"
 
 
 def _name(location: str) -> str:
