@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from headwater.clock import FakeClock
 from headwater.errors import BeatenError, UnavailableError, UnknownOutcomeError
 from headwater.store import Backend, FaultyBackend, ObjectId, RealmStore, Reference
 
@@ -143,3 +144,20 @@ def test_a_change_that_certainly_failed_is_not_repeated(faulty: RealmStore, faul
         faulty.delete_reference(seen)
 
     assert faulty.find_row("branch") == seen
+
+
+def test_late_move_is_noted_within_the_commit_time_out(
+    faulty: RealmStore, faults: FaultyBackend, seen: Reference, clock: FakeClock
+) -> None:
+    def time_out() -> None:
+        clock.advance(10)
+        raise UnavailableError("injected")
+
+    faults.intervene("swap_reference", lambda: clock.advance(16))
+    for at in range(2, 30):
+        faults.intervene("swap_reference", time_out, at=at)
+    started = clock.monotonic()
+    moved = faulty.move_reference(seen, NEW)
+
+    assert moved.pointer == NEW
+    assert clock.monotonic() - started < 16 + 15 + 2 * 10

@@ -24,7 +24,6 @@ from headwater.store.references import MOVES_LIMIT, Reference, advanced, buried,
 __all__ = ["RealmReferences"]
 
 _TRIES = 10
-_LATE_TRIES = 20
 _log = structlog.get_logger()
 _ROOMY = MOVES_LIMIT // 4
 """With fewer moves than that a row is in no danger of being overfull."""
@@ -260,10 +259,14 @@ class RealmReferences(Handle):
         return self._record_late(done, seen.pointer)
 
     def _record_late(self, done: Reference, left: ObjectId) -> Reference:
-        """Note when a slow swap really was. It has happened, so what stands against the note is no failure of it."""
+        """Note when a slow swap really was. It has happened, so what stands against the note is no failure of it.
+
+        Its caller waits, so this ends with the commit time-out.
+        """
         found: Reference | None = done
+        ends = self.clock.monotonic() + self.settings.commit_timeout_seconds
         wait = self.settings.commit_backoff_seconds
-        for _ in range(_LATE_TRIES):
+        while self.clock.monotonic() < ends:
             try:
                 found = self.find_row(done.name) if found is None else found
                 return done if found is None else self.record_move(found, left)
