@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.errors import RefusedError
-from headwater.quantities import LONGEST_SECONDS, setting_faults, without
+from headwater.quantities import LONGEST_SECONDS, seconds_fault, setting_faults, without
 
 __all__ = ["Settings", "duration_text", "is_duration", "parse_duration", "parse_spark_conf", "unknown_variables", "variable_of"]
 
@@ -136,7 +136,10 @@ class Settings:
     reference_ttl_seconds: float = _seconds(15 * MINUTE, "how old a cached reference may be")
     realm_handle_ttl_seconds: float = _seconds(60.0, "how old a handle's knowledge of its realm's state may be")
     node_lease_seconds: float = _seconds(10 * MINUTE, "how long a node id is leased")
-    node_renew_seconds: float = _seconds(5 * MINUTE, "how long before its end a lease is renewed")
+    node_renew_seconds: float = _seconds(
+        5 * MINUTE,
+        "how long before its end a lease is renewed; half a lease where only one of the two is set and they do not fit",
+    )
     writer_grace_seconds: float = _seconds(3 * HOUR, "no row younger than this is collected")
     reader_grace_seconds: float = _seconds(3 * HOUR, "what was HEAD stays readable this long")
     unsafe_short_graces: bool = dataclasses.field(
@@ -215,7 +218,7 @@ class Settings:
                 except (ValueError, RefusedError) as fault:
                     faults.append(f"{name}={environment[name]!r}: {fault}")
         values |= {name: value for name, value in overrides.items() if value is not None}
-        settings = cls(**values)
+        settings = cls(**_with_fitting_renewal(values))
         faults += settings.faults()
         if faults:
             raise RefusedError("settings: " + "; ".join(faults))
@@ -261,6 +264,19 @@ class Settings:
         if self.log_format not in ("console", "json"):
             faults.append(f"{variable_of('log_format')} must be console or json, not {self.log_format!r}")
         return faults
+
+
+def _with_fitting_renewal(values: dict[str, Any]) -> dict[str, Any]:
+    """Where only one is set of how long a node is leased and when that is renewed, and the two do not fit, renew after half a lease.
+
+    It was set beside what the other was by default at that time, and that may have changed since: an hour became ten minutes.
+    """
+    names = ("node_lease_seconds", "node_renew_seconds")
+    lease, renew = (values.get(name, getattr(Settings(), name)) for name in names)
+    is_one_set = sum(name in values for name in names) == 1
+    if not is_one_set or seconds_fault(lease) or seconds_fault(renew) or not 0 < lease <= renew:
+        return values
+    return values | {"node_renew_seconds": lease / 2}
 
 
 def unknown_variables(environment: Mapping[str, str], of_the_operator: Collection[str] = ()) -> list[str]:

@@ -93,6 +93,7 @@ def test_all_faults_are_reported_at_once() -> None:
         "HEADWATER_READER_GRACE": "299s",
         "HEADWATER_PURGE_HOLD": "74s",
         "HEADWATER_TASK_HEARTBEAT": "31s",
+        "HEADWATER_NODE_LEASE": "1h",
         "HEADWATER_NODE_RENEW": "1h",
         "HEADWATER_LOG_FORMAT": "prose",
     }
@@ -101,6 +102,24 @@ def test_all_faults_are_reported_at_once() -> None:
 
     words = [name.removeprefix("HEADWATER_").lower() for name in environment]
     assert [word for word in words if word not in str(refused.value).lower()] == []
+
+
+@pytest.mark.parametrize(
+    ("variables", "renewed"),
+    [({"NODE_RENEW": "15m"}, 300), ({"NODE_RENEW": "4m"}, 240), ({"NODE_LEASE": "2m"}, 60), ({"NODE_LEASE": "1h"}, 300)],
+)
+def test_renewal_fits_the_lease_where_one_of_them_is_set(variables: dict[str, str], renewed: float) -> None:
+    settings = Settings.from_environment({f"HEADWATER_{name}": value for name, value in variables.items()})
+
+    assert settings.node_renew_seconds == renewed
+
+
+@pytest.mark.parametrize("lease", ["0s", "nan", "-1s"])
+def test_wrong_lease_is_refused_by_its_name_alone(lease: str) -> None:
+    with pytest.raises(RefusedError, match="HEADWATER_NODE_LEASE") as refused:
+        Settings.from_environment({"HEADWATER_NODE_LEASE": lease})
+
+    assert "NODE_RENEW" not in str(refused.value)
 
 
 def test_short_graces_need_the_setting_that_is_named_unsafe() -> None:
