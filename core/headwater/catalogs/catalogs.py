@@ -38,7 +38,7 @@ from headwater.commits import Transaction, commit, complete, ensure_references
 from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError, UnknownOutcomeError
 from headwater.index import Value
 from headwater.quantities import check_seconds, sound_seconds
-from headwater.store import Listing, RealmStore, StoredObject, id_text
+from headwater.store import ReadableRows, RealmStore, StoredObject, id_text
 
 __all__ = ["CATALOG_ADMIN", "CATALOG_ADMIN_PRIVILEGES", "Catalogs"]
 
@@ -133,7 +133,7 @@ class Catalogs:
             raise MissingError(f"realm {self._rows.realm!r} has no catalog {name!r}{self._advice(name)}")
         return definition
 
-    def list(self) -> Listing[CatalogDefinition]:
+    def list(self) -> ReadableRows[CatalogDefinition]:
         """The live catalogs, by name."""
         return listed_definitions(self._rows)
 
@@ -243,13 +243,13 @@ class Catalogs:
             )
         return definition
 
-    def deleted(self) -> Listing[CatalogDefinition]:
+    def deleted(self) -> ReadableRows[CatalogDefinition]:
         """The deleted catalogs that are not gone yet, in the order of their making: those that can come back, and those being purged.
 
         Of those that cannot be read it is not known whether they are deleted.
         """
         found = listed_definitions(self._rows, index=BY_ID)
-        return Listing((one for one in found if one.state is CatalogState.DELETED), found.unreadable)
+        return ReadableRows((one for one in found if one.state is CatalogState.DELETED), found.unreadable)
 
     def read_deleted(self, name: str) -> CatalogDefinition:
         """The deleted catalog that ``purge`` takes by that name or id; raises what it raises."""

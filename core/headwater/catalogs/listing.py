@@ -13,7 +13,7 @@ from headwater.catalogs.names import CATALOGS, OwnPart, own_reference
 from headwater.commits import Head, head
 from headwater.errors import MissingError, UnreadableError
 from headwater.index import Index, Value
-from headwater.store import Listing, ObjectId, RealmStore, UnreadableRow, id_text
+from headwater.store import ObjectId, ReadableRows, RealmStore, UnreadableRow, id_text
 
 __all__ = [
     "BY_ID",
@@ -63,7 +63,7 @@ def all_definitions(rows: RealmStore, *, index: str = BY_NAME) -> list[tuple[Cat
     return found
 
 
-def listed_definitions(rows: RealmStore, *, index: str = BY_NAME) -> Listing[CatalogDefinition]:
+def listed_definitions(rows: RealmStore, *, index: str = BY_NAME) -> ReadableRows[CatalogDefinition]:
     """The definitions in an index, by its order; those that cannot be read by their key."""
     catalogs = _catalogs(rows)
     entries = (
@@ -80,7 +80,7 @@ def listed_definitions(rows: RealmStore, *, index: str = BY_NAME) -> Listing[Cat
         fault = "its definition is not there" if definition is None else str(definition)
         row = UnreadableRow(what="catalog", id=value.object_id or ObjectId(0), name=repr(name), realm=rows.realm, fault=fault)
         unreadable.append(row)
-    return Listing(readable, unreadable)
+    return ReadableRows(readable, unreadable)
 
 
 def target_of(value: Value) -> ObjectId:

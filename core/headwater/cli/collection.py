@@ -20,7 +20,7 @@ from headwater.clock import Micros
 from headwater.errors import MissingError
 from headwater.maintenance import COLLECT, Run, check_collectable, collect, explain, list_runs, run_collection
 from headwater.realms import Realms
-from headwater.store import Listing, ObjectId, Store, confirm_clock
+from headwater.store import ObjectId, ReadableRows, Store, confirm_clock
 from headwater.tasks import Tasks
 
 __all__ = ["gc"]
@@ -140,6 +140,6 @@ def _commit(store: Store, realm_id: str, wanted: str) -> ObjectId:
     return head.id
 
 
-def _runs(store: Store, *, realm: str | None, kind: str | None, since: Micros | None, failed: bool) -> Listing[Run]:
+def _runs(store: Store, *, realm: str | None, kind: str | None, since: Micros | None, failed: bool) -> ReadableRows[Run]:
     runs = list_runs(store, kind=kind, realm=realm)
-    return Listing((run for run in runs if run.started >= (since or 0) and (run.error or not failed)), runs.unreadable)
+    return ReadableRows((run for run in runs if run.started >= (since or 0) and (run.error or not failed)), runs.unreadable)

@@ -18,7 +18,7 @@ from headwater.cli.fields import View
 from headwater.cli.printing import in_columns, in_lines, json_text, yaml_text
 from headwater.errors import MissingError, RefusedError
 from headwater.settings import Settings, unknown_variables, variable_of
-from headwater.store import Listing, Store, open_store
+from headwater.store import ReadableRows, Store, open_store
 
 __all__ = ["OUTPUTS", "Output", "Session", "is_log_json", "tell"]
 
@@ -115,7 +115,7 @@ class Session:
         else:
             click.echo(sentence, err=self.output != "table")
 
-    def warn_of(self, listing: Listing[Any]) -> None:
+    def warn_of(self, listing: ReadableRows[Any]) -> None:
         """Name what a list had to leave out."""
         for row in listing.unreadable:
             self.warn(str(row))

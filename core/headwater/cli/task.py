@@ -15,7 +15,7 @@ from headwater.cli.stories import TASK, TASK_FIGURES, TASK_LINES, TASK_PAGE, Pag
 from headwater.cli.watching import watch
 from headwater.clock import Micros
 from headwater.maintenance import retry_reachable
-from headwater.store import Listing, ObjectId, Versioned
+from headwater.store import ObjectId, ReadableRows, Versioned
 from headwater.tasks import Asked, Task, Tasks, TaskState
 
 __all__ = ["task"]
@@ -81,7 +81,7 @@ def list_(session: Session, /, limit: int, watching: _Watching | None, **filters
     with session.open_store() as store:
         tasks = Tasks(store)
 
-        def look() -> Listing[Versioned[Task]]:
+        def look() -> ReadableRows[Versioned[Task]]:
             return tasks.list(limit=limit, **_asked(filters, store.clock.now()))
 
         view = TASK_LINES if session.output == "table" else TASK

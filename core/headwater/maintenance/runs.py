@@ -12,7 +12,7 @@ from headwater.index import Index, Value
 from headwater.maintenance.garbage.listing import RUNS
 from headwater.maintenance.reports import forget_reports
 from headwater.quantities import check_count
-from headwater.store import Listing, ObjectId, Store, StoredObject, UnreadableRow, object_type
+from headwater.store import ObjectId, ReadableRows, Store, StoredObject, UnreadableRow, object_type
 
 __all__ = ["Run", "list_runs", "record_run"]
 
@@ -63,19 +63,21 @@ def _with_tasks(store: Store, index: Index) -> Iterator[tuple[ObjectId | None, i
     yield from ((run.task, run.attempt) for run in store.system.read_each(ids, Run) if isinstance(run, Run))
 
 
-def list_runs(store: Store, *, kind: str | None = None, realm: str | None = None, limit: int | None = None) -> Listing[Run]:
+def list_runs(
+    store: Store, *, kind: str | None = None, realm: str | None = None, limit: int | None = None
+) -> ReadableRows[Run]:
     """The records, newest first."""
     check_count(limit, "runs of a list")
     try:
         found = head(store.system, RUNS, fresh=True)
     except MissingError:
-        return Listing()
+        return ReadableRows()
     entries = [] if found is None else list(found.index(_INDEX).range(reverse=True))
     started = {value.object_id: _start_of(key) for key, value in entries if value.object_id is not None}
     runs = dict(zip(started, store.system.read_each(list(started), Run), strict=True))
     chosen = [run for run in runs.values() if isinstance(run, Run) and kind in (None, run.kind) and realm in (None, run.realm)]
     broken = {run_id: fault for run_id, fault in runs.items() if isinstance(fault, UnreadableError)}
-    return Listing(
+    return ReadableRows(
         chosen[:limit],
         (
             UnreadableRow(what="run", id=run_id, name=f"of {as_text(started[run_id])}", realm="", fault=str(fault))

@@ -16,7 +16,7 @@ from headwater.quantities import check_seconds
 from headwater.realms.definitions import Realm, RealmFields, checked_realm_id, hold_until, is_hold_ahead
 from headwater.realms.handles import MaintenanceGate, UserGate
 from headwater.realms.states import RealmState, check_move
-from headwater.store import Listing, ObjectId, RealmKey, RealmStore, Store, UnreadableRow, check_clock
+from headwater.store import ObjectId, ReadableRows, RealmKey, RealmStore, Store, UnreadableRow, check_clock
 
 __all__ = ["BY_ID", "FILLED_REFERENCES", "PURGED_KEYS", "REALMS", "REALM_REFERENCES", "Realms"]
 
@@ -70,7 +70,7 @@ class Realms:
             raise MissingError(f"there is no realm {realm_id!r}")
         return realm
 
-    def list(self) -> Listing[Realm]:
+    def list(self) -> ReadableRows[Realm]:
         """Every realm, by id."""
         index = self._index(BY_ID)
         entries = list(index.range()) if index is not None else []
@@ -84,7 +84,7 @@ class Realms:
                 readable.append(realm)
             else:
                 unreadable.append(_unreadable(key.decode(errors="replace"), value, realm))
-        return Listing(readable, unreadable)
+        return ReadableRows(readable, unreadable)
 
     def update(self, seen: Realm, **changes: Unpack[RealmFields]) -> Realm:
         """The realm with other fields, in the state that it is in. Values that it has already make no commit.

@@ -34,7 +34,7 @@ from headwater.store.identity import (
     is_fixed,
 )
 from headwater.store.ids import NodeLease, node_lease_id
-from headwater.store.listings import Listing, UnreadableRow
+from headwater.store.listings import ReadableRows, UnreadableRow
 from headwater.store.objects import StoredObject, UnknownObject, Versioned, object_type, registered_type
 from headwater.store.pointing import Pointing, is_leaf, why_untold
 from headwater.store.realm_rows import Batch, Gate, RealmStore, Whole
@@ -57,7 +57,6 @@ __all__ = [
     "FaultyBackend",
     "Gate",
     "Hang",
-    "Listing",
     "Move",
     "NodeLease",
     "ObjectId",
@@ -66,6 +65,7 @@ __all__ = [
     "ObjectRow",
     "Option",
     "Pointing",
+    "ReadableRows",
     "RealmId",
     "RealmKey",
     "RealmStore",

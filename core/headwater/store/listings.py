@@ -9,7 +9,7 @@ from typing import TypeVar
 from headwater.errors import UnreadableError
 from headwater.store.identity import ObjectId, id_text
 
-__all__ = ["Listing", "UnreadableRow"]
+__all__ = ["ReadableRows", "UnreadableRow"]
 
 T = TypeVar("T")
 
@@ -34,15 +34,15 @@ class UnreadableRow:
         return f"{self.what} {self.name} ({id_text(self.id)}) cannot be read: {self.fault}: `headwater fsck` tells what to do"
 
 
-class Listing(list[T]):
+class ReadableRows(list[T]):
     """All that can be read, in the order of the list. ``unreadable`` names what cannot."""
 
     def __init__(self, readable: Iterable[T] = (), unreadable: Iterable[UnreadableRow] = ()) -> None:
         super().__init__(readable)
         self.unreadable = tuple(unreadable)
 
-    def complete(self) -> Listing[T]:
-        """The same for whom one that is left out would lead astray; UnreadableError that names the first."""
+    def complete(self) -> ReadableRows[T]:
+        """The same list, for callers that must not miss an entry. Raises UnreadableError that names the first one missing."""
         if self.unreadable:
             more = len(self.unreadable) - 1
             raise UnreadableError(f"{self.unreadable[0]}" + (f"; and {more} more" if more else ""))

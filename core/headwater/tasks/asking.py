@@ -9,7 +9,7 @@ from typing import TypedDict
 from headwater.clock import Micros
 from headwater.commits import Head
 from headwater.errors import UnreadableError
-from headwater.store import Listing, ObjectId, RealmStore, UnreadableRow, Versioned, id_text
+from headwater.store import ObjectId, ReadableRows, RealmStore, UnreadableRow, Versioned, id_text
 from headwater.tasks.entries import DUE, FINISHED, TaskPlace, active_entries, ended_entries, of_realm, places_of, time_key
 from headwater.tasks.figures import TaskFigures, figures_of
 from headwater.tasks.task import Task, TaskState
@@ -46,14 +46,14 @@ def matching(rows: RealmStore, at: Head, asked: Asked) -> Iterator[SeenTask]:
         yield from _matching(_read_each(rows, _finished(at, asked.get("since"))), asked)
 
 
-def last_of_realm(rows: RealmStore, at: Head, realm: str) -> Listing[Versioned[Task]]:
+def last_of_realm(rows: RealmStore, at: Head, realm: str) -> ReadableRows[Versioned[Task]]:
     """The active tasks; then, of each kind and subject, the one that ended last, the newest first."""
     found = named(at, _read_each(rows, of_realm(at, realm)))
     found.sort(key=lambda one: (not one.value.is_active, -(one.value.finished or one.value.created)))
     return found
 
 
-def named(at: Head, found: Iterable[SeenTask]) -> Listing[Versioned[Task]]:
+def named(at: Head, found: Iterable[SeenTask]) -> ReadableRows[Versioned[Task]]:
     """Those that can be read, and the others by what the indexes tell of them."""
     readable: list[Versioned[Task]] = []
     faults: dict[ObjectId, UnreadableError] = {}
@@ -63,7 +63,9 @@ def named(at: Head, found: Iterable[SeenTask]) -> Listing[Versioned[Task]]:
         else:
             readable.append(seen)
     places = places_of(at, faults) if faults else {}
-    return Listing(readable, (unreadable_task(task_id, str(fault), places.get(task_id)) for task_id, fault in faults.items()))
+    return ReadableRows(
+        readable, (unreadable_task(task_id, str(fault), places.get(task_id)) for task_id, fault in faults.items())
+    )
 
 
 def unreadable_task(task_id: ObjectId, fault: str, place: TaskPlace | None) -> UnreadableRow:

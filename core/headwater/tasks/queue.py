@@ -19,7 +19,7 @@ from headwater.commits import Head, Transaction, commit, complete, ensure_refere
 from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError, UnreadableError
 from headwater.index import Value
 from headwater.quantities import check_count, check_time
-from headwater.store import Listing, ObjectId, Store, Versioned, id_text
+from headwater.store import ObjectId, ReadableRows, Store, Versioned, id_text
 from headwater.tasks import transitions
 from headwater.tasks.asking import READ_AT_ONCE, Asked, figures, last_of_realm, matching, named, unreadable_task
 from headwater.tasks.claims import Claim
@@ -328,16 +328,16 @@ class Tasks:
         seen = self._rows.find_versioned(held.object_id, Task)
         return seen if seen is not None and seen.value.is_active else None
 
-    def list(self, *, limit: int | None = None, **asked: Unpack[Asked]) -> Listing[Versioned[Task]]:
+    def list(self, *, limit: int | None = None, **asked: Unpack[Asked]) -> ReadableRows[Versioned[Task]]:
         """Tasks with all that is asked: the active ones as they are due, then the others, those that ended last first."""
         check_count(limit, "tasks of a list")
         at = self._head()
-        return Listing() if at is None else named(at, islice(matching(self._rows, at, asked), limit))
+        return ReadableRows() if at is None else named(at, islice(matching(self._rows, at, asked), limit))
 
-    def of_realm(self, realm: str) -> Listing[Versioned[Task]]:
+    def of_realm(self, realm: str) -> ReadableRows[Versioned[Task]]:
         """The active tasks of a realm; then, of each kind and subject, the one that ended last, the newest first."""
         at = self._head()
-        return Listing() if at is None else last_of_realm(self._rows, at, realm)
+        return ReadableRows() if at is None else last_of_realm(self._rows, at, realm)
 
     def figures(self) -> TaskFigures:
         """The active tasks, and of each kind, realm and subject the one that ended last, as numbers; at a bounded cost."""

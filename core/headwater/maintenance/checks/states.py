@@ -9,19 +9,19 @@ from headwater.maintenance.checks.findings import Code, Finding
 from headwater.maintenance.garbage.keys import keys_in_use
 from headwater.maintenance.work.kinds import LOAD, PURGE
 from headwater.realms import REALMS, Realm, Realms, RealmState
-from headwater.store import SYSTEM_KEY, SYSTEM_REALM, Listing, RealmKey, Store
+from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ReadableRows, RealmKey, Store
 from headwater.tasks import Tasks
 
 __all__ = ["check_keys", "check_state", "listed_realms"]
 
 
-def listed_realms(store: Store) -> tuple[Listing[Realm], list[Finding]]:
+def listed_realms(store: Store) -> tuple[ReadableRows[Realm], list[Finding]]:
     """Every realm that can be read, and what keeps the list from being read; single ones are told with the system realm."""
     try:
         return Realms(store).list(), []
     except HeadwaterError as fault:
         repair = f"mend the reference {REALMS!r} of the system realm; rows of every realm stay until then"
-        return Listing(), [_finding(Code.REALM_UNREADABLE, SYSTEM_REALM, REALMS, str(fault), repair)]
+        return ReadableRows(), [_finding(Code.REALM_UNREADABLE, SYSTEM_REALM, REALMS, str(fault), repair)]
 
 
 def check_state(store: Store, realm: Realm) -> Iterator[Finding]:
