@@ -60,7 +60,7 @@ class ImportSpec(StoredPart, frozen=True, kw_only=True):
     inventory     URL of a list of files, instead of listing the locations
     verify        how far down a table is looked at before it is taken
     tolerate      codes of faults for which a table is taken all the same
-    gone          whether a ``sync`` reports tables whose metadata is not there any more, or drops them
+    gone          whether a ``sync`` reports tables whose metadata is gone, or drops them
     """
 
     known_by = ("name",)

@@ -53,7 +53,7 @@ class ImportOptions:
     task          that it is the work of, noted in its commits
     scope         of the survey: by it a ``sync`` looks again at folders into which branches of the catalog have written, and for
                   tables that are gone
-    drops_gone    a ``sync`` drops tables whose metadata is not there any more; otherwise it reports them
+    drops_gone    a ``sync`` drops tables whose metadata is gone, if nothing speaks against it; otherwise it reports them
     """
 
     mode: Literal["once", "sync"] = "once"

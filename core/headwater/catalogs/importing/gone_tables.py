@@ -49,8 +49,8 @@ class GoneTable(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoneTables:
-    """Looks for the tables of a commit whose metadata files are not there any more: among those that lie in the scope, and those of which
-    a survey found nothing but data.
+    """Looks for the tables of a commit whose metadata files are gone: among those that lie in the scope, and those of which a survey found
+    nothing but data.
 
     seen          the directories that the survey has looked at, comparable: a table in one of these is not gone
     left          by key, directories in which there is data without metadata

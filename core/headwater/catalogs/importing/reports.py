@@ -44,8 +44,9 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     """What an import did, or in a dry run would do.
 
     surveyed      table directories that were looked at: imported + updated + unchanged + quarantined
-    known         of the unchanged ones: those where the folder's latest metadata is none of the branch's, and known all the same
-    gone          tables of the catalog whose metadata is not there any more, and that stay
+    known         of the unchanged ones: those where the folder's latest metadata is none of the branch's, and known all the same, or
+                  written by a client of the catalog for a commit that did not happen
+    gone          tables of the catalog whose metadata is gone, and that stay
     dropped       the same, and dropped from the catalog, as the import asks
     namespaces    how many were created
     rules         how many tables' latest metadata was told by which rule
