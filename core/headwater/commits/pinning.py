@@ -51,7 +51,7 @@ def pin(rows: RealmStore, owner: ObjectId, targets: Mapping[ObjectId, Sequence[s
     """
     if odd := [target for target in targets if not 1 <= target < 1 << 63]:
         raise RefusedError(
-            f"{odd[0] if abs(odd[0]) < 1 << 64 else 'a larger number'} is not a commit id, in realm {rows.realm!r}"
+            f"{odd[0] if abs(odd[0]) < 1 << 64 else 'a larger number'} is not a commit id (realm {rows.realm!r})"
         )
     ensure_reference(rows, PINS)
 

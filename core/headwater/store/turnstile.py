@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import threading
+from sys import _getframe
+from threading import get_ident
 from types import FrameType
 
 __all__ = ["Turnstile"]
@@ -29,16 +30,16 @@ class Turnstile:
         self._is_shut = False
 
     def __enter__(self) -> None:
-        thread, frame = threading.get_ident(), sys._getframe(1)
+        thread, frame = get_ident(), _getframe(1)
         with self._lock:  # every call on a database passes here: a bare lock costs a fifth of a condition
-            if _runs_in(self._inside.get(thread), frame):
+            if thread in self._inside and _runs_in(self._inside[thread], frame):
                 return
             while self._is_shut:
                 self._changed.wait()
             self._inside[thread] = frame
 
     def __exit__(self, *_: object) -> None:
-        thread, frame = threading.get_ident(), sys._getframe(1)
+        thread, frame = get_ident(), _getframe(1)
         with self._lock:
             if self._inside.get(thread) is frame:
                 del self._inside[thread]
@@ -47,13 +48,14 @@ class Turnstile:
 
     def is_inside(self) -> bool:
         """Whether the caller, or what it interrupts, is inside."""
-        return _runs_in(self._inside.get(threading.get_ident()), sys._getframe(1))
+        noted = self._inside.get(get_ident())
+        return noted is not None and _runs_in(noted, _getframe(1))
 
     def shut(self) -> None:
         """Let nobody in any more, and wait until all are out."""
         with self._lock:
             self._is_shut = True
-            self._inside.pop(threading.get_ident(), None)
+            self._inside.pop(get_ident(), None)
             self._changed.wait_for(lambda: not self._inside)
 
     def open(self) -> None:
@@ -62,10 +64,8 @@ class Turnstile:
             self._changed.notify_all()
 
 
-def _runs_in(outer: FrameType | None, frame: FrameType | None) -> bool:
+def _runs_in(outer: FrameType, frame: FrameType | None) -> bool:
     """Whether a frame is the outer one, or was called by it."""
-    if outer is None:
-        return False
     while frame is not None and frame is not outer:
         frame = frame.f_back
     return frame is not None
