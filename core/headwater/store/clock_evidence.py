@@ -114,9 +114,8 @@ def _check_gap(store: Store, *, is_noted: bool) -> None:
 
 
 def _note(store: Store, seen: Versioned[ClockConfirmation] | None, doubt: ClockConfirmation) -> None:
-    with suppress(
-        HeadwaterError
-    ):  # another process may note it at this moment; and the doubt stands, whether it is noted or not
+    # another process may note it at this moment; and the doubt stands, whether it is noted or not
+    with suppress(HeadwaterError):
         if seen is None:
             store.system.insert(_CONFIRMED_ID, doubt)
         else:
