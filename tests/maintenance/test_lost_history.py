@@ -7,8 +7,8 @@ from lakes import HOUR, REALM, make_realm, put
 
 from headwater.catalogs import Catalog
 from headwater.clock import FakeClock
-from headwater.commits import Commit, log
-from headwater.errors import UnreadableError
+from headwater.commits import COLLECTION_ID, Collection, Commit, log
+from headwater.errors import MissingError, UnreadableError
 from headwater.maintenance import Code, check_store, collect, explain
 from headwater.realms import Realm, Realms, Retention
 from headwater.store import SYSTEM_REALM, ObjectId, RealmStore, Store
@@ -81,6 +81,23 @@ def test_cut_history_is_no_damage(store: Store, history: list[ObjectId], lake: C
 
     assert codes(store) == []
     assert collect(store, REALM).deleted == 0
+
+
+def test_lost_record_of_cuts_protects_its_realm(
+    store: Store, realm_rows: RealmStore, history: list[ObjectId], lake: Catalog
+) -> None:
+    keep(store, 5)
+    collect(store, REALM)
+    record = realm_rows.read_versioned(COLLECTION_ID, Collection).value
+    assert record.cuts is not None
+    lose(realm_rows, record.cuts)
+    keep(store, 3)
+    put(lake, 99)
+
+    with pytest.raises((UnreadableError, MissingError), match=f"{record.cuts:016x}"):
+        collect(store, REALM)
+    assert codes(store) != []
+    assert all(realm_rows.find(commit, Commit) is not None for commit in history[-5:])
 
 
 def test_oldest_kept_commit_is_no_cut(store: Store, realm_rows: RealmStore, history: list[ObjectId], clock: FakeClock) -> None:
