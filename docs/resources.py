@@ -40,9 +40,11 @@ ANNOTATIONS = (
         ADOPT,
         "Realm, Catalog",
         "the realm's id; for a Catalog `<realm id>/<catalog name>`",
-        "Takes over a realm that nobody manages, or another resource of the same namespace does; one of another namespace "
-        "only if that has agreed. Each value acts once, and only on a realm that is ACTIVE or INACTIVE. On a Catalog: takes over "
-        "a catalog that another Catalog has left. A resource that was made again under its name needs none of it.",
+        "On a Realm: takes over a realm that a Realm of this namespace has or had, that no resource ever had, or that was released; "
+        "one of another namespace only if its Realm agrees by `release-to`. Each value acts once, and only on a realm that is ACTIVE "
+        "or INACTIVE. On a Catalog: takes over a catalog that another Catalog has left, or that was made by hand with another "
+        "location or default branch. A Realm that was made again under its name needs it only if its cluster has no name "
+        "(`cluster`) and the realm was never let go.",
     ),
     (
         RELEASE_TO,
