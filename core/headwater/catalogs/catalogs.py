@@ -216,7 +216,8 @@ class Catalogs:
         definition = self._commit(change, f"undelete catalog {name}", fence)
         return self._complete(
             definition,
-            f"catalog {definition.name!r} of realm {self._rows.realm!r} is back, and may be incomplete: `headwater fsck` tells",
+            f"catalog {definition.name!r} of realm {self._rows.realm!r} is back, and may be incomplete: `headwater fsck --repair"
+            f" --confirm {self._rows.realm}` completes it",
         )
 
     def purge(self, name: str, *, fence: Fence | None = None) -> CatalogDefinition:

@@ -2,7 +2,7 @@
 
 An error that says "did not happen" (UnavailableError, RefusedError, ConflictError, BeatenError, MissingError) is good for the first
 durable step of an operation alone. What comes after it is repeated, and where that does not help the outcome is unknown: some of
-it is there, and the same operation once more brings it to its end.
+it is there, and the same operation once more, or `headwater fsck --repair`, brings it to its end.
 """
 
 from __future__ import annotations
