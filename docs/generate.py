@@ -27,13 +27,13 @@ GENERATED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOT
 SETTINGS_HEAD = """\
 # Settings
 
-Every setting has one default, which stands in `headwater.settings` and nowhere else.
+Every setting has one default, which stands in one place: `headwater.settings`.
 This page is written from there by `make docs`.
 
 Each setting is an environment variable.
-Durations are written like `90s`, `15m`, `24h`, `1h30m` or `30d`.
+Durations are written like `250ms`, `90s`, `15m`, `24h`, `1h30m` or `30d`.
 All values are checked together at the start, and every wrong one is named at once.
-A variable that begins with `HEADWATER_` and is no setting is warned of, with the setting that was probably meant.
+A variable that begins with `HEADWATER_` and is not a setting gets a warning, which names the setting that is closest, if one is.
 
 | setting | default | what it is |
 |---|---|---|
@@ -43,7 +43,7 @@ OPERATOR_SETTINGS_HEAD = """
 
 `headwater-operator` reads all of the above, and these.
 Their defaults stand in `headwater_operator.settings`.
-In a pod, the chart gives them.
+In a pod, the chart sets them.
 
 | setting | default | what it is |
 |---|---|---|

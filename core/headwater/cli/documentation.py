@@ -20,13 +20,14 @@ _INTRODUCTION = """\
 
 Names, flags, exit codes and JSON field names on this page are a contract.
 Results go to standard output, everything else to standard error.
-A failure is one line on standard error that begins with `headwater:`; `--debug` adds the traceback.
+A failure is a line on standard error that begins with `headwater:`, or a line of JSON with `HEADWATER_LOG_FORMAT=json`.
+There is a line for each where several things were refused; `--debug` adds the traceback.
 `-o json` and `-o yaml` print the fields under [Results](#results): one object for a single result, a list for many.
 There `a.b` is a field of the object `a`, and `a[].b` one of each object in the list `a`.
 `-o` may stand before or behind the name of a command that prints results.
 Ids are 16 hex digits, times RFC 3339 in UTC, durations written as in manifests (`90s`, `24h`, `1d12h`).
-What cannot be undone asks for `--confirm` with the name of what goes away.
-Without it the plan is shown, nothing is done, and the exit code is 5.
+What deletes or replaces much at once asks for `--confirm` with the name of what it is about.
+Without it the plan is shown and nothing is done; the exit code is 5, unless there is nothing to do.
 What takes long is a task, done in the same process by the same protocol as a worker's.
 With `--detach` it is left to a worker, and the [task](#task) is printed.
 Settings come from the environment (`HEADWATER_...`); `--store` wins over `HEADWATER_STORE`.
@@ -42,7 +43,7 @@ Where two codes could be meant:
 - 3, not 5: what is named is not there, such as a store, a realm, a commit that was collected, or a file to read.
 - 5, not 2: the form is right, and a rule says no.
   That is a name or location that nothing may have, what a file holds, a wrong state, a file that would be overwritten,
-  a confirmation that is missing or repeats something else, a database that lets nobody in.
+  a store's URL that is wrong, a confirmation that is missing or repeats something else, a database that lets nobody in.
 - 6, not 5: it would have been right before somebody made, moved or took it.
 
 A filter that fits nothing, such as `task list --realm`, is an empty list and 0.
