@@ -29,14 +29,16 @@ class Turnstile:
         self._inside: dict[int, FrameType] = {}
         self._is_shut = False
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> bool:
+        """Whether the caller runs within what is inside already: it is the handler of a signal."""
         thread, frame = get_ident(), _getframe(1)
         with self._lock:  # every call on a database passes here: a bare lock costs a fifth of a condition
             if thread in self._inside and _runs_in(self._inside[thread], frame):
-                return
+                return True
             while self._is_shut:
                 self._changed.wait()
             self._inside[thread] = frame
+            return False
 
     def __exit__(self, *_: object) -> None:
         thread, frame = get_ident(), _getframe(1)
@@ -45,11 +47,6 @@ class Turnstile:
                 del self._inside[thread]
             if self._is_shut:
                 self._changed.notify_all()
-
-    def is_inside(self) -> bool:
-        """Whether the caller, or what it interrupts, is inside."""
-        noted = self._inside.get(get_ident())
-        return noted is not None and _runs_in(noted, _getframe(1))
 
     def shut(self) -> None:
         """Let nobody in any more, and wait until all are out."""

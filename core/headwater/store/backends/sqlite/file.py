@@ -79,8 +79,8 @@ class SqliteFile:
 
     def read(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
         """What ``work`` returned, whose statements each see the file as it is when they begin."""
-        self._refuse_nesting(what)
-        with self._turnstile:
+        with self._turnstile as is_nested:
+            self._check_transaction(what, is_nested=is_nested)
             try:
                 return self._patiently(lambda: work(self._connection()))
             except sqlite3.Error as fault:
@@ -112,8 +112,8 @@ class SqliteFile:
         raises        UnavailableError when the disk is full, also where the COMMIT finds that; UnknownOutcomeError when it fails for
                       another reason than that and a busy file: what it had written to the log may be found there after a crash
         """
-        self._refuse_nesting(what)
-        with self._turnstile:
+        with self._turnstile as is_nested:
+            self._check_transaction(what, is_nested=is_nested)
             try:
                 # Threads queue here, and one of them stands for its process among the others.
                 if not self._writing.acquire(timeout=self._timeout):
@@ -126,12 +126,15 @@ class SqliteFile:
                 with suppress(RuntimeError):
                     self._writing.release()
 
-    def _refuse_nesting(self, what: str) -> None:
-        """Keep the handler of a signal out of the transaction that it interrupts: it would see, and write, half of it."""
+    def _check_transaction(self, what: str, *, is_nested: bool) -> None:
+        """Keep the handler of a signal out of the transaction that it interrupts: it would see, and write, half of it.
+
+        Only for those inside the turnstile: before it, a fork may be closing the connection at this moment.
+        """
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None or not connection.in_transaction:
             return
-        if self._turnstile.is_inside():
+        if is_nested:
             raise UnavailableError(f"{self.path}: {what}: this thread is writing already: try again when that has ended")
         self._discard()  # what Ctrl-C has left of a transaction
 
