@@ -335,6 +335,15 @@ class TestRealmDeletion:
         assert deleting.delete_realm(REALM, 1000) + deleting.delete_realm(REALM, 1000) == 21
         assert (scan(deleting), scan_names(deleting)) == ([], [])
 
+    @pytest.mark.parametrize("parts", [1, 2])
+    def test_no_part_of_an_object_half_deleted_outlives_its_next_write(self, deleting: Backend, parts: int) -> None:
+        deleting.write_objects(in_parts(1, b"a", b"b", b"c", b"d"))
+        deleting.delete_realm(REALM, 1)
+        written = in_parts(1, *[b"x", b"y"][:parts])
+        deleting.write_objects(written)
+
+        assert scan(deleting) == [key(made) for made in written]
+
     def test_a_realm_without_rows_is_deleted_at_once(self, deleting: Backend, rows: list[ObjectRow]) -> None:
         assert deleting.delete_realm(RealmKey(REALM + 1), 10) == 0
         assert len(scan(deleting)) == len(rows)

@@ -377,10 +377,9 @@ def _delete_hidden(objs: Collection[Document], objects: dict[tuple[RealmKey, Obj
 
 
 def _delete_some(rows: Collection[Document], condition: Document, limit: int) -> int:
-    found = [
-        row["_id"]
-        for row in rows.find(condition, {"_id": 1}, limit=min(limit, _MOST - 1), batch_size=min(limit, _MOST - 1) + 1)
-    ]
+    """From the end, for no part of an object may outlive its first one: a write knows by that one of the others."""
+    count = min(limit, _MOST - 1)
+    found = [row["_id"] for row in rows.find(condition, {"_id": 1}, sort=[("_id", -1)], limit=count, batch_size=count + 1)]
     return rows.delete_many({"_id": {"$in": found}}).deleted_count if found else 0
 
 
