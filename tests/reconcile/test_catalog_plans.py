@@ -137,6 +137,17 @@ def test_a_catalog_made_by_hand_elsewhere_is_changed_only_when_asked(make_catalo
     assert kinds(plan(make_catalog({ADOPT: "acme/lake"}), seen)) == ["CompleteCatalog", "UpdateCatalog"]
 
 
+def test_a_refusal_shows_no_credentials_of_either_location(make_catalog: MakeCatalog) -> None:
+    seen = catalog(make_catalog(), manager=None, base_location="s3://key:made@by-hand@lake/")
+    manifest = make_catalog(base_location="s3://key:declared@lake/")
+
+    [refusal] = plan(manifest, seen)
+
+    assert isinstance(refusal, Refuse)
+    assert "s3://***@lake/" in refusal.message
+    assert not any(secret in refusal.message for secret in ("made", "declared", "by-hand"))
+
+
 @pytest.mark.parametrize("written", ["s3://lake", "s3://lake//"])
 def test_a_location_that_is_written_otherwise_is_the_same(make_catalog: MakeCatalog, written: str) -> None:
     seen = catalog(make_catalog(), manager=None, base_location=written)

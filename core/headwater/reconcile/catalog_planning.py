@@ -145,9 +145,9 @@ def _plan_foreign(manifest: CatalogManifest, catalog: CatalogDefinition, name: s
     if catalog.manager is None and catalog.former is None:
         why = (
             f"catalog {name} is managed by nobody, at {_shown(catalog.base_location)} with the default branch "
-            f"{catalog.default_branch}, and this Catalog asks for {manifest.spec.base_location} with {manifest.spec.default_branch}: "
-            f"make baseLocation and defaultBranch of the Catalog equal to take it over as it is, or annotate {ADOPT}: {name} to "
-            "change it"
+            f"{catalog.default_branch}, and this Catalog asks for {_shown(manifest.spec.base_location)} with "
+            f"{manifest.spec.default_branch}: make baseLocation and defaultBranch of the Catalog equal to take it over as it is, or "
+            f"annotate {ADOPT}: {name} to change it"
         )
     elif catalog.manager is None:
         why = f"catalog {name} was left by {_manager_text(catalog.former)}, which may come back for it; {adopt}"
@@ -162,7 +162,7 @@ def _plan_foreign(manifest: CatalogManifest, catalog: CatalogDefinition, name: s
 
 def _shown(location: str) -> str:
     """A location that a person gave, without the credentials that some write into one."""
-    return re.sub(r"://[^/@]*@", "://***@", location)
+    return re.sub(r"://[^/]*@", "://***@", location)
 
 
 def _manager_text(manager: CatalogManager | None) -> str:
