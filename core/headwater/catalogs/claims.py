@@ -58,7 +58,7 @@ def normalise_location(location: str) -> str:
 def places_around(location: str) -> list[bytes]:
     """The places that a location of any length lies in, outermost first, and itself, as claims spell them.
 
-    raises        RefusedError for a location that is none
+    raises        RefusedError for a text that is not a location
     """
     return _enclosing(comparable(location).encode())
 
@@ -102,7 +102,7 @@ class Claim:
     def places(self) -> tuple[bytes, ...]:
         """Its location and its paths, normalised; a path that lies within another place of its own is left out.
 
-        raises        RefusedError for a location that is none
+        raises        RefusedError for a text that is not a location
         """
         location = normalise_location(self.location)
         places = [location]
@@ -142,7 +142,7 @@ class Claims:
         """Take a batch in one commit. A claim that one has already gets the time of now; one that conflicts is not taken.
 
         returns       the conflicts, with what is claimed already or earlier in the batch; none: all were taken
-        raises        RefusedError for a location that is none
+        raises        RefusedError for a text that is not a location
         """
         places = [claim.places() for claim in claims]
 
@@ -162,7 +162,7 @@ class Claims:
     def release(self, claims: Sequence[Claim], *, fence: Callable[[], None] | None = None) -> int:
         """Give up what one has claimed by these; returns how many entries went. For callers that put nothing into a catalog with them.
 
-        raises        RefusedError for a location that is none
+        raises        RefusedError for a text that is not a location
         """
         entries = [(BY_LOCATION, place, claim) for claim in claims for place in claim.places()]
         entries += [(BY_UUID, claim.table_uuid.bytes, claim) for claim in claims if claim.table_uuid is not None]
@@ -181,7 +181,7 @@ class Claims:
     def check(self, claims: Sequence[Claim]) -> tuple[ClaimConflict, ...]:
         """What would conflict if these were taken now; nothing is written.
 
-        raises        RefusedError for a location that is none
+        raises        RefusedError for a text that is not a location
         """
         places = [claim.places() for claim in claims]
         held = head(self._rows, CLAIMS, fresh=True)
@@ -214,7 +214,7 @@ class Claims:
     def has_taken(self, claim: Claim) -> bool:
         """Whether all places of a claim are its own by now.
 
-        raises        RefusedError for a location that is none
+        raises        RefusedError for a text that is not a location
         """
         found = self.find_locations([place.decode() for place in claim.places()])
         return len(found) == len(claim.places()) and all(owner.has_taken(claim) for owner in found.values())
@@ -222,7 +222,7 @@ class Claims:
     def find_holders(self, locations: Sequence[str]) -> dict[str, Owner]:
         """In whose places these locations lie, of any length; those that lie in nobody's are left out.
 
-        raises        RefusedError for a location that is none
+        raises        RefusedError for a text that is not a location
         """
         claims = head(self._rows, CLAIMS, fresh=True)
         enclosing = {location: places_around(location) for location in locations}
@@ -240,7 +240,7 @@ class Claims:
     def find_locations(self, locations: Sequence[str]) -> dict[str, Owner]:
         """Who has claimed exactly these locations; those that nobody has are left out.
 
-        raises        RefusedError for a location that is none
+        raises        RefusedError for a text that is not a location
         """
         places = {location: normalise_location(location).encode() for location in locations}
         claims = head(self._rows, CLAIMS, fresh=True)

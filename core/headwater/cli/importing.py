@@ -204,7 +204,7 @@ def _submit(store: Store, realm_id: str, name: str, spec: ImportSpec, *, author:
 
 
 def _check_same(seen: Versioned[Task], arguments: Mapping[str, Any]) -> None:
-    """A task that is under way already must be the one that is asked for, whoever asked for it first."""
+    """Refuse to pass off a task that is already under way, perhaps for somebody else, as the one asked for."""
     task = seen.value
     if {**task.arguments, "author": ""} == {**arguments, "author": ""}:
         return

@@ -115,7 +115,7 @@ def reset_credentials(session: Session, realm_id: str, file: Path) -> None:
 
 
 def _nothing_new(file: Path, root: Principal) -> str:
-    """What somebody has to know who thinks that other credentials are in force from now on."""
+    """Warn that no new credentials were made, for somebody who expects the old ones to be void now."""
     since = "" if root.renewed is None else f" since {as_text(root.renewed)}"
     return (
         f"no new credentials were made: those in {file}, of client {root.credentials.client_id}, have been in force{since} and stay"

@@ -82,7 +82,7 @@ class Session:
     def create_store(self, check: Callable[[], object] | None = None) -> Store:
         """The store, set up where there is none yet: for commands that begin something.
 
-        check         called before a store is set up, for what can be told without one: what it raises leaves no empty store behind
+        check         called before a store is set up, to check input that needs no store: if it raises, no empty store is left
         """
         with suppress(MissingError):
             return open_store(self.settings.store, settings=self.settings, create=False)

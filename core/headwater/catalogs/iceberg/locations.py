@@ -85,7 +85,7 @@ def plain_location(location: str) -> str:
 def same_storage(location: str) -> str:
     """The canonical spelling with one scheme for each storage, and hosts in lower case.
 
-    raises        RefusedError for what is no location
+    raises        RefusedError for a text that is not a location
     """
     scheme, rest = canonical(location).split("://", 1)
     scheme = _SAME_STORAGE.get(scheme, scheme)
@@ -96,7 +96,7 @@ def same_storage(location: str) -> str:
 def comparable(location: str) -> str:
     """One text for all locations that name the same objects, without a slash at the end.
 
-    raises        RefusedError for what is no location
+    raises        RefusedError for a text that is not a location
     """
     scheme, rest = same_storage(location).split("://", 1)
     return f"{scheme}://{rest.rstrip('/')}"

@@ -48,7 +48,7 @@ class Storage:
         return self.list_folder(f"{directory}/metadata")
 
     def list_folder(self, folder: str) -> list[File]:
-        """The files right in a folder; none where there is no such folder.
+        """The files directly in a folder; none if the folder does not exist.
 
         raises        UnfitError with NO_ACCESS; UnavailableError when the storage does not answer
         """

@@ -177,7 +177,7 @@ def _names_in(folder: str, storage: Storage) -> list[str]:
     try:
         listed = [file.name for file in storage.list_folder(canonical(folder))]
     except RefusedError:
-        return []  # what is no location is no folder
+        return []  # it is not a location, so there is no folder to list
     return sorted((name for name in listed if parse_name(name) is not None), key=_number, reverse=True)
 
 

@@ -83,7 +83,7 @@ def _lies_plainly_in(file: str, place: str) -> bool:
 def metadata_file(catalog_id: str, location: str, properties: Mapping[str, str], version: int = 0) -> str:
     """A new name for a metadata file of a table or view, as pyiceberg gives them; no code of the table's choice is asked.
 
-    By its name an import of this catalog knows that it is no news, also where its commit does not happen.
+    The name tells an import of this catalog that the file is not another writer's, even if its commit never happened.
     """
     folder = properties.get(TableProperties.WRITE_METADATA_PATH) or f"{location.rstrip('/')}/metadata"
     return f"{folder.rstrip('/')}/{own_name(catalog_id, version)}"

@@ -47,12 +47,13 @@ def _commits(sight: Sight, row: Reference) -> Iterator[Finding]:
         return  # its head cannot be read: that has been told
     if ahead is None:
         return
+    commits, carry = ("1 commit", "carries") if ahead.commits == 1 else (f"{ahead.commits} commits", "carry")
     yield sight.finding(
         Code.COMMITS_AHEAD,
         row.name,
-        f"{sight.words(row.name)} has {ahead.commits} commits, from {id_text(ahead.first.id)} on, that carry the time"
-        f" {as_text(ahead.first.commit.time)} of a clock that was ahead; it is {as_text(sight.now)} now. No state can be told by time, and"
-        " nothing of the realm is collected",
+        f"{sight.words(row.name)} has {commits}, from {id_text(ahead.first.id)} on, that {carry} the time"
+        f" {as_text(ahead.first.commit.time)} of a clock that was ahead; it is {as_text(sight.now)} now. No state can be chosen by time,"
+        " and nothing of the realm is collected",
         "set the clocks right; then `headwater fsck --repair` puts a commit with the right time on top of them",
     )
 
