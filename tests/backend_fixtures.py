@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headwater.store import Backend, FaultyBackend, open_backend
+from faulty_backend import FaultyBackend
+from headwater.store import Backend, open_backend
 from headwater.store.urls import parse_url
 from unordered import UnorderedBackend
 

@@ -18,8 +18,8 @@ from backend_fixtures import (
     postgresql_server,
     postgresql_url,
 )
+from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
-from headwater.clock import FakeClock
 from headwater.store import RealmId, RealmKey, RealmStore
 
 __all__ = ["backend", "make_backend", "mongodb_server", "mongodb_url", "postgresql_server", "postgresql_url"]

@@ -9,7 +9,7 @@ import weakref
 from datetime import UTC, datetime
 from typing import NamedTuple, NewType, Protocol
 
-__all__ = ["Clock", "ClockWatch", "FakeClock", "Micros", "Steady", "SystemClock", "as_datetime", "as_text"]
+__all__ = ["Clock", "ClockWatch", "Micros", "Steady", "SystemClock", "as_datetime", "as_text"]
 
 Micros = NewType("Micros", int)
 """Microseconds since 1970-01-01T00:00Z."""
@@ -58,39 +58,6 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
-
-
-class FakeClock:
-    """A clock that moves only when told to; ``sleep`` moves it."""
-
-    def __init__(self, start: int = 1_780_000_000_000_000) -> None:
-        self._lock = threading.Lock()
-        self._now = start
-        self._monotonic = 0.0
-
-    def now(self) -> Micros:
-        with self._lock:
-            return Micros(self._now)
-
-    def wall(self) -> Micros:
-        return self.now()
-
-    def monotonic(self) -> float:
-        with self._lock:
-            return self._monotonic
-
-    def sleep(self, seconds: float) -> None:
-        self.advance(seconds)
-
-    def set_ahead(self, seconds: float) -> None:
-        """Move the wall time alone, as who sets a clock does."""
-        with self._lock:
-            self._now += round(seconds * 1_000_000)
-
-    def advance(self, seconds: float) -> None:
-        with self._lock:
-            self._now += round(seconds * 1_000_000)
-            self._monotonic += seconds
 
 
 class Steady(NamedTuple):

@@ -10,9 +10,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from headwater.clock import Clock, FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
+from headwater.clock import Clock
 from headwater.settings import Settings
-from headwater.store import Backend, FaultyBackend, ObjectId, Split, Store
+from headwater.store import Backend, ObjectId, Split, Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import LeaseWatch, Task, Tasks
 from headwater_workers.kinds import KINDS, Handler

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
-from headwater.clock import FakeClock
 from headwater.maintenance import COLLECT, EXPORT, LOAD, PURGE, Weight, check_store, collect
 from headwater.maintenance.work import run_export
 from headwater.realms import Realms, RealmState, Retention, bootstrap, hash_credentials, new_credentials

@@ -8,8 +8,8 @@ import pytest
 from deaths import deaths, open_on
 from grounds_of_work import HOUR, ROOT, faults_of_store
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalogs
-from headwater.clock import FakeClock
 from headwater.commits import head
 from headwater.errors import MissingError, RefusedError
 from headwater.realms import Realms, RealmState, bootstrap, find_root, hash_credentials, new_credentials

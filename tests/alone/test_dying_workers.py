@@ -9,7 +9,7 @@ import pytest
 from deaths import attempt, deaths, open_on, succeed
 from grounds_of_work import WORKS
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import LeaseWatch, TaskState

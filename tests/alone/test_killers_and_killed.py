@@ -12,8 +12,9 @@ from deaths import SETTINGS, Died, attempt, open_on, succeed
 from grounds_of_work import WORKS
 
 from backend_fixtures import STORES
-from headwater.clock import FakeClock
-from headwater.store import FaultyBackend, ObjectId, Store, open_backend, open_store
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
+from headwater.store import ObjectId, Store, open_backend, open_store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.urls import parse_url
 from headwater.tasks import AttemptEnd, LeaseWatch, Tasks, TaskState

@@ -5,8 +5,8 @@ from __future__ import annotations
 from deaths import SETTINGS, open_on
 from grounds_of_work import HOUR, ROOT
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
-from headwater.clock import FakeClock
 from headwater.commits import commit
 from headwater.index import Value
 from headwater.maintenance import collect

@@ -13,10 +13,11 @@ import structlog
 from deaths import IS_SOAK, SEED, attempt, copied, open_on, succeed
 from grounds_of_work import WORKS
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.errors import FencedError, HeadwaterError
 from headwater.maintenance import list_runs
-from headwater.store import Backend, FaultyBackend, ObjectId, Store
+from headwater.store import Backend, ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import LeaseWatch, Tasks, TaskState
 from headwater_workers.kinds import KINDS

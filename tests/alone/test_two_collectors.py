@@ -9,11 +9,12 @@ import pytest
 from deaths import SETTINGS, copied, open_on
 from grounds_of_work import HOUR, faults_of_realm, make_garbage, make_realm
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.catalogs import ContentKey, IcebergTable, Put
-from headwater.clock import FakeClock
 from headwater.errors import HeadwaterError, UnavailableError
 from headwater.maintenance import Collected, collect
-from headwater.store import FaultyBackend, Store
+from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend
 
 BOUND = SETTINGS.clock_bound_seconds - 0.000_01

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
 from headwater.clock import Clock, Micros
 from headwater.maintenance.archives import Exported, Order, export
 from headwater.realms import Realm, Realms, bootstrap, hash_credentials, new_credentials
 from headwater.settings import Settings
-from headwater.store import Backend, FaultyBackend, ObjectId, Split, Store
+from headwater.store import Backend, ObjectId, Split, Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import Claim, Tasks
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from archived import SLACK, exported, make_realm, open_lake, put
 
+from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
-from headwater.clock import FakeClock
 
 
 @pytest.fixture

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from archived import REALM, SLACK, copied, exported, open_lake, open_on, put, tables
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater import Settings, Store
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.commits import Transaction, commit, head
 from headwater.errors import BeatenError, FencedError, HeadwaterError, RefusedError
 from headwater.index import Value
@@ -19,7 +21,7 @@ from headwater.maintenance import collect, purge
 from headwater.maintenance.archives import Order, export, load
 from headwater.maintenance.work import LOAD, run_load
 from headwater.realms import Realms, RealmState, bootstrap, hash_credentials, new_credentials
-from headwater.store import FaultyBackend, ObjectId, RealmId, RealmKey, StoredObject, object_type
+from headwater.store import ObjectId, RealmId, RealmKey, StoredObject, object_type
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import Claim, LeaseWatch, Tasks
 from stored_groups import write_group

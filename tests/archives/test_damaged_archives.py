@@ -11,8 +11,9 @@ import msgspec
 import pytest
 from archived import REALM, exported
 
+from fake_clock import FakeClock
 from headwater import Store
-from headwater.clock import FakeClock, as_text
+from headwater.clock import as_text
 from headwater.errors import HeadwaterError, RefusedError, UnreadableError
 from headwater.maintenance.archives import End, check_archive, load
 from headwater.maintenance.archives.blocks import BlockKind, BlockWriter, read_blocks

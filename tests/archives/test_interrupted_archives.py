@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from archived import REALM, SLACK, claim_of, exported, open_on, put, tables
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater import Settings, Store
-from headwater.clock import FakeClock
 from headwater.commits import COLLECTION_ID, Collection, pins
 from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError, UnavailableError
 from headwater.maintenance import list_runs, purge
@@ -20,7 +21,7 @@ from headwater.maintenance.archives import Order, check_archive, export, load
 from headwater.maintenance.archives.progress import LOAD_PROGRESS_ID, LoadProgress
 from headwater.maintenance.work import EXPORT, LOAD, run_export, run_load
 from headwater.realms import Realms, RealmState
-from headwater.store import Backend, FaultyBackend, id_text
+from headwater.store import Backend, id_text
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import Claim, NotYetError, Tasks
 

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 from archived import REALM, SLACK, exported, open_lake, put, tables
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalogs, NameKind
 from headwater.catalogs.branches import Branches
-from headwater.clock import FakeClock, Micros, as_text
+from headwater.clock import Micros, as_text
 from headwater.commits import COLLECTION_ID, Collection, ensure_references, pins
 from headwater.errors import BeatenError, ExpiredError, HeadwaterError, MissingError, RefusedError, UnavailableError
 from headwater.maintenance import Action, Code, check_store, collect, plan_repairs, repair

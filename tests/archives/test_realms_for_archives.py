@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from archived import REALM
 
+from fake_clock import FakeClock
 from headwater import Store
-from headwater.clock import FakeClock
 from headwater.errors import RefusedError
 from headwater.maintenance import purge
 from headwater.maintenance.archives import load

@@ -9,8 +9,8 @@ import pytest
 from archived import REALM, SLACK, claim_of, exported, make_realm, open_lake, put, tables
 
 from backend_fixtures import BACKENDS
+from fake_clock import FakeClock
 from headwater import Settings, Store
-from headwater.clock import FakeClock
 from headwater.maintenance import Code, check_store, collect
 from headwater.maintenance.archives import load
 from headwater.maintenance.work import EXPORT, LOAD, run_export, run_load

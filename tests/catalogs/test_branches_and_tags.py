@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, NameKind, Put
 from headwater.catalogs.names import NAMES, ListedName, OwnPart, content_reference, name_key, own_reference
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.commits import commit, head
 from headwater.commits.collection import COLLECTION_ID, Collection
 from headwater.errors import ConflictError, ExpiredError, MissingError, RefusedError, UnavailableError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fake_clock import FakeClock
 from headwater.catalogs import (
     Catalog,
     CatalogDefinition,
@@ -18,7 +19,6 @@ from headwater.catalogs import (
 from headwater.catalogs.catalogs import CATALOG_ADMIN
 from headwater.catalogs.definitions import CatalogGrants, CatalogRole
 from headwater.catalogs.names import OwnPart, content_reference, own_reference
-from headwater.clock import FakeClock
 from headwater.commits import head
 from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError
 from headwater.store import RealmStore

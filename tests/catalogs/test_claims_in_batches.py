@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fake_clock import FakeClock
 from headwater import Settings, open_store
 from headwater.catalogs import CLAIMS, Claim, ClaimConflict, Claims
 from headwater.catalogs.claims import BY_LOCATION, BY_UUID, Owner
-from headwater.clock import FakeClock
 from headwater.commits import ensure_reference, head
 from headwater.store import RealmId, RealmKey, RealmStore
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fake_clock import FakeClock
 from headwater.catalogs import Claim, Claims, normalise_location
-from headwater.clock import FakeClock
 from headwater.errors import FencedError, RefusedError
 from headwater.store import RealmStore
 

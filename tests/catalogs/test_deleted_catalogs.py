@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog, CatalogDefinition, Catalogs, ContentKey, NameKind, Namespace, Put
 from headwater.catalogs.names import content_reference
-from headwater.clock import FakeClock
 from headwater.errors import ConflictError, MissingError, RefusedError
 from headwater.store import ObjectId, RealmStore
 

@@ -7,12 +7,14 @@ from itertools import count
 
 import pytest
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater import Settings, Store, open_store
 from headwater.catalogs import CATALOGS, CatalogDefinition, Catalogs, NameKind, reference_names, release_name
 from headwater.catalogs.names import OwnPart, content_reference, own_reference
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.commits import ensure_reference, head
-from headwater.store import FaultyBackend, RealmId, RealmKey, RealmStore
+from headwater.store import RealmId, RealmKey, RealmStore
 
 Act = Callable[[Catalogs], object]
 

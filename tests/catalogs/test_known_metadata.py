@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog, CommitMeta, ContentKey, IcebergTable, IcebergView, Put, known_metadata
 from headwater.catalogs.history.meta import is_by_import
 from headwater.catalogs.known_metadata import KEPT, KnownMetadata, note_known
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.commits import Commit, head
 from headwater.errors import ExpiredError
 from headwater.store import ObjectId, RealmStore

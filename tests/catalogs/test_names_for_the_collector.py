@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog, CatalogDefinition, Catalogs, NameKind, reference_names, release_name
 from headwater.catalogs.names import OwnPart, content_reference, own_reference
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.errors import MissingError
 from headwater.store import ObjectId, RealmStore
 

@@ -9,13 +9,14 @@ from itertools import product
 import pytest
 
 from backend_fixtures import STORES
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater import Settings, Store, open_store
 from headwater.catalogs import CATALOGS, Catalog, Catalogs, Namespace, Put
 from headwater.catalogs.content.keys import ContentKey
-from headwater.clock import FakeClock
 from headwater.commits import ensure_reference
 from headwater.errors import ConflictError
-from headwater.store import Backend, FaultyBackend, RealmId, RealmKey
+from headwater.store import Backend, RealmId, RealmKey
 from headwater.store.backends.memory import MemoryBackend
 
 KEY = RealmKey(4711)

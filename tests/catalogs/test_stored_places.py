@@ -6,11 +6,12 @@ import json
 
 import pytest
 
+from faulty_backend import FaultyBackend
 from headwater import Store
 from headwater.catalogs import IDS, Catalog, ContentKey, IcebergTable, Put, StoredPlaces, stored_places
 from headwater.catalogs.iceberg.parts import Parts, take_apart
 from headwater.errors import MissingError
-from headwater.store import FaultyBackend, ObjectId, RealmStore
+from headwater.store import ObjectId, RealmStore
 
 
 def document(number: int) -> Parts:

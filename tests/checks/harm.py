@@ -7,12 +7,13 @@ from functools import cache
 
 import msgspec
 
+from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
 from headwater.clock import Clock
 from headwater.maintenance import Code, Finding, check_store
 from headwater.realms import CredentialsHash, Realm, Realms, RealmState, Retention, bootstrap, hash_credentials, new_credentials
 from headwater.settings import Settings
-from headwater.store import Backend, FaultyBackend, ObjectId, RealmStore, Store
+from headwater.store import Backend, ObjectId, RealmStore, Store
 
 REALM = "acme"
 HOUR = 3600.0

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from harm import make_lake, make_realm, open_on, put
 
+from fake_clock import FakeClock
 from headwater import Settings
-from headwater.clock import FakeClock
 from headwater.commits import Head
 from headwater.index import IndexChecker, IndexContainer
 from headwater.index.pages import Page, Rows

@@ -9,12 +9,13 @@ from collections.abc import Callable
 import pytest
 from harm import HOUR, REALM, deactivate, make_lake, make_realm, open_on, put, rows_of
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater import Settings
 from headwater.catalogs import Catalogs
-from headwater.clock import FakeClock
 from headwater.maintenance import Finding, check_store, collect, purge
 from headwater.realms import Realms, RealmState
-from headwater.store import FaultyBackend, Store
+from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import Claim, LeaseWatch, Tasks
 

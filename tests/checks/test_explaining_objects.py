@@ -8,9 +8,10 @@ import pytest
 from harm import HOUR, REALM, lose, make_lake, make_realm, open_on, put, rows_of, table_of
 
 from backend_fixtures import STORES
+from fake_clock import FakeClock
 from headwater import Settings, open_store
 from headwater.catalogs import Catalog
-from headwater.clock import FakeClock, as_text
+from headwater.clock import as_text
 from headwater.commits import pin
 from headwater.maintenance import collect, explain
 from headwater.realms import Realms, Retention

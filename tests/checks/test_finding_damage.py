@@ -9,9 +9,9 @@ import pytest
 from harm import alter, findings, lose, make_lake, make_realm, put, rows_of, table_of
 
 from backend_fixtures import STORES
+from fake_clock import FakeClock
 from headwater import Settings, open_store
 from headwater.catalogs import Catalog
-from headwater.clock import FakeClock
 from headwater.index import IndexContainer
 from headwater.maintenance import Code, Weight, check_store
 from headwater.store import ObjectId, RealmStore, Store, UnknownObject, id_text

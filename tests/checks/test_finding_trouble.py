@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from harm import HOUR, REALM, deactivate, findings, lose, lose_row, put
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, Claim, Claims, ContentKey, IcebergTable, Put
 from headwater.catalogs.iceberg.parts import take_apart
-from headwater.clock import FakeClock
 from headwater.commits import COLLECTION_ID, Collection, head, pin
 from headwater.maintenance import COLLECT, LOAD, PURGE, Code, check_store, collect, is_bad, purge
 from headwater.realms import Realms, RealmState

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import pytest
 from harm import HOUR, REALM, make_lake, make_realm, open_on, put, rows_of
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalog
-from headwater.clock import FakeClock
 from headwater.errors import UnavailableError
 from headwater.maintenance import Action, Step, check_store, collect, plan_repairs, repair
 from headwater.maintenance.garbage import give_up
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectId, Store
+from headwater.store import ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
 
 

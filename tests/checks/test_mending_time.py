@@ -8,8 +8,9 @@ import pytest
 from harm import HOUR, REALM, make_realm, open_on, put, rows_of
 from harm import make_lake as make_lake_of
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, Claim, Claims, ContentKey
-from headwater.clock import FakeClock, Micros, as_text
+from headwater.clock import Micros, as_text
 from headwater.commits import changes, commit_as_of, log
 from headwater.errors import RefusedError
 from headwater.maintenance import Action, Code, Finding, check_store, collect, plan_repairs, repair

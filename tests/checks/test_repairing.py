@@ -7,9 +7,9 @@ import pytest
 from harm import HOUR, REALM, lose, lose_row, make_lake, make_realm, put, rows_of, table_of
 
 from backend_fixtures import STORES
+from fake_clock import FakeClock
 from headwater import Settings, open_store
 from headwater.catalogs import CATALOGS, Catalog, Catalogs, ContentKey
-from headwater.clock import FakeClock
 from headwater.commits import COLLECTION_ID, Collection, Cuts, read_collection
 from headwater.maintenance import COLLECT, Action, Code, Step, check_store, collect, plan_repairs, repair
 from headwater.maintenance.garbage import marker_for, scope_of

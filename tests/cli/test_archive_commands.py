@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from commandline import CommandLine
 
+from fake_clock import FakeClock
 from headwater import Settings, open_store
 from headwater.catalogs import Catalogs, ContentKey, Namespace, Put
-from headwater.clock import FakeClock, as_text
+from headwater.clock import as_text
 from headwater.commits import COLLECTION_ID, Collection
 from headwater.realms import Realms, bootstrap, hash_credentials, new_credentials
 from headwater.tasks import Tasks

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater import Settings, Store
 from headwater.cli.running import run_task
 from headwater.cli.session import Session
-from headwater.clock import FakeClock
 from headwater.errors import RefusedError, UnknownOutcomeError
-from headwater.store import FaultyBackend
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import Claim, Tasks
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from fake_clock import FakeClock
 from headwater import Settings, open_store
 from headwater.cli.stories import Page, next_step, story
-from headwater.clock import FakeClock
 from headwater.store import ObjectId, Store
 from headwater.tasks import FollowUp, LeaseWatch, Tasks
 

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 from pyiceberg.catalog import Catalog as IcebergCatalog
 
+from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import (
     Catalog,
@@ -22,7 +23,6 @@ from headwater.catalogs import (
 )
 from headwater.catalogs.iceberg import survey_in_process
 from headwater.catalogs.importing.committing import import_tables, scope_of
-from headwater.clock import FakeClock
 from headwater.maintenance import collect
 from headwater.realms import Realms
 

@@ -23,12 +23,13 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import AssignUUIDUpdate, SetPropertiesUpdate
 from pyiceberg.types import IntegerType
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater import Settings, Store
 from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, Put
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.clock import FakeClock
 from headwater.errors import UnknownOutcomeError
-from headwater.store import FaultyBackend, open_backend, parse_url
+from headwater.store import open_backend, parse_url
 
 ORDERS = ContentKey.of("sales", "orders")
 

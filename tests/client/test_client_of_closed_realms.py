@@ -11,10 +11,10 @@ from pyiceberg.exceptions import ValidationException
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
+from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalog, Catalogs, ContentKey
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.clock import FakeClock
 from headwater.realms import Realms, RealmState
 
 MakeLake = Callable[[Store], Catalog]

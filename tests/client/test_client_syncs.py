@@ -9,13 +9,14 @@ import pytest
 from pyiceberg.exceptions import CommitStateUnknownException
 from synced_lakes import KEY, Synced
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater import Settings, Store
 from headwater.catalogs import Catalog, IcebergTable, Put
 from headwater.catalogs.known_metadata import KnownMetadata
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.clock import FakeClock
 from headwater.errors import UnknownOutcomeError
-from headwater.store import FaultyBackend, open_backend, parse_url
+from headwater.store import open_backend, parse_url
 
 OpenClient = Callable[..., HeadwaterCatalog]
 FOREVER = 10**9

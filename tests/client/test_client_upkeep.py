@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
+from fake_clock import FakeClock
 from headwater import Settings, Store
 from headwater.catalogs import Catalog
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.clock import FakeClock
 from headwater.maintenance import check_store, collect
 from headwater.realms import Realms, Retention
 from headwater.store import open_backend, parse_url

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from faulty_backend import FaultyBackend
 from headwater.clock import SystemClock
 from headwater.commits import ensure_reference
 from headwater.errors import UnknownOutcomeError
 from headwater.settings import Settings
-from headwater.store import Backend, FaultyBackend, ObjectId, ObjectKey, RealmId, RealmKey, RealmStore, Store
+from headwater.store import Backend, ObjectId, ObjectKey, RealmId, RealmKey, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
 
 __all__ = ["HASTY", "LENGTH", "LOST_ANSWER", "LOST_REQUEST", "PATIENT", "REALM", "Ground", "Witness", "both_ways"]

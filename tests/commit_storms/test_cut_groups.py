@@ -10,7 +10,7 @@ from counters import ADD, counted, tell
 from grounds import Ground
 from groups import a_group
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.commits import Head, Transaction, changes, commit, log, read_commit
 from headwater.errors import ExpiredError
 from headwater.maintenance import collect

@@ -12,12 +12,13 @@ from counters import ADD, counted
 from grounds import Ground
 from groups import callers_of
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.commits import Committed, Transaction, commit, ensure_reference, log
 from headwater.errors import FencedError, MissingError, RefusedError, UnreadableError
 from headwater.index import Value
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, RealmId, RealmKey, RealmStore, Store
+from headwater.store import RealmId, RealmKey, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
 
 places = pytest.mark.parametrize("place", [0, 1, 3])

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from backend_fixtures import store_url
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.commits import Committed, Transaction, commit, ensure_reference, head
 from headwater.index import Value
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, RealmId, RealmKey, RealmStore, Store
+from headwater.store import RealmId, RealmKey, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
 
 __all__ = ["store_url"]

@@ -8,8 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+from faulty_backend import FaultyBackend, Hang
 from headwater.commits.making import queues
-from headwater.store import FaultyBackend, Hang, RealmStore
+from headwater.store import RealmStore
 
 __all__ = ["Line", "behind", "has_queue", "lined_up", "wait_for", "waiting"]
 

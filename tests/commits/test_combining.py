@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from lineup import behind, has_queue, lined_up
 
+from faulty_backend import FaultyBackend
 from headwater.commits import (
     Commit,
     Committed,
@@ -25,7 +26,7 @@ from headwater.commits import (
 )
 from headwater.errors import RefusedError
 from headwater.index import Value
-from headwater.store import FaultyBackend, ObjectId, RealmStore, StoredObject, Versioned, object_type
+from headwater.store import ObjectId, RealmStore, StoredObject, Versioned, object_type
 
 Put = Callable[..., Committed[None]]
 Increment = Callable[[RealmStore], Committed[int]]

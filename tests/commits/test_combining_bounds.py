@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from lineup import behind, has_queue, lined_up, waiting
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.commits import Committed, Transaction, commit, log
 from headwater.errors import CommitTimeoutError
 from headwater.index import Value
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, RealmStore, StoredObject, object_type
+from headwater.store import RealmStore, StoredObject, object_type
 
 Put = Callable[..., Committed[None]]
 Increment = Callable[[RealmStore], Committed[int]]

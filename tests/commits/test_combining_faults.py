@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from lineup import Line, lined_up
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from forking import run_forked
-from headwater.clock import FakeClock
 from headwater.commits import Committed, Transaction, commit, head, log
 from headwater.errors import CommitTimeoutError, RefusedError, UnavailableError, UnknownCommitError, UnknownOutcomeError
 from headwater.index import Value
-from headwater.store import FaultyBackend, RealmStore
+from headwater.store import RealmStore
 
 Increment = Callable[[RealmStore], Committed[int]]
 Count = Callable[[RealmStore], int]

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.commits import Commit, Committed, Operation, Transaction, commit, ensure_reference, head, log
 from headwater.errors import CommitTimeoutError, FencedError, MissingError, RefusedError, UnavailableError, UnreadableError
 from headwater.index import Value
-from headwater.store import FaultyBackend, ObjectId, RealmStore, StoredObject, object_type
+from headwater.store import ObjectId, RealmStore, StoredObject, object_type
 
 Put = Callable[..., Committed[None]]
 

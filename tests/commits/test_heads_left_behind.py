@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.commits import Transaction, commit, ensure_reference, head, load_head
 from headwater.errors import ExpiredError, UnreadableError
 from headwater.index import Value
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectId, RealmId, RealmKey, RealmStore, Store
+from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
 
 

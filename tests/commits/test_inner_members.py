@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from faulty_backend import FaultyBackend
 from headwater.commits import Commit, Committed, commit, head, read_commit
 from headwater.errors import ExpiredError, HeadwaterError, UnreadableError
 from headwater.index import Value
-from headwater.store import FaultyBackend, ObjectId, RealmStore, StoredObject, object_type
+from headwater.store import ObjectId, RealmStore, StoredObject, object_type
 from stored_groups import Edits, write_group, write_group_on
 
 Put = Callable[..., Committed[None]]

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.clock import FakeClock, Micros
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
+from headwater.clock import Micros
 from headwater.commits import Commit, End, Operation, Stretch, Touching, changes, ensure_reference, log
 from headwater.commits.objects import TAIL
 from headwater.errors import ExpiredError, UnreadableError
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectId, RealmId, RealmKey, RealmStore, Store
+from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
 
 KEYS = (b"a", b"ab", b"b")

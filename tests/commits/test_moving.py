@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.clock import FakeClock, Micros
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
+from headwater.clock import Micros
 from headwater.commits import COLLECTION_ID, Collection, Committed, Cut, Cuts, assign, create_at, ensure_reference, read_commit
 from headwater.errors import BeatenError, ConflictError, ExpiredError, RefusedError, UnavailableError, UnknownOutcomeError
-from headwater.store import FaultyBackend, ObjectId, RealmStore
+from headwater.store import ObjectId, RealmStore
 
 Put = Callable[..., Committed[None]]
 

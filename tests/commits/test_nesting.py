@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
+from faulty_backend import FaultyBackend
 from headwater import open_store
 from headwater.commits import Committed, Transaction, commit, ensure_reference, head
 from headwater.errors import FencedError, RefusedError
 from headwater.index import Value
-from headwater.store import FaultyBackend, RealmId, RealmKey, RealmStore
+from headwater.store import RealmId, RealmKey, RealmStore
 
 Increment = Callable[[RealmStore], Committed[int]]
 Put = Callable[..., Committed[None]]

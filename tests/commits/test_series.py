@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.commits import Committed, Head, Part, Transaction, commit, commit_series, head, log
 from headwater.errors import FencedError, RefusedError
 from headwater.index import Value
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, RealmId, RealmKey, RealmStore, Store
+from headwater.store import RealmId, RealmKey, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
 
 Put = Callable[..., Committed[None]]

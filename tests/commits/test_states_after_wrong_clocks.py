@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from headwater.clock import FakeClock, Micros
+from fake_clock import FakeClock
+from headwater.clock import Micros
 from headwater.commits import Head, Transaction, commit, commit_as_of, ensure_reference, head, log, mend_time
 from headwater.errors import RefusedError
 from headwater.index import Value

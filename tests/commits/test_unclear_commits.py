@@ -7,22 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.commits import Committed, Transaction, assign, commit, ensure_reference, log
 from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.index import Value
 from headwater.settings import Settings
-from headwater.store import (
-    FaultyBackend,
-    ObjectId,
-    RealmId,
-    RealmKey,
-    RealmStore,
-    Reference,
-    Store,
-    StoredObject,
-    object_type,
-)
+from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Reference, Store, StoredObject, object_type
 from headwater.store.backends.memory import MemoryBackend
 
 Increment = Callable[[RealmStore], Committed[int]]

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.commits.making.pacing import Pace, bounds_after_beaten, bounds_after_fault
 from headwater.settings import Settings
 

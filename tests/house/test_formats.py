@@ -12,9 +12,9 @@ from typing import TypeVar
 import msgspec
 import pytest
 
+from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
 from headwater.catalogs import ContentKey
-from headwater.clock import FakeClock
 from headwater.commits import Commit, commit, ensure_reference, head, read_commit
 from headwater.index import Index, IndexContainer, IndexEditor, Limits, Stored, Value
 from headwater.store import SYSTEM_KEY, ObjectId, RealmId, RealmKey, RealmStore, StoredObject, fixed_id, id_of, id_text, id_time

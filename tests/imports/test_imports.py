@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Claims, ContentKey, ContentType, Delete, IcebergTable, Namespace, Put
 from headwater.catalogs.iceberg import Found, QuarantineCode, Quarantined
 from headwater.catalogs.importing.committing import ImportOptions, import_tables
 from headwater.catalogs.importing.reports import ImportReport
-from headwater.clock import FakeClock
 from headwater.commits import head
 from headwater.errors import FencedError
 from headwater.store import RealmStore

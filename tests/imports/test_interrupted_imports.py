@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater import Settings
 from headwater.catalogs import (
     CATALOGS,
@@ -21,10 +23,8 @@ from headwater.catalogs import (
 )
 from headwater.catalogs.content.indexes import IDS, key_of
 from headwater.catalogs.iceberg import Found
-from headwater.clock import FakeClock
 from headwater.commits import ensure_reference
 from headwater.store import RealmId, RealmKey, RealmStore, Store, open_store
-from headwater.store.faults import FaultyBackend
 
 MakeFound = Callable[..., Found]
 KEY = RealmKey(7)

@@ -17,7 +17,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from questions import assert_same
 
 from backend_fixtures import STORES
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.commits import commit, ensure_reference, head
 from headwater.index import Value
 from headwater.settings import Settings

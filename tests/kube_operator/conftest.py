@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from desks import Desk
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.settings import Settings
 from headwater.store import Store, open_store
 from kube_fixtures import cluster, controlled_cluster, namespace

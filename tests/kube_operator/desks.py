@@ -9,7 +9,7 @@ from typing import Any
 
 from cutting import FaultyConnection
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.maintenance import COLLECT, PURGE, run_collection, run_purge
 from headwater.store import Store
 from headwater.tasks import Tasks

@@ -11,11 +11,12 @@ from typing import Any
 
 from desks import Desk, Writes, make_catalog, make_realm
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalogs
-from headwater.clock import FakeClock
 from headwater.realms import Credentials, Realms, find_root, verify
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, RealmId, Store, open_store
+from headwater.store import RealmId, Store, open_store
 from headwater.tasks import Tasks
 from kubetest import Cluster, Namespace
 

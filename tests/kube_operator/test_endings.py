@@ -7,11 +7,12 @@ from collections.abc import Callable
 import pytest
 from desks import Desk, make_catalog, make_realm
 
+from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalogs
 from headwater.maintenance import PURGE
 from headwater.realms import Realms, RealmState
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, RealmId, Store
+from headwater.store import RealmId, Store
 from headwater.tasks import Tasks
 
 POLICIES = ["Retain", "Purge"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from bodies import NOW_TEXT, OK, catalog, catalog_seen, ended, import_seen, later, realm, realm_seen
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.errors import BeatenError, FencedError, MissingError, RefusedError, UnavailableError
 from headwater.realms import RealmState
 from headwater.reconcile import Outcome, Refuse, Report, Step, TaskDescription, Wait

@@ -11,7 +11,7 @@ import pytest
 from desks import make_catalog, make_realm
 from feeds import QuickServer, RunningFeed, quick_server
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.errors import MissingError, UnavailableError
 from headwater_operator.feeding import JitteredBackoffs, feed_settings
 from headwater_operator.finalizing import FINALIZER

@@ -9,7 +9,8 @@ import pytest
 from bodies import catalog_seen, import_seen
 from prometheus_client.parser import text_string_to_metric_families
 
-from headwater.clock import FakeClock, Micros
+from fake_clock import FakeClock
+from headwater.clock import Micros
 from headwater.realms import Realms, RealmState
 from headwater.reconcile import RealmDescription, TaskDescription
 from headwater.store import Store

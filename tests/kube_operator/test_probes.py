@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.errors import UnavailableError
 from headwater_operator.leading import UncontestedLead
 from headwater_operator.probing import Health, ProbeServer

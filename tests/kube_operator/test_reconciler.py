@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from desks import Desk, make_catalog, make_realm
 
+from faulty_backend import FaultyBackend
 from headwater.catalogs import CatalogDefinition, Catalogs
 from headwater.errors import FencedError, RefusedError
 from headwater.realms import Realm, Realms, RealmState
-from headwater.store import FaultyBackend, RealmId, Store
+from headwater.store import RealmId, Store
 from headwater.tasks import Tasks
 
 DAY = 86_400.0

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from bodies import body, condition
 
+from fake_clock import FakeClock
 from headwater import Store
-from headwater.clock import FakeClock, Micros, as_text
+from headwater.clock import Micros, as_text
 from headwater.realms import Manager, Realms, RealmState
 from headwater.reconcile import (
     FileCredentials,

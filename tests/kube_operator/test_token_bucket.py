@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.errors import UnavailableError
 from headwater_operator.throttling import TokenBucket
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 import pytest
 from desks import Desk, make_catalog, make_realm
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.errors import UnreadableError
 from headwater.realms import Realms
 from headwater.reconcile import release_realm
-from headwater.store import FaultyBackend, Store
+from headwater.store import Store
 from headwater_operator.contention import KEPT_OFF_SECONDS, Contention
 from headwater_operator.outage import ASK_SECONDS, STORE, StoreOutage
 from headwater_operator.queueing import WorkQueue

@@ -11,7 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from headwater.clock import FakeClock, SystemClock
+from fake_clock import FakeClock
+from headwater.clock import SystemClock
 from headwater_operator.queueing import Backoff, WorkQueue
 
 

@@ -8,9 +8,9 @@ import pytest
 from lakes import HOUR, make_lake, make_realm, open_on, put, rows_of
 
 from backend_fixtures import BACKENDS
+from fake_clock import FakeClock
 from headwater import Settings
 from headwater.catalogs import Catalog
-from headwater.clock import FakeClock
 from headwater.realms import Realm
 from headwater.store import ObjectId, RealmStore, Store
 

@@ -7,14 +7,16 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put, iceberg
-from headwater.clock import Clock, FakeClock
+from headwater.clock import Clock
 from headwater.commits import ensure_reference, reach
 from headwater.errors import HeadwaterError
 from headwater.maintenance import Collected, collect
 from headwater.realms import REALM_REFERENCES, Realm, Realms, RealmState, Retention
 from headwater.settings import Settings
-from headwater.store import Backend, FaultyBackend, ObjectId, RealmStore, Split, Store
+from headwater.store import Backend, ObjectId, RealmStore, Split, Store
 from headwater.store.backends.memory import MemoryBackend
 
 REALM = "acme"

@@ -9,13 +9,15 @@ import msgspec
 import pytest
 from lakes import HOUR, lake, make_lake, make_realm, open_on, put, rows_of, unreadable_heads
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalog
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.commits import read_collection
 from headwater.errors import UnavailableError
 from headwater.maintenance import check_store, collect
 from headwater.settings import Settings
-from headwater.store import Backend, FaultyBackend, Store
+from headwater.store import Backend, Store
 from headwater.store.backends.memory import MemoryBackend
 
 SHORT = {

@@ -10,9 +10,10 @@ from lakes import HOUR, REALM, make_realm, open_on, put
 from lakes import lake as lake_of
 
 from backend_fixtures import BACKENDS
+from fake_clock import FakeClock
 from headwater import Settings
 from headwater.catalogs import Catalog
-from headwater.clock import FakeClock, Micros, SystemClock
+from headwater.clock import Micros, SystemClock
 from headwater.commits import log
 from headwater.maintenance import COLLECT, collect, run_collection
 from headwater.realms import Realm, Realms, RealmState

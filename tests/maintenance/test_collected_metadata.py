@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from lakes import HOUR, REALM
 
+from fake_clock import FakeClock
 from headwater.catalogs import IDS, Catalog, ContentKey, IcebergTable, Put, metadata_of
 from headwater.catalogs.iceberg.parts import put_together, take_apart
 from headwater.catalogs.metadata import read_metadata
-from headwater.clock import FakeClock
 from headwater.maintenance import collect
 from headwater.store import RealmStore, Store
 

@@ -8,8 +8,8 @@ import random
 import pytest
 from lakes import HOUR, lake, make_lake, make_realm, open_on, put, rows_of
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, Put, reference_names
-from headwater.clock import FakeClock
 from headwater.commits import COLLECTION_ID, Collection, reach
 from headwater.errors import ExpiredError
 from headwater.maintenance import check_store, collect

@@ -9,7 +9,8 @@ import pytest
 from lakes import HOUR, open_on
 
 from backend_fixtures import BACKENDS
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.commits import ensure_reference, read_collection
 from headwater.errors import FencedError, RefusedError, UnavailableError
 from headwater.maintenance import Collected, collect
@@ -18,7 +19,7 @@ from headwater.maintenance.garbage.together import collect_together
 from headwater.maintenance.garbage.turns import scan_turn
 from headwater.realms import REALM_REFERENCES, Realms, RealmState
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectKey, RealmStore, Store, StoredObject, object_type
+from headwater.store import ObjectKey, RealmStore, Store, StoredObject, object_type
 from unordered import UnorderedBackend
 
 REALMS = ("one", "two", "three")

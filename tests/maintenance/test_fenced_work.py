@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from lakes import FOUND, HOUR, REALM, HandmadeSurvey, copied, make_lake, make_realm, open_on, put
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.errors import FencedError
 from headwater.maintenance import run_collection, run_import, run_purge
 from headwater.maintenance.work import run_export, run_load, run_restore
 from headwater.realms import Realms, RealmState, bootstrap, hash_credentials, new_credentials
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectId, Store, id_text
+from headwater.store import ObjectId, Store, id_text
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import Claim, StoodStill, StoppedError, Tasks, TaskState
 

@@ -7,8 +7,8 @@ import pytest
 from lakes import HOUR, copied, make_lake, make_realm, open_on, put, rows_of, unreadable_heads
 
 from backend_fixtures import BACKENDS
+from fake_clock import FakeClock
 from headwater.catalogs import ContentKey, IcebergTable, Put
-from headwater.clock import FakeClock
 from headwater.commits import reach
 from headwater.errors import FencedError
 from headwater.maintenance import collect

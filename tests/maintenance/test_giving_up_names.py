@@ -8,12 +8,13 @@ import pytest
 from lakes import HOUR, make_lake, make_realm, meetings, open_on, put, rows_of
 from lakes import lake as open_lake
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.catalogs import CATALOGS, Catalog, Catalogs, Claim, Claims, ContentKey, reference_names
-from headwater.clock import FakeClock
 from headwater.errors import HeadwaterError
 from headwater.maintenance import collect
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectId, RealmStore, Store
+from headwater.store import ObjectId, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
 
 

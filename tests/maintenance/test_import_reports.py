@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 import pytest
 from lakes import HOUR, HandmadeSurvey, make_lake, make_realm, rows_of
 
+from fake_clock import FakeClock
 from headwater import Settings
 from headwater.catalogs import Catalog, ImportSpec, ReportRow, iceberg
-from headwater.clock import FakeClock
 from headwater.errors import FencedError, MissingError
 from headwater.maintenance import Run, collect, list_runs, read_report, record_run, run_import
 from headwater.maintenance import reports as reports_module

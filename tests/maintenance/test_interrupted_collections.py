@@ -7,12 +7,13 @@ import itertools
 import pytest
 from lakes import HOUR, Meeting, copied, lake, make_lake, make_realm, open_on, put, rows_of, unreadable_heads
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.commits import read_collection
 from headwater.errors import FencedError, HeadwaterError
 from headwater.maintenance import check_store, collect
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectKey, Store, id_text
+from headwater.store import ObjectKey, Store, id_text
 from headwater.store.backends.memory import MemoryBackend
 
 STEPS = {

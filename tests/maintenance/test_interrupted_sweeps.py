@@ -8,12 +8,13 @@ import itertools
 import pytest
 from lakes import HOUR, copied, lake, make_lake, make_realm, open_on, put, rows_of, unreadable_heads
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.commits import COLLECTION_ID, Collection, MarkChunk, read_collection
 from headwater.errors import HeadwaterError, UnavailableError, UnreadableError
 from headwater.maintenance import Collected, collect
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectId, RealmStore, Store, StoredObject, object_type
+from headwater.store import ObjectId, RealmStore, Store, StoredObject, object_type
 from headwater.store.backends.memory import MemoryBackend
 
 GARBAGE = 70

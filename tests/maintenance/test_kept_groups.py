@@ -10,10 +10,10 @@ from uuid import uuid4
 import pytest
 from lakes import HOUR, make_lake, make_realm, open_on, put, rows_of
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog, ContentType, ContentValue, IcebergTable, NameKind, content_digest
 from headwater.catalogs.content.indexes import CONTENT, IDS
 from headwater.catalogs.names import content_reference
-from headwater.clock import FakeClock
 from headwater.commits import Commit, Transaction, head, log, read_commit
 from headwater.errors import ExpiredError, RefusedError
 from headwater.index import Value

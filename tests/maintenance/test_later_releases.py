@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from lakes import HOUR, rows_of
 
+from fake_clock import FakeClock
 from headwater.catalogs import CATALOGS, Catalog, Catalogs, ContentKey, IcebergTable, Put
-from headwater.clock import FakeClock
 from headwater.commits import COLLECTION_ID, head
 from headwater.errors import UnreadableError
 from headwater.maintenance import Code, check_store, collect, explain

@@ -6,11 +6,12 @@ import msgspec
 import pytest
 from lakes import HOUR, put
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalog
-from headwater.clock import FakeClock
 from headwater.maintenance import check_store, collect, explain
 from headwater.maintenance.garbage.parts import LeftOvers
-from headwater.store import FaultyBackend, ObjectId, ObjectKey, ObjectRow, RealmStore, Store, fixed_id
+from headwater.store import ObjectId, ObjectKey, ObjectRow, RealmStore, Store, fixed_id
 
 
 def row_of(rows: RealmStore, object_id: ObjectId, part: int = 0) -> ObjectRow | None:

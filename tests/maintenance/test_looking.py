@@ -8,24 +8,14 @@ import pytest
 from lakes import HOUR, make_lake, make_realm, open_on, put, rows_of
 from lakes import lake as lake_of
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.catalogs import CATALOGS, Catalog
-from headwater.clock import FakeClock
 from headwater.errors import MissingError
 from headwater.maintenance import check_store, collect, explain
 from headwater.realms import Realm, Realms, Retention
 from headwater.settings import Settings
-from headwater.store import (
-    FaultyBackend,
-    ObjectId,
-    RealmId,
-    RealmKey,
-    RealmStore,
-    Store,
-    StoredObject,
-    fixed_id,
-    id_text,
-    object_type,
-)
+from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store, StoredObject, fixed_id, id_text, object_type
 from headwater.store.backends.memory import MemoryBackend
 
 WRITES = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from lakes import HOUR, REALM, make_realm, put
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog
-from headwater.clock import FakeClock
 from headwater.commits import COLLECTION_ID, Collection, Commit, log
 from headwater.errors import MissingError, UnreadableError
 from headwater.maintenance import Code, check_store, collect, explain

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from lakes import HOUR, REALM, lake, make_lake, make_realm, open_on, put, rows_of, unreadable_heads
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalogs
-from headwater.clock import FakeClock
 from headwater.commits import read_collection
 from headwater.errors import UnreadableError
 from headwater.maintenance import Code, check_store, collect, plan_repairs, repair
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, Store
+from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend
 
 

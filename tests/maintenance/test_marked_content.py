@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 from lakes import HOUR, make_lake, make_realm, open_on, put
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog, ContentKey, Delete, content_ids
-from headwater.clock import FakeClock
 from headwater.commits import read_commit
 from headwater.errors import RefusedError
 from headwater.maintenance import collect

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from lakes import HOUR, lake, make_lake, make_realm, meetings, open_on, put
 
+from fake_clock import FakeClock
 from headwater.catalogs import ContentKey, MergeMode, MergeOptions, MergeResult
-from headwater.clock import FakeClock
 from headwater.errors import ExpiredError
 from headwater.maintenance import collect
 from headwater.settings import Settings

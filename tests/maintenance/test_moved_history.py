@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from lakes import HOUR, lake, make_lake, make_realm, open_on, put, rows_of
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
-from headwater.clock import FakeClock
 from headwater.maintenance import collect
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from lakes import HOUR, put, rows_of
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog
-from headwater.clock import FakeClock
 from headwater.commits import COLLECTION_ID, Collection, Commit, assign, load_head
 from headwater.errors import ExpiredError, RefusedError
 from headwater.maintenance import collect

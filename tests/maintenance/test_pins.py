@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from lakes import HOUR, put
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog
-from headwater.clock import FakeClock
 from headwater.commits import COLLECTION_ID, Collection, Commit, pin, pins, read_collection, unpin
 from headwater.errors import ExpiredError, RefusedError, UnavailableError
 from headwater.maintenance import collect

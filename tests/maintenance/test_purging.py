@@ -11,13 +11,14 @@ from lakes import HOUR, make_lake, make_realm, open_on, put, rows_of
 from lakes import lake as open_lake
 
 from backend_fixtures import BACKENDS, STORES
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalog
-from headwater.clock import FakeClock
 from headwater.errors import FencedError, HeadwaterError, RefusedError, UnavailableError
 from headwater.maintenance import collect, list_runs, purge, run_purge
 from headwater.realms import Realm, Realms, RealmState
 from headwater.settings import DAY, Settings
-from headwater.store import SYSTEM_REALM, FaultyBackend, RealmKey, RealmStore, Split, Store, StoredObject, object_type
+from headwater.store import SYSTEM_REALM, RealmKey, RealmStore, Split, Store, StoredObject, object_type
 from headwater.tasks import Claim, Tasks
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from lakes import HOUR, put
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog, ContentKey, KeyAction, LogFilter
-from headwater.clock import FakeClock, as_text
+from headwater.clock import as_text
 from headwater.commits import End
 from headwater.errors import ExpiredError
 from headwater.maintenance import collect

@@ -6,24 +6,15 @@ import msgspec
 import pytest
 from lakes import HOUR, lake, make_lake, make_realm, open_on, put, rows_of
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalog
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.errors import MissingError, RefusedError, UnavailableError, UnreadableError
 from headwater.maintenance import collect
 from headwater.realms import Realms, RealmState
 from headwater.settings import Settings
-from headwater.store import (
-    FaultyBackend,
-    ObjectId,
-    ObjectKey,
-    ObjectRow,
-    RealmStore,
-    Store,
-    StoredObject,
-    UnknownObject,
-    id_text,
-    object_type,
-)
+from headwater.store import ObjectId, ObjectKey, ObjectRow, RealmStore, Store, StoredObject, UnknownObject, id_text, object_type
 from headwater.store.backends.memory import MemoryBackend
 
 

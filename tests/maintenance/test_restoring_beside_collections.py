@@ -9,9 +9,9 @@ from functools import partial
 import pytest
 from lakes import HOUR, Act, Meeting, awakenings, lake, make_lake, make_realm, meetings, open_on, put, rows_of
 
+from fake_clock import FakeClock
 from headwater import Settings
 from headwater.catalogs import Catalogs, ContentKey
-from headwater.clock import FakeClock
 from headwater.errors import HeadwaterError
 from headwater.maintenance.restoring import Aim, Request, restore
 from headwater.store import ObjectId, Store

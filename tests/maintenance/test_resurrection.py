@@ -9,8 +9,9 @@ from functools import partial
 import pytest
 from lakes import HOUR, Act, Meeting, awakenings, lake, make_lake, make_realm, meetings, open_on, put, rows_of
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalogs, ContentKey, IcebergTable, Put
-from headwater.clock import FakeClock
 from headwater.errors import (
     BeatenError,
     CommitTimeoutError,
@@ -24,7 +25,7 @@ from headwater.errors import (
 )
 from headwater.maintenance import Collected, check_store, collect
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectId, Store
+from headwater.store import ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
 
 STEP = 97

@@ -8,7 +8,7 @@ import pytest
 from lakes import HOUR, lake, make_lake, make_realm, open_on, put, rows_of
 
 from backend_fixtures import BACKENDS
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.commits import Transaction, commit, log
 from headwater.index import Value
 from headwater.maintenance import collect

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import pytest
 from lakes import HOUR, make_lake, make_realm, open_on, put
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog
-from headwater.clock import FakeClock
 from headwater.commits.objects import TAIL
 from headwater.errors import RefusedError
 from headwater.maintenance import collect

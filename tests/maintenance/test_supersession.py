@@ -9,15 +9,16 @@ import pytest
 from lakes import HOUR, make_lake, make_realm, open_on, put, rows_of
 from lakes import lake as lake_of
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalog, ContentKey
-from headwater.clock import FakeClock
 from headwater.commits import commit, log
 from headwater.errors import ExpiredError, RefusedError
 from headwater.index import Value
 from headwater.maintenance import collect
 from headwater.realms import Realms, Retention
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectId, Store, StoredObject, id_text, object_type
+from headwater.store import ObjectId, Store, StoredObject, id_text, object_type
 from headwater.store.backends.memory import MemoryBackend
 
 ORDERS = ContentKey.of("orders")

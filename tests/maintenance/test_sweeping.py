@@ -11,8 +11,10 @@ import pytest
 from lakes import HOUR, lake, make_lake, make_realm, open_on, put, rows_of, unreadable_heads
 
 from backend_fixtures import BACKENDS
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.catalogs import ContentKey, IcebergTable, Put
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.commits import Swept, pin, pins, read_collection
 from headwater.errors import FencedError, UnavailableError
 from headwater.maintenance import collect, list_runs, run_collection
@@ -23,17 +25,7 @@ from headwater.maintenance.garbage.marks import Marks
 from headwater.maintenance.garbage.pacing import Pace, Watch
 from headwater.maintenance.garbage.sweeping import Landmarks, Sweeper
 from headwater.settings import Settings
-from headwater.store import (
-    FaultyBackend,
-    ObjectId,
-    ObjectKey,
-    RealmKey,
-    RealmStore,
-    Store,
-    StoredObject,
-    UnknownObject,
-    object_type,
-)
+from headwater.store import ObjectId, ObjectKey, RealmKey, RealmStore, Store, StoredObject, UnknownObject, object_type
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import Claim, StoppedError, Tasks
 

@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 from lakes import HOUR, make_realm, open_on
 
-from headwater.clock import FakeClock, Micros
+from fake_clock import FakeClock
+from headwater.clock import Micros
 from headwater.maintenance import Run, collect, list_runs, record_run
 from headwater.realms import Realms
 from headwater.settings import Settings

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from lakes import FOUND, HOUR, HandmadeSurvey, lake, make_realm, rows_of
 
+from fake_clock import FakeClock
 from headwater.catalogs import CatalogDefinition, Catalogs, ImportSpec, iceberg
-from headwater.clock import FakeClock
 from headwater.errors import HeadwaterError, MissingError, UnavailableError
 from headwater.maintenance import list_runs, purge, run_collection, run_import, run_purge
 from headwater.realms import Realm, Realms, RealmState

@@ -10,8 +10,9 @@ import msgspec
 import pytest
 from lakes import open_on, rows_of
 
+from fake_clock import FakeClock
 from headwater.catalogs import CATALOGS, Catalogs
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.commits import Transaction, commit, head
 from headwater.errors import HeadwaterError, UnreadableError
 from headwater.index import Value

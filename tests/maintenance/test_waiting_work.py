@@ -8,8 +8,8 @@ import pytest
 from lakes import HandmadeSurvey, make_realm, rows_of
 from structlog.testing import capture_logs
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalogs, ImportSpec
-from headwater.clock import FakeClock
 from headwater.maintenance import IMPORT, list_runs, run_import
 from headwater.realms import Realms, RealmState
 from headwater.store import ObjectId, Store

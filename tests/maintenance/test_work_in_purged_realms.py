@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lakes import make_realm
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.errors import RefusedError, UnreadableError
 from headwater.maintenance import COLLECT
 from headwater.maintenance.work.recorded import recorded

@@ -6,6 +6,8 @@ from uuid import UUID
 
 import pytest
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.catalogs import (
     CATALOGS,
     CLAIMS,
@@ -24,10 +26,9 @@ from headwater.catalogs import (
 )
 from headwater.catalogs.history.comparing import Change
 from headwater.catalogs.history.merging.planning import MergePlan, Modes, decide, judge
-from headwater.clock import FakeClock
 from headwater.commits import ensure_reference
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectId, RealmId, RealmKey, Store
+from headwater.store import ObjectId, RealmId, RealmKey, Store
 from headwater.store.backends.memory import MemoryBackend
 
 KEY = ContentKey.of("key")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from metadata_shelves import TABLES, Shelf, snapshot_of
 
+from fake_clock import FakeClock
 from headwater import Settings, open_store
-from headwater.clock import FakeClock
 from headwater.commits import ensure_reference
 from headwater.store import RealmId, RealmKey, RealmStore
 

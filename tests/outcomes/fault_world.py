@@ -12,14 +12,16 @@ from uuid import UUID
 
 import msgspec
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.catalogs import CLAIMS, Catalog, Catalogs, Claim, Claims, ContentKey, IcebergTable, Namespace, Put
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.commits import Commit, head, log, pins
 from headwater.errors import MissingError
 from headwater.maintenance import Finding, Run, Weight, check_store, list_runs, plan_repairs, record_run, repair
 from headwater.realms import CredentialsHash, Realm, Realms, RealmState, bootstrap, find_root
 from headwater.settings import Settings
-from headwater.store import SYSTEM_KEY, SYSTEM_REALM, FaultyBackend, ObjectId, RealmKey, RealmStore, Store
+from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmKey, RealmStore, Store
 from headwater.store.backend import ReferenceRow
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import Claim as TaskClaim

@@ -19,6 +19,7 @@ from fault_world import (
     claim_task,
 )
 
+from fake_clock import FakeClock
 from headwater.catalogs import (
     CommitMeta,
     ContentKey,
@@ -30,7 +31,7 @@ from headwater.catalogs import (
     release_name,
 )
 from headwater.catalogs.names import NameKind, content_reference
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.commits import (
     Part,
     Transaction,

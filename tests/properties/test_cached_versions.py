@@ -18,13 +18,13 @@ from cas_clients import LENGTH
 from object_model import ModelNote
 from two_stores import Kept
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend, Hang
 from headwater.errors import BeatenError
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectId, RealmId, RealmKey, RealmStore, Reference, ReferenceRow, Store
+from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Reference, ReferenceRow, Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.cache import Cache, Ticket
-from headwater.store.faults import Hang
 
 NAME = "main"
 SMALL = 2_000

@@ -19,10 +19,11 @@ from broken_backends import BROKEN
 from cas_clients import LENGTH, Entry, Work, anomalies, assert_linearizable, look, run_client, run_threads
 
 from backend_fixtures import STORES
+from faulty_backend import FaultyBackend
 from forking import run_forked
 from headwater import open_store
 from headwater.errors import UnknownOutcomeError
-from headwater.store import Backend, FaultyBackend, open_backend
+from headwater.store import Backend, open_backend
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.urls import parse_url
 

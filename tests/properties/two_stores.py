@@ -9,10 +9,11 @@ from backend_model import wipe
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.errors import BeatenError, UnavailableError, UnknownOutcomeError
 from headwater.settings import Settings
-from headwater.store import Backend, FaultyBackend, RealmId, RealmKey, Store
+from headwater.store import Backend, RealmId, RealmKey, Store
 
 __all__ = ["BEATEN", "DONE", "NOT_DONE", "UNKNOWN", "Outcome", "Spoiling", "TwoStores", "spoilings"]
 

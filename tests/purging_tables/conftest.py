@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from structlog.testing import capture_logs
 
+from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalog, Catalogs
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.clock import FakeClock
 from headwater.commits import ensure_references
 from headwater.maintenance import PURGE_TABLE, collect
 from headwater.realms import REALM_REFERENCES, Realms, RealmState, Retention

@@ -10,10 +10,11 @@ import pytest
 from msgspec.structs import replace
 from pyiceberg.exceptions import CommitFailedException
 
+from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalog, Claim, Claims, ContentKey
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.errors import RefusedError
 from headwater.maintenance import PURGE_TABLE, Dropped, Wish, ask_for_purge
 from headwater.realms import Realms

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater import Settings, Store
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.clock import FakeClock
 from headwater.errors import FencedError
 from headwater.maintenance import PURGE_TABLE, run_purge_table
-from headwater.store import FaultyBackend, ObjectId, open_backend, parse_url
+from headwater.store import ObjectId, open_backend, parse_url
 from headwater.tasks import Claim, StoodStill, Tasks
 
 OF_A_BATCH = {"manifests": "*-m*.avro", "manifest lists": "snap-*.avro", "metadata files": "00000-*.json"}

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalog
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.clock import FakeClock
 from headwater.maintenance import PURGE_TABLE
-from headwater.store import FaultyBackend
 from headwater.tasks import Tasks, TaskState
 
 

@@ -11,10 +11,11 @@ from uuid import uuid4
 
 import pytest
 
+from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import PURGING, Catalog, Claim, Claims, ContentKey
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.commits import ensure_references
 from headwater.maintenance import PURGE_TABLE, Dropped, Wish, ask_for_purge, check_store, list_runs, retry_reachable
 from headwater.realms import REALM_REFERENCES, Realms, RealmState

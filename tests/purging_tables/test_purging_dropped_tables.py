@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
+from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, ImportSpec, Put
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.clock import FakeClock
 from headwater.commits import pin, read_collection, unpin
 from headwater.maintenance import Wish, check_store, collect, list_runs
 from headwater.realms import Realms, RealmState

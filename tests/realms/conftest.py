@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.realms import Credentials, CredentialsHash, Realm, Realms, RealmState, hash_credentials, new_credentials
 from headwater.settings import Settings
 from headwater.store import Backend, Store

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.errors import BeatenError, HeadwaterError, RefusedError
 from headwater.realms import Realms, RealmState, bootstrap
 from headwater.realms.credentials import CredentialsHash
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, Store
+from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend
 
 HASH = CredentialsHash(client_id="c", salt=b"s", digest=b"d")

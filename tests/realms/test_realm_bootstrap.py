@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from faulty_backend import FaultyBackend
 from headwater.commits import head
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.realms import (
@@ -23,7 +24,7 @@ from headwater.realms import (
     new_credentials,
     verify,
 )
-from headwater.store import Backend, FaultyBackend, Store
+from headwater.store import Backend, Store
 from headwater.store.backends.memory import MemoryBackend
 
 MakeStore = Callable[[Backend], Store]

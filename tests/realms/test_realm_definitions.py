@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.commits import commit, head
 from headwater.errors import BeatenError, MissingError, RefusedError
 from headwater.index import Value

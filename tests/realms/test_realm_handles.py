@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.commits import commit
 from headwater.errors import MissingError, RefusedError
 from headwater.realms import CredentialsHash, Realm, Realms, RealmState, bootstrap

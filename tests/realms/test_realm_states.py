@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.errors import FencedError, RefusedError
 from headwater.realms import Realm, Realms, RealmState
 from headwater.store import Store

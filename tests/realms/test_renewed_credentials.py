@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.commits import head
 from headwater.errors import BeatenError, HeadwaterError, RefusedError
 from headwater.realms import (
@@ -23,7 +24,7 @@ from headwater.realms import (
     reset_root,
     rotate_root,
 )
-from headwater.store import Backend, FaultyBackend, ObjectId, RealmStore, Store
+from headwater.store import Backend, ObjectId, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
 from newer_release import INVENTED, body_of, rewrite
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalogs, ContentKey, IcebergTable, ImportSpec, Put
-from headwater.clock import FakeClock
 from headwater.realms import Manager, Realms, RealmState
 from headwater.reconcile import (
     CatalogManifest,

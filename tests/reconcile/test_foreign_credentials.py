@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater import Store
-from headwater.clock import FakeClock
 from headwater.realms import Credentials, Manager, Realms, RealmState, find_root, verify
 from headwater.reconcile import FileCredentials, Outcome, RealmManifest, reconcile_realm
 from headwater.reconcile.manifests import ADOPT, DELETE, ROTATE_CREDENTIALS, Metadata, RealmSpec
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, RealmId
+from headwater.store import RealmId
 from headwater.store.backends.memory import MemoryBackend
 
 

@@ -8,13 +8,14 @@ from functools import partial
 
 import pytest
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalogs, ImportSpec
-from headwater.clock import FakeClock
 from headwater.realms import Credentials, Manager, Realms, RealmState, find_root, verify
 from headwater.reconcile import CatalogManifest, FileCredentials, Manifest, RealmManifest, reconcile
 from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE, RUN_NOW
-from headwater.store import Backend, FaultyBackend
+from headwater.store import Backend
 from headwater.tasks import LeaseWatch, Tasks, TaskState
 
 MakeRealm = Callable[..., RealmManifest]

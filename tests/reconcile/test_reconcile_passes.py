@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalogs, ImportSpec
-from headwater.clock import FakeClock
 from headwater.realms import Manager, Realms, RealmState
 from headwater.reconcile import CatalogManifest, FileCredentials, Outcome, RealmManifest, known_realms, reconcile
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RUN_NOW

@@ -10,15 +10,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater import Store
 from headwater.catalogs import CatalogDefinition, Catalogs
-from headwater.clock import FakeClock
 from headwater.errors import BeatenError
 from headwater.realms import Manager, Realms, RealmState, find_root, new_credentials, verify
 from headwater.reconcile import CatalogManifest, FileCredentials, Outcome, RealmManifest, reconcile
 from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE, RUN_NOW
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, RealmId
+from headwater.store import RealmId
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import LeaseWatch, Tasks, TaskState
 

@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 from interleavings import Ending, draw_the_same, every_order
 
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater import Store
 from headwater.catalogs import CatalogDefinition, CatalogManager, Catalogs
-from headwater.clock import FakeClock
 from headwater.errors import ConflictError
 from headwater.realms import CredentialsHash, Manager, Realms, RealmState, bootstrap
 from headwater.reconcile import CatalogManifest, FileCredentials, Outcome, RealmManifest, reconcile_catalog, reconcile_realm
 from headwater.reconcile.manifests import ADOPT, CatalogSpec, Metadata, RealmSpec
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, RealmId
+from headwater.store import RealmId
 from headwater.store.backends.memory import MemoryBackend
 
 OWNER = Manager(cluster="here", namespace="default", name="acme")

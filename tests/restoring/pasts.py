@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
+from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, Put
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.maintenance import RESTORE, run_restore
 from headwater.maintenance.restoring import Aim, Plan, Request, plan_restoration
 from headwater.realms import CredentialsHash, Realm, Realms, bootstrap, hash_credentials, new_credentials

@@ -8,10 +8,11 @@ from uuid import uuid4
 import pytest
 from pasts import contents, drop, passed, request, restored, rows_of
 
+from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalog, Claim, Claims, ContentKey, IcebergTable, Put
 from headwater.catalogs.iceberg.parts import take_apart
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 
 OTHER = "00000000000000bb"
 ORDERS = ContentKey.of("orders")

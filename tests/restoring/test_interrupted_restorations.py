@@ -11,14 +11,16 @@ from msgspec.structs import replace
 from pasts import catalogs_of, claimed, contents, drop, lake_of, make_realm, passed, put, request, restored, rows_of, submitted
 
 from backend_fixtures import STORES
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalogs, ContentKey, Delete, Put
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.commits import pins
 from headwater.errors import FencedError
 from headwater.maintenance import check_store, collect, run_restore
 from headwater.maintenance.restoring import Asked, restore
-from headwater.store import Backend, FaultyBackend, ObjectId, Split, id_text
+from headwater.store import Backend, ObjectId, Split, id_text
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import Tasks
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 from pasts import catalogs_of, claimed, contents, drop, lake_of, passed, put, request, rows_of, submitted
 
+from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalog
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.errors import FencedError
 from headwater.maintenance import run_restore
 from headwater.maintenance.restoring import restore

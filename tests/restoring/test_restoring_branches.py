@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 import pytest
 from pasts import catalogs_of, claimed, contents, drop, passed, planned, put, request, restored, submitted
 
+from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalog, Claim, Claims, ContentKey, Delete, IcebergTable, Put
-from headwater.clock import FakeClock
 from headwater.commits import COLLECTION_ID, Collection, pins, read_commit
 from headwater.errors import ExpiredError, MissingError, UnavailableError
 from headwater.maintenance import run_restore

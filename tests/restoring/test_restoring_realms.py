@@ -21,9 +21,10 @@ from pasts import (
     submitted,
 )
 
+from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalog, Catalogs
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.commits import Transaction, commit, ensure_references, head
 from headwater.errors import MissingError, RefusedError
 from headwater.index import Value

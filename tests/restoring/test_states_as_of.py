@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from pasts import contents, lake_of, passed, planned, put, request
 
+from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalog, LogFilter
-from headwater.clock import FakeClock, Micros, as_text
+from headwater.clock import Micros, as_text
 from headwater.errors import ExpiredError, HeadwaterError, MissingError, RefusedError
 from headwater.maintenance.archives import Order, export
 from headwater.store import ObjectId, id_text

@@ -6,8 +6,9 @@ import time
 
 import pytest
 
+from fake_clock import FakeClock
 from forking import run_forked
-from headwater.clock import ClockWatch, FakeClock, SystemClock, as_datetime, as_text
+from headwater.clock import ClockWatch, SystemClock, as_datetime, as_text
 
 
 def test_the_system_clock_stands_still_when_the_wall_clock_steps_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 from worlds import START, Actor, World
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, NameKind, Put
 from headwater.catalogs.names import content_reference
-from headwater.clock import FakeClock, Micros
+from headwater.clock import Micros
 from headwater.commits import Transaction, commit, ensure_reference, ensure_references, head
 from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError, UnreadableError
 from headwater.index import Value

@@ -14,9 +14,9 @@ import structlog
 from casts import KEPT_COMMITS, RAW, SETTINGS, Cast, prepare
 from worlds import Luck, World
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalogs, NameKind
 from headwater.catalogs.names import content_reference
-from headwater.clock import FakeClock
 from headwater.errors import HeadwaterError
 from headwater.maintenance import Code, Finding, check_store, collect, purge
 from headwater.maintenance.archives import load

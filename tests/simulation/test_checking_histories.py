@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, NameKind, Put
 from headwater.catalogs.names import content_reference
-from headwater.clock import FakeClock
 from headwater.commits import ensure_references, head
 from headwater.errors import UnreadableError
 from headwater.maintenance import collect

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from source_queries import CountingBackend, make_realm
 
+from fake_clock import FakeClock
 from headwater import Settings, Store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Namespace, Put
-from headwater.clock import FakeClock
 from headwater.realms import Realms
 
 

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, StringStartsWith
 from source_queries import CountingBackend, bundles, make_realm, request, rows_of
 
+from fake_clock import FakeClock
 from headwater import Settings, Store
 from headwater.catalogs import (
     CONTENT,
@@ -27,7 +28,6 @@ from headwater.catalogs import (
     content_digest,
 )
 from headwater.catalogs.names import content_reference
-from headwater.clock import FakeClock
 from headwater.commits import Transaction, commit
 from headwater.errors import ExpiredError, MissingError, RefusedError, UnreadableError
 from headwater.realms import Realms, RealmState

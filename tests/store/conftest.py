@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from backend_fixtures import store_url
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectId, RealmId, RealmKey, RealmStore, Reference, Store
+from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Reference, Store
 from headwater.store.backends.memory import MemoryBackend
 
 __all__ = ["store_url"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.store import Backend, NodeLease, ObjectId, Store, node_lease_id
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.identity import EPOCH_MILLIS, NODES

@@ -24,9 +24,10 @@ from specimens import (
 )
 
 from backend_fixtures import BACKENDS
+from faulty_backend import FaultyBackend
 from forking import run_forked
 from headwater.errors import BeatenError, CollisionError, HeadwaterError, UnavailableError, UnknownOutcomeError
-from headwater.store import BULK_BYTES, ROW_BYTES, Backend, FaultyBackend, ObjectId, ObjectRow, ReferenceRow
+from headwater.store import BULK_BYTES, ROW_BYTES, Backend, ObjectId, ObjectRow, ReferenceRow
 from headwater.store.backends.memory import MemoryBackend
 
 NEW = dataclasses.replace(reference(pointer=100, version=6), recent=(ObjectId(7),))

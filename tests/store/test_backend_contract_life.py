@@ -8,9 +8,10 @@ from collections.abc import Callable
 import pytest
 from specimens import LARGEST, REALM, key, race, read, read_object, reference, row, scan
 
+from faulty_backend import FaultyBackend
 from forking import run_forked
 from headwater.errors import BeatenError, RefusedError
-from headwater.store import Backend, FaultyBackend, Split, open_backend
+from headwater.store import Backend, Split, open_backend
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.urls import parse_url
 

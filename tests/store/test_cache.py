@@ -13,21 +13,12 @@ from collections.abc import Callable, Iterator
 import pytest
 from notes import Counter, Fleeting, Note, Sought, Uncached
 
-from headwater.clock import FakeClock, Micros
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
+from headwater.clock import Micros
 from headwater.errors import UnavailableError
 from headwater.settings import Settings
-from headwater.store import (
-    FaultyBackend,
-    Move,
-    ObjectId,
-    ObjectRow,
-    RealmId,
-    RealmKey,
-    RealmStore,
-    Reference,
-    Store,
-    StoredObject,
-)
+from headwater.store import Move, ObjectId, ObjectRow, RealmId, RealmKey, RealmStore, Reference, Store, StoredObject
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.cache import Cache
 from headwater.store.codec import decode, encode

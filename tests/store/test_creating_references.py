@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from faulty_backend import FaultyBackend
 from headwater.errors import RefusedError, UnavailableError, UnknownOutcomeError
-from headwater.store import FaultyBackend, ObjectId, RealmStore
+from headwater.store import ObjectId, RealmStore
 
 NAMES = ["one", "two", "three"]
 LOST_ON_ITS_WAY = {"before": True, "fault": UnknownOutcomeError("lost on its way")}

@@ -11,7 +11,7 @@ import pytest
 from notes import Counter, Note
 from specimens import reference
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.errors import RefusedError, UnreadableError
 from headwater.settings import Settings
 from headwater.store import ROW_BYTES, ObjectId, ObjectRow, RealmId, RealmKey, RealmStore, Store, StoredObject, UnknownObject

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from specimens import REALM, key, reference, row, scan, scan_names
 
+from faulty_backend import FaultyBackend
 from headwater.errors import BeatenError, HeadwaterError, UnavailableError, UnknownOutcomeError
-from headwater.store import FaultyBackend, ObjectId, Split
+from headwater.store import ObjectId, Split
 from headwater.store.backends.memory import MemoryBackend
 
 WRITES: dict[str, Callable[[FaultyBackend], Any]] = {

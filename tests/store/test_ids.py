@@ -11,23 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from id_parts import StuckClock, lease_of, leased_nodes, millis_now, millis_of, node_of
 
-from headwater.clock import FakeClock, SystemClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
+from headwater.clock import SystemClock
 from headwater.errors import RefusedError, UnavailableError
 from headwater.settings import Settings
-from headwater.store import (
-    FaultyBackend,
-    NodeLease,
-    ObjectId,
-    RealmStore,
-    Store,
-    fixed_id,
-    id_of,
-    id_text,
-    id_time,
-    ids,
-    is_fixed,
-    open_store,
-)
+from headwater.store import NodeLease, ObjectId, RealmStore, Store, fixed_id, id_of, id_text, id_time, ids, is_fixed, open_store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.identity import EPOCH_MILLIS, compose_id
 from headwater.store.ids import AHEAD_SECONDS, MOST_IDS

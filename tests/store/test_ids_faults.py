@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from id_parts import HOUR, SharedBackend, fill, lease_of, lease_on, leased_nodes, leases, millis_of, node_of
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, NodeLease, ObjectId, Store, node_lease_id
+from headwater.store import NodeLease, ObjectId, Store, node_lease_id
 from headwater.store.identity import NODES
 
 LOST_ON_ITS_WAY = {"fault": UnknownOutcomeError("lost on its way")}

@@ -11,7 +11,8 @@ from dataclasses import replace
 import pytest
 from id_parts import FOREVER, HOUR, SharedBackend, fill, lease_of, lease_on, leased_nodes, millis_now, millis_of, node_of, steal
 
-from headwater.clock import FakeClock, Micros
+from fake_clock import FakeClock
+from headwater.clock import Micros
 from headwater.errors import UnavailableError
 from headwater.settings import Settings
 from headwater.store import Backend, NodeLease, ObjectId, ObjectRow, Store, node_lease_id, open_store

@@ -8,21 +8,10 @@ from collections.abc import Callable
 import pytest
 from notes import Counter, Note
 
+from faulty_backend import FaultyBackend
 from headwater.clock import Micros
 from headwater.errors import RefusedError
-from headwater.store import (
-    SYSTEM_KEY,
-    SYSTEM_REALM,
-    FaultyBackend,
-    Move,
-    ObjectId,
-    ObjectKey,
-    RealmId,
-    RealmKey,
-    RealmStore,
-    Reference,
-    Split,
-)
+from headwater.store import SYSTEM_KEY, SYSTEM_REALM, Move, ObjectId, ObjectKey, RealmId, RealmKey, RealmStore, Reference, Split
 
 OTHER = RealmKey(77)
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from notes import Counter, Note
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectId, RealmId, RealmKey, RealmStore, Split, Store
+from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Split, Store
 from headwater.store.backends.memory import MemoryBackend
 from unordered import UnorderedBackend
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from notes import Counter, Note
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.errors import BeatenError, MissingError, RefusedError, UnavailableError
-from headwater.store import FaultyBackend, ObjectId, RealmId, RealmKey, RealmStore
+from headwater.store import ObjectId, RealmId, RealmKey, RealmStore
 
 
 def test_read_many_answers_in_order_with_holes(rows: RealmStore) -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.clock import FakeClock, Micros
+from fake_clock import FakeClock
+from headwater.clock import Micros
 from headwater.errors import BeatenError, MissingError, RefusedError
 from headwater.settings import Settings
 from headwater.store import Move, ObjectId, RealmStore, Reference, Store

@@ -9,12 +9,13 @@ import pytest
 from id_parts import leases
 from notes import Note
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.commits import commit, ensure_reference, log
 from headwater.errors import CollisionError, UnknownOutcomeError
 from headwater.index import Value
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectId, RealmId, RealmKey, RealmStore, Store, open_store
+from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store, open_store
 from headwater.store.identity import node_of
 
 COMMITS = 30

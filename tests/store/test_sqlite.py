@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from notes import Counter, Note
 
+from faulty_backend import FaultyBackend
 from forking import run_forked
 from headwater.clock import SystemClock
 from headwater.errors import BeatenError, RefusedError
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectId, RealmId, RealmKey, RealmStore, Store, open_store
+from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store, open_store
 from headwater.store.backends.sqlite import SqliteBackend
 
 ACME = RealmId("acme"), RealmKey(5)

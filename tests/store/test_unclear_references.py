@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.errors import BeatenError, UnavailableError, UnknownOutcomeError
-from headwater.store import Backend, FaultyBackend, ObjectId, RealmStore, Reference
+from headwater.store import Backend, ObjectId, RealmStore, Reference
 
 NEW = ObjectId(200)
 CHANGES: dict[str, Callable[[RealmStore, Reference], Reference]] = {

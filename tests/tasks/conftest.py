@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectId, Store, open_store
+from headwater.store import ObjectId, Store, open_store
 from headwater.tasks import Claim, LeaseWatch, Tasks
 
 

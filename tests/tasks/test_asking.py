@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from headwater.clock import FakeClock, Micros
-from headwater.store import FaultyBackend, ObjectId, Store
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
+from headwater.clock import Micros
+from headwater.store import ObjectId, Store
 from headwater.tasks import Claim, Tasks, TaskState
 
 DAY = 86400

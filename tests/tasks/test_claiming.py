@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.errors import FencedError
 from headwater.store import ObjectId, Store
 from headwater.tasks import AttemptEnd, Claim, LeaseWatch, StoodStill, Tasks, TaskState, Verdict

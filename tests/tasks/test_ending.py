@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.errors import FencedError, RefusedError
 from headwater.store import ObjectId, Store
 from headwater.tasks import AttemptEnd, Claim, FollowUp, LeaseWatch, Progress, StoppedError, Tasks, TaskState, Verdict

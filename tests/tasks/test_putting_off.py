@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.store import ObjectId
 from headwater.tasks import AttemptEnd, Claim, LeaseWatch, Tasks, TaskState
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.errors import ConflictError, RefusedError, UnknownOutcomeError
 from headwater.store import ObjectId
 from headwater.tasks import Claim, LeaseWatch, StoppedError, Task, Tasks, TaskState, Verdict

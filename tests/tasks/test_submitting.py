@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.commits import head
 from headwater.errors import MissingError, RefusedError
 from headwater.store import ObjectId, Store

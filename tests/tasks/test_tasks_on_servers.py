@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backend_fixtures import STORES
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.tasks import AttemptEnd, FollowUp, LeaseWatch, Tasks, TaskState
 
 

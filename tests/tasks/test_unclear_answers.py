@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from faulty_backend import FaultyBackend
 from headwater.errors import FencedError, UnavailableError, UnknownOutcomeError
-from headwater.store import FaultyBackend, ObjectId, Store
+from headwater.store import ObjectId, Store
 from headwater.tasks import Claim, FollowUp, LeaseWatch, Tasks, TaskState, Verdict
 from headwater.tasks.transitions import lost
 

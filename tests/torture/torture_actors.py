@@ -22,10 +22,11 @@ from typing import Any
 
 from torture_clock import FastClock, Timeline
 
+from faulty_backend import FaultyBackend
 from headwater.errors import HeadwaterError, UnknownOutcomeError, UnreadableError
 from headwater.realms import CredentialsHash
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, Store, open_backend
+from headwater.store import Store, open_backend
 from headwater.store.urls import parse_url
 
 __all__ = ["Actor", "ActorProcess", "Note", "Role", "Stage", "notes_of"]

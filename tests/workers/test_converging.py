@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.realms import Realms
 from headwater.reconcile import FileCredentials, known_realms
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, Store, open_store
+from headwater.store import Store, open_store
 from headwater_workers.children import WorkerProcess
 from headwater_workers.converging import Convergence
 from headwater_workers.manifests import ManifestFolder

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.maintenance.work import EXPORT, LOAD, kinds
 from headwater.realms import CredentialsHash, Realms, RealmState, bootstrap
 from headwater.store import Store

@@ -11,10 +11,11 @@ import pytest
 from billiard.exceptions import SoftTimeLimitExceeded
 from structlog.testing import capture_logs
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
+from faulty_backend import FaultyBackend
 from headwater.errors import ConflictError, FencedError, MissingError, RefusedError, UnavailableError
 from headwater.settings import Settings
-from headwater.store import FaultyBackend, ObjectId, Store, open_store
+from headwater.store import ObjectId, Store, open_store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import AttemptEnd, Claim, StoodStill, Task, Tasks, TaskState
 from headwater_workers.running import run_task

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.clock import FakeClock
+from fake_clock import FakeClock
 from headwater.store import ObjectId, id_text
 from headwater.tasks import StoodStill, Tasks
 from headwater_workers.watching import TaskWatcher, duration_words

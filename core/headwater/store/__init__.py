@@ -19,7 +19,6 @@ from headwater.store.backend import (
 )
 from headwater.store.cache import CacheStatistics
 from headwater.store.clock_evidence import DoubtfulClockError, check_clock, confirm_clock
-from headwater.store.faults import FaultyBackend, Hang
 from headwater.store.identity import (
     SYSTEM_KEY,
     SYSTEM_REALM,
@@ -54,9 +53,7 @@ __all__ = [
     "CacheStatistics",
     "Capabilities",
     "DoubtfulClockError",
-    "FaultyBackend",
     "Gate",
-    "Hang",
     "Move",
     "NodeLease",
     "ObjectId",

@@ -1,4 +1,4 @@
-"""A backend that fails on demand: for tests of everything above it, ours and those of whoever writes a backend."""
+"""A backend that fails on demand: for tests of everything above it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any
 
 from headwater.errors import HeadwaterError, UnavailableError, UnknownOutcomeError
 from headwater.store.backend import Backend, ObjectRow, ReferenceRow
-
-__all__ = ["FaultyBackend", "Hang"]
 
 _HANG_SECONDS = 30.0
 _UNHINDERED = ("close", "before_fork", "after_fork")
