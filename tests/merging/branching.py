@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from uuid import UUID
 
 from headwater.catalogs import (
@@ -15,6 +16,7 @@ from headwater.catalogs import (
     Delete,
     IcebergTable,
     KeyMerge,
+    MergeConflictError,
     MergeMode,
     MergeOptions,
     MergeResult,
@@ -25,7 +27,7 @@ from headwater.catalogs import (
 from headwater.catalogs.content.types import with_id
 from headwater.store import ObjectId
 
-__all__ = ["Branching", "key", "table"]
+__all__ = ["Branching", "conflicted_or_done", "key", "table"]
 
 
 def key(text: str) -> ContentKey:
@@ -34,6 +36,14 @@ def key(text: str) -> ContentKey:
 
 def table(version: str = "1") -> IcebergTable:
     return IcebergTable(metadata_location=f"s3://lake/v{version}.json")
+
+
+def conflicted_or_done(act: Callable[[], MergeResult]) -> MergeResult:
+    """What a merge did, or what it would have done but for the conflicts."""
+    try:
+        return act()
+    except MergeConflictError as refused:
+        return refused.result
 
 
 class Branching:

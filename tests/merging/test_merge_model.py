@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from branching import Branching, key, table
+from branching import Branching, conflicted_or_done, key, table
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -79,11 +79,11 @@ class Branches(RuleBasedStateMachine):
     @rule(source=branches, into=branches, mode=modes, own=st.dictionaries(keys, modes, max_size=3))
     def merge(self, source: str, into: str, mode: MergeMode, own: dict[str, MergeMode]) -> None:
         catalog = self.lake.catalog
-        seen = catalog.merge(source, into, options=MergeOptions(mode=mode, dry_run=True, returns_conflicts=True))
+        seen = conflicted_or_done(lambda: catalog.merge(source, into, options=MergeOptions(mode=mode, dry_run=True)))
         touched = {one.key for one in seen.keys}
         named = {key(text): KeyMerge(mode=one) for text, one in own.items() if key(text) in touched}
-        options = MergeOptions(mode=mode, keys=named, returns_conflicts=True)
-        done = catalog.merge(source, into, options=options)
+        options = MergeOptions(mode=mode, keys=named)
+        done = conflicted_or_done(lambda: catalog.merge(source, into, options=options))
         assert all(isinstance(one, Conflict) for one in done.conflicts)
         assert not (done.conflicts and done.is_applied)
         self.changed.add(into)
@@ -91,9 +91,9 @@ class Branches(RuleBasedStateMachine):
     @rule(source=branches, into=branches, count=st.integers(1, 4), mode=modes)
     def transplant(self, source: str, into: str, count: int, mode: MergeMode) -> None:
         picked = [entry.id for entry in self.lake.catalog.log(source, limit=count)][::-1]
-        options = MergeOptions(mode=mode, returns_conflicts=True)
+        options = MergeOptions(mode=mode)
         before = self.lake.head(into)
-        done = self.lake.catalog.transplant(source, picked, into, options=options)
+        done = conflicted_or_done(lambda: self.lake.catalog.transplant(source, picked, into, options=options))
         assert self.lake.head(into) == (done.commits[-1] if done.commits else before)
         self.changed.add(into)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-from branching import Branching, table
+import pickle
 
-from headwater.catalogs import CommitMeta, Conflict, KeyMerge, MergeMode, MergeOutcome, Namespace
+import pytest
+from branching import Branching, conflicted_or_done, table
+
+from headwater.catalogs import CommitMeta, Conflict, KeyMerge, MergeConflictError, MergeMode, MergeOutcome, Namespace
 from headwater.catalogs.content.types import with_id
 from headwater.catalogs.iceberg.parts import Parts
 from headwater.errors import ConflictError, ExpiredError, MissingError, RefusedError
@@ -20,7 +22,8 @@ def outcomes(lake: Branching, **modes: KeyMerge) -> dict[str, str]:
 
 
 def conflicts(lake: Branching, **keys: KeyMerge) -> list[tuple[str, str]]:
-    found = lake.merge(keys={text.replace("_", "."): one for text, one in keys.items()}, returns_conflicts=True)
+    by_key = {text.replace("_", "."): one for text, one in keys.items()}
+    found = conflicted_or_done(lambda: lake.merge(keys=by_key))
     return [(str(one.kind), str(one.key)) for one in found.conflicts]
 
 
@@ -139,7 +142,7 @@ def test_branches_of_two_beginnings_need_a_base(empty: Branching) -> None:
 
     with pytest.raises(MissingError, match="no common ancestor: name the base"):
         empty.merge("other")
-    assert empty.merge("other", base=main, returns_conflicts=True).is_applied
+    assert empty.merge("other", base=main).is_applied
 
 
 def test_a_base_by_hand_is_compared_with(lake: Branching) -> None:
@@ -171,14 +174,28 @@ def test_all_conflicts_are_told_and_innocent_keys_are_not(lake: Branching) -> No
     assert conflicts(lake) == [("VALUE_DIFFERS", "s.a"), ("KEY_DOES_NOT_EXIST", "s.b"), ("KEY_EXISTS", "s.c")]
 
 
-def test_conflicts_as_a_result_write_nothing(lake: Branching, rows: RealmStore) -> None:
+def test_merge_conflicts_tell_of_every_key_and_write_nothing(lake: Branching, rows: RealmStore) -> None:
     lake.put("dev", "s.a=2", "x")
     lake.put("main", "s.a=3")
     stored = sum(map(len, rows.scan_objects()))
-    done = lake.merge(returns_conflicts=True)
+    with pytest.raises(MergeConflictError) as caught:
+        lake.merge()
 
-    assert (done.is_applied, sum(map(len, rows.scan_objects()))) == (False, stored)
-    assert {str(one.key): one.outcome for one in done.keys} == {"s.a": MergeOutcome.CONFLICT, "x": MergeOutcome.PUT}
+    assert sum(map(len, rows.scan_objects())) == stored
+    assert {str(one.key): one.outcome for one in caught.value.result.keys} == {
+        "s.a": MergeOutcome.CONFLICT,
+        "x": MergeOutcome.PUT,
+    }
+
+
+def test_merge_conflicts_can_be_pickled(lake: Branching) -> None:
+    lake.put("dev", "s.a=2")
+    lake.put("main", "s.a=3")
+    with pytest.raises(MergeConflictError) as caught:
+        lake.merge()
+    copy = pickle.loads(pickle.dumps(caught.value))
+
+    assert (str(copy), copy.details, copy.result) == (str(caught.value), caught.value.details, caught.value.result)
 
 
 def test_both_having_done_the_same_is_no_conflict(lake: Branching) -> None:
@@ -225,8 +242,8 @@ def test_what_one_side_moves_and_the_other_deletes_is_a_conflict(lake: Branching
     lake.delete("dev", "s.b")
     lake.rename("main", "s.b", "s.y")
 
-    found = lake.merge(returns_conflicts=True, dry_run=True).conflicts
-    assert [str(one) for one in found] == [
+    found = conflicted_or_done(lambda: lake.merge(dry_run=True))
+    assert [str(one) for one in found.conflicts] == [
         "KEY_DOES_NOT_EXIST s.a: was moved to s.x by the source, and is gone from the target",
         "KEY_DOES_NOT_EXIST s.b: was deleted by the source, and the target has moved it to s.y",
     ]
@@ -359,9 +376,9 @@ def test_a_dry_run_of_conflicts_conflicts(lake: Branching) -> None:
     lake.put("dev", "s.a=2")
     lake.put("main", "s.a=3")
 
-    with pytest.raises(ConflictError):
+    with pytest.raises(MergeConflictError) as caught:
         lake.merge(dry_run=True)
-    assert len(lake.merge(dry_run=True, returns_conflicts=True).conflicts) == 1
+    assert len(caught.value.result.conflicts) == 1
 
 
 def test_the_expected_commit_is_in_the_history_of_the_target(lake: Branching) -> None:

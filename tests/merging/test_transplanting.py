@@ -7,7 +7,18 @@ from collections.abc import Callable
 import pytest
 from branching import Branching, key, table
 
-from headwater.catalogs import CommitMeta, Conflict, Delete, KeyMerge, MergeMode, MergeOptions, MergeResult, NameKind, Put
+from headwater.catalogs import (
+    CommitMeta,
+    Conflict,
+    Delete,
+    KeyMerge,
+    MergeConflictError,
+    MergeMode,
+    MergeOptions,
+    MergeResult,
+    NameKind,
+    Put,
+)
 from headwater.catalogs.history.merging.transplanting import TRANSPLANTED_LIMIT
 from headwater.catalogs.names import content_reference
 from headwater.errors import ConflictError, ExpiredError, MissingError, RefusedError
@@ -95,11 +106,15 @@ def test_conflicts_of_all_commits_are_told_and_none_is_made(lake: Branching, tra
     assert lake.head("main") == head
 
 
-def test_conflicts_of_a_transplant_come_as_a_result_when_asked(lake: Branching, transplant: Transplant) -> None:
+def test_transplant_conflicts_tell_of_every_key(lake: Branching, transplant: Transplant) -> None:
     commit = lake.put("dev", "s.a=2")
     lake.put("main", "s.a=3")
 
-    assert [one.kind for one in transplant(commit, returns_conflicts=True).conflicts] == ["VALUE_DIFFERS"]
+    with pytest.raises(MergeConflictError) as caught:
+        transplant(commit)
+
+    assert [(str(one.key), str(one.outcome)) for one in caught.value.result.keys] == [("s.a", "CONFLICT")]
+    assert [one.kind for one in caught.value.result.conflicts] == ["VALUE_DIFFERS"]
 
 
 def test_keys_are_forced_and_dropped_in_every_commit(lake: Branching, transplant: Transplant) -> None:

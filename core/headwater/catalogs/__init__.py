@@ -51,6 +51,7 @@ from headwater.catalogs.history.following import KeyAction, KeyChange, KeyHistor
 from headwater.catalogs.history.log import CommittedOperation, LogEntry
 from headwater.catalogs.history.merging import (
     KeyMerge,
+    MergeConflictError,
     MergedKey,
     MergeMode,
     MergeOptions,
@@ -114,6 +115,7 @@ __all__ = [
     "ListedReference",
     "LogEntry",
     "LogFilter",
+    "MergeConflictError",
     "MergeMode",
     "MergeOptions",
     "MergeOutcome",

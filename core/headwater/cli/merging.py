@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from headwater.catalogs import CommitMeta, ContentKey, KeyMerge, MergeMode, MergeOptions, MergeResult
+from headwater.catalogs import CommitMeta, ContentKey, KeyMerge, MergeConflictError, MergeMode, MergeOptions, MergeResult
 from headwater.cli.authors import person
 from headwater.cli.merge_reports import MERGE
 from headwater.cli.opening import opened_catalog
@@ -117,10 +117,10 @@ def merge(
 
     Exit code 6 if keys conflict: then nothing is written, and all of them are shown.
     """
-    options = MergeOptions(mode=mode, keys=keys, base=base, dry_run=dry_run, returns_conflicts=True)
+    options = MergeOptions(mode=mode, keys=keys, base=base, dry_run=dry_run)
     with opened_catalog(session, realm_id, name) as opened:
         meta = _meta(**{**words, "authors": words["authors"] or (person(),)})
-        _show(session, opened.merge(source, into, expected=expected, meta=meta, options=options))
+        _show(session, lambda: opened.merge(source, into, expected=expected, meta=meta, options=options))
 
 
 @click.command()
@@ -149,23 +149,31 @@ def transplant(
 
     Each keeps its own message and authors; one alone may be given others. Exit code 6 if keys conflict.
     """
-    options = MergeOptions(mode=mode, keys=keys, dry_run=dry_run, returns_conflicts=True)
+    options = MergeOptions(mode=mode, keys=keys, dry_run=dry_run)
     meta = _meta(**words) if any(words.values()) else None
     with opened_catalog(session, realm_id, name) as opened:
-        _show(session, opened.transplant(source, commits, into, expected=expected, meta=meta, options=options))
+        _show(session, lambda: opened.transplant(source, commits, into, expected=expected, meta=meta, options=options))
 
 
 def _meta(message: str, authors: Sequence[str], signed: Sequence[str], properties: dict[str, tuple[str, ...]]) -> CommitMeta:
     return CommitMeta(message=message, authors=tuple(authors), signed_off_by=tuple(signed), properties=properties)
 
 
-def _show(session: Session, done: MergeResult) -> None:
+def _show(session: Session, act: Callable[[], MergeResult]) -> None:
+    """Do it, and show what became of each key, or what stands against it."""
+    try:
+        done = act()
+    except MergeConflictError as refused:
+        session.show(MERGE, refused.result)
+        raise _advice(refused.details) from None
     session.show(MERGE, done)
     if not any(step.keys for step in done.steps):
         session.say("nothing is left to take: the branch has it all")
-    if done.conflicts:
-        noun = "conflict" if len(done.conflicts) == 1 else "conflicts"
-        raise ConflictError(
-            f"nothing was written: {len(done.conflicts)} {noun}; --key KEY=FORCE takes the source's, --key KEY=DROP leaves the branch's",
-            details=done.conflicts,
-        )
+
+
+def _advice(conflicts: tuple[object, ...]) -> ConflictError:
+    noun = "conflict" if len(conflicts) == 1 else "conflicts"
+    return ConflictError(
+        f"nothing was written: {len(conflicts)} {noun}; --key KEY=FORCE takes the source's, --key KEY=DROP leaves the branch's",
+        details=conflicts,
+    )

@@ -12,11 +12,12 @@ Reads commits and edits the content of a branch; must not know where branches ar
 
 from headwater.catalogs.history.merging.merging import merge
 from headwater.catalogs.history.merging.planning import KeyMerge, MergedKey, MergeMode, MergeOutcome
-from headwater.catalogs.history.merging.requests import MergeOptions, MergeResult, MergeStep, Source, Target
+from headwater.catalogs.history.merging.requests import MergeConflictError, MergeOptions, MergeResult, MergeStep, Source, Target
 from headwater.catalogs.history.merging.transplanting import transplant
 
 __all__ = [
     "KeyMerge",
+    "MergeConflictError",
     "MergeMode",
     "MergeOptions",
     "MergeOutcome",

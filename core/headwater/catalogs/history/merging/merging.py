@@ -10,12 +10,12 @@ from headwater.catalogs.history.merging.bases import Base, Bases
 from headwater.catalogs.history.merging.differing import changes_between
 from headwater.catalogs.history.merging.planning import MergePlan
 from headwater.catalogs.history.merging.requests import (
+    MergeConflictError,
     MergeOptions,
     MergeResult,
     MergeStep,
     Source,
     Target,
-    conflict_error,
 )
 from headwater.catalogs.history.merging.writing import Contents, Pretence, plan_on, reading, write
 from headwater.catalogs.history.meta import CommitMeta
@@ -31,7 +31,7 @@ def merge(target: Target, source: Source, meta: CommitMeta, options: MergeOption
     No commit is made where nothing is left to do. What the target's own history shows as merged is not merged again.
 
     meta          of the commit; without a message it says what was merged
-    raises        ConflictError with all conflicts as ``details`` · RefusedError: a mode for a key that the source did not change, or
+    raises        MergeConflictError with all conflicts · RefusedError: a mode for a key that the source did not change, or
                   a resolved content that cannot be put · MissingError: no common ancestor · ExpiredError: it was collected, or the
                   source was, meanwhile · what ``commit`` raises
     """
@@ -51,12 +51,10 @@ class _Merge:
 
     def run(self) -> MergeResult:
         """Looks before it begins, so that the change, for which others wait, finds everything read."""
-        target, options = self._target, self._options
+        target = self._target
         now = head(target.rows, target.reference, fresh=True)
         seen = self._look(now)
-        if options.dry_run or (options.returns_conflicts and seen.conflicts):
-            if seen.conflicts and not options.returns_conflicts:
-                raise self._error(seen)
+        if self._options.dry_run:
             return seen
         done = commit(
             target.rows,
@@ -78,19 +76,16 @@ class _Merge:
         base = self._base(rows, head_id, commit_)
         state = Pretence(now)
         plan = self._plan(base, head_id, state)
-        if not plan.conflicts and not self._options.dry_run:
+        result = self._result(head_id, base, plan)
+        if not self._options.dry_run:
             self._contents.read(plan.copies.values())
-        return self._result(head_id, base, plan)
+        return result
 
     def _change(self, tx: Transaction) -> MergeResult:
         self._target.check(tx.rows, tx.head_id, tx.head)
         base = self._base(tx.rows, tx.head_id, tx.head)
         plan = self._plan(base, tx.head_id, tx)
         result = self._result(tx.head_id, base, plan)
-        if plan.conflicts:
-            if self._options.returns_conflicts:
-                return result
-            raise self._error(result)
         write(tx, plan, self._contents)
         if not self._meta.message:
             onto = "" if tx.head_id is None else f" at {id_text(tx.head_id)}"
@@ -131,7 +126,8 @@ class _Merge:
                 return changes_between(start, source)
 
     def _result(self, onto: ObjectId | None, base: Base, plan: MergePlan) -> MergeResult:
-        return MergeResult(
+        """raises MergeConflictError when something stands against it"""
+        result = MergeResult(
             onto=onto,
             head=onto,
             base=base.commit,
@@ -140,9 +136,9 @@ class _Merge:
             other_bases=base.others,
             lost=base.lost,
         )
-
-    def _error(self, found: MergeResult) -> Exception:
-        return conflict_error(found.conflicts, f"{self._name()} cannot be merged into {self._target.branch!r}")
+        if result.conflicts:
+            raise MergeConflictError(f"{self._name()} cannot be merged into {self._target.branch!r}", result)
+        return result
 
     def _name(self) -> str:
         source, text = self._source, id_text(self._source.head.id)

@@ -13,7 +13,7 @@ from headwater.commits import Commit, Head
 from headwater.errors import ConflictError, MissingError
 from headwater.store import ObjectId, RealmStore, id_text
 
-__all__ = ["MergeOptions", "MergeResult", "MergeStep", "Source", "Target", "conflict_error"]
+__all__ = ["MergeConflictError", "MergeOptions", "MergeResult", "MergeStep", "Source", "Target"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,14 +24,12 @@ class MergeOptions:
     keys              by key, how to merge what does not go by the mode; only keys that the source changed
     base              the commit that the source's changes are counted from; None: the nearest common ancestor. Not for transplants
     dry_run           tell what would happen, and write nothing
-    returns_conflicts return conflicts as a result instead of raising them; nothing is written then
     """
 
     mode: MergeMode = MergeMode.NORMAL
     keys: Mapping[ContentKey, KeyMerge] = field(default_factory=dict)
     base: ObjectId | None = None
     dry_run: bool = False
-    returns_conflicts: bool = False
 
     @property
     def modes(self) -> Modes:
@@ -96,7 +94,7 @@ class MergeResult:
     base          where the two parted; None: before the first commit of all. Of a transplant what its first commit stands on
     other_bases   of merges back and forth: common ancestors as near as the base
     lost          collected commits beyond which history could not be followed; a nearer base may have been there
-    conflicts     all of them; nothing was written then
+    conflicts     all of them; only in a MergeConflictError, and nothing was written
     """
 
     onto: ObjectId | None
@@ -122,7 +120,19 @@ class MergeResult:
         return tuple(key for step in self.steps for key in step.keys)
 
 
-def conflict_error(conflicts: tuple[Conflict, ...], what: str) -> ConflictError:
-    """All of these as one error."""
-    noun = "conflict" if len(conflicts) == 1 else "conflicts"
-    return ConflictError(f"{what}: {len(conflicts)} {noun}: " + "; ".join(map(str, conflicts)), details=conflicts)
+class MergeConflictError(ConflictError):
+    """Conflicts stand against a merge or transplant, and nothing was written.
+
+    what          what could not be done
+    result        what would have happened to every key; its ``conflicts`` are the error's ``details``
+    """
+
+    def __init__(self, what: str, result: MergeResult) -> None:
+        noun = "conflict" if len(result.conflicts) == 1 else "conflicts"
+        text = f"{what}: {len(result.conflicts)} {noun}: " + "; ".join(map(str, result.conflicts))
+        super().__init__(text, details=result.conflicts)
+        self.what = what
+        self.result = result
+
+    def __reduce__(self) -> tuple[type[MergeConflictError], tuple[str, MergeResult]]:
+        return type(self), (self.what, self.result)

@@ -14,12 +14,12 @@ from headwater.catalogs.history.log import is_in_history
 from headwater.catalogs.history.merging.differing import changed_by
 from headwater.catalogs.history.merging.planning import MergedKey, MergePlan
 from headwater.catalogs.history.merging.requests import (
+    MergeConflictError,
     MergeOptions,
     MergeResult,
     MergeStep,
     Source,
     Target,
-    conflict_error,
 )
 from headwater.catalogs.history.merging.writing import Contents, Pretence, plan_on, pretend, reading, write
 from headwater.catalogs.history.meta import CommitMeta
@@ -43,7 +43,7 @@ def transplant(
     commits       oldest first, each the parent of the next, all in the history of the source
     meta          what it gives goes before the commit's own, when there is one commit
     raises        RefusedError: no commits, gaps, the wrong order, too many, a key's mode that no commit needs, resolved or expected
-                  contents · MissingError: one is not in the history of the source · ConflictError with all conflicts as ``details``
+                  contents · MissingError: one is not in the history of the source · MergeConflictError with all conflicts
                   · ExpiredError: a commit, or the one before the first, was collected · what ``commit_series`` raises
     """
     _check_options(commits, options, meta)
@@ -73,18 +73,11 @@ class _Transplant:
     def run(self) -> MergeResult:
         now = head(self._target.rows, self._target.reference, fresh=True)
         seen = self._look(now)
-        if seen.conflicts and not self._options.returns_conflicts:
-            raise self._error(seen.conflicts)
-        if seen.conflicts or self._options.dry_run:
+        if self._options.dry_run:
             return seen
         for one in self._picked:
             one.contents.read(change.after for change in one.changes if change.after is not None)
-        try:
-            done = commit_series(self._target.rows, self._target.reference, self._parts, fence=self._target.fence)
-        except _ConflictsError as found:
-            if self._options.returns_conflicts:
-                return found.result
-            raise self._error(found.result.conflicts) from None
+        done = commit_series(self._target.rows, self._target.reference, self._parts, fence=self._target.fence)
         steps = tuple(
             MergeStep(one.head.id, made.commit_id if made.changed else None, made.result)
             for one, made in zip(self._picked, done, strict=True)
@@ -92,7 +85,10 @@ class _Transplant:
         return replace(seen, onto=self._onto, head=done[-1].commit_id, steps=steps)
 
     def _look(self, now: Head | None) -> MergeResult:
-        """What would happen, commit after commit; of each key only the first conflict is told, for later ones follow from it."""
+        """What would happen, commit after commit.
+
+        raises        MergeConflictError with the first conflict of each key: later ones follow from it
+        """
         head_id = None if now is None else now.id
         self._target.check(self._target.rows, head_id, None if now is None else now.commit)
         state = Pretence(now)
@@ -105,19 +101,20 @@ class _Transplant:
                 conflicts.setdefault(conflict.key, conflict)
             steps.append(MergeStep(one.head.id, None, plan.keys))
         first = self._picked[0].head.commit.tail
-        return MergeResult(
+        result = MergeResult(
             onto=head_id,
             head=head_id,
             base=first[0] if first else None,
             steps=tuple(steps),
             conflicts=tuple(conflicts.values()),
         )
+        if conflicts:
+            what = f"{len(self._picked)} commits of {self._source.text} cannot be transplanted to {self._target.branch!r}"
+            raise MergeConflictError(what, result)
+        return result
 
     def _parts(self, now: Head | None) -> list[Part[tuple[MergedKey, ...]]]:
-        seen = self._look(now)
-        if seen.conflicts:
-            raise _ConflictsError(seen)
-        self._onto = seen.onto
+        self._onto = self._look(now).onto
         return [
             Part(self._change(one), one.meta.message, one.meta.as_properties(self._target.catalog_id)) for one in self._picked
         ]
@@ -132,19 +129,6 @@ class _Transplant:
 
     def _plan(self, one: _Picked, state: Transaction | Pretence) -> MergePlan:
         return plan_on(state.index(CONTENT), state.index(IDS), one.changes, self._options.modes)
-
-    def _error(self, conflicts: tuple[Conflict, ...]) -> Exception:
-        return conflict_error(
-            conflicts, f"{len(self._picked)} commits of {self._source.text} cannot be transplanted to {self._target.branch!r}"
-        )
-
-
-class _ConflictsError(Exception):
-    """The head that is there now stands against it."""
-
-    def __init__(self, result: MergeResult) -> None:
-        super().__init__(result)
-        self.result = result
 
 
 def _check_options(commits: Sequence[ObjectId], options: MergeOptions, meta: CommitMeta | None) -> None:
