@@ -23,8 +23,7 @@ import psutil
 from benchmarks.disk import ROOT, working_folder
 from benchmarks.report import Row, at_most, say, show, write_results
 
-from headwater.realms import Manager
-from headwater.reconcile import FileCredentials, read_manifest, reconcile_catalog, reconcile_realm
+from headwater.reconcile import FileCredentials, ManagerIdentity, read_manifest, reconcile_catalog, reconcile_realm
 from headwater.settings import Settings
 from headwater.store import RealmId, open_store
 
@@ -366,7 +365,7 @@ def core_alone(scale: Scale, folder: Path) -> Floor:
     say("floor: the core alone, in one thread, without Kubernetes")
     database = folder / "floor.db"
     started, times = time.monotonic(), time.process_time()
-    settings, manager = Settings(), Manager(cluster="floor", namespace="", name="", uid="")
+    settings, manager = Settings(), ManagerIdentity(cluster="floor")
     credentials = FileCredentials(folder / "credentials")
     with open_store(f"sqlite:///{database}", settings=settings) as store:
         for body in resources(scale):

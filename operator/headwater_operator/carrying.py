@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, cast
 
 import structlog
@@ -15,6 +15,7 @@ from headwater.reconcile import (
     CatalogDescription,
     CatalogManifest,
     ContentCounts,
+    ManagerIdentity,
     ManifestError,
     Outcome,
     Preview,
@@ -96,12 +97,11 @@ class Pass(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RealmPass:
-    """``cluster`` is the name under which a realm remembers where its manager is, and ``is_cluster_named`` whether it was chosen."""
+    """``cluster`` is the identity of every Realm of this cluster but for its uid."""
 
     store: Store
     settings: Settings
-    cluster: str
-    is_cluster_named: bool
+    cluster: ManagerIdentity
     fence: Callable[[], None]
     api: KubeApi
     counts: ContentCounts
@@ -113,8 +113,7 @@ class RealmPass:
                 self.store,
                 manifest,
                 credentials=self._credentials(resource),
-                manager=_manager(self.cluster, resource),
-                is_cluster_named=self.is_cluster_named,
+                manager=_identity(self.cluster, resource),
                 tell=_tell,
                 fence=self.fence,
             )
@@ -144,14 +143,13 @@ class RealmPass:
             realm = Realms(self.store).find(realm_id_of(resource))
         except HeadwaterError:
             return False
-        return realm is None or realm.manager is None or not _is_same(realm.manager, self, resource)
+        return realm is None or realm.manager is None or not _is_same(realm.manager, self.cluster, resource)
 
     def _read(self, body: dict[str, Any]) -> RealmManifest:
         return cast(RealmManifest, read_manifest(body, settings=self.settings))
 
     def _preview(self, resource: Resource, body: dict[str, Any]) -> Preview:
-        manager = _manager(self.cluster, resource)
-        return plan_of_realm(self.store, self._read(body), manager=manager, is_cluster_named=self.is_cluster_named)
+        return plan_of_realm(self.store, self._read(body), manager=_identity(self.cluster, resource))
 
     def _credentials(self, resource: Resource) -> SecretCredentials:
         return SecretCredentials(self.api, resource.namespace, resource.name)
@@ -166,12 +164,11 @@ class RealmPass:
 
 @dataclass(frozen=True, slots=True)
 class CatalogPass:
-    """``cluster`` is the name under which a catalog remembers where its manager is, and ``is_cluster_named`` whether it was chosen."""
+    """``cluster`` is the identity of every Catalog of this cluster but for its uid."""
 
     store: Store
     settings: Settings
-    cluster: str
-    is_cluster_named: bool
+    cluster: ManagerIdentity
     fence: Callable[[], None]
     cache: ResourceCache
     counts: ContentCounts
@@ -189,9 +186,8 @@ class CatalogPass:
             return reconcile_catalog(
                 self.store,
                 manifest,
-                manager=_manager(self.cluster, resource),
+                manager=_identity(self.cluster, resource),
                 realm_uid=belonging.realm_uid,
-                is_cluster_named=self.is_cluster_named,
                 # a Realm that went under Retain has left its realm to nobody, and its Catalogs with it
                 may_be_unmanaged=belonging.realm is None,
                 tell=_tell,
@@ -225,7 +221,7 @@ class CatalogPass:
         return Sight(outcome, status, tasks, True, catalog=seen, realm_id=realm_id or "")
 
     def _is_own(self, resource: Resource, seen: CatalogDescription) -> bool:
-        return seen.manager is not None and _is_same(seen.manager, self, resource)
+        return seen.manager is not None and _is_same(seen.manager, self.cluster, resource)
 
     def _read(self, body: dict[str, Any], belonging: Belonging) -> CatalogManifest:
         return cast(CatalogManifest, read_manifest(body, settings=self.settings, realm_id=belonging.realm_id))
@@ -238,22 +234,25 @@ class CatalogPass:
         return plan_of_catalog(
             self.store,
             manifest,
-            manager=_manager(self.cluster, resource),
+            manager=_identity(self.cluster, resource),
             realm_uid=belonging.realm_uid,
             may_be_unmanaged=belonging.realm is None,
-            is_cluster_named=self.is_cluster_named,
         )
 
 
-def _manager(cluster: str, resource: Resource) -> Manager:
-    return Manager(cluster=cluster, namespace=resource.namespace, name=resource.name, uid=resource.uid)
+def _identity(cluster: ManagerIdentity, resource: Resource) -> ManagerIdentity:
+    return replace(cluster, uid=resource.uid)
 
 
-def _is_same(manager: Manager | CatalogManager, where: RealmPass | CatalogPass, resource: Resource) -> bool:
+def _manager(cluster: ManagerIdentity, resource: Resource) -> Manager:
+    return Manager(cluster=cluster.cluster, namespace=resource.namespace, name=resource.name, uid=resource.uid)
+
+
+def _is_same(manager: Manager | CatalogManager, cluster: ManagerIdentity, resource: Resource) -> bool:
     """A new uid is the same resource made again, or one in another cluster where nobody gave the clusters names."""
-    if (manager.cluster, manager.namespace, manager.name) != (where.cluster, resource.namespace, resource.name):
+    if (manager.cluster, manager.namespace, manager.name) != (cluster.cluster, resource.namespace, resource.name):
         return False
-    return where.is_cluster_named or manager.uid == resource.uid
+    return cluster.is_cluster_named or manager.uid == resource.uid
 
 
 def _is_foreign(outcome: Outcome | Exception) -> bool:

@@ -17,7 +17,16 @@ from headwater.errors import (
     RefusedError,
     UnavailableError,
 )
-from headwater.reconcile import CatalogDescription, ContentCounts, ManifestError, Outcome, RealmDescription, Refuse, Step
+from headwater.reconcile import (
+    CatalogDescription,
+    ContentCounts,
+    ManagerIdentity,
+    ManifestError,
+    Outcome,
+    RealmDescription,
+    Refuse,
+    Step,
+)
 from headwater.settings import Settings
 from headwater.store import Store
 from headwater_operator.belonging import may_go, realm_id_of
@@ -96,11 +105,11 @@ class Reconciler:
             clock=store.clock,
             observe=metrics.event_posted,
         )
-        cluster, is_named = operator_settings.cluster_name, operator_settings.is_cluster_named
+        cluster = ManagerIdentity(cluster=operator_settings.cluster_name, is_cluster_named=operator_settings.is_cluster_named)
         counts = ContentCounts()
         self._passes: dict[str, Pass] = {
-            "Realm": RealmPass(store, settings, cluster, is_named, fence, api, counts),
-            "Catalog": CatalogPass(store, settings, cluster, is_named, fence, cache, counts),
+            "Realm": RealmPass(store, settings, cluster, fence, api, counts),
+            "Catalog": CatalogPass(store, settings, cluster, fence, cache, counts),
         }
         self._known = Known()
         self._outage = StoreOutage(store, queue)

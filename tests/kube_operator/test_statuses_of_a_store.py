@@ -12,9 +12,10 @@ from bodies import body, condition
 from fake_clock import FakeClock
 from headwater import Store
 from headwater.clock import Micros, as_text
-from headwater.realms import Manager, Realms, RealmState
+from headwater.realms import Realms, RealmState
 from headwater.reconcile import (
     FileCredentials,
+    ManagerIdentity,
     Outcome,
     RealmManifest,
     describe_catalog,
@@ -36,7 +37,7 @@ SECRET = SecretSeen("acme-root-credentials", True)
 @pytest.fixture
 def look_after(store: Store, tmp_path: Path) -> Pass:
     """One pass over a body, which keeps the status. Returns it, and the reasons of the events."""
-    manager, sink = Manager(cluster="here"), FileCredentials(tmp_path)
+    manager, sink = ManagerIdentity(cluster="here"), FileCredentials(tmp_path)
 
     def pass_over(made: dict[str, Any]) -> Passed:
         resource = Resource.of(made)

@@ -65,6 +65,7 @@ from headwater.realms import Manager, RealmState, bootstrap, reset_root, rotate_
 from headwater.reconcile import (
     CatalogManifest,
     FileCredentials,
+    ManagerIdentity,
     Outcome,
     RealmManifest,
     read_manifest,
@@ -424,14 +425,14 @@ def _adopted(world: World) -> Act:
     manifest = read_manifest(body, settings=SETTINGS)
     assert isinstance(manifest, RealmManifest)
     sink = FileCredentials("/nowhere")  # a realm that is there needs none
-    return lambda: _ended(reconcile_realm(world.store, manifest, credentials=sink, manager=Manager(cluster="c")))
+    return lambda: _ended(reconcile_realm(world.store, manifest, credentials=sink, manager=ManagerIdentity(cluster="c")))
 
 
 def _made(world: World) -> Act:
     """A manifest that asks for a catalog which is not there yet."""
     manifest = read_manifest(_body("Catalog", WANTED), settings=SETTINGS, realm_id=RealmId("acme"))
     assert isinstance(manifest, CatalogManifest)
-    me = Manager(cluster="c")
+    me = ManagerIdentity(cluster="c")
     return lambda: _ended(reconcile_catalog(world.store, manifest, manager=me, may_be_unmanaged=True))
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from headwater import Store
 from headwater.catalogs import ImportSpec
-from headwater.realms import Manager
-from headwater.reconcile import CatalogManifest, FileCredentials, Outcome, RealmManifest, reconcile
+from headwater.reconcile import CatalogManifest, FileCredentials, ManagerIdentity, Outcome, RealmManifest, reconcile
 from headwater.reconcile.manifests import CatalogSpec, Metadata, RealmSpec
 from headwater.store import RealmId
 
@@ -46,8 +45,8 @@ def initial_import() -> ImportSpec:
 
 
 @pytest.fixture
-def manager() -> Manager:
-    return Manager(cluster="here")
+def manager() -> ManagerIdentity:
+    return ManagerIdentity(cluster="here")
 
 
 @pytest.fixture
@@ -56,7 +55,7 @@ def sink(tmp_path: Path) -> FileCredentials:
 
 
 @pytest.fixture
-def apply(store: Store, sink: FileCredentials, manager: Manager) -> Apply:
+def apply(store: Store, sink: FileCredentials, manager: ManagerIdentity) -> Apply:
     """Reconcile some manifests once."""
 
     def run(*manifests: RealmManifest | CatalogManifest, **options: Any) -> list[Outcome]:

@@ -13,6 +13,7 @@ from headwater.realms import Manager, Realms, RealmState
 from headwater.reconcile import (
     CatalogManifest,
     ContentCounts,
+    ManagerIdentity,
     Outcome,
     RealmManifest,
     describe_catalog,
@@ -121,7 +122,9 @@ def test_a_realm_that_is_purged_has_nothing_to_count(
     assert described.purge is not None
 
 
-def test_a_preview_of_a_new_realm_names_its_steps_and_takes_none(store: Store, make_realm: MakeRealm, manager: Manager) -> None:
+def test_a_preview_of_a_new_realm_names_its_steps_and_takes_none(
+    store: Store, make_realm: MakeRealm, manager: ManagerIdentity
+) -> None:
     preview = plan_of_realm(store, make_realm(), manager=manager)
 
     assert preview.steps == ("create realm acme", "bootstrap realm acme, and keep the credentials of its root")
@@ -139,7 +142,7 @@ def test_a_preview_of_what_is_as_declared_is_empty(
 
 
 @pytest.mark.usefixtures("lake")
-def test_a_preview_tells_what_a_change_would_do(store: Store, make_realm: MakeRealm, manager: Manager) -> None:
+def test_a_preview_tells_what_a_change_would_do(store: Store, make_realm: MakeRealm, manager: ManagerIdentity) -> None:
     changed = make_realm(state="Inactive", properties={"team": "a"})
     preview = plan_of_realm(store, changed, manager=manager)
 
@@ -147,7 +150,7 @@ def test_a_preview_tells_what_a_change_would_do(store: Store, make_realm: MakeRe
 
 
 @pytest.mark.usefixtures("lake")
-def test_a_preview_tells_what_is_waited_for(store: Store, make_realm: MakeRealm, manager: Manager) -> None:
+def test_a_preview_tells_what_is_waited_for(store: Store, make_realm: MakeRealm, manager: ManagerIdentity) -> None:
     preview = plan_of_realm(store, make_realm({DELETE: "true"}, deletion_policy="Purge"), manager=manager)
 
     assert [wait.reason for wait in preview.waits] == ["PurgeUnconfirmed"]

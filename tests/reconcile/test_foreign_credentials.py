@@ -12,8 +12,8 @@ import pytest
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater import Store
-from headwater.realms import Credentials, Manager, Realms, RealmState, find_root, verify
-from headwater.reconcile import FileCredentials, Outcome, RealmManifest, reconcile_realm
+from headwater.realms import Credentials, Realms, RealmState, find_root, verify
+from headwater.reconcile import FileCredentials, ManagerIdentity, Outcome, RealmManifest, reconcile_realm
 from headwater.reconcile.manifests import ADOPT, DELETE, ROTATE_CREDENTIALS, Metadata, RealmSpec
 from headwater.settings import Settings
 from headwater.store import RealmId
@@ -52,7 +52,7 @@ class Cluster:
         metadata = Metadata(name=name, annotations=annotations or {})
         manifest = RealmManifest(metadata=metadata, spec=RealmSpec(realm_id=RealmId("acme")))
         sink = FileCredentials(self.folder / folder)
-        return reconcile_realm(self.store, manifest, credentials=sink, manager=Manager(cluster="here", uid=uid))
+        return reconcile_realm(self.store, manifest, credentials=sink, manager=ManagerIdentity(cluster="here", uid=uid))
 
     def is_open_to(self, folder: str = "acme-1") -> bool:
         """Whether the credentials that are kept there open the realm."""

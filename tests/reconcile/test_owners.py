@@ -8,8 +8,8 @@ import pytest
 
 from headwater import Store
 from headwater.errors import MissingError
-from headwater.realms import Manager, Realms
-from headwater.reconcile import FileCredentials, Outcome, RealmManifest, reconcile_realm, release_realm
+from headwater.realms import Realms
+from headwater.reconcile import FileCredentials, ManagerIdentity, Outcome, RealmManifest, reconcile_realm, release_realm
 from headwater.reconcile.manifests import ADOPT, DELETE, RELEASE_TO, Metadata, RealmSpec
 from headwater.store import RealmId
 
@@ -26,8 +26,8 @@ def apply_from(store: Store, sink: FileCredentials) -> Apply:
     ) -> Outcome:
         metadata = Metadata(name=name, namespace=namespace, annotations=annotations or {})
         manifest = RealmManifest(metadata=metadata, spec=RealmSpec(realm_id=RealmId("acme")))
-        manager = Manager(cluster="here", uid=uid)
-        return reconcile_realm(store, manifest, credentials=sink, manager=manager, is_cluster_named=is_named)
+        manager = ManagerIdentity(cluster="here", uid=uid, is_cluster_named=is_named)
+        return reconcile_realm(store, manifest, credentials=sink, manager=manager)
 
     return run
 

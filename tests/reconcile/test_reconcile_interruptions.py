@@ -12,8 +12,8 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalogs, ImportSpec
-from headwater.realms import Credentials, Manager, Realms, RealmState, find_root, verify
-from headwater.reconcile import CatalogManifest, FileCredentials, Manifest, RealmManifest, reconcile
+from headwater.realms import Credentials, Realms, RealmState, find_root, verify
+from headwater.reconcile import CatalogManifest, FileCredentials, ManagerIdentity, Manifest, RealmManifest, reconcile
 from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE, RUN_NOW
 from headwater.store import Backend
 from headwater.tasks import LeaseWatch, Tasks, TaskState
@@ -48,7 +48,7 @@ class Process:
         if killed_at is not None:
             self.backend.intervene("*", _kill, at=killed_at)
         try:
-            reconcile(self.store, manifests, credentials=self._sink, manager=Manager(cluster="here"))
+            reconcile(self.store, manifests, credentials=self._sink, manager=ManagerIdentity(cluster="here"))
         except KilledError:
             return False
         finally:

@@ -8,7 +8,15 @@ from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalogs, ImportSpec
 from headwater.realms import Manager, Realms, RealmState
-from headwater.reconcile import CatalogManifest, FileCredentials, Outcome, RealmManifest, known_realms, reconcile
+from headwater.reconcile import (
+    CatalogManifest,
+    FileCredentials,
+    ManagerIdentity,
+    Outcome,
+    RealmManifest,
+    known_realms,
+    reconcile,
+)
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RUN_NOW
 from headwater.store import RealmId
 from headwater.tasks import LeaseWatch, Tasks, TaskState
@@ -153,7 +161,7 @@ def test_a_purged_realm_is_deleted_with_its_credentials(
 def test_a_realm_under_another_manager_is_refused_until_it_is_adopted(
     store: Store, apply: Apply, make_realm: MakeRealm
 ) -> None:
-    there = Manager(cluster="there")
+    there = ManagerIdentity(cluster="there")
     apply(make_realm())
 
     [refused] = apply(make_realm(), manager=there)
@@ -170,10 +178,10 @@ def test_two_resources_that_both_adopt_a_realm_do_not_take_it_from_each_other_fo
 ) -> None:
     apply(make_realm())
     greedy = make_realm({ADOPT: "acme"})
-    apply(greedy, manager=Manager(cluster="there"))
+    apply(greedy, manager=ManagerIdentity(cluster="there"))
     apply(greedy)
 
-    [refused] = apply(greedy, manager=Manager(cluster="there"))
+    [refused] = apply(greedy, manager=ManagerIdentity(cluster="there"))
 
     assert [refusal.reason for refusal in refused.refused] == ["ManagedByAnother"]
 
@@ -222,7 +230,7 @@ def test_known_realms_are_those_of_this_cluster_and_those_of_nobody(
 ) -> None:
     Realms(store).create("free")
     apply(make_realm())
-    reconcile(store, [make_realm(name="foreign")], credentials=sink, manager=Manager(cluster="there"))
+    reconcile(store, [make_realm(name="foreign")], credentials=sink, manager=ManagerIdentity(cluster="there"))
 
     known = known_realms(store, cluster="here")
 

@@ -7,7 +7,6 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from fake_clock import FakeClock
@@ -15,9 +14,9 @@ from faulty_backend import FaultyBackend
 from headwater import Store
 from headwater.catalogs import CatalogDefinition, Catalogs
 from headwater.errors import BeatenError
-from headwater.realms import Manager, Realms, RealmState, find_root, new_credentials, verify
-from headwater.reconcile import CatalogManifest, FileCredentials, Outcome, RealmManifest, reconcile
-from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE, RUN_NOW
+from headwater.realms import Realms, RealmState, find_root, new_credentials, verify
+from headwater.reconcile import CatalogManifest, FileCredentials, ManagerIdentity, Outcome, RealmManifest, reconcile
+from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE, RUN_NOW, ResourceName
 from headwater.settings import Settings
 from headwater.store import RealmId
 from headwater.store.backends.memory import MemoryBackend
@@ -69,10 +68,10 @@ def test_a_task_that_ends_before_it_is_touched_stops_nothing(
     assert outcome.error is None
 
 
-def make_purged(store: Store, sink: FileCredentials, manager: Manager) -> None:
+def make_purged(store: Store, sink: FileCredentials, manager: ManagerIdentity) -> None:
     """A realm of which only the entry and the credentials are left."""
     realms = Realms(store)
-    realm = realms.create("acme", manager=msgspec.structs.replace(manager, namespace="default", name="acme"))
+    realm = realms.create("acme", manager=manager.of_realm(ResourceName("default", "acme")))
     realms.move(realms.move(realm, RealmState.PURGING), RealmState.PURGED)
     sink.write(realm.id, new_credentials())
 
@@ -84,7 +83,7 @@ def is_open(store: Store, sink: FileCredentials) -> bool:
 
 
 def test_a_late_removal_leaves_the_credentials_of_a_realm_that_was_made_again(
-    settings: Settings, manager: Manager, make_realm: MakeRealm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, manager: ManagerIdentity, make_realm: MakeRealm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headwater.realms.credentials._COST", 16)
     going, coming = make_realm(GOING, deletion_policy="Purge"), make_realm()

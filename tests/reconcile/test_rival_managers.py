@@ -17,7 +17,15 @@ from headwater import Store
 from headwater.catalogs import CatalogDefinition, CatalogManager, Catalogs
 from headwater.errors import ConflictError
 from headwater.realms import CredentialsHash, Manager, Realms, RealmState, bootstrap
-from headwater.reconcile import CatalogManifest, FileCredentials, Outcome, RealmManifest, reconcile_catalog, reconcile_realm
+from headwater.reconcile import (
+    CatalogManifest,
+    FileCredentials,
+    ManagerIdentity,
+    Outcome,
+    RealmManifest,
+    reconcile_catalog,
+    reconcile_realm,
+)
 from headwater.reconcile.manifests import ADOPT, CatalogSpec, Metadata, RealmSpec
 from headwater.settings import Settings
 from headwater.store import RealmId
@@ -48,7 +56,7 @@ def apply_catalog(name: str, annotations: dict[str, str], store: Store, *, locat
     location = location or f"s3://{name}/"
     spec = CatalogSpec(realm="acme", realm_id=RealmId("acme"), name="lake", base_location=location)
     manifest = CatalogManifest(metadata=Metadata(name=name, annotations=annotations), spec=spec)
-    return reconcile_catalog(store, manifest, manager=Manager(cluster="here", uid=name))
+    return reconcile_catalog(store, manifest, manager=ManagerIdentity(cluster="here", uid=name))
 
 
 def lake(store: Store) -> CatalogDefinition:
@@ -128,7 +136,7 @@ def beside(store: Store, backend: FaultyBackend) -> Store:
 def apply_realm(name: str, folder: Path, store: Store) -> Outcome:
     manifest = RealmManifest(metadata=Metadata(name=name), spec=RealmSpec(realm_id=RealmId("acme"), properties={"by": name}))
     sink = FileCredentials(folder / name)
-    return reconcile_realm(store, manifest, credentials=sink, manager=Manager(cluster="here", uid=name))
+    return reconcile_realm(store, manifest, credentials=sink, manager=ManagerIdentity(cluster="here", uid=name))
 
 
 def test_of_two_resources_with_one_id_one_has_the_realm(settings: Settings, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import NoReturn
 
 from headwater.clock import Micros
 from headwater.errors import UnavailableError, UnknownOutcomeError
-from headwater.realms import Manager, Realms
-from headwater.reconcile import FileCredentials, Notice, Outcome, reconcile
+from headwater.realms import Realms
+from headwater.reconcile import FileCredentials, ManagerIdentity, Notice, Outcome, reconcile
 from headwater.store import Store, Versioned
 from headwater.tasks import Task, Tasks
 from headwater_workers.children import WorkerProcess
@@ -94,7 +94,7 @@ class Convergence:
             self._store,
             self._folder.manifests,
             credentials=self._credentials,
-            manager=Manager(),
+            manager=ManagerIdentity(),
             tell=lambda subject, sentence: self._tell(f"{subject}: {sentence}"),
         )
         self._tell_news()

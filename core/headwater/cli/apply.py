@@ -12,8 +12,7 @@ from headwater.cli.options import prints
 from headwater.cli.session import Session
 from headwater.cli.views import APPLIED
 from headwater.errors import RefusedError
-from headwater.realms import Manager
-from headwater.reconcile import FileCredentials, Outcome, known_realms, load_manifests, reconcile
+from headwater.reconcile import FileCredentials, ManagerIdentity, Outcome, known_realms, load_manifests, reconcile
 
 __all__ = ["apply"]
 
@@ -53,7 +52,7 @@ def apply(ctx: click.Context, paths: tuple[Path, ...], folder: Path) -> None:
             store,
             manifests,
             credentials=FileCredentials(folder),
-            manager=Manager(),
+            manager=ManagerIdentity(),
             tell=(lambda subject, sentence: click.echo(f"{subject}: {sentence}")) if told else None,
         )
     if told:

@@ -19,7 +19,7 @@ from headwater.reconcile.describing import (
 from headwater.reconcile.loading import KnownRealms, load_manifests, read_manifest
 from headwater.reconcile.manifests import CatalogManifest, Manifest, RealmManifest
 from headwater.reconcile.observing import known_realms
-from headwater.reconcile.owning import release_realm
+from headwater.reconcile.owning import ManagerIdentity, release_realm
 from headwater.reconcile.previewing import Preview, plan_of_catalog, plan_of_realm
 from headwater.reconcile.reading import ManifestError
 from headwater.reconcile.realm_planning import plan_realm
@@ -35,6 +35,7 @@ __all__ = [
     "FileCredentials",
     "ImportDescription",
     "KnownRealms",
+    "ManagerIdentity",
     "Manifest",
     "ManifestError",
     "Notice",

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from headwater.catalogs import CatalogManager
-from headwater.realms import Manager
 from headwater.reconcile.acting import CatalogActor, RealmActor
 from headwater.reconcile.actions import Action, Effect
 from headwater.reconcile.catalog_planning import plan_catalog
 from headwater.reconcile.credentials import CredentialsSink
 from headwater.reconcile.manifests import CatalogManifest, RealmManifest
 from headwater.reconcile.observing import Observer
+from headwater.reconcile.owning import ManagerIdentity
 from headwater.reconcile.realm_planning import plan_realm
 from headwater.store import Store
 
@@ -34,22 +33,14 @@ class Look(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RealmLook:
-    """
-    manager           who asks; its namespace and name are those of the manifest
-    is_cluster_named  whether the name of its cluster was chosen, so that no other cluster has it
-    """
-
     store: Store
     observer: Observer
     manifest: RealmManifest
-    manager: Manager
+    manager: ManagerIdentity
     credentials: CredentialsSink
-    is_cluster_named: bool = True
 
     def __call__(self) -> tuple[list[Action], Callable[[], Actor]]:
-        resource = self.manifest.metadata.resource
-        me = Manager(cluster=self.manager.cluster, namespace=resource.namespace, name=resource.name, uid=self.manager.uid)
-        observed = self.observer.realm(self.manifest, me, is_cluster_named=self.is_cluster_named)
+        observed = self.observer.realm(self.manifest, self.manager)
         plan = plan_realm(self.manifest, observed, self.store.clock.now())
         return plan, lambda: RealmActor(self.store, self.manifest.spec.realm_id, observed, credentials=self.credentials)
 
@@ -59,28 +50,18 @@ class CatalogLook:
     """
     may_be_unmanaged  whether the catalog's realm may belong to nobody
     realm_uid         of the resource that its realm belongs to, if that is known
-    is_cluster_named  as with a realm
     """
 
     store: Store
     observer: Observer
     manifest: CatalogManifest
-    manager: Manager
+    manager: ManagerIdentity
     may_be_unmanaged: bool
     realm_uid: str = ""
-    is_cluster_named: bool = True
 
     def __call__(self) -> tuple[list[Action], Callable[[], Actor]]:
-        resource = self.manifest.metadata.resource
-        me = CatalogManager(
-            cluster=self.manager.cluster, namespace=resource.namespace, name=resource.name, uid=self.manager.uid
-        )
         observed = self.observer.catalog(
-            self.manifest,
-            me,
-            realm_uid=self.realm_uid,
-            may_be_unmanaged=self.may_be_unmanaged,
-            is_cluster_named=self.is_cluster_named,
+            self.manifest, self.manager, realm_uid=self.realm_uid, may_be_unmanaged=self.may_be_unmanaged
         )
         plan = plan_catalog(self.manifest, observed, self.store.clock.now())
         return plan, lambda: CatalogActor(self.store, self.manifest.spec.name, observed)

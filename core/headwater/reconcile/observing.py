@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headwater.catalogs import CatalogManager, Catalogs
+from headwater.catalogs import Catalogs
 from headwater.realms import Manager, Realm, Realms, hold_until
 from headwater.reconcile.loading import KnownRealms
 from headwater.reconcile.manifests import CatalogManifest, RealmManifest, ResourceName
 from headwater.reconcile.observed import READABLE, ObservedCatalog, ObservedRealm, SeenTask, TaskHistory
+from headwater.reconcile.owning import ManagerIdentity
 from headwater.store import RealmId, Store, Versioned
 from headwater.tasks import Task, Tasks
 
@@ -35,7 +36,8 @@ class Observer:
         self._realms = Realms(store)
         self._tasks: dict[RealmId, list[Versioned[Task]]] = {}
 
-    def realm(self, manifest: RealmManifest, me: Manager, *, is_cluster_named: bool = True) -> ObservedRealm:
+    def realm(self, manifest: RealmManifest, manager: ManagerIdentity) -> ObservedRealm:
+        me, is_cluster_named = manager.of_realm(manifest.metadata.resource), manager.is_cluster_named
         realm = self._realms.find(manifest.spec.realm_id)
         if realm is None:
             return ObservedRealm(realm=None, me=me, is_cluster_named=is_cluster_named)
@@ -45,18 +47,18 @@ class Observer:
     def catalog(
         self,
         manifest: CatalogManifest,
-        me: CatalogManager,
+        manager: ManagerIdentity,
         *,
         realm_uid: str = "",
         may_be_unmanaged: bool = False,
-        is_cluster_named: bool = True,
     ) -> ObservedCatalog:
+        me = manager.of_catalog(manifest.metadata.resource)
         realm = self._realms.find(manifest.spec.realm_id)
         observed = ObservedCatalog(
             realm=realm,
             realm_owner=Manager(cluster=me.cluster, namespace=me.namespace, name=manifest.spec.realm, uid=realm_uid),
             me=me,
-            is_cluster_named=is_cluster_named,
+            is_cluster_named=manager.is_cluster_named,
             may_be_unmanaged=may_be_unmanaged,
         )
         if realm is None or realm.state not in READABLE:

@@ -13,12 +13,16 @@ well be in use in another cluster, so it is taken over only when somebody asks f
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from headwater.catalogs import CatalogManager
 from headwater.realms import Manager, Realm, RealmFields, Realms
-from headwater.reconcile.manifests import ADOPT, RELEASE_TO, Metadata
+from headwater.reconcile.manifests import ADOPT, RELEASE_TO, Metadata, ResourceName
 from headwater.store import Store
 
 __all__ = [
     "HOME",
+    "ManagerIdentity",
     "adopt_record",
     "adopted",
     "belongs_to",
@@ -38,6 +42,27 @@ FORMER = "headwater.dev/former-manager"
 SUCCEEDED = "headwater.dev/succeeded-uids"
 """Where a realm keeps the uids that its resource had before it was made again while it had the realm: the latest last."""
 _SUCCEEDED_LIMIT = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagerIdentity:
+    """Who applies a manifest: all of a manager but the namespace and the name, which are those of the manifest.
+
+    cluster           as realms and catalogs remember it
+    uid               of the resource; empty for a file
+    is_cluster_named  somebody chose the name of the cluster. Otherwise another cluster may have the same one, and only what was
+                      let go is taken back without being asked to
+    """
+
+    cluster: str = ""
+    uid: str = ""
+    is_cluster_named: bool = True
+
+    def of_realm(self, resource: ResourceName) -> Manager:
+        return Manager(cluster=self.cluster, namespace=resource.namespace, name=resource.name, uid=self.uid)
+
+    def of_catalog(self, resource: ResourceName) -> CatalogManager:
+        return CatalogManager(cluster=self.cluster, namespace=resource.namespace, name=resource.name, uid=self.uid)
 
 
 def belongs_to(realm: Realm, me: Manager) -> bool:

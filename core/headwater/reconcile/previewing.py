@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headwater.clock import as_text
-from headwater.realms import Credentials, Manager
+from headwater.realms import Credentials
 from headwater.reconcile.actions import (
     Action,
     AdoptRealm,
@@ -34,7 +34,7 @@ from headwater.reconcile.actions import (
 from headwater.reconcile.looking import CatalogLook, RealmLook
 from headwater.reconcile.manifests import CatalogManifest, RealmManifest
 from headwater.reconcile.observing import Observer
-from headwater.reconcile.owning import manager_text
+from headwater.reconcile.owning import ManagerIdentity, manager_text
 from headwater.reconcile.wording import catalog_changes, names_in_manifest
 from headwater.store import RealmId, Store, id_text
 
@@ -54,9 +54,9 @@ class Preview:
     reports: tuple[Report, ...] = ()
 
 
-def plan_of_realm(store: Store, manifest: RealmManifest, *, manager: Manager, is_cluster_named: bool = True) -> Preview:
+def plan_of_realm(store: Store, manifest: RealmManifest, *, manager: ManagerIdentity) -> Preview:
     """What the manifest would lead to now. Nothing is written."""
-    plan, _ = RealmLook(store, Observer(store), manifest, manager, _Nowhere(), is_cluster_named)()
+    plan, _ = RealmLook(store, Observer(store), manifest, manager, _Nowhere())()
     return _preview(plan, f"realm {manifest.spec.realm_id}")
 
 
@@ -64,13 +64,12 @@ def plan_of_catalog(
     store: Store,
     manifest: CatalogManifest,
     *,
-    manager: Manager,
+    manager: ManagerIdentity,
     realm_uid: str = "",
     may_be_unmanaged: bool = False,
-    is_cluster_named: bool = True,
 ) -> Preview:
     """The same for a catalog."""
-    plan, _ = CatalogLook(store, Observer(store), manifest, manager, may_be_unmanaged, realm_uid, is_cluster_named)()
+    plan, _ = CatalogLook(store, Observer(store), manifest, manager, may_be_unmanaged, realm_uid)()
     return _preview(plan, f"catalog {manifest.spec.realm_id}/{manifest.spec.name}")
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from headwater.clock import Micros
 from headwater.errors import BeatenError, FencedError, HeadwaterError, UnavailableError
-from headwater.realms import Manager
 from headwater.reconcile.actions import Action, Effect, Refuse, Report, Step, Wait, step_of
 from headwater.reconcile.credentials import CredentialsSink
 from headwater.reconcile.looking import Actor, CatalogLook, Look, RealmLook
 from headwater.reconcile.manifests import CatalogManifest, Manifest, RealmManifest, ResourceName
 from headwater.reconcile.observing import Observer
+from headwater.reconcile.owning import ManagerIdentity
 from headwater.store import Store
 
 __all__ = ["Outcome", "Tell", "reconcile", "reconcile_catalog", "reconcile_realm"]
@@ -61,12 +61,11 @@ def reconcile(
     manifests: Sequence[Manifest],
     *,
     credentials: CredentialsSink,
-    manager: Manager,
+    manager: ManagerIdentity,
     tell: Tell | None = None,
 ) -> list[Outcome]:
     """Bring realms and catalogs to what their manifests say, as far as that is possible now. Done twice, the second one changes nothing.
 
-    manager       who asks; its namespace and name are those of each manifest
     returns       one outcome for each manifest, in the order in which they were carried out: deletions of catalogs, realms, other catalogs
     """
     passing = _Pass(Observer(store), tell=tell or _silent, fence=_no_fence)
@@ -88,31 +87,25 @@ def reconcile_realm(
     manifest: RealmManifest,
     *,
     credentials: CredentialsSink,
-    manager: Manager,
-    is_cluster_named: bool = True,
+    manager: ManagerIdentity,
     tell: Tell | None = None,
     fence: Fence | None = None,
 ) -> Outcome:
     """The same for one realm.
 
-    is_cluster_named  whether the name of the manager's cluster was chosen: without that, another cluster may have the same one, and
-                      only what was let go is taken back without being asked to
-    fence             called before each step, for whoever may only act while it leads
+    fence         called before each step, for whoever may only act while it leads
     """
     passing = _Pass(Observer(store), tell=tell or _silent, fence=fence or _no_fence)
-    return passing.converge(
-        manifest.subject, RealmLook(store, passing.observer, manifest, manager, credentials, is_cluster_named)
-    )
+    return passing.converge(manifest.subject, RealmLook(store, passing.observer, manifest, manager, credentials))
 
 
 def reconcile_catalog(
     store: Store,
     manifest: CatalogManifest,
     *,
-    manager: Manager,
+    manager: ManagerIdentity,
     realm_uid: str = "",
     may_be_unmanaged: bool = False,
-    is_cluster_named: bool = True,
     tell: Tell | None = None,
     fence: Fence | None = None,
 ) -> Outcome:
@@ -122,7 +115,7 @@ def reconcile_catalog(
     may_be_unmanaged  whether its realm may belong to nobody
     """
     passing = _Pass(Observer(store), tell=tell or _silent, fence=fence or _no_fence)
-    look = CatalogLook(store, passing.observer, manifest, manager, may_be_unmanaged, realm_uid, is_cluster_named)
+    look = CatalogLook(store, passing.observer, manifest, manager, may_be_unmanaged, realm_uid)
     return passing.converge(manifest.subject, look)
 
 
