@@ -35,7 +35,7 @@ from benchmarks.tables import (
 )
 from benchmarks.timing import median, timed
 
-from headwater.commits import head
+from headwater.commits import read_head
 from headwater.index import Index
 from headwater.settings import Settings
 from headwater.store import RealmId, RealmKey, RealmStore, Store, open_store
@@ -158,7 +158,7 @@ def rows_of(store: Store) -> RealmStore:
 
 
 def index_of(rows: RealmStore) -> Index:
-    found = head(rows, BRANCH)
+    found = read_head(rows, BRANCH)
     assert found is not None
     return found.index(CONTENT)
 

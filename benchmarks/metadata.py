@@ -23,7 +23,7 @@ from headwater.catalogs.iceberg.documents import decode
 from headwater.catalogs.iceberg.parts import put_together, take_apart
 from headwater.catalogs.iceberg.validation import check_table
 from headwater.catalogs.metadata import read_metadata, store_metadata
-from headwater.commits import Transaction, commit, ensure_reference
+from headwater.commits import Transaction, commit_change, ensure_reference
 from headwater.index import Value
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, open_store
 
@@ -88,7 +88,7 @@ class Table:
             tx.index("tables").put(b"t", Value(made))
             return made
 
-        self.newest = commit(self.rows, TABLES, change).result
+        self.newest = commit_change(self.rows, TABLES, change).result
 
     def cold(self) -> RealmStore:
         """The same rows in a process that has read nothing."""

@@ -28,7 +28,7 @@ from benchmarks.timing import median, timed
 from benchmarks.trees import new_tree, open_tree, pointer
 from pyiceberg.catalog.sql import SqlCatalog
 
-from headwater.commits import head
+from headwater.commits import read_head
 from headwater.store import RealmId, RealmKey, RealmStore, open_store
 
 __all__ = ["Effort", "commits_of_others", "lists_and_trees", "versions_of_others"]
@@ -179,7 +179,7 @@ def listings(folder: Path, place: Place, count: int) -> Iterator[Row]:
 
 
 def names_of(rows: RealmStore) -> list[tuple[str, ...]]:
-    found = head(rows, "listed")
+    found = read_head(rows, "listed")
     assert found is not None
     return [tuple(key.decode().split("\0")) for key, _ in found.index(CONTENT).prefix(f"{NAMESPACE}\0".encode())]
 

@@ -1,6 +1,6 @@
 """The plain loop that combined commits are held against: read the reference, run the change, write, swap, back off when beaten.
 
-It does the same work as ``headwater.commits.commit`` for one change, with the same index and the same objects, and none of the rest:
+It does the same work as ``headwater.commits.commit_change`` for one change, with the same index and the same objects, and none of the rest:
 nobody waits for anybody, nothing is combined. What a lost attempt wrote is left to the collector, which makes the loop faster.
 """
 

@@ -31,7 +31,7 @@ from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
 from headwater.catalogs.content.types import IcebergTable
-from headwater.commits import Transaction, commit, head
+from headwater.commits import Transaction, commit_change, read_head
 from headwater.index import Index
 from headwater.store import RealmStore
 
@@ -97,10 +97,10 @@ class HeadwaterPointers(SqlCatalog):
     def create(self) -> None:
         staged = self._create_staged_table(TABLE, SCHEMA, f"{self.properties['warehouse']}/orders")
         self._write(staged)
-        commit(self._rows, self._branch, lambda tx: self._point_to(staged, tx))
+        commit_change(self._rows, self._branch, lambda tx: self._point_to(staged, tx))
 
     def load_table(self, identifier: str | tuple[str, ...]) -> Table:
-        found = head(self._rows, self._branch)
+        found = read_head(self._rows, self._branch)
         assert found is not None
         return self._table(self._location(self._rows, found.index(CONTENT)))
 
@@ -115,7 +115,7 @@ class HeadwaterPointers(SqlCatalog):
                 raise CommitFailedException(f"{TABLE} was changed meanwhile")
             self._point_to(staged, tx)
 
-        commit(self._rows, self._branch, change)
+        commit_change(self._rows, self._branch, change)
         return CommitTableResponse(metadata=staged.metadata, metadata_location=staged.metadata_location)
 
     def _location(self, rows: RealmStore, index: Index) -> str:
@@ -147,7 +147,7 @@ class HeadwaterChanges(HeadwaterPointers):
             self._point_to(staged, tx)
             return CommitTableResponse(metadata=staged.metadata, metadata_location=staged.metadata_location)
 
-        return commit(self._rows, self._branch, change).result
+        return commit_change(self._rows, self._branch, change).result
 
 
 def new_table(catalog: SqlCatalog) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from headwater.catalogs.content.types import IcebergTable
 from headwater.clock import Micros
-from headwater.commits import Commit, Transaction, commit
+from headwater.commits import Commit, Transaction, commit_change
 from headwater.index import Index, IndexEditor, Limits, Stored, Value
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, Store, StoredObject, open_store
@@ -145,7 +145,7 @@ def churn(rows: RealmStore, reference: str, keys: Sequence[bytes], updates: int,
             for key in chosen:
                 tx.index(CONTENT).put(key, value_of(table, chance))
 
-        commit(rows, reference, move)
+        commit_change(rows, reference, move)
     for _ in range(min(at_once, len(keys))):
         commit_one(rows, reference, chance.choice(keys), chance)
 
@@ -170,7 +170,7 @@ def point(index: IndexEditor, add: Callable[[StoredObject], ObjectId], key: byte
 
 def commit_one(rows: RealmStore, reference: str, key: bytes, chance: random.Random) -> None:
     """That change by itself, as a commit of ours."""
-    commit(rows, reference, lambda tx: point(tx.index(CONTENT), tx.add, key, chance))
+    commit_change(rows, reference, lambda tx: point(tx.index(CONTENT), tx.add, key, chance))
 
 
 def any_of(keys: Sequence[bytes]) -> Choice:

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from headwater.clock import Micros
-from headwater.commits import Commit, Head, Operation, Transaction, commit, head
-from headwater.commits.objects import TAIL
+from headwater.commits import Commit, Head, Operation, Transaction, commit_change, read_head
+from headwater.commits.commit import TAIL
 from headwater.index import Index, IndexEditor, Limits, Value
 from headwater.store import ObjectId, RealmStore
 
@@ -24,7 +24,7 @@ def write_group(rows: RealmStore, edits: Sequence[Edits], *, reference: str = "m
 
     Its properties are those of the commit beneath.
     """
-    ids = write_group_on(head(rows, reference, fresh=True), rows, edits, index=index)
+    ids = write_group_on(read_head(rows, reference, fresh=True), rows, edits, index=index)
     rows.advance_reference(rows.read_reference(reference, fresh=True), ids[-1])
     return ids
 
@@ -67,7 +67,7 @@ def commit_together(
     made: list[ObjectId] = []
 
     def work(change: Callable[[Transaction], object]) -> None:
-        done = commit(rows, reference, change, properties=dict(properties))
+        done = commit_change(rows, reference, change, properties=dict(properties))
         assert done.commit_id is not None
         made.append(done.commit_id)
 
@@ -91,7 +91,7 @@ def _wait_until_in_line(thread: threading.Thread) -> None:
         frame = sys._current_frames().get(thread.ident or 0)
         if frame is not None and (frame.f_code.co_name, frame.f_globals["__name__"]) == (
             "wait",
-            "headwater.commits.making.queues",
+            "headwater.commits.group_commit",
         ):
             return
         threading.Event().wait(0.0001)

@@ -10,7 +10,7 @@ from grounds_of_work import HOUR, ROOT, faults_of_store
 
 from fake_clock import FakeClock
 from headwater.catalogs import Catalogs
-from headwater.commits import head
+from headwater.commits import read_head
 from headwater.errors import MissingError, RefusedError
 from headwater.realms import Realms, RealmState, bootstrap, find_root, hash_credentials, new_credentials
 from headwater.store import Store
@@ -52,7 +52,7 @@ def test_however_a_bootstrap_died_there_is_one_root_with_the_credentials_that_ca
         root = find_root(realms, "acme")
         assert root is not None
         assert root.credentials == (OTHER if before is None else before.credentials), widow.call
-        principals = head(realms.open("acme"), "principals", fresh=True)
+        principals = read_head(realms.open("acme"), "principals", fresh=True)
         assert principals is not None
         assert [len(principals.index(name)) for name in ("by-name", "by-client")] == [1, 1], widow.call
 

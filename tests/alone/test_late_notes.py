@@ -7,7 +7,7 @@ from grounds_of_work import HOUR, ROOT
 
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
-from headwater.commits import commit
+from headwater.commits import commit_change
 from headwater.index import Value
 from headwater.maintenance import collect
 from headwater.realms import Realms, Retention, bootstrap
@@ -40,7 +40,7 @@ def test_history_that_is_kept_survives_a_note_of_a_late_commit() -> None:
         clock.advance(HOUR)
     for note in (b"1", b"2", b"3", b"4"):
         clock.advance(HOUR if note == b"4" else 1)
-        commit(rows, "policy-mappings", lambda tx, note=note: tx.index("notes").put(note, Value(None, b"")))  # type: ignore[misc]
+        commit_change(rows, "policy-mappings", lambda tx, note=note: tx.index("notes").put(note, Value(None, b"")))  # type: ignore[misc]
     collect(rows.store, "acme")
     behind = open_on(backend, FakeClock(clock.now() - round(SETTINGS.clock_bound_seconds * 1_000_000)))
     late = Realms(behind).open("acme")

@@ -14,7 +14,7 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater import Settings, Store
 from headwater.clock import Micros
-from headwater.commits import Transaction, commit, head
+from headwater.commits import Transaction, commit_change, read_head
 from headwater.errors import BeatenError, FencedError, HeadwaterError, RefusedError
 from headwater.index import Value
 from headwater.maintenance import collect, purge
@@ -72,7 +72,7 @@ def test_a_moment_in_the_middle_of_a_group_of_commits_is_told_by_its_inner_membe
     clock.advance(SLACK)
 
     load(target, "copy", exported(store, tmp_path / "group.realm", time=Micros(time + 2)).file)
-    found = head(Realms(target).open("copy"), "root")
+    found = read_head(Realms(target).open("copy"), "root")
     assert found is not None
     assert [key for key, _ in found.index("things").range()] == [b"a", b"b"]
 
@@ -84,12 +84,12 @@ def test_an_object_of_several_rows_comes_back(store: Store, target: Store, clock
         tx.index("things").put(b"large", Value(tx.add(Load(raw=raw + str(tx.rows.new_id()).encode()))))
 
     Load.compressed = False
-    commit(Realms(store).open(REALM), "root", change)
+    commit_change(Realms(store).open(REALM), "root", change)
     clock.advance(SLACK)
 
     load(target, "copy", exported(store, tmp_path / "large.realm").file)
     rows = Realms(target).open("copy")
-    found = head(rows, "root")
+    found = read_head(rows, "root")
     assert found is not None
     value = found.index("things").get(b"large")
     assert rows.read(value.object_id or ObjectId(1) if value else ObjectId(1), Load).raw.startswith(raw)

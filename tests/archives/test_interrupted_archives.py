@@ -14,7 +14,7 @@ from archived import REALM, SLACK, claim_of, exported, open_on, put, tables
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater import Settings, Store
-from headwater.commits import COLLECTION_ID, Collection, pins
+from headwater.commits import COLLECTION_ID, CollectionRecord, read_pins
 from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError, UnavailableError
 from headwater.maintenance import list_runs, purge
 from headwater.maintenance.archives import Order, check_archive, export, load
@@ -196,7 +196,7 @@ def test_an_export_that_died_before_any_call_is_done_again_and_leaves_no_pin(
         break
 
     assert died > 15
-    assert pins(Realms(store).open(REALM)) == []
+    assert read_pins(Realms(store).open(REALM)) == []
     assert not list(tmp_path.glob(".*"))
 
 
@@ -250,14 +250,14 @@ def test_an_export_whose_moment_is_not_over_by_its_workers_clock_is_tried_again(
 
 
 def test_an_export_gives_its_worker_back_while_a_collection_sweeps(store: Store, clock: FakeClock, tmp_path: Path) -> None:
-    sweeping = Realms(store).open(REALM).insert(COLLECTION_ID, Collection(sweeping=True))
+    sweeping = Realms(store).open(REALM).insert(COLLECTION_ID, CollectionRecord(sweeping=True))
     claim = claim_of(store, EXPORT, REALM, file=str(tmp_path / "acme.realm"))
 
     with pytest.raises(NotYetError, match="is sweeping") as waits:
         run_export(store, claim)
     assert (waits.value.seconds, list_runs(store)) == (10, [])
 
-    Realms(store).open(REALM).update(sweeping, Collection())
+    Realms(store).open(REALM).update(sweeping, CollectionRecord())
     assert run_export(store, claim)["realm"] == REALM
 
 
@@ -268,7 +268,7 @@ def test_an_export_of_a_moment_that_is_soon_forgotten_is_tried_while_a_collectio
     clock.advance(1)
     put(store, "late")
     clock.advance(50)
-    Realms(store).open(REALM).insert(COLLECTION_ID, Collection(sweeping=True))
+    Realms(store).open(REALM).insert(COLLECTION_ID, CollectionRecord(sweeping=True))
 
     with pytest.raises(UnavailableError, match="is sweeping"):
         run_export(store, claim)

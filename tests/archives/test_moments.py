@@ -14,7 +14,7 @@ from fake_clock import FakeClock
 from headwater.catalogs import Catalogs, NameKind
 from headwater.catalogs.branches import Branches
 from headwater.clock import Micros, as_text
-from headwater.commits import COLLECTION_ID, Collection, ensure_references, pins
+from headwater.commits import COLLECTION_ID, CollectionRecord, ensure_references, read_pins
 from headwater.errors import BeatenError, ExpiredError, HeadwaterError, MissingError, RefusedError, UnavailableError
 from headwater.maintenance import Action, Code, check_store, collect, plan_repairs, repair
 from headwater.maintenance.archives import Order, export, load
@@ -193,7 +193,7 @@ def test_a_moment_of_which_deletions_may_be_forgotten_is_refused(store: Store, c
 def test_a_moment_before_the_last_collections_grace_is_refused(store: Store, clock: FakeClock, tmp_path: Path) -> None:
     moment = clock.now()
     clock.advance(50)
-    Realms(store).open(REALM).insert(COLLECTION_ID, Collection(reader_cutoff=Micros(moment + 1)))
+    Realms(store).open(REALM).insert(COLLECTION_ID, CollectionRecord(reader_cutoff=Micros(moment + 1)))
 
     with pytest.raises(ExpiredError, match="is remembered since"):
         exported(store, tmp_path / "collected.realm", time=moment)
@@ -224,7 +224,7 @@ def test_a_realm_is_not_exported_as_of_the_midst_of_its_bootstrap(store: Store, 
 def test_no_export_begins_during_a_sweep(store: Store, moment: Micros, clock: FakeClock, tmp_path: Path) -> None:
     put(store, "late")
     clock.advance(SLACK)
-    Realms(store).open(REALM).insert(COLLECTION_ID, Collection(sweeping=True))
+    Realms(store).open(REALM).insert(COLLECTION_ID, CollectionRecord(sweeping=True))
 
     with pytest.raises(UnavailableError, match="is sweeping"):
         exported(store, tmp_path / "swept.realm", time=moment)
@@ -236,18 +236,18 @@ def test_commits_are_pinned_while_they_are_written_and_free_again_afterwards(
     during: list[int] = []
 
     def look(done: int, total: int | None, unit: str) -> None:
-        during.append(len(pins(rows)))
+        during.append(len(read_pins(rows)))
 
     export(store, Order(realm=REALM, file=tmp_path / "pinned.realm", time=None, task=store.new_id()), progress=look)
     assert min(during) > 5
-    assert pins(rows) == []
+    assert read_pins(rows) == []
 
 
 def test_an_export_that_fails_pins_nothing_any_more(store: Store, rows: RealmStore, tmp_path: Path) -> None:
     with pytest.raises(HeadwaterError):
         exported(store, tmp_path / "no such folder" / "file.realm")
 
-    assert pins(rows) == []
+    assert read_pins(rows) == []
 
 
 def test_a_collection_takes_nothing_that_is_being_exported(

@@ -8,8 +8,8 @@ from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, NameKind, Put
 from headwater.catalogs.names import NAMES, ListedName, OwnPart, content_reference, name_key, own_reference
 from headwater.clock import Micros
-from headwater.commits import commit, head
-from headwater.commits.collection import COLLECTION_ID, Collection
+from headwater.commits import commit_change, read_head
+from headwater.commits.gc_record import COLLECTION_ID, CollectionRecord
 from headwater.errors import ConflictError, ExpiredError, MissingError, RefusedError, UnavailableError
 from headwater.store import ObjectId, RealmStore, id_text
 
@@ -17,7 +17,7 @@ TABLE = IcebergTable(metadata_location="s3://lake/x.json")
 
 
 def listed(rows: RealmStore, catalog: Catalog, kind: NameKind, name: str) -> Micros | None:
-    names = head(rows, own_reference(catalog.definition.id, OwnPart.REFS), fresh=True)
+    names = read_head(rows, own_reference(catalog.definition.id, OwnPart.REFS), fresh=True)
     key = name_key(kind, name)
     value = None if names is None else names.index(NAMES).get(key)
     return None if value is None else ListedName.decode(key, value).listed
@@ -30,7 +30,7 @@ def second(catalog: Catalog, name: str = "second") -> ObjectId:
 
 
 def sweep(rows: RealmStore) -> None:
-    rows.insert(COLLECTION_ID, Collection(sweeping=True))
+    rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True))
 
 
 def test_a_branch_starts_at_the_head_of_the_default_branch(catalog: Catalog, first: ObjectId) -> None:
@@ -186,7 +186,7 @@ def test_a_deleted_branch_is_created_again_and_listed_with_a_new_time(
 def test_a_name_that_is_only_listed_is_no_branch(catalog: Catalog, realm: RealmStore) -> None:
     entry = ListedName(NameKind.BRANCH, "ghost", Micros(1))
     reference = own_reference(catalog.definition.id, OwnPart.REFS)
-    commit(realm, reference, lambda tx: tx.index(NAMES).put(entry.key, entry.encode()))
+    commit_change(realm, reference, lambda tx: tx.index(NAMES).put(entry.key, entry.encode()))
 
     assert [branch.name for branch in catalog.branches()] == ["main"]
     assert catalog.create_branch("ghost").head is None

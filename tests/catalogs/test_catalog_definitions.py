@@ -19,7 +19,7 @@ from headwater.catalogs import (
 from headwater.catalogs.catalogs import CATALOG_ADMIN
 from headwater.catalogs.definitions import CatalogGrants, CatalogRole
 from headwater.catalogs.names import OwnPart, content_reference, own_reference
-from headwater.commits import head
+from headwater.commits import read_head
 from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError
 from headwater.store import RealmStore
 
@@ -53,7 +53,7 @@ def test_a_new_catalog_has_a_role_for_its_admin(catalogs: Catalogs, realm: Realm
     made = make(catalogs)
 
     for part, cls in ((OwnPart.ROLES, CatalogRole), (OwnPart.GRANTS, CatalogGrants)):
-        found = head(realm, own_reference(made.id, part))
+        found = read_head(realm, own_reference(made.id, part))
         value = found.index("by-name").get(CATALOG_ADMIN.encode()) if found else None
         assert value is not None
         assert value.object_id is not None

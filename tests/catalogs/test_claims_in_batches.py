@@ -13,7 +13,7 @@ from fake_clock import FakeClock
 from headwater import Settings, open_store
 from headwater.catalogs import CLAIMS, Claim, ClaimConflict, Claims
 from headwater.catalogs.claims import BY_LOCATION, BY_UUID, Owner
-from headwater.commits import ensure_reference, head
+from headwater.commits import ensure_reference, read_head
 from headwater.store import RealmId, RealmKey, RealmStore
 
 MakeRealm = Callable[[], RealmStore]
@@ -43,7 +43,7 @@ def told(conflicts: Sequence[ClaimConflict]) -> list[tuple[Claim, str]]:
 
 def owners(rows: RealmStore) -> dict[tuple[str, bytes], tuple[str, UUID]]:
     """Whose each entry of the claims is."""
-    held = head(rows, CLAIMS, fresh=True)
+    held = read_head(rows, CLAIMS, fresh=True)
     entries = [] if held is None else [(name, *entry) for name in (BY_LOCATION, BY_UUID) for entry in held.index(name).range()]
     decoded = {(name, key): Owner.decode(value) for name, key, value in entries}
     return {entry: (owner.catalog_id, owner.content_id) for entry, owner in decoded.items()}

@@ -8,7 +8,7 @@ import pytest
 
 from headwater.catalogs import Catalog, CommitMeta, ContentKey, NameKind, Namespace, Put
 from headwater.catalogs.names import content_reference
-from headwater.commits import commit
+from headwater.commits import commit_change
 from headwater.errors import RefusedError
 from headwater.index import Value
 from headwater.store import ObjectId, RealmStore
@@ -92,7 +92,7 @@ def test_words_beyond_what_can_be_read_are_refused(words: dict[str, Any]) -> Non
 def test_odd_commit_ends_no_log(catalog: Catalog, realm: RealmStore, first: ObjectId, odd: dict[str, Any]) -> None:
     name = content_reference(catalog.definition.id, NameKind.BRANCH, "main")
     told = {"catalog": catalog.definition.id, **odd}
-    commit(realm, name, lambda tx: tx.index("other").put(b"k", Value(None, b"")), message="odd", properties=told)
+    commit_change(realm, name, lambda tx: tx.index("other").put(b"k", Value(None, b"")), message="odd", properties=told)
 
     assert [entry.message for entry in catalog.log()] == ["odd", "first"]
 
@@ -100,6 +100,6 @@ def test_odd_commit_ends_no_log(catalog: Catalog, realm: RealmStore, first: Obje
 def test_odd_commit_keeps_nobody_from_merging(catalog: Catalog, realm: RealmStore, dev: ObjectId) -> None:
     name = content_reference(catalog.definition.id, NameKind.BRANCH, "main")
     told = {"catalog": catalog.definition.id, "merged": ["-000000000000001"]}
-    commit(realm, name, lambda tx: tx.index("other").put(b"k", Value(None, b"")), properties=told)
+    commit_change(realm, name, lambda tx: tx.index("other").put(b"k", Value(None, b"")), properties=told)
 
     assert catalog.merge("dev", "main").steps[0].source == dev

@@ -13,7 +13,7 @@ from headwater import Settings, Store, open_store
 from headwater.catalogs import CATALOGS, CatalogDefinition, Catalogs, NameKind, reference_names, release_name
 from headwater.catalogs.names import OwnPart, content_reference, own_reference
 from headwater.clock import Micros
-from headwater.commits import ensure_reference, head
+from headwater.commits import ensure_reference, read_head
 from headwater.store import RealmId, RealmKey, RealmStore
 
 Act = Callable[[Catalogs], object]
@@ -71,7 +71,7 @@ def test_making_a_catalog_is_completed_wherever_it_was_interrupted(faulty_store:
 
         assert [definition.id for definition in Catalogs(rows).list()] == [made.id]
         assert {row.name for row in rows.scan_references()} == {CATALOGS, *(entry.name for entry in reference_names(rows))}
-        assert head(rows, own_reference(made.id, OwnPart.GRANTS)) is not None
+        assert read_head(rows, own_reference(made.id, OwnPart.GRANTS)) is not None
         assert rows.find_reference(content_reference(made.id, NameKind.BRANCH, "main")) is not None
         if done:
             break

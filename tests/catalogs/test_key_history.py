@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, KeyAction, Put
-from headwater.commits import End
+from headwater.commits import LogEnd
 from headwater.store import ObjectId, RealmStore
 
 
@@ -73,7 +73,7 @@ def test_a_content_is_followed_through_its_renames(moved: Catalog) -> None:
         (KeyAction.CHANGED, "a", 3),
         (KeyAction.CREATED, "a", 1),
     ]
-    assert history.end is End.BEGINNING
+    assert history.end is LogEnd.BEGINNING
 
 
 def test_each_change_tells_what_the_content_was_afterwards(moved: Catalog) -> None:
@@ -132,19 +132,19 @@ def test_above_a_cut_it_is_not_said_whether_a_content_was_created(moved: Catalog
     history = moved.history(C)
 
     assert [one.action for one in history] == [KeyAction.CHANGED, KeyAction.PUT]
-    assert history.end is End.CUT
+    assert history.end is LogEnd.CUT
 
 
 def test_a_bounded_history_says_so(moved: Catalog) -> None:
     history = moved.history(C, within=3)
 
-    assert ([one.action for one in history], history.end) == ([KeyAction.CHANGED, KeyAction.RENAMED], End.BOUND)
+    assert ([one.action for one in history], history.end) == ([KeyAction.CHANGED, KeyAction.RENAMED], LogEnd.BOUND)
 
 
 def test_a_key_that_never_was_has_no_history(moved: Catalog) -> None:
     history = moved.history(ContentKey.of("nope"))
 
-    assert (list(history), history.end) == ([], End.BEGINNING)
+    assert (list(history), history.end) == ([], LogEnd.BEGINNING)
 
 
 def test_the_history_is_read_at_any_reference(moved: Catalog) -> None:

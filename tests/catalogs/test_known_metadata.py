@@ -11,7 +11,7 @@ from headwater.catalogs import Catalog, CommitMeta, ContentKey, IcebergTable, Ic
 from headwater.catalogs.history.meta import is_by_import
 from headwater.catalogs.known_metadata import KEPT, KnownMetadata, note_known
 from headwater.clock import Micros
-from headwater.commits import Commit, head
+from headwater.commits import Commit, read_head
 from headwater.errors import ExpiredError
 from headwater.store import ObjectId, RealmStore
 
@@ -86,20 +86,20 @@ def test_noting_again_writes_nothing(realm: RealmStore, catalog: Catalog) -> Non
     commit(catalog, "v1", "v2")
     reference = f"cat/{catalog.definition.id}/refs"
     assert note_known(realm, catalog.definition) == 2
-    before = head(realm, reference, fresh=True)
+    before = read_head(realm, reference, fresh=True)
 
     assert note_known(realm, catalog.definition) == 0
-    assert head(realm, reference, fresh=True) == before
+    assert read_head(realm, reference, fresh=True) == before
 
 
 def test_looking_writes_nothing(realm: RealmStore, catalog: Catalog) -> None:
     commit(catalog, "v1")
     reference = f"cat/{catalog.definition.id}/refs"
-    before = head(realm, reference, fresh=True)
+    before = read_head(realm, reference, fresh=True)
 
     catalog.known_metadata(note=True)
 
-    assert head(realm, reference, fresh=True) == before
+    assert read_head(realm, reference, fresh=True) == before
 
 
 def test_a_branch_that_begins_anew_hides_nothing(realm: RealmStore, catalog: Catalog) -> None:
@@ -236,11 +236,11 @@ def test_an_assignment_notes_nothing(realm: RealmStore, catalog: Catalog) -> Non
     first = commit(catalog, "v1")
     commit(catalog, "v2")
     reference = f"cat/{catalog.definition.id}/refs"
-    before = head(realm, reference, fresh=True)
+    before = read_head(realm, reference, fresh=True)
 
     catalog.assign_branch("main", first)
 
-    assert head(realm, reference, fresh=True) == before
+    assert read_head(realm, reference, fresh=True) == before
     assert catalog.known_metadata().of(FOLDER).find(f"{FOLDER}/v2")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from headwater.catalogs import Catalog, Catalogs, ContentKey, ContentType, Delete, IcebergTable, IcebergView, Namespace, Put
 from headwater.catalogs.content.indexes import CONTENT
-from headwater.commits import Listing, PageToken, head
+from headwater.commits import IndexListing, PageToken, read_head
 from headwater.errors import ExpiredError, MissingError, RefusedError, UnreadableError
 from headwater.store import ObjectId, RealmStore, Store, id_text
 
@@ -57,7 +57,7 @@ def test_the_next_page_reads_the_commit_of_the_first(filled: Catalog) -> None:
 
 
 def test_a_page_of_a_collected_commit_is_expired(filled: Catalog) -> None:
-    token = PageToken(ObjectId(77), Listing(index=CONTENT, of="main"), b"a").encode()
+    token = PageToken(ObjectId(77), IndexListing(index=CONTENT, of="main"), b"a").encode()
 
     with pytest.raises(ExpiredError, match="start the listing again, without a page token"):
         filled.entries("main", page_token=token)
@@ -87,7 +87,7 @@ def test_a_page_token_of_another_prefix_is_refused(filled: Catalog) -> None:
 
 
 def test_a_page_token_of_another_index_is_refused(filled: Catalog) -> None:
-    token = PageToken(ObjectId(77), Listing(index="others"), b"a").encode()
+    token = PageToken(ObjectId(77), IndexListing(index="others"), b"a").encode()
 
     with pytest.raises(RefusedError, match="another listing"):
         filled.entries("main", page_token=token)
@@ -136,7 +136,7 @@ def test_a_hash_of_a_commit_that_was_collected_is_expired(filled: Catalog) -> No
 
 
 def test_a_commit_of_another_reference_is_not_read(filled: Catalog, realm: RealmStore) -> None:
-    other = head(realm, "catalogs")
+    other = read_head(realm, "catalogs")
     assert other is not None
 
     with pytest.raises(MissingError, match="is not one of catalog"):

@@ -8,7 +8,7 @@ import pytest
 
 from headwater.catalogs import Catalog, ContentKey, ContentType, Delete, IcebergTable, IcebergView, LogFilter, Namespace, Put
 from headwater.clock import Micros
-from headwater.commits import End
+from headwater.commits import LogEnd
 from headwater.errors import RefusedError
 from headwater.store import ObjectId, RealmStore
 
@@ -92,18 +92,18 @@ def test_filters_work_from_the_oldest_on(told: Catalog) -> None:
 @pytest.mark.parametrize(
     ("options", "end"),
     [
-        ({}, End.BEGINNING),
-        ({"limit": 2}, End.LIMIT),
-        ({"limit": 5}, End.BEGINNING),
-        ({"limit": 2, "oldest_first": True}, End.LIMIT),
-        ({"limit": 5, "oldest_first": True}, End.BEGINNING),
-        ({"within": 3}, End.BOUND),
-        ({"where": LogFilter(author="ann"), "limit": 3}, End.BEGINNING),
-        ({"where": LogFilter(author="nobody"), "within": 4}, End.BOUND),
-        ({"where": LogFilter(until=Micros(1))}, End.BEGINNING),
+        ({}, LogEnd.BEGINNING),
+        ({"limit": 2}, LogEnd.LIMIT),
+        ({"limit": 5}, LogEnd.BEGINNING),
+        ({"limit": 2, "oldest_first": True}, LogEnd.LIMIT),
+        ({"limit": 5, "oldest_first": True}, LogEnd.BEGINNING),
+        ({"within": 3}, LogEnd.BOUND),
+        ({"where": LogFilter(author="ann"), "limit": 3}, LogEnd.BEGINNING),
+        ({"where": LogFilter(author="nobody"), "within": 4}, LogEnd.BOUND),
+        ({"where": LogFilter(until=Micros(1))}, LogEnd.BEGINNING),
     ],
 )
-def test_a_log_says_why_it_has_ended(told: Catalog, options: dict[str, object], end: End) -> None:
+def test_a_log_says_why_it_has_ended(told: Catalog, options: dict[str, object], end: LogEnd) -> None:
     log = told.log(**options)  # type: ignore[arg-type]
     list(log)
 
@@ -114,12 +114,12 @@ def test_a_log_that_meets_its_oldest_time_has_ended_there(told: Catalog) -> None
     newest = next(told.log())
     log = told.log(where=LogFilter(since=newest.time))
 
-    assert ([entry.id for entry in log], log.end) == ([newest.id], End.UNTIL)
+    assert ([entry.id for entry in log], log.end) == ([newest.id], LogEnd.UNTIL)
 
 
 def test_a_bounded_search_goes_on_before_the_commit_it_looked_at_last(told: Catalog) -> None:
     log = told.log(where=LogFilter(message="namespaces"), within=3)
-    assert (list(log), log.end) == ([], End.BOUND)
+    assert (list(log), log.end) == ([], LogEnd.BOUND)
 
     rest = told.log(f"@{log.last:016x}~1", where=LogFilter(message="namespaces"))
 
@@ -131,7 +131,7 @@ def test_a_log_ends_where_history_was_cut(told: Catalog, realm: RealmStore) -> N
     take_away(realm, *ids[3:])
     log = told.log(where=LogFilter(author="bob"))
 
-    assert ([entry.message for entry in log], log.end) == (["4 gone", "3 view"], End.CUT)
+    assert ([entry.message for entry in log], log.end) == (["4 gone", "3 view"], LogEnd.CUT)
 
 
 def test_a_deletion_right_above_a_cut_passes_for_every_type(told: Catalog, realm: RealmStore) -> None:

@@ -11,7 +11,7 @@ from harm import REALM, alter, findings, lose
 from headwater.catalogs import IDS, Catalog, ContentKey, IcebergTable, Put, metadata_of
 from headwater.catalogs.iceberg.parts import take_apart
 from headwater.catalogs.metadata import IcebergMetadata
-from headwater.commits import commit
+from headwater.commits import commit_change
 from headwater.index import IndexEditor, Value
 from headwater.maintenance import Code, check_store, explain
 from headwater.store import ObjectId, RealmStore, Store, id_text
@@ -83,7 +83,7 @@ def altered(lake: Catalog, rows: RealmStore, edit: Callable[[IndexEditor, bytes]
     table = lake.get("main", ORDERS)
     assert table is not None and table.id is not None
     content_id = table.id.bytes
-    commit(rows, f"cat/{lake.definition.id}/heads/main", lambda tx: edit(tx.index(IDS), content_id))
+    commit_change(rows, f"cat/{lake.definition.id}/heads/main", lambda tx: edit(tx.index(IDS), content_id))
 
 
 @pytest.mark.parametrize(("edit", "words"), [

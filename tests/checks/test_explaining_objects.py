@@ -12,7 +12,7 @@ from fake_clock import FakeClock
 from headwater import Settings, open_store
 from headwater.catalogs import Catalog
 from headwater.clock import as_text
-from headwater.commits import pin
+from headwater.commits import pin_commits
 from headwater.maintenance import collect, explain
 from headwater.realms import Realms, Retention
 from headwater.store import ObjectId, RealmStore, Store, UnknownObject, id_text
@@ -110,7 +110,7 @@ def test_a_pin_names_its_task(
     store: Store, lake: Catalog, realm_rows: RealmStore, commits: list[ObjectId], clock: FakeClock
 ) -> None:
     task = Tasks(store).submit("export", realm=REALM)
-    pin(realm_rows, task.id, {commits[2]: [f"cat/{lake.definition.id}/heads/main"]})
+    pin_commits(realm_rows, task.id, {commits[2]: [f"cat/{lake.definition.id}/heads/main"]})
     put(lake, 4)
     clock.advance(HOUR)
 

@@ -11,7 +11,7 @@ from harm import HOUR, REALM, deactivate, findings, lose, lose_row, put
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, Claim, Claims, ContentKey, IcebergTable, Put
 from headwater.catalogs.iceberg.parts import take_apart
-from headwater.commits import COLLECTION_ID, Collection, head, pin
+from headwater.commits import COLLECTION_ID, CollectionRecord, pin_commits, read_head
 from headwater.maintenance import COLLECT, LOAD, PURGE, Code, check_store, collect, is_bad, purge
 from headwater.realms import Realms, RealmState
 from headwater.store import ObjectId, RealmStore, Store, UnknownObject, id_text
@@ -28,7 +28,7 @@ def ended_task(store: Store) -> ObjectId:
 
 
 def sweep_of(rows: RealmStore, owner: str) -> None:
-    rows.insert(COLLECTION_ID, Collection(sweeping=True, owner=owner))
+    rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True, owner=owner))
 
 
 def test_a_sweep_whose_task_has_ended_is_found(store: Store, realm_rows: RealmStore, ended_task: ObjectId) -> None:
@@ -52,7 +52,7 @@ def test_a_pin_is_stale_once_its_task_has_ended(
     waiting = Tasks(store).submit("export", realm=REALM)
     commit = put(lake, 1)
     for owner in (ended_task, waiting.id):
-        pin(realm_rows, owner, {commit: [f"cat/{lake.definition.id}/heads/main"]})
+        pin_commits(realm_rows, owner, {commit: [f"cat/{lake.definition.id}/heads/main"]})
 
     [found] = check_store(store)
     assert (found.code, id_text(ended_task) in found.message) == (Code.PIN_STALE, True)
@@ -153,7 +153,7 @@ def test_rows_that_came_back_after_a_purge_are_found(store: Store, lake: Catalog
 
 
 def test_a_lost_definition_of_a_realm_is_found_and_its_rows_are_not_called_leftovers(store: Store, lake: Catalog) -> None:
-    realms = head(store.system, "realms")
+    realms = read_head(store.system, "realms")
     assert realms is not None
     lose(store.system, realms.index("by-id").get(REALM.encode()).object_id)  # type: ignore[union-attr, arg-type]
 

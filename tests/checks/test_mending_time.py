@@ -11,7 +11,7 @@ from harm import make_lake as make_lake_of
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, Claim, Claims, ContentKey
 from headwater.clock import Micros, as_text
-from headwater.commits import changes, commit_as_of, log
+from headwater.commits import commit_as_of, read_changes, read_log
 from headwater.errors import RefusedError
 from headwater.maintenance import Action, Code, Finding, check_store, collect, plan_repairs, repair
 from headwater.realms import Realms, RealmState, Retention
@@ -74,7 +74,7 @@ def test_mended_store_is_sound_and_collected(
     assert check_store(store, realm=REALM) == []
     clock.advance(HOUR)
     collect(store, REALM)
-    assert [head.id for head in log(realm_rows, poisoned[-1])][:9] == poisoned[::-1]
+    assert [head.id for head in read_log(realm_rows, poisoned[-1])][:9] == poisoned[::-1]
 
 
 def test_mend_done_twice_does_nothing(store: Store, lake: Catalog, poisoned: list[ObjectId]) -> None:
@@ -110,7 +110,7 @@ def test_mend_changes_no_content_and_no_feed(
     assert head is not None
     assert (head.commit.tail, head.commit.seq) == ((poisoned[-1],), 10)
     reference = next(row.name for row in realm_rows.scan_references() if row.name.endswith("/heads/main"))
-    assert list(changes(realm_rows, reference, poisoned[-1])) == []
+    assert list(read_changes(realm_rows, reference, poisoned[-1])) == []
 
 
 @pytest.mark.parametrize("later", [0, 15, 25, 60])
@@ -149,7 +149,7 @@ def test_collection_after_a_mend_keeps_what_retention_says(
     clock.advance(HOUR)
     collect(store, REALM)
 
-    kept = [head.id for head in log(realm_rows, poisoned[-1])]
+    kept = [head.id for head in read_log(realm_rows, poisoned[-1])]
     assert kept == poisoned[:-5:-1]
     assert check_store(store, realm=REALM) == []
     with pytest.raises(Exception, match=r"not in the kept history|was collected|is not in realm"):

@@ -10,7 +10,7 @@ from backend_fixtures import STORES
 from fake_clock import FakeClock
 from headwater import Settings, open_store
 from headwater.catalogs import CATALOGS, Catalog, Catalogs, ContentKey
-from headwater.commits import COLLECTION_ID, Collection, Cuts, read_collection
+from headwater.commits import COLLECTION_ID, CollectionRecord, HistoryCuts, read_collection
 from headwater.maintenance import COLLECT, Action, Code, Step, check_store, collect, plan_repairs, repair
 from headwater.maintenance.garbage import marker_for, scope_of
 from headwater.store import ObjectId, RealmStore, Store, id_text
@@ -78,7 +78,7 @@ def test_a_repair_done_twice_does_nothing_the_second_time(
 
 def test_a_head_never_goes_back_while_a_sweep_is_on(store: Store, realm_rows: RealmStore, commits: list[ObjectId]) -> None:
     lose(realm_rows, commits[2])
-    realm_rows.insert(COLLECTION_ID, Collection(sweeping=True))
+    realm_rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True))
 
     [result] = mend(store)
     assert "not done" in result and "sweeping" in result
@@ -91,8 +91,8 @@ def test_a_head_never_goes_back_beyond_the_last_cut(
     marker = marker_for(scope)
     marker.mark(scope.found())
     cuts = realm_rows.new_id()
-    realm_rows.write([(cuts, Cuts(lines=marker.cuts))])
-    realm_rows.insert(COLLECTION_ID, Collection(cuts=cuts))
+    realm_rows.write([(cuts, HistoryCuts(lines=marker.cuts))])
+    realm_rows.insert(COLLECTION_ID, CollectionRecord(cuts=cuts))
     lose(realm_rows, commits[2])
 
     [result] = mend(store)
@@ -145,7 +145,7 @@ def test_lost_and_stale_tasks_are_settled(store: Store, lake: Catalog, clock: Fa
 def test_the_flag_of_a_sweep_without_a_task_is_withdrawn(store: Store, realm_rows: RealmStore) -> None:
     ended = Tasks(store).submit(COLLECT, realm=REALM)
     Tasks(store).cancel(ended.id)
-    realm_rows.insert(COLLECTION_ID, Collection(sweeping=True, owner=f"task {id_text(ended.id)}, attempt 1"))
+    realm_rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True, owner=f"task {id_text(ended.id)}, attempt 1"))
     mend(store)
 
     record = read_collection(realm_rows)
@@ -156,7 +156,7 @@ def test_the_flag_of_a_sweep_without_a_task_is_withdrawn(store: Store, realm_row
 def test_the_flag_stays_when_a_task_came_to_go_on_with_the_sweep(store: Store, realm_rows: RealmStore) -> None:
     ended = Tasks(store).submit(COLLECT, realm=REALM)
     Tasks(store).cancel(ended.id)
-    realm_rows.insert(COLLECTION_ID, Collection(sweeping=True, owner=f"task {id_text(ended.id)}, attempt 1"))
+    realm_rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True, owner=f"task {id_text(ended.id)}, attempt 1"))
     steps = plan(store)
     Tasks(store).submit(COLLECT, realm=REALM)
 

@@ -9,7 +9,7 @@ import pytest
 from commandline import CommandLine
 
 from headwater import Store
-from headwater.commits import head
+from headwater.commits import read_head
 from headwater.realms import Realms
 from headwater.tasks import Tasks
 
@@ -90,11 +90,11 @@ def test_the_same_manifests_again_make_no_commit_and_no_task(
     headwater: CommandLine, store: Store, file: Path, folder: Path
 ) -> None:
     headwater.ok("apply", "-f", file, "--credentials", folder)
-    before = [head(store.system, name, fresh=True).id for name in ("realms", "tasks")]
+    before = [read_head(store.system, name, fresh=True).id for name in ("realms", "tasks")]
 
     lines = headwater.ok("apply", "-f", file, "--credentials", folder).splitlines()
 
-    assert [head(store.system, name, fresh=True).id for name in ("realms", "tasks")] == before
+    assert [read_head(store.system, name, fresh=True).id for name in ("realms", "tasks")] == before
     assert lines == ["Realm acme: as it should be", "Catalog lake: as it should be"]
 
 

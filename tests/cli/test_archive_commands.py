@@ -13,7 +13,7 @@ from fake_clock import FakeClock
 from headwater import Settings, open_store
 from headwater.catalogs import Catalogs, ContentKey, Namespace, Put
 from headwater.clock import as_text
-from headwater.commits import COLLECTION_ID, Collection
+from headwater.commits import COLLECTION_ID, CollectionRecord
 from headwater.realms import Realms, bootstrap, hash_credentials, new_credentials
 from headwater.tasks import Tasks
 
@@ -100,8 +100,8 @@ def test_an_export_that_waits_is_left_to_a_worker_until_its_moment_can_be_read(
 def test_an_export_waits_here_for_the_end_of_a_sweep(headwater: CommandLine, file: Path, url: str) -> None:
     with open_store(url) as store:
         rows = Realms(store).open("acme")
-        sweeping = rows.insert(COLLECTION_ID, Collection(sweeping=True))
-        ending = threading.Timer(0.3, lambda: rows.update(sweeping, Collection()))
+        sweeping = rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True))
+        ending = threading.Timer(0.3, lambda: rows.update(sweeping, CollectionRecord()))
         ending.start()
         result = headwater("realm", "export", "acme", file)
         ending.join()

@@ -13,7 +13,7 @@ from commandline import CommandLine
 from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalogs, ContentKey, IcebergTable, Put
 from headwater.clock import Micros
-from headwater.commits import pin
+from headwater.commits import pin_commits
 from headwater.maintenance import Run, record_run
 from headwater.realms import Realms
 from headwater.store import ObjectRow, fixed_id, id_of, id_text
@@ -202,7 +202,7 @@ def test_left_overs_alone_do_not_end_with_code_8(headwater: CommandLine, store: 
     ended = Tasks(store).submit("export", realm="acme")
     Tasks(store).cancel(ended.id)
     rows = Realms(store).open("acme")
-    pin(rows, ended.id, {id_of(heads[0]): [row.name for row in rows.scan_references()]})
+    pin_commits(rows, ended.id, {id_of(heads[0]): [row.name for row in rows.scan_references()]})
 
     assert "PIN_STALE" in headwater.ok("fsck")
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
-from headwater.commits import Transaction, changes, commit, head, log, reach
+from headwater.commits import Transaction, commit_change, mark_reachable, read_changes, read_head, read_log
 from headwater.errors import UnavailableError, UnknownCommitError, UnknownOutcomeError
 from headwater.index import Value
 from headwater.store import ObjectId, RealmStore, id_text
@@ -93,7 +93,7 @@ def tell(
         return Answer(client, wish, called, time.monotonic_ns(), kind, number, commit_id, attempts)
 
     try:
-        done = commit(rows, name, change or counted(wish))
+        done = commit_change(rows, name, change or counted(wish))
     except Refusal as refusal:
         return answer(TOLD, refusal.number)
     except UnknownOutcomeError as fault:
@@ -119,7 +119,7 @@ def assert_exact(rows: RealmStore, journal: Sequence[Answer], *, deleted: Iterab
     deleted       objects that committers deleted
     """
     cold = rows.without_cache(budget_bytes=1 << 24)
-    feed = [(found.id, int(done.data)) for found, done in changes(cold, "main") if done.index == "counters"]
+    feed = [(found.id, int(done.data)) for found, done in read_changes(cold, "main") if done.index == "counters"]
     assert [number for _, number in feed] == list(range(1, len(feed) + 1))
     in_log = dict(feed)
     assert len(in_log) == len(feed), "a commit has two operations"
@@ -173,14 +173,14 @@ def _assert_whole(cold: RealmStore, deleted: Iterable[ObjectId]) -> None:
         marked.add(object_id)
         return is_new
 
-    found = list(log(cold, "main"))
-    reach(cold, [one.id for one in found], mark)
+    found = list(read_log(cold, "main"))
+    mark_reachable(cold, [one.id for one in found], mark)
     assert not marked & set(deleted), "a committer deleted what a head leads to"
     for one in (*found[:70], *found[-70:]):
         value = one.index("counters").get(b"n")
         assert value is not None
         assert int(value.data) == one.commit.seq
-    newest = head(cold, "main", fresh=True)
+    newest = read_head(cold, "main", fresh=True)
     assert (newest.commit.seq if newest else 0) == len(found)
 
 

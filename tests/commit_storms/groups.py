@@ -8,7 +8,7 @@ from typing import Any
 from callers import Caller, in_line
 from counters import Answer, counted, tell
 
-from headwater.commits import Head, Transaction, commit, log
+from headwater.commits import Head, Transaction, commit_change, read_log
 from headwater.store import RealmStore
 
 __all__ = ["Change", "a_group", "callers_of", "groups_in"]
@@ -31,9 +31,9 @@ def callers_of(rows: RealmStore, changes: Sequence[Change], plan: Callable[[], o
             held.hold(tx)
             return changes[0](tx)
 
-        held.lead(lambda: commit(rows, "main", first))
+        held.lead(lambda: commit_change(rows, "main", first))
         for change in changes[1:]:
-            held.call(lambda change=change: commit(rows, "main", change))  # type: ignore[misc]
+            held.call(lambda change=change: commit_change(rows, "main", change))  # type: ignore[misc]
         plan()
     return held.callers
 
@@ -57,7 +57,7 @@ def groups_in(rows: RealmStore, name: str = "main") -> list[list[Head]]:
     """The commits of a reference, oldest first, those of a group together; a commit without company is a group of one."""
     groups: list[list[Head]] = []
     group: list[Head] = []
-    for found in reversed(list(log(rows.without_cache(budget_bytes=1 << 24), name))):
+    for found in reversed(list(read_log(rows.without_cache(budget_bytes=1 << 24), name))):
         group.append(found)
         if found.commit.depth == 0:
             groups.append(group)

@@ -11,7 +11,7 @@ from grounds import Ground
 from groups import a_group
 
 from fake_clock import FakeClock
-from headwater.commits import Head, Transaction, changes, commit, log, read_commit
+from headwater.commits import Head, Transaction, commit_change, read_changes, read_commit, read_log
 from headwater.errors import ExpiredError
 from headwater.maintenance import collect
 from headwater.settings import Settings
@@ -43,7 +43,7 @@ def cut(request: pytest.FixtureRequest, ground: Ground) -> Cut:
             tell(ground.rows, 0)
         else:
             a_group(ground.rows, [ADD] * 8)
-    commits = list(log(ground.rows, "main", oldest_first=True))
+    commits = list(read_log(ground.rows, "main", oldest_first=True))
     assert [one.commit.depth for one in commits] == DEPTHS
     collect_all_but(ground.rows, [one.id for one in commits[request.param :]])
     return Cut(ground.rows.without_cache(), commits, request.param)
@@ -56,11 +56,11 @@ def number_at(found: Head) -> int:
 
 
 def test_the_log_of_a_cut_group_has_all_that_was_kept_in_both_directions(cut: Cut) -> None:
-    up = [one.id for one in log(cut.rows, "main", oldest_first=True)]
+    up = [one.id for one in read_log(cut.rows, "main", oldest_first=True)]
     kept = [one.id for one in cut.commits[cut.first :]]
 
     assert up[-len(kept) :] == kept
-    assert [one.id for one in log(cut.rows, "main")] == up[::-1]
+    assert [one.id for one in read_log(cut.rows, "main")] == up[::-1]
 
 
 def test_what_was_kept_of_a_group_reads_as_it_did(cut: Cut) -> None:
@@ -71,13 +71,13 @@ def test_what_was_kept_of_a_group_reads_as_it_did(cut: Cut) -> None:
 
 def test_the_feed_goes_on_from_every_kept_member(cut: Cut) -> None:
     for since in range(cut.first, 12):
-        told = [int(operation.data) for _, operation in changes(cut.rows, "main", cut.commits[since].id)]
+        told = [int(operation.data) for _, operation in read_changes(cut.rows, "main", cut.commits[since].id)]
         assert told == list(range(since + 2, 13))
 
 
 def test_the_feed_says_that_what_was_before_the_cut_is_gone(cut: Cut) -> None:
     with pytest.raises(ExpiredError):
-        list(changes(cut.rows, "main"))
+        list(read_changes(cut.rows, "main"))
 
 
 def test_one_commits_on_top_of_a_cut_group_as_if_nothing_had_been(cut: Cut, ground: Ground) -> None:
@@ -103,11 +103,11 @@ def test_what_retention_keeps_of_a_group_stays_readable(keep: int) -> None:
     clock.advance(3600)
     collect(store, "acme")
     fresh = rows_of(open_on(backend, settings, clock))
-    kept = list(log(fresh.without_cache(), "principals"))[:keep]
+    kept = list(read_log(fresh.without_cache(), "principals"))[:keep]
 
     assert [one.id for one in kept] == [one.id for one in group][:keep]
     assert [number_at(one) for one in kept] == [6, 5, 4, 3, 2, 1][:keep]
-    assert commit(fresh, "principals", counted(ADD)).result == 7
+    assert commit_change(fresh, "principals", counted(ADD)).result == 7
 
 
 def a_group_of_principals(rows: RealmStore) -> list[Head]:
@@ -118,9 +118,9 @@ def a_group_of_principals(rows: RealmStore) -> list[Head]:
             held.hold(tx)
             return counted(ADD)(tx)
 
-        held.lead(lambda: commit(rows, "principals", first))
+        held.lead(lambda: commit_change(rows, "principals", first))
         for _ in range(5):
-            held.call(lambda: commit(rows, "principals", counted(ADD)))
-    group = list(log(rows, "principals"))
+            held.call(lambda: commit_change(rows, "principals", counted(ADD)))
+    group = list(read_log(rows, "principals"))
     assert [one.commit.depth for one in group] == [0, 5, 4, 3, 2, 1]
     return group

@@ -12,7 +12,7 @@ from counters import ADD, Answer, assert_exact, counted, killed, tell
 from grounds import Ground
 from groups import callers_of
 
-from headwater.commits import Transaction, log
+from headwater.commits import Transaction, read_log
 
 
 class StrangeError(BaseException):
@@ -60,7 +60,7 @@ def test_a_change_that_dies_takes_nobody_with_it(ground: Ground, death: type[Bas
         callers.pop(place).result()
 
     assert [caller.result().result for caller in callers] == [1, 2, 3]
-    assert len(list(log(ground.rows, "main"))) == 3
+    assert len(list(read_log(ground.rows, "main"))) == 3
 
 
 @deaths

@@ -10,7 +10,15 @@ from counters import ADD, assert_exact, counted, tell
 from grounds import LENGTH, LOST_ANSWER, Ground
 from groups import a_group
 
-from headwater.commits import assign, changes, commit, create_at, head, log, read_commit
+from headwater.commits import (
+    assign_reference,
+    commit_change,
+    create_reference_at,
+    read_changes,
+    read_commit,
+    read_head,
+    read_log,
+)
 from headwater.index import Value
 from headwater.store import RealmStore
 
@@ -23,7 +31,7 @@ def follow(rows: RealmStore, is_over: threading.Event) -> list[int]:
     since = None
     while True:
         is_last = is_over.is_set()
-        for found, operation in changes(rows, "main", since):
+        for found, operation in read_changes(rows, "main", since):
             told.append(int(operation.data))
             since = found.id
         if is_last:
@@ -34,7 +42,7 @@ def look_back(rows: RealmStore, is_over: threading.Event) -> int:
     """Reads the log and the state of some of its commits, over and over; returns how often."""
     times = 0
     while not is_over.is_set():
-        found = list(log(rows, "main", limit=30))
+        found = list(read_log(rows, "main", limit=30))
         seqs = [one.commit.seq for one in found]
         assert seqs == list(range(seqs[0], seqs[0] - len(seqs), -1)) if seqs else True
         for one in found[::7]:
@@ -63,12 +71,12 @@ def test_a_reference_made_on_a_member_of_a_group_goes_on_from_there(ground: Grou
     tell(ground.rows, "beneath")
     member = a_group(ground.rows, [ADD] * 6)[at]
     assert member.commit_id is not None
-    create_at(ground.rows, "side", member.commit_id, among=["main"])
-    done = [commit(ground.rows, "side", counted(ADD)).result for _ in range(2)]
+    create_reference_at(ground.rows, "side", member.commit_id, among=["main"])
+    done = [commit_change(ground.rows, "side", counted(ADD)).result for _ in range(2)]
     cold = ground.rows.without_cache()
 
     assert done == [at + 3, at + 4]
-    assert [int(operation.data) for _, operation in changes(cold, "side")] == list(range(1, at + 5))
+    assert [int(operation.data) for _, operation in read_changes(cold, "side")] == list(range(1, at + 5))
     assert read_commit(cold, member.commit_id).index("counters").get(b"n") == Value(None, b"%d" % (at + 2))
 
 
@@ -77,8 +85,8 @@ def test_a_reference_put_back_on_a_member_of_a_group_is_what_it_was_then(ground:
     journal = a_group(ground.rows, [ADD] * 6)
     member, last = journal[at].commit_id, journal[-1].commit_id
     assert member is not None
-    assign(ground.rows, "main", member, expected=last, among=[])
-    newest = head(ground.rows.without_cache(), "main", fresh=True)
+    assign_reference(ground.rows, "main", member, expected=last, among=[])
+    newest = read_head(ground.rows.without_cache(), "main", fresh=True)
 
     assert newest is not None
     assert newest.index("counters").get(b"n") == Value(None, b"%d" % (at + 1))

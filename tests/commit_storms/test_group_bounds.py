@@ -13,7 +13,7 @@ from grounds import Ground
 from groups import a_group, groups_in
 from test_group_members import Burden
 
-from headwater.commits import Transaction, commit, log
+from headwater.commits import Transaction, commit_change, read_log
 from headwater.index import Value
 from headwater.settings import Settings
 
@@ -86,7 +86,7 @@ def test_a_lone_commit_has_no_company(make_ground: Make) -> None:
     for client in range(3):
         tell(ground.rows, client)
 
-    assert [(one.commit.base, one.commit.depth) for one in log(ground.rows, "main")] == [(None, 0)] * 3
+    assert [(one.commit.base, one.commit.depth) for one in read_log(ground.rows, "main")] == [(None, 0)] * 3
 
 
 def test_depths_count_from_the_base_and_bases_are_what_lies_beneath(make_ground: Make) -> None:
@@ -104,8 +104,8 @@ def test_a_first_group_has_no_base(make_ground: Make) -> None:
     ground = make_ground(bounded())
     a_group(ground.rows, [ADD] * 3)
 
-    assert [one.commit.base for one in log(ground.rows, "main")] == [None] * 3
-    assert commit(ground.rows, "main", count).result == 3
+    assert [one.commit.base for one in read_log(ground.rows, "main")] == [None] * 3
+    assert commit_change(ground.rows, "main", count).result == 3
 
 
 def test_a_group_of_long_commits_spills_as_lone_ones_do(make_ground: Make) -> None:
@@ -128,7 +128,7 @@ def test_a_group_of_long_commits_spills_as_lone_ones_do(make_ground: Make) -> No
             held.call(lambda client=client: tell(ground.rows, client, ADD, wide))  # type: ignore[misc]
     cold = ground.rows.without_cache()
 
-    for number, one in enumerate(log(cold, "main", oldest_first=True), 1):
+    for number, one in enumerate(read_log(cold, "main", oldest_first=True), 1):
         assert [key for key, _ in one.index("wide").range()] == [
             b"%03d/%03d" % (k, n) for k in range(40) for n in range(1, number + 1)
         ]

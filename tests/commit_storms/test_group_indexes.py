@@ -10,7 +10,7 @@ import pytest
 from callers import at_once, in_line
 from grounds import LENGTH, LOST_ANSWER, LOST_REQUEST, Ground
 
-from headwater.commits import Transaction, commit, log
+from headwater.commits import Transaction, commit_change, read_log
 from headwater.index import Value
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore
@@ -46,7 +46,7 @@ def editing(seed: int, seen: dict[ObjectId, Contents]) -> Callable[[RealmStore],
             mine.update({name: dict(tx.index(name).range()) for name in NAMES})
 
         try:
-            done = commit(rows, "main", change)
+            done = commit_change(rows, "main", change)
         except Unwilling:
             return
         if done.changed and done.commit_id is not None:
@@ -72,7 +72,7 @@ def assert_replayed(rows: RealmStore, seen: dict[ObjectId, Contents]) -> int:
     """Each commit, read cold, holds what its own change saw, and what all operations up to it make; returns how many there are."""
     cold = rows.without_cache(budget_bytes=1 << 24)
     now: Contents = {name: {} for name in NAMES}
-    found = list(log(cold, "main", oldest_first=True))
+    found = list(read_log(cold, "main", oldest_first=True))
     for one in found:
         for done in one.commit.operations:
             before = now[done.index].get(done.key)
@@ -98,7 +98,7 @@ def test_groups_in_line_hold_what_their_operations_make(make_ground: Callable[[S
         if chance.random() < 0.3:
             ground.faults.fail(ground.swap, **chance.choice((LOST_ANSWER, LOST_REQUEST)))
         with in_line() as held:
-            held.lead(lambda: commit(ground.rows, "main", held.hold))
+            held.lead(lambda: commit_change(ground.rows, "main", held.hold))
             for _ in range(chance.randint(1, 12)):
                 act = editing(chance.randrange(1 << 30), seen)
                 held.call(lambda act=act: act(ground.rows))  # type: ignore[misc]

@@ -10,7 +10,7 @@ from counters import ADD, LOOK, REFUSE, Refusal, assert_exact, count, counted
 from grounds import Ground
 from groups import a_group, callers_of, groups_in
 
-from headwater.commits import Transaction, commit, head, log
+from headwater.commits import Transaction, commit_change, read_head, read_log
 from headwater.errors import RefusedError
 from headwater.index import Value
 from headwater.store import ObjectId, StoredObject, object_type
@@ -60,7 +60,7 @@ def test_each_member_has_a_commit_with_its_own_operation_message_and_properties(
         return change
 
     callers = callers_of(ground.rows, [signing(name) for name in "abc"])
-    found = list(log(ground.rows, "main", oldest_first=True))
+    found = list(read_log(ground.rows, "main", oldest_first=True))
 
     assert [(one.commit.message, one.commit.properties) for one in found] == [(f"by {n}", {"name": n}) for n in "abc"]
     assert [[operation.key for operation in one.commit.operations] for one in found] == [[b"a"], [b"b"], [b"c"]]
@@ -75,7 +75,7 @@ def test_each_member_reads_as_it_was_then(ground: Ground) -> None:
     cold = ground.rows.without_cache()
     seen = [
         (int(one.index("counters").get(b"n").data), [key for key, _ in one.index("burdens").range()])  # type: ignore[union-attr]
-        for one in log(cold, "main", oldest_first=True)
+        for one in read_log(cold, "main", oldest_first=True)
     ]
 
     assert seen[3:] == [(3, [b"one"]), (4, [b"one"]), (4, [b"one", b"two"]), (5, [b"one", b"two"])]
@@ -98,7 +98,7 @@ def test_a_member_that_raises_is_left_out_alone(ground: Ground, place: int) -> N
         callers.pop(place).result()
 
     assert [caller.result().result for caller in callers] == [1, 2, 3]
-    assert (burdens(ground), len(list(log(ground.rows, "main")))) == (0, 3)
+    assert (burdens(ground), len(list(read_log(ground.rows, "main")))) == (0, 3)
 
 
 def test_what_a_member_raises_is_the_very_object_that_its_change_raised(ground: Ground) -> None:
@@ -128,7 +128,7 @@ def test_a_group_of_which_none_changes_anything_swaps_nothing(ground: Ground) ->
 
     assert [answer.number for answer in journal] == [0, 0, 0, 0]
     assert ground.swaps() == before
-    assert head(ground.rows, "main", fresh=True) is None
+    assert read_head(ground.rows, "main", fresh=True) is None
 
 
 def test_an_edit_that_undoes_what_the_group_did_before_is_a_commit_of_its_own(ground: Ground) -> None:
@@ -141,8 +141,8 @@ def test_an_edit_that_undoes_what_the_group_did_before_is_a_commit_of_its_own(gr
     callers = callers_of(ground.rows, [put, remove, put, remove])
 
     assert [caller.result().result for caller in callers] == [True] * 4
-    assert [one.commit.operations[0].removed for one in log(ground.rows, "main", oldest_first=True)] == [False, True] * 2
-    assert len(head(ground.rows, "main", fresh=True).index("things")) == 0  # type: ignore[union-attr]
+    assert [one.commit.operations[0].removed for one in read_log(ground.rows, "main", oldest_first=True)] == [False, True] * 2
+    assert len(read_head(ground.rows, "main", fresh=True).index("things")) == 0  # type: ignore[union-attr]
 
 
 def test_a_member_may_point_to_what_its_predecessor_added(ground: Ground) -> None:
@@ -154,7 +154,7 @@ def test_a_member_may_point_to_what_its_predecessor_added(ground: Ground) -> Non
 
     callers = callers_of(ground.rows, [adding(b"one"), moving])
     callers[1].result()
-    newest = head(ground.rows.without_cache(), "main", fresh=True)
+    newest = read_head(ground.rows.without_cache(), "main", fresh=True)
 
     assert newest is not None
     assert newest.index("elsewhere").get(b"one") == Value(callers[0].result().result)
@@ -185,8 +185,8 @@ def test_an_error_that_saw_no_unpublished_predecessor_is_told_at_once(ground: Gr
             held.hold(tx)
             raise Refusal(count(tx))
 
-        refused = held.lead(lambda: commit(ground.rows, "main", first))
-        added = held.call(lambda: commit(ground.rows, "main", counted(ADD)))
+        refused = held.lead(lambda: commit_change(ground.rows, "main", first))
+        added = held.call(lambda: commit_change(ground.rows, "main", counted(ADD)))
         held.let_go()
         hang.reached()
         with pytest.raises(Refusal):
@@ -206,8 +206,8 @@ def test_an_answer_on_top_of_an_unpublished_predecessor_waits_for_the_swap(groun
             held.hold(tx)
             return counted(ADD)(tx)
 
-        held.lead(lambda: commit(ground.rows, "main", first))
-        waiting = held.call(lambda: commit(ground.rows, "main", counted(wish)))
+        held.lead(lambda: commit_change(ground.rows, "main", first))
+        waiting = held.call(lambda: commit_change(ground.rows, "main", counted(wish)))
         held.let_go()
         hang.reached()
         waiting.join(0.05)
@@ -221,7 +221,7 @@ def test_a_nested_commit_is_refused_and_its_outer_one_may_go_on(ground: Ground, 
 
     def nesting(tx: Transaction) -> int:
         try:
-            commit(ground.rows, "main", counted(ADD))
+            commit_change(ground.rows, "main", counted(ADD))
         except RefusedError as refused:
             refusals.append(refused)
         return counted(ADD)(tx)
@@ -230,22 +230,22 @@ def test_a_nested_commit_is_refused_and_its_outer_one_may_go_on(ground: Ground, 
 
     assert [caller.result().changed for caller in callers] == [True] * len(callers)
     assert len(refusals) == 1
-    assert len(list(log(ground.rows, "main"))) == len(callers)
+    assert len(list(read_log(ground.rows, "main"))) == len(callers)
 
 
 def test_a_nested_commit_that_is_let_through_is_the_error_of_its_outer_one(ground: Ground) -> None:
     def nesting(tx: Transaction) -> object:
-        return commit(ground.rows, "main", counted(ADD))
+        return commit_change(ground.rows, "main", counted(ADD))
 
     with pytest.raises(RefusedError, match="main"):
-        commit(ground.rows, "main", nesting)
+        commit_change(ground.rows, "main", nesting)
 
-    assert commit(ground.rows, "main", counted(ADD)).result == 1
+    assert commit_change(ground.rows, "main", counted(ADD)).result == 1
 
 
 def _placed(ground: Ground, change: Any, place: str) -> list[Caller]:
     if place == "alone":
-        caller = Caller(lambda: commit(ground.rows, "main", change))
+        caller = Caller(lambda: commit_change(ground.rows, "main", change))
         caller.wait()
         return [caller]
     return callers_of(ground.rows, [change, counted(ADD)] if place == "first" else [counted(ADD), change, counted(ADD)])
@@ -265,4 +265,4 @@ def test_a_transaction_kept_beyond_its_run_changes_nothing_of_the_group(ground: 
     callers = callers_of(ground.rows, [keeping, meddling, counted(ADD)])
 
     assert [caller.result().result for caller in callers] == [1, 2, 3]
-    assert len(list(log(ground.rows, "main"))) == 3
+    assert len(list(read_log(ground.rows, "main"))) == 3

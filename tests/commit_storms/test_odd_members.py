@@ -14,7 +14,7 @@ from groups import callers_of
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import Committed, Transaction, commit, ensure_reference, log
+from headwater.commits import CommitResult, Transaction, commit_change, ensure_reference, read_log
 from headwater.errors import FencedError, MissingError, RefusedError, UnreadableError
 from headwater.index import Value
 from headwater.settings import Settings
@@ -75,7 +75,7 @@ def test_a_member_that_cannot_be_written_is_left_out_alone(ground: Ground, stran
         callers.pop(place).result()
 
     assert [caller.result().result for caller in callers] == [1, 2, 3]
-    assert [len(one.commit.operations) for one in log(ground.rows, "main")] == [1, 1, 1]
+    assert [len(one.commit.operations) for one in read_log(ground.rows, "main")] == [1, 1, 1]
 
 
 @places
@@ -86,7 +86,7 @@ def test_a_member_whose_gate_is_shut_writes_nothing_through_the_others(ground: G
         callers.pop(place).result()
 
     assert [caller.result().result for caller in callers] == [1, 2, 3]
-    assert len(list(log(ground.rows, "main"))) == 3
+    assert len(list(read_log(ground.rows, "main"))) == 3
 
 
 class ShuttingGate:
@@ -109,7 +109,7 @@ def test_a_publisher_whose_gate_shuts_leaves_the_others_to_publish(ground: Groun
     try:
         told.append(callers[3].result().result)
     except RefusedError:
-        assert len(list(log(ground.rows, "main"))) == 3
+        assert len(list(read_log(ground.rows, "main"))) == 3
 
     assert told == list(range(1, len(told) + 1))
 
@@ -122,9 +122,9 @@ def called_through(handles: list[RealmStore]) -> list[Caller]:
             held.hold(tx)
             return counted(ADD)(tx)
 
-        held.lead(lambda: commit(handles[0], "main", first))
+        held.lead(lambda: commit_change(handles[0], "main", first))
         for rows in handles[1:]:
-            held.call(lambda rows=rows: commit(rows, "main", counted(ADD)))  # type: ignore[misc]
+            held.call(lambda rows=rows: commit_change(rows, "main", counted(ADD)))  # type: ignore[misc]
     return held.callers
 
 
@@ -133,15 +133,15 @@ def test_a_member_whose_fence_fell_is_left_out_alone(ground: Ground, place: int)
     def fallen() -> None:
         raise FencedError("taken over")
 
-    def work(at: int) -> Callable[[], Committed[int]]:
-        return lambda: commit(ground.rows, "main", counted(ADD), fence=fallen if at == place else None)
+    def work(at: int) -> Callable[[], CommitResult[int]]:
+        return lambda: commit_change(ground.rows, "main", counted(ADD), fence=fallen if at == place else None)
 
     def holding(tx: Transaction) -> int:
         held.hold(tx)
         return counted(ADD)(tx)
 
     with in_line() as held:
-        held.lead(lambda: commit(ground.rows, "main", holding))
+        held.lead(lambda: commit_change(ground.rows, "main", holding))
         for at in range(4):
             held.call(work(at))
     callers = held.callers
@@ -154,8 +154,8 @@ def test_a_member_whose_fence_fell_is_left_out_alone(ground: Ground, place: int)
 def test_a_fence_is_asked_before_every_run(ground: Ground) -> None:
     asked: list[int] = []
     others = ground.open(is_safe=True)
-    ground.faults.intervene(ground.swap, lambda: commit(others, "main", counted(ADD)))
-    done = commit(ground.rows, "main", counted(ADD), fence=lambda: asked.append(1))
+    ground.faults.intervene(ground.swap, lambda: commit_change(others, "main", counted(ADD)))
+    done = commit_change(ground.rows, "main", counted(ADD), fence=lambda: asked.append(1))
 
     assert (done.result, done.attempts, len(asked)) == (2, 2, 2)
 
@@ -174,16 +174,16 @@ def test_a_reference_that_goes_away_is_missing_to_every_member(ground: Ground) -
 
 
 def test_a_head_that_is_not_there_is_unreadable_to_every_caller(ground: Ground) -> None:
-    commit(ground.rows, "main", counted(ADD))
-    newest = next(log(ground.rows, "main"))
+    commit_change(ground.rows, "main", counted(ADD))
+    newest = next(read_log(ground.rows, "main"))
     for batch in list(ground.rows.scan_objects()):
         ground.rows.delete_unchanged([key for key in batch if key.id == newest.id])
     fresh = ground.open()
     begin = threading.Barrier(4)
 
-    def attempt() -> Committed[int]:
+    def attempt() -> CommitResult[int]:
         begin.wait(20)
-        return commit(fresh, "main", counted(ADD))
+        return commit_change(fresh, "main", counted(ADD))
 
     for caller in [Caller(attempt) for _ in range(4)]:
         with pytest.raises(UnreadableError, match="not there"):
@@ -196,9 +196,9 @@ def test_a_lone_commit_neither_sleeps_nor_asks_more_than_it_must() -> None:
     with Store(faults, url="memory://", settings=Settings(), clock=clock) as store:
         rows = store.rows(RealmId("acme"), RealmKey(store.new_id()))
         ensure_reference(rows, "main")
-        commit(rows, "main", counted(ADD))
+        commit_change(rows, "main", counted(ADD))
         faults.calls.clear()
-        done = commit(rows, "main", counted(ADD))
+        done = commit_change(rows, "main", counted(ADD))
 
         assert (done.attempts, clock.monotonic()) == (1, 0)
         assert faults.calls == ["read_references", "write_objects", "swap_reference"]

@@ -10,7 +10,7 @@ from callers import Caller, at_once, in_line
 from counters import ADD, Answer, assert_exact, counted, tell
 from grounds import Ground
 
-from headwater.commits import Transaction, log
+from headwater.commits import Transaction, read_log
 from headwater.settings import Settings
 
 Make = Callable[[Settings], Ground]
@@ -106,7 +106,7 @@ def test_the_edits_of_a_member_that_was_left_out_are_in_no_commit_of_others(make
     hanging = Caller(lambda: tell(ground.rows, "stuck", ADD, stuck))
     assert stuck.entered.wait(60)
     other = add(ground, 0)
-    newest = next(log(ground.rows, "main"))
+    newest = next(read_log(ground.rows, "main"))
     assert (other.number, newest.id, len(newest.commit.operations)) == (1, other.commit_id, 1)
     stuck.free.set()
 
@@ -133,4 +133,4 @@ def test_a_member_that_raises_after_it_was_left_out_raises_what_its_last_run_rai
     stuck.free.set()
 
     assert hanging.result() == f"run {stuck.runs}"
-    assert len(list(log(ground.rows, "main"))) == 1
+    assert len(list(read_log(ground.rows, "main"))) == 1

@@ -11,7 +11,7 @@ from grounds import HASTY, LOST_ANSWER, Ground, both_ways
 from groups import a_group
 from others import two_hundred
 
-from headwater.commits import Transaction, log
+from headwater.commits import Transaction, read_log
 from headwater.errors import UnavailableError
 from headwater.settings import Settings
 
@@ -51,7 +51,7 @@ def test_a_database_away_until_the_time_out_leaves_every_member_open(
 
     journal = a_group(ground.rows, [ADD] * 4, plan)
     ground.faults.heal()
-    found = {one.id for one in log(ground.rows, "main")}
+    found = {one.id for one in read_log(ground.rows, "main")}
 
     assert [answer.kind for answer in journal] == [OPEN] * 4
     assert len(ids_of(journal, OPEN)) == 4

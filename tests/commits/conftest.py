@@ -9,7 +9,7 @@ import pytest
 from backend_fixtures import store_url
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import Committed, Transaction, commit, ensure_reference, head
+from headwater.commits import CommitResult, Transaction, commit_change, ensure_reference, read_head
 from headwater.index import Value
 from headwater.settings import Settings
 from headwater.store import RealmId, RealmKey, RealmStore, Store
@@ -48,20 +48,20 @@ def elsewhere(faults: FaultyBackend, faulty: RealmStore) -> RealmStore:
 
 
 @pytest.fixture
-def put() -> Callable[..., Committed[None]]:
+def put() -> Callable[..., CommitResult[None]]:
     """Commits one key of the index ``things`` to ``main``."""
 
-    def commit_one(rows: RealmStore, key: bytes = b"k", data: bytes = b"", *, reference: str = "main") -> Committed[None]:
+    def commit_one(rows: RealmStore, key: bytes = b"k", data: bytes = b"", *, reference: str = "main") -> CommitResult[None]:
         def change(tx: Transaction) -> None:
             tx.index("things").put(key, Value(None, data or str(tx.time).encode()))
 
-        return commit(rows, reference, change)
+        return commit_change(rows, reference, change)
 
     return commit_one
 
 
 @pytest.fixture
-def increment() -> Callable[[RealmStore], Committed[int]]:
+def increment() -> Callable[[RealmStore], CommitResult[int]]:
     """Adds one to the counter on ``main``."""
 
     def change(tx: Transaction) -> int:
@@ -70,7 +70,7 @@ def increment() -> Callable[[RealmStore], Committed[int]]:
         tx.index("counters").put(b"n", Value(None, str(number).encode()))
         return number
 
-    return lambda rows: commit(rows, "main", change)
+    return lambda rows: commit_change(rows, "main", change)
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def count() -> Callable[[RealmStore], int]:
     """Where the counter on ``main`` stands."""
 
     def read(rows: RealmStore) -> int:
-        newest = head(rows, "main", fresh=True)
+        newest = read_head(rows, "main", fresh=True)
         seen = newest and newest.index("counters").get(b"n")
         return int(seen.data) if seen else 0
 

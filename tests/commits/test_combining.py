@@ -13,23 +13,23 @@ from lineup import behind, has_queue, lined_up
 from faulty_backend import FaultyBackend
 from headwater.commits import (
     Commit,
-    Committed,
+    CommitResult,
     Operation,
     Transaction,
-    changes,
-    commit,
-    create_at,
+    commit_change,
+    create_reference_at,
     descends,
     ensure_reference,
-    head,
-    log,
+    read_changes,
+    read_head,
+    read_log,
 )
 from headwater.errors import RefusedError
 from headwater.index import Value
 from headwater.store import ObjectId, RealmStore, StoredObject, Versioned, object_type
 
-Put = Callable[..., Committed[None]]
-Increment = Callable[[RealmStore], Committed[int]]
+Put = Callable[..., CommitResult[None]]
+Increment = Callable[[RealmStore], CommitResult[int]]
 
 
 @object_type("test-parcel")
@@ -57,8 +57,8 @@ def refuse(tx: Transaction) -> None:
     raise RefusedError(f"after {0 if tx.head is None else tx.head.seq}")
 
 
-def committing(rows: RealmStore, change: Callable[[Transaction], Any], **options: Any) -> Callable[[], Committed[Any]]:
-    return lambda: commit(rows, "main", change, **options)
+def committing(rows: RealmStore, change: Callable[[Transaction], Any], **options: Any) -> Callable[[], CommitResult[Any]]:
+    return lambda: commit_change(rows, "main", change, **options)
 
 
 def test_commits_that_wait_for_each_other_are_written_and_swapped_together(
@@ -70,7 +70,7 @@ def test_commits_that_wait_for_each_other_are_written_and_swapped_together(
 
     assert [done.result().result for done in line.commits] == [1, 2, 3, 4, 5]
     assert faults.calls == ["read_references", "write_objects", "swap_reference"]
-    assert [int(operation.data) for _, operation in changes(faulty, "main")] == [1, 2, 3, 4, 5]
+    assert [int(operation.data) for _, operation in read_changes(faulty, "main")] == [1, 2, 3, 4, 5]
 
 
 def test_each_member_has_its_own_commit_on_top_of_the_one_before(faulty: RealmStore, faults: FaultyBackend, put: Put) -> None:
@@ -79,9 +79,9 @@ def test_each_member_has_its_own_commit_on_top_of_the_one_before(faulty: RealmSt
     with lined_up(faulty, faults, works) as line:
         pass
     ids = [done.result().commit_id for done in line.commits]
-    found = [one.commit for one in log(faulty, "main", oldest_first=True)][1:]
+    found = [one.commit for one in read_log(faulty, "main", oldest_first=True)][1:]
 
-    assert [one.id for one in log(faulty, "main", oldest_first=True)] == [base, *ids]
+    assert [one.id for one in read_log(faulty, "main", oldest_first=True)] == [base, *ids]
     assert [(one.seq, one.message, one.tail[0]) for one in found] == [(2, "a", base), (3, "b", ids[0]), (4, "c", ids[1])]
     assert found[0].time < found[1].time < found[2].time
 
@@ -90,7 +90,7 @@ def test_inner_members_are_stored_as_operations_alone(faulty: RealmStore, faults
     base = put(faulty, b"old").commit_id
     with lined_up(faulty, faults, [partial(put, faulty, key, b"1") for key in (b"a", b"b", b"c")]):
         pass
-    *_, first, second, last = (one.commit for one in log(faulty.without_cache(), "main", oldest_first=True))
+    *_, first, second, last = (one.commit for one in read_log(faulty.without_cache(), "main", oldest_first=True))
 
     assert [(one.base, one.depth, list(one.indexes)) for one in (first, second)] == [(base, 1, []), (base, 2, [])]
     assert (last.base, last.depth, list(last.indexes)) == (None, 0, ["things"])
@@ -105,14 +105,14 @@ def test_every_member_reads_as_it_was(faulty: RealmStore, faults: FaultyBackend,
         pass
     cold = faulty.without_cache(budget_bytes=1 << 20)
 
-    assert [b"".join(one.index("things").keys()) for one in log(cold, "main")] == [b"abcold", b"abold", b"aold", b"old"]
+    assert [b"".join(one.index("things").keys()) for one in read_log(cold, "main")] == [b"abcold", b"abold", b"aold", b"old"]
 
 
 def test_a_group_of_one_is_an_ordinary_commit(rows: RealmStore, put: Put) -> None:
     put(rows)
     put(rows, b"other")
 
-    assert [(one.commit.base, one.commit.depth, list(one.commit.indexes)) for one in log(rows, "main")] == [
+    assert [(one.commit.base, one.commit.depth, list(one.commit.indexes)) for one in read_log(rows, "main")] == [
         (None, 0, ["things"]),
         (None, 0, ["things"]),
     ]
@@ -175,7 +175,7 @@ def test_an_unchanged_member_is_told_the_commit_before_it(
     first, unchanged, last = (done.result() for done in line.commits)
 
     assert (unchanged.changed, unchanged.commit_id) == (False, first.commit_id)
-    assert head(faulty, "main").id == last.commit_id
+    assert read_head(faulty, "main").id == last.commit_id
 
 
 def test_no_answer_is_older_than_its_question(
@@ -250,7 +250,7 @@ def test_a_member_may_move_what_those_before_it_put(faulty: RealmStore, faults: 
 
     with lined_up(faulty, faults, [committing(faulty, put_parcel), committing(faulty, move)]) as line:
         pass
-    newest = head(faulty.without_cache(), "main")
+    newest = read_head(faulty.without_cache(), "main")
 
     assert newest.index("others").get(b"moved") == Value(line.commits[0].result().result)
     assert newest.index("things").get(b"k") is None
@@ -273,24 +273,24 @@ def test_nobody_may_point_to_what_a_member_added_that_was_left_out(faulty: Realm
 
 def test_an_index_that_a_group_leaves_as_it_was_keeps_its_bytes(faulty: RealmStore, faults: FaultyBackend, put: Put) -> None:
     put(faulty, b"old")
-    before = head(faulty, "main").commit.indexes
+    before = read_head(faulty, "main").commit.indexes
     works = [partial(put, faulty, b"new"), committing(faulty, lambda tx: tx.index("things").remove(b"new"))]
     with lined_up(faulty, faults, works):
         pass
 
-    assert head(faulty, "main").commit.indexes == before
-    assert [operation.removed for _, operation in changes(faulty, "main")] == [False, False, True]
+    assert read_head(faulty, "main").commit.indexes == before
+    assert [operation.removed for _, operation in read_changes(faulty, "main")] == [False, False, True]
 
 
 def test_a_commit_on_a_branch_from_an_inner_member_carries_all_indexes(
     faulty: RealmStore, faults: FaultyBackend, put: Put
 ) -> None:
-    commit(faulty, "main", lambda tx: tx.index("untouched").put(b"u", Value(None, b"1")))
+    commit_change(faulty, "main", lambda tx: tx.index("untouched").put(b"u", Value(None, b"1")))
     with lined_up(faulty, faults, [partial(put, faulty, key) for key in (b"a", b"b")]) as line:
         pass
-    create_at(faulty, "branch", line.commits[0].result().commit_id, among=["main"])
+    create_reference_at(faulty, "branch", line.commits[0].result().commit_id, among=["main"])
     put(faulty, b"c", reference="branch")
-    newest = head(faulty.without_cache(), "branch")
+    newest = read_head(faulty.without_cache(), "branch")
 
     assert (newest.commit.depth, sorted(newest.commit.indexes)) == (0, ["things", "untouched"])
     assert [key for key, _ in newest.index("things").range()] == [b"a", b"c"]

@@ -13,14 +13,14 @@ from lineup import behind, has_queue, lined_up, waiting
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import Committed, Transaction, commit, log
+from headwater.commits import CommitResult, Transaction, commit_change, read_log
 from headwater.errors import CommitTimeoutError
 from headwater.index import Value
 from headwater.settings import Settings
 from headwater.store import RealmStore, StoredObject, object_type
 
-Put = Callable[..., Committed[None]]
-Increment = Callable[[RealmStore], Committed[int]]
+Put = Callable[..., CommitResult[None]]
+Increment = Callable[[RealmStore], CommitResult[int]]
 Count = Callable[[RealmStore], int]
 
 
@@ -37,7 +37,7 @@ def settings() -> Settings:
 def group_sizes(rows: RealmStore) -> list[int]:
     """Oldest first."""
     sizes, size = [], 0
-    for found in log(rows, "main", oldest_first=True):
+    for found in read_log(rows, "main", oldest_first=True):
         size += 1
         if not found.commit.depth:
             sizes.append(size)
@@ -45,8 +45,8 @@ def group_sizes(rows: RealmStore) -> list[int]:
     return sizes
 
 
-def loading(rows: RealmStore, key: bytes, size: int) -> Callable[[], Committed[Any]]:
-    return lambda: commit(
+def loading(rows: RealmStore, key: bytes, size: int) -> Callable[[], CommitResult[Any]]:
+    return lambda: commit_change(
         rows, "main", lambda tx: tx.index("loads").put(key, Value(tx.add(Load(data=random.Random(0).randbytes(size)))))
     )
 
@@ -112,7 +112,7 @@ def test_a_change_that_takes_too_long_is_left_out_and_starts_over(
     faulty: RealmStore, overtake: Callable[[], int], count: Count
 ) -> None:
     slow = Slow(overtake, runs=1)
-    done = commit(faulty, "main", slow)
+    done = commit_change(faulty, "main", slow)
 
     assert (done.result, done.attempts, slow.runs, count(faulty)) == (2, 2, 2, 2)
 
@@ -122,7 +122,7 @@ def test_those_before_a_change_that_takes_too_long_are_published_without_it(
 ) -> None:
     entered, go = threading.Event(), threading.Event()
     slow = Slow(lambda: (entered.set(), go.wait(30)), runs=1)
-    works = [partial(increment, faulty), lambda: commit(faulty, "main", slow), partial(increment, faulty)]
+    works = [partial(increment, faulty), lambda: commit_change(faulty, "main", slow), partial(increment, faulty)]
     with lined_up(faulty, faults, works) as line:
         line.go()
         entered.wait(30)
@@ -138,7 +138,7 @@ def test_what_a_change_raises_that_was_left_out_is_not_told(faulty: RealmStore, 
         overtake()
         raise ZeroDivisionError
 
-    assert commit(faulty, "main", Slow(fail, runs=1)).result == 2
+    assert commit_change(faulty, "main", Slow(fail, runs=1)).result == 2
 
 
 def test_a_change_that_was_left_out_twice_commits_outside_of_the_queue(
@@ -153,7 +153,7 @@ def test_a_change_that_was_left_out_twice_commits_outside_of_the_queue(
             clock.advance(1)
 
     slow = Slow(meanwhile, runs=3)
-    done = commit(faulty, "main", slow)
+    done = commit_change(faulty, "main", slow)
 
     assert (done.result, done.attempts) == (4, 4)
 
@@ -169,14 +169,14 @@ def test_a_change_that_was_left_out_twice_is_back_in_the_queue_once_it_is_quick(
     places: list[bool] = []
     slow = Slow(meanwhile, runs=4)
     faults.intervene("swap_reference", lambda: increment(elsewhere), at=3)
-    done = commit(faulty, "main", slow)
+    done = commit_change(faulty, "main", slow)
 
     assert (done.result, done.attempts) == (4, 4)
     assert places == [True, True, False, True]
 
 
 def test_nobody_is_left_out_when_nobody_waits(faulty: RealmStore, clock: FakeClock) -> None:
-    done = commit(faulty, "main", Slow(lambda: clock.advance(5), runs=9))
+    done = commit_change(faulty, "main", Slow(lambda: clock.advance(5), runs=9))
 
     assert done.attempts == 1
 
@@ -190,7 +190,7 @@ def test_memoised_work_is_done_once_for_all_runs(faulty: RealmStore, overtake: C
         slow(tx)
 
     slow = Slow(overtake, runs=2)
-    commit(faulty, "main", change)
+    commit_change(faulty, "main", change)
 
     assert made == ["same", "head", "head", "head"]
 
@@ -229,7 +229,7 @@ def test_a_group_that_was_prepared_too_long_ago_is_prepared_again(
             clock.advance(15.5)
         tx.index("things").put(b"k", Value(None))
 
-    with lined_up(faulty, faults, [partial(increment, faulty), lambda: commit(faulty, "main", late)]) as line:
+    with lined_up(faulty, faults, [partial(increment, faulty), lambda: commit_change(faulty, "main", late)]) as line:
         pass
 
     for done in line.commits:

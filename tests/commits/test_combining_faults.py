@@ -14,12 +14,12 @@ from lineup import Line, lined_up
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from forking import run_forked
-from headwater.commits import Committed, Transaction, commit, head, log
+from headwater.commits import CommitResult, Transaction, commit_change, read_head, read_log
 from headwater.errors import CommitTimeoutError, RefusedError, UnavailableError, UnknownCommitError, UnknownOutcomeError
 from headwater.index import Value
 from headwater.store import RealmStore
 
-Increment = Callable[[RealmStore], Committed[int]]
+Increment = Callable[[RealmStore], CommitResult[int]]
 Count = Callable[[RealmStore], int]
 LOST_ON_ITS_WAY: dict[str, Any] = {"before": True, "fault": UnknownOutcomeError("lost on its way")}
 ANSWER_LOST: dict[str, Any] = {"before": False}
@@ -53,7 +53,11 @@ def test_answers_that_saw_a_beaten_group_are_found_anew(
         raise ZeroDivisionError(look(tx))
 
     faults.intervene("swap_reference", lambda: increment(elsewhere))
-    works = [partial(increment, faulty), lambda: commit(faulty, "main", look), lambda: commit(faulty, "main", refuse)]
+    works = [
+        partial(increment, faulty),
+        lambda: commit_change(faulty, "main", look),
+        lambda: commit_change(faulty, "main", refuse),
+    ]
     with lined_up(faulty, faults, works) as line:
         pass
 
@@ -80,7 +84,7 @@ def test_a_group_with_an_unclear_outcome_happens_exactly_once(
         pass
 
     assert results(line) == [1, 2, 3]
-    assert [one.id for one in log(faulty, "main", oldest_first=True)] == [done.result().commit_id for done in line.commits]
+    assert [one.id for one in read_log(faulty, "main", oldest_first=True)] == [done.result().commit_id for done in line.commits]
 
 
 @both_ways
@@ -108,7 +112,7 @@ def test_an_outcome_that_stays_unknown_is_told_to_every_member_with_its_own_comm
 
     assert all(isinstance(error, UnknownCommitError) for error in errors)
     assert count(faulty) == (3 if fault is ANSWER_LOST else 0)
-    there = {one.id for one in log(faulty, "main")}
+    there = {one.id for one in read_log(faulty, "main")}
     assert [error.commit_id in there for error in errors] == [fault is ANSWER_LOST] * 3
     assert len({error.commit_id for error in errors}) == 3
     assert "delete_objects" not in faults.calls
@@ -118,7 +122,7 @@ def test_a_member_that_changed_nothing_has_no_unknown_outcome(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment
 ) -> None:
     faults.fail("swap_reference", times=100_000, fault=UnknownOutcomeError("away"))
-    with lined_up(faulty, faults, [partial(increment, faulty), lambda: commit(faulty, "main", look)]) as line:
+    with lined_up(faulty, faults, [partial(increment, faulty), lambda: commit_change(faulty, "main", look)]) as line:
         pass
 
     assert isinstance(line.commits[0].exception(), UnknownCommitError)
@@ -182,7 +186,7 @@ def test_a_change_that_is_stopped_leaves_the_others_alone(
     def stop(tx: Transaction) -> None:
         raise SystemExit
 
-    works = [partial(increment, faulty), lambda: commit(faulty, "main", stop), partial(increment, faulty)]
+    works = [partial(increment, faulty), lambda: commit_change(faulty, "main", stop), partial(increment, faulty)]
     with lined_up(faulty, faults, works) as line:
         pass
 
@@ -197,7 +201,7 @@ def test_a_member_that_cannot_be_stored_is_left_out_alone(
         tx.index("things").put(b"k", Value(None))
         tx.set_property("odd", object())
 
-    works = [partial(increment, faulty), lambda: commit(faulty, "main", odd), partial(increment, faulty)]
+    works = [partial(increment, faulty), lambda: commit_change(faulty, "main", odd), partial(increment, faulty)]
     with lined_up(faulty, faults, works) as line:
         pass
 
@@ -210,12 +214,12 @@ def test_the_last_member_that_cannot_be_stored_is_left_out_alone(
 ) -> None:
     works = [
         partial(increment, faulty),
-        lambda: commit(faulty, "main", partial(add_one, to="things"), properties={"odd": object()}),
+        lambda: commit_change(faulty, "main", partial(add_one, to="things"), properties={"odd": object()}),
     ]
     with lined_up(faulty, faults, works) as line:
         pass
 
-    assert (line.commits[0].result().result, head(faulty, "main").commit.seq) == (1, 1)
+    assert (line.commits[0].result().result, read_head(faulty, "main").commit.seq) == (1, 1)
     assert "cannot be stored" in str(line.commits[1].exception())
 
 
@@ -245,7 +249,7 @@ def test_a_publisher_that_may_not_write_any_more_is_left_out_alone(
 
 def test_a_value_that_is_no_bytes_is_refused_before_it_is_anybodys_else(faulty: RealmStore) -> None:
     with pytest.raises(RefusedError, match="is bytes, not str"):
-        commit(faulty, "main", lambda tx: tx.index("things").put(b"k", Value(None, "text")))  # type: ignore[arg-type]
+        commit_change(faulty, "main", lambda tx: tx.index("things").put(b"k", Value(None, "text")))  # type: ignore[arg-type]
 
 
 def add_one(tx: Transaction, to: str) -> None:
@@ -268,7 +272,7 @@ def test_a_change_that_forks_may_commit_in_the_child(faulty: RealmStore, increme
         answers.extend(run_forked(1, lambda _: increment(faulty).result))
         add_one(tx, to="things")
 
-    assert commit(faulty, "main", change).attempts == 1
+    assert commit_change(faulty, "main", change).attempts == 1
     assert answers == [1]
 
 
@@ -285,7 +289,7 @@ def test_a_child_that_returns_from_the_change_it_was_forked_in_commits_on_its_ow
 
     def both() -> None:
         try:
-            done = commit(faulty, "main", change)
+            done = commit_change(faulty, "main", change)
         finally:
             if os.getpid() != parent:
                 os.write(write, str(done.attempts).encode())

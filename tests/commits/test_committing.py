@@ -8,12 +8,12 @@ import pytest
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import Commit, Committed, Operation, Transaction, commit, ensure_reference, head, log
+from headwater.commits import Commit, CommitResult, Operation, Transaction, commit_change, ensure_reference, read_head, read_log
 from headwater.errors import CommitTimeoutError, FencedError, MissingError, RefusedError, UnavailableError, UnreadableError
 from headwater.index import Value
 from headwater.store import ObjectId, RealmStore, StoredObject, object_type
 
-Put = Callable[..., Committed[None]]
+Put = Callable[..., CommitResult[None]]
 
 
 @object_type("test-thing")
@@ -40,8 +40,8 @@ def test_a_commit_tells_what_it_changed_and_what_holds_now(rows: RealmStore, put
         tx.index("others").put(b"c", Value(None, b"3"))
         return "done"
 
-    done = commit(rows, "main", change, message="third", properties={"by": "me"})
-    newest = head(rows, "main")
+    done = commit_change(rows, "main", change, message="third", properties={"by": "me"})
+    newest = read_head(rows, "main")
     assert (done.result, done.changed, done.attempts, done.commit_id) == ("done", True, 1, newest.id)
     assert newest.commit.operations == (Operation("others", b"c", data=b"3"), Operation("things", b"a", removed=True))
     assert [dict(newest.index(name).range()) for name in ("things", "others", "none")] == [
@@ -53,10 +53,10 @@ def test_a_commit_tells_what_it_changed_and_what_holds_now(rows: RealmStore, put
 
 
 def test_added_objects_are_written_with_the_commit(rows: RealmStore) -> None:
-    done = commit(rows, "main", add_thing)
+    done = commit_change(rows, "main", add_thing)
 
     assert rows.read(done.result, Thing) == Thing(text="hello")
-    assert head(rows, "main").index("things").get(b"k") == Value(done.result)
+    assert read_head(rows, "main").index("things").get(b"k") == Value(done.result)
 
 
 def test_a_change_may_set_message_and_properties(rows: RealmStore) -> None:
@@ -65,17 +65,20 @@ def test_a_change_may_set_message_and_properties(rows: RealmStore) -> None:
         tx.set_message("mine")
         tx.set_property("n", 1 << 70)
 
-    commit(rows, "main", change, message="yours", properties={"n": 1, "m": 2})
+    commit_change(rows, "main", change, message="yours", properties={"n": 1, "m": 2})
 
-    assert (head(rows, "main").commit.message, head(rows, "main").commit.properties) == ("mine", {"n": 1 << 70, "m": 2})
+    assert (read_head(rows, "main").commit.message, read_head(rows, "main").commit.properties) == (
+        "mine",
+        {"n": 1 << 70, "m": 2},
+    )
 
 
 def test_a_commit_keeps_its_properties_when_its_caller_goes_on_with_them(rows: RealmStore) -> None:
     properties = {"n": 1}
-    commit(rows, "main", add_thing, properties=properties)
+    commit_change(rows, "main", add_thing, properties=properties)
     properties["n"] = 2
 
-    assert head(rows, "main").commit.properties == {"n": 1}
+    assert read_head(rows, "main").commit.properties == {"n": 1}
 
 
 def test_a_change_sees_its_own_edits_and_the_head(rows: RealmStore, put: Put) -> None:
@@ -86,7 +89,7 @@ def test_a_change_sees_its_own_edits_and_the_head(rows: RealmStore, put: Put) ->
         assert [key for key, _ in tx.index("things").range()] == [b"a", b"b"]
         assert (tx.head_id, tx.head.seq) == (first.commit_id, 1)
 
-    commit(rows, "main", change)
+    commit_change(rows, "main", change)
 
 
 def test_a_raising_change_writes_nothing_and_its_error_is_passed_on(rows: RealmStore, put: Put) -> None:
@@ -98,7 +101,7 @@ def test_a_raising_change_writes_nothing_and_its_error_is_passed_on(rows: RealmS
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        commit(rows, "main", change)
+        commit_change(rows, "main", change)
     assert everything(rows) == before
 
 
@@ -113,23 +116,23 @@ def test_an_unchanged_commit_writes_nothing_and_tells_the_head(rows: RealmStore,
         tx.set_message("nothing to say")
         return 7
 
-    assert commit(rows, "main", change) == Committed(7, False, commit_id, 1)
+    assert commit_change(rows, "main", change) == CommitResult(7, False, commit_id, 1)
     assert everything(rows) == before
 
 
 def test_a_reference_without_a_commit_has_no_head_and_an_absent_one_is_missing(rows: RealmStore) -> None:
-    assert head(rows, "main") is None
+    assert read_head(rows, "main") is None
     with pytest.raises(MissingError):
-        head(rows, "absent")
+        read_head(rows, "absent")
     with pytest.raises(MissingError):
-        commit(rows, "absent", add_thing)
+        commit_change(rows, "absent", add_thing)
 
 
 def test_a_missing_head_object_is_an_error_and_nothing_is_changed(rows: RealmStore, put: Put) -> None:
     put(rows)
     rows.delete_unchanged([key for batch in rows.scan_objects() for key in batch if key.type == "commit"])
     before = everything(rows)
-    for look in (lambda: put(rows), lambda: head(rows, "main"), lambda: list(log(rows, "main"))):
+    for look in (lambda: put(rows), lambda: read_head(rows, "main"), lambda: list(read_log(rows, "main"))):
         with pytest.raises(UnreadableError, match=r"not there; .*headwater fsck"):
             look()
 
@@ -144,7 +147,7 @@ def test_a_cached_reference_whose_head_was_collected_is_looked_up_again(rows: Re
     rows.delete_unchanged([key for batch in rows.scan_objects() for key in batch if key.id == old.pointer])
     rows.store.cache.put_reference(old, rows.store.cache.ticket())
 
-    assert head(rows, "main").id == new
+    assert read_head(rows, "main").id == new
 
 
 @pytest.mark.parametrize("step", [-3600.0, -0.000001, 0.0, 60.0])
@@ -152,38 +155,38 @@ def test_a_commit_is_always_later_than_its_parent(rows: RealmStore, put: Put, cl
     for _ in range(3):
         put(rows)
         clock.advance(step)
-    times = [found.commit.time for found in log(rows, "main", oldest_first=True)]
+    times = [found.commit.time for found in read_log(rows, "main", oldest_first=True)]
 
     assert times == sorted(set(times))
 
 
 def test_a_commit_names_its_twenty_nearest_ancestors(rows: RealmStore, put: Put) -> None:
     ids = [put(rows).commit_id for _ in range(25)]
-    newest = head(rows, "main").commit
+    newest = read_head(rows, "main").commit
 
     assert newest.tail == tuple(ids[23:3:-1])
     assert newest.seq == 25
 
 
 def test_a_commit_may_not_point_to_an_object_that_it_neither_adds_nor_holds(rows: RealmStore) -> None:
-    thing = commit(rows, "main", add_thing).result
-    commit(rows, "main", lambda tx: tx.index("things").remove(b"k"))
+    thing = commit_change(rows, "main", add_thing).result
+    commit_change(rows, "main", lambda tx: tx.index("things").remove(b"k"))
     with pytest.raises(RefusedError, match="neither added by this commit nor held by its parent"):
-        commit(rows, "main", lambda tx: tx.index("things").put(b"k", Value(thing)))
+        commit_change(rows, "main", lambda tx: tx.index("things").put(b"k", Value(thing)))
 
-    assert head(rows, "main").commit.seq == 2
+    assert read_head(rows, "main").commit.seq == 2
 
 
 def test_a_commit_may_move_what_its_parent_holds_between_keys_and_indexes(rows: RealmStore) -> None:
-    thing = commit(rows, "main", add_thing).result
+    thing = commit_change(rows, "main", add_thing).result
 
     def rename(tx: Transaction) -> None:
         held = tx.index("things").get(b"k")
         tx.index("things").remove(b"k")
         tx.index("others").put(b"renamed", held)
 
-    commit(rows, "main", rename)
-    assert head(rows, "main").index("others").get(b"renamed") == Value(thing)
+    commit_change(rows, "main", rename)
+    assert read_head(rows, "main").index("others").get(b"renamed") == Value(thing)
 
 
 def test_the_fence_is_asked_before_every_run_and_stops_the_commit(faulty: RealmStore, faults: FaultyBackend, put: Put) -> None:
@@ -200,18 +203,18 @@ def test_the_fence_is_asked_before_every_run_and_stops_the_commit(faulty: RealmS
 
     faults.intervene("swap_reference", lambda: put(faulty))
     with pytest.raises(FencedError):
-        commit(faulty, "main", change, fence=fence)
-    assert (asked, len(runs), head(faulty, "main", fresh=True).commit.seq) == ([0, 1], 1, 1)
+        commit_change(faulty, "main", change, fence=fence)
+    assert (asked, len(runs), read_head(faulty, "main", fresh=True).commit.seq) == ([0, 1], 1, 1)
 
 
 def test_a_beaten_commit_runs_again_on_the_new_head_and_leaves_nothing_behind(
     faulty: RealmStore, faults: FaultyBackend, put: Put
 ) -> None:
     faults.intervene("swap_reference", lambda: put(faulty, b"theirs"))
-    done = commit(faulty, "main", add_thing)
+    done = commit_change(faulty, "main", add_thing)
 
     assert done.attempts == 2
-    assert [key for key, _ in head(faulty, "main").index("things").range()] == [b"k", b"theirs"]
+    assert [key for key, _ in read_head(faulty, "main").index("things").range()] == [b"k", b"theirs"]
     assert sum(len(batch) for batch in faulty.scan_objects()) == 3
 
 
@@ -219,7 +222,7 @@ def test_a_clean_up_that_fails_does_not_fail_the_commit(faulty: RealmStore, faul
     faults.intervene("swap_reference", lambda: put(faulty))
     faults.fail("delete_objects", times=10)
 
-    assert commit(faulty, "main", add_thing).attempts == 2
+    assert commit_change(faulty, "main", add_thing).attempts == 2
 
 
 def test_an_uncontended_commit_does_not_sleep(faulty: RealmStore, put: Put, clock: FakeClock) -> None:
@@ -236,7 +239,7 @@ def test_a_database_that_is_away_for_a_moment_costs_an_attempt(
     faults.fail(method)
 
     assert put(faulty).attempts == 2
-    assert head(faulty, "main").commit.seq == 1
+    assert read_head(faulty, "main").commit.seq == 1
 
 
 def test_a_database_that_stays_away_ends_in_a_time_out_that_says_so(
@@ -258,7 +261,7 @@ def test_a_commit_prepared_longer_ago_than_the_time_out_is_not_written(
         clock.advance(16)
 
     with pytest.raises(CommitTimeoutError, match="longer than the time-out"):
-        commit(faulty, "main", change)
+        commit_change(faulty, "main", change)
 
     assert "write_objects" not in faults.calls
 
@@ -291,7 +294,7 @@ def test_ensuring_a_reference_twice_is_ensuring_it_once(rows: RealmStore, put: P
 
 
 def test_a_commit_points_to_what_its_indexes_hold(rows: RealmStore) -> None:
-    thing = commit(rows, "main", add_thing).result
-    done = commit(rows, "main", lambda tx: tx.index("other").put(b"k", Value(None, b"no object")))
+    thing = commit_change(rows, "main", add_thing).result
+    done = commit_change(rows, "main", lambda tx: tx.index("other").put(b"k", Value(None, b"no object")))
 
     assert list(rows.read(done.commit_id, Commit).points_to()) == [thing]

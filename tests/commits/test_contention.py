@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from forking import run_forked
-from headwater.commits import changes, ensure_reference, log
+from headwater.commits import ensure_reference, read_changes, read_log
 from headwater.settings import Settings
 from headwater.store import RealmId, RealmKey, RealmStore, Store, open_store
 
@@ -36,8 +36,8 @@ def test_threads_count_to_exactly_their_number(store_url: str, increment: Callab
 
         assert count(rows) == 60
         assert sorted(results) == list(range(1, 61))
-        assert [found.commit.seq for found in log(rows, "main")] == list(range(60, 0, -1))
-        assert [int(operation.data) for _, operation in changes(rows, "main")] == list(range(1, 61))
+        assert [found.commit.seq for found in read_log(rows, "main")] == list(range(60, 0, -1))
+        assert [int(operation.data) for _, operation in read_changes(rows, "main")] == list(range(1, 61))
 
 
 def test_processes_count_to_exactly_their_number(tmp_path: Path, increment: Callable, count: Callable) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import Transaction, commit, ensure_reference, head, load_head
+from headwater.commits import Transaction, commit_change, ensure_reference, load_head, read_head
 from headwater.errors import ExpiredError, UnreadableError
 from headwater.index import Value
 from headwater.settings import Settings
@@ -34,7 +34,7 @@ class Stopped:
             index = tx.index("numbers")
             index.put(f"{len(index)}".encode(), Value(None, b""))
 
-        done = commit(rows, "main", change)
+        done = commit_change(rows, "main", change)
         assert done.commit_id is not None
         return done.commit_id
 
@@ -54,7 +54,7 @@ def stopped(settings: Settings) -> Iterator[Stopped]:
 def test_who_asks_for_the_head_gets_the_one_that_is_there_now(stopped: Stopped) -> None:
     stopped.faults.intervene("read_objects", stopped.collect_the_first)
 
-    found = head(stopped.rows, "main", fresh=True)
+    found = read_head(stopped.rows, "main", fresh=True)
     assert found is not None
     assert found.commit.seq == 2
 
@@ -63,7 +63,7 @@ def test_a_commit_is_made_on_the_head_that_is_there_now(stopped: Stopped) -> Non
     stopped.faults.intervene("read_objects", stopped.collect_the_first)
     stopped.put(stopped.rows)
 
-    found = head(stopped.others, "main", fresh=True)
+    found = read_head(stopped.others, "main", fresh=True)
     assert found is not None
     assert found.commit.seq == 3
 
@@ -80,4 +80,4 @@ def test_a_reference_that_still_points_there_dangles(stopped: Stopped) -> None:
     stopped.collect_the_first(is_succeeded=False)
 
     with pytest.raises(UnreadableError, match="fsck"):
-        head(stopped.rows, "main", fresh=True)
+        read_head(stopped.rows, "main", fresh=True)

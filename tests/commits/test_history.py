@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from backend_fixtures import STORES
-from headwater.commits import Committed, changes, commit, ensure_reference, log, read_commit
+from headwater.commits import CommitResult, commit_change, ensure_reference, read_changes, read_commit, read_log
 from headwater.errors import ExpiredError, MissingError
 from headwater.index import Value
 from headwater.store import ObjectId, RealmStore
@@ -22,7 +22,7 @@ def store_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def ids(rows: RealmStore, put: Callable[..., Committed[None]]) -> list[ObjectId]:
+def ids(rows: RealmStore, put: Callable[..., CommitResult[None]]) -> list[ObjectId]:
     """45 commits on ``main``, oldest first; each puts the key of its number."""
     return [put(rows, b"%02d" % number).commit_id for number in range(COMMITS)]
 
@@ -42,13 +42,13 @@ def cut(rows: RealmStore, ids: list[ObjectId]) -> Callable[[int], None]:
 def test_the_log_begins_at_any_commit_and_goes_to_the_first(rows: RealmStore, ids: list[ObjectId], start: int) -> None:
     wanted = ids[: start + 1]
 
-    assert [found.id for found in log(rows, ids[start])] == wanted[::-1]
-    assert [found.id for found in log(rows, ids[start], oldest_first=True)] == wanted
+    assert [found.id for found in read_log(rows, ids[start])] == wanted[::-1]
+    assert [found.id for found in read_log(rows, ids[start], oldest_first=True)] == wanted
 
 
 def test_the_log_of_a_reference_begins_at_its_head(rows: RealmStore, ids: list[ObjectId]) -> None:
-    assert [found.id for found in log(rows, "main", limit=3)] == ids[:-4:-1]
-    assert [found.id for found in log(rows, "main", oldest_first=True, limit=3)] == ids[:3]
+    assert [found.id for found in read_log(rows, "main", limit=3)] == ids[:-4:-1]
+    assert [found.id for found in read_log(rows, "main", oldest_first=True, limit=3)] == ids[:3]
 
 
 @pytest.mark.parametrize("kept", [1, 2, 19, 20, 21, 22, 40, 41, 44])
@@ -57,8 +57,8 @@ def test_the_log_ends_cleanly_where_history_was_cut(
 ) -> None:
     cut(kept)
 
-    assert [found.id for found in log(rows, "main")] == ids[-kept:][::-1]
-    assert [found.id for found in log(rows, "main", oldest_first=True)] == ids[-kept:]
+    assert [found.id for found in read_log(rows, "main")] == ids[-kept:][::-1]
+    assert [found.id for found in read_log(rows, "main", oldest_first=True)] == ids[-kept:]
 
 
 @pytest.mark.parametrize("store_url", STORES, indirect=True)
@@ -67,15 +67,15 @@ def test_logs_and_changes_are_the_same_on_every_database(
 ) -> None:
     cut(33)
 
-    assert [found.id for found in log(rows, "main")] == ids[-33:][::-1]
-    assert [found.id for found in log(rows, "main", oldest_first=True)] == ids[-33:]
-    assert [at.id for at, _ in changes(rows, "main", ids[-33])] == ids[-32:]
+    assert [found.id for found in read_log(rows, "main")] == ids[-33:][::-1]
+    assert [found.id for found in read_log(rows, "main", oldest_first=True)] == ids[-33:]
+    assert [at.id for at, _ in read_changes(rows, "main", ids[-33])] == ids[-32:]
 
 
 def test_a_log_being_read_ends_where_it_is_cut_meanwhile(
     rows: RealmStore, ids: list[ObjectId], cut: Callable[[int], None]
 ) -> None:
-    reading = log(rows, "main")
+    reading = read_log(rows, "main")
     first = [next(reading).id for _ in range(5)]
     cut(30)
     rest = [found.id for found in reading]
@@ -84,22 +84,22 @@ def test_a_log_being_read_ends_where_it_is_cut_meanwhile(
 
 
 def test_a_reference_without_a_commit_has_an_empty_log(rows: RealmStore) -> None:
-    assert list(log(rows, "main")) == []
-    assert list(changes(rows, "main")) == []
+    assert list(read_log(rows, "main")) == []
+    assert list(read_changes(rows, "main")) == []
 
 
 def test_the_log_of_what_is_not_there_says_so(rows: RealmStore) -> None:
     with pytest.raises(MissingError, match="'absent'"):
-        log(rows, "absent")
+        read_log(rows, "absent")
     with pytest.raises(ExpiredError, match="0000000000000005"):
-        log(rows, ObjectId(5))
+        read_log(rows, ObjectId(5))
     with pytest.raises(ExpiredError):
         read_commit(rows, ObjectId(5))
 
 
 @pytest.mark.parametrize("since", [None, 0, 20, 43, 44])
 def test_changes_are_every_operation_once_and_in_order(rows: RealmStore, ids: list[ObjectId], since: int | None) -> None:
-    found = [(at.id, operation.key) for at, operation in changes(rows, "main", None if since is None else ids[since])]
+    found = [(at.id, operation.key) for at, operation in read_changes(rows, "main", None if since is None else ids[since])]
     begin = 0 if since is None else since + 1
 
     assert found == [(ids[number], b"%02d" % number) for number in range(begin, COMMITS)]
@@ -111,9 +111,9 @@ def test_changes_of_one_commit_come_one_by_one(rows: RealmStore) -> None:
         tx.index("a").put(b"2", Value(None))
         tx.index("a").put(b"1", Value(None))
 
-    commit(rows, "main", change)
+    commit_change(rows, "main", change)
 
-    assert [(operation.index, operation.key) for _, operation in changes(rows, "main")] == [
+    assert [(operation.index, operation.key) for _, operation in read_changes(rows, "main")] == [
         ("a", b"1"),
         ("a", b"2"),
         ("b", b"1"),
@@ -127,15 +127,15 @@ def test_changes_since_a_collected_commit_have_expired(
     cut(kept)
     for since in (None, ids[0]):
         with pytest.raises(ExpiredError, match="read its whole state"):
-            list(changes(rows, "main", since))
+            list(read_changes(rows, "main", since))
 
-    assert len(list(changes(rows, "main", ids[-kept]))) == kept - 1
+    assert len(list(read_changes(rows, "main", ids[-kept]))) == kept - 1
 
 
 def test_changes_since_a_commit_of_another_reference_have_expired(
-    rows: RealmStore, ids: list[ObjectId], put: Callable[..., Committed[None]]
+    rows: RealmStore, ids: list[ObjectId], put: Callable[..., CommitResult[None]]
 ) -> None:
     ensure_reference(rows, "other")
     foreign = put(rows, reference="other").commit_id
     with pytest.raises(ExpiredError):
-        list(changes(rows, "main", foreign))
+        list(read_changes(rows, "main", foreign))

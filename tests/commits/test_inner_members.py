@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from faulty_backend import FaultyBackend
-from headwater.commits import Commit, Committed, commit, head, read_commit
+from headwater.commits import Commit, CommitResult, commit_change, read_commit, read_head
 from headwater.errors import ExpiredError, HeadwaterError, UnreadableError
 from headwater.index import Value
 from headwater.store import ObjectId, RealmStore, StoredObject, object_type
 from stored_groups import Edits, write_group, write_group_on
 
-Put = Callable[..., Committed[None]]
+Put = Callable[..., CommitResult[None]]
 
 
 @object_type("test-gem")
@@ -157,7 +157,7 @@ def test_the_head_may_be_an_inner_member(rows: RealmStore, put: Put) -> None:
     put(rows, b"a", b"1")
     inner, _ = write_group(rows, numbered(2))
     rows.move_reference(rows.read_reference("main", fresh=True), inner)
-    newest = head(rows, "main", fresh=True)
+    newest = read_head(rows, "main", fresh=True)
 
     assert newest is not None
     assert newest.index("things").get(b"a") == Value(None, b"1")
@@ -167,7 +167,7 @@ def test_a_commit_on_an_inner_member_holds_all_indexes_again(rows: RealmStore, p
     put(rows, b"a", b"1")
     inner, _ = write_group(rows, [{b"x": Value(None, b"2")}, {b"y": Value(None)}], index="others")
     rows.move_reference(rows.read_reference("main", fresh=True), inner)
-    done = commit(rows, "main", lambda tx: tx.index("third").put(b"z", Value(None, b"3")))
+    done = commit_change(rows, "main", lambda tx: tx.index("third").put(b"z", Value(None, b"3")))
     found = rows.read(done.commit_id, Commit)
 
     assert (found.depth, sorted(found.indexes)) == (0, ["others", "things", "third"])

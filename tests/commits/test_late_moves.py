@@ -6,7 +6,7 @@ import pytest
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import Transaction, commit, ensure_reference, log
+from headwater.commits import Transaction, commit_change, ensure_reference, read_log
 from headwater.index import Value
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store
@@ -35,7 +35,7 @@ class Late:
             index = tx.index("numbers")
             index.put(f"{len(index)}".encode(), Value(None, b""))
 
-        done = commit(rows, "main", change)
+        done = commit_change(rows, "main", change)
         assert done.commit_id is not None
         return done.commit_id
 
@@ -62,4 +62,4 @@ def test_what_was_collected_meanwhile_is_not_noted(late: Late) -> None:
     late.put(late.rows)
 
     assert late.moves() == []
-    assert len(list(log(late.others, "main"))) == 1
+    assert len(list(read_log(late.others, "main"))) == 1

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.clock import Micros
-from headwater.commits import Commit, End, Operation, Stretch, Touching, changes, ensure_reference, log
-from headwater.commits.objects import TAIL
+from headwater.commits import Commit, KeyFilter, LogEnd, LogRange, Operation, ensure_reference, read_changes, read_log
+from headwater.commits.commit import TAIL
 from headwater.errors import ExpiredError, UnreadableError
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store
@@ -58,9 +58,9 @@ class Asked:
     touched: list[bytes]
     kept: int
     start: int
-    stretch: Stretch
+    stretch: LogRange
     until: int | None
-    touching: Touching | None
+    touching: KeyFilter | None
     limit: int | None
 
 
@@ -70,28 +70,28 @@ def questions(draw: st.DrawFn) -> Asked:
     kept = draw(st.integers(1, len(touched)))
     start = draw(st.integers(len(touched) - kept, len(touched) - 1))
     until = draw(st.none() | st.integers(0, len(touched) - 1))
-    stretch = Stretch(
+    stretch = LogRange(
         with_start=draw(st.booleans()), with_until=draw(st.booleans()), within=draw(st.none() | st.integers(1, 75))
     )
     touching = draw(
         st.none()
-        | st.builds(Touching, index=st.sampled_from(["things", "others"]), key=st.sampled_from(KEYS))
-        | st.builds(Touching, index=st.just("things"), prefix=st.sampled_from([b"", b"a", b"ab", b"c"]))
+        | st.builds(KeyFilter, index=st.sampled_from(["things", "others"]), key=st.sampled_from(KEYS))
+        | st.builds(KeyFilter, index=st.just("things"), prefix=st.sampled_from([b"", b"a", b"ab", b"c"]))
     )
     return Asked(touched, kept, start, stretch, until, touching, draw(st.none() | st.integers(1, 75)))
 
 
-def expected(asked: Asked) -> tuple[list[int], End]:
+def expected(asked: Asked) -> tuple[list[int], LogEnd]:
     """Positions, newest first and unlimited, and why there are no more: the log told by a list."""
     within = asked.stretch.within
     bound = None if within is None else within + (not asked.stretch.with_start)
     looked = list(range(asked.start, len(asked.touched) - asked.kept - 1, -1))[:bound]
     if asked.until in looked:
-        looked, end = looked[: looked.index(asked.until) + 1], End.UNTIL
+        looked, end = looked[: looked.index(asked.until) + 1], LogEnd.UNTIL
     elif looked[-1] == 0:
-        end = End.BEGINNING
+        end = LogEnd.BEGINNING
     else:
-        end = End.BOUND if len(looked) == bound else End.CUT
+        end = LogEnd.BOUND if len(looked) == bound else LogEnd.CUT
     left_out = {asked.start} if not asked.stretch.with_start else set[int | None]()
     left_out |= {asked.until} if not asked.stretch.with_until else set()
     return [n for n in looked if n not in left_out and is_touched(asked, n)], end
@@ -108,23 +108,23 @@ def is_touched(asked: Asked, n: int) -> bool:
 def test_a_log_gives_what_a_list_of_the_commits_gives(realm: RealmStore, asked: Asked) -> None:
     ids = write_history(realm, asked.touched, kept=asked.kept)
     until = None if asked.until is None else ids[asked.until]
-    stretch = Stretch(
+    stretch = LogRange(
         with_start=asked.stretch.with_start, until=until, with_until=asked.stretch.with_until, within=asked.stretch.within
     )
     wanted, end = expected(asked)
-    down = log(realm, ids[asked.start], stretch=stretch, touching=asked.touching, limit=asked.limit)
-    up = log(realm, ids[asked.start], stretch=stretch, touching=asked.touching, limit=asked.limit, oldest_first=True)
+    down = read_log(realm, ids[asked.start], stretch=stretch, touching=asked.touching, limit=asked.limit)
+    up = read_log(realm, ids[asked.start], stretch=stretch, touching=asked.touching, limit=asked.limit, oldest_first=True)
     is_limited = asked.limit is not None and asked.limit <= len(wanted)
 
     assert [found.id for found in down] == [ids[n] for n in wanted[: asked.limit]]
     assert [found.id for found in up] == [ids[n] for n in wanted[::-1][: asked.limit]]
-    assert (down.end, up.end) == (End.LIMIT if is_limited else end, end)
+    assert (down.end, up.end) == (LogEnd.LIMIT if is_limited else end, end)
 
 
 @pytest.mark.parametrize("count", [1, 20, 21, 22, 200, 1001])
 def test_a_walk_reads_twenty_commits_in_a_round_trip(realm: RealmStore, count: int) -> None:
     write_history(realm, [b"k"] * count)
-    assert sum(1 for _ in log(realm.without_cache(), "main")) == count
+    assert sum(1 for _ in read_log(realm.without_cache(), "main")) == count
 
     assert calls(realm) == ["read_references", "read_objects"] + ["read_objects"] * ceil((count - 1) / 20)
 
@@ -132,18 +132,18 @@ def test_a_walk_reads_twenty_commits_in_a_round_trip(realm: RealmStore, count: i
 @pytest.mark.parametrize("count", [1, 100, 1001])
 def test_a_walk_up_costs_little_more(realm: RealmStore, count: int) -> None:
     ids = write_history(realm, [b"k"] * count)
-    assert sum(1 for _ in log(realm.without_cache(), "main", oldest_first=True)) == count
+    assert sum(1 for _ in read_log(realm.without_cache(), "main", oldest_first=True)) == count
     assert len(calls(realm)) == 2 + ceil((count - 1) / 20) + ceil(count / 100)
     calls(realm).clear()
 
-    assert sum(1 for _ in changes(realm.without_cache(), "main", ids[0])) == count - 1
+    assert sum(1 for _ in read_changes(realm.without_cache(), "main", ids[0])) == count - 1
     assert len(calls(realm)) <= 3 + ceil((count - 1) / 20) + ceil(count / 100)
 
 
 def test_a_log_reads_no_more_than_its_limit(realm: RealmStore) -> None:
     ids = write_history(realm, [b"k"] * 30)
-    given = log(realm, "main", limit=3)
-    assert (len(list(given)), given.end) == (3, End.LIMIT)
+    given = read_log(realm, "main", limit=3)
+    assert (len(list(given)), given.end) == (3, LogEnd.LIMIT)
     calls(realm).clear()
     realm.read_many(ids[-3:], Commit)
     assert calls(realm) == []
@@ -154,7 +154,7 @@ def test_a_log_reads_no_more_than_its_limit(realm: RealmStore) -> None:
 
 def test_a_log_that_is_not_read_reads_only_its_start(realm: RealmStore) -> None:
     write_history(realm, [b"k"] * 30)
-    next(log(realm, "main"))
+    next(read_log(realm, "main"))
 
     assert calls(realm) == ["read_references", "read_objects"]
 
@@ -163,17 +163,17 @@ def test_changes_go_on_from_the_last_commit_seen(realm: RealmStore) -> None:
     write_history(realm, KEYS * 9)
     seen, last = [], None
     for _ in range(9):
-        for (at, operation), _ in zip(changes(realm, "main", last), range(3), strict=False):
+        for (at, operation), _ in zip(read_changes(realm, "main", last), range(3), strict=False):
             last = at.id
             seen.append(operation.key)
 
     assert tuple(seen) == KEYS * 9
-    assert list(changes(realm, "main", last)) == []
+    assert list(read_changes(realm, "main", last)) == []
 
 
 def test_changes_collected_while_they_are_read_have_expired(realm: RealmStore) -> None:
     ids = write_history(realm, [b"k"] * 205)
-    reading = changes(realm.without_cache(), "main")
+    reading = read_changes(realm.without_cache(), "main")
     for _ in range(100):
         next(reading)
     realm.delete_unchanged([key for batch in realm.scan_objects() for key in batch if key.id in ids[:150]])
@@ -185,13 +185,13 @@ def test_changes_across_a_gap_have_expired(realm: RealmStore) -> None:
     ids = write_history(realm, [b"k"] * 60)
     realm.delete_unchanged([key for batch in realm.scan_objects() for key in batch if key.id == ids[30]])
     with pytest.raises(ExpiredError):
-        list(changes(realm, "main", ids[10]))
+        list(read_changes(realm, "main", ids[10]))
 
-    assert len(list(changes(realm, "main", ids[31]))) == 28
+    assert len(list(read_changes(realm, "main", ids[31]))) == 28
 
 
 def test_a_history_that_goes_round_in_circles_is_an_error(realm: RealmStore) -> None:
     one, other = realm.new_ids(2)
     realm.write([(one, Commit(seq=1, tail=(other,), time=Micros(0))), (other, Commit(seq=2, tail=(one,), time=Micros(0)))])
     with pytest.raises(UnreadableError, match="cannot be an ancestor"):
-        list(log(realm, other))
+        list(read_log(realm, other))

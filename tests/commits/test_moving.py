@@ -9,11 +9,21 @@ import pytest
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.clock import Micros
-from headwater.commits import COLLECTION_ID, Collection, Committed, Cut, Cuts, assign, create_at, ensure_reference, read_commit
+from headwater.commits import (
+    COLLECTION_ID,
+    CollectionRecord,
+    CommitResult,
+    HistoryCut,
+    HistoryCuts,
+    assign_reference,
+    create_reference_at,
+    ensure_reference,
+    read_commit,
+)
 from headwater.errors import BeatenError, ConflictError, ExpiredError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.store import ObjectId, RealmStore
 
-Put = Callable[..., Committed[None]]
+Put = Callable[..., CommitResult[None]]
 
 
 @pytest.fixture
@@ -30,22 +40,22 @@ def five(rows: RealmStore, put: Put, clock: FakeClock) -> list[ObjectId]:
     return made
 
 
-def publish(rows: RealmStore, *, sweeping: bool, lines: dict[str, Cut] | None = None, reader_cutoff: int = 0) -> None:
+def publish(rows: RealmStore, *, sweeping: bool, lines: dict[str, HistoryCut] | None = None, reader_cutoff: int = 0) -> None:
     """What a collector writes down for those who move references."""
     cuts = None
     if lines is not None:
         cuts = rows.new_id()
-        rows.write([(cuts, Cuts(lines=lines))])
-    rows.insert(COLLECTION_ID, Collection(sweeping=sweeping, reader_cutoff=Micros(reader_cutoff), cuts=cuts))
+        rows.write([(cuts, HistoryCuts(lines=lines))])
+    rows.insert(COLLECTION_ID, CollectionRecord(sweeping=sweeping, reader_cutoff=Micros(reader_cutoff), cuts=cuts))
 
 
-def cut_before(rows: RealmStore, ids: list[ObjectId], oldest: int) -> dict[str, Cut]:
+def cut_before(rows: RealmStore, ids: list[ObjectId], oldest: int) -> dict[str, HistoryCut]:
     newest = read_commit(rows, ids[-1])
-    return {"main": Cut(read_commit(rows, ids[oldest]).commit.time, newest.id, newest.commit.seq)}
+    return {"main": HistoryCut(read_commit(rows, ids[oldest]).commit.time, newest.id, newest.commit.seq)}
 
 
 def test_assigning_records_what_was_left(rows: RealmStore, ids: list[ObjectId], clock: FakeClock) -> None:
-    moved = assign(rows, "main", ids[1], expected=ids[4], among=[])
+    moved = assign_reference(rows, "main", ids[1], expected=ids[4], among=[])
 
     assert (moved.pointer, moved.moves) == (ids[1], ((ids[4], clock.now()),))
     assert rows.read_reference("main", fresh=True) == moved
@@ -54,7 +64,7 @@ def test_assigning_records_what_was_left(rows: RealmStore, ids: list[ObjectId], 
 def test_assigning_from_elsewhere_than_expected_is_a_conflict(rows: RealmStore, ids: list[ObjectId]) -> None:
     for expected in (ids[3], None):
         with pytest.raises(ConflictError, match="look again"):
-            assign(rows, "main", ids[1], expected=expected, among=[])
+            assign_reference(rows, "main", ids[1], expected=expected, among=[])
 
     assert rows.read_reference("main", fresh=True).pointer == ids[4]
 
@@ -62,46 +72,46 @@ def test_assigning_from_elsewhere_than_expected_is_a_conflict(rows: RealmStore, 
 def test_assigning_where_it_is_changes_nothing(rows: RealmStore, ids: list[ObjectId]) -> None:
     before = rows.read_reference("main", fresh=True)
 
-    assert assign(rows, "main", ids[4], expected=ids[4], among=[]) == before
+    assert assign_reference(rows, "main", ids[4], expected=ids[4], among=[]) == before
 
 
 def test_a_commit_that_is_not_there_has_expired(rows: RealmStore, ids: list[ObjectId]) -> None:
     with pytest.raises(ExpiredError):
-        assign(rows, "main", ObjectId(5), expected=ids[4], among=[])
+        assign_reference(rows, "main", ObjectId(5), expected=ids[4], among=[])
     with pytest.raises(ExpiredError):
-        create_at(rows, "other", ObjectId(5), among=["main"])
+        create_reference_at(rows, "other", ObjectId(5), among=["main"])
 
 
 def test_a_reference_is_created_in_the_history_of_another(rows: RealmStore, ids: list[ObjectId]) -> None:
-    assert create_at(rows, "other", ids[0], among=["main"]).pointer == ids[0]
+    assert create_reference_at(rows, "other", ids[0], among=["main"]).pointer == ids[0]
     with pytest.raises(BeatenError, match="there already"):
-        create_at(rows, "other", ids[1], among=["main"])
+        create_reference_at(rows, "other", ids[1], among=["main"])
 
 
 def test_a_commit_of_no_named_reference_is_no_legal_target(rows: RealmStore, ids: list[ObjectId]) -> None:
     ensure_reference(rows, "other")
     with pytest.raises(RefusedError, match="not in the kept history"):
-        assign(rows, "other", ids[1], expected=None, among=[])
+        assign_reference(rows, "other", ids[1], expected=None, among=[])
 
-    assert assign(rows, "other", ids[1], expected=None, among=["main"]).pointer == ids[1]
+    assert assign_reference(rows, "other", ids[1], expected=None, among=["main"]).pointer == ids[1]
 
 
 def test_while_a_sweep_is_on_only_a_living_head_is_legal(rows: RealmStore, ids: list[ObjectId]) -> None:
     publish(rows, sweeping=True)
     with pytest.raises(UnavailableError, match="collection is sweeping"):
-        assign(rows, "main", ids[3], expected=ids[4], among=[])
+        assign_reference(rows, "main", ids[3], expected=ids[4], among=[])
     with pytest.raises(UnavailableError, match="collection is sweeping"):
-        create_at(rows, "other", ids[3], among=["main"])
+        create_reference_at(rows, "other", ids[3], among=["main"])
 
-    assert create_at(rows, "other", ids[4], among=["main"]).pointer == ids[4]
+    assert create_reference_at(rows, "other", ids[4], among=["main"]).pointer == ids[4]
 
 
 def test_while_a_sweep_is_on_the_head_of_a_tombstone_is_not_legal(rows: RealmStore, ids: list[ObjectId]) -> None:
-    create_at(rows, "other", ids[2], among=["main"])
+    create_reference_at(rows, "other", ids[2], among=["main"])
     rows.delete_reference(rows.find_row("other"))
     publish(rows, sweeping=True)
     with pytest.raises(UnavailableError, match="sweeping"):
-        create_at(rows, "third", ids[2], among=["other"])
+        create_reference_at(rows, "third", ids[2], among=["other"])
 
 
 def test_when_the_sweep_is_over_kept_commits_are_legal_again_and_older_ones_never(
@@ -109,29 +119,29 @@ def test_when_the_sweep_is_over_kept_commits_are_legal_again_and_older_ones_neve
 ) -> None:
     publish(rows, sweeping=False, lines=cut_before(rows, ids, 2))
     with pytest.raises(RefusedError, match="not in the kept history"):
-        create_at(rows, "other", ids[1], among=["main"])
+        create_reference_at(rows, "other", ids[1], among=["main"])
 
-    assert create_at(rows, "other", ids[2], among=["main"]).pointer == ids[2]
+    assert create_reference_at(rows, "other", ids[2], among=["main"]).pointer == ids[2]
 
 
 def test_a_reference_made_after_the_cut_brings_nothing_older_back(rows: RealmStore, ids: list[ObjectId]) -> None:
     publish(rows, sweeping=False, lines=cut_before(rows, ids, 2))
-    create_at(rows, "other", ids[3], among=["main"])
+    create_reference_at(rows, "other", ids[3], among=["main"])
     with pytest.raises(RefusedError):
-        assign(rows, "other", ids[1], expected=ids[3], among=[])
+        assign_reference(rows, "other", ids[1], expected=ids[3], among=[])
 
-    assert assign(rows, "other", ids[2], expected=ids[3], among=[]).pointer == ids[2]
+    assert assign_reference(rows, "other", ids[2], expected=ids[3], among=[]).pointer == ids[2]
 
 
 def test_what_a_reference_left_is_legal_until_the_cut_off(rows: RealmStore, ids: list[ObjectId], clock: FakeClock) -> None:
-    assign(rows, "main", ids[1], expected=ids[4], among=[])
+    assign_reference(rows, "main", ids[1], expected=ids[4], among=[])
     left = clock.now()
     publish(rows, sweeping=False, lines=cut_before(rows, ids, 1), reader_cutoff=left - 1)
-    assert create_at(rows, "undo", ids[4], among=["main"]).pointer == ids[4]
-    seen = rows.read_versioned(COLLECTION_ID, Collection)
-    rows.update(seen, Collection(reader_cutoff=left, cuts=seen.value.cuts))
+    assert create_reference_at(rows, "undo", ids[4], among=["main"]).pointer == ids[4]
+    seen = rows.read_versioned(COLLECTION_ID, CollectionRecord)
+    rows.update(seen, CollectionRecord(reader_cutoff=left, cuts=seen.value.cuts))
     with pytest.raises(RefusedError):
-        create_at(rows, "late", ids[4], among=["main"])
+        create_reference_at(rows, "late", ids[4], among=["main"])
 
 
 def test_a_deleted_reference_can_be_made_again_where_it_was_until_the_cut_off(
@@ -140,7 +150,7 @@ def test_a_deleted_reference_can_be_made_again_where_it_was_until_the_cut_off(
     rows.delete_reference(rows.find_row("main"))
     publish(rows, sweeping=False, reader_cutoff=clock.now() - 1)
 
-    assert create_at(rows, "main", ids[4], among=[]).pointer == ids[4]
+    assert create_reference_at(rows, "main", ids[4], among=[]).pointer == ids[4]
 
 
 def test_a_deleted_reference_protects_nothing_after_the_cut_off(
@@ -149,7 +159,7 @@ def test_a_deleted_reference_protects_nothing_after_the_cut_off(
     rows.delete_reference(rows.find_row("main"))
     publish(rows, sweeping=False, reader_cutoff=clock.now())
     with pytest.raises(RefusedError):
-        create_at(rows, "main", ids[4], among=[])
+        create_reference_at(rows, "main", ids[4], among=[])
 
 
 def test_a_sweep_that_begins_after_the_flag_was_read_beats_the_assignment(
@@ -163,7 +173,7 @@ def test_a_sweep_that_begins_after_the_flag_was_read_beats_the_assignment(
 
     faults.intervene("swap_reference", begin_sweep)
     with pytest.raises(UnavailableError, match="sweeping"):
-        assign(faulty, "main", ids[1], expected=ids[4], among=[])
+        assign_reference(faulty, "main", ids[1], expected=ids[4], among=[])
 
     assert faulty.read_reference("main", fresh=True).pointer == ids[4]
 
@@ -181,7 +191,7 @@ def test_a_sweep_that_buries_the_new_name_after_the_flag_was_read_beats_the_crea
     method, nth = ("read_references", 2) if at == 2 else ("create_reference", 1)
     faults.intervene(method, begin_sweep, at=nth)
     with pytest.raises(UnavailableError, match="sweeping"):
-        create_at(faulty, "other", ids[1], among=["main"])
+        create_reference_at(faulty, "other", ids[1], among=["main"])
 
     assert faulty.find_reference("other", fresh=True) is None
 
@@ -189,7 +199,7 @@ def test_a_sweep_that_buries_the_new_name_after_the_flag_was_read_beats_the_crea
 def test_an_unclear_assignment_happens_once(faulty: RealmStore, faults: FaultyBackend, put: Put, clock: FakeClock) -> None:
     ids = five(faulty, put, clock)
     faults.fail("swap_reference", before=False)
-    moved = assign(faulty, "main", ids[1], expected=ids[4], among=[])
+    moved = assign_reference(faulty, "main", ids[1], expected=ids[4], among=[])
 
     assert [move.pointer for move in moved.moves] == [ids[4]]
     assert faulty.find_row("main") == moved
@@ -202,4 +212,4 @@ def test_an_assignment_without_a_clear_answer_says_so(
     faults.fail("swap_reference", before=False)
     faults.fail("swap_reference", at=2)
     with pytest.raises(UnknownOutcomeError):
-        assign(faulty, "main", ids[1], expected=ids[4], among=[])
+        assign_reference(faulty, "main", ids[1], expected=ids[4], among=[])

@@ -9,13 +9,13 @@ import pytest
 
 from faulty_backend import FaultyBackend
 from headwater import open_store
-from headwater.commits import Committed, Transaction, commit, ensure_reference, head
+from headwater.commits import CommitResult, Transaction, commit_change, ensure_reference, read_head
 from headwater.errors import FencedError, RefusedError
 from headwater.index import Value
 from headwater.store import RealmId, RealmKey, RealmStore
 
-Increment = Callable[[RealmStore], Committed[int]]
-Put = Callable[..., Committed[None]]
+Increment = Callable[[RealmStore], CommitResult[int]]
+Put = Callable[..., CommitResult[None]]
 
 
 def put_one(tx: Transaction) -> None:
@@ -26,9 +26,9 @@ def put_one(tx: Transaction) -> None:
 def test_a_commit_within_a_change_is_refused(rows: RealmStore, reference: str) -> None:
     ensure_reference(rows, "other")
     with pytest.raises(RefusedError, match=rf"'{reference}'.*inside a change for reference 'main'.*or commit after it"):
-        commit(rows, "main", lambda tx: commit(rows, reference, put_one))
+        commit_change(rows, "main", lambda tx: commit_change(rows, reference, put_one))
 
-    assert head(rows, reference) is None
+    assert read_head(rows, reference) is None
 
 
 def test_a_commit_to_another_store_within_a_change_is_refused(rows: RealmStore) -> None:
@@ -36,19 +36,19 @@ def test_a_commit_to_another_store_within_a_change_is_refused(rows: RealmStore) 
         others = store.rows(RealmId("acme"), RealmKey(5))
         ensure_reference(others, "main")
         with pytest.raises(RefusedError, match="to no reference of any store"):
-            commit(rows, "main", lambda tx: commit(others, "main", put_one))
+            commit_change(rows, "main", lambda tx: commit_change(others, "main", put_one))
 
 
 def test_a_thread_may_commit_again_after_its_change_was_refused(rows: RealmStore, put: Put) -> None:
     with pytest.raises(RefusedError):
-        commit(rows, "main", lambda tx: put(rows))
+        commit_change(rows, "main", lambda tx: put(rows))
 
     assert put(rows).changed
 
 
 def test_a_commit_of_another_thread_within_a_change_is_none_of_this_one(rows: RealmStore, put: Put) -> None:
     ensure_reference(rows, "other")
-    done: list[Committed[None]] = []
+    done: list[CommitResult[None]] = []
 
     def change(tx: Transaction) -> None:
         thread = threading.Thread(target=lambda: done.append(put(rows, reference="other")))
@@ -56,7 +56,7 @@ def test_a_commit_of_another_thread_within_a_change_is_none_of_this_one(rows: Re
         thread.join()
         put_one(tx)
 
-    commit(rows, "main", change)
+    commit_change(rows, "main", change)
     assert done[0].changed
 
 
@@ -67,8 +67,8 @@ def test_a_fence_may_commit(rows: RealmStore, increment: Increment, put: Put) ->
         if fences:
             fences.pop()(rows)
 
-    done = commit(rows, "main", put_one, fence=fence)
-    assert (done.attempts, head(rows, "main").commit.seq) == (2, 2)
+    done = commit_change(rows, "main", put_one, fence=fence)
+    assert (done.attempts, read_head(rows, "main").commit.seq) == (2, 2)
 
 
 def test_a_handler_that_interrupts_a_commit_may_commit(faulty: RealmStore, faults: FaultyBackend, increment: Increment) -> None:
@@ -82,5 +82,5 @@ def test_a_fence_that_closes_is_told_at_once_and_lets_the_others_go_on(rows: Rea
         raise FencedError("taken over")
 
     with pytest.raises(FencedError):
-        commit(rows, "main", put_one, fence=fence)
+        commit_change(rows, "main", put_one, fence=fence)
     assert put(rows).changed

@@ -14,15 +14,15 @@ from backend_fixtures import STORES
 from headwater.clock import Micros
 from headwater.commits import (
     COLLECTION_ID,
-    Collection,
-    Committed,
+    CollectionRecord,
+    CommitResult,
     Head,
-    Listing,
+    IndexListing,
     PageToken,
     Transaction,
-    commit,
-    head,
+    commit_change,
     read_commit,
+    read_head,
     read_next_page,
     read_page,
 )
@@ -31,9 +31,9 @@ from headwater.index import Value
 from headwater.store import ObjectId, RealmStore
 from stored_groups import write_group
 
-Put = Callable[..., Committed[None]]
+Put = Callable[..., CommitResult[None]]
 KEYS = [b"%02d" % n for n in range(0, 60, 2)]
-TOKEN = PageToken(ObjectId(77), Listing(index="things", start=b"a", end=b"b", reverse=True), b"aa")
+TOKEN = PageToken(ObjectId(77), IndexListing(index="things", start=b"a", end=b"b", reverse=True), b"aa")
 
 
 @pytest.fixture
@@ -50,13 +50,13 @@ def filled(rows: RealmStore) -> Head:
         for key in KEYS:
             tx.index("things").put(key, Value(None, b"v" + key))
 
-    commit(rows, "main", change)
-    newest = head(rows, "main")
+    commit_change(rows, "main", change)
+    newest = read_head(rows, "main")
     assert newest is not None
     return newest
 
 
-def all_pages(at: Head, listing: Listing, limit: int) -> list[bytes]:
+def all_pages(at: Head, listing: IndexListing, limit: int) -> list[bytes]:
     page = read_page(at, listing, limit=limit)
     found = list(page.entries)
     while page.next_token is not None:
@@ -81,7 +81,7 @@ def test_pages_of_a_range_together_are_the_range(
     filled: Head, start: bytes | None, end: bytes | None, reverse: bool, limit: int
 ) -> None:
     wanted = [key for key in KEYS if (start is None or key >= start) and (end is None or key < end)]
-    listing = Listing(index="things", start=start, end=end, reverse=reverse)
+    listing = IndexListing(index="things", start=start, end=end, reverse=reverse)
 
     assert all_pages(filled, listing, limit) == (wanted[::-1] if reverse else wanted)
 
@@ -91,12 +91,12 @@ def test_pages_of_a_range_together_are_the_range(
 def test_pages_of_a_prefix_together_are_all_with_that_prefix(filled: Head, prefix: bytes, reverse: bool) -> None:
     wanted = sorted((key for key in KEYS if key.startswith(prefix)), reverse=reverse)
 
-    assert all_pages(filled, Listing.of_prefix("things", prefix, reverse=reverse), 3) == wanted
+    assert all_pages(filled, IndexListing.of_prefix("things", prefix, reverse=reverse), 3) == wanted
 
 
 @pytest.mark.parametrize("store_url", STORES, indirect=True)
 def test_the_next_page_is_of_the_commit_of_the_first_on_every_database(rows: RealmStore, filled: Head, put: Put) -> None:
-    page = read_page(filled, Listing(index="things"), limit=20)
+    page = read_page(filled, IndexListing(index="things"), limit=20)
     put(rows, b"59")
     put(rows, b"40", b"changed")
     assert page.next_token is not None
@@ -109,23 +109,23 @@ def test_the_next_page_is_of_the_commit_of_the_first_on_every_database(rows: Rea
 def test_pages_of_an_inner_member_of_a_group_are_of_that_member(rows: RealmStore, filled: Head) -> None:
     inner, _ = write_group(rows, [{b"01": Value(None), b"02": None}, {b"03": Value(None)}])
 
-    assert all_pages(read_commit(rows, inner), Listing(index="things", end=b"06"), 1) == [b"00", b"01", b"04"]
+    assert all_pages(read_commit(rows, inner), IndexListing(index="things", end=b"06"), 1) == [b"00", b"01", b"04"]
 
 
 def test_a_page_that_ends_with_the_listing_has_no_token(filled: Head) -> None:
-    assert read_page(filled, Listing(index="things"), limit=30).next_token is None
-    assert read_page(filled, Listing(index="things"), limit=29).next_token is not None
-    assert read_page(filled, Listing(index="never"), limit=1).entries == ()
+    assert read_page(filled, IndexListing(index="things"), limit=30).next_token is None
+    assert read_page(filled, IndexListing(index="things"), limit=29).next_token is not None
+    assert read_page(filled, IndexListing(index="never"), limit=1).entries == ()
 
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_page_without_room_is_refused(filled: Head, limit: int) -> None:
     with pytest.raises(RefusedError, match="entries of a page"):
-        read_page(filled, Listing(index="things"), limit=limit)
+        read_page(filled, IndexListing(index="things"), limit=limit)
 
 
 def test_a_token_of_a_collected_commit_has_expired(rows: RealmStore, filled: Head, put: Put) -> None:
-    token = read_page(filled, Listing(index="things"), limit=1).next_token
+    token = read_page(filled, IndexListing(index="things"), limit=1).next_token
     put(rows)
     remove(rows, filled.id)
     assert token is not None
@@ -138,15 +138,15 @@ def test_a_page_that_cannot_be_read_says_whether_its_commit_was_collected(rows: 
     inner, _ = write_group(rows, [{b"01": Value(None)}, {b"03": Value(None)}])
     at = read_commit(rows, inner)
     remove(rows, filled.id, *([inner] if found == "collected" else []))
-    rows.insert(COLLECTION_ID, Collection(sweeping=found == "sweeping", reader_cutoff=Micros(0)))
+    rows.insert(COLLECTION_ID, CollectionRecord(sweeping=found == "sweeping", reader_cutoff=Micros(0)))
     with pytest.raises(HeadwaterError) as raised:
-        read_page(at, Listing(index="things"))
+        read_page(at, IndexListing(index="things"))
 
     assert type(raised.value) is (UnreadableError if found == "damaged" else ExpiredError)
 
 
 def test_a_token_reads_back_as_it_was() -> None:
-    for token in (TOKEN, PageToken(ObjectId(2**63 - 1), Listing(index="größe"), b"\0" * 500)):
+    for token in (TOKEN, PageToken(ObjectId(2**63 - 1), IndexListing(index="größe"), b"\0" * 500)):
         assert PageToken.decode(token.encode()) == token
 
 

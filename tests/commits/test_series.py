@@ -8,30 +8,30 @@ import pytest
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import Committed, Head, Part, Transaction, commit, commit_series, head, log
+from headwater.commits import CommitResult, Head, SeriesPart, Transaction, commit_change, commit_series, read_head, read_log
 from headwater.errors import FencedError, RefusedError
 from headwater.index import Value
 from headwater.settings import Settings
 from headwater.store import RealmId, RealmKey, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
 
-Put = Callable[..., Committed[None]]
+Put = Callable[..., CommitResult[None]]
 
 
-def put_part(key: bytes, data: bytes = b"1") -> Part[int]:
+def put_part(key: bytes, data: bytes = b"1") -> SeriesPart[int]:
     def change(tx: Transaction) -> int:
         tx.index("things").put(key, Value(None, data))
         return len(tx.index("things"))
 
-    return Part(change, message=key.decode(), properties={"key": key.decode()})
+    return SeriesPart(change, message=key.decode(), properties={"key": key.decode()})
 
 
-def series(rows: RealmStore, *parts: Part[int]) -> list[Committed[int]]:
+def series(rows: RealmStore, *parts: SeriesPart[int]) -> list[CommitResult[int]]:
     return commit_series(rows, "main", lambda _: parts)
 
 
 def messages(rows: RealmStore) -> list[str]:
-    return [found.commit.message for found in log(rows, "main")]
+    return [found.commit.message for found in read_log(rows, "main")]
 
 
 def test_each_sees_what_those_before_it_did(rows: RealmStore) -> None:
@@ -70,8 +70,8 @@ def test_one_that_raises_takes_all_back(rows: RealmStore) -> None:
         raise RefusedError("no")
 
     with pytest.raises(RefusedError, match="no"):
-        series(rows, put_part(b"a"), Part(change))
-    assert head(rows, "main", fresh=True) is None
+        series(rows, put_part(b"a"), SeriesPart(change))
+    assert read_head(rows, "main", fresh=True) is None
 
 
 def test_a_fence_takes_all_back(rows: RealmStore) -> None:
@@ -84,13 +84,13 @@ def test_a_fence_takes_all_back(rows: RealmStore) -> None:
 
     with pytest.raises(FencedError):
         commit_series(rows, "main", lambda _: [put_part(b"a"), put_part(b"b")], fence=fence)
-    assert head(rows, "main", fresh=True) is None
+    assert read_head(rows, "main", fresh=True) is None
 
 
 def test_one_that_was_beaten_is_made_again_on_the_new_head(rows: RealmStore, put: Put) -> None:
     heads: list[Head | None] = []
 
-    def parts(now: Head | None) -> list[Part[int]]:
+    def parts(now: Head | None) -> list[SeriesPart[int]]:
         if not heads:
             put(rows, b"other")
         heads.append(now)
@@ -109,12 +109,12 @@ def test_more_than_can_be_published_together_is_refused(clock: FakeClock) -> Non
 
         with pytest.raises(RefusedError, match="more than the 20000 bytes that are published together"):
             series(rows, *(put_part(b"%d" % number, bytes(1000)) for number in range(40)))
-        assert head(rows, "main", fresh=True) is None
+        assert read_head(rows, "main", fresh=True) is None
 
 
 def test_a_series_is_not_begun_inside_a_change(rows: RealmStore) -> None:
     with pytest.raises(RefusedError, match="begun inside a change"):
-        commit(rows, "main", lambda tx: series(rows, put_part(b"a")))
+        commit_change(rows, "main", lambda tx: series(rows, put_part(b"a")))
 
 
 def test_a_lost_answer_is_found_out(faults: FaultyBackend, faulty: RealmStore) -> None:

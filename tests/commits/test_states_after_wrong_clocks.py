@@ -8,7 +8,7 @@ import pytest
 
 from fake_clock import FakeClock
 from headwater.clock import Micros
-from headwater.commits import Head, Transaction, commit, commit_as_of, ensure_reference, head, log, mend_time
+from headwater.commits import Head, Transaction, commit_as_of, commit_change, ensure_reference, mend_time, read_head, read_log
 from headwater.errors import RefusedError
 from headwater.index import Value
 from headwater.settings import Settings
@@ -30,7 +30,7 @@ class History:
     def put(self, rows: RealmStore | None = None) -> ObjectId:
         """Commit as this process, or as another one."""
         self.clock.advance(60)
-        done = commit(rows or self.rows, "main", lambda tx: put(tx, len(self.made)))
+        done = commit_change(rows or self.rows, "main", lambda tx: put(tx, len(self.made)))
         self.store.cache.clear()
         assert done.commit_id is not None
         self.made[done.commit_id] = self.clock.now()
@@ -50,9 +50,9 @@ class History:
 
     def heads(self) -> list[Head]:
         """Every commit, the oldest first."""
-        newest = head(self.rows, "main", fresh=True)
+        newest = read_head(self.rows, "main", fresh=True)
         assert newest is not None
-        return list(log(self.rows, newest.id))[::-1]
+        return list(read_log(self.rows, newest.id))[::-1]
 
 
 def put(tx: Transaction, number: int) -> None:

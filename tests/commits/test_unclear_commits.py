@@ -9,14 +9,14 @@ import pytest
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import Committed, Transaction, assign, commit, ensure_reference, log
+from headwater.commits import CommitResult, Transaction, assign_reference, commit_change, ensure_reference, read_log
 from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.index import Value
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Reference, Store, StoredObject, object_type
 from headwater.store.backends.memory import MemoryBackend
 
-Increment = Callable[[RealmStore], Committed[int]]
+Increment = Callable[[RealmStore], CommitResult[int]]
 Count = Callable[[RealmStore], int]
 LOST_ON_ITS_WAY = {"before": True, "fault": UnknownOutcomeError("lost on its way")}
 ANSWER_LOST = {"before": False}
@@ -43,7 +43,7 @@ def test_an_unclear_commit_happens_exactly_once(
 
     assert increment(faulty).result == 2
     assert count(faulty) == 2
-    assert len(list(log(faulty, "main"))) == 2
+    assert len(list(read_log(faulty, "main"))) == 2
 
 
 @both_ways
@@ -67,7 +67,7 @@ def test_an_unclear_commit_is_found_in_what_a_moved_reference_left(
     def move_away() -> None:
         increment(faulty)
         seen = faulty.find_row("main").pointer
-        assign(faulty, "main", first, expected=seen, among=[])
+        assign_reference(faulty, "main", first, expected=seen, among=[])
 
     faults.fail("swap_reference", **fault)
     faults.intervene("swap_reference", move_away, at=2)
@@ -175,7 +175,7 @@ def test_finding_out_undoes_no_update_of_what_the_commit_added(settings: Setting
             added[:] = [tx.add(Turn(whose="ours"))]
             tx.index("turns").put(b"t", Value(added[0]))
 
-        assert commit(rows, "main", change).changed
+        assert commit_change(rows, "main", change).changed
         assert rows.read_versioned(added[0], Turn).value.whose == "theirs"
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from fake_clock import FakeClock
-from headwater.commits.making.pacing import Pace, bounds_after_beaten, bounds_after_fault
+from headwater.commits.backoff import CommitBackoff, bounds_after_beaten, bounds_after_fault
 from headwater.settings import Settings
 
 settings = Settings(commit_backoff_seconds=0.005, commit_backoff_limit_seconds=0.250)
@@ -15,7 +15,7 @@ ATTEMPT = 0.001
 def waits(losses: list[int], *, attempt_seconds: float = 0.0) -> list[float]:
     """What a commit waited after each of these losses."""
     clock = FakeClock()
-    pace = Pace(settings, clock)
+    pace = CommitBackoff(settings, clock)
     ends = [0.0]
     for attempts_lost in losses:
         pace.pause(attempts_lost, attempt_seconds=attempt_seconds)
@@ -61,7 +61,7 @@ class TestBeaten:
 
     def test_the_quickest_attempt_counts(self) -> None:
         clock = FakeClock()
-        pace = Pace(settings, clock)
+        pace = CommitBackoff(settings, clock)
         pace.pause(1, attempt_seconds=1e-6)
         pace.pause(2, attempt_seconds=10.0)  # it had to wait for others
 
@@ -72,7 +72,7 @@ class TestBeaten:
 
     def test_a_fault_is_waited_out_though_attempts_were_quick_before(self) -> None:
         clock = FakeClock()
-        pace = Pace(settings, clock)
+        pace = CommitBackoff(settings, clock)
         pace.pause(1, attempt_seconds=1e-6)
         pace.pause(2)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headwater.clock import Micros
-from headwater.commits import COLLECTION_ID, Head, log, read_collection
+from headwater.commits import COLLECTION_ID, Head, read_collection, read_log
 from headwater.realms import Realm, Realms, RealmState
 from headwater.store import SYSTEM_KEY, ObjectId, RealmStore, ReferenceRow, Store, StoredObject, id_text, is_fixed
 from histories.journal import COMMIT, LOOK, Event, Outcome, is_marker
@@ -119,7 +119,7 @@ def _held(rows: RealmStore, row: ReferenceRow, by_marker: Mapping[str, Event], w
     found = rows.find(row.pointer, StoredObject)
     if found is None:
         return [f"{where}: its head {id_text(row.pointer)} is not there"]
-    head = next(iter(log(rows, row.pointer)))
+    head = next(iter(read_log(rows, row.pointer)))
     there, faults = markers_at(head), []
     for marker in sorted(there):
         event = by_marker.get(marker)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from headwater.clock import Micros
-from headwater.commits import Commit, Head, pins
+from headwater.commits import Commit, Head, read_pins
 from headwater.errors import HeadwaterError
 from headwater.index import Value
 from headwater.store import Backend, ObjectId, ObjectKey, RealmStore, ReferenceRow, Split, StoredObject, UnknownObject, id_text
@@ -140,4 +140,4 @@ class Chain:
 
 
 def pinned(rows: RealmStore) -> list[ObjectId]:
-    return [one.commit for one in pins(rows)]
+    return [one.commit for one in read_pins(rows)]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from headwater.commits import head
+from headwater.commits import read_head
 from headwater.index import Value
 from headwater.store import RealmId, RealmKey, RealmStore, Store, open_store
 
@@ -54,7 +54,7 @@ def test_a_built_catalog_holds_every_table_once_after_it_was_churned(suites: Any
     suites.tables.plant(rows, "main", suites.tables.make(keys))
     suites.tables.churn(rows, "main", keys, 200, at_once=50)
 
-    assert [key for key, _ in head(rows, "main").index("content").range()] == keys  # type: ignore[union-attr]
+    assert [key for key, _ in read_head(rows, "main").index("content").range()] == keys  # type: ignore[union-attr]
 
 
 def test_the_plain_loop_loses_no_commit(suites: Any, rows: RealmStore) -> None:
@@ -74,7 +74,7 @@ def test_the_plain_loop_loses_no_commit(suites: Any, rows: RealmStore) -> None:
     for thread in threads:
         thread.join()
 
-    assert head(rows, "main").index("counters").get(b"counter") == Value(None, bytes([20]))  # type: ignore[union-attr]
+    assert read_head(rows, "main").index("counters").get(b"counter") == Value(None, bytes([20]))  # type: ignore[union-attr]
 
 
 def test_what_a_commit_writes_is_counted_beside_the_store(suites: Any, store: Store, rows: RealmStore) -> None:

@@ -15,7 +15,7 @@ import pytest
 from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
 from headwater.catalogs import ContentKey
-from headwater.commits import Commit, commit, ensure_reference, head, read_commit
+from headwater.commits import Commit, commit_change, ensure_reference, read_commit, read_head
 from headwater.index import Index, IndexContainer, IndexEditor, Limits, Stored, Value
 from headwater.store import SYSTEM_KEY, ObjectId, RealmId, RealmKey, RealmStore, StoredObject, fixed_id, id_of, id_text, id_time
 
@@ -160,8 +160,8 @@ def test_a_removal_hides_what_lies_deeper() -> None:
 
 def test_a_reference_is_written_as_the_page_says(rows: RealmStore, file: Path) -> None:
     ensure_reference(rows, "catalogs")
-    first = commit(rows, "catalogs", lambda tx: tx.index("by-name").put(b"a", Value(None))).commit_id
-    second = commit(rows, "catalogs", lambda tx: tx.index("by-name").put(b"b", Value(None))).commit_id
+    first = commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"a", Value(None))).commit_id
+    second = commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"b", Value(None))).commit_id
     assert first is not None
 
     with closing(sqlite3.connect(file)) as connection:
@@ -172,10 +172,10 @@ def test_a_reference_is_written_as_the_page_says(rows: RealmStore, file: Path) -
 
 def test_a_commit_tells_what_changed_and_what_holds(rows: RealmStore) -> None:
     ensure_reference(rows, "catalogs")
-    commit(rows, "catalogs", lambda tx: tx.index("by-name").put(b"a", Value(None, b"1")), message="one")
-    commit(rows, "catalogs", lambda tx: tx.index("by-name").put(b"b", Value(None, b"2")), message="two")
+    commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"a", Value(None, b"1")), message="one")
+    commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"b", Value(None, b"2")), message="two")
 
-    found = head(rows, "catalogs")
+    found = read_head(rows, "catalogs")
     assert found is not None
     plain = msgspec.msgpack.decode(msgspec.msgpack.encode(found.commit))
     assert plain["operations"] == [{"index": "by-name", "key": b"b", "data": b"2"}]
@@ -186,8 +186,8 @@ def test_a_commit_tells_what_changed_and_what_holds(rows: RealmStore) -> None:
 
 def test_an_inner_member_of_a_group_is_read_as_the_page_says(rows: RealmStore, file: Path) -> None:
     ensure_reference(rows, "main")
-    commit(rows, "main", lambda tx: tx.index("things").put(b"a", Value(None, b"1")))
-    base = commit(rows, "main", lambda tx: tx.index("things").put(b"b", Value(None, b"2"))).commit_id
+    commit_change(rows, "main", lambda tx: tx.index("things").put(b"a", Value(None, b"1")))
+    base = commit_change(rows, "main", lambda tx: tx.index("things").put(b"b", Value(None, b"2"))).commit_id
     first = rows.new_id()
     put = {"index": "things", "key": b"c", "data": b"3"}
     outer = {"seq": 3, "tail": [base], "time": 1, "operations": [put], "base": base, "depth": 1}

@@ -12,7 +12,7 @@ from headwater.catalogs import Catalog, Claims, ContentKey, ContentType, Delete,
 from headwater.catalogs.iceberg import Found, QuarantineCode, Quarantined
 from headwater.catalogs.importing.committing import ImportOptions, import_tables
 from headwater.catalogs.importing.reports import ImportReport
-from headwater.commits import head
+from headwater.commits import read_head
 from headwater.errors import FencedError
 from headwater.store import RealmStore
 
@@ -50,7 +50,7 @@ def codes(report: ImportReport) -> dict[str, int]:
 
 def state(catalog: Catalog, realm: RealmStore) -> tuple[Any, ...]:
     """Heads of everything that an import may write."""
-    claimed, content = head(realm, "claims", fresh=True), catalog.resolve()
+    claimed, content = read_head(realm, "claims", fresh=True), catalog.resolve()
     return (claimed and claimed.id, content and content.id)
 
 

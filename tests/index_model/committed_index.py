@@ -15,14 +15,14 @@ from questions import assert_answers_alike, assert_same
 from sweeping import collect_all_but
 
 from headwater.commits import (
+    IndexListing,
     IndexPage,
-    Listing,
     Operation,
     Transaction,
-    commit,
+    commit_change,
     ensure_reference,
-    head,
     read_commit,
+    read_head,
     read_next_page,
     read_page,
 )
@@ -164,7 +164,7 @@ class CommittedIndex(RuleBasedStateMachine):
 
     @rule()
     def pin(self) -> None:
-        newest = head(self.rows, "main", fresh=True)
+        newest = read_head(self.rows, "main", fresh=True)
         if newest is not None:
             self.pinned.append(Pinned(newest.id, {name: dict(self.now[name]) for name in NAMES}))
 
@@ -179,18 +179,18 @@ class CommittedIndex(RuleBasedStateMachine):
     def begin_a_walk(self, seed: int, limit: int) -> None:
         """Read the first page of a listing. Whatever is committed later, the pages to come show this state."""
         chance = Random(seed)
-        newest = head(self.rows, "main", fresh=True)
+        newest = read_head(self.rows, "main", fresh=True)
         if newest is None:
             return
         name, reverse = chance.choice(NAMES), chance.random() < 0.5
         keys = sorted(self.now[name])
         if chance.random() < 0.5:
             prefix = near_key(chance, keys)[: chance.randint(0, 3)]
-            listing = Listing.of_prefix(name, prefix, reverse=reverse)
+            listing = IndexListing.of_prefix(name, prefix, reverse=reverse)
             found = [key for key in keys if key.startswith(prefix)]
         else:
             start, end = (near_key(chance, keys) if chance.random() < 0.5 else None for _ in range(2))
-            listing = Listing(index=name, start=start, end=end, reverse=reverse)
+            listing = IndexListing(index=name, start=start, end=end, reverse=reverse)
             found = [key for key in keys if (start is None or key >= start) and (end is None or key < end)]
         expected = [(key, self.now[name][key]) for key in (found[::-1] if reverse else found)]
         self._check_page(read_page(newest, listing, limit=limit), expected, limit)
@@ -238,7 +238,7 @@ class CommittedIndex(RuleBasedStateMachine):
     def collect(self, seed: int) -> None:
         """Delete all that neither the head nor some of the old commits lead to."""
         chance = Random(seed)
-        newest = head(self.rows, "main", fresh=True)
+        newest = read_head(self.rows, "main", fresh=True)
         if newest is None:
             return
         kept = [old for old in self.pinned if chance.random() < 0.5 or old.commit_id == newest.id]
@@ -272,8 +272,8 @@ class CommittedIndex(RuleBasedStateMachine):
             edit(tx, new)
             return "result"
 
-        before = head(self.rows, "main", fresh=True)
-        done = commit(self.rows, "main", change)
+        before = read_head(self.rows, "main", fresh=True)
+        done = commit_change(self.rows, "main", change)
         operations = [operation for name in sorted(NAMES) for operation in _operations(name, self.now[name], new[name])]
         assert done.result == "result"
         assert done.changed == bool(operations or self.added)
@@ -285,7 +285,7 @@ class CommittedIndex(RuleBasedStateMachine):
         self._check(chance)
 
     def _check(self, chance: Random) -> None:
-        newest = head(self.rows, "main", fresh=True)
+        newest = read_head(self.rows, "main", fresh=True)
         for name in NAMES:
             assert_answers_alike(self._index(self.rows, name), self.now[name], chance, questions=5)
             if newest is not None and name in newest.commit.indexes:
@@ -307,7 +307,7 @@ class CommittedIndex(RuleBasedStateMachine):
             self.walks.append(Walk(page.commit_id, page.next_token, rest))
 
     def _index(self, rows: RealmStore, name: str) -> Index:
-        newest = head(rows, "main", fresh=True)
+        newest = read_head(rows, "main", fresh=True)
         return Index() if newest is None else newest.index(name)
 
     def _edit_some(self, tx: Transaction, new: Contents, chance: Random, count: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headwater.commits import reach
+from headwater.commits import mark_reachable
 from headwater.store import ObjectId, RealmStore
 
 __all__ = ["collect_all_but"]
@@ -19,6 +19,6 @@ def collect_all_but(rows: RealmStore, kept: Iterable[ObjectId]) -> None:
         marked.add(object_id)
         return is_new
 
-    reach(rows.without_cache(), kept, mark)
+    mark_reachable(rows.without_cache(), kept, mark)
     for batch in list(rows.scan_objects()):
         rows.delete_unchanged([key for key in batch if key.id not in marked])

@@ -18,7 +18,7 @@ from questions import assert_same
 
 from backend_fixtures import STORES
 from fake_clock import FakeClock
-from headwater.commits import commit, ensure_reference, head
+from headwater.commits import commit_change, ensure_reference, read_head
 from headwater.index import Value
 from headwater.settings import Settings
 from headwater.store import RealmId, RealmKey, Store, open_store
@@ -93,15 +93,15 @@ def test_a_value_larger_than_a_row_lies_beside_small_ones(place: str) -> None:
     with opened("memory://", 256, 256) as store:
         rows = store.rows(RealmId("acme"), RealmKey(7))
         ensure_reference(rows, "main")
-        commit(rows, "main", lambda tx: [tx.index("things").put(key, value) for key, value in truth.items()])
-        commit(rows, "main", lambda tx: tx.index("things").put(b"050", Value(None, b"new")))
+        commit_change(rows, "main", lambda tx: [tx.index("things").put(key, value) for key, value in truth.items()])
+        commit_change(rows, "main", lambda tx: tx.index("things").put(b"050", Value(None, b"new")))
         truth[b"050"] = Value(None, b"new")
-        newest = head(rows.without_cache(), "main", fresh=True)
+        newest = read_head(rows.without_cache(), "main", fresh=True)
 
         assert newest is not None
         assert_same(newest.index("things"), truth)
-        commit(rows, "main", lambda tx: tx.index("things").remove(large))
+        commit_change(rows, "main", lambda tx: tx.index("things").remove(large))
         del truth[large]
-        newest = head(rows.without_cache(), "main", fresh=True)
+        newest = read_head(rows.without_cache(), "main", fresh=True)
         assert newest is not None
         assert_same(newest.index("things"), truth)

@@ -11,7 +11,7 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put, iceberg
 from headwater.clock import Clock
-from headwater.commits import ensure_reference, reach
+from headwater.commits import ensure_reference, mark_reachable
 from headwater.errors import HeadwaterError
 from headwater.maintenance import Collected, collect
 from headwater.realms import REALM_REFERENCES, Realm, Realms, RealmState, Retention
@@ -105,7 +105,7 @@ def unreadable_heads(backend: Backend, settings: Settings, clock: Clock) -> list
     for row in list(rows.scan_references()):
         try:
             if row.deleted is None and row.pointer is not None:
-                reach(rows, [row.pointer], lambda new, _: new not in seen and not seen.add(new))  # type: ignore[func-returns-value]
+                mark_reachable(rows, [row.pointer], lambda new, _: new not in seen and not seen.add(new))  # type: ignore[func-returns-value]
         except HeadwaterError as fault:
             faults.append(f"{row.name}: {fault}")
     return faults

@@ -14,7 +14,7 @@ from fake_clock import FakeClock
 from headwater import Settings
 from headwater.catalogs import Catalog
 from headwater.clock import Micros, SystemClock
-from headwater.commits import log
+from headwater.commits import read_log
 from headwater.maintenance import COLLECT, collect, run_collection
 from headwater.realms import Realm, Realms, RealmState
 from headwater.store import DoubtfulClockError, RealmStore, Store, check_clock, confirm_clock, id_time
@@ -46,7 +46,7 @@ def opened(store: Store, clock: FakeClock) -> Opens:
 def kept(rows: RealmStore, catalog: Catalog) -> int:
     head = catalog.resolve("main")
     assert head is not None
-    return len(list(log(rows, head.id)))
+    return len(list(read_log(rows, head.id)))
 
 
 @pytest.mark.parametrize("days", [15, 5 * 365])

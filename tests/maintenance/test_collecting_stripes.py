@@ -10,7 +10,7 @@ from lakes import HOUR, lake, make_lake, make_realm, open_on, put, rows_of
 
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, Put, reference_names
-from headwater.commits import COLLECTION_ID, Collection, reach
+from headwater.commits import COLLECTION_ID, CollectionRecord, mark_reachable
 from headwater.errors import ExpiredError
 from headwater.maintenance import check_store, collect
 from headwater.settings import Settings
@@ -51,7 +51,7 @@ def stripes(rows: RealmStore) -> set[ObjectId]:
 
 def reached(rows: RealmStore, roots: list[ObjectId]) -> set[ObjectId]:
     found: set[ObjectId] = set()
-    reach(rows.without_cache(), roots, lambda new, _: new not in found and not found.add(new))  # type: ignore[func-returns-value]
+    mark_reachable(rows.without_cache(), roots, lambda new, _: new not in found and not found.add(new))  # type: ignore[func-returns-value]
     return found
 
 
@@ -92,7 +92,7 @@ def test_a_page_in_the_middle_of_a_sweep_says_that_it_has_expired(store: Store, 
     wide.commit(None, [Delete(ContentKey.of(name)) for name in TABLES])
     gone = reached(rows, [head.id]) & stripes(rows)
     rows.delete_unchanged([key for batch in rows.scan_objects() for key in batch if key.id in gone])
-    rows.insert(COLLECTION_ID, Collection(sweeping=True))
+    rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True))
     with pytest.raises(ExpiredError, match="without a page token"):
         wide.entries(page_token=token)
 

@@ -9,7 +9,7 @@ from lakes import HOUR, copied, make_lake, make_realm, open_on, put, rows_of, un
 from backend_fixtures import BACKENDS
 from fake_clock import FakeClock
 from headwater.catalogs import ContentKey, IcebergTable, Put
-from headwater.commits import reach
+from headwater.commits import mark_reachable
 from headwater.errors import FencedError
 from headwater.maintenance import collect
 from headwater.maintenance.garbage.collecting import marker_for
@@ -49,7 +49,7 @@ def reached(store: Store) -> set[ObjectId]:
     seen: set[ObjectId] = set()
     for row in rows_of(store).scan_references():
         if row.pointer is not None and row.deleted is None:
-            reach(rows_of(store), [row.pointer], lambda new, _: new not in seen and not seen.add(new))  # type: ignore[func-returns-value]
+            mark_reachable(rows_of(store), [row.pointer], lambda new, _: new not in seen and not seen.add(new))  # type: ignore[func-returns-value]
     return seen
 
 

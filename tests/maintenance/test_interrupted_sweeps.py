@@ -10,7 +10,7 @@ from lakes import HOUR, copied, lake, make_lake, make_realm, open_on, put, rows_
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import COLLECTION_ID, Collection, MarkChunk, read_collection
+from headwater.commits import COLLECTION_ID, CollectionRecord, MarkChunk, read_collection
 from headwater.errors import HeadwaterError, UnavailableError, UnreadableError
 from headwater.maintenance import Collected, collect
 from headwater.settings import Settings
@@ -60,7 +60,7 @@ def left(store: Store) -> int:
     return sum(key.type == "test-swept" for batch in rows_of(store).scan_objects() for key in batch)
 
 
-def interrupted(backend: MemoryBackend, small: Settings, clock: FakeClock, *, at: int) -> Collection:
+def interrupted(backend: MemoryBackend, small: Settings, clock: FakeClock, *, at: int) -> CollectionRecord:
     """The record that a run left which was killed at its nth deletion."""
     faulty = FaultyBackend(backend)
     faulty.fail("delete_objects", at=at, fault=Killed())  # type: ignore[arg-type]  # raised as it is
@@ -197,7 +197,7 @@ def test_a_record_of_an_earlier_release_is_gone_on_with_by_marking(
     backend: MemoryBackend, small: Settings, clock: FakeClock
 ) -> None:
     rows = rows_of(open_on(backend, small, clock))
-    rows.insert(COLLECTION_ID, Collection(sweeping=True, owner="someone"))
+    rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True, owner="someone"))
     done = go_on(backend, small, clock)
 
     assert any("someone" in note and "marked anew" in note for note in done.notes)

@@ -14,7 +14,7 @@ from fake_clock import FakeClock
 from headwater.catalogs import Catalog, ContentType, ContentValue, IcebergTable, NameKind, content_digest
 from headwater.catalogs.content.indexes import CONTENT, IDS
 from headwater.catalogs.names import content_reference
-from headwater.commits import Commit, Transaction, head, log, read_commit
+from headwater.commits import Commit, Transaction, read_commit, read_head, read_log
 from headwater.errors import ExpiredError, RefusedError
 from headwater.index import Value
 from headwater.maintenance import Code, check_store, collect, explain
@@ -97,7 +97,7 @@ def committed(rows: RealmStore, reference: str) -> list[ObjectId]:
             else:
                 tx.index(CONTENT).put(key, table(name, tx.add))
 
-    newest = head(rows, reference)
+    newest = read_head(rows, reference)
     assert newest is not None
     changes = [partial(change, edit) for edit in EDITS]
     return commit_together(rows, reference, changes, properties=newest.commit.properties)
@@ -171,7 +171,7 @@ def test_a_longer_retention_brings_nothing_back_that_stayed_for_an_inner_member(
 def test_the_log_shows_only_what_is_readable_after_a_collection(river: River) -> None:
     collect(river.store, "acme")
     river.store.cache.clear()
-    found = [one.id for one in log(river.rows, river.reference)]
+    found = [one.id for one in read_log(river.rows, river.reference)]
 
     assert found == [river.last, river.inner, river.outer, river.base]
     assert all(river.content(one) for one in found)

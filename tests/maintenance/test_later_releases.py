@@ -10,7 +10,7 @@ from lakes import HOUR, rows_of
 
 from fake_clock import FakeClock
 from headwater.catalogs import CATALOGS, Catalog, Catalogs, ContentKey, IcebergTable, Put
-from headwater.commits import COLLECTION_ID, head
+from headwater.commits import COLLECTION_ID, read_head
 from headwater.errors import UnreadableError
 from headwater.maintenance import Code, check_store, collect, explain
 from headwater.realms import (
@@ -32,7 +32,7 @@ from newer_release import INVENTED, body_of, rewrite
 
 def held_in(rows: RealmStore, reference: str, index: str, key: bytes) -> ObjectId:
     """The object that an index of a reference holds under a key."""
-    at = head(rows, reference, fresh=True)
+    at = read_head(rows, reference, fresh=True)
     value = None if at is None else at.index(index).get(key)
     assert value is not None and value.object_id is not None
     return value.object_id

@@ -7,7 +7,7 @@ from lakes import HOUR, REALM, make_realm, put
 
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog
-from headwater.commits import COLLECTION_ID, Collection, Commit, log
+from headwater.commits import COLLECTION_ID, CollectionRecord, Commit, read_log
 from headwater.errors import MissingError, UnreadableError
 from headwater.maintenance import Code, check_store, collect, explain
 from headwater.realms import Realm, Realms, Retention
@@ -88,7 +88,7 @@ def test_lost_record_of_cuts_protects_its_realm(
 ) -> None:
     keep(store, 5)
     collect(store, REALM)
-    record = realm_rows.read_versioned(COLLECTION_ID, Collection).value
+    record = realm_rows.read_versioned(COLLECTION_ID, CollectionRecord).value
     assert record.cuts is not None
     lose(realm_rows, record.cuts)
     keep(store, 3)
@@ -134,7 +134,7 @@ def test_lost_commit_of_system_realm_is_damage(store: Store, realm: Realm) -> No
     realms = Realms(store)
     for number in range(10):
         realms.update(realms.read(REALM), properties={"n": str(number)})
-    tail = [head.id for head in log(store.system, "realms")]
+    tail = [head.id for head in read_log(store.system, "realms")]
     lose(store.system, tail[4])
 
     assert codes(store, SYSTEM_REALM) == [Code.HISTORY_BROKEN]

@@ -7,7 +7,7 @@ from lakes import HOUR, put, rows_of
 
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog
-from headwater.commits import COLLECTION_ID, Collection, Commit, assign, load_head
+from headwater.commits import COLLECTION_ID, CollectionRecord, Commit, assign_reference, load_head
 from headwater.errors import ExpiredError, RefusedError
 from headwater.maintenance import collect
 from headwater.store import ObjectId, RealmStore, Store
@@ -59,14 +59,14 @@ def test_a_note_brings_nothing_back_that_a_collection_has_let_go(
     note(realm_rows, lake, old_commits[0])
 
     with pytest.raises(RefusedError, match="may be collected at any time"):
-        assign(rows_of(store), branch_of(lake), old_commits[0], expected=old_commits[-1], among=())
+        assign_reference(rows_of(store), branch_of(lake), old_commits[0], expected=old_commits[-1], among=())
 
 
 def test_a_late_commit_notes_what_it_left_while_a_collection_sweeps(
     lake: Catalog, realm_rows: RealmStore, clock: FakeClock
 ) -> None:
     left = put(lake, 1)
-    realm_rows.insert(COLLECTION_ID, Collection(sweeping=True))
+    realm_rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True))
     put(lake, 2)
     note(realm_rows, lake, left)
 
@@ -84,7 +84,7 @@ def test_what_a_note_keeps_is_kept_by_every_collection_within_the_grace(
         collect(store, "acme")
 
     assert is_there(realm_rows, left)
-    assert assign(rows_of(store), branch_of(lake), left, expected=head_of(realm_rows, lake), among=()).pointer == left
+    assert assign_reference(rows_of(store), branch_of(lake), left, expected=head_of(realm_rows, lake), among=()).pointer == left
 
 
 def head_of(rows: RealmStore, lake: Catalog) -> ObjectId | None:

@@ -7,7 +7,7 @@ from lakes import HOUR, put
 
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog
-from headwater.commits import COLLECTION_ID, Collection, Commit, pin, pins, read_collection, unpin
+from headwater.commits import COLLECTION_ID, CollectionRecord, Commit, pin_commits, read_collection, read_pins, unpin_commits
 from headwater.errors import ExpiredError, RefusedError, UnavailableError
 from headwater.maintenance import collect
 from headwater.store import ObjectId, RealmStore, Store
@@ -21,7 +21,7 @@ def branch_of(lake: Catalog) -> str:
 
 def test_a_pinned_commit_outlives_its_retention(store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock) -> None:
     pinned = put(lake, 1)
-    pin(realm_rows, OWNER, {pinned: [branch_of(lake)]})
+    pin_commits(realm_rows, OWNER, {pinned: [branch_of(lake)]})
     for version in range(2, 5):
         put(lake, version)
     clock.advance(HOUR)
@@ -34,14 +34,14 @@ def test_a_commit_that_was_unpinned_goes_after_the_grace(
     store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock
 ) -> None:
     pinned = put(lake, 1)
-    pin(realm_rows, OWNER, {pinned: [branch_of(lake)]})
+    pin_commits(realm_rows, OWNER, {pinned: [branch_of(lake)]})
     put(lake, 2)
-    assert unpin(realm_rows, OWNER) == 1
+    assert unpin_commits(realm_rows, OWNER) == 1
     clock.advance(HOUR)
     collect(store, "acme")
 
     assert realm_rows.without_cache().find(pinned, Commit) is None
-    assert pins(realm_rows) == []
+    assert read_pins(realm_rows) == []
 
 
 def test_what_is_garbage_already_cannot_be_pinned(
@@ -50,16 +50,16 @@ def test_what_is_garbage_already_cannot_be_pinned(
     collect(store, "acme")
 
     with pytest.raises((ExpiredError, RefusedError)):
-        pin(realm_rows, OWNER, {old_commits[0]: [branch_of(lake)]})
-    assert pins(realm_rows) == []
+        pin_commits(realm_rows, OWNER, {old_commits[0]: [branch_of(lake)]})
+    assert read_pins(realm_rows) == []
 
 
 def test_during_a_sweep_only_a_head_can_be_pinned(lake: Catalog, realm_rows: RealmStore, clock: FakeClock) -> None:
     old, new = put(lake, 1), put(lake, 2)
     assert read_collection(realm_rows) is None
-    realm_rows.insert(COLLECTION_ID, Collection(sweeping=True))
-    pin(realm_rows, OWNER, {new: [branch_of(lake)]})
+    realm_rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True))
+    pin_commits(realm_rows, OWNER, {new: [branch_of(lake)]})
 
     with pytest.raises(UnavailableError, match="a collection is sweeping"):
-        pin(realm_rows, OWNER, {old: [branch_of(lake)]})
-    assert [found.commit for found in pins(realm_rows)] == [new]
+        pin_commits(realm_rows, OWNER, {old: [branch_of(lake)]})
+    assert [found.commit for found in read_pins(realm_rows)] == [new]

@@ -8,7 +8,7 @@ from lakes import HOUR, put
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, ContentKey, KeyAction, LogFilter
 from headwater.clock import as_text
-from headwater.commits import End
+from headwater.commits import LogEnd
 from headwater.errors import ExpiredError
 from headwater.maintenance import collect
 from headwater.realms import Realm
@@ -30,7 +30,7 @@ def cut(store: Store, realm: Realm, lake: Catalog, old_commits: list[ObjectId], 
 def test_a_log_has_what_was_kept_and_says_that_there_was_more(cut: Catalog) -> None:
     log = cut.log(where=LogFilter(key=ORDERS))
 
-    assert ([entry.message for entry in log], log.end) == (["orders v4", "orders v3"], End.CUT)
+    assert ([entry.message for entry in log], log.end) == (["orders v4", "orders v3"], LogEnd.CUT)
 
 
 def test_a_way_back_beyond_the_cut_has_expired(cut: Catalog, old_commits: list[ObjectId]) -> None:
@@ -49,4 +49,4 @@ def test_the_history_of_a_key_ends_at_the_cut(cut: Catalog) -> None:
     history = cut.history(ORDERS)
 
     assert [one.action for one in history] == [KeyAction.CHANGED, KeyAction.PUT]
-    assert history.end is End.CUT
+    assert history.end is LogEnd.CUT

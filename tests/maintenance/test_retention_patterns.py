@@ -9,7 +9,7 @@ from lakes import HOUR, lake, make_lake, make_realm, open_on, put, rows_of
 
 from backend_fixtures import BACKENDS
 from fake_clock import FakeClock
-from headwater.commits import Transaction, commit, log
+from headwater.commits import Transaction, commit_change, read_log
 from headwater.index import Value
 from headwater.maintenance import collect
 from headwater.realms import KeptHistory, Realms, Retention
@@ -83,9 +83,9 @@ def test_a_pattern_without_a_catalog_means_the_realms_own_references(store: Stor
 
     for _ in range(5):
         for reference in ("grants", "principals"):
-            commit(rows, reference, change)
+            commit_change(rows, reference, change)
         clock.advance(HOUR)
     keep(store, ("grants", 4))
     collect(store, "acme")
 
-    assert [sum(1 for _ in log(rows.without_cache(), name)) for name in ("grants", "principals")] == [4, 2]
+    assert [sum(1 for _ in read_log(rows.without_cache(), name)) for name in ("grants", "principals")] == [4, 2]

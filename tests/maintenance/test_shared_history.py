@@ -11,7 +11,7 @@ from lakes import HOUR, make_lake, make_realm, open_on, put
 
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog
-from headwater.commits.objects import TAIL
+from headwater.commits.commit import TAIL
 from headwater.errors import RefusedError
 from headwater.maintenance import collect
 from headwater.maintenance.garbage import marking

@@ -12,7 +12,7 @@ from lakes import lake as lake_of
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalog, ContentKey
-from headwater.commits import commit, log
+from headwater.commits import commit_change, read_log
 from headwater.errors import ExpiredError, RefusedError
 from headwater.index import Value
 from headwater.maintenance import collect
@@ -172,12 +172,14 @@ def test_other_references_keep_their_own_number_of_commits(store: Store, clock: 
     make_realm(store, reference_commits=3)
     rows = rows_of(store)
     for number in range(6):
-        commit(rows, "principals", lambda tx, n=number: tx.index("by-name").put(b"%d" % n, Value(tx.add(Note(text=str(n))))))
+        commit_change(
+            rows, "principals", lambda tx, n=number: tx.index("by-name").put(b"%d" % n, Value(tx.add(Note(text=str(n)))))
+        )
     clock.advance(HOUR)
     collect(store, "acme")
     store.cache.clear()
 
-    assert len(list(log(rows, "principals"))) == 3
+    assert len(list(read_log(rows, "principals"))) == 3
 
 
 def test_a_longer_retention_starts_at_the_last_cut(
@@ -190,7 +192,7 @@ def test_a_longer_retention_starts_at_the_last_cut(
     collect(store, "acme")
     store.cache.clear()
 
-    assert [found.id for found in log(rows_of(store), lake.branch("main").head)][1:] == [old_commits[2]]
+    assert [found.id for found in read_log(rows_of(store), lake.branch("main").head)][1:] == [old_commits[2]]
 
 
 def test_a_longer_grace_asks_for_nothing_that_a_shorter_one_let_go(settings: Settings, clock: FakeClock) -> None:
@@ -215,7 +217,7 @@ def test_a_branch_put_back_keeps_its_history(store: Store, clock: FakeClock, mor
     lake = make_lake(store)
     commits = [put(lake, version) for version in range(5)]
     clock.advance(HOUR)
-    commit(rows_of(store), "principals", lambda tx: tx.index("by-name").put(b"root", Value(tx.add(Note()))))
+    commit_change(rows_of(store), "principals", lambda tx: tx.index("by-name").put(b"root", Value(tx.add(Note()))))
     collect(store, "acme")
     clock.advance(1)
     lake.assign_branch("main", commits[3])

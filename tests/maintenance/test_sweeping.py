@@ -15,7 +15,7 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.catalogs import ContentKey, IcebergTable, Put
 from headwater.clock import Micros
-from headwater.commits import Swept, pin, pins, read_collection
+from headwater.commits import SweptSplit, pin_commits, read_collection, read_pins
 from headwater.errors import FencedError, UnavailableError
 from headwater.maintenance import collect, list_runs, run_collection
 from headwater.maintenance.garbage import Fence, Pacing, Phases, Why
@@ -87,7 +87,7 @@ def test_splits_that_are_swept_side_by_side_delete_what_one_does(any_store: Stor
     rows = rows_of(any_store)
     kept = litter(rows, 20)[::2]
     sweeper, result = sweeper_of(rows, kept)
-    sweeper.sweep([Swept(split.after, split.until) for split in rows.split_objects(3)], lambda *_: None)
+    sweeper.sweep([SweptSplit(split.after, split.until) for split in rows.split_objects(3)], lambda *_: None)
 
     assert {key.id for key in dust(rows)} == set(kept)
     assert result.deleted_types["test-sweepings"][0] == 10
@@ -117,9 +117,9 @@ def test_a_fault_in_one_split_stops_the_others(littered: Store) -> None:
 
     sweeper, result = sweeper_of(rows, [], fence=fence)
     met.append(sweeper)
-    half = Swept(until=dust(rows)[4].position)
+    half = SweptSplit(until=dust(rows)[4].position)
     with pytest.raises(FencedError):
-        sweeper.sweep([half, Swept(after=half.until)], lambda *_: None)
+        sweeper.sweep([half, SweptSplit(after=half.until)], lambda *_: None)
 
     assert result.deleted <= 2  # a batch that was about to be deleted
     assert len(dust(rows)) == 10 - result.deleted
@@ -143,7 +143,7 @@ def test_a_small_scan_is_not_cut(littered: Store) -> None:
     landmarks = Landmarks()
     landmarks.pass_by(dust(rows_of(littered)))
 
-    assert landmarks.cut(4) == (Swept(),)
+    assert landmarks.cut(4) == (SweptSplit(),)
 
 
 def test_deletions_keep_their_limit(littered: Store, clock: FakeClock) -> None:
@@ -209,13 +209,13 @@ def test_an_over_full_filter_deletes_nothing_and_the_next_run_is_sized_right(lit
 
 def test_pins_of_a_task_that_has_ended_are_taken_away(littered: Store) -> None:
     rows, claim = rows_of(littered), claim_of(littered)
-    pin(rows, claim.id, {read_head(rows): ["catalogs"]})
+    pin_commits(rows, claim.id, {read_head(rows): ["catalogs"]})
     collect(littered, "acme")
-    assert len(pins(rows)) == 1
+    assert len(read_pins(rows)) == 1
 
     claim.finish({})
     assert collect(littered, "acme").pins_released == 1
-    assert pins(rows) == []
+    assert read_pins(rows) == []
 
 
 def read_head(rows: RealmStore) -> ObjectId:

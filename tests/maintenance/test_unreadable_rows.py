@@ -13,7 +13,7 @@ from lakes import open_on, rows_of
 from fake_clock import FakeClock
 from headwater.catalogs import CATALOGS, Catalogs
 from headwater.clock import Micros
-from headwater.commits import Transaction, commit, head
+from headwater.commits import Transaction, commit_change, read_head
 from headwater.errors import HeadwaterError, UnreadableError
 from headwater.index import Value
 from headwater.maintenance import (
@@ -44,7 +44,7 @@ BROKEN = "broken"
 
 
 def held_in(rows: RealmStore, reference: str, index: str, key: bytes) -> ObjectId:
-    at = head(rows, reference, fresh=True)
+    at = read_head(rows, reference, fresh=True)
     value = None if at is None else at.index(index).get(key)
     assert value is not None and value.object_id is not None
     return value.object_id
@@ -78,7 +78,7 @@ def a_realm(store: Store) -> tuple[RealmStore, ObjectId]:
 
 def a_run(store: Store) -> tuple[RealmStore, ObjectId]:
     record_run(store, Run(kind="gc", realm=BROKEN, started=Micros(5), finished=Micros(6)))
-    at = head(store.system, "maintenance-runs", fresh=True)
+    at = read_head(store.system, "maintenance-runs", fresh=True)
     assert at is not None
     [(_, value)] = at.index("runs").range()
     assert value.object_id is not None
@@ -324,7 +324,7 @@ def test_definition_that_is_lost_is_of_no_later_release(whole: Store) -> None:
 
 
 def test_entry_of_no_object_is_found_and_stops_no_check(whole: Store) -> None:
-    commit(whole.system, REALMS, lambda tx: tx.index("by-id").put(BROKEN.encode(), Value(None, b"")))
+    commit_change(whole.system, REALMS, lambda tx: tx.index("by-id").put(BROKEN.encode(), Value(None, b"")))
     [finding] = [one for one in check_store(whole) if one.code is Code.REALM_UNREADABLE]
 
     assert finding.subject == BROKEN
@@ -339,7 +339,7 @@ def test_odd_key_beside_an_unreadable_task_stops_no_look(whole: Store) -> None:
         for index in ("unique", "last"):
             tx.index(index).put(b"\xffno parts", value)
 
-    commit(rows, "tasks", damage)
+    commit_change(rows, "tasks", damage)
     flip(rows, task_id)
 
     assert len(Tasks(whole).look(LeaseWatch(whole.clock, 60))) == 1

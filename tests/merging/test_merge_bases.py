@@ -7,7 +7,7 @@ import random
 import pytest
 
 from headwater.catalogs.history.merging.bases import Base, Bases
-from headwater.commits import Head, Transaction, commit, ensure_reference, read_commit
+from headwater.commits import Head, Transaction, commit_change, ensure_reference, read_commit
 from headwater.errors import ExpiredError, MissingError
 from headwater.index import Value
 from headwater.store import ObjectId, RealmStore, id_text
@@ -28,7 +28,7 @@ class Graph:
             tx.index("things").put(name.encode(), Value(None, b""))
             return tx.head_id
 
-        done = commit(self.rows, branch, change, properties={"merged": [id_text(self.ids[one]) for one in merged]})
+        done = commit_change(self.rows, branch, change, properties={"merged": [id_text(self.ids[one]) for one in merged]})
         assert done.commit_id is not None
         first = [one for one, commit_id in self.ids.items() if commit_id == done.result]
         self.ids[name] = done.commit_id

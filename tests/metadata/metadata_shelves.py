@@ -9,7 +9,7 @@ from typing import Any
 
 from headwater.catalogs.iceberg.parts import put_together, take_apart
 from headwater.catalogs.metadata import read_metadata, store_metadata
-from headwater.commits import Transaction, commit
+from headwater.commits import Transaction, commit_change
 from headwater.index import Value
 from headwater.store import ObjectId, RealmStore
 
@@ -34,7 +34,7 @@ class Shelf:
             tx.index("tables").put(b"t", Value(made))
             return made
 
-        self.newest = commit(self.rows, TABLES, change).result
+        self.newest = commit_change(self.rows, TABLES, change).result
         return self.newest
 
     def read(self, metadata_id: ObjectId) -> Any:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from metadata_shelves import Shelf
 
 from headwater.catalogs.metadata import IcebergMetadata, read_fields
-from headwater.commits import reach
+from headwater.commits import mark_reachable
 from headwater.errors import MissingError, UnreadableError
 from headwater.store import ObjectId
 from metadata_fixtures import FIXTURES
@@ -118,7 +118,7 @@ def test_no_row_grows_with_the_history(shelf: Shelf, make_document: MakeDocument
 def test_metadata_leads_to_all_its_pieces(shelf: Shelf, make_document: MakeDocument) -> None:
     stored = shelf.store(make_document(0, 100))
     met: set[ObjectId] = set()
-    reach(shelf.rows, [stored], lambda object_id, _: not (object_id in met or met.add(object_id)))
+    mark_reachable(shelf.rows, [stored], lambda object_id, _: not (object_id in met or met.add(object_id)))
 
     types = {key.id: key.type for batch in shelf.rows.scan_objects() for key in batch}
     assert {types[one] for one in met} == {"iceberg-metadata", "iceberg-piece", "stripe"}

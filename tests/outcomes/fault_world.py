@@ -16,7 +16,7 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.catalogs import CLAIMS, Catalog, Catalogs, Claim, Claims, ContentKey, IcebergTable, Namespace, Put
 from headwater.clock import Micros
-from headwater.commits import Commit, head, log, pins
+from headwater.commits import Commit, read_head, read_log, read_pins
 from headwater.errors import MissingError
 from headwater.maintenance import Finding, Run, Weight, check_store, list_runs, plan_repairs, record_run, repair
 from headwater.realms import CredentialsHash, Realm, Realms, RealmState, bootstrap, find_root
@@ -209,7 +209,7 @@ def _observed_realm(realms: Realms, realm: Realm) -> dict[str, Any]:
         catalogs = Catalogs(rows)
         told["root"] = _built(find_root(realms, realm.id))
         told["claims"] = _observed_claims(rows)
-        told["pins"] = sorted(_built(pin) for pin in pins(rows))
+        told["pins"] = sorted(_built(pin) for pin in read_pins(rows))
         told["references"] = _observed_reference(rows, "things")
         told["catalogs"] = {one.name: _observed_catalog(catalogs.open(one.name)) for one in catalogs.list()}
         told["deleted"] = {one.name: _built(one) for one in catalogs.deleted()}
@@ -217,14 +217,18 @@ def _observed_realm(realms: Realms, realm: Realm) -> dict[str, Any]:
 
 
 def _observed_claims(rows: RealmStore) -> list[str]:
-    now = head(rows, CLAIMS, fresh=True)
+    now = read_head(rows, CLAIMS, fresh=True)
     return [] if now is None else [repr(value) for name in now.names for value in now.index(name).range()]
 
 
 def _observed_reference(rows: RealmStore, name: str) -> list[str]:
     """A reference of no catalog, which some operations are tried on."""
     try:
-        return [_commit_of(found.id, found.commit) for found in log(rows, name)] if head(rows, name, fresh=True) else ["empty"]
+        return (
+            [_commit_of(found.id, found.commit) for found in read_log(rows, name)]
+            if read_head(rows, name, fresh=True)
+            else ["empty"]
+        )
     except MissingError:
         return []
 

@@ -33,17 +33,17 @@ from headwater.catalogs import (
 from headwater.catalogs.names import NameKind, content_reference
 from headwater.clock import Micros
 from headwater.commits import (
-    Part,
+    SeriesPart,
     Transaction,
-    assign,
-    commit,
+    assign_reference,
+    commit_change,
     commit_series,
-    create_at,
+    create_reference_at,
     ensure_reference,
     ensure_references,
     mend_time,
-    pin,
-    unpin,
+    pin_commits,
+    unpin_commits,
 )
 from headwater.errors import BeatenError, ConflictError, HeadwaterError, MissingError, RefusedError
 from headwater.index import Value
@@ -114,8 +114,8 @@ def _series(world: World) -> Act:
     rows = world.rows
     ensure_reference(rows, "things")
 
-    def part(key: bytes) -> Part[None]:
-        return Part(lambda tx: tx.index("things").put(key, Value(None, key)) and None)
+    def part(key: bytes) -> SeriesPart[None]:
+        return SeriesPart(lambda tx: tx.index("things").put(key, Value(None, key)) and None)
 
     return lambda: commit_series(rows, "things", lambda head: [part(b"a"), part(b"b")])
 
@@ -123,14 +123,14 @@ def _series(world: World) -> Act:
 def _commit(world: World) -> Act:
     rows = world.rows
     ensure_reference(rows, "things")
-    return lambda: commit(rows, "things", _put, message="put")
+    return lambda: commit_change(rows, "things", _put, message="put")
 
 
 def _create_at(world: World) -> Act:
     rows, name = world.rows, content_reference(world.lake.definition.id, NameKind.BRANCH, "main")
     target = rows.read_reference(name).pointer
     assert target is not None
-    return lambda: create_at(rows, "things", target, among=[name])
+    return lambda: create_reference_at(rows, "things", target, among=[name])
 
 
 def _assign(world: World) -> Act:
@@ -138,7 +138,7 @@ def _assign(world: World) -> Act:
     name = content_reference(lake.definition.id, NameKind.BRANCH, "dev")
     head, target = lake.branch("dev").head, lake.branch("main").head
     assert target is not None
-    return lambda: assign(
+    return lambda: assign_reference(
         rows, name, target, expected=head, among=[content_reference(lake.definition.id, NameKind.BRANCH, "main")]
     )
 
@@ -148,7 +148,7 @@ def _mend_time(world: World) -> Act:
     ahead = FakeClock(world.clock.now() + 86_400_000_000)
     rows = Store(world.raw, url="memory://", settings=SETTINGS, clock=ahead).rows(world.rows.realm, world.rows.key)
     ensure_reference(rows, "things")
-    commit(rows, "things", _put)
+    commit_change(rows, "things", _put)
     mine = world.rows
     return lambda: mend_time(mine, "things", properties=lambda head: {})
 
@@ -157,13 +157,13 @@ def _pin(world: World) -> Act:
     rows, name = world.rows, content_reference(world.lake.definition.id, NameKind.BRANCH, "main")
     target = rows.read_reference(name).pointer
     assert target is not None
-    return lambda: pin(rows, world.task("running"), {target: [name]})
+    return lambda: pin_commits(rows, world.task("running"), {target: [name]})
 
 
 def _unpin(world: World) -> Act:
     _pin(world)()
     rows, owner = world.rows, world.task("running")
-    return lambda: unpin(rows, owner)
+    return lambda: unpin_commits(rows, owner)
 
 
 def _release_name(world: World) -> Act:

@@ -9,7 +9,17 @@ from fault_world import ORDERS, TABLE, World, claim_of
 
 from headwater.catalogs import Catalog, Catalogs, Claims, NameKind, content_ids, count_types, reference_names, reference_text
 from headwater.catalogs.names import content_reference
-from headwater.commits import Head, changes, find_ahead, head, log, pins, read_collection, read_commit, read_cuts
+from headwater.commits import (
+    Head,
+    find_ahead,
+    read_changes,
+    read_collection,
+    read_commit,
+    read_cuts,
+    read_head,
+    read_log,
+    read_pins,
+)
 from headwater.maintenance import check_collectable, check_store, explain, list_runs
 from headwater.maintenance.restoring import Aim, Request, plan_restoration
 from headwater.realms import Realms, RealmState, find_root
@@ -38,7 +48,7 @@ class Reader(NamedTuple):
 def reader_of(world: World) -> Reader:
     lake, rows = world.lake, world.rows
     main = content_reference(lake.definition.id, NameKind.BRANCH, "main")
-    now = head(rows, main)
+    now = read_head(rows, main)
     assert now is not None
     return Reader(world, world.realms, world.catalogs, lake, world.claims, world.tasks, rows, main, now, world.task("waiting"))
 
@@ -95,11 +105,11 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "Tasks.figures": lambda it: it.tasks.figures(),
     "unreadable_tasks": lambda it: unreadable_tasks(it.world.store.system),
     "entry_faults": lambda it: list(entry_faults(it.world.store.system)),
-    "head": lambda it: head(it.rows, it.main, fresh=True),
-    "log": lambda it: list(log(it.rows, it.main)),
-    "changes": lambda it: list(changes(it.rows, it.main)),
+    "head": lambda it: read_head(it.rows, it.main, fresh=True),
+    "log": lambda it: list(read_log(it.rows, it.main)),
+    "changes": lambda it: list(read_changes(it.rows, it.main)),
     "find_ahead": lambda it: find_ahead(it.rows, it.head.id),
-    "pins": lambda it: pins(it.rows),
+    "pins": lambda it: read_pins(it.rows),
     "read_collection": lambda it: read_collection(it.rows),
     "read_commit": lambda it: read_commit(it.rows, it.head.id),
     "read_cuts": lambda it: read_cuts(it.rows, None),

@@ -12,7 +12,7 @@ from fault_world import ORDERS, OTHER_ROOT, World, base, observed, opened
 
 from headwater import Settings, open_store
 from headwater.catalogs import CommitMeta
-from headwater.commits import log, pin
+from headwater.commits import pin_commits, read_log
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.maintenance import list_runs
 from headwater.realms import KeptHistory, Retention, rotate_root
@@ -71,7 +71,7 @@ COUNTS: dict[str, Door] = {
     "commits of a key": lambda world, odd: list(world.lake.history(ORDERS, within=odd)),
     "tasks": lambda world, odd: world.tasks.list(limit=odd),
     "runs": lambda world, odd: list_runs(world.store, limit=odd),
-    "commits of a reference": lambda world, odd: list(log(world.rows, "catalogs", limit=odd)),
+    "commits of a reference": lambda world, odd: list(read_log(world.rows, "catalogs", limit=odd)),
 }
 TIMES: dict[str, Door] = {
     "due": lambda world, odd: world.tasks.submit("gc", realm="acme", subject="new", due=odd),
@@ -81,7 +81,7 @@ TIMES: dict[str, Door] = {
 IDS: dict[str, Door] = {
     "expected": lambda world, odd: world.lake.commit("main", [], expected=odd),
     "assigned": lambda world, odd: world.lake.assign_branch("dev", odd),
-    "pinned": lambda world, odd: pin(world.rows, world.task("waiting"), {odd: []}),
+    "pinned": lambda world, odd: pin_commits(world.rows, world.task("waiting"), {odd: []}),
     "task": lambda world, odd: world.tasks.read(odd),
 }
 DOORS = [

@@ -13,7 +13,7 @@ from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, ImportSpec, Put
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.commits import pin, read_collection, unpin
+from headwater.commits import pin_commits, read_collection, unpin_commits
 from headwater.maintenance import Wish, check_store, collect, list_runs
 from headwater.realms import Realms, RealmState
 from headwater.store import ObjectId
@@ -91,12 +91,12 @@ def test_files_stay_while_a_task_has_pinned_a_commit(
 ) -> None:
     rows, owner, head = Realms(store).open("acme"), ObjectId(1), lake.branch("main").head
     assert head is not None
-    pin(rows, owner, {head: (f"cat/{lake.definition.id}/heads/main",)})
+    pin_commits(rows, owner, {head: (f"cat/{lake.definition.id}/heads/main",)})
     shop.purge_table("sales.orders")
     waiting = work()
 
     assert "reads what commits of the past hold" in waiting.error
-    unpin(rows, owner)
+    unpin_commits(rows, owner)
     pass_time()
     assert work().state is TaskState.SUCCEEDED
     assert files() == set()

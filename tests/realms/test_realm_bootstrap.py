@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from faulty_backend import FaultyBackend
-from headwater.commits import head
+from headwater.commits import read_head
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.realms import (
     REALM_REFERENCES,
@@ -57,7 +57,7 @@ def test_service_admin_is_given_to_root_and_manages_access(realms: Realms, crede
     realms.create("acme")
     bootstrap(realms, "acme", credentials_hash)
 
-    grants = head(realms.open("acme"), "grants").index("by-securable")
+    grants = read_head(realms.open("acme"), "grants").index("by-securable")
 
     assert sorted(key[16:].decode() for key, _ in grants.range()) == ["PRINCIPAL_ROLE_USAGE", "SERVICE_MANAGE_ACCESS"]
 
@@ -92,7 +92,7 @@ def bootstrap_until_done(realms: Realms, credentials_hash: CredentialsHash) -> R
 
 def roots(realms: Realms) -> list[str]:
     """The client ids that the realm knows."""
-    return [key.decode() for key, _ in head(realms.open("acme"), "principals", fresh=True).index("by-client").range()]
+    return [key.decode() for key, _ in read_head(realms.open("acme"), "principals", fresh=True).index("by-client").range()]
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["call lost", "answer lost"])

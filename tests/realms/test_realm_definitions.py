@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from fake_clock import FakeClock
-from headwater.commits import commit, head
+from headwater.commits import commit_change, read_head
 from headwater.errors import BeatenError, MissingError, RefusedError
 from headwater.index import Value
 from headwater.realms import REALMS, Realm, Realms, RealmState
@@ -57,7 +57,7 @@ def test_a_store_without_realms_lists_none(realms: Realms) -> None:
 def test_entry_without_a_definition_hides_no_other_realm(realms: Realms) -> None:
     for realm_id in ("a", "c", "d"):
         realms.create(realm_id)
-    commit(realms.store.system, REALMS, lambda tx: tx.index("by-id").put(b"b", Value(None, b"")))
+    commit_change(realms.store.system, REALMS, lambda tx: tx.index("by-id").put(b"b", Value(None, b"")))
     listed = realms.list()
 
     assert [realm.id for realm in listed] == ["a", "c", "d"]
@@ -88,10 +88,10 @@ def test_an_update_keeps_key_and_creation_time(realms: Realms, clock: FakeClock)
 
 def test_an_update_that_changes_nothing_makes_no_commit(realms: Realms) -> None:
     realm = realms.create("acme", properties={"a": "b"})
-    before = head(realms.store.system, "realms", fresh=True)
+    before = read_head(realms.store.system, "realms", fresh=True)
 
     assert realms.update(realm, properties={"a": "b"}) == realm
-    assert head(realms.store.system, "realms", fresh=True).id == before.id
+    assert read_head(realms.store.system, "realms", fresh=True).id == before.id
 
 
 def test_an_update_of_something_else_is_beaten(realms: Realms) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from fake_clock import FakeClock
-from headwater.commits import commit
+from headwater.commits import commit_change
 from headwater.errors import MissingError, RefusedError
 from headwater.realms import CredentialsHash, Realm, Realms, RealmState, bootstrap
 from headwater.store import RealmStore, Reference
@@ -106,7 +106,7 @@ def test_a_commit_prepared_before_a_purge_lands_nowhere(realms: Realms, served: 
     purge(realms, clock)
 
     with pytest.raises(MissingError):
-        commit(late, "catalogs", lambda tx: tx.set_message("late"))
+        commit_change(late, "catalogs", lambda tx: tx.set_message("late"))
     assert late.is_empty()
 
 

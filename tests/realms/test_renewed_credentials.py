@@ -9,7 +9,7 @@ import pytest
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import head
+from headwater.commits import read_head
 from headwater.errors import BeatenError, HeadwaterError, RefusedError
 from headwater.realms import (
     Credentials,
@@ -57,7 +57,7 @@ def logs_in(realms: Realms, credentials: Credentials) -> bool:
 
 
 def clients(realms: Realms) -> list[str]:
-    return [key.decode() for key, _ in head(realms.open("acme"), "principals", fresh=True).index("by-client").range()]
+    return [key.decode() for key, _ in read_head(realms.open("acme"), "principals", fresh=True).index("by-client").range()]
 
 
 def fake(client_id: str) -> CredentialsHash:
@@ -181,7 +181,7 @@ def test_what_a_later_release_says_of_a_hash_stays_with_it(acme: Realms, others_
 
 
 def root_id(rows: RealmStore) -> ObjectId:
-    at = head(rows, "principals", fresh=True)
+    at = read_head(rows, "principals", fresh=True)
     value = None if at is None else at.index("by-name").get(b"root")
     assert value is not None and value.object_id is not None
     return value.object_id

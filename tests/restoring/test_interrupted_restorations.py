@@ -16,7 +16,7 @@ from faulty_backend import FaultyBackend
 from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalogs, ContentKey, Delete, Put
 from headwater.clock import Micros
-from headwater.commits import pins
+from headwater.commits import read_pins
 from headwater.errors import FencedError
 from headwater.maintenance import check_store, collect, run_restore
 from headwater.maintenance.restoring import Asked, restore
@@ -102,7 +102,7 @@ def test_a_restoration_is_finished_wherever_it_was_killed(settings: Settings) ->
                 restore(rows_of(other), ObjectId(1), request("", moment))
 
                 assert past_of(other) == BEFORE
-                assert pins(rows_of(other)) == []
+                assert read_pins(rows_of(other)) == []
             if is_done:
                 break
 

@@ -10,7 +10,7 @@ from pasts import catalogs_of, claimed, contents, drop, passed, planned, put, re
 from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalog, Claim, Claims, ContentKey, Delete, IcebergTable, Put
-from headwater.commits import COLLECTION_ID, Collection, pins, read_commit
+from headwater.commits import COLLECTION_ID, CollectionRecord, read_commit, read_pins
 from headwater.errors import ExpiredError, MissingError, UnavailableError
 from headwater.maintenance import run_restore
 from headwater.store import ObjectId, RealmStore, id_text
@@ -204,13 +204,13 @@ def test_nothing_stays_pinned(store: Store, lake: Catalog, rows: RealmStore) -> 
     put(lake, "orders", 2)
     restored(store, request("lake/main", old, is_commit=True))
 
-    assert pins(rows) == []
+    assert read_pins(rows) == []
 
 
 def test_during_a_sweep_a_restoration_is_put_off(store: Store, lake: Catalog, rows: RealmStore) -> None:
     old = put(lake, "orders", 1)
     head = put(lake, "orders", 2)
-    rows.insert(COLLECTION_ID, Collection(sweeping=True))
+    rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True))
 
     with pytest.raises(UnavailableError, match="a collection is sweeping"):
         restored(store, request("lake/main", old, is_commit=True))

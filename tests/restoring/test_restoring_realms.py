@@ -25,7 +25,7 @@ from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalog, Catalogs
 from headwater.clock import Micros
-from headwater.commits import Transaction, commit, ensure_references, head
+from headwater.commits import Transaction, commit_change, ensure_references, read_head
 from headwater.errors import MissingError, RefusedError
 from headwater.index import Value
 from headwater.maintenance import run_restore
@@ -50,15 +50,15 @@ def add_role(rows: RealmStore, name: str) -> None:
         role = PrincipalRole(entity=rows.new_id(), name=name, created=tx.time)
         tx.index("by-name").put(name.encode(), Value(tx.add(role), b""))
 
-    commit(rows, "principal-roles", change)
+    commit_change(rows, "principal-roles", change)
 
 
 def remove_role(rows: RealmStore, name: str) -> None:
-    commit(rows, "principal-roles", lambda tx: tx.index("by-name").remove(name.encode()))
+    commit_change(rows, "principal-roles", lambda tx: tx.index("by-name").remove(name.encode()))
 
 
 def roles(rows: RealmStore) -> list[str]:
-    found = head(rows, "principal-roles", fresh=True)
+    found = read_head(rows, "principal-roles", fresh=True)
     return [] if found is None else [key.decode() for key, _ in found.index("by-name").range()]
 
 
@@ -78,14 +78,14 @@ def test_a_reference_of_the_realm_holds_again_what_it_held(store: Store, rows: R
 
 
 def test_equal_objects_are_no_difference(store: Store, rows: RealmStore, clock: FakeClock) -> None:
-    found = head(rows, "principal-roles", fresh=True)
+    found = read_head(rows, "principal-roles", fresh=True)
     assert found is not None
     moment = passed(clock)
     value = found.index("by-name").get(b"service_admin")
     assert value is not None
     assert value.object_id is not None
     role = rows.read(value.object_id, PrincipalRole)
-    commit(rows, "principal-roles", lambda tx: tx.index("by-name").put(b"service_admin", Value(tx.add(role), b"")))
+    commit_change(rows, "principal-roles", lambda tx: tx.index("by-name").put(b"service_admin", Value(tx.add(role), b"")))
 
     assert acts(store, "principal-roles", moment) == {}
 

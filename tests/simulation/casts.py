@@ -12,7 +12,7 @@ from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, NameKind, Put
 from headwater.catalogs.names import content_reference
 from headwater.clock import Micros
-from headwater.commits import Transaction, commit, ensure_reference, ensure_references, head
+from headwater.commits import Transaction, commit_change, ensure_reference, ensure_references, read_head
 from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError, UnreadableError
 from headwater.index import Value
 from headwater.maintenance import COLLECT, EXPORT, PURGE, RESTORE, run_collection, run_purge
@@ -133,7 +133,7 @@ class Cast:
             def change(tx: Transaction) -> None:
                 tx.index("markers").put(marker.encode(), Value(None, b""))
 
-            self._note(actor, COMMIT, lambda found: commit(rows, RAW, change), rows.key, RAW, marker)
+            self._note(actor, COMMIT, lambda found: commit_change(rows, RAW, change), rows.key, RAW, marker)
             return
         lake = self._lake(actor)
         if lake is None:
@@ -207,7 +207,7 @@ class Cast:
         name = self.chance.choice((RAW, main))
 
         def work(found: dict[str, Any]) -> None:
-            now = head(rows, name, fresh=True)
+            now = read_head(rows, name, fresh=True)
             found |= {"seq": 0, "markers": 0} if now is None else {"seq": now.commit.seq, "markers": len(markers_at(now))}
 
         self._note(actor, LOOK, work, rows.key, name)
@@ -315,7 +315,7 @@ class Cast:
             def change(tx: Transaction, marker: str = marker) -> None:
                 tx.index("markers").put(marker.encode(), Value(None, b""))
 
-            self._note(actor, COMMIT, lambda found, change=change: commit(rows, RAW, change), rows.key, RAW, marker)  # type: ignore[misc]
+            self._note(actor, COMMIT, lambda found, change=change: commit_change(rows, RAW, change), rows.key, RAW, marker)  # type: ignore[misc]
 
     # what they share
 

@@ -11,7 +11,7 @@ import pytest
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, NameKind, Put
 from headwater.catalogs.names import content_reference
-from headwater.commits import ensure_references, head
+from headwater.commits import ensure_references, read_head
 from headwater.errors import UnreadableError
 from headwater.maintenance import collect
 from headwater.realms import REALM_REFERENCES, Realms, RealmState, Retention
@@ -159,7 +159,7 @@ def test_an_error_that_nobody_must_see_is_found(small: Small) -> None:
 
 
 def test_a_head_that_lost_an_object_is_found(small: Small) -> None:
-    now = head(small.rows, small.main)
+    now = read_head(small.rows, small.main)
     assert now is not None
     lost = next(value.object_id for _, value in now.index("content").range())
     backend = small.store.backend

@@ -28,7 +28,7 @@ from headwater.catalogs import (
     content_digest,
 )
 from headwater.catalogs.names import content_reference
-from headwater.commits import Transaction, commit
+from headwater.commits import Transaction, commit_change
 from headwater.errors import ExpiredError, MissingError, RefusedError, UnreadableError
 from headwater.realms import Realms, RealmState
 from headwater.store import SYSTEM_REALM, ObjectKey, id_text
@@ -55,7 +55,7 @@ def put_many(store: Store, catalog: Catalog, namespaces: int, tables: int) -> No
             tx.index(CONTENT).put(key.to_index(), value.encode())
 
     reference = content_reference(catalog.definition.id, NameKind.BRANCH, "main")
-    commit(Realms(store).open("acme"), reference, change, properties={"catalog": catalog.definition.id})
+    commit_change(Realms(store).open("acme"), reference, change, properties={"catalog": catalog.definition.id})
 
 
 # entries and contents

@@ -11,7 +11,7 @@ from notes import Note
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import commit, ensure_reference, log
+from headwater.commits import commit_change, ensure_reference, read_log
 from headwater.errors import CollisionError, UnknownOutcomeError
 from headwater.index import Value
 from headwater.settings import Settings
@@ -50,12 +50,12 @@ def test_no_commit_of_two_processes_with_one_node_is_overwritten(twins: list[Sto
     ensure_reference(first, "two")
     for number in range(COMMITS):
         for rows, reference in ((first, "one"), (second, "two")):
-            commit(rows, reference, lambda tx: tx.index("all").put(b"%d" % number, Value(tx.add(Note(text=reference)))))  # noqa: B023
+            commit_change(rows, reference, lambda tx: tx.index("all").put(b"%d" % number, Value(tx.add(Note(text=reference)))))  # noqa: B023
     for store in twins:
         store.cache.clear()
 
     for reference in ("one", "two"):
-        found = list(log(first, first.read_reference(reference, fresh=True).pointer or ObjectId(0)))
+        found = list(read_log(first, first.read_reference(reference, fresh=True).pointer or ObjectId(0)))
         held = [value.object_id or ObjectId(0) for _, value in found[0].index("all").range()]
         assert [head.commit.seq for head in found] == list(range(COMMITS, 0, -1))
         assert {note.text for note in first.read_many(held, Note) if note} == {reference}
@@ -103,11 +103,11 @@ def test_unclear_commit_that_collides_starts_over(twins: list[Store], settings: 
     put(rows_of(lost), "two")
 
     assert len(leases(first)) == before + 1
-    assert [len(list(log(rows_of(first), reference))) for reference in ("one", "two")] == [1, 1]
+    assert [len(list(read_log(rows_of(first), reference))) for reference in ("one", "two")] == [1, 1]
 
 
 def put(rows: RealmStore, reference: str) -> None:
-    commit(rows, reference, lambda tx: tx.index("all").put(b"key", Value(tx.add(Note(text=reference)))))
+    commit_change(rows, reference, lambda tx: tx.index("all").put(b"key", Value(tx.add(Note(text=reference)))))
 
 
 def test_who_leaves_a_node_does_not_give_it_back(twins: list[Store], settings: Settings) -> None:

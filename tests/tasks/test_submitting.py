@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fake_clock import FakeClock
-from headwater.commits import head
+from headwater.commits import read_head
 from headwater.errors import MissingError, RefusedError
 from headwater.store import ObjectId, Store
 from headwater.tasks import Claim, Tasks, TaskState
@@ -29,11 +29,11 @@ def test_the_same_work_is_asked_for_once(tasks: Tasks, waiting: ObjectId) -> Non
 
 
 def test_asking_twice_makes_no_commit(tasks: Tasks, store: Store, waiting: ObjectId) -> None:
-    before = head(store.system, "tasks", fresh=True)
+    before = read_head(store.system, "tasks", fresh=True)
 
     tasks.submit("gc", realm="acme")
 
-    after = head(store.system, "tasks", fresh=True)
+    after = read_head(store.system, "tasks", fresh=True)
     assert before is not None
     assert after is not None
     assert after.id == before.id

@@ -13,7 +13,7 @@ from functools import partial
 from torture_actors import Actor
 
 from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, Put
-from headwater.commits import commit, head
+from headwater.commits import commit_change, read_head
 from headwater.errors import ConflictError, HeadwaterError, MissingError, UnknownOutcomeError
 from headwater.index import Value
 from headwater.realms import Realms
@@ -116,11 +116,13 @@ def _count(actor: Actor, journal: Journal, client: str) -> None:
 
 
 def _mark(rows: RealmStore, marker: str, found: dict[str, object]) -> None:
-    found["commit"] = commit(rows, COUNTED, lambda tx: tx.index("markers").put(marker.encode(), Value(None, b""))).commit_id
+    found["commit"] = commit_change(
+        rows, COUNTED, lambda tx: tx.index("markers").put(marker.encode(), Value(None, b""))
+    ).commit_id
 
 
 def _look(rows: RealmStore, found: dict[str, object]) -> None:
-    seen = head(rows, COUNTED, fresh=True)
+    seen = read_head(rows, COUNTED, fresh=True)
     found |= {"seq": 0, "markers": 0} if seen is None else {"seq": seen.commit.seq, "markers": len(markers_at(seen))}
 
 

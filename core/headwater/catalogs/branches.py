@@ -30,7 +30,7 @@ from headwater.catalogs.names import (
     parse_reference,
 )
 from headwater.clock import Micros
-from headwater.commits import Head, assign, head, load_head, read_commit
+from headwater.commits import Head, assign_reference, load_head, read_commit, read_head
 from headwater.errors import BeatenError, ConflictError, ExpiredError, FencedError, MissingError, RefusedError, UnavailableError
 from headwater.store import ObjectId, RealmStore, Reference, id_text
 
@@ -74,7 +74,7 @@ class Branches:
 
     def living(self, kind: NameKind) -> list[NamedReference]:
         """Those that are alive, by name."""
-        names = head(self._rows, own_reference(self.definition.id, OwnPart.REFS), fresh=True)
+        names = read_head(self._rows, own_reference(self.definition.id, OwnPart.REFS), fresh=True)
         listed = [] if names is None else [entry.name for entry in listed_names(names.index(NAMES), kind)]
         rows = self._rows.find_rows([self.reference(kind, name) for name in listed])
         return [
@@ -136,7 +136,7 @@ class Branches:
         self.read_commit(target)
         self._note_forgotten(kind, row, target)
         try:
-            moved = assign(self._rows, row.name, target, expected=row.pointer, among=self._all_references())
+            moved = assign_reference(self._rows, row.name, target, expected=row.pointer, among=self._all_references())
         except ConflictError as fault:
             raise self._unexpected(kind, name, row.pointer, self._read_row(kind, name).pointer) from fault
         except BeatenError as fault:
@@ -187,7 +187,7 @@ class Branches:
 
     def deleted(self, kind: NameKind) -> list[tuple[NamedReference, Micros]]:
         """Those that were deleted and can come back, by name, each with the time of its deletion."""
-        names = head(self._rows, own_reference(self.definition.id, OwnPart.REFS), fresh=True)
+        names = read_head(self._rows, own_reference(self.definition.id, OwnPart.REFS), fresh=True)
         listed = [] if names is None else [entry.name for entry in listed_names(names.index(NAMES), kind)]
         rows = self._rows.find_rows([self.reference(kind, name) for name in listed])
         return [
@@ -285,7 +285,7 @@ class Branches:
 
     def _all_references(self) -> list[str]:
         """Every listed name, those under a tombstone too: what they hold is kept for the grace."""
-        names = head(self._rows, own_reference(self.definition.id, OwnPart.REFS), fresh=True)
+        names = read_head(self._rows, own_reference(self.definition.id, OwnPart.REFS), fresh=True)
         return [] if names is None else [entry.reference(self.definition.id) for entry in listed_names(names.index(NAMES))]
 
     def _check_free(self, kind: NameKind, name: str, verb: str = "create") -> None:

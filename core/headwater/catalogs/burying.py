@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from headwater.catalogs.definitions import CatalogDefinition
 from headwater.catalogs.names import NAMES, OwnPart, listed_names, own_reference
-from headwater.commits import head
+from headwater.commits import read_head
 from headwater.errors import BeatenError, UnavailableError
 from headwater.store import RealmStore
 
@@ -23,7 +23,7 @@ def bury(rows: RealmStore, definition: CatalogDefinition, fence: Callable[[], No
     refs = own_reference(definition.id, OwnPart.REFS)
     listed = []
     if rows.find_reference(refs, fresh=True) is not None:
-        names = head(rows, refs, fresh=True)
+        names = read_head(rows, refs, fresh=True)
         listed = [] if names is None else list(listed_names(names.index(NAMES)))
     names_to_bury = [entry.reference(definition.id) for entry in listed]
     if not listed:  # as long as a name is listed, its list must be readable

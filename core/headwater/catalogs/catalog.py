@@ -31,12 +31,12 @@ from headwater.catalogs.names import NameKind
 from headwater.catalogs.stored_places import stored_places
 from headwater.clock import Micros
 from headwater.commits import (
-    Committed,
+    CommitResult,
     Head,
-    Listing,
+    IndexListing,
     PageToken,
     Transaction,
-    commit,
+    commit_change,
     read_page,
     read_pinned,
 )
@@ -140,7 +140,7 @@ class Catalog:
         content_ids: Mapping[ContentKey, UUID] | None = None,
         is_import: bool = False,
         fence: Callable[[], None] | None = None,
-    ) -> Committed[dict[ContentKey, UUID]]:
+    ) -> CommitResult[dict[ContentKey, UUID]]:
         """Apply operations to a branch, all or none. The result has the content ids of the keys that were created.
 
         expected      the commit that the operations were made from; None: whatever is the head when they are applied
@@ -149,7 +149,7 @@ class Catalog:
         is_import     what it puts was found in a storage: it was not made through this catalog
         raises        RefusedError for an unsound request; ConflictError with all conflicts as ``details``; MissingError for an
                       unknown branch or an expected commit that is not on it; ExpiredError when that was collected; and what
-                      ``headwater.commits.commit`` raises
+                      ``headwater.commits.commit_change`` raises
         """
         name = self._checked_branch(branch)
         seen = None if expected is None else self._branches.read_commit(expected)
@@ -163,7 +163,7 @@ class Catalog:
             expected_content = None if seen is None or is_head else seen.index(CONTENT)
             return apply(tx, operations, expected_content, ids, is_head_seen=is_head)
 
-        return commit(
+        return commit_change(
             self._rows,
             self._branches.reference(NameKind.BRANCH, name),
             change,
@@ -272,7 +272,7 @@ class Catalog:
                       another listing
         """
         first, last = index_bounds(prefix, start, end)
-        listing = Listing(index=CONTENT, start=first, end=last, reverse=reverse, of=self._named(ref))
+        listing = IndexListing(index=CONTENT, start=first, end=last, reverse=reverse, of=self._named(ref))
         if page_token is None:
             head = self._branches.resolve(ref)
             return Page((), None, None) if head is None else page_of(read_page(head, listing, limit=limit))

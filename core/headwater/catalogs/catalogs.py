@@ -34,7 +34,7 @@ from headwater.catalogs.definitions import (
 from headwater.catalogs.listing import BY_ID, BY_NAME, definition_in, find_definition, listed_definitions, lost_list
 from headwater.catalogs.names import CATALOGS, NameKind, OwnPart, checked_name, content_reference, own_reference
 from headwater.clock import Micros, as_text
-from headwater.commits import Transaction, commit, complete, ensure_references
+from headwater.commits import Transaction, commit_change, complete_operation, ensure_references
 from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError, UnknownOutcomeError
 from headwater.index import Value
 from headwater.quantities import check_seconds, sound_seconds
@@ -112,7 +112,7 @@ class Catalogs:
         return self._commit(change, f"finish catalog {made.name}")
 
     def _complete(self, definition: CatalogDefinition, done: str) -> CatalogDefinition:
-        return complete(self._rows, lambda: self.complete(definition), done=done)
+        return complete_operation(self._rows, lambda: self.complete(definition), done=done)
 
     def _check_list(self, definition: CatalogDefinition) -> None:
         """A branch is listed before its row is made: where there is one and no list, that was lost."""
@@ -235,7 +235,7 @@ class Catalogs:
 
         definition = self._commit(change, f"purge catalog {name}", fence)
         try:
-            complete(
+            complete_operation(
                 self._rows, lambda: bury(self._rows, definition, fence or _no_fence), done=f"catalog {name!r} is being purged"
             )
         except UnknownOutcomeError as fault:  # it cannot come back, which is what was asked for
@@ -301,7 +301,7 @@ class Catalogs:
         return bury(self._rows, seen, fence or _no_fence)
 
     def _commit(self, change: Callable[[Transaction], R], message: str, fence: Fence | None = None) -> R:
-        return commit(self._rows, CATALOGS, change, message=message, fence=fence).result
+        return commit_change(self._rows, CATALOGS, change, message=message, fence=fence).result
 
     def _advice(self, name: str) -> str:
         until = max((one.held_until for one in self.deleted() if one.name == name and one.held_until), default=None)
@@ -352,7 +352,7 @@ class Catalogs:
                 if CATALOG_ADMIN.encode() not in tx.index(BY_NAME):
                     tx.index(BY_NAME).put(CATALOG_ADMIN.encode(), Value(tx.add(make(tx)), b""))
 
-            commit(self._rows, own_reference(definition.id, reference), change, message=f"create role {CATALOG_ADMIN}")
+            commit_change(self._rows, own_reference(definition.id, reference), change, message=f"create role {CATALOG_ADMIN}")
 
         add(OwnPart.ROLES, lambda tx: CatalogRole(name=CATALOG_ADMIN, created=tx.time))
         add(OwnPart.GRANTS, lambda tx: CatalogGrants(role=CATALOG_ADMIN, privileges=CATALOG_ADMIN_PRIVILEGES))

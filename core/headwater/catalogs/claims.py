@@ -15,7 +15,7 @@ from uuid import UUID
 
 from headwater.catalogs.iceberg import comparable
 from headwater.clock import Micros, as_text
-from headwater.commits import Transaction, commit, head
+from headwater.commits import Transaction, commit_change, read_head
 from headwater.errors import ConflictError, RefusedError, UnreadableError
 from headwater.index import KEY_BYTES, Index, Value
 from headwater.store import RealmStore
@@ -157,7 +157,7 @@ class Claims:
                     conflicts.append(conflict)
             return tuple(conflicts)
 
-        return commit(self._rows, CLAIMS, change, message=f"claim {len(claims)} tables", fence=fence).result
+        return commit_change(self._rows, CLAIMS, change, message=f"claim {len(claims)} tables", fence=fence).result
 
     def release(self, claims: Sequence[Claim], *, fence: Callable[[], None] | None = None) -> int:
         """Give up what one has claimed by these; returns how many entries went. For callers that put nothing into a catalog with them.
@@ -176,7 +176,9 @@ class Claims:
                 tx.index(name).remove(key)
             return len(own)
 
-        return commit(self._rows, CLAIMS, change, message=f"release the claims of {len(claims)} tables", fence=fence).result
+        return commit_change(
+            self._rows, CLAIMS, change, message=f"release the claims of {len(claims)} tables", fence=fence
+        ).result
 
     def check(self, claims: Sequence[Claim]) -> tuple[ClaimConflict, ...]:
         """What would conflict if these were taken now; nothing is written.
@@ -184,7 +186,7 @@ class Claims:
         raises        RefusedError for a text that is not a location
         """
         places = [claim.places() for claim in claims]
-        held = head(self._rows, CLAIMS, fresh=True)
+        held = read_head(self._rows, CLAIMS, fresh=True)
         if held is None:
             return ()
         contested = sorted(_contested(held.index, claims, places))
@@ -205,7 +207,7 @@ class Claims:
 
     def find(self, table_uuids: Sequence[UUID]) -> dict[UUID, Owner]:
         """The owners of those uuids that are claimed."""
-        claims = head(self._rows, CLAIMS, fresh=True)
+        claims = read_head(self._rows, CLAIMS, fresh=True)
         if claims is None:
             return {}
         found = claims.index(BY_UUID).get_many(table_uuid.bytes for table_uuid in table_uuids)
@@ -224,7 +226,7 @@ class Claims:
 
         raises        RefusedError for a text that is not a location
         """
-        claims = head(self._rows, CLAIMS, fresh=True)
+        claims = read_head(self._rows, CLAIMS, fresh=True)
         enclosing = {location: places_around(location) for location in locations}
         texts = {text for around in enclosing.values() for text in around if len(text) <= KEY_BYTES}
         held = {} if claims is None else claims.index(BY_LOCATION).get_many(texts)
@@ -243,7 +245,7 @@ class Claims:
         raises        RefusedError for a text that is not a location
         """
         places = {location: normalise_location(location).encode() for location in locations}
-        claims = head(self._rows, CLAIMS, fresh=True)
+        claims = read_head(self._rows, CLAIMS, fresh=True)
         found = {} if claims is None else claims.index(BY_LOCATION).get_many(places.values())
         return {location: Owner.decode(found[place]) for location, place in places.items() if place in found}
 

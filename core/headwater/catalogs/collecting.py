@@ -28,7 +28,7 @@ from headwater.catalogs.names import (
     parse_reference,
 )
 from headwater.clock import Micros
-from headwater.commits import Head, Transaction, commit, credible_until, head
+from headwater.commits import Head, Transaction, commit_change, credible_until, read_head
 from headwater.errors import MissingError, UnreadableError
 from headwater.index import Value, Visit
 from headwater.store import ObjectId, RealmStore
@@ -84,7 +84,7 @@ def reference_text(rows: RealmStore, reference: str) -> str:
     part = parse_reference(name)
     if part is None:
         return repr(reference)
-    catalogs = head(rows, CATALOGS, fresh=True)
+    catalogs = read_head(rows, CATALOGS, fresh=True)
     definition = None if catalogs is None else definition_in(rows, catalogs.index(BY_ID), part.catalog_id)
     catalog = f"catalog {part.catalog_id if definition is None else definition.name}"
     what = f"{part.part} {part.name}" if isinstance(part.part, NameKind) else f"the {part.part}"
@@ -158,7 +158,7 @@ def release_claims(
         owner = Owner.decode(value)
         return (owner.taken < older_than or owner.taken > credible) and owner.content_id not in content
 
-    claims = head(rows, CLAIMS, fresh=True)
+    claims = read_head(rows, CLAIMS, fresh=True)
     if claims is None:
         return 0
     free = [(name, key) for name in (BY_UUID, BY_LOCATION) for key, value in claims.index(name).range() if is_free(value)]
@@ -175,16 +175,16 @@ def release_claims(
                 tx.index(name).remove(key)
         return sum(owner.taken <= credible for _, _, owner in still_free)
 
-    return commit(rows, CLAIMS, change, message="release claims", fence=fence).result
+    return commit_change(rows, CLAIMS, change, message="release claims", fence=fence).result
 
 
 def _content_names(rows: RealmStore, definition: CatalogDefinition) -> list[ListedReference]:
     reference = own_reference(definition.id, OwnPart.REFS)
     try:
-        names = head(rows, reference, fresh=True)
+        names = read_head(rows, reference, fresh=True)
     except MissingError:
         _check_list_was_not_lost(rows, definition)
-        names = head(rows, reference, fresh=True) if rows.find_reference(reference, fresh=True) else None  # made meanwhile
+        names = read_head(rows, reference, fresh=True) if rows.find_reference(reference, fresh=True) else None  # made meanwhile
     listed = [] if names is None else listed_names(names.index(NAMES))
     return [
         ListedReference(entry.reference(definition.id), True, entry.listed, f"{definition.name}/{entry.name}")
@@ -223,7 +223,7 @@ def _release_content(rows: RealmStore, catalog_id: str, kind: NameKind, name: st
             return False
         return tx.index(NAMES).remove(key)
 
-    return commit(rows, own_reference(catalog_id, OwnPart.REFS), change, message=f"release {kind} {name}").result
+    return commit_change(rows, own_reference(catalog_id, OwnPart.REFS), change, message=f"release {kind} {name}").result
 
 
 def _release_own(rows: RealmStore, catalog_id: str, part: OwnPart, older_than: Micros) -> bool:
@@ -244,4 +244,4 @@ def _release_own(rows: RealmStore, catalog_id: str, part: OwnPart, older_than: M
         by_id.put(key, Value(value.object_id, bytes([gone])))
         return True
 
-    return commit(rows, CATALOGS, change, message=f"release {part} of catalog {catalog_id}").result
+    return commit_change(rows, CATALOGS, change, message=f"release {part} of catalog {catalog_id}").result

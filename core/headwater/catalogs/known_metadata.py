@@ -44,7 +44,7 @@ from headwater.catalogs.names import (
     parse_reference,
 )
 from headwater.clock import Micros
-from headwater.commits import Commit, End, Head, Transaction, commit, head, log
+from headwater.commits import Commit, Head, LogEnd, Transaction, commit_change, read_head, read_log
 from headwater.errors import ExpiredError, MissingError, RefusedError, UnreadableError
 from headwater.index import Index, Value, after_prefix
 from headwater.store import ObjectId, RealmStore, Reference, StoredObject, id_text
@@ -172,7 +172,7 @@ class KnownMetadata:
 def note_known(rows: RealmStore, definition: CatalogDefinition, *, fence: Callable[[], None] | None = None) -> int:
     """Note what the commits of a catalog tell that was not noted yet; returns how many files that were.
 
-    raises        what reading commits and ``commit`` raise, also of a head that is lost: then nothing may be deleted
+    raises        what reading commits and ``commit_change`` raise, also of a head that is lost: then nothing may be deleted
     """
     told = _Telling(rows, definition).look()
     told.note(fence)
@@ -186,7 +186,7 @@ def note_forgotten(rows: RealmStore, definition: CatalogDefinition, row: Referen
     branch still has, and reads nothing of other branches.
 
     target        where the branch goes
-    raises        what reading commits and ``commit`` raise
+    raises        what reading commits and ``commit_change`` raise
     """
     left = [move.pointer for move in rows.moves_to_forget(row)]
     if not left:
@@ -296,7 +296,7 @@ class _Telling:
                 for name, commit_id in self.heads.items():
                     noted.put(name.encode(), Value(None, commit_id.to_bytes(8, "big")))
 
-        commit(self.rows, self._reference, change, message=f"note {len(block)} metadata files", fence=fence)
+        commit_change(self.rows, self._reference, change, message=f"note {len(block)} metadata files", fence=fence)
 
     def _forget(self, fence: Callable[[], None] | None) -> None:
         """Folders are counted outside of commits, for that may take longer than a commit has; each that is trimmed has its own."""
@@ -306,11 +306,13 @@ class _Telling:
             return
         for stem in sorted({key[:_FOLDER_BYTES] for key in self.files}):  # neighbours lie in one stripe
             if _is_full(known, stem):
-                commit(self.rows, self._reference, partial(_trim, stem=stem), message="forget metadata files", fence=fence)
+                commit_change(
+                    self.rows, self._reference, partial(_trim, stem=stem), message="forget metadata files", fence=fence
+                )
 
     def _refs(self) -> Head | None:
         try:
-            return head(self.rows, self._reference, fresh=True)
+            return read_head(self.rows, self._reference, fresh=True)
         except MissingError:
             return None  # a catalog without branches
 
@@ -360,7 +362,7 @@ class _Telling:
             return True
         last: Head | None = None
         try:
-            down = log(self.rows, start)
+            down = read_log(self.rows, start)
         except ExpiredError:
             return False
         for number, found in enumerate(down):
@@ -371,7 +373,7 @@ class _Telling:
             if found.id not in self.passed_over:
                 self._take(found.commit, branch)
             last = found
-        if last is not None and down.end is not End.BEGINNING:
+        if last is not None and down.end is not LogEnd.BEGINNING:
             self._take_all(last, branch)
         return True
 

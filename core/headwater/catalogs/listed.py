@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from headwater.catalogs.listing import BY_ID, gone_parts
 from headwater.catalogs.names import NAMES, ListedName, OwnPart, listed_names, own_reference
 from headwater.clock import Micros
-from headwater.commits import Head, log, sound_times
+from headwater.commits import Head, read_log, sound_times
 from headwater.store import ObjectId, RealmStore
 
 __all__ = ["catalog_ids", "names_in", "own_references", "relisted"]
@@ -39,7 +39,7 @@ def relisted(rows: RealmStore, newest: ObjectId, catalog_id: str, *, since: Micr
     A name that is alive is not listed again, so at that time it was not.
     """
     found: dict[str, Micros] = {}
-    for commit, time in sound_times(log(rows, newest)):
+    for commit, time in sound_times(read_log(rows, newest)):
         if time <= since:
             break
         for operation in commit.commit.operations:

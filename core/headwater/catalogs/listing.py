@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from headwater.catalogs.definitions import CatalogDefinition
 from headwater.catalogs.names import CATALOGS, OwnPart, own_reference
-from headwater.commits import Head, head
+from headwater.commits import Head, read_head
 from headwater.errors import MissingError, UnreadableError
 from headwater.index import Index, Value
 from headwater.store import ObjectId, ReadableRows, RealmStore, UnreadableRow, id_text
@@ -106,6 +106,6 @@ def lost_list(rows: RealmStore, definition: CatalogDefinition, found: Sequence[s
 
 def _catalogs(rows: RealmStore) -> Head | None:
     try:
-        return head(rows, CATALOGS, fresh=True)
+        return read_head(rows, CATALOGS, fresh=True)
     except MissingError as fault:
         raise MissingError(f"realm {rows.realm!r} has no reference {CATALOGS!r}: it was not bootstrapped") from fault

@@ -32,7 +32,7 @@ from functools import partial
 
 from headwater.catalogs.names import NAMES, ListedName, NameKind, OwnPart, content_reference, name_key, own_reference
 from headwater.clock import Micros
-from headwater.commits import Transaction, commit, complete, create_at, head
+from headwater.commits import Transaction, commit_change, complete_operation, create_reference_at, read_head
 from headwater.errors import BeatenError, UnavailableError
 from headwater.store import ObjectId, RealmStore, Reference
 
@@ -82,7 +82,7 @@ class NameReservation:
             names.put(entry.key, entry.encode())
             return entry.listed, other is not None
 
-        listed, is_contested = commit(self.rows, self._list, change, message=f"list {self.kind} {self.name}").result
+        listed, is_contested = commit_change(self.rows, self._list, change, message=f"list {self.kind} {self.name}").result
         if is_contested:
             self._beat_other()
         return listed
@@ -96,19 +96,19 @@ class NameReservation:
         among         names of references in whose history that may be
         fence         called once it is listed
         raises        BeatenError: another was faster · UnknownOutcomeError: it was made too late, and could not be taken back · what
-                      ``create_at`` raises
+                      ``create_reference_at`` raises
         """
         clock, bound, reference = self.rows.clock, self.rows.settings.clock_bound_seconds, self._reference(self.kind)
         for _ in range(_TRIES):
             started, began = clock.monotonic(), clock.now()
             listed = self.list_name()
             fence()
-            made = create_at(self.rows, reference, target, among=among, check=partial(self._check_mine, listed))
+            made = create_reference_at(self.rows, reference, target, among=among, check=partial(self._check_mine, listed))
             # made of a tombstone: as long as that stood, the name was not given up, and the swap shows that it stood to the end
             if clock.monotonic() - started <= bound or made.created < began:
                 return made
             done = f"{self.kind} {self.name!r} of {self.place} may have been created"
-            complete(self.rows, partial(self._take_back, made), done=done)
+            complete_operation(self.rows, partial(self._take_back, made), done=done)
         raise UnavailableError(f"{self.kind} {self.name!r} of {self.place} took too long to create: try again")
 
     # inside
@@ -145,7 +145,7 @@ class NameReservation:
 
     def _check_mine(self, listed: Micros) -> None:
         """Pass if the name was not listed as the other kind since. Asked between the reading of the row and its making."""
-        names = head(self.rows, self._list, fresh=True)
+        names = read_head(self.rows, self._list, fresh=True)
         key = name_key(self._other, self.name)
         value = None if names is None else names.index(NAMES).get(key)
         if value is not None and ListedName.decode(key, value).listed > listed:

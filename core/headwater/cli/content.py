@@ -14,7 +14,7 @@ from headwater.cli.content_reports import CHANGE, COMMIT, CONTENT, ENTRY, KEY_CH
 from headwater.cli.opening import opened_catalog
 from headwater.cli.options import END_TIME, KEY, REF, TIME, prints
 from headwater.cli.session import Session
-from headwater.commits import End
+from headwater.commits import LogEnd
 from headwater.errors import MissingError, RefusedError
 from headwater.store import id_text
 
@@ -186,7 +186,7 @@ def history(session: Session, realm_id: str, name: str, key: ContentKey, ref: st
     with opened_catalog(session, realm_id, name) as opened:
         found = opened.history(key, ref, within=within)
         changes = list(islice(found, limit))
-        if not changes and found.end is End.BEGINNING:
+        if not changes and found.end is LogEnd.BEGINNING:
             raise MissingError(f"{key} never stood in {_where(opened, ref)}")
         session.show_all(KEY_CHANGE, changes)
         _tell_end(session, found, limit, within)
@@ -255,10 +255,10 @@ def _tell_more(session: Session, token: str | None) -> None:
 
 def _tell_end(session: Session, found: CatalogLog | KeyHistory, limit: int, within: int) -> None:
     """Say it where there may be more."""
-    if found.end is End.CUT:
+    if found.end is LogEnd.CUT:
         session.warn("what is older is not there: it was collected, or stayed out of the archive that the realm was made of")
-    elif found.end is End.BOUND and found.last is not None:
+    elif found.end is LogEnd.BOUND and found.last is not None:
         key = f" of {found.key}" if isinstance(found, KeyHistory) else ""
         session.warn(f"looked at {within} commits: with --ref {id_text(found.last)}~1 come those{key} before")
-    elif found.end is not End.BEGINNING and found.end is not End.UNTIL:
+    elif found.end is not LogEnd.BEGINNING and found.end is not LogEnd.UNTIL:
         session.warn(f"there may be more than these {limit}: a higher --limit shows what is kept of it")

@@ -1,100 +1,122 @@
 """How a change becomes the truth, and what it reaches: commits, their log, moved references, reachability.
 
-Knows nothing of realms' states, catalogs or tasks; they are all changes here.
+Knows nothing of realms' states, catalogs or tasks; they are all changes here. Begin with ``committer``:
+
+committer     one call: run the change, publish it, answer
+group_commit  the queue of one reference, in which the threads of a process take turns
+batch         the commits that are published together
+transaction   what a change sees and edits
+publish       write and swap, and find out what became of it
+backoff       waits between attempts
 """
 
-from headwater.commits.ancestry import descends, load_head
-from headwater.commits.as_of import Absent, Describe, check_row, commit_as_of, no_state, pointer_as_of, state_as_of
-from headwater.commits.collection import (
+from headwater.commits.as_of import (
+    AbsentReference,
+    DescribeReference,
+    check_reference_times,
+    commit_as_of,
+    no_state_error,
+    pointer_as_of,
+    state_as_of,
+)
+from headwater.commits.backoff import complete_operation
+from headwater.commits.commit import Commit, Head, Operation, descends, load_head, read_commit, read_head
+from headwater.commits.commit_log import CommitLog, KeyFilter, LogEnd, LogRange, read_changes, read_log
+from headwater.commits.commit_times import credible_until, find_ahead, mend_time, sound_times
+from headwater.commits.committer import CommitResult, SeriesPart, commit_change, commit_series
+from headwater.commits.cut_points import UNCUT, CutPoint, find_cut_point, is_note_collected, left_line_name, newest_move
+from headwater.commits.gc_record import (
     COLLECTION_ID,
-    Collection,
-    Cut,
+    CollectionRecord,
     CutLines,
-    Cuts,
+    HistoryCut,
+    HistoryCuts,
     MarkChunk,
-    Sweep,
-    Swept,
+    SweepState,
+    SweptSplit,
     read_collection,
     read_cuts,
 )
-from headwater.commits.completion import complete
-from headwater.commits.cuts import UNCUT, CutPoint, cut_point, is_let_go, left_line, newest_move
-from headwater.commits.history import changes, ensure_reference, ensure_references, head, log, read_commit
-from headwater.commits.making import Committed, Part, Transaction, commit, commit_series
-from headwater.commits.moving import assign, create_at
-from headwater.commits.objects import Commit, Head, Operation
-from headwater.commits.pages import IndexPage, Listing, PageToken, read_next_page, read_page, read_pinned, token_of, token_text
-from headwater.commits.pinning import PINS, Pin, pin, pins, unpin
-from headwater.commits.reachability import Seen, Walk, reach
-from headwater.commits.time_repair import find_ahead, mend_time
-from headwater.commits.times import credible_until, sound_times
-from headwater.commits.walking import End, Log, Stretch, Touching
+from headwater.commits.pagination import (
+    IndexListing,
+    IndexPage,
+    PageToken,
+    decode_token,
+    encode_token,
+    read_next_page,
+    read_page,
+    read_pinned,
+)
+from headwater.commits.pins import PINS, CommitPin, pin_commits, read_pins, unpin_commits
+from headwater.commits.reachability import ReachabilityWalk, VisitedObjects, mark_reachable
+from headwater.commits.ref_updates import assign_reference, create_reference_at, ensure_reference, ensure_references
+from headwater.commits.transaction import Transaction
 
 __all__ = [
     "COLLECTION_ID",
     "PINS",
     "UNCUT",
-    "Absent",
-    "Collection",
+    "AbsentReference",
+    "CollectionRecord",
     "Commit",
-    "Committed",
-    "Cut",
+    "CommitLog",
+    "CommitPin",
+    "CommitResult",
     "CutLines",
     "CutPoint",
-    "Cuts",
-    "Describe",
-    "End",
+    "DescribeReference",
     "Head",
+    "HistoryCut",
+    "HistoryCuts",
+    "IndexListing",
     "IndexPage",
-    "Listing",
-    "Log",
+    "KeyFilter",
+    "LogEnd",
+    "LogRange",
     "MarkChunk",
     "Operation",
     "PageToken",
-    "Part",
-    "Pin",
-    "Seen",
-    "Stretch",
-    "Sweep",
-    "Swept",
-    "Touching",
+    "ReachabilityWalk",
+    "SeriesPart",
+    "SweepState",
+    "SweptSplit",
     "Transaction",
-    "Walk",
-    "assign",
-    "changes",
-    "check_row",
-    "commit",
+    "VisitedObjects",
+    "assign_reference",
+    "check_reference_times",
     "commit_as_of",
+    "commit_change",
     "commit_series",
-    "complete",
-    "create_at",
+    "complete_operation",
+    "create_reference_at",
     "credible_until",
-    "cut_point",
+    "decode_token",
     "descends",
+    "encode_token",
     "ensure_reference",
     "ensure_references",
     "find_ahead",
-    "head",
-    "is_let_go",
-    "left_line",
+    "find_cut_point",
+    "is_note_collected",
+    "left_line_name",
     "load_head",
-    "log",
+    "mark_reachable",
     "mend_time",
     "newest_move",
-    "no_state",
-    "pin",
-    "pins",
+    "no_state_error",
+    "pin_commits",
     "pointer_as_of",
-    "reach",
+    "read_changes",
     "read_collection",
     "read_commit",
     "read_cuts",
+    "read_head",
+    "read_log",
     "read_next_page",
     "read_page",
     "read_pinned",
+    "read_pins",
     "sound_times",
     "state_as_of",
-    "token_of",
-    "token_text",
-    "unpin",
+    "unpin_commits",
 ]

@@ -7,7 +7,7 @@ A row knows since when it is there, when it was deleted, and each pointer that i
     at 10:00      the pointer that was left first after it is B, whose newest commit by then is B itself
     at 11:10      none was left after it: D, whose newest commit by then is C
 
-A commit by a clock that was ahead makes times useless until they are mended (see ``times``): a walk that meets one refuses, because
+A commit by a clock that was ahead makes times useless until they are mended (see ``commit_times``): a walk that meets one refuses, because
 it would pass over every commit that was pushed ahead and give an old state without a word.
 """
 
@@ -17,25 +17,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from headwater.clock import Micros, as_text
-from headwater.commits.history import read_commit
-from headwater.commits.objects import Commit, Head
-from headwater.commits.times import credible_until
+from headwater.commits.commit import Commit, Head, read_commit
+from headwater.commits.commit_times import credible_until
 from headwater.errors import ExpiredError, MissingError, RefusedError
 from headwater.store import Move, ObjectId, RealmStore, Reference, id_text, id_time, is_note
 
-__all__ = ["Absent", "Describe", "check_row", "commit_as_of", "no_state", "pointer_as_of", "state_as_of"]
-
-
-Describe = Callable[[], str]
+DescribeReference = Callable[[], str]
 """The reference in people's words, asked for when there is something to say about it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class AbsentReference:
     """The reference was not there."""
 
 
-def no_state(realm: str, what: str, time: Micros, why: str, *, kind: type[MissingError] = MissingError) -> MissingError:
+def no_state_error(realm: str, what: str, time: Micros, why: str, *, kind: type[MissingError] = MissingError) -> MissingError:
     """The one error for a state that cannot be given.
 
     what          whose state, in people's words
@@ -49,10 +45,10 @@ def state_as_of(
     row: Reference | None,
     time: Micros,
     *,
-    what: Describe,
+    what: DescribeReference,
     relisted: Micros | None = None,
     fence: Callable[[], None] = lambda: None,
-) -> Head | Absent | None:
+) -> Head | AbsentReference | None:
     """The commit that was HEAD of a reference at a moment; None: it was there, and had none yet.
 
     row           the reference as it is now, a tombstone too
@@ -60,11 +56,11 @@ def state_as_of(
     raises        ExpiredError when that is not remembered any more · RefusedError when times cannot be relied upon
     """
     if row is not None:
-        check_row(rows, row, time, what=what)
+        check_reference_times(rows, row, time, what=what)
     if row is not None and row.moves:
         since = Micros(row.moves[0].time - _remembered(rows))
         if time < since:
-            raise no_state(
+            raise no_state_error(
                 rows.realm,
                 what(),
                 time,
@@ -72,12 +68,12 @@ def state_as_of(
                 kind=ExpiredError,
             )
     pointer = pointer_as_of(row, time, relisted)
-    if pointer is None or isinstance(pointer, Absent):
+    if pointer is None or isinstance(pointer, AbsentReference):
         return pointer
     return commit_as_of(read_commit(rows, pointer), time, what=what, fence=fence)
 
 
-def check_row(rows: RealmStore, row: Reference, time: Micros, *, what: Describe) -> None:
+def check_reference_times(rows: RealmStore, row: Reference, time: Micros, *, what: DescribeReference) -> None:
     """Pass if the times of a reference's row can be right: when it was made, moved and deleted.
 
     raises        RefusedError with the one that cannot
@@ -90,22 +86,22 @@ def check_row(rows: RealmStore, row: Reference, time: Micros, *, what: Describe)
         )
 
 
-def pointer_as_of(row: Reference | None, time: Micros, relisted: Micros | None = None) -> ObjectId | Absent | None:
+def pointer_as_of(row: Reference | None, time: Micros, relisted: Micros | None = None) -> ObjectId | AbsentReference | None:
     """What a reference pointed to at a moment, or had on its way to it; None for one without a commit."""
     if row is None or row.created > time:
-        return Absent()
+        return AbsentReference()
     left = [move for move in row.moves if not is_note(move)]  # what a late commit left stands on its own line
     if row.deleted is not None:
         left.insert(0, Move(row.pointer, row.deleted))  # type: ignore[arg-type]  # None is told as None
     later = [move for move in left if move.time > time]
     if relisted is not None and not any(move.time <= relisted for move in later):
-        return Absent()  # what it left last before it was listed again is what its tombstone held
+        return AbsentReference()  # what it left last before it was listed again is what its tombstone held
     if later:
         return later[-1].pointer
-    return Absent() if row.deleted is not None else row.pointer
+    return AbsentReference() if row.deleted is not None else row.pointer
 
 
-def commit_as_of(head: Head, time: Micros, *, what: Describe, fence: Callable[[], None] = lambda: None) -> Head | None:
+def commit_as_of(head: Head, time: Micros, *, what: DescribeReference, fence: Callable[[], None] = lambda: None) -> Head | None:
     """The newest commit not after a moment in the history of a commit; None: that history begins later.
 
     raises        ExpiredError when history was cut before the answer was found · RefusedError when the walk passes over a commit
@@ -129,7 +125,7 @@ def commit_as_of(head: Head, time: Micros, *, what: Describe, fence: Callable[[]
     return None
 
 
-def _descend(head: Head, time: Micros, what: Describe) -> Iterator[Head]:
+def _descend(head: Head, time: Micros, what: DescribeReference) -> Iterator[Head]:
     """The way down from a commit. Of each tail it reads the two oldest, and all of it where one of these is not later than the moment.
 
     Times ascend, so what lies above a later commit is later. The commit that mends the time is the exception; its own tail names
@@ -150,7 +146,7 @@ def _descend(head: Head, time: Micros, what: Describe) -> Iterator[Head]:
         for commit_id, commit in below:
             if commit is None:
                 why = f"what lies before commit {id_text(current.id)} ({as_text(current.commit.time)}) was collected"
-                raise no_state(rows.realm, what(), time, why, kind=ExpiredError)
+                raise no_state_error(rows.realm, what(), time, why, kind=ExpiredError)
             current = Head(commit_id, commit, rows)
             yield current
 
@@ -160,7 +156,7 @@ def _is_carried(commit: Head) -> bool:
     return commit.commit.time - id_time(commit.id) > round(commit.rows.settings.clock_bound_seconds * 1_000_000)
 
 
-def _ahead(commit: Head, time: Micros, what: Describe) -> RefusedError:
+def _ahead(commit: Head, time: Micros, what: DescribeReference) -> RefusedError:
     now = as_text(commit.rows.clock.now())
     return RefusedError(
         f"{_undetermined(commit.rows, time, what)}: commit {id_text(commit.id)} carries the time {as_text(commit.commit.time)}, and it is"
@@ -169,7 +165,7 @@ def _ahead(commit: Head, time: Micros, what: Describe) -> RefusedError:
     )
 
 
-def _untold(rows: RealmStore, commit: Head, time: Micros, what: Describe) -> RefusedError:
+def _untold(rows: RealmStore, commit: Head, time: Micros, what: DescribeReference) -> RefusedError:
     return RefusedError(
         f"{_undetermined(rows, time, what)}: commit {id_text(commit.id)}, with the time {as_text(commit.commit.time)} of a clock that"
         " was ahead, may have been made before or after that. Give a commit instead of a time, or a time before that clock was used or"
@@ -177,7 +173,7 @@ def _untold(rows: RealmStore, commit: Head, time: Micros, what: Describe) -> Ref
     )
 
 
-def _undetermined(rows: RealmStore, time: Micros, what: Describe) -> str:
+def _undetermined(rows: RealmStore, time: Micros, what: DescribeReference) -> str:
     return f"the state of {what()} of realm {rows.realm!r} as of {as_text(time)} cannot be determined"
 
 

@@ -8,8 +8,6 @@ from typing import Protocol
 from headwater.errors import UnreadableError
 from headwater.store import ObjectId, Pointing, RealmStore, StoredObject, id_text, why_untold
 
-__all__ = ["Seen", "Walk", "reach"]
-
 _BATCH = 100
 _FEW, _MANY = 32, 500
 _BATCH_BYTES = 4 * 1024 * 1024
@@ -19,7 +17,7 @@ _ENTRIES = "stripe"
 """The type whose targets are what indexes hold, small as a rule; what others point to may be stripes."""
 
 
-def reach(rows: RealmStore, roots: Iterable[ObjectId], mark: Callable[[ObjectId, ObjectId | None], bool]) -> None:
+def mark_reachable(rows: RealmStore, roots: Iterable[ObjectId], mark: Callable[[ObjectId, ObjectId | None], bool]) -> None:
     """Mark the roots and everything that they lead to.
 
     mark          remembers an id and what pointed to it (None: a root); True when it was new. Nothing is read twice.
@@ -36,7 +34,7 @@ def reach(rows: RealmStore, roots: Iterable[ObjectId], mark: Callable[[ObjectId,
             waiting += [target for target in found.points_to() if mark(target, object_id)]
 
 
-class Seen(Protocol):
+class VisitedObjects(Protocol):
     """What a walk has met: it decides what is read at all."""
 
     def unseen(self, object_ids: Sequence[ObjectId]) -> list[ObjectId]:
@@ -52,13 +50,13 @@ class Seen(Protocol):
         ...
 
 
-class Walk:
-    """As ``reach``, for very many objects: leaves are not decoded, nothing is remembered, and what is read at once is bounded.
+class ReachabilityWalk:
+    """As ``mark_reachable``, for very many objects: leaves are not decoded, nothing is remembered, and what is read at once is bounded.
 
     What waits is held as ids: of as much as a few stripes point to.
     """
 
-    def __init__(self, rows: RealmStore, seen: Seen) -> None:
+    def __init__(self, rows: RealmStore, seen: VisitedObjects) -> None:
         self._rows = rows
         self._seen = seen
         self._entries = _Waiting()
@@ -77,7 +75,7 @@ class Walk:
         return self._entries.count + self._others.count
 
     def run(self) -> None:
-        """Look at all that waits, and at what that leads to. Raises UnreadableError as ``reach`` does."""
+        """Look at all that waits, and at what that leads to. Raises UnreadableError as ``mark_reachable`` does."""
         while self.waiting:
             if self._entries.count:
                 wanted = self._entries.take(min(max(int(_BATCH_BYTES / self._entry_bytes), _FEW), _MANY))

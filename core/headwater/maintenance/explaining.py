@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headwater.catalogs import reference_text
 from headwater.clock import Micros, as_text
-from headwater.commits import Commit, Pin
+from headwater.commits import Commit, CommitPin
 from headwater.errors import ExpiredError, HeadwaterError, MissingError, UnavailableError
 from headwater.maintenance.checks.sight import key_text
 from headwater.maintenance.checks.walking import Use, held, read_each
@@ -174,7 +174,7 @@ def _pinned(store: Store, scope: Scope, way: Sequence[ObjectId]) -> str:
     """Which task has pinned what leads here, where a pin is on the way."""
     for step in way:
         pin = scope.rows.find(step, StoredObject)
-        if isinstance(pin, Pin):
+        if isinstance(pin, CommitPin):
             try:
                 task = Tasks(store).read(pin.owner).value
                 who = f"task {id_text(pin.owner)} ({task}, {task.state})"

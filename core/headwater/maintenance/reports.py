@@ -14,7 +14,7 @@ import msgspec
 
 from headwater.catalogs import ReportRow
 from headwater.clock import Micros
-from headwater.commits import Transaction, commit, ensure_reference, head
+from headwater.commits import Transaction, commit_change, ensure_reference, read_head
 from headwater.errors import MissingError, UnreadableError
 from headwater.index import Value
 from headwater.maintenance.garbage.listing import RUNS
@@ -51,7 +51,7 @@ class ReportWriter:
         self._bytes = 0
 
     def add(self, row: ReportRow) -> None:
-        """raises        what the fence and ``commit`` raise"""
+        """raises        what the fence and ``commit_change`` raise"""
         encoded = msgspec.msgpack.encode(row)
         self._rows.append(encoded)
         self._bytes += len(encoded)
@@ -77,7 +77,7 @@ class ReportWriter:
         if self._fence is not None:
             self._fence()
         ensure_reference(self._store.system, RUNS)
-        commit(self._store.system, RUNS, change, message="keep rows of a report", fence=self._fence)
+        commit_change(self._store.system, RUNS, change, message="keep rows of a report", fence=self._fence)
         self._pieces += 1
         self._rows, self._bytes = [], 0
 
@@ -88,7 +88,7 @@ def read_report(store: Store, task: ObjectId, attempt: int) -> Iterator[ReportRo
     raises        MissingError when there is none, or no more; UnreadableError
     """
     try:
-        runs = head(store.system, RUNS, fresh=True)
+        runs = read_head(store.system, RUNS, fresh=True)
     except MissingError:
         runs = None
     pieces = [] if runs is None else [value for _, value in runs.index(_INDEX).prefix(_prefix(task, attempt))]

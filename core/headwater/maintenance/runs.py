@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from headwater.clock import Micros, as_text
-from headwater.commits import Transaction, commit, ensure_reference, head
+from headwater.commits import Transaction, commit_change, ensure_reference, read_head
 from headwater.errors import MissingError, UnreadableError
 from headwater.index import Index, Value
 from headwater.maintenance.garbage.listing import RUNS
@@ -54,7 +54,7 @@ def record_run(store: Store, run: Run, *, fence: Callable[[], None] | None = Non
             index.remove(key)
         forget_reports(tx, lambda: {(run.task, run.attempt), *_with_tasks(store, index)})
 
-    commit(store.system, RUNS, change, message=f"record a {run.kind} of {run.realm}", fence=fence)
+    commit_change(store.system, RUNS, change, message=f"record a {run.kind} of {run.realm}", fence=fence)
 
 
 def _with_tasks(store: Store, index: Index) -> Iterator[tuple[ObjectId | None, int]]:
@@ -69,7 +69,7 @@ def list_runs(
     """The records, newest first."""
     check_count(limit, "runs of a list")
     try:
-        found = head(store.system, RUNS, fresh=True)
+        found = read_head(store.system, RUNS, fresh=True)
     except MissingError:
         return ReadableRows()
     entries = [] if found is None else list(found.index(_INDEX).range(reverse=True))

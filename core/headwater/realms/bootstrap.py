@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from headwater.commits import Transaction, commit, complete, ensure_references
+from headwater.commits import Transaction, commit_change, complete_operation, ensure_references
 from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
 from headwater.index import Value
 from headwater.realms.credentials import CredentialsHash
@@ -57,9 +57,9 @@ def bootstrap(
 
     done = f"realm {realm_id!r} is INITIALIZING and may be incomplete: bootstrap it again"
     try:
-        return complete(realms.store.system, finish, done=done, passed_on=(BeatenError, MissingError, RefusedError))
+        return complete_operation(realms.store.system, finish, done=done, passed_on=(BeatenError, MissingError, RefusedError))
     except (BeatenError, MissingError, RefusedError, UnreadableError) as fault:
-        found = complete(realms.store.system, lambda: realms.find(realm_id), done=done)
+        found = complete_operation(realms.store.system, lambda: realms.find(realm_id), done=done)
         if found is None or found.key != realm.key:
             raise RefusedError(f"realm {realm_id!r} was purged while it was being bootstrapped") from fault
         if found.state is RealmState.ACTIVE:
@@ -91,7 +91,7 @@ def _fill(realms: Realms, realm: Realm, credentials: CredentialsHash, replaces: 
     role = _ensure_named(rows, "principal-roles", SERVICE_ADMIN, PrincipalRole, _make_role)
     usage = (role.entity, principal.entity, "PRINCIPAL_ROLE_USAGE")
     access = (container.entity, role.entity, "SERVICE_MANAGE_ACCESS")
-    commit(rows, "grants", lambda tx: _ensure_grants(tx, usage, access), message=f"bootstrap: grants of {SERVICE_ADMIN}")
+    commit_change(rows, "grants", lambda tx: _ensure_grants(tx, usage, access), message=f"bootstrap: grants of {SERVICE_ADMIN}")
 
 
 def _ensure_named(
@@ -111,7 +111,7 @@ def _ensure_named(
             tx.index(BY_CLIENT).put(entity.credentials.client_id.encode(), Value(object_id, b""))
         return entity
 
-    return commit(rows, reference, change, message=f"bootstrap: {name}").result
+    return commit_change(rows, reference, change, message=f"bootstrap: {name}").result
 
 
 def _replace_root(realms: Realms, realm: Realm, rows: RealmStore, credentials: CredentialsHash, replaces: str) -> None:
@@ -128,7 +128,7 @@ def _replace_root(realms: Realms, realm: Realm, rows: RealmStore, credentials: C
         tx.index(BY_CLIENT).remove(replaces.encode())
         tx.index(BY_CLIENT).put(credentials.client_id.encode(), value)
 
-    commit(rows, PRINCIPALS, change, message="bootstrap: other credentials of root")
+    commit_change(rows, PRINCIPALS, change, message="bootstrap: other credentials of root")
 
 
 def _ensure_grants(tx: Transaction, *grants: tuple[ObjectId, ObjectId, str]) -> None:

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from headwater.clock import Micros
-from headwater.commits import Transaction, commit, head
+from headwater.commits import Transaction, commit_change, read_head
 from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
 from headwater.index import Index, Value
 from headwater.quantities import check_seconds
@@ -124,12 +124,12 @@ def _renew(
             tx.index(BY_CLIENT).put(client.encode(), value)
         return renewed
 
-    return commit(rows, PRINCIPALS, change, message=message).result
+    return commit_change(rows, PRINCIPALS, change, message=message).result
 
 
 def _index(rows: RealmStore, name: str) -> Index | None:
     try:
-        found = head(rows, PRINCIPALS, fresh=True)
+        found = read_head(rows, PRINCIPALS, fresh=True)
     except MissingError:
         return None
     return None if found is None else found.index(name)

@@ -9,7 +9,7 @@ from typing import TypeVar, Unpack
 import msgspec
 
 from headwater.clock import Micros, as_text
-from headwater.commits import Transaction, commit, ensure_reference, head
+from headwater.commits import Transaction, commit_change, ensure_reference, read_head
 from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
 from headwater.index import Index, Value
 from headwater.quantities import check_seconds
@@ -209,13 +209,13 @@ class Realms:
 
     def _index(self, name: str) -> Index | None:
         try:
-            found = head(self._rows, REALMS, fresh=True)
+            found = read_head(self._rows, REALMS, fresh=True)
         except MissingError:
             return None
         return None if found is None else found.index(name)
 
     def _commit(self, change: Callable[[Transaction], R], message: str, fence: Fence | None = None) -> R:
-        return commit(self._rows, REALMS, change, message=message, fence=fence).result
+        return commit_change(self._rows, REALMS, change, message=message, fence=fence).result
 
 
 def _check_unprotected(realm: Realm) -> None:

@@ -67,7 +67,7 @@ class RealmReferences(Handle):
         """Create, or swap over a tombstone; BeatenError when the name is alive.
 
         The name must stand in its index before. A pointer to an existing commit needs the collector's handshake: use
-        ``headwater.commits.create_at``.
+        ``headwater.commits.create_reference_at``.
         """
         return self.create_reference_as_seen(name, self.find_row(name), pointer)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from headwater.commits import Head, Transaction, commit, head
+from headwater.commits import Head, Transaction, commit_change, read_head
 from headwater.errors import MissingError, UnreadableError
 from headwater.index import Value
 from headwater.store import ObjectId, RealmStore, UnreadableRow, Versioned, id_text
@@ -44,7 +44,7 @@ def entry_faults(rows: RealmStore) -> Iterator[EntryFault]:
     raises        UnreadableError when the reference cannot be read
     """
     try:
-        at = head(rows, REFERENCE, fresh=True)
+        at = read_head(rows, REFERENCE, fresh=True)
     except MissingError:
         return
     if at is None:
@@ -58,7 +58,7 @@ def entry_faults(rows: RealmStore) -> Iterator[EntryFault]:
 def unreadable_tasks(rows: RealmStore) -> list[UnreadableRow]:
     """The tasks that any index names and that cannot be read, each with what the indexes tell of it."""
     faults = {fault.task: fault for fault in entry_faults(rows) if fault.is_unreadable}
-    at = head(rows, REFERENCE, fresh=True) if faults else None
+    at = read_head(rows, REFERENCE, fresh=True) if faults else None
     places = {} if at is None else places_of(at, faults)
     return [unreadable_task(task_id, fault.text, places.get(task_id)) for task_id, fault in faults.items()]
 
@@ -68,13 +68,13 @@ def mend_entries(rows: RealmStore, *, fence: Callable[[], None] | None = None) -
     faults = list(entry_faults(rows))
     lost = [fault for fault in faults if fault.is_missing]
     if lost:
-        commit(rows, REFERENCE, lambda tx: _remove(tx, lost), message=f"take {len(lost)} lost tasks off", fence=fence)
+        commit_change(rows, REFERENCE, lambda tx: _remove(tx, lost), message=f"take {len(lost)} lost tasks off", fence=fence)
     stale: dict[ObjectId, list[tuple[str, bytes]]] = {}
     for fault in faults:
         if not fault.is_missing and not fault.is_unreadable:
             stale.setdefault(fault.task, []).append((fault.index, fault.key))
     for task_id, keys in stale.items():
-        commit(
+        commit_change(
             rows,
             REFERENCE,
             partial(_settle, task_id=task_id, keys=keys),

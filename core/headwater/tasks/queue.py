@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from headwater.clock import Micros
-from headwater.commits import Head, Transaction, commit, complete, ensure_reference, head
+from headwater.commits import Head, Transaction, commit_change, complete_operation, ensure_reference, read_head
 from headwater.errors import BeatenError, HeadwaterError, MissingError, RefusedError, UnreadableError
 from headwater.index import Value
 from headwater.quantities import check_count, check_time
@@ -178,7 +178,7 @@ class Tasks:
 
         # first the arguments, then the retry: a worker may claim the task as soon as it waits
         done = f"task {id_text(task_id)} has other arguments, and may not be tried again: retry it"
-        return complete(self._rows, go_on, done=done)
+        return complete_operation(self._rows, go_on, done=done)
 
     def _retry(self, task_id: ObjectId) -> Task:
         seen = self._require_ended(self.read(task_id))
@@ -363,16 +363,16 @@ class Tasks:
 
     def _head(self) -> Head | None:
         try:
-            return head(self._rows, REFERENCE, fresh=True)
+            return read_head(self._rows, REFERENCE, fresh=True)
         except MissingError:
             return None
 
     def _commit(self, change: Callable[[Transaction], R], message: str) -> R:
         try:
-            return commit(self._rows, REFERENCE, change, message=message).result
+            return commit_change(self._rows, REFERENCE, change, message=message).result
         except MissingError:
             ensure_reference(self._rows, REFERENCE)
-            return commit(self._rows, REFERENCE, change, message=message).result
+            return commit_change(self._rows, REFERENCE, change, message=message).result
 
     def _follow(self, task_id: ObjectId, done: str) -> Task:
         """Settle what was decided; the task after that."""
@@ -381,7 +381,7 @@ class Tasks:
             self._settle(task_id)
             return self.read(task_id).value
 
-        return complete(self._rows, settle_and_read, done=done)
+        return complete_operation(self._rows, settle_and_read, done=done)
 
     def _settle(self, task_id: ObjectId) -> None:
         """Make entries and object agree. The object decides; only a retry is decided by its entry, and completed here."""

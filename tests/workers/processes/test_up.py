@@ -16,7 +16,7 @@ from processes import wait_for
 from work import make_realm, write_warehouse
 
 from headwater.catalogs import Catalogs, ContentType
-from headwater.commits import head
+from headwater.commits import read_head
 from headwater.errors import MissingError
 from headwater.realms import Realms, RealmState
 from headwater.store import Store
@@ -224,7 +224,7 @@ def _heads(store: Store) -> object:
     """Heads of everything that `up` commits to, and all tasks."""
     rows = [(store.system, name) for name in ("realms", "tasks", "maintenance-runs")]
     rows += [(Realms(store).open("acme"), name) for name in ("catalogs", "claims")]
-    found = [head(realm, name, fresh=True) for realm, name in rows]
+    found = [read_head(realm, name, fresh=True) for realm, name in rows]
     return [one and one.id for one in found], [seen.token for seen in Tasks(store).list()]
 
 

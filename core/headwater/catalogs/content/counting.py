@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from headwater.catalogs.content.indexes import CONTENT
 from headwater.catalogs.content.types import ContentType, ContentValue
-from headwater.commits import End, Head, Stretch, Touching, log, read_commit
+from headwater.commits import Head, KeyFilter, LogEnd, LogRange, read_commit, read_log
 from headwater.errors import ExpiredError, UnreadableError
 from headwater.index import Value
 from headwater.store import ObjectId
@@ -30,10 +30,10 @@ def recount_types(head: Head, *, before: ObjectId, counts: TypeCounts) -> TypeCo
 
     Reads the commits in between, and the keys that they changed, then and now.
     """
-    stretch = Stretch(until=before, with_until=False, within=_NEAR)
-    between = log(head.rows, head.id, stretch=stretch, touching=Touching(index=CONTENT))
+    stretch = LogRange(until=before, with_until=False, within=_NEAR)
+    between = read_log(head.rows, head.id, stretch=stretch, touching=KeyFilter(index=CONTENT))
     changed = {one.key for found in between for one in found.commit.operations if one.index == CONTENT}
-    if between.end is not End.UNTIL:
+    if between.end is not LogEnd.UNTIL:
         return count_types(head)
     try:
         gone = _counted(read_commit(head.rows, before).index(CONTENT).get_many(changed).values())

@@ -16,7 +16,7 @@ import msgspec
 from headwater.catalogs.content.indexes import CONTENT, IDS
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.types import ContentValue
-from headwater.commits import Head, token_of, token_text
+from headwater.commits import Head, decode_token, encode_token
 from headwater.errors import ExpiredError, RefusedError, UnreadableError
 from headwater.index import Difference, Index, Value, differing
 from headwater.quantities import check_count
@@ -61,7 +61,7 @@ class ChangeToken(msgspec.Struct, frozen=True, array_like=True):
     of: tuple[str, str] = ("", "")
 
     def encode(self) -> str:
-        return token_text(self, _FORMAT)
+        return encode_token(self, _FORMAT)
 
     @classmethod
     def decode(cls, text: str) -> ChangeToken:
@@ -69,7 +69,7 @@ class ChangeToken(msgspec.Struct, frozen=True, array_like=True):
 
         raises        RefusedError for what is no page token of a comparison, or one that was altered
         """
-        token = token_of(text, _decoder)
+        token = decode_token(text, _decoder)
         if token is None or token.encode() != text:
             raise RefusedError(f"{text!r} is no page token of a comparison: give one as it came with the page before, or none")
         return token

@@ -14,7 +14,7 @@ from headwater.catalogs.content.types import ContentType, ContentValue
 from headwater.catalogs.history.log import LogEntry, check_within, log_entry, parent_of, value_at
 from headwater.catalogs.history.resolving import earlier
 from headwater.clock import Micros
-from headwater.commits import Commit, End, Head, Operation, Stretch, log, sound_times
+from headwater.commits import Commit, Head, LogEnd, LogRange, Operation, read_log, sound_times
 from headwater.errors import ExpiredError, MissingError, RefusedError
 from headwater.quantities import check_count
 from headwater.store import ObjectId
@@ -123,7 +123,7 @@ class CatalogLog(Iterator[LogEntry]):
     """
 
     def __init__(self) -> None:
-        self.end: End | None = None
+        self.end: LogEnd | None = None
         self.last: ObjectId | None = None
         self._entries: Iterator[LogEntry] = iter(())
 
@@ -148,7 +148,7 @@ def search(
     if oldest_first and head is not None:
         ids = [one.id for one in newest_first]
         if limit is not None and len(ids) > limit:
-            found.end, ids = End.LIMIT, ids[-limit:]
+            found.end, ids = LogEnd.LIMIT, ids[-limit:]
         found._entries = map(log_entry, _climbed(head, ids))
     else:
         found._entries = map(log_entry, newest_first)
@@ -159,23 +159,23 @@ def _found(into: CatalogLog, head: Head | None, where: LogFilter, limit: int | N
     try:
         start = head if head is None or where.until is None else earlier(head, where.until)
     except MissingError as fault:
-        into.end = End.CUT if isinstance(fault, ExpiredError) else End.BEGINNING
+        into.end = LogEnd.CUT if isinstance(fault, ExpiredError) else LogEnd.BEGINNING
         return
     if start is None:
-        into.end = End.BEGINNING
+        into.end = LogEnd.BEGINNING
         return
     given = 0
-    down = log(start.rows, start.id, stretch=Stretch(within=within), limit=limit if where.takes_all else None)
+    down = read_log(start.rows, start.id, stretch=LogRange(within=within), limit=limit if where.takes_all else None)
     for one, time in sound_times(down):
         if where.since is not None and time < where.since:
-            into.end = End.UNTIL
+            into.end = LogEnd.UNTIL
             return
         into.last = one.id
         if where.chooses(one):
             yield one
             given += 1
             if given == limit:
-                into.end = End.LIMIT if one.commit.tail else End.BEGINNING
+                into.end = LogEnd.LIMIT if one.commit.tail else LogEnd.BEGINNING
                 return
     into.end = down.end
 

@@ -10,7 +10,7 @@ from headwater.catalogs.content.indexes import CONTENT, IDS
 from headwater.catalogs.content.keys import ContentKey
 from headwater.catalogs.content.types import ContentValue
 from headwater.catalogs.history.log import LogEntry, check_within, log_entry, parent_of, value_at
-from headwater.commits import Commit, End, Head, Operation, Stretch, log
+from headwater.commits import Commit, Head, LogEnd, LogRange, Operation, read_log
 from headwater.errors import ExpiredError
 from headwater.store import ObjectId
 
@@ -54,7 +54,7 @@ class KeyHistory(Iterator[KeyChange]):
 
     def __init__(self, head: Head | None, key: ContentKey, within: int | None) -> None:
         self.key = key
-        self.end: End | None = None
+        self.end: LogEnd | None = None
         self.last: ObjectId | None = None
         self._changes = self._followed(head, within)
 
@@ -63,9 +63,9 @@ class KeyHistory(Iterator[KeyChange]):
 
     def _followed(self, head: Head | None, within: int | None) -> Iterator[KeyChange]:
         if head is None:
-            self.end = End.BEGINNING
+            self.end = LogEnd.BEGINNING
             return
-        down = log(head.rows, head.id, stretch=Stretch(within=within))
+        down = read_log(head.rows, head.id, stretch=LogRange(within=within))
         for found in down:
             self.last = found.id
             operation = _operation_on(found.commit, self.key.to_index())
@@ -75,7 +75,7 @@ class KeyHistory(Iterator[KeyChange]):
             self.key = change.renamed_from or change.key
             yield change
             if change.action is KeyAction.CREATED:
-                self.end = End.BEGINNING
+                self.end = LogEnd.BEGINNING
                 return
         self.end = down.end
 

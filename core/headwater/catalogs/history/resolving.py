@@ -5,7 +5,7 @@ from __future__ import annotations
 from headwater.catalogs.history.meta import CommitMeta
 from headwater.catalogs.history.references import ReferenceText, Step, Way
 from headwater.clock import Micros, as_text
-from headwater.commits import Absent, Commit, Describe, Head, commit_as_of, no_state, state_as_of
+from headwater.commits import AbsentReference, Commit, DescribeReference, Head, commit_as_of, no_state_error, state_as_of
 from headwater.errors import ExpiredError, MissingError
 from headwater.store import ObjectId, RealmStore, Reference, id_text
 
@@ -15,7 +15,12 @@ _NOTHING = "nothing was committed by then"
 
 
 def follow(
-    rows: RealmStore, start: Head | None, told: ReferenceText, *, row: Reference | None = None, what: Describe | None = None
+    rows: RealmStore,
+    start: Head | None,
+    told: ReferenceText,
+    *,
+    row: Reference | None = None,
+    what: DescribeReference | None = None,
 ) -> Head | None:
     """The commit that the steps of a text lead to.
 
@@ -67,7 +72,7 @@ def nth_parent(start: Head, number: int) -> Head:
     return _read(start, parents[number - 1])
 
 
-def earlier(start: Head, time: Micros, *, what: Describe | None = None) -> Head:
+def earlier(start: Head, time: Micros, *, what: DescribeReference | None = None) -> Head:
     """The youngest commit of a history that was made at ``time`` or before it; ``what`` is the history's name for people.
 
     raises        MissingError: there is none · ExpiredError: it was cut on the way · RefusedError: times cannot be relied upon
@@ -75,18 +80,18 @@ def earlier(start: Head, time: Micros, *, what: Describe | None = None) -> Head:
     what = what or (lambda: f"the history of commit {id_text(start.id)}")
     found = commit_as_of(start, time, what=what)
     if found is None:
-        raise no_state(start.rows.realm, what(), time, _NOTHING)
+        raise no_state_error(start.rows.realm, what(), time, _NOTHING)
     return found
 
 
-def named_as_of(rows: RealmStore, row: Reference, time: Micros, *, what: Describe) -> Head:
+def named_as_of(rows: RealmStore, row: Reference, time: Micros, *, what: DescribeReference) -> Head:
     """The commit that a branch or tag was at. Raises as ``earlier`` does."""
     found = state_as_of(rows, row, time, what=what)
-    if isinstance(found, Absent):
+    if isinstance(found, AbsentReference):
         why = f"it was made at {as_text(row.created)}" if row.created > time else "it was deleted then"
-        raise no_state(rows.realm, what(), time, why)
+        raise no_state_error(rows.realm, what(), time, why)
     if found is None:
-        raise no_state(rows.realm, what(), time, _NOTHING)
+        raise no_state_error(rows.realm, what(), time, _NOTHING)
     return found
 
 

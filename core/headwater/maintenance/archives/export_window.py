@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwater.clock import Micros, as_text
-from headwater.commits import no_state, read_collection
+from headwater.commits import no_state_error, read_collection
 from headwater.errors import ExpiredError
 from headwater.settings import Settings
 from headwater.store import RealmStore
@@ -34,4 +34,4 @@ def check_known(rows: RealmStore, time: Micros, *, now: Micros) -> None:
     oldest = max(now - round(grace * _SECOND), 0 if record is None else record.value.reader_cutoff)
     if time < oldest:
         why = f"what was deleted and moved is remembered since {as_text(oldest + _SECOND - 1)} only"
-        raise no_state(rows.realm, "the whole", time, why, kind=ExpiredError)
+        raise no_state_error(rows.realm, "the whole", time, why, kind=ExpiredError)

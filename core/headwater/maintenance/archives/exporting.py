@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import structlog
 
 from headwater.clock import Micros, as_text
-from headwater.commits import unpin
+from headwater.commits import unpin_commits
 from headwater.durability import publish
 from headwater.errors import FencedError, HeadwaterError, RefusedError, UnavailableError, UnreadableError
 from headwater.maintenance.archives.blocks import BlockKind, BlockWriter
@@ -212,6 +212,6 @@ def _may_tidy_up(fence: Fence) -> bool:
 
 def _unpin(rows: RealmStore, order: Order, fence: Fence) -> None:
     try:
-        unpin(rows, order.task, fence=fence)
+        unpin_commits(rows, order.task, fence=fence)
     except HeadwaterError as fault:
         _log.warning("the commits stay pinned until the next collection", realm=rows.realm, fault=str(fault))

@@ -10,7 +10,7 @@ from headwater.catalogs import reference_text
 from headwater.catalogs.listed import catalog_ids, names_in, own_references, relisted
 from headwater.catalogs.names import CATALOGS, OwnPart, own_reference
 from headwater.clock import Micros, as_text
-from headwater.commits import Absent, Head, no_state, pin, read_collection, state_as_of
+from headwater.commits import AbsentReference, Head, no_state_error, pin_commits, read_collection, state_as_of
 from headwater.errors import RefusedError
 from headwater.maintenance.archives.export_window import check_known, readable_from
 from headwater.maintenance.archives.fencing import paced
@@ -50,7 +50,7 @@ def take_snapshot(rows: RealmStore, time: Micros, *, owner: ObjectId, fence: Cal
     looked = rows.without_cache(budget_bytes=_REMEMBERED_BYTES)
     snapshot = _Looking(looked, time, paced(fence, rows.clock)).look()
     fence()
-    pin(rows, owner, snapshot.commits, fence=fence)
+    pin_commits(rows, owner, snapshot.commits, fence=fence)
     check_known(rows, time, now=rows.clock.now())
     return snapshot
 
@@ -66,7 +66,7 @@ class _Looking:
         check_moment(self.rows, self.time)
         heads = self._look_at(REALM_REFERENCES)
         if any(name not in heads for name in FILLED_REFERENCES):
-            raise no_state(
+            raise no_state_error(
                 self.rows.realm, "the whole", self.time, "it was filled later, its bootstrap was under way; name a later time"
             )
         catalogs = heads.get(CATALOGS)
@@ -94,7 +94,7 @@ class _Looking:
                 self.fence()
                 what, since = partial(reference_text, self.rows, name), (again or {}).get(name)
                 head = state_as_of(self.rows, row, self.time, what=what, relisted=since, fence=self.fence)
-                if isinstance(head, Absent):
+                if isinstance(head, AbsentReference):
                     continue
                 self.pointers[name] = None if head is None else head.id
                 if head is not None:
@@ -125,5 +125,5 @@ def check_moment(rows: RealmStore, time: Micros) -> None:
     if born > time:
         filled = as_text(readable_from(born, settings) + 999_999)
         why = f"it was filled later, at {as_text(born)}, and can be exported from {filled} on (--wait waits)"
-        raise no_state(rows.realm, "the whole", time, why)
+        raise no_state_error(rows.realm, "the whole", time, why)
     check_known(rows, time, now=now)

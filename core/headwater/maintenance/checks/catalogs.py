@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headwater.catalogs import CATALOGS, CatalogDefinition, Catalogs, CatalogState
-from headwater.commits import head
+from headwater.commits import read_head
 from headwater.errors import HeadwaterError
 from headwater.index import Value
 from headwater.maintenance.checks.findings import Code, Finding
@@ -45,7 +45,7 @@ def _check_catalog(sight: Sight, definition: CatalogDefinition) -> Iterator[Find
 
 def _check_lists(sight: Sight) -> Iterator[Finding]:
     """The list by name has the live ones of the list by id, and no other."""
-    at = head(sight.rows, CATALOGS, fresh=True)
+    at = read_head(sight.rows, CATALOGS, fresh=True)
     if at is None:
         return
     by_name, by_id = dict(at.index(_BY_NAME).range()), dict(at.index(_BY_ID).range())

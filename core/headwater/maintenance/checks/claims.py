@@ -10,7 +10,7 @@ from uuid import UUID
 
 from headwater.catalogs import CLAIMS, CONTENT, IDS, Claims, ContentType, ContentValue, IcebergTable, Owner, stored_places
 from headwater.clock import Micros
-from headwater.commits import Head, head, read_commit
+from headwater.commits import Head, read_commit, read_head
 from headwater.errors import HeadwaterError, MissingError
 from headwater.index import Entry, Value
 from headwater.maintenance.checks.findings import Code, Finding
@@ -57,7 +57,7 @@ def _check_claims(sight: Sight, kept: Container[UUID]) -> Iterator[Finding]:
 
     A claim is taken before its table's commit, so a young one says nothing.
     """
-    at = head(sight.rows, CLAIMS, fresh=True)
+    at = read_head(sight.rows, CLAIMS, fresh=True)
     if at is None:
         return
     settings = sight.rows.settings

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from headwater.clock import as_text
-from headwater.commits import Collection, pins, read_collection
+from headwater.commits import CollectionRecord, read_collection, read_pins
 from headwater.errors import HeadwaterError, MissingError
 from headwater.maintenance.checks.findings import Code, Finding
 from headwater.maintenance.checks.sight import Sight
@@ -25,7 +25,7 @@ def check_flags(sight: Sight) -> Iterator[Finding]:
     yield from _check_pins(sight)
 
 
-def abandoned_sweep(store: Store, realm: str, record: Versioned[Collection] | None) -> bool:
+def abandoned_sweep(store: Store, realm: str, record: Versioned[CollectionRecord] | None) -> bool:
     """Whether the flag of a sweep is on that no active task owns. A sweep that no task has made is taken for alive."""
     if record is None or not record.value.sweeping:
         return False
@@ -56,7 +56,7 @@ def _check_pins(sight: Sight) -> Iterator[Finding]:
     if sight.scope.is_system:
         return
     try:
-        found = pins(sight.rows)
+        found = read_pins(sight.rows)
     except HeadwaterError:
         return  # the reference cannot be read: that has been told
     tasks, is_active = Tasks(sight.store), dict[ObjectId, bool]()

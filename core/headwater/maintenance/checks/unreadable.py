@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 
 from headwater.clock import as_text
-from headwater.commits import Transaction, commit, head
+from headwater.commits import Transaction, commit_change, read_head
 from headwater.errors import HeadwaterError, MissingError, RefusedError, UnreadableError
 from headwater.index import Value
 from headwater.maintenance.checks.findings import Code, Finding
@@ -82,7 +82,7 @@ def set_aside(rows: RealmStore, code: Code, target: str, keep: Keep) -> str:
         held = [(index, key) for index, key, _ in entries if _target(tx.index(index).get(key)) == object_id]
         return sum(tx.index(index).remove(key) for index, key in held)
 
-    taken = commit(rows, reference, change, message=f"set aside what cannot be read: {target}").result
+    taken = commit_change(rows, reference, change, message=f"set aside what cannot be read: {target}").result
     return f"{taken} entries of {reference!r} are taken off; they and the row are kept in {place}"
 
 
@@ -137,7 +137,7 @@ def _can_be_read(rows: RealmStore, object_id: ObjectId, classes: Sequence[type[S
 
 
 def _entries(rows: RealmStore, reference: str, object_id: ObjectId) -> list[tuple[str, bytes, Value]]:
-    at = head(rows, reference, fresh=True)
+    at = read_head(rows, reference, fresh=True)
     names = [] if at is None else at.names
     return [
         (name, bytes(key), value)
@@ -149,7 +149,7 @@ def _entries(rows: RealmStore, reference: str, object_id: ObjectId) -> list[tupl
 
 def _head_entries(rows: RealmStore, reference: str, index: str) -> list[tuple[bytes, Value]]:
     try:
-        at = head(rows, reference, fresh=True)
+        at = read_head(rows, reference, fresh=True)
     except MissingError:
         return []
     return [] if at is None else [(bytes(key), value) for key, value in at.index(index).range()]

@@ -1,4 +1,4 @@
-"""Collection: mark, publish, look again, sweep. See ``headwater.commits.moving`` for the other side of the handshake.
+"""Collection: mark, publish, look again, sweep. See ``headwater.commits.ref_updates`` for the other side of the handshake.
 
 1. The cut-offs are fixed: no row younger than the writer's grace is touched, and what was HEAD within the reader's grace stays.
 2. Mark from every listed reference; plan, by a scan that deletes nothing.
@@ -22,7 +22,7 @@ import msgspec
 
 from headwater.catalogs import note_all_known, release_claims
 from headwater.clock import Micros
-from headwater.commits import Collection, Cuts, Sweep, Swept, read_collection
+from headwater.commits import CollectionRecord, HistoryCuts, SweepState, SweptSplit, read_collection
 from headwater.errors import BeatenError, FencedError, HeadwaterError, UnavailableError, UnknownOutcomeError, UnreadableError
 from headwater.maintenance.garbage.counts import Collected, Phases
 from headwater.maintenance.garbage.judging import Judge
@@ -197,9 +197,9 @@ class Collecting:
         if self.result.dry_run:
             self.result.notes.append(f"{said}; a collection would delete nothing, and size the next one right")
             return
-        before = self._published.value or Collection()
+        before = self._published.value or CollectionRecord()
         self._published.replace(
-            Collection(
+            CollectionRecord(
                 owner=self._owner,
                 reader_cutoff=before.reader_cutoff,
                 kept_since=before.kept_since,
@@ -237,7 +237,7 @@ class Collecting:
         is_parallel = self._store.backend.capabilities.parallel_scans
         return self._rows.settings.sweep_splits if is_parallel else 1
 
-    def publish(self, splits: tuple[Swept, ...]) -> tuple[Swept, ...]:
+    def publish(self, splits: tuple[SweptSplit, ...]) -> tuple[SweptSplit, ...]:
         """Say that a sweep is on, mark what came between, and save all that the sweep needs. Returns the splits."""
         self._note_known()
         self._published.replace(self._record())
@@ -279,27 +279,27 @@ class Collecting:
         """What deletes by the marks."""
         return Sweeper(self._rows, self._new_judge, self._pacing, self.result, self.phases, self._save)
 
-    def _sweep(self, splits: Sequence[Swept]) -> None:
+    def _sweep(self, splits: Sequence[SweptSplit]) -> None:
         with self.phases.phase("sweep"):
             self.sweeper().sweep(splits, self._progress)
 
-    def _save(self, splits: Sequence[Swept]) -> None:
+    def _save(self, splits: Sequence[SweptSplit]) -> None:
         record = self._published.value
         assert record is not None and record.sweep is not None
         self._published.replace(self._swept(record, splits))
 
-    def _swept(self, record: Collection, splits: Sequence[Swept]) -> Collection:
+    def _swept(self, record: CollectionRecord, splits: Sequence[SweptSplit]) -> CollectionRecord:
         assert record.sweep is not None
-        sweep = Sweep(record.sweep.started, record.sweep.marks, tuple(splits), self.result.saved())
+        sweep = SweepState(record.sweep.started, record.sweep.marks, tuple(splits), self.result.saved())
         return msgspec.structs.replace(record, sweep=sweep, owner=self._owner)
 
-    def _record(self, chunks: Sequence[ObjectId] = (), splits: Sequence[Swept] = ()) -> Collection:
+    def _record(self, chunks: Sequence[ObjectId] = (), splits: Sequence[SweptSplit] = ()) -> CollectionRecord:
         """The cuts as they are by now; with the chunks of the marks, a sweep that can be gone on with."""
         self._watch.check()
         cuts = self._rows.new_id()
-        self._rows.write([(cuts, Cuts(lines=self._marker.cuts))], are_new=True)
-        sweep = Sweep(self._marker.now, tuple(chunks), tuple(splits), self.result.saved()) if chunks else None
-        return Collection(
+        self._rows.write([(cuts, HistoryCuts(lines=self._marker.cuts))], are_new=True)
+        sweep = SweepState(self._marker.now, tuple(chunks), tuple(splits), self.result.saved()) if chunks else None
+        return CollectionRecord(
             sweeping=True,
             owner=self._owner,
             reader_cutoff=self.result.reader_cutoff,
@@ -375,5 +375,5 @@ class Collecting:
         return True
 
 
-def _named(record: Collection) -> str:
+def _named(record: CollectionRecord) -> str:
     return record.owner or "an earlier run"

@@ -10,16 +10,16 @@ from headwater.clock import Micros, as_text
 from headwater.commits import (
     COLLECTION_ID,
     UNCUT,
-    Collection,
+    CollectionRecord,
     Commit,
-    Cut,
     CutLines,
     Head,
-    Walk,
+    HistoryCut,
+    ReachabilityWalk,
     credible_until,
-    cut_point,
-    is_let_go,
-    left_line,
+    find_cut_point,
+    is_note_collected,
+    left_line_name,
     newest_move,
     read_commit,
     read_cuts,
@@ -104,12 +104,12 @@ class Marker:
     now: Micros
     reader_cutoff: Micros
     writer_cutoff: Micros
-    previous: Collection | None
+    previous: CollectionRecord | None
     trace: bool = False
     expected: int = 0
     look: Callable[[], None] = lambda: None
     marks: Marks = field(init=False)
-    cuts: dict[str, Cut] = field(default_factory=dict)
+    cuts: dict[str, HistoryCut] = field(default_factory=dict)
     origins: dict[ObjectId, Origin] = field(default_factory=dict)
     parents: dict[ObjectId, ObjectId] = field(default_factory=dict)
     content: Contents = field(default_factory=Contents)
@@ -151,7 +151,7 @@ class Marker:
             for listed, row in rows
             for line in self.lines(listed, row, cuts)
         ]
-        walk = Walk(self.scope.rows, self)
+        walk = ReachabilityWalk(self.scope.rows, self)
         for why in _REASONS:
             self._why = why
             stretches.sort(key=lambda stretch: -stretch.head_seq)  # who keeps less of a shared history comes first
@@ -228,13 +228,13 @@ class Marker:
 
         def line(pointer: ObjectId, time: Micros | None) -> Line:
             return Line(
-                name=row.name if time is None else left_line(row.name, pointer),
+                name=row.name if time is None else left_line_name(row.name, pointer),
                 pointer=pointer,
                 left=time,
                 reader_cutoff=kept_since,
                 commits=commits,
                 since=Micros(self.now - round(age * 1_000_000)) if age else self.now,
-                cut=cut_point(self.scope.rows, row, cuts) if time is None else UNCUT,
+                cut=find_cut_point(self.scope.rows, row, cuts) if time is None else UNCUT,
                 loaded=self.scope.loaded,
                 credible=credible,
             )
@@ -249,9 +249,9 @@ class Marker:
         if not is_note(move):
             return False
         found = self.scope.rows.find(move.pointer, Commit)
-        return found is None or is_let_go(row, move, found, cut_point(self.scope.rows, row, cuts), cuts)
+        return found is None or is_note_collected(row, move, found, find_cut_point(self.scope.rows, row, cuts), cuts)
 
-    def _descend(self, stretch: _Stretch, walk: Walk) -> None:
+    def _descend(self, stretch: _Stretch, walk: ReachabilityWalk) -> None:
         """Mark the commits that stay for the reason that is being marked, down to the first that stays for a later one."""
         while stretch.place is not None:
             try:
@@ -264,7 +264,7 @@ class Marker:
                     " (`headwater fsck` tells more)"
                 ) from fault
 
-    def _is_down(self, stretch: _Stretch, walk: Walk) -> bool:
+    def _is_down(self, stretch: _Stretch, walk: ReachabilityWalk) -> bool:
         """Go down as far as it goes without a leap. False: there was one, go on from there."""
         for commit, why, place in kept(self.scope.rows, stretch.line, stretch.place):
             stretch.place = place
@@ -293,7 +293,7 @@ class Marker:
             return None
         return other.oldest._replace(position=position + seq - other.oldest_seq)
 
-    def _keep(self, commit: Head, stretch: _Stretch, walk: Walk) -> None:
+    def _keep(self, commit: Head, stretch: _Stretch, walk: ReachabilityWalk) -> None:
         self.look()
         assert stretch.place is not None
         found, name = commit.commit, stretch.line.name
@@ -314,7 +314,7 @@ class Marker:
             walk.push(targets - self._neighbours, commit.id)
             self._neighbours = targets
 
-    def _run(self, walk: Walk) -> None:
+    def _run(self, walk: ReachabilityWalk) -> None:
         try:
             walk.run()
         except UnreadableError as fault:
@@ -327,7 +327,7 @@ class Marker:
         if stretch.oldest is None:
             return
         line, row = stretch.line, stretch.row
-        self.cuts[line.name] = Cut(
+        self.cuts[line.name] = HistoryCut(
             time=stretch.oldest_time,
             head=line.pointer,
             seq=stretch.head_seq,

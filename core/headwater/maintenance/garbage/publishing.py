@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import structlog
 
-from headwater.commits import COLLECTION_ID, Collection
+from headwater.commits import COLLECTION_ID, CollectionRecord
 from headwater.errors import BeatenError, HeadwaterError, UnavailableError
 from headwater.maintenance.garbage.pacing import Watch
 from headwater.store import RealmStore, Versioned
@@ -18,17 +18,17 @@ _log = structlog.get_logger()
 class Published:
     """Every change is a swap of what this run wrote last: who was overtaken by another run finds out, and stops."""
 
-    def __init__(self, rows: RealmStore, seen: Versioned[Collection] | None, watch: Watch) -> None:
+    def __init__(self, rows: RealmStore, seen: Versioned[CollectionRecord] | None, watch: Watch) -> None:
         self._rows = rows
         self._seen = seen
         self._watch = watch
 
     @property
-    def value(self) -> Collection | None:
+    def value(self) -> CollectionRecord | None:
         """The record as it was seen or written last."""
         return None if self._seen is None else self._seen.value
 
-    def replace(self, record: Collection) -> None:
+    def replace(self, record: CollectionRecord) -> None:
         """Write the record.
 
         raises        UnavailableError when another run has changed it since; FencedError
@@ -40,7 +40,7 @@ class Published:
             else:
                 self._seen = self._rows.update(self._seen, record)
         except BeatenError as beaten:
-            found = self._rows.find_versioned(COLLECTION_ID, Collection)
+            found = self._rows.find_versioned(COLLECTION_ID, CollectionRecord)
             owner = "" if found is None else found.value.owner
             raise UnavailableError(
                 f"another collection of realm {self._rows.realm!r} is under way or went on with this one"
@@ -59,10 +59,10 @@ class Published:
 
 def give_up(rows: RealmStore, owner: str) -> None:
     """Withdraw the flag of a sweep that nobody is to go on with; another owner's stays."""
-    found = rows.find_versioned(COLLECTION_ID, Collection)
+    found = rows.find_versioned(COLLECTION_ID, CollectionRecord)
     if found is not None and found.value.sweeping and found.value.owner == owner:
         rows.update(found, _ended(found.value))
 
 
-def _ended(record: Collection) -> Collection:
+def _ended(record: CollectionRecord) -> CollectionRecord:
     return msgspec.structs.replace(record, sweeping=False, sweep=None)

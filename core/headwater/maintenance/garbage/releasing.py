@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from headwater.catalogs import Catalogs, release_name
 from headwater.clock import Micros
-from headwater.commits import pins, unpin
+from headwater.commits import read_pins, unpin_commits
 from headwater.errors import BeatenError, MissingError, UnreadableError
 from headwater.maintenance.garbage.counts import Collected
 from headwater.maintenance.garbage.keys import keys_with_rows
@@ -42,11 +42,11 @@ def bury(scope: Scope, found: Iterable[tuple[Listed, Reference]], watch: Watch, 
 def release_pins(store: Store, scope: Scope, watch: Watch, result: Collected) -> None:
     """Take away the pins whose task has ended, or is no more: it died before it could do so itself."""
     tasks = Tasks(store)
-    owners = sorted({pin.owner for pin in pins(scope.rows)})  # read before the tasks: who pins has an active one
+    owners = sorted({pin.owner for pin in read_pins(scope.rows)})  # read before the tasks: who pins has an active one
     for owner in owners:
         if not _is_active(tasks, owner):
             watch.check()
-            result.pins_released += unpin(scope.rows, owner, fence=watch.check)
+            result.pins_released += unpin_commits(scope.rows, owner, fence=watch.check)
 
 
 def finish_catalogs(scope: Scope, watch: Watch) -> None:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from headwater.clock import Micros
-from headwater.commits import Commit, CutPoint, End, Head, log
+from headwater.commits import Commit, CutPoint, Head, LogEnd, read_log
 from headwater.errors import UnreadableError
 from headwater.store import ObjectId, RealmStore, id_text
 
@@ -120,7 +120,7 @@ def kept(rows: RealmStore, line: Line, since: Place | None = None) -> Iterator[t
     """
     place = since or Place(line.pointer, 0, line.left)
     superseded = place.superseded
-    walk = log(rows, place.commit)
+    walk = read_log(rows, place.commit)
     found, position = None, place.position
     for position, found in enumerate(walk, place.position):
         why = line.why(position, found.commit, superseded)
@@ -129,7 +129,7 @@ def kept(rows: RealmStore, line: Line, since: Place | None = None) -> Iterator[t
         yield found, why, Place(found.id, position, superseded)
         superseded = line.sound_time(found.commit, superseded)
     if (
-        walk.end is End.CUT
+        walk.end is LogEnd.CUT
         and found is not None
         and superseded is not None
         and line.lacks(position + 1, found.commit, superseded)

@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 import msgspec
 
-from headwater.commits import Swept
+from headwater.commits import SweptSplit
 from headwater.maintenance.garbage.counts import Collected, Phases
 from headwater.maintenance.garbage.judging import Judge
 from headwater.maintenance.garbage.pacing import Pacing, Progress
@@ -22,7 +22,7 @@ _SAVE_SECONDS = 5.0
 _ROWS_PER_SPLIT = 20_000
 _MOST_LANDMARKS = 512
 
-Save = Callable[[Sequence[Swept]], None]
+Save = Callable[[Sequence[SweptSplit]], None]
 
 
 class Landmarks:
@@ -43,11 +43,11 @@ class Landmarks:
             self._passed = self._passed[1::2]
             self._every *= 2
 
-    def cut(self, splits: int) -> tuple[Swept, ...]:
+    def cut(self, splits: int) -> tuple[SweptSplit, ...]:
         """Up to so many splits of about as many rows each, and of no less than is worth a thread."""
         count = max(1, min(splits, self._rows // _ROWS_PER_SPLIT, len(self._passed)))
         ends = [self._passed[len(self._passed) * number // count - 1] for number in range(1, count)]
-        return tuple(Swept(after, until) for after, until in zip([None, *ends], [*ends, None], strict=True))
+        return tuple(SweptSplit(after, until) for after, until in zip([None, *ends], [*ends, None], strict=True))
 
 
 class Sweeper:
@@ -69,17 +69,17 @@ class Sweeper:
         self._save = save
         self._lock = threading.Lock()
         self.stopped = threading.Event()
-        self._splits: list[Swept] = []
+        self._splits: list[SweptSplit] = []
         self._unsaved = 0
         self._saved_at = rows.clock.monotonic()
         self.delete_batch = rows.settings.delete_batch
 
-    def begin(self, splits: Sequence[Swept], progress: Progress) -> None:
+    def begin(self, splits: Sequence[SweptSplit], progress: Progress) -> None:
         """Where the splits stand, before any of them is swept on."""
         self._splits = list(splits)
         self._progress = progress
 
-    def sweep(self, splits: Sequence[Swept], progress: Progress) -> None:
+    def sweep(self, splits: Sequence[SweptSplit], progress: Progress) -> None:
         """Sweep all splits, side by side. After any fault of one the others stop before their next batch.
 
         raises        whatever ``save``, the fence or the database raise

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from headwater.commits import Swept
+from headwater.commits import SweptSplit
 from headwater.errors import FencedError, HeadwaterError
 from headwater.maintenance.garbage.collecting import Collected, Collecting
 from headwater.maintenance.garbage.listing import scope_of
@@ -89,7 +89,7 @@ class _Together:
         for realm_id, run in list(self.runs.items()):
             with self.alone(realm_id):
                 sweeper = run.sweeper()
-                sweeper.begin(run.publish((Swept(),)), lambda *_: None)
+                sweeper.begin(run.publish((SweptSplit(),)), lambda *_: None)
                 sweeps[realm_id] = sweeper.split(0)
         for by_realm, position in self._scan():
             for realm_id, run in list(self.runs.items()):

@@ -26,7 +26,7 @@ import structlog
 
 from headwater.catalogs import PURGING, Catalog, Catalogs, Claim, ClaimConflict, Claims, key_of
 from headwater.clock import Micros
-from headwater.commits import Head, pins, read_collection
+from headwater.commits import Head, read_collection, read_pins
 from headwater.errors import MissingError, RefusedError
 from headwater.maintenance.purging_tables.requests import Wish, first_look_after
 from headwater.realms import Realms, RealmState
@@ -136,7 +136,7 @@ def _check_at_rest(rows: RealmStore, wish: Wish) -> None:
         raise NotYetError(
             f"a collection of realm {rows.realm!r} is sweeping: this goes on after it", seconds=LOOK_AGAIN_SECONDS
         )
-    if any(True for _ in pins(rows)):
+    if any(True for _ in read_pins(rows)):
         raise NotYetError(
             f"a task of realm {rows.realm!r} reads what commits of the past hold: this goes on after it",
             seconds=LOOK_AGAIN_SECONDS,

@@ -33,7 +33,19 @@ from headwater.catalogs import (
 from headwater.catalogs.known_metadata import note_forgotten
 from headwater.catalogs.listing import find_definition
 from headwater.clock import Micros
-from headwater.commits import Commit, Committed, Head, Transaction, assign, commit, head, log, pin, read_commit, unpin
+from headwater.commits import (
+    Commit,
+    CommitResult,
+    Head,
+    Transaction,
+    assign_reference,
+    commit_change,
+    pin_commits,
+    read_commit,
+    read_head,
+    read_log,
+    unpin_commits,
+)
 from headwater.errors import BeatenError, MissingError, UnreadableError
 from headwater.index import Value
 from headwater.maintenance.restoring.claiming import claim_tables
@@ -105,7 +117,7 @@ def restore(
     result = Restored(rows.realm, str(request.aim))
     result.notes = [f"{step.text}: {step.note}" for step in plan.steps if step.act in (Act.KEEP, Act.LOSE)]
     if not plan.is_needed:
-        unpin(rows, owner, fence=fence)  # an earlier attempt may have done everything but that
+        unpin_commits(rows, owner, fence=fence)  # an earlier attempt may have done everything but that
         return result
     carrier = _Carrier(rows, request, result, fence, _Mark(owner, None if asked is None else asked.time))
     fence()
@@ -114,7 +126,7 @@ def restore(
         progress(done, len(plan.steps), "references")
         carrier.take(step)
     progress(len(plan.steps), len(plan.steps), "references")
-    unpin(rows, owner, fence=fence)
+    unpin_commits(rows, owner, fence=fence)
     return result
 
 
@@ -125,7 +137,7 @@ def _pin(rows: RealmStore, owner: ObjectId, steps: Sequence[Step], fence: Fence)
         if step.target is not None and step.act.changes:
             wanted[step.target] = (*wanted.get(step.target, ()), step.reference, *step.among)
     if wanted:
-        pin(rows, owner, wanted, fence=fence)
+        pin_commits(rows, owner, wanted, fence=fence)
 
 
 class _Mark(NamedTuple):
@@ -142,7 +154,7 @@ class _Mark(NamedTuple):
         if now is None or self.since is None:
             return None
         oldest = self.since - rows.settings.clock_bound_seconds * 1_000_000
-        for found in log(rows, now.id):
+        for found in read_log(rows, now.id):
             if found.commit.time < oldest:
                 return None
             if self._has_made(found.commit) or (self._may_have_made(found.commit) and has_state(read_commit(rows, found.id))):
@@ -242,12 +254,12 @@ class _Carrier:
         if step.catalog is not None and step.kind is NameKind.BRANCH:
             note_forgotten(self._rows, step.catalog, row, target)
         self._fence()
-        assign(self._rows, step.reference, target, expected=row.pointer, among=step.among)
+        assign_reference(self._rows, step.reference, target, expected=row.pointer, among=step.among)
 
     def _restore(self, step: Step) -> ObjectId | None:
         """A commit on top whose state is the target's, but for tables that others have the files of."""
         target = None if step.target is None else read_commit(self._rows, step.target)
-        now = head(self._rows, step.reference, fresh=True)
+        now = read_head(self._rows, step.reference, fresh=True)
 
         def has_state(then: Head) -> bool:
             return not differences(self._rows, step.reference, indexes_of(then, target), target)
@@ -265,7 +277,7 @@ class _Carrier:
 
     def _commit(
         self, step: Step, now: Head | None, target: Head | None, found: list[Difference], refused: dict[bytes, str]
-    ) -> Committed[None]:
+    ) -> CommitResult[None]:
         shown = "nothing" if target is None else f"commit {id_text(target.id)}"
         names = list(indexes_of(now, target))
         objects: dict[ObjectId, StoredObject] = {}  # kept over retries
@@ -295,7 +307,7 @@ class _Carrier:
             properties = {"task": properties["task"], **meta.as_properties(step.catalog.id)}
         else:
             properties["authors"] = [author]
-        return commit(self._rows, step.reference, change, properties=properties, fence=self._fence)
+        return commit_change(self._rows, step.reference, change, properties=properties, fence=self._fence)
 
 
 def _without(found: Sequence[Difference], refused: Container[bytes]) -> list[Difference]:

@@ -10,7 +10,7 @@ from headwater.catalogs import reference_text
 from headwater.catalogs.listed import relisted
 from headwater.catalogs.names import NAMES, ListedName, listed_names
 from headwater.clock import Micros
-from headwater.commits import Absent, Head, check_row, pointer_as_of, state_as_of
+from headwater.commits import AbsentReference, Head, check_reference_times, pointer_as_of, state_as_of
 from headwater.store import RealmStore, Reference
 
 __all__ = ["NamesThen", "names_at", "stood_at"]
@@ -31,14 +31,16 @@ class NamesThen:
 
     def has_living(self, key: bytes, row: Reference) -> bool:
         """Whether a name was listed, and its reference alive. RefusedError when the row's times cannot be right."""
-        check_row(self.rows, row, self.time, what=partial(reference_text, self.rows, row.name))
-        return key in self.listed and not isinstance(pointer_as_of(row, self.time, self.relisted.get(row.name)), Absent)
+        check_reference_times(self.rows, row, self.time, what=partial(reference_text, self.rows, row.name))
+        return key in self.listed and not isinstance(
+            pointer_as_of(row, self.time, self.relisted.get(row.name)), AbsentReference
+        )
 
 
 def stood_at(rows: RealmStore, row: Reference, time: Micros) -> Head | None:
     """The commit that was HEAD at a moment; None: the reference had none yet, or was not there. Raises as ``state_as_of`` does."""
     found = state_as_of(rows, row, time, what=partial(reference_text, rows, row.name))
-    return None if isinstance(found, Absent) else found
+    return None if isinstance(found, AbsentReference) else found
 
 
 def names_at(rows: RealmStore, refs: Reference, catalog_id: str, time: Micros) -> NamesThen:

@@ -20,7 +20,7 @@ from headwater.catalogs.names import (
     parse_reference,
 )
 from headwater.clock import Micros
-from headwater.commits import PINS, Head, load_head, no_state, read_commit
+from headwater.commits import PINS, Head, load_head, no_state_error, read_commit
 from headwater.errors import MissingError, RefusedError, UnreadableError
 from headwater.maintenance.restoring.differing import Counts, counted, differences, indexes_of
 from headwater.maintenance.restoring.living_names import NamesThen, names_at, stood_at
@@ -163,7 +163,7 @@ class _Planner:
         value = None if then is None else then.index(BY_ID).get(now.id.encode())
         found = None if value is None or value.object_id is None else self._rows.find(value.object_id, CatalogDefinition)
         if found is None or found.state is not CatalogState.ACTIVE:
-            raise no_state(self._rows.realm, f"catalog {now.name} ({now.id})", time, "it was made later")
+            raise no_state_error(self._rows.realm, f"catalog {now.name} ({now.id})", time, "it was made later")
         return found
 
     def _definition_asked(self, now: CatalogDefinition) -> CatalogDefinition:
@@ -225,7 +225,7 @@ class _Planner:
         refs = self._rows.read_reference(own_reference(catalog.id, OwnPart.REFS), fresh=True)
         names, key = names_at(self._rows, refs, catalog.id, self._time()), name_key(kind, name)
         if not names.has_living(key, row):
-            raise no_state(self._rows.realm, reference_text(self._rows, row.name), self._time(), "it was not there then")
+            raise no_state_error(self._rows.realm, reference_text(self._rows, row.name), self._time(), "it was not there then")
         return self._back(step, row, stood_at(self._rows, row, self._time()))
 
     def _of_catalog(self, catalog: CatalogDefinition, found: Head) -> Head:
@@ -249,7 +249,7 @@ class _Planner:
             return self._back(step, row, read_commit(self._rows, self._aim.commit))
         then = None if row.created > self._time() else stood_at(self._rows, row, self._time())
         if then is None and reference in FILLED_REFERENCES:
-            raise no_state(self._rows.realm, "the whole", self._time(), "it was filled later; name a later time")
+            raise no_state_error(self._rows.realm, "the whole", self._time(), "it was filled later; name a later time")
         if row.created > self._time():
             return dataclasses.replace(step, note="made later")
         return self._back(step, row, then)

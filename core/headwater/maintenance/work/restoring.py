@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from headwater.commits import unpin
+from headwater.commits import unpin_commits
 from headwater.errors import HeadwaterError, MissingError, RefusedError, UnreadableError
 from headwater.maintenance.restoring import Asked, Request, restore
 from headwater.maintenance.work.recorded import recorded
@@ -33,7 +33,7 @@ def run_restore(store: Store, claim: Claim) -> dict[str, Any]:
             ).as_plain()
         except (RefusedError, MissingError, UnreadableError):
             with suppress(HeadwaterError):  # the next collection gives up the pins of tasks that ended
-                unpin(rows, claim.id, fence=claim.check)
+                unpin_commits(rows, claim.id, fence=claim.check)
             raise
 
     return recorded(store, claim, work)

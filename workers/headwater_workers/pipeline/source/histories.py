@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from headwater.catalogs import CONTENT, CommitMeta, ContentKey
-from headwater.commits import Head, Operation, log
+from headwater.commits import Head, Operation, read_log
 from headwater.store import id_text
 from headwater_workers.pipeline.source.batches import (
     FEW_ROWS,
@@ -65,7 +65,7 @@ def changes(part: Part) -> Iterator[pa.RecordBatch]:
 def _history(part: Part) -> Iterator[_Told]:
     """As far down as it is wanted: seq and time only fall."""
     seq, since = part.piece.seq, part.piece.since
-    for head in log(part.rows, part.pin.commit):
+    for head in read_log(part.rows, part.pin.commit):
         if (seq is not None and head.commit.seq < seq) or (since is not None and head.commit.time < since):
             return
         yield _Told(head, CommitMeta.of(head.commit))

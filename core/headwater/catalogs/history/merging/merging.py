@@ -19,7 +19,7 @@ from headwater.catalogs.history.merging.requests import (
 )
 from headwater.catalogs.history.merging.writing import Contents, Pretence, plan_on, reading, write
 from headwater.catalogs.history.meta import CommitMeta
-from headwater.commits import Commit, Head, Transaction, commit, head, read_commit
+from headwater.commits import Commit, Head, Transaction, commit_change, read_commit, read_head
 from headwater.store import ObjectId, RealmStore, id_text
 
 __all__ = ["merge"]
@@ -52,11 +52,11 @@ class _Merge:
     def run(self) -> MergeResult:
         """Looks before it begins, so that the change, for which others wait, finds everything read."""
         target = self._target
-        now = head(target.rows, target.reference, fresh=True)
+        now = read_head(target.rows, target.reference, fresh=True)
         seen = self._look(now)
         if self._options.dry_run:
             return seen
-        done = commit(
+        done = commit_change(
             target.rows,
             target.reference,
             self._change,

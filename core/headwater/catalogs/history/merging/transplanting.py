@@ -23,7 +23,7 @@ from headwater.catalogs.history.merging.requests import (
 )
 from headwater.catalogs.history.merging.writing import Contents, Pretence, plan_on, pretend, reading, write
 from headwater.catalogs.history.meta import CommitMeta
-from headwater.commits import Commit, Head, Part, Transaction, commit_series, head
+from headwater.commits import Commit, Head, SeriesPart, Transaction, commit_series, read_head
 from headwater.errors import ExpiredError, MissingError, RefusedError
 from headwater.store import ObjectId, RealmStore, id_text
 
@@ -71,7 +71,7 @@ class _Transplant:
         self._onto: ObjectId | None = None
 
     def run(self) -> MergeResult:
-        now = head(self._target.rows, self._target.reference, fresh=True)
+        now = read_head(self._target.rows, self._target.reference, fresh=True)
         seen = self._look(now)
         if self._options.dry_run:
             return seen
@@ -113,10 +113,11 @@ class _Transplant:
             raise MergeConflictError(what, result)
         return result
 
-    def _parts(self, now: Head | None) -> list[Part[tuple[MergedKey, ...]]]:
+    def _parts(self, now: Head | None) -> list[SeriesPart[tuple[MergedKey, ...]]]:
         self._onto = self._look(now).onto
         return [
-            Part(self._change(one), one.meta.message, one.meta.as_properties(self._target.catalog_id)) for one in self._picked
+            SeriesPart(self._change(one), one.meta.message, one.meta.as_properties(self._target.catalog_id))
+            for one in self._picked
         ]
 
     def _change(self, one: _Picked) -> Callable[[Transaction], tuple[MergedKey, ...]]:

@@ -1,4 +1,4 @@
-"""What a commit is made of, and what holds at it.
+"""What a commit is made of, what holds at it, and the way to it from a reference or a later commit.
 
 A commit carries its indexes, unless it is an inner member of a group: commits that were published together. Of a group only the
 last member carries indexes; the others are read as the indexes beneath the group and the operations of its members from there on.
@@ -18,13 +18,12 @@ from typing import Any
 import msgspec
 
 from headwater.clock import Micros
-from headwater.commits.collection import read_collection
-from headwater.errors import ExpiredError, UnreadableError
+from headwater.commits.gc_record import read_collection
+from headwater.errors import ExpiredError, UnknownOutcomeError, UnreadableError
 from headwater.index import Index, IndexContainer, IndexEditor, Value
-from headwater.store import ObjectId, RealmStore, StoredObject, id_text, object_type
+from headwater.store import ObjectId, RealmStore, Reference, StoredObject, id_text, object_type
 
-__all__ = ["TAIL", "Commit", "Head", "Operation"]
-
+_LOOKS = 3
 TAIL = 20
 """Ancestors that a commit names, so that a walk reads them in one go."""
 
@@ -50,7 +49,7 @@ class Commit(StoredObject, frozen=True, kw_only=True):
 
     seq           1 for the first, then one more each
     tail          ids of up to 20 ancestors, nearest first; of one that mends the time, the parent's alone
-    time          microseconds since 1970; later than the parent's, but for a commit that mends the time (see ``times``)
+    time          microseconds since 1970; later than the parent's, but for a commit that mends the time (see ``commit_times``)
     indexes       empty for an inner member of a group
     base          an inner member's: the commit beneath its group, over whose indexes its operations hold; None where the group
                   begins the history
@@ -179,3 +178,75 @@ def _changed(base: Index, changes: Mapping[bytes, Value | None]) -> Index:
         else:
             editor.put(key, value)
     return editor
+
+
+def read_head(rows: RealmStore, reference: str, *, fresh: bool = False) -> Head | None:
+    """The newest commit of a reference; None when it has none yet.
+
+    fresh         ask the database; otherwise the reference may be as old as its time to live in the cache
+    raises        MissingError: no such reference · UnreadableError: it points to a commit that is not there
+    """
+    for _ in range(_LOOKS):
+        try:
+            return load_head(rows, rows.read_reference(reference, fresh=fresh))
+        except ExpiredError:
+            fresh = True  # what the cache remembers was collected since, or this process was stopped for long
+        except UnreadableError:
+            if fresh:
+                raise
+            fresh = True
+    return load_head(rows, rows.read_reference(reference, fresh=True))
+
+
+def read_commit(rows: RealmStore, commit_id: ObjectId) -> Head:
+    """A commit by its id.
+
+    raises        ExpiredError when it is not there (any more)
+    """
+    found = rows.find(commit_id, Commit)
+    if found is None:
+        raise ExpiredError(f"commit {id_text(commit_id)} is not in realm {rows.realm!r}: it was collected, or never was")
+    return Head(commit_id, found, rows)
+
+
+def load_head(rows: RealmStore, reference: Reference) -> Head | None:
+    """The commit that a reference points to; None when it has none yet.
+
+    raises        UnreadableError when it points to a commit that is not there: never to be taken for "no commit yet" ·
+                  ExpiredError when it points elsewhere by now, or was deleted: read it again. Between the read of the row and this
+                  one its process was stopped for longer than the reader's grace, or the row came from a cache
+    """
+    if reference.pointer is None:
+        return None
+    found = rows.find(reference.pointer, Commit)
+    if found is None:
+        now = rows.find_row(reference.name)
+        if now is None or now.pointer != reference.pointer or now.deleted is not None:
+            raise ExpiredError(
+                f"reference {reference.name!r} of realm {rows.realm!r} has left commit {id_text(reference.pointer)}, which was collected"
+                " since: read it again"
+            )
+        raise UnreadableError(
+            f"reference {reference.name!r} of realm {rows.realm!r} points to commit {id_text(reference.pointer)}, which is not there;"
+            f" recent pointers: {', '.join(id_text(i) for i in reference.recent[:3]) or 'none'}. Nothing was changed: run `headwater fsck`"
+        )
+    return Head(reference.pointer, found, rows)
+
+
+def descends(rows: RealmStore, start: ObjectId, wanted: ObjectId, seq: int) -> bool:
+    """Whether ``wanted``, whose seq is known, is ``start`` or one of its ancestors. Reads one commit in twenty.
+
+    raises        UnknownOutcomeError when history was cut before the answer was found
+    """
+    while True:
+        found = rows.find(start, Commit)
+        if found is None:
+            raise UnknownOutcomeError(f"commit {id_text(start)} of realm {rows.realm!r} is not there any more")
+        distance = found.seq - seq
+        if distance <= 0:
+            return start == wanted
+        if distance <= len(found.tail):
+            return found.tail[distance - 1] == wanted
+        if not found.tail:
+            return False
+        start = found.tail[-1]

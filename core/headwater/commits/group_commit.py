@@ -30,18 +30,16 @@ from collections import deque
 from enum import Enum
 
 from headwater.clock import Clock
-from headwater.commits.making.groups import Group
+from headwater.commits.batch import CommitBatch
 from headwater.errors import HeadwaterError, UnknownOutcomeError
 from headwater.settings import Settings
 from headwater.store import RealmKey, RealmStore
-
-__all__ = ["Order", "Place", "Queue", "TimeIsOverError"]
 
 _LOOK_SECONDS = 0.05
 """How often a thread that waits looks whether others go on."""
 
 
-class Order(Enum):
+class Signal(Enum):
     """What a thread is told that waits in a queue."""
 
     RUN = "you have the baton: run your change"
@@ -50,11 +48,11 @@ class Order(Enum):
     SAY_UNKNOWN = "nobody knows whether the group is published"
 
 
-class TimeIsOverError(Exception):
+class TurnTimeoutError(Exception):
     """The commit's time is over, and its turn has not come."""
 
 
-class Place:
+class Waiter:
     """One commit's place in a queue, or in a round.
 
     since         when the commit began, in monotonic seconds
@@ -67,10 +65,10 @@ class Place:
 
     def __init__(self, since: float) -> None:
         self.since = since
-        self.queue: Queue | None = None
+        self.queue: CommitQueue | None = None
         self.round: _Round | None = None
         self.is_apart = False
-        self.order: Order | None = None
+        self.order: Signal | None = None
         self.wake = threading.Lock()
         self.wake.acquire()
 
@@ -79,7 +77,7 @@ class Place:
         """Why nobody knows the outcome."""
         return None if self.round is None else self.round.unclear
 
-    def tell(self, order: Order) -> None:
+    def tell(self, order: Signal) -> None:
         self.order = order
         self.wake.release()
 
@@ -99,16 +97,16 @@ class _Round:
 
     __slots__ = ("group", "is_closed", "order", "places", "started", "unclear")
 
-    def __init__(self, group: Group | None = None) -> None:
+    def __init__(self, group: CommitBatch | None = None) -> None:
         self.group = group
-        self.places: list[Place] = []
+        self.places: list[Waiter] = []
         self.started = 0.0
         self.is_closed = False
-        self.order: Order | None = None
+        self.order: Signal | None = None
         self.unclear: UnknownOutcomeError | None = None
 
 
-class Queue:
+class CommitQueue:
     """The commits of this process to one reference. Goes when nobody is in it.
 
     fault         why the last group was not published
@@ -125,25 +123,25 @@ class Queue:
         self._timeout = settings.commit_timeout_seconds
         self._process = os.getpid()
         self._lock = threading.Lock()
-        self._waiting: deque[Place] = deque()
-        self._holder: Place | None = None
+        self._waiting: deque[Waiter] = deque()
+        self._holder: Waiter | None = None
         self._round = _Round()
         self._running_since: float | None = None
         """When the holder's change was called; None while it does something else."""
         self._is_gone = False
 
     @staticmethod
-    def enter(rows: RealmStore, reference: str, place: Place) -> Queue:
+    def enter(rows: RealmStore, reference: str, place: Waiter) -> CommitQueue:
         """Stand in the queue of a reference, at its end."""
         key = (rows.store, rows.key, reference)
         while True:
             queue = _queues.get(key)
             if queue is None:
-                queue = _queues.setdefault(key, Queue(key, rows.settings, rows.clock))
+                queue = _queues.setdefault(key, CommitQueue(key, rows.settings, rows.clock))
             if queue._admit(place):
                 return queue
 
-    def wait(self, place: Place) -> Order:
+    def wait(self, place: Waiter) -> Signal:
         """Wait for an order.
 
         raises        TimeIsOverError when the commit's time is over before its turn
@@ -161,7 +159,7 @@ class Queue:
     # for the holder
 
     @property
-    def group(self) -> Group | None:
+    def group(self) -> CommitBatch | None:
         """What the holder adds to; None: it looks the head up."""
         return self._round.group
 
@@ -174,7 +172,7 @@ class Queue:
         """When the time of the last of the group's members is over."""
         return max(place.since for place in self._round.places) + self._timeout
 
-    def begin(self, group: Group) -> None:
+    def begin(self, group: CommitBatch) -> None:
         """Begin a new round with what the holder has looked up."""
         self._round = _Round(group)
 
@@ -184,7 +182,7 @@ class Queue:
         if not self._round.group:  # nobody is in it yet
             self._round.started = now
 
-    def stop(self, place: Place) -> bool:
+    def stop(self, place: Waiter) -> bool:
         """Its change has returned. Whether it has the baton still."""
         if self._process != os.getpid():
             return False
@@ -194,7 +192,7 @@ class Queue:
             self._running_since = None
             return True
 
-    def join(self, place: Place, *, is_last: bool) -> bool:
+    def join(self, place: Waiter, *, is_last: bool) -> bool:
         """It is part of the group, by its commit or because it saw one. Whether it has to publish; else another one goes on."""
         with self._lock:
             place.round = self._round
@@ -205,21 +203,21 @@ class Queue:
             self._hand_on()
             return False
 
-    def step_back(self, place: Place) -> None:
+    def step_back(self, place: Waiter) -> None:
         """It did not fit into the group, which is published now: it is the first of the next one."""
         with self._lock:
             self._round.is_closed = True
             self._put_back([place])
             self._hand_on()
 
-    def finish(self, place: Place, order: Order, unclear: UnknownOutcomeError | None = None) -> None:
+    def finish(self, place: Waiter, order: Signal, unclear: UnknownOutcomeError | None = None) -> None:
         """The group's outcome, as far as it ever will be, is known: hand on, and tell its members."""
         with self._lock:
             over = self._round
             over.unclear = unclear
             over.order = order  # first: whoever misses being told finds it there
             self._round = _Round()
-            if order is Order.ANSWER:
+            if order is Signal.ANSWER:
                 self.fault, self.lost = None, 0
             self._hand_on()
             for member in over.places:
@@ -236,7 +234,7 @@ class Queue:
             self._put_back(places)
             self._hand_on()
 
-    def start_over(self, place: Place, fault: HeadwaterError) -> None:
+    def start_over(self, place: Waiter, fault: HeadwaterError) -> None:
         """The group was not published: its members wait at the front again, in their order, and the holder with them.
 
         It keeps the baton until it says ``hand_on``, so that it can wait a while.
@@ -254,7 +252,7 @@ class Queue:
 
     # inside, with the lock held
 
-    def _admit(self, place: Place) -> bool:
+    def _admit(self, place: Waiter) -> bool:
         with self._lock:
             if self._is_gone:
                 return False
@@ -264,7 +262,7 @@ class Queue:
                 self._hand_on()
             return True
 
-    def _leave(self, place: Place) -> None:
+    def _leave(self, place: Waiter) -> None:
         if self._process != os.getpid():
             return  # the parent's, whose threads may have held the lock
         with self._lock:
@@ -284,22 +282,22 @@ class Queue:
             self._put_back(now.places)
         elif now.places and (now.is_closed or not self._waiting or self._is_full()):
             now.is_closed = True
-            self._give(now.places[-1], Order.PUBLISH)
+            self._give(now.places[-1], Signal.PUBLISH)
             return
         elif now.is_closed or (now.group is not None and now.group.is_ended):
             self._round = _Round()  # nobody is left who asks what becomes of it
         if self._waiting:
-            self._give(self._waiting.popleft(), Order.RUN)
+            self._give(self._waiting.popleft(), Signal.RUN)
         else:
             if _queues.get(self._key) is self:
                 del _queues[self._key]
             self._is_gone = True
 
-    def _give(self, place: Place, order: Order) -> None:
+    def _give(self, place: Waiter, order: Signal) -> None:
         self._holder = place
         place.tell(order)
 
-    def _put_back(self, places: list[Place]) -> None:
+    def _put_back(self, places: list[Waiter]) -> None:
         for place in reversed(places):
             place.round = None
             self._waiting.appendleft(place)
@@ -313,12 +311,12 @@ class Queue:
 
     # what waiting threads do every now and then, with the lock held
 
-    def _tend(self, place: Place) -> None:
+    def _tend(self, place: Waiter) -> None:
         if place.order is not None:
             return
         now = self._clock.monotonic()
         if place.round is None and now - place.since >= self._timeout:
-            raise TimeIsOverError
+            raise TurnTimeoutError
         if self._running_since is not None and now - self._running_since >= self._limit:
             self._evict()
         else:
@@ -332,19 +330,19 @@ class Queue:
         self._round.is_closed = True
         self._hand_on()
 
-    def _mend(self, place: Place) -> None:
+    def _mend(self, place: Waiter) -> None:
         """See to what a thread left undone that an exception from outside, as Ctrl-C raises it, stopped between any two steps."""
         if place.round is not None and place.round.order is not None:
             place.tell(place.round.order)
         elif self._holder is place:
-            place.tell(Order.RUN if place.round is None else Order.PUBLISH)
+            place.tell(Signal.RUN if place.round is None else Signal.PUBLISH)
         else:
             if place.round is not self._round and place not in self._waiting:
                 self._put_back([place])
             if self._holder is None:
                 self._hand_on()
 
-    def _patience(self, place: Place) -> float:
+    def _patience(self, place: Waiter) -> float:
         """Seconds until it is worth a look whether something is to be done."""
         now, since = self._clock.monotonic(), self._running_since
         wait = _LOOK_SECONDS
@@ -357,7 +355,7 @@ class Queue:
 
 _Key = tuple[object, RealmKey, str]
 """Store, realm and reference."""
-_queues: dict[_Key, Queue] = {}
+_queues: dict[_Key, CommitQueue] = {}
 
 
 def _begin_anew() -> None:

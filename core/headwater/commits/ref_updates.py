@@ -1,4 +1,4 @@
-"""Pointing a reference at a commit that exists already, without bringing back what the collector is deleting.
+"""Making references, and pointing one at a commit that exists already, without bringing back what the collector is deleting.
 
     mover                                     collector
     reads the reference (or lists its name)   marks
@@ -16,21 +16,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from headwater.clock import Micros
-from headwater.commits.ancestry import descends
-from headwater.commits.collection import Collection, CutLines, read_collection, read_cuts
-from headwater.commits.cuts import CutPoint, cut_point, is_let_go
-from headwater.commits.history import read_commit
-from headwater.commits.objects import Commit, Head
-from headwater.commits.times import credible_until
-from headwater.errors import BeatenError, ConflictError, RefusedError, UnavailableError, UnknownOutcomeError
+from headwater.commits.commit import Commit, Head, descends, read_commit
+from headwater.commits.commit_times import credible_until
+from headwater.commits.cut_points import CutPoint, find_cut_point, is_note_collected
+from headwater.commits.gc_record import CollectionRecord, CutLines, read_collection, read_cuts
+from headwater.errors import (
+    BeatenError,
+    ConflictError,
+    RefusedError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from headwater.store import ObjectId, RealmStore, Reference, id_text
-
-__all__ = ["assign", "check_targets", "create_at"]
 
 _TRIES = 50
 
 
-def assign(rows: RealmStore, reference: str, target: ObjectId, *, expected: ObjectId | None, among: Iterable[str]) -> Reference:
+def assign_reference(
+    rows: RealmStore, reference: str, target: ObjectId, *, expected: ObjectId | None, among: Iterable[str]
+) -> Reference:
     """Move a reference to an existing commit; what it leaves is recorded and stays readable for the grace.
 
     expected      where the caller saw the reference
@@ -54,7 +58,7 @@ def assign(rows: RealmStore, reference: str, target: ObjectId, *, expected: Obje
     raise BeatenError(f"reference {reference!r} of realm {rows.realm!r} changes too fast: try again")
 
 
-def create_at(
+def create_reference_at(
     rows: RealmStore,
     reference: str,
     target: ObjectId | None,
@@ -66,7 +70,7 @@ def create_at(
 
     among         names of references in whose history the target may be
     check         called after the reference was read, and before it is swapped
-    raises        BeatenError: it exists · ExpiredError, RefusedError and UnavailableError as for ``assign``
+    raises        BeatenError: it exists · ExpiredError, RefusedError and UnavailableError as for ``assign_reference``
     """
     for _ in range(_TRIES):
         seen = rows.find_row(reference)
@@ -101,7 +105,9 @@ def check_targets(rows: RealmStore, targets: Mapping[ObjectId, Sequence[str]]) -
             _check_history(rows, found[target], references, collection)
 
 
-def _check_history(rows: RealmStore, target: Head, references: Iterable[Reference], collection: Collection | None) -> None:
+def _check_history(
+    rows: RealmStore, target: Head, references: Iterable[Reference], collection: CollectionRecord | None
+) -> None:
     """Pass if a commit that is no HEAD is in the kept history of one of these references."""
     if collection is not None and collection.sweeping:
         raise UnavailableError(
@@ -125,9 +131,9 @@ def _read_commits(rows: RealmStore, targets: Iterable[ObjectId]) -> dict[ObjectI
 
 
 def _is_kept(rows: RealmStore, target: Head, row: Reference, cuts: CutLines, cutoff: Micros) -> bool:
-    cut = cut_point(rows, row, cuts)
+    cut = find_cut_point(rows, row, cuts)
     left = [move for move in row.moves if move.pointer == target.id and move.time > cutoff]
-    if any(not is_let_go(row, move, target.commit, cut, cuts) for move in left):
+    if any(not is_note_collected(row, move, target.commit, cut, cuts) for move in left):
         return True
     if row.pointer is None or (row.deleted is not None and row.deleted <= cutoff):
         return False
@@ -148,3 +154,25 @@ def _is_within(rows: RealmStore, target: Head, cut: CutPoint) -> bool:
 
 def _shown(pointer: ObjectId | None) -> str:
     return "no commit" if pointer is None else id_text(pointer)
+
+
+def ensure_reference(rows: RealmStore, name: str) -> Reference:
+    """The reference; created without a commit if it is absent."""
+    found = rows.find_reference(name, fresh=True)
+    if found is not None:
+        return found
+    try:
+        return rows.create_reference(name)
+    except BeatenError:
+        return rows.read_reference(name, fresh=True)
+
+
+def ensure_references(rows: RealmStore, names: Sequence[str]) -> None:
+    """See that all of these are there; those that are absent are created without a commit, together.
+
+    raises        as ``create_references`` does; doing it again goes on from there
+    """
+    found = rows.find_rows(names)
+    absent = [name for name, row in zip(names, found, strict=True) if row is None or row.deleted is not None]
+    if absent:
+        rows.create_references(absent)

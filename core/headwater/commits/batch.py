@@ -7,7 +7,7 @@ A group stands on one head. A member that is taken in becomes the head of the ne
     B               changes key 2         inner: its operations        sees A's edit
     C               changes key 1         last: its operations, and the indexes with all three edits
 
-A group of one is an ordinary commit. Whoever has the baton (see ``queues``) is the only one that changes a group.
+A group of one is an ordinary commit. Whoever has the baton (see ``group_commit``) is the only one that changes a group.
 """
 
 from __future__ import annotations
@@ -17,25 +17,21 @@ from typing import Any
 
 import msgspec
 
-from headwater.commits.ancestry import load_head
-from headwater.commits.making.transaction import Changes, Memos, Transaction
-from headwater.commits.making.unpublished import Unpublished
-from headwater.commits.objects import TAIL, Commit, Head, Operation
+from headwater.commits.commit import TAIL, Commit, Head, Operation, load_head
+from headwater.commits.transaction import Changes, Memos, PendingObject, Transaction
 from headwater.errors import ExpiredError, UnavailableError
 from headwater.index import Index, IndexContainer, IndexEditor, Limits, Value
 from headwater.store import Batch, ObjectId, RealmStore, Reference, StoredObject
 
-__all__ = ["Group", "GroupIsFullError", "Member"]
-
 _LOOKS = 3
 
 
-class GroupIsFullError(Exception):
+class BatchFullError(Exception):
     """A member adds more than still fits: it belongs to the next group."""
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class BatchMember:
     """A commit that belongs to a group, or will.
 
     commit        as an inner member has it
@@ -57,7 +53,7 @@ class Member:
         return sum(len(row.value) for batch in (self.added, self.inner) if batch for row in batch.rows)
 
 
-class Group:
+class CommitBatch:
     """Commits on one head that are published together, or not at all.
 
     seen          the reference as it was looked up
@@ -74,15 +70,15 @@ class Group:
         self.prepared = prepared
         self.is_torn = False
         self.is_open = False
-        self._members: list[Member] = []
+        self._members: list[BatchMember] = []
         self._bytes = 0
         self._editors: dict[str, IndexEditor] = {}
         self._bases: dict[str, Index] = {}
-        self._unpublished: dict[ObjectId, Unpublished] = {}
+        self._unpublished: dict[ObjectId, PendingObject] = {}
         self._packed: Batch | None = None
 
     @classmethod
-    def look(cls, rows: RealmStore, reference: str) -> Group:
+    def look(cls, rows: RealmStore, reference: str) -> CommitBatch:
         """A group on what the reference points to now.
 
         raises        MissingError: no such reference · UnreadableError: its head cannot be read · UnavailableError
@@ -128,7 +124,7 @@ class Group:
 
     def make(
         self, rows: RealmStore, tx: Transaction, *, message: str, properties: dict[str, Any], is_alone: bool
-    ) -> Member | None:
+    ) -> BatchMember | None:
         """What a run has made, to be taken in; None when it has changed nothing. The group stays as it is.
 
         is_alone      nobody will follow
@@ -141,15 +137,15 @@ class Group:
         commit_id = rows.new_id()
         commit = self._commit(tx, changes, message, properties)
         inner = None if is_alone else rows.pack([(commit_id, commit)])
-        return Member(commit_id, commit, {name: tx.editor(name) for name in changes}, tx.added, added, inner)
+        return BatchMember(commit_id, commit, {name: tx.editor(name) for name in changes}, tx.added, added, inner)
 
-    def take_in(self, rows: RealmStore, member: Member) -> None:
+    def take_in(self, rows: RealmStore, member: BatchMember) -> None:
         """Make a commit the newest.
 
         raises        GroupIsFullError; then the group is as before
         """
         if self._members and self._bytes + member.bytes > rows.settings.commit_group_bytes:
-            raise GroupIsFullError("what it adds does not fit into the group of commits that it met")
+            raise BatchFullError("what it adds does not fit into the group of commits that it met")
         self.is_torn = True
         for name, editor in member.edited.items():
             self._take_edits(name, editor, is_alone=member.inner is None)
@@ -210,12 +206,12 @@ class Group:
             self._editors[name] = base if isinstance(base, IndexEditor) else IndexEditor(base)
         self._editors[name].absorb(editor)
 
-    def _tell(self, member: Member) -> None:
+    def _tell(self, member: BatchMember) -> None:
         """Let the members to come read what this one adds."""
-        self._unpublished[member.id] = Unpublished(member.commit, None, member.commit.time)
+        self._unpublished[member.id] = PendingObject(member.commit, None, member.commit.time)
         for row in () if member.added is None else member.added.rows:
             if row.part == 0:
-                self._unpublished[row.id] = Unpublished(member.objects[row.id], row.token, row.created)
+                self._unpublished[row.id] = PendingObject(member.objects[row.id], row.token, row.created)
 
     def _indexes(self, rows: RealmStore) -> tuple[dict[str, IndexContainer], list[tuple[ObjectId, StoredObject]]]:
         """What holds after the last member, and the objects that it was spilled into."""

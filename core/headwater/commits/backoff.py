@@ -1,4 +1,4 @@
-"""How long to wait between two attempts of a commit.
+"""How long to wait between two attempts of a commit, and trying the rest of an operation again.
 
 After a fault the waits double: the database may be ill, and all who come again at once make it worse. A swap that was beaten is no
 illness, and a wait that grows with each is unfair: who commits in a loop is always there, and who sleeps and tries once is beaten
@@ -8,22 +8,39 @@ much done undisturbed; then twice as many attempts, and so on. Who has waited lo
 Eight processes that commit in a loop to one reference get a little more done so than with waits that double, and the longest wait is a
 fifth; with no waits at all each commit is beaten several times. docs/decisions/0007 has what else was tried, docs/performance.md the
 figures of a machine to itself.
+
+The steps after the one that made an operation true are repeated as well (``complete_operation``). Once something is durable, nobody is
+told that nothing happened: an error that says so (UnavailableError, RefusedError, ConflictError, BeatenError, MissingError) is good for
+the first durable step of an operation alone. Where repeating does not help the outcome is unknown: some of it is there, and the same
+operation once more, or `headwater fsck --repair`, brings it to its end.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from typing import TypeVar
 
 from headwater.clock import Clock
+from headwater.errors import (
+    BeatenError,
+    ConflictError,
+    FencedError,
+    HeadwaterError,
+    MissingError,
+    RefusedError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from headwater.settings import Settings
+from headwater.store import RealmStore
 
-__all__ = ["Pace", "bounds_after_beaten", "bounds_after_fault"]
-
+R = TypeVar("R")
 _BURST = 3
 """Attempts of the first burst."""
 
 
-class Pace:
+class CommitBackoff:
     """The waits of one commit. Made when the commit begins."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
@@ -63,3 +80,33 @@ def _is_end_of_burst(attempts_lost: int) -> bool:
     """Bursts of 3, 6, 12 ... attempts end after 3, 9, 21 ... of them."""
     bursts, rest = divmod(attempts_lost, _BURST)
     return rest == 0 and (bursts + 1).bit_count() == 1
+
+
+_DENIALS = (BeatenError, ConflictError, MissingError, RefusedError)
+
+
+def complete_operation(
+    rows: RealmStore, step: Callable[[], R], *, done: str, passed_on: tuple[type[HeadwaterError], ...] = (FencedError,)
+) -> R:
+    """Run a step that follows a durable one: again while the database is away, until the commit time-out ends.
+
+    step          does no harm when it is run again
+    done          what is durable already, and what to do if the rest is not: a sentence
+    passed_on     errors that say what became of the operation by themselves
+    raises        UnknownOutcomeError when the step did not come to its end · any other error of the step, if it does not claim that
+                  nothing happened
+    """
+    ends = rows.clock.monotonic() + rows.settings.commit_timeout_seconds
+    wait = rows.settings.commit_backoff_seconds
+    while True:
+        try:
+            return step()
+        except passed_on:
+            raise
+        except _DENIALS as fault:
+            raise UnknownOutcomeError(f"{done} ({fault})") from fault
+        except (UnavailableError, UnknownOutcomeError) as fault:
+            if rows.clock.monotonic() >= ends:
+                raise UnknownOutcomeError(f"{done} ({fault})") from fault
+        rows.clock.sleep(wait)
+        wait = min(2 * wait, rows.settings.commit_backoff_limit_seconds)

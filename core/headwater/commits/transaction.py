@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
 
 from headwater.clock import Micros
-from headwater.commits.making.unpublished import Unpublished, UnpublishedRows
-from headwater.commits.objects import Commit, Head
-from headwater.errors import RefusedError
+from headwater.commits.commit import Commit, Head
+from headwater.errors import RefusedError, UnreadableError
 from headwater.index import Index, IndexContainer, IndexEditor, Limits, NewIndex, Value
-from headwater.store import ObjectId, RealmStore, StoredObject, id_text
-
-__all__ = ["Changes", "Memos", "Transaction"]
+from headwater.store import ObjectId, RealmStore, StoredObject, Versioned, id_text
 
 T = TypeVar("T")
 Memos = dict[str, tuple[object, object]]
@@ -39,7 +36,7 @@ class Transaction:
         now: Micros,
         *,
         base: Callable[[str], Index],
-        unpublished: Mapping[ObjectId, Unpublished],
+        unpublished: Mapping[ObjectId, PendingObject],
         memos: Memos,
     ) -> None:
         self.reference = reference
@@ -68,8 +65,8 @@ class Transaction:
 
     @property
     def rows(self) -> RealmStore:
-        if self._unpublished and not isinstance(self._rows, UnpublishedRows):
-            self._rows = UnpublishedRows(self._rows, self._unpublished)
+        if self._unpublished and not isinstance(self._rows, PendingReader):
+            self._rows = PendingReader(self._rows, self._unpublished)
         return self._rows
 
     @property
@@ -114,11 +111,11 @@ class Transaction:
         return cast(T, known[1])
 
     def set_message(self, message: str) -> None:
-        """Instead of the message that ``commit`` was given. A run that edits and adds nothing makes no commit, whatever it says."""
+        """Instead of the message that ``commit_change`` was given. A run that edits and adds nothing makes no commit, whatever it says."""
         self.message = message
 
     def set_property(self, key: str, value: Any) -> None:
-        """Beside the properties that ``commit`` was given, or instead of one of them."""
+        """Beside the properties that ``commit_change`` was given, or instead of one of them."""
         self.properties[key] = value
 
     def changes(self) -> Changes:
@@ -189,3 +186,50 @@ class _Editor(IndexEditor):
                     " add it, or read it here first"
                 )
         return super().put(key, value)
+
+
+S = TypeVar("S", bound=StoredObject)
+
+
+class PendingObject(NamedTuple):
+    """An object that will be written together with its group, and what its row will say. ``token``: of an updateable one."""
+
+    value: StoredObject
+    token: str | None
+    created: Micros
+
+
+class PendingReader(RealmStore):
+    """A handle that also finds what the earlier members of a group have added.
+
+    A change reads through it. Its head may be a commit that no database holds yet, and so may be the objects that its
+    indexes point to.
+    """
+
+    def __init__(self, rows: RealmStore, unpublished: Mapping[ObjectId, PendingObject]) -> None:
+        super().__init__(rows.store, rows.realm, rows.key, rows._gate, rows._cache)
+        self._unpublished = unpublished
+
+    def find(self, object_id: ObjectId, cls: type[S]) -> S | None:
+        found = self._unpublished.get(object_id)
+        return super().find(object_id, cls) if found is None else self._as(object_id, found.value, cls)
+
+    def read_many(self, object_ids: Sequence[ObjectId], cls: type[S]) -> list[S | None]:
+        ahead = {object_id: self.find(object_id, cls) for object_id in object_ids if object_id in self._unpublished}
+        if not ahead:
+            return super().read_many(object_ids, cls)
+        others = [object_id for object_id in object_ids if object_id not in ahead]
+        found = ahead | dict(zip(others, super().read_many(others, cls), strict=True))
+        return [found[object_id] for object_id in object_ids]
+
+    def read_many_versioned(self, object_ids: Sequence[ObjectId], cls: type[S]) -> list[Versioned[S] | None]:
+        others = [object_id for object_id in object_ids if object_id not in self._unpublished]
+        found = dict(zip(others, super().read_many_versioned(others, cls), strict=True))
+        return [found[object_id] if object_id in found else self._versioned(object_id, cls) for object_id in object_ids]
+
+    def _versioned(self, object_id: ObjectId, cls: type[S]) -> Versioned[S]:
+        value, token, created = self._unpublished[object_id]
+        typed = self._as(object_id, value, cls)
+        if typed is None or token is None:
+            raise UnreadableError(f"object {id_text(object_id)} in realm {self.realm!r} has no version token")
+        return Versioned(object_id, typed, token, created)

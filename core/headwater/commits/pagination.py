@@ -11,20 +11,18 @@ from typing import TypeVar
 
 import msgspec
 
-from headwater.commits.objects import Commit, Head
+from headwater.commits.commit import Commit, Head
 from headwater.errors import ExpiredError, RefusedError, UnreadableError
 from headwater.index import Value, after_prefix
 from headwater.quantities import check_count
 from headwater.store import ObjectId, RealmStore, id_text
-
-__all__ = ["IndexPage", "Listing", "PageToken", "read_next_page", "read_page", "read_pinned", "token_of", "token_text"]
 
 T = TypeVar("T")
 
 _FORMAT = b"\x02"
 
 
-class Listing(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+class IndexListing(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """What is listed: the keys of an index with ``start`` <= key < ``end``, in key order or backwards.
 
     of            what it is a listing of, in its caller's words: a token of another one can be told
@@ -37,7 +35,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     of: str = ""
 
     @classmethod
-    def of_prefix(cls, index: str, prefix: bytes, *, reverse: bool = False) -> Listing:
+    def of_prefix(cls, index: str, prefix: bytes, *, reverse: bool = False) -> IndexListing:
         """The keys that begin with ``prefix``."""
         return cls(index=index, start=prefix or None, end=after_prefix(prefix), reverse=reverse)
 
@@ -49,11 +47,11 @@ class PageToken(msgspec.Struct, frozen=True, array_like=True):
     """
 
     commit_id: ObjectId
-    listing: Listing
+    listing: IndexListing
     last: bytes
 
     def encode(self) -> str:
-        return token_text(self, _FORMAT)
+        return encode_token(self, _FORMAT)
 
     @classmethod
     def decode(cls, text: str) -> PageToken:
@@ -61,7 +59,7 @@ class PageToken(msgspec.Struct, frozen=True, array_like=True):
 
         raises        RefusedError for what is no page token, or one that was altered
         """
-        token = token_of(text, _decoder)
+        token = decode_token(text, _decoder)
         if token is None or token.encode() != text:
             raise RefusedError(f"{text!r} is no page token: give one as it came with the page before, or none")
         return token
@@ -71,13 +69,13 @@ _decoder = msgspec.msgpack.Decoder(PageToken)
 """Made here, and not by the threads that meet the first token at once: msgspec does not stand that."""
 
 
-def token_text(token: msgspec.Struct, version: bytes) -> str:
+def encode_token(token: msgspec.Struct, version: bytes) -> str:
     """A token as text: base64url, without padding, of 1 byte format, 4 bytes CRC-32 of the rest, and the token in MessagePack."""
     body = msgspec.msgpack.encode(token)
     return base64.urlsafe_b64encode(version + zlib.crc32(body).to_bytes(4, "big") + body).rstrip(b"=").decode()
 
 
-def token_of(text: str, decoder: msgspec.msgpack.Decoder[T]) -> T | None:
+def decode_token(text: str, decoder: msgspec.msgpack.Decoder[T]) -> T | None:
     """What ``token_text`` wrote, perhaps; None for what it did not. Whoever encodes it again and compares is certain."""
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
@@ -95,7 +93,7 @@ class IndexPage:
     commit_id: ObjectId
 
 
-def read_page(head: Head, listing: Listing, *, limit: int | None = None, after: bytes | None = None) -> IndexPage:
+def read_page(head: Head, listing: IndexListing, *, limit: int | None = None, after: bytes | None = None) -> IndexPage:
     """The first entries of a listing of a commit; or those beyond the key ``after``, in the direction of the listing.
 
     limit         at most so many; None: all that are left
@@ -130,7 +128,7 @@ def read_pinned(rows: RealmStore, token: PageToken) -> Head:
     return Head(token.commit_id, found, rows)
 
 
-def _entries(head: Head, listing: Listing, after: bytes | None, limit: int | None) -> Iterator[tuple[bytes, Value]]:
+def _entries(head: Head, listing: IndexListing, after: bytes | None, limit: int | None) -> Iterator[tuple[bytes, Value]]:
     start, end = listing.start, listing.end
     if after is not None and listing.reverse:
         end = after if end is None else min(end, after)

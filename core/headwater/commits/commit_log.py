@@ -1,4 +1,4 @@
-"""Walking down a history and back up: which of its commits, in which order, and why there were no more."""
+"""The log of a reference: its commits in both directions, which of them, why there are no more; and the feed of changes."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 
-from headwater.commits.objects import Commit, Head
-from headwater.errors import UnreadableError
+from headwater.commits.commit import Commit, Head, Operation, load_head, read_commit
+from headwater.errors import ExpiredError, UnreadableError
+from headwater.quantities import check_count
 from headwater.store import ObjectId, RealmStore, id_text
-
-__all__ = ["Descent", "End", "Log", "Stretch", "Touching", "ascend", "climb"]
 
 _CLIMBED = 100
 """Commits that are read together on the way up, where all ids are known."""
 
 
-class End(StrEnum):
+class LogEnd(StrEnum):
     """Why a log has no more commits."""
 
     BEGINNING = "beginning"
@@ -33,7 +32,7 @@ class End(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class LogRange:
     """The part of a history that a log looks at, from the commit where it starts downwards.
 
     with_start    whether that commit belongs to it
@@ -49,7 +48,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Touching:
+class KeyFilter:
     """Only commits that changed this key of an index, or any key with this prefix."""
 
     index: str
@@ -63,13 +62,16 @@ class Touching:
         return key.startswith(self.prefix) if self.key is None else key == self.key
 
 
-class Log(Iterator[Head]):
+_ALL = LogRange()
+
+
+class CommitLog(Iterator[Head]):
     """Commits of a history, one by one.
 
     end           why there are no more. Newest first it is None until they have ended; oldest first it is what the way down met
     """
 
-    def __init__(self, heads: Iterator[Head], end: End | None) -> None:
+    def __init__(self, heads: Iterator[Head], end: LogEnd | None) -> None:
         self.end = end
         self._heads = heads
 
@@ -77,11 +79,11 @@ class Log(Iterator[Head]):
         return next(self._heads)
 
 
-class Descent(Log):
+class DescendingLog(CommitLog):
     """Newest first: reads twenty commits at a time, as far as it is asked for them."""
 
     def __init__(
-        self, rows: RealmStore, start: Head | None, stretch: Stretch, touching: Touching | None, limit: int | None
+        self, rows: RealmStore, start: Head | None, stretch: LogRange, touching: KeyFilter | None, limit: int | None
     ) -> None:
         super().__init__(self._chosen(), None)
         self._rows = rows
@@ -93,7 +95,7 @@ class Descent(Log):
     def _chosen(self) -> Iterator[Head]:
         wanted = self._wanted() if self._touching is None else filter(self._is_touched, self._wanted())
         yield from islice(wanted, self._limit)
-        self.end = self.end or End.LIMIT
+        self.end = self.end or LogEnd.LIMIT
 
     def _is_touched(self, found: Head) -> bool:
         return self._touching is None or self._touching.chooses(found.commit)
@@ -108,12 +110,12 @@ class Descent(Log):
             if (looked > 1 or stretch.with_start) and (not is_until or stretch.with_until):
                 yield last
             if is_until:
-                self.end = End.UNTIL
+                self.end = LogEnd.UNTIL
                 return
         if last is None or not last.commit.tail:
-            self.end = End.BEGINNING
+            self.end = LogEnd.BEGINNING
         else:
-            self.end = End.BOUND if looked == bound else End.CUT
+            self.end = LogEnd.BOUND if looked == bound else LogEnd.CUT
 
     def _bound(self) -> int | None:
         """How many commits may be looked at, with the one at the start."""
@@ -128,11 +130,11 @@ class Descent(Log):
         return needed if bound is None else min(needed, bound)
 
 
-def ascend(rows: RealmStore, down: Log, limit: int | None) -> Log:
+def ascend(rows: RealmStore, down: CommitLog, limit: int | None) -> CommitLog:
     """The same commits, oldest first. Remembers ids alone; those that are collected meanwhile are left out."""
     ids = [found.id for found in down]
     heads = (Head(commit_id, found, rows) for commit_id, found in climb(rows, ids) if found is not None)
-    return Log(islice(heads, limit), down.end)
+    return CommitLog(islice(heads, limit), down.end)
 
 
 def climb(rows: RealmStore, newest_first: Sequence[ObjectId]) -> Iterator[tuple[ObjectId, Commit | None]]:
@@ -166,3 +168,57 @@ def _older(above: Head, found: Head) -> Head:
             " run `headwater fsck`"
         )
     return found
+
+
+def read_log(
+    rows: RealmStore,
+    start: str | ObjectId,
+    *,
+    oldest_first: bool = False,
+    limit: int | None = None,
+    stretch: LogRange = _ALL,
+    touching: KeyFilter | None = None,
+) -> CommitLog:
+    """The history of a reference (by its name, read fresh) or of a commit (by its id), newest first unless asked.
+
+    Ends where history begins, was cut, or as the stretch says; the log's ``end`` tells which. A walk reads twenty commits in a
+    round trip. Oldest first it goes all the way down before it returns, then up again a hundred at a time: give it a stretch.
+
+    limit         how many commits to give, of those that are wanted
+    touching      only commits that changed a key, or a key with a prefix
+    raises        MissingError: no such reference · ExpiredError: no such commit (any more)
+    """
+    check_count(limit, "commits of a log")
+    first = load_head(rows, rows.read_reference(start, fresh=True)) if isinstance(start, str) else read_commit(rows, start)
+    if oldest_first:
+        return ascend(rows, DescendingLog(rows, first, stretch, touching, None), limit)
+    return DescendingLog(rows, first, stretch, touching, limit)
+
+
+def read_changes(rows: RealmStore, reference: str, since: ObjectId | None = None) -> Iterator[tuple[Head, Operation]]:
+    """Every operation after the commit ``since`` (exclusive; None: from the beginning) up to the head as it is now, once and in order.
+
+    To go on later, give the last commit all of whose operations were seen: of a commit that was left half-way all come again when
+    the one before it is given.
+
+    raises        ExpiredError when ``since``, or what came after it, is not there any more: read the whole state instead
+    """
+    if since is not None and rows.find(since, Commit) is None:
+        raise _expired(rows, reference, since)
+    down = read_log(rows, reference, stretch=LogRange(until=since, with_until=False))
+    later = [found.id for found in down]
+    if down.end is not (LogEnd.BEGINNING if since is None else LogEnd.UNTIL):
+        raise _expired(rows, reference, since)
+    for commit_id, found in climb(rows, later):
+        if found is None:
+            raise _expired(rows, reference, since)
+        for operation in found.operations:
+            yield Head(commit_id, found, rows), operation
+
+
+def _expired(rows: RealmStore, reference: str, since: ObjectId | None) -> ExpiredError:
+    since_text = "the beginning" if since is None else f"commit {id_text(since)}"
+    return ExpiredError(
+        f"the changes of reference {reference!r} of realm {rows.realm!r} since {since_text} are not there any more"
+        " (collected, or never on this reference): read its whole state, and go on from that commit"
+    )

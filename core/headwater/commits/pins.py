@@ -14,14 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from headwater.clock import Micros
-from headwater.commits.history import ensure_reference, head
-from headwater.commits.making import Transaction, commit
-from headwater.commits.moving import check_targets
+from headwater.commits.commit import read_head
+from headwater.commits.committer import commit_change
+from headwater.commits.ref_updates import check_targets, ensure_reference
+from headwater.commits.transaction import Transaction
 from headwater.errors import MissingError, RefusedError
 from headwater.index import Value
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text, object_type
-
-__all__ = ["PINS", "Pin", "pin", "pins", "unpin"]
 
 PINS = "pins"
 _INDEX = "pins"
@@ -30,7 +29,7 @@ Fence = Callable[[], None]
 
 
 @object_type("pin")
-class Pin(StoredObject, frozen=True, kw_only=True):
+class CommitPin(StoredObject, frozen=True, kw_only=True):
     """A commit that ``owner`` works with, since ``time``."""
 
     owner: ObjectId
@@ -41,7 +40,9 @@ class Pin(StoredObject, frozen=True, kw_only=True):
         return (self.commit,)
 
 
-def pin(rows: RealmStore, owner: ObjectId, targets: Mapping[ObjectId, Sequence[str]], *, fence: Fence | None = None) -> None:
+def pin_commits(
+    rows: RealmStore, owner: ObjectId, targets: Mapping[ObjectId, Sequence[str]], *, fence: Fence | None = None
+) -> None:
     """Keep commits, all in one commit of the reference ``pins``; those that the owner has pinned already change nothing.
 
     owner         the task that needs them; a pin without an active task is taken away by the next collection
@@ -60,13 +61,13 @@ def pin(rows: RealmStore, owner: ObjectId, targets: Mapping[ObjectId, Sequence[s
         missing = {target: among for target, among in targets.items() if _key(owner, target) not in index}
         check_targets(tx.rows, missing)
         for target in missing:
-            made = tx.add(Pin(owner=owner, commit=target, time=tx.time))
+            made = tx.add(CommitPin(owner=owner, commit=target, time=tx.time))
             index.put(_key(owner, target), Value(made))
 
-    commit(rows, PINS, change, message=f"pin {len(targets)} commits for task {id_text(owner)}", fence=fence)
+    commit_change(rows, PINS, change, message=f"pin {len(targets)} commits for task {id_text(owner)}", fence=fence)
 
 
-def unpin(rows: RealmStore, owner: ObjectId, *, fence: Fence | None = None) -> int:
+def unpin_commits(rows: RealmStore, owner: ObjectId, *, fence: Fence | None = None) -> int:
     """Give all pins of an owner up; returns how many there were."""
 
     def change(tx: Transaction) -> int:
@@ -74,19 +75,19 @@ def unpin(rows: RealmStore, owner: ObjectId, *, fence: Fence | None = None) -> i
         return sum(index.remove(key) for key, _ in list(index.prefix(owner.to_bytes(8, "big"))))
 
     try:
-        return commit(rows, PINS, change, message=f"unpin the commits of task {id_text(owner)}", fence=fence).result
+        return commit_change(rows, PINS, change, message=f"unpin the commits of task {id_text(owner)}", fence=fence).result
     except MissingError:
         return 0  # nothing was ever pinned here
 
 
-def pins(rows: RealmStore) -> list[Pin]:
+def read_pins(rows: RealmStore) -> list[CommitPin]:
     """All pins of a realm, read now."""
     try:
-        found = head(rows, PINS, fresh=True)
+        found = read_head(rows, PINS, fresh=True)
     except MissingError:
         return []
     ids = [] if found is None else [value.object_id for _, value in found.index(_INDEX).range() if value.object_id is not None]
-    return [there for there in rows.read_many(ids, Pin) if there is not None]
+    return [there for there in rows.read_many(ids, CommitPin) if there is not None]
 
 
 def _key(owner: ObjectId, target: ObjectId) -> bytes:

@@ -19,27 +19,17 @@ from collections.abc import Callable
 
 import structlog
 
-from headwater.commits.ancestry import descends
-from headwater.commits.making.groups import Group
-from headwater.commits.objects import Commit
-from headwater.errors import (
-    BeatenError,
-    CollisionError,
-    HeadwaterError,
-    RefusedError,
-    UnavailableError,
-    UnknownOutcomeError,
-)
+from headwater.commits.batch import CommitBatch
+from headwater.commits.commit import Commit, descends
+from headwater.errors import BeatenError, CollisionError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.settings import duration_text
 from headwater.store import Batch, ObjectId, RealmStore
-
-__all__ = ["publish"]
 
 _LATE_TRIES = 20
 _log = structlog.get_logger()
 
 
-def publish(rows: RealmStore, group: Group, *, until: float, pause: Callable[[int], None]) -> bool:
+def publish_batch(rows: RealmStore, group: CommitBatch, *, until: float, pause: Callable[[int], None]) -> bool:
     """Whether the group became the head; found out by all means before it is said. What a beaten one wrote is deleted.
 
     May be called again for the same group by another thread, when one was stopped in the middle of it.
@@ -62,7 +52,7 @@ def publish(rows: RealmStore, group: Group, *, until: float, pause: Callable[[in
     return is_applied
 
 
-def _check_age(rows: RealmStore, group: Group) -> None:
+def _check_age(rows: RealmStore, group: CommitBatch) -> None:
     """Readers' grace is counted from commits' times: none may become the head long after its own."""
     if rows.clock.monotonic() - group.prepared > rows.settings.commit_timeout_seconds:
         timeout = duration_text(rows.settings.commit_timeout_seconds)
@@ -71,7 +61,7 @@ def _check_age(rows: RealmStore, group: Group) -> None:
         )
 
 
-def _write(rows: RealmStore, group: Group, batch: Batch, until: float, pause: Callable[[int], None]) -> bool:
+def _write(rows: RealmStore, group: CommitBatch, batch: Batch, until: float, pause: Callable[[int], None]) -> bool:
     assert group.newest_id is not None
     group.is_open = True  # from here on, whatever stops this thread
     try:
@@ -86,7 +76,9 @@ def _write(rows: RealmStore, group: Group, batch: Batch, until: float, pause: Ca
     return True
 
 
-def _find_out(rows: RealmStore, group: Group, until: float, pause: Callable[[int], None], unclear: UnknownOutcomeError) -> bool:
+def _find_out(
+    rows: RealmStore, group: CommitBatch, until: float, pause: Callable[[int], None], unclear: UnknownOutcomeError
+) -> bool:
     batch, commit_id = group.batch(rows), group.newest_id
     assert commit_id is not None
     tries = 0
@@ -115,7 +107,7 @@ def _find_out(rows: RealmStore, group: Group, until: float, pause: Callable[[int
         pause(tries)
 
 
-def _is_precluded(rows: RealmStore, group: Group) -> bool:
+def _is_precluded(rows: RealmStore, group: CommitBatch) -> bool:
     """Whether the version that the swap expects was taken from under it: then it did nothing, and never will."""
     try:
         rows.raise_version(group.seen)
@@ -124,7 +116,7 @@ def _is_precluded(rows: RealmStore, group: Group) -> bool:
     return True
 
 
-def _has_passed(rows: RealmStore, group: Group) -> bool:
+def _has_passed(rows: RealmStore, group: CommitBatch) -> bool:
     """Whether the reference is beyond the version that the swap expects, so that it can do nothing any more."""
     try:
         row = rows.find_row(group.seen.name)
@@ -133,7 +125,7 @@ def _has_passed(rows: RealmStore, group: Group) -> bool:
     return row is not None and row.version > group.seen.version
 
 
-def _is_in_history(rows: RealmStore, group: Group, commit_id: ObjectId) -> bool:
+def _is_in_history(rows: RealmStore, group: CommitBatch, commit_id: ObjectId) -> bool:
     row = rows.find_row(group.seen.name)
     if row is None or row.created != group.seen.created:
         raise UnknownOutcomeError("the reference was removed meanwhile, and with it its record of what it pointed to")
@@ -150,7 +142,7 @@ def _is_in_history(rows: RealmStore, group: Group, commit_id: ObjectId) -> bool:
     return False
 
 
-def _record_late_move(rows: RealmStore, group: Group) -> None:
+def _record_late_move(rows: RealmStore, group: CommitBatch) -> None:
     """The swap took effect long after the commits' time, from which readers' grace is counted: note when it really was.
 
     Whoever learns of the swap only hours later may find that commit collected, or about to be. So a note is no move: what it names
@@ -171,7 +163,7 @@ def _record_late_move(rows: RealmStore, group: Group) -> None:
         return
 
 
-def _clean_up(rows: RealmStore, group: Group) -> None:
+def _clean_up(rows: RealmStore, group: CommitBatch) -> None:
     """Delete what the lost attempt wrote. Best effort: what stays is garbage, and the collector's."""
     try:
         rows.discard(group.batch(rows))

@@ -11,24 +11,11 @@ import msgspec
 from headwater.clock import Micros
 from headwater.store import ObjectId, ObjectPosition, RealmStore, StoredObject, Versioned, fixed_id, object_type
 
-__all__ = [
-    "COLLECTION_ID",
-    "Collection",
-    "Cut",
-    "CutLines",
-    "Cuts",
-    "MarkChunk",
-    "Sweep",
-    "Swept",
-    "read_collection",
-    "read_cuts",
-]
-
 COLLECTION_ID = fixed_id(2)
 """Every realm keeps its collection record under this id."""
 
 
-class Swept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SweptSplit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How far one split of a realm was swept: nothing is left to be deleted up to ``after``. ``is_done``: nor up to its end."""
 
     after: ObjectPosition | None = None
@@ -36,7 +23,7 @@ class Swept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     is_done: bool = False
 
 
-class Sweep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SweepState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All that another process needs to go on with a sweep: the marks, the splits, and what was counted so far.
 
     started       when the run began that marked
@@ -46,7 +33,7 @@ class Sweep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     started: Micros
     marks: tuple[ObjectId, ...]
-    splits: tuple[Swept, ...]
+    splits: tuple[SweptSplit, ...]
     counts: dict[str, Any] = {}
 
 
@@ -58,7 +45,7 @@ class MarkChunk(StoredObject, frozen=True, kw_only=True):
 
 
 @object_type("collection", updateable=True)
-class Collection(StoredObject, frozen=True, kw_only=True):
+class CollectionRecord(StoredObject, frozen=True, kw_only=True):
     """The last collection of a realm, while it runs and after.
 
     sweeping      rows may be deleted now: only a live HEAD may be pointed at
@@ -78,7 +65,7 @@ class Collection(StoredObject, frozen=True, kw_only=True):
     kept_since: Micros = Micros(0)
     writer_cutoff: Micros = Micros(0)
     cuts: ObjectId | None = None
-    sweep: Sweep | None = None
+    sweep: SweepState | None = None
     marked: int = 0
     scanned: int = 0
 
@@ -88,7 +75,7 @@ class Collection(StoredObject, frozen=True, kw_only=True):
         return self.kept_since or self.reader_cutoff
 
 
-class Cut(msgspec.Struct, frozen=True):
+class HistoryCut(msgspec.Struct, frozen=True):
     """How far one line of history was kept: commits from ``time`` on, seen from the head that it had.
 
     seq           the head's
@@ -106,18 +93,18 @@ class Cut(msgspec.Struct, frozen=True):
 
 
 @object_type("cuts")
-class Cuts(StoredObject, frozen=True, kw_only=True):
+class HistoryCuts(StoredObject, frozen=True, kw_only=True):
     """By reference name, where its history was cut. What is older is garbage, and stays garbage.
 
     A pointer that was kept only because a reference left it lately has an entry of its own, ``<name>@<commit>``.
     """
 
-    lines: dict[str, Cut] = {}
+    lines: dict[str, HistoryCut] = {}
 
 
-def read_collection(rows: RealmStore) -> Versioned[Collection] | None:
+def read_collection(rows: RealmStore) -> Versioned[CollectionRecord] | None:
     """The realm's record, never from the cache; None when it was never collected."""
-    return rows.find_versioned(COLLECTION_ID, Collection)
+    return rows.find_versioned(COLLECTION_ID, CollectionRecord)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +115,14 @@ class CutLines:
     newest        the time of the newest head that any of them began at
     """
 
-    lines: Mapping[str, Cut]
+    lines: Mapping[str, HistoryCut]
     latest: Micros
     newest: Micros
 
 
-def read_cuts(rows: RealmStore, collection: Collection | None) -> CutLines:
+def read_cuts(rows: RealmStore, collection: CollectionRecord | None) -> CutLines:
     cuts = None if collection is None else collection.cuts
-    lines = {} if cuts is None else rows.read(cuts, Cuts).lines
+    lines = {} if cuts is None else rows.read(cuts, HistoryCuts).lines
     return CutLines(
         lines,
         latest=max((cut.time for cut in lines.values()), default=Micros(0)),

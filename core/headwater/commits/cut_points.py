@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from headwater.clock import Micros
-from headwater.commits.ancestry import descends
-from headwater.commits.collection import Cut, CutLines
-from headwater.commits.history import log
-from headwater.commits.objects import Commit, Head
-from headwater.commits.times import sound_times
+from headwater.commits.commit import Commit, Head, descends
+from headwater.commits.commit_log import read_log
+from headwater.commits.commit_times import sound_times
+from headwater.commits.gc_record import CutLines, HistoryCut
 from headwater.errors import ExpiredError, UnknownOutcomeError
 from headwater.store import Move, ObjectId, RealmStore, Reference, id_text, is_note
-
-__all__ = ["UNCUT", "CutPoint", "cut_point", "is_let_go", "left_line", "newest_move"]
 
 _ASKED = 50
 """Lines that are asked whether they have a commit, at most: a reference without a cut of its own would otherwise cost all of them."""
@@ -41,7 +38,7 @@ UNCUT = CutPoint(Micros(0))
 """No collection ever cut it."""
 
 
-def cut_point(rows: RealmStore, row: Reference, cuts: CutLines) -> CutPoint:
+def find_cut_point(rows: RealmStore, row: Reference, cuts: CutLines) -> CutPoint:
     """Commits of this reference before this point are garbage.
 
     A reference that was put elsewhere since the last cut, or made since then, stands on a line that others cut. That is found by the
@@ -64,18 +61,18 @@ def cut_point(rows: RealmStore, row: Reference, cuts: CutLines) -> CutPoint:
         return CutPoint(cuts.latest)
 
 
-def left_line(name: str, pointer: ObjectId) -> str:
+def left_line_name(name: str, pointer: ObjectId) -> str:
     """The name under which cuts tell of a pointer that a reference left."""
     return f"{name}@{id_text(pointer)}"
 
 
-def is_let_go(row: Reference, left: Move, commit: Commit, cut: CutPoint, cuts: CutLines) -> bool:
+def is_note_collected(row: Reference, left: Move, commit: Commit, cut: CutPoint, cuts: CutLines) -> bool:
     """Whether a note came so late that the last collection had let go what it names.
 
     commit        the one that was left
     cut           the reference's own
     """
-    return is_note(left) and cut.lets_go(commit) and left_line(row.name, left.pointer) not in cuts.lines
+    return is_note(left) and cut.lets_go(commit) and left_line_name(row.name, left.pointer) not in cuts.lines
 
 
 def newest_move(row: Reference) -> Micros:
@@ -88,7 +85,7 @@ def newest_move(row: Reference) -> Micros:
 
 def _cut_of_line(rows: RealmStore, name: str, pointer: ObjectId, cuts: CutLines) -> CutPoint:
     """The cut of a line that has all that a pointer leads to, but for what is later than every head that was cut."""
-    line, newest = sound_times(log(rows, pointer)), _newest_of_kin(name, cuts)
+    line, newest = sound_times(read_log(rows, pointer)), _newest_of_kin(name, cuts)
     found, time = next(((found, time) for found, time in line if time <= newest), (None, newest))
     if found is None:
         return CutPoint(cuts.latest)
@@ -119,7 +116,7 @@ def _home(name: str) -> list[str]:
     return name.split("/")[:2]
 
 
-def _has(rows: RealmStore, cut: Cut, found: Head) -> bool:
+def _has(rows: RealmStore, cut: HistoryCut, found: Head) -> bool:
     try:
         return descends(rows, cut.head, found.id, found.commit.seq)
     except UnknownOutcomeError:
