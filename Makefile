@@ -4,15 +4,16 @@ SHELL := /bin/bash
 VENV := .venv
 RUN := $(VENV)/bin
 KUBE_TESTS := $(addprefix tests/,kubeapi_conformance crds kube_operator kube_stories kube_plugin chart)
-# a worker that dies is not started again: with whole files to a worker, xdist would run the deadly test over and over, or hang
-PARALLEL := -n 4 --dist loadfile --max-worker-restart=0 --no-loadscope-reorder
+# a worker that dies is not started again: xdist would give it the deadly test over and over, or hang
+PARALLEL := -n 4 --dist worksteal --max-worker-restart=0
+CHECK_TESTS := $(addprefix tests/,test_tiers.py house index iceberg manifests settings)
 
 export PYSPARK_PYTHON := $(CURDIR)/$(VENV)/bin/python
 # Tests start hundreds of processes: where images of containers turn bytecode off, each would compile all of Headwater, and pytest every test anew
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-kube demo demo-kube bench docs format clean
+.PHONY: help setup style check test test-long test-kube demo demo-kube bench docs format clean
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -20,12 +21,20 @@ help: ## list these words
 setup: ## make .venv with everything in it; safe to repeat, quick when nothing changed
 	@scripts/setup.sh java redis postgresql kubectl
 
-test: setup ## check style, types and layers, and run every test
+style: setup
 	$(RUN)/ruff check
 	$(RUN)/ruff format --check
 	$(RUN)/mypy
 	$(RUN)/lint-imports
-	$(RUN)/pytest $(PARALLEL)
+
+check: style ## check style, types, layers and the rules of the house, and run the tests of what is pure, in a minute
+	$(RUN)/pytest $(PARALLEL) -m 'not long' $(CHECK_TESTS)
+
+test: style ## check style, types and layers, and run the quick tests: all that are not marked long
+	$(RUN)/pytest $(PARALLEL) -m 'not long'
+
+test-long: setup ## run the tests marked long: real processes, Spark, engines, a fault at every call
+	$(RUN)/pytest $(PARALLEL) -m long
 
 test-kube: setup ## run the tests of Kubernetes alone; KUBEBUILDER_ASSETS=folder runs them on a real API server
 	$(RUN)/pytest $(PARALLEL) $(KUBE_TESTS)

@@ -21,6 +21,7 @@ from backend_fixtures import (
 from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
 from headwater.store import RealmId, RealmKey, RealmStore
+from tiers import Sample
 
 __all__ = ["backend", "make_backend", "mongodb_server", "mongodb_url", "postgresql_server", "postgresql_url"]
 
@@ -30,18 +31,17 @@ hypothesis_settings.register_profile("headwater", deadline=None, suppress_health
 hypothesis_settings.load_profile("headwater")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long begins first, in random order as all else: at the end, few long files would keep all but one process waiting."""
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
-
-
 @pytest.fixture(autouse=True)
 def logging_as_before() -> Iterator[None]:
     """Commands that run in the tests' own process set logging up; the next test finds it as it was."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(params=["some", pytest.param("all", marks=pytest.mark.long)])
+def sample(request: pytest.FixtureRequest) -> Sample:
+    """For tests that try the same at every moment of something: the quick ones try some of them, the long ones all."""
+    return Sample(is_whole=request.param == "all")
 
 
 @pytest.fixture

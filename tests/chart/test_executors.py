@@ -20,7 +20,7 @@ from test_permissions import granted
 from headwater_operator.permissions import Permission
 from kubetest import Cluster, Namespace, start_cluster, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 CHANGES = ("spark.kubernetes.memory=512m", "spark.kubernetes.executors=1", "spark.kubernetes.cores=1")
 LOOPBACK = "127.0.0.1"
 WATCHED_BY_LISTS = "spark.kubernetes.executor.enableApiWatcher false\n"

@@ -167,7 +167,7 @@ def plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_operators_image_has_what_its_extra_says(stages: dict[str, list[dict[str, Any]]], wheels: Path) -> None:
     built = build(stages, "operator", wheels)
@@ -179,7 +179,7 @@ def test_the_operators_image_has_what_its_extra_says(stages: dict[str, list[dict
     assert "release" in built.run("kubectl-headwater", "--help")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_workers_image_has_what_its_extras_say(stages: dict[str, list[dict[str, Any]]], wheels: Path) -> None:
     built = build(stages, "worker", wheels)

@@ -18,7 +18,7 @@ from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS, Permi
 from kube_fixtures import Installation
 from kubetest import Cluster, Namespace, start_cluster, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 NAME = "acme"
 BEATEN = [
     {"action": "409", "verb": "patch", "resource": plural, "subresource": "", "user_agent": "headwater-operator"}

@@ -120,7 +120,9 @@ def test_make_lists_its_words_with_what_each_does() -> None:
     assert re.findall(r"^  make ([a-z-]+) +\w", listed, re.MULTILINE) == [
         "help",
         "setup",
+        "check",
         "test",
+        "test-long",
         "test-kube",
         "demo",
         "demo-kube",

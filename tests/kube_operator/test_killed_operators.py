@@ -31,7 +31,7 @@ def installation(namespace: Namespace, tmp_path: Path) -> Iterator[Installation]
     made.end()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_operators_that_are_killed_at_random_times_leave_everything_as_declared(
     installation: Installation, namespace: Namespace
 ) -> None:

@@ -292,7 +292,7 @@ def test_a_server_that_is_away_does_not_hold_up_the_end(make_contender: Make, se
     assert not first.lead.is_held
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_of_many_who_take_it_at_the_same_moment_one_has_it(connection: Connection, server: LeaseServer) -> None:
     seed = random.SystemRandom().randrange(2**32)
     chance = random.Random(seed)

@@ -21,7 +21,7 @@ from kubetest.processes import start_process
 
 __all__ = ["installation"]
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 LOST = 6
 TIMING = {"duration": 2.0, "renew_deadline": 1.2, "renew": 0.3, "retry": 0.1}

@@ -86,7 +86,7 @@ def reason(server: QuickServer, kind: str, name: str) -> str:
     return next((str(one["reason"]) for one in conditions if one["type"] == "Ready"), "")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_misbehaving_api_server_delays_everything_and_harms_nothing(server: QuickServer, live_store: Store) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")  # noqa: T201 - shown when the test fails

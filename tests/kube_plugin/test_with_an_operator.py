@@ -13,7 +13,7 @@ from headwater.realms import Realms, RealmState
 from kube_fixtures import Installation
 from kubetest import Namespace
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture

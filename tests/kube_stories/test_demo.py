@@ -98,7 +98,7 @@ def test_a_context_that_is_not_confirmed_is_refused(run_demo: RunDemo, bare_clus
     assert bare_cluster.api.find(NAMESPACE) is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("bare_cluster", [True, False], ids=["with controllers", "without"], indirect=True)
 def test_the_demo_shows_the_examples_and_leaves_nothing_behind(run_demo: RunDemo, bare_cluster: Cluster) -> None:
     done = run_demo("--local", confirmed="tests")
@@ -109,7 +109,7 @@ def test_the_demo_shows_the_examples_and_leaves_nothing_behind(run_demo: RunDemo
     assert left_behind(bare_cluster) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "bare_cluster"),
     [([], True), ([], False), (["--apply"], False)],
@@ -129,7 +129,7 @@ def test_the_demo_installs_the_chart_and_takes_it_away_again(
     assert left_behind(bare_cluster) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_namespace_that_no_demo_made_is_left_alone(run_demo: RunDemo, bare_cluster: Cluster) -> None:
     bare_cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "headwater-demo"}})
     done = run_demo("--local", confirmed="tests")

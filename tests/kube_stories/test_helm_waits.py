@@ -12,7 +12,7 @@ from stories import Story, catalog_body, realm_body
 
 from kubetest.cluster import as_yaml, program
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 PATIENCE = 120
 
 

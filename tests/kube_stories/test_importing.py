@@ -19,7 +19,7 @@ from headwater.tasks import AttemptEnd, Tasks
 from kube_fixtures import Installation
 from kubetest import Namespace, Operator, Worker, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 WAREHOUSE = Path(__file__).parents[2] / "examples" / "warehouse.py"
 COPIES = 300
 """Of one table, so that there is a middle to be hit."""

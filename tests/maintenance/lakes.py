@@ -135,9 +135,9 @@ class Meeting:
         return open_on(self.backend, self.settings, self.clock)
 
 
-def meetings(prepared: Backend, settings: Settings, start: int, act: Act) -> Iterator[Meeting]:
-    """A collection of the prepared rows for every call that it makes, with ``act`` done by another process before that call."""
-    for call in itertools.count(1):
+def meetings(prepared: Backend, settings: Settings, start: int, act: Act, calls: Iterable[int]) -> Iterator[Meeting]:
+    """A collection of the prepared rows for each of its ``calls``, with ``act`` done by another process before that call."""
+    for call in calls:
         backend, clock = copied(prepared), FakeClock(start)
         other = open_on(backend, settings, clock)
         faulty, acted = FaultyBackend(backend), list[object]()

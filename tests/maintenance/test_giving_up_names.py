@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from uuid import UUID, uuid4
 
 import pytest
@@ -16,6 +17,7 @@ from headwater.maintenance import collect
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
+from tiers import Sample
 
 
 def names(rows: RealmStore, suffix: str = "") -> list[str]:
@@ -79,7 +81,9 @@ def test_a_listed_name_without_a_row_is_buried_and_then_given_up(
     assert names(realm_rows, deleted_branch) == row_names(realm_rows, deleted_branch) == []
 
 
-def test_a_branch_made_again_during_a_collection_is_listed_afterwards(settings: Settings, clock: FakeClock) -> None:
+def test_a_branch_made_again_during_a_collection_is_listed_afterwards(
+    settings: Settings, clock: FakeClock, sample: Sample
+) -> None:
     backend = MemoryBackend()
     store = open_on(backend, settings, clock)
     make_realm(store)
@@ -89,7 +93,8 @@ def test_a_branch_made_again_during_a_collection_is_listed_afterwards(settings: 
     catalog.delete_branch("dev")
     clock.advance(HOUR)
 
-    for met in meetings(backend, settings, clock.now(), lambda other: open_lake(other).create_branch("dev")):
+    calls = sample.one_in(3, itertools.count(1))
+    for met in meetings(backend, settings, clock.now(), lambda other: open_lake(other).create_branch("dev"), calls):
         rows = rows_of(met.open())
         assert not isinstance(met.acted[0], HeadwaterError)
         assert len(names(rows, "heads/dev")) == len(row_names(rows, "heads/dev")) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from lakes import HOUR, lake, make_lake, make_realm, meetings, open_on, put
 
@@ -12,6 +14,7 @@ from headwater.maintenance import collect
 from headwater.settings import Settings
 from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend
+from tiers import Sample
 
 ORDERS, DRAFTS = ContentKey.of("orders"), ContentKey.of("drafts")
 
@@ -49,10 +52,11 @@ def transplant_dev(store: Store) -> MergeResult:
 
 @pytest.mark.parametrize("act", [merge_dev, transplant_dev])
 def test_what_is_merged_during_a_collection_stays(
-    store: Store, backend: MemoryBackend, settings: Settings, clock: FakeClock, act: object
+    store: Store, backend: MemoryBackend, settings: Settings, clock: FakeClock, act: object, sample: Sample
 ) -> None:
     clock.advance(HOUR)
-    for meeting in meetings(backend, settings, clock.now(), act):  # type: ignore[arg-type]  # one of the two above
+    calls = sample.one_in(5, itertools.count(1))
+    for meeting in meetings(backend, settings, clock.now(), act, calls):  # type: ignore[arg-type]  # one of the two above
         assert isinstance(meeting.acted[0], MergeResult), f"call {meeting.call}: {meeting.acted}"
         lake(meeting.open()).delete_branch("dev")
         meeting.collect_again()

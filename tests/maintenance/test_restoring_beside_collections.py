@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from functools import partial
@@ -16,6 +17,7 @@ from headwater.errors import HeadwaterError
 from headwater.maintenance.restoring import Aim, Request, restore
 from headwater.store import ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
+from tiers import Sample
 
 SOAK = bool(os.environ.get("HEADWATER_SOAK"))
 
@@ -73,10 +75,10 @@ def check(met: Meeting) -> None:
 
 @pytest.mark.parametrize("act", ACTS if SOAK else ["restores a commit that is kept"])
 def test_what_comes_back_during_a_collection_is_whole(
-    act: str, prepared: tuple[MemoryBackend, dict[str, ObjectId]], settings: Settings, clock: FakeClock
+    act: str, prepared: tuple[MemoryBackend, dict[str, ObjectId]], settings: Settings, clock: FakeClock, sample: Sample
 ) -> None:
     backend, commits = prepared
-    for met in meetings(backend, settings, clock.now(), ACTS[act](commits)):
+    for met in meetings(backend, settings, clock.now(), ACTS[act](commits), sample.one_in(5, itertools.count(1))):
         check(met)
 
 

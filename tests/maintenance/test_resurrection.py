@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable
 from functools import partial
 
@@ -27,6 +28,7 @@ from headwater.maintenance import Collected, check_store, collect
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
+from tiers import Sample, long_but_for
 
 STEP = 97
 """Of the calls of a collection every so many is met, shifted with each call of the sleeper."""
@@ -125,17 +127,20 @@ ACTS: dict[str, Callable[[dict[str, ObjectId]], Act]] = {
     "deletes the catalog": lambda c: delete_catalog,
 }
 
+ASLEEP = {"puts a branch on an old commit", "rolls a branch back", "makes a branch again that it deletes"}
+"""Who sleeps in the quick tests; all do in the long ones."""
+
 
 @pytest.mark.parametrize("what", ACTS)
 def test_no_head_loses_anything_during_a_collection_when_another_process(
-    what: str, prepared: dict[str, ObjectId], backend: MemoryBackend, settings: Settings, clock: FakeClock
+    what: str, prepared: dict[str, ObjectId], backend: MemoryBackend, settings: Settings, clock: FakeClock, sample: Sample
 ) -> None:
     act = ACTS[what](prepared)
-    for met in meetings(backend, settings, clock.now(), act):
+    for met in meetings(backend, settings, clock.now(), act, sample.one_in(10, itertools.count(1))):
         assert_sound(met, act)
 
 
-@pytest.mark.parametrize("what", ACTS)
+@pytest.mark.parametrize("what", long_but_for(ASLEEP, ACTS))
 def test_no_head_loses_anything_when_a_process_slept_for_an_hour_and_wakes_during_a_collection_that(
     what: str, prepared: dict[str, ObjectId], backend: MemoryBackend, settings: Settings, clock: FakeClock
 ) -> None:

@@ -17,7 +17,7 @@ from headwater_workers.pipeline.sessions import session
 from headwater_workers.pipeline.surveys import survey_in
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.skipif(not find_engine(Settings()).is_spark, reason=str(find_engine(Settings()))),
 ]
 

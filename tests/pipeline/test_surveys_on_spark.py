@@ -15,7 +15,7 @@ from headwater.settings import Settings
 from headwater_workers.pipeline import SparkOptions, find_engine, survey_on_spark
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.skipif(not find_engine(Settings()).is_spark, reason=str(find_engine(Settings()))),
 ]
 MASTER = "local[1]"

@@ -16,7 +16,7 @@ from wrong_backends import WRONG
 from backend_fixtures import BACKENDS
 from headwater.errors import BeatenError
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 EXAMPLES = {"memory": 60, "sqlite": 40, "postgresql": 30, "mongodb": 6, "faulty": 40, "unordered": 60}
 SEEDS = {

@@ -24,7 +24,7 @@ from headwater_workers.pipeline.source import TABLES, HeadwaterSource, Narrowing
 from headwater_workers.pipeline.source.tables import NarrowingReader, keeps_conditions_apart
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.skipif(not find_engine(Settings()).is_spark, reason=str(find_engine(Settings()))),
 ]
 FOLDER = Path(__file__).parents[2]

@@ -19,7 +19,7 @@ from headwater.store.backends.mongodb.errors import error_of
 from servers.mongodb import MongodbServer
 from servers.proxy import Proxy
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 WRITES: dict[str, Callable[[Backend], object]] = {
     "create_reference": lambda backend: backend.create_reference(reference("new")),

@@ -8,7 +8,7 @@ import pytest
 from torture_storm import SECONDS, torture
 from torture_verdict import faults_of, report
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.timeout(SECONDS * 3 + 300)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from processes import Worker, free_port, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 FRESH_SECONDS = 9
 
 

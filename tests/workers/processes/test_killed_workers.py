@@ -18,7 +18,7 @@ from headwater.store import Store
 from headwater.tasks import AttemptEnd, Tasks, TaskState
 
 StartWorker = Callable[..., Worker]
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 each_kind = pytest.mark.parametrize("kind", [Collection, Purge, Import], ids=["gc", "purge", "import"])
 
 

@@ -22,7 +22,7 @@ from headwater.tasks import AttemptEnd, Tasks, TaskState
 
 __all__ = ["mongodb_server", "postgresql_server"]
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 BATCHES = {"postgresql": "2", "mongodb": "100"}
 """Rows deleted at a time: few enough that a deletion has a middle, which on the server of the tests costs more or less."""
 

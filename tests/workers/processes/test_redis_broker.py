@@ -13,7 +13,7 @@ from work import Collection, Import
 from headwater.store import Store
 from headwater.tasks import AttemptEnd, Tasks, TaskState
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def test_tasks_are_done_by_way_of_a_redis(

@@ -17,7 +17,7 @@ from headwater.store import Store
 from headwater.tasks import AttemptEnd, Tasks
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.skipif(shutil.which("java") is None, reason="Java is not on the PATH: install a JRE 17"),
 ]
 

@@ -22,7 +22,7 @@ from headwater.realms import Realms, RealmState
 from headwater.store import Store
 from headwater.tasks import Tasks
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 Up = subprocess.Popen[str]
 
 MANIFESTS = """

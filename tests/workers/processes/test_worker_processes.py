@@ -15,7 +15,7 @@ from work import Collection, Import
 from headwater.store import Store
 from headwater.tasks import Tasks, TaskState
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def test_a_task_that_runs_too_long_is_stopped_and_tried_again(

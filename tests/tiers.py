@@ -1,0 +1,37 @@
+"""Two tiers of tests: ``make test`` runs what is not marked ``long``, and ``make test-long`` what is.
+
+A test that takes long as a whole bears the mark. Where only some of its parameters do, or only the last call of a thousand adds to
+the time, the quick tests take a part and the long ones the rest, or all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pytest
+
+__all__ = ["Sample", "long_but_for"]
+
+T = TypeVar("T")
+
+
+def long_but_for(quick: Collection[Any], values: Iterable[Any]) -> list[Any]:
+    """Parameters of which only some are tried in the quick tests, and all others in the long ones."""
+    return [value if value in quick else pytest.param(value, marks=pytest.mark.long) for value in values]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Which of many moments a test tries: a part of them in the quick tests, all in the long ones."""
+
+    is_whole: bool
+
+    def one_in(self, stride: int, moments: Iterable[T]) -> Iterator[T]:
+        """Every so many, from one that chance chooses: the seed that pytest shows, as ``-p randomly_seed``, repeats it."""
+        offset = 0 if self.is_whole else random.randrange(stride)
+        print(f"of the moments from number {offset} on, one in {1 if self.is_whole else stride}")  # noqa: T201 - shown with a failure
+        return itertools.islice(moments, offset, None, 1 if self.is_whole else stride)
