@@ -111,7 +111,7 @@ class HeadwaterPointers(SqlCatalog):
         self._write(staged)
 
         def change(tx: Transaction) -> None:
-            if self._location(tx.rows, tx.index(CONTENT)) != current.metadata_location:
+            if self._location(tx.reader, tx.index(CONTENT)) != current.metadata_location:
                 raise CommitFailedException(f"{TABLE} was changed meanwhile")
             self._point_to(staged, tx)
 
@@ -133,7 +133,7 @@ class HeadwaterPointers(SqlCatalog):
 
     def _point_to(self, staged: StagedTable, tx: Transaction) -> None:
         table = IcebergTable(metadata_location=staged.metadata_location, table_uuid=str(staged.metadata.table_uuid))
-        tx.index(CONTENT).put(self._key, value_of(tx.add(table), self._chance))
+        tx.index(CONTENT).put(self._key, value_of(tx.add_object(table), self._chance))
 
 
 class HeadwaterChanges(HeadwaterPointers):
@@ -141,7 +141,7 @@ class HeadwaterChanges(HeadwaterPointers):
 
     def commit_table(self, table: Table, requirements: Any, updates: Any) -> CommitTableResponse:
         def change(tx: Transaction) -> CommitTableResponse:
-            current = self._table(self._location(tx.rows, tx.index(CONTENT)))
+            current = self._table(self._location(tx.reader, tx.index(CONTENT)))
             staged = self._update_and_stage_table(current, table.name(), requirements, updates)
             self._write(staged)
             self._point_to(staged, tx)

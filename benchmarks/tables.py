@@ -141,7 +141,7 @@ def churn(rows: RealmStore, reference: str, keys: Sequence[bytes], updates: int,
         chosen = chance.sample(keys, min(at_once, len(keys)))
 
         def move(tx: Transaction, chosen: Sequence[bytes] = chosen) -> None:
-            table = tx.add(moved_table(0))
+            table = tx.add_object(moved_table(0))
             for key in chosen:
                 tx.index(CONTENT).put(key, value_of(table, chance))
 
@@ -170,7 +170,7 @@ def point(index: IndexEditor, add: Callable[[StoredObject], ObjectId], key: byte
 
 def commit_one(rows: RealmStore, reference: str, key: bytes, chance: random.Random) -> None:
     """That change by itself, as a commit of ours."""
-    commit_change(rows, reference, lambda tx: point(tx.index(CONTENT), tx.add, key, chance))
+    commit_change(rows, reference, lambda tx: point(tx.index(CONTENT), tx.add_object, key, chance))
 
 
 def any_of(keys: Sequence[bytes]) -> Choice:

@@ -81,7 +81,7 @@ def test_an_object_of_several_rows_comes_back(store: Store, target: Store, clock
     raw = bytes(range(256)) * 4096
 
     def change(tx: Transaction) -> None:
-        tx.index("things").put(b"large", Value(tx.add(Load(raw=raw + str(tx.rows.new_id()).encode()))))
+        tx.index("things").put(b"large", Value(tx.add_object(Load(raw=raw + str(tx.new_id()).encode()))))
 
     Load.compressed = False
     commit_change(Realms(store).open(REALM), "root", change)

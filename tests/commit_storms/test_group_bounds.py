@@ -44,7 +44,7 @@ def test_as_many_members_as_set(make_ground: Make, members: int, sizes: list[int
 def carrying(size: int) -> Callable[[Transaction], int]:
     def change(tx: Transaction) -> int:
         number = counted(ADD)(tx)
-        tx.index("burdens").put(b"%05d" % number, Value(tx.add(Burden(data=Random(number).randbytes(size)))))
+        tx.index("burdens").put(b"%05d" % number, Value(tx.add_object(Burden(data=Random(number).randbytes(size)))))
         return number
 
     return change

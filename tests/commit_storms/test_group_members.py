@@ -27,7 +27,7 @@ def adding(data: bytes, then: BaseException | None = None) -> Any:
     """A change that adds an object under a key of its own, and returns its id, or raises."""
 
     def change(tx: Transaction) -> ObjectId:
-        burden = tx.add(Burden(data=data))
+        burden = tx.add_object(Burden(data=data))
         tx.index("burdens").put(data, Value(burden))
         if then is not None:
             raise then

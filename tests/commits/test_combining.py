@@ -43,7 +43,7 @@ class Counter(StoredObject, frozen=True, kw_only=True):
 
 
 def put_parcel(tx: Transaction, key: bytes = b"k", text: str = "hello") -> ObjectId:
-    parcel = tx.add(Parcel(text=text))
+    parcel = tx.add_object(Parcel(text=text))
     tx.index("things").put(key, Value(parcel))
     return parcel
 
@@ -53,7 +53,7 @@ def look(tx: Transaction) -> ObjectId | None:
 
 
 def refuse(tx: Transaction) -> None:
-    tx.index("things").put(b"unwanted", Value(tx.add(Parcel())))
+    tx.index("things").put(b"unwanted", Value(tx.add_object(Parcel())))
     raise RefusedError(f"after {0 if tx.head is None else tx.head.seq}")
 
 
@@ -196,16 +196,16 @@ def test_no_answer_is_older_than_its_question(
 def test_members_read_what_those_before_them_add(faulty: RealmStore, faults: FaultyBackend) -> None:
     def read(tx: Transaction) -> tuple[Any, ...]:
         parcel, counter = (tx.index("things").get(key).object_id for key in (b"k", b"c"))
-        (same,) = tx.rows.read_many([parcel], Parcel)
+        (same,) = tx.reader.read_many([parcel], Parcel)
         return (
             same,
-            tx.rows.read(parcel, Parcel),
-            tx.rows.read_versioned(counter, Counter).value,
-            tx.rows.read(tx.head_id, Commit),
+            tx.reader.read(parcel, Parcel),
+            tx.reader.read_versioned(counter, Counter).value,
+            tx.reader.read(tx.head_id, Commit),
         )
 
     def put_counter(tx: Transaction) -> None:
-        tx.index("things").put(b"c", Value(tx.add(Counter(number=7))))
+        tx.index("things").put(b"c", Value(tx.add_object(Counter(number=7))))
 
     works = [committing(faulty, change) for change in (put_parcel, put_counter, read)]
     with lined_up(faulty, faults, works) as line:
@@ -220,7 +220,7 @@ def test_history_is_walked_through_commits_that_are_not_written_yet(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment
 ) -> None:
     oldest = increment(faulty).commit_id
-    works = [*[partial(increment, faulty)] * 25, committing(faulty, lambda tx: descends(tx.rows, tx.head_id, oldest, 1))]
+    works = [*[partial(increment, faulty)] * 25, committing(faulty, lambda tx: descends(tx.reader, tx.head_id, oldest, 1))]
     with lined_up(faulty, faults, works) as line:
         pass
 
@@ -229,12 +229,12 @@ def test_history_is_walked_through_commits_that_are_not_written_yet(
 
 def test_an_updateable_object_has_the_same_token_before_and_after(faulty: RealmStore, faults: FaultyBackend) -> None:
     def add(tx: Transaction) -> ObjectId:
-        counter = tx.add(Counter())
+        counter = tx.add_object(Counter())
         tx.index("things").put(b"c", Value(counter))
         return counter
 
     def read(tx: Transaction) -> Versioned[Counter]:
-        return tx.rows.read_versioned(tx.index("things").get(b"c").object_id, Counter)
+        return tx.reader.read_versioned(tx.index("things").get(b"c").object_id, Counter)
 
     with lined_up(faulty, faults, [committing(faulty, add), committing(faulty, read)]) as line:
         pass

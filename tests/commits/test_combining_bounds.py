@@ -47,7 +47,7 @@ def group_sizes(rows: RealmStore) -> list[int]:
 
 def loading(rows: RealmStore, key: bytes, size: int) -> Callable[[], CommitResult[Any]]:
     return lambda: commit_change(
-        rows, "main", lambda tx: tx.index("loads").put(key, Value(tx.add(Load(data=random.Random(0).randbytes(size)))))
+        rows, "main", lambda tx: tx.index("loads").put(key, Value(tx.add_object(Load(data=random.Random(0).randbytes(size)))))
     )
 
 
@@ -186,7 +186,7 @@ def test_memoised_work_is_done_once_for_all_runs(faulty: RealmStore, overtake: C
 
     def change(tx: Transaction) -> None:
         for name, of in (("same", 1), ("head", tx.head_id)):
-            tx.memo(name, of, lambda name=name: made.append(name))  # type: ignore[misc]
+            tx.memoize(name, of, lambda name=name: made.append(name))  # type: ignore[misc]
         slow(tx)
 
     slow = Slow(overtake, runs=2)

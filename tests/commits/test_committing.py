@@ -26,7 +26,7 @@ def everything(rows: RealmStore) -> list[object]:
 
 
 def add_thing(tx: Transaction) -> ObjectId:
-    thing = tx.add(Thing(text="hello"))
+    thing = tx.add_object(Thing(text="hello"))
     tx.index("things").put(b"k", Value(thing))
     return thing
 

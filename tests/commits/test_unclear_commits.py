@@ -172,7 +172,7 @@ def test_finding_out_undoes_no_update_of_what_the_commit_added(settings: Setting
         faults.intervene(at, lambda: rows.update(rows.read_versioned(added[0], Turn), Turn(whose="theirs")), at=2)
 
         def change(tx: Transaction) -> None:
-            added[:] = [tx.add(Turn(whose="ours"))]
+            added[:] = [tx.add_object(Turn(whose="ours"))]
             tx.index("turns").put(b"t", Value(added[0]))
 
         assert commit_change(rows, "main", change).changed

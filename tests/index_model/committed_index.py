@@ -333,7 +333,7 @@ class CommittedIndex(RuleBasedStateMachine):
         if chance.random() < 0.8:
             return Value(None, data)
         self.added = True
-        return Value(tx.add(Leaf(number=chance.randrange(1 << 20))), data)
+        return Value(tx.add_object(Leaf(number=chance.randrange(1 << 20))), data)
 
     def _put(self, tx: Transaction, new: Contents, name: str, key: bytes, value: Value) -> None:
         assert tx.index(name).put(key, value) == (key not in new[name]), key

@@ -95,7 +95,7 @@ def committed(rows: RealmStore, reference: str) -> list[ObjectId]:
             if name is None:
                 tx.index(CONTENT).remove(key)
             else:
-                tx.index(CONTENT).put(key, table(name, tx.add))
+                tx.index(CONTENT).put(key, table(name, tx.add_object))
 
     newest = read_head(rows, reference)
     assert newest is not None

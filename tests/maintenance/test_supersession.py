@@ -173,7 +173,7 @@ def test_other_references_keep_their_own_number_of_commits(store: Store, clock: 
     rows = rows_of(store)
     for number in range(6):
         commit_change(
-            rows, "principals", lambda tx, n=number: tx.index("by-name").put(b"%d" % n, Value(tx.add(Note(text=str(n)))))
+            rows, "principals", lambda tx, n=number: tx.index("by-name").put(b"%d" % n, Value(tx.add_object(Note(text=str(n)))))
         )
     clock.advance(HOUR)
     collect(store, "acme")
@@ -217,7 +217,7 @@ def test_a_branch_put_back_keeps_its_history(store: Store, clock: FakeClock, mor
     lake = make_lake(store)
     commits = [put(lake, version) for version in range(5)]
     clock.advance(HOUR)
-    commit_change(rows_of(store), "principals", lambda tx: tx.index("by-name").put(b"root", Value(tx.add(Note()))))
+    commit_change(rows_of(store), "principals", lambda tx: tx.index("by-name").put(b"root", Value(tx.add_object(Note()))))
     collect(store, "acme")
     clock.advance(1)
     lake.assign_branch("main", commits[3])

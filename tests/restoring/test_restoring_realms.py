@@ -48,7 +48,7 @@ from headwater.tasks.plain import OUTCOME_BYTES
 def add_role(rows: RealmStore, name: str) -> None:
     def change(tx: Transaction) -> None:
         role = PrincipalRole(entity=rows.new_id(), name=name, created=tx.time)
-        tx.index("by-name").put(name.encode(), Value(tx.add(role), b""))
+        tx.index("by-name").put(name.encode(), Value(tx.add_object(role), b""))
 
     commit_change(rows, "principal-roles", change)
 
@@ -85,7 +85,9 @@ def test_equal_objects_are_no_difference(store: Store, rows: RealmStore, clock: 
     assert value is not None
     assert value.object_id is not None
     role = rows.read(value.object_id, PrincipalRole)
-    commit_change(rows, "principal-roles", lambda tx: tx.index("by-name").put(b"service_admin", Value(tx.add(role), b"")))
+    commit_change(
+        rows, "principal-roles", lambda tx: tx.index("by-name").put(b"service_admin", Value(tx.add_object(role), b""))
+    )
 
     assert acts(store, "principal-roles", moment) == {}
 

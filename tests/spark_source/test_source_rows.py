@@ -48,7 +48,7 @@ def put_many(store: Store, catalog: Catalog, namespaces: int, tables: int) -> No
     table = IcebergTable(metadata_location="s3://lake/t.json")
 
     def change(tx: Transaction) -> None:
-        object_id, digest = tx.add(table), content_digest(table)
+        object_id, digest = tx.add_object(table), content_digest(table)
         for number in range(namespaces * tables):
             key = ContentKey.of(f"ns{number // tables:03}", f"t{number % tables:03}")
             value = ContentValue(ContentType.ICEBERG_TABLE, UUID(int=number), digest, object_id)

@@ -11,7 +11,7 @@ from notes import Note
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.commits import commit_change, ensure_reference, read_log
+from headwater.commits import Transaction, commit_change, ensure_reference, read_log
 from headwater.errors import CollisionError, UnknownOutcomeError
 from headwater.index import Value
 from headwater.settings import Settings
@@ -50,7 +50,11 @@ def test_no_commit_of_two_processes_with_one_node_is_overwritten(twins: list[Sto
     ensure_reference(first, "two")
     for number in range(COMMITS):
         for rows, reference in ((first, "one"), (second, "two")):
-            commit_change(rows, reference, lambda tx: tx.index("all").put(b"%d" % number, Value(tx.add(Note(text=reference)))))  # noqa: B023
+
+            def change(tx: Transaction, number: int = number, reference: str = reference) -> None:
+                tx.index("all").put(b"%d" % number, Value(tx.add_object(Note(text=reference))))
+
+            commit_change(rows, reference, change)
     for store in twins:
         store.cache.clear()
 
@@ -107,7 +111,7 @@ def test_unclear_commit_that_collides_starts_over(twins: list[Store], settings: 
 
 
 def put(rows: RealmStore, reference: str) -> None:
-    commit_change(rows, reference, lambda tx: tx.index("all").put(b"key", Value(tx.add(Note(text=reference)))))
+    commit_change(rows, reference, lambda tx: tx.index("all").put(b"key", Value(tx.add_object(Note(text=reference)))))
 
 
 def test_who_leaves_a_node_does_not_give_it_back(twins: list[Store], settings: Settings) -> None:

@@ -395,7 +395,7 @@ class Catalog:
         raise MissingError(f"{self.place} has no branch {name!r}")
 
     def _check_on_branch(self, tx: Transaction, name: str, expected: Head) -> None:
-        if tx.head is None or tx.head_id is None or not is_in_history(tx.rows, tx.head_id, tx.head, expected):
+        if tx.head is None or tx.head_id is None or not is_in_history(tx.reader, tx.head_id, tx.head, expected):
             raise MissingError(
                 f"expected commit {id_text(expected.id)} is not in the history of branch {name!r} of {self.place}"
             )

@@ -67,7 +67,7 @@ class Catalogs:
         catalog_id = id_text(self._rows.new_id())
 
         def change(tx: Transaction) -> CatalogDefinition:
-            there = definition_in(tx.rows, tx.index(BY_NAME), name)
+            there = definition_in(tx.reader, tx.index(BY_NAME), name)
             if there is not None:
                 _check_same(self._rows.realm, there, fields)
                 return there
@@ -100,7 +100,7 @@ class Catalogs:
         """Note that nothing of it is missing any more. What others have changed meanwhile stays."""
 
         def change(tx: Transaction) -> CatalogDefinition:
-            there = definition_in(tx.rows, tx.index(BY_ID), made.id)
+            there = definition_in(tx.reader, tx.index(BY_ID), made.id)
             if there is None:
                 raise MissingError(f"catalog {made.name!r} ({made.id}) is gone from realm {self._rows.realm!r}")
             if not there.unfinished or there.state is not CatalogState.ACTIVE:
@@ -177,7 +177,7 @@ class Catalogs:
         def change(tx: Transaction) -> CatalogDefinition:
             if seen is not None:
                 self._check_seen(tx, seen)
-            there = definition_in(tx.rows, tx.index(BY_NAME), name)
+            there = definition_in(tx.reader, tx.index(BY_NAME), name)
             if there is None:
                 return self._newest_deleted(tx, name)
             if there.deletion_protection:
@@ -282,7 +282,7 @@ class Catalogs:
         """Let a hold count from now: it is never shorter than promised, and does not last until a clock's wrong time has come."""
 
         def change(tx: Transaction) -> None:
-            there = definition_in(tx.rows, tx.index(BY_ID), seen.id)
+            there = definition_in(tx.reader, tx.index(BY_ID), seen.id)
             if there is not None and there == seen:
                 until = Micros(tx.time + round(self._hold_seconds(seen) * 1_000_000))
                 _store(tx, msgspec.structs.replace(there, updated=tx.time, held_until=until))
@@ -293,7 +293,7 @@ class Catalogs:
         if seen.is_held:
 
             def change(tx: Transaction) -> CatalogDefinition | None:
-                there = definition_in(tx.rows, tx.index(BY_ID), seen.id)
+                there = definition_in(tx.reader, tx.index(BY_ID), seen.id)
                 return _end_hold(tx, there) if there == seen else None
 
             if self._commit(change, f"purge catalog {seen.name}", fence) is None:
@@ -314,7 +314,7 @@ class Catalogs:
         return now
 
     def _check_seen(self, tx: Transaction, seen: CatalogDefinition) -> None:
-        now = definition_in(tx.rows, tx.index(BY_ID), seen.id)
+        now = definition_in(tx.reader, tx.index(BY_ID), seen.id)
         if now != seen:
             raise BeatenError(f"catalog {seen.name!r} of realm {self._rows.realm!r} was changed by another: read it again")
 
@@ -334,7 +334,7 @@ class Catalogs:
     def _all_deleted(self, tx: Transaction, name: str) -> builtins.list[CatalogDefinition]:
         """The deleted catalogs of that name or id that are not collected yet: at least one."""
         entries = [key.decode() for key, _ in tx.index(BY_ID).range()]
-        found = [definition_in(tx.rows, tx.index(BY_ID), key) for key in entries]
+        found = [definition_in(tx.reader, tx.index(BY_ID), key) for key in entries]
         return self._deleted_among([one for one in found if one is not None], name)
 
     def _deleted_among(self, found: Iterable[CatalogDefinition], name: str) -> builtins.list[CatalogDefinition]:
@@ -350,7 +350,7 @@ class Catalogs:
         def add(reference: OwnPart, make: Callable[[Transaction], StoredObject]) -> None:
             def change(tx: Transaction) -> None:
                 if CATALOG_ADMIN.encode() not in tx.index(BY_NAME):
-                    tx.index(BY_NAME).put(CATALOG_ADMIN.encode(), Value(tx.add(make(tx)), b""))
+                    tx.index(BY_NAME).put(CATALOG_ADMIN.encode(), Value(tx.add_object(make(tx)), b""))
 
             commit_change(self._rows, own_reference(definition.id, reference), change, message=f"create role {CATALOG_ADMIN}")
 
@@ -360,10 +360,10 @@ class Catalogs:
 
 def _store(tx: Transaction, definition: CatalogDefinition) -> None:
     """Put a definition into both indexes, as its state demands."""
-    value = Value(tx.add(definition), b"")
+    value = Value(tx.add_object(definition), b"")
     tx.index(BY_ID).put(definition.id.encode(), value)
     name = definition.name.encode()
-    there = definition_in(tx.rows, tx.index(BY_NAME), definition.name)
+    there = definition_in(tx.reader, tx.index(BY_NAME), definition.name)
     if definition.state is CatalogState.ACTIVE:
         tx.index(BY_NAME).put(name, value)
     elif there is not None and there.id == definition.id:  # another catalog may have the name by now

@@ -219,7 +219,7 @@ def _release_content(rows: RealmStore, catalog_id: str, kind: NameKind, name: st
         if value is None:
             return False
         entry = ListedName.decode(key, value)
-        if entry.listed >= older_than or tx.rows.find_row(entry.reference(catalog_id)) is not None:
+        if entry.listed >= older_than or tx.reader.find_row(entry.reference(catalog_id)) is not None:
             return False
         return tx.index(NAMES).remove(key)
 
@@ -231,12 +231,12 @@ def _release_own(rows: RealmStore, catalog_id: str, part: OwnPart, older_than: M
 
     def change(tx: Transaction) -> bool:
         by_id = tx.index(BY_ID)
-        value, definition = by_id.get(key), definition_in(tx.rows, by_id, catalog_id)
+        value, definition = by_id.get(key), definition_in(tx.reader, by_id, catalog_id)
         if value is None or definition is None or definition.state is CatalogState.ACTIVE or definition.is_held:
             return False
         if definition.updated >= older_than:
             return False
-        if tx.rows.find_row(own_reference(catalog_id, part)) is not None:
+        if tx.reader.find_row(own_reference(catalog_id, part)) is not None:
             return False
         gone = gone_parts(value) | part.bit
         if gone == _ALL_PARTS:

@@ -13,7 +13,7 @@ from headwater.catalogs.names import CATALOGS, OwnPart, own_reference
 from headwater.commits import Head, read_head
 from headwater.errors import MissingError, UnreadableError
 from headwater.index import Index, Value
-from headwater.store import ObjectId, ReadableRows, RealmStore, UnreadableRow, id_text
+from headwater.store import ObjectId, ReadableRows, RealmReader, RealmStore, UnreadableRow, id_text
 
 __all__ = [
     "BY_ID",
@@ -41,7 +41,7 @@ def find_definition(rows: RealmStore, *, name: str | None = None, catalog_id: st
     return definition_in(rows, catalogs.index(BY_ID), catalog_id or "")
 
 
-def definition_in(rows: RealmStore, index: Index, key: str) -> CatalogDefinition | None:
+def definition_in(rows: RealmReader, index: Index, key: str) -> CatalogDefinition | None:
     value = index.get(key.encode())
     return None if value is None else rows.read(target_of(value), CatalogDefinition)
 

@@ -71,7 +71,7 @@ class NameReservation:
 
         def change(tx: Transaction) -> tuple[Micros, bool]:
             self.check_active()
-            for kind, row in zip(NameKind, tx.rows.find_rows([self._reference(kind) for kind in NameKind]), strict=True):
+            for kind, row in zip(NameKind, tx.reader.find_rows([self._reference(kind) for kind in NameKind]), strict=True):
                 if row is not None and row.deleted is None:
                     raise BeatenError(f"{kind} {self.name!r} of {self.place} is there already")
             names, key = tx.index(NAMES), name_key(self._other, self.name)

@@ -11,7 +11,7 @@ from headwater.catalogs.claims import normalise_location
 from headwater.catalogs.iceberg.validating import PATH_PROPERTIES
 from headwater.catalogs.metadata import read_fields
 from headwater.errors import RefusedError
-from headwater.store import ObjectId, RealmStore
+from headwater.store import ObjectId, RealmReader
 
 __all__ = ["StoredPlaces", "stored_places"]
 
@@ -23,7 +23,7 @@ class StoredPlaces(NamedTuple):
     paths: tuple[str, ...]
 
 
-def stored_places(rows: RealmStore, metadata_ids: Sequence[ObjectId]) -> dict[ObjectId, StoredPlaces]:
+def stored_places(rows: RealmReader, metadata_ids: Sequence[ObjectId]) -> dict[ObjectId, StoredPlaces]:
     """The places in stored documents, of which nobody may have judged anything. All are read in one go: ask for some hundreds.
 
     raises        as ``read_metadata`` does

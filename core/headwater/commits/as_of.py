@@ -20,7 +20,7 @@ from headwater.clock import Micros, as_text
 from headwater.commits.commit import Commit, Head, read_commit
 from headwater.commits.commit_times import credible_until
 from headwater.errors import ExpiredError, MissingError, RefusedError
-from headwater.store import Move, ObjectId, RealmStore, Reference, id_text, id_time, is_note
+from headwater.store import Move, ObjectId, RealmReader, Reference, id_text, id_time, is_note
 
 DescribeReference = Callable[[], str]
 """The reference in people's words, asked for when there is something to say about it."""
@@ -41,7 +41,7 @@ def no_state_error(realm: str, what: str, time: Micros, why: str, *, kind: type[
 
 
 def state_as_of(
-    rows: RealmStore,
+    rows: RealmReader,
     row: Reference | None,
     time: Micros,
     *,
@@ -73,7 +73,7 @@ def state_as_of(
     return commit_as_of(read_commit(rows, pointer), time, what=what, fence=fence)
 
 
-def check_reference_times(rows: RealmStore, row: Reference, time: Micros, *, what: DescribeReference) -> None:
+def check_reference_times(rows: RealmReader, row: Reference, time: Micros, *, what: DescribeReference) -> None:
     """Pass if the times of a reference's row can be right: when it was made, moved and deleted.
 
     raises        RefusedError with the one that cannot
@@ -165,7 +165,7 @@ def _ahead(commit: Head, time: Micros, what: DescribeReference) -> RefusedError:
     )
 
 
-def _untold(rows: RealmStore, commit: Head, time: Micros, what: DescribeReference) -> RefusedError:
+def _untold(rows: RealmReader, commit: Head, time: Micros, what: DescribeReference) -> RefusedError:
     return RefusedError(
         f"{_undetermined(rows, time, what)}: commit {id_text(commit.id)}, with the time {as_text(commit.commit.time)} of a clock that"
         " was ahead, may have been made before or after that. Give a commit instead of a time, or a time before that clock was used or"
@@ -173,11 +173,11 @@ def _untold(rows: RealmStore, commit: Head, time: Micros, what: DescribeReferenc
     )
 
 
-def _undetermined(rows: RealmStore, time: Micros, what: DescribeReference) -> str:
+def _undetermined(rows: RealmReader, time: Micros, what: DescribeReference) -> str:
     return f"the state of {what()} of realm {rows.realm!r} as of {as_text(time)} cannot be determined"
 
 
-def _remembered(rows: RealmStore) -> int:
+def _remembered(rows: RealmReader) -> int:
     """A row that records a move still has those that were made so many microseconds before."""
     settings = rows.settings
     return round(max(settings.reader_grace_seconds, settings.writer_grace_seconds) * 1_000_000)

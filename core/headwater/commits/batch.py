@@ -74,7 +74,7 @@ class CommitBatch:
         self._bytes = 0
         self._editors: dict[str, IndexEditor] = {}
         self._bases: dict[str, Index] = {}
-        self._unpublished: dict[ObjectId, PendingObject] = {}
+        self._pending: dict[ObjectId, PendingObject] = {}
         self._packed: Batch | None = None
 
     @classmethod
@@ -120,7 +120,7 @@ class CommitBatch:
     def begin(self, rows: RealmStore, memos: Memos) -> Transaction:
         """A run of a change on top of what was taken in."""
         now = rows.clock.now()
-        return Transaction(rows, self.seen.name, self.newest, now, base=self._base, unpublished=self._unpublished, memos=memos)
+        return Transaction(rows, self.seen.name, self.newest, now, base=self._base, pending=self._pending, memos=memos)
 
     def make(
         self, rows: RealmStore, tx: Transaction, *, message: str, properties: dict[str, Any], is_alone: bool
@@ -208,10 +208,10 @@ class CommitBatch:
 
     def _tell(self, member: BatchMember) -> None:
         """Let the members to come read what this one adds."""
-        self._unpublished[member.id] = PendingObject(member.commit, None, member.commit.time)
+        self._pending[member.id] = PendingObject(member.commit, None, member.commit.time)
         for row in () if member.added is None else member.added.rows:
             if row.part == 0:
-                self._unpublished[row.id] = PendingObject(member.objects[row.id], row.token, row.created)
+                self._pending[row.id] = PendingObject(member.objects[row.id], row.token, row.created)
 
     def _indexes(self, rows: RealmStore) -> tuple[dict[str, IndexContainer], list[tuple[ObjectId, StoredObject]]]:
         """What holds after the last member, and the objects that it was spilled into."""

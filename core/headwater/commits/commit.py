@@ -21,7 +21,7 @@ from headwater.clock import Micros
 from headwater.commits.gc_record import read_collection
 from headwater.errors import ExpiredError, UnknownOutcomeError, UnreadableError
 from headwater.index import Index, IndexContainer, IndexEditor, Value
-from headwater.store import ObjectId, RealmStore, Reference, StoredObject, id_text, object_type
+from headwater.store import ObjectId, RealmReader, Reference, StoredObject, id_text, object_type
 
 _LOOKS = 3
 TAIL = 20
@@ -87,11 +87,11 @@ _Layers = tuple[Commit | None, dict[str, dict[bytes, Value | None]]]
 
 @dataclass(frozen=True)
 class Head:
-    """A commit, its id, and the rows that it was read from."""
+    """A commit, its id, and the reader that it came from, which reads its indexes too."""
 
     id: ObjectId
     commit: Commit
-    rows: RealmStore
+    rows: RealmReader
 
     def index(self, name: str) -> Index:
         """What holds at this commit; empty when there never was an index of that name. Another one at every call.
@@ -180,7 +180,7 @@ def _changed(base: Index, changes: Mapping[bytes, Value | None]) -> Index:
     return editor
 
 
-def read_head(rows: RealmStore, reference: str, *, fresh: bool = False) -> Head | None:
+def read_head(rows: RealmReader, reference: str, *, fresh: bool = False) -> Head | None:
     """The newest commit of a reference; None when it has none yet.
 
     fresh         ask the database; otherwise the reference may be as old as its time to live in the cache
@@ -198,7 +198,7 @@ def read_head(rows: RealmStore, reference: str, *, fresh: bool = False) -> Head 
     return load_head(rows, rows.read_reference(reference, fresh=True))
 
 
-def read_commit(rows: RealmStore, commit_id: ObjectId) -> Head:
+def read_commit(rows: RealmReader, commit_id: ObjectId) -> Head:
     """A commit by its id.
 
     raises        ExpiredError when it is not there (any more)
@@ -209,7 +209,7 @@ def read_commit(rows: RealmStore, commit_id: ObjectId) -> Head:
     return Head(commit_id, found, rows)
 
 
-def load_head(rows: RealmStore, reference: Reference) -> Head | None:
+def load_head(rows: RealmReader, reference: Reference) -> Head | None:
     """The commit that a reference points to; None when it has none yet.
 
     raises        UnreadableError when it points to a commit that is not there: never to be taken for "no commit yet" ·
@@ -233,7 +233,7 @@ def load_head(rows: RealmStore, reference: Reference) -> Head | None:
     return Head(reference.pointer, found, rows)
 
 
-def descends(rows: RealmStore, start: ObjectId, wanted: ObjectId, seq: int) -> bool:
+def descends(rows: RealmReader, start: ObjectId, wanted: ObjectId, seq: int) -> bool:
     """Whether ``wanted``, whose seq is known, is ``start`` or one of its ancestors. Reads one commit in twenty.
 
     raises        UnknownOutcomeError when history was cut before the answer was found

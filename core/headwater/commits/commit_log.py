@@ -10,7 +10,7 @@ from itertools import islice
 from headwater.commits.commit import Commit, Head, Operation, load_head, read_commit
 from headwater.errors import ExpiredError, UnreadableError
 from headwater.quantities import check_count
-from headwater.store import ObjectId, RealmStore, id_text
+from headwater.store import ObjectId, RealmReader, id_text
 
 _CLIMBED = 100
 """Commits that are read together on the way up, where all ids are known."""
@@ -83,7 +83,7 @@ class DescendingLog(CommitLog):
     """Newest first: reads twenty commits at a time, as far as it is asked for them."""
 
     def __init__(
-        self, rows: RealmStore, start: Head | None, stretch: LogRange, touching: KeyFilter | None, limit: int | None
+        self, rows: RealmReader, start: Head | None, stretch: LogRange, touching: KeyFilter | None, limit: int | None
     ) -> None:
         super().__init__(self._chosen(), None)
         self._rows = rows
@@ -130,21 +130,21 @@ class DescendingLog(CommitLog):
         return needed if bound is None else min(needed, bound)
 
 
-def ascend(rows: RealmStore, down: CommitLog, limit: int | None) -> CommitLog:
+def ascend(rows: RealmReader, down: CommitLog, limit: int | None) -> CommitLog:
     """The same commits, oldest first. Remembers ids alone; those that are collected meanwhile are left out."""
     ids = [found.id for found in down]
     heads = (Head(commit_id, found, rows) for commit_id, found in climb(rows, ids) if found is not None)
     return CommitLog(islice(heads, limit), down.end)
 
 
-def climb(rows: RealmStore, newest_first: Sequence[ObjectId]) -> Iterator[tuple[ObjectId, Commit | None]]:
+def climb(rows: RealmReader, newest_first: Sequence[ObjectId]) -> Iterator[tuple[ObjectId, Commit | None]]:
     """Commits by their ids, the last one first; None for what was collected. Reads a hundred at a time."""
     for end in range(len(newest_first), 0, -_CLIMBED):
         block = newest_first[max(end - _CLIMBED, 0) : end][::-1]
         yield from zip(block, rows.read_many(block, Commit), strict=True)
 
 
-def _descend(rows: RealmStore, start: Head | None, most: int | None) -> Iterator[Head]:
+def _descend(rows: RealmReader, start: Head | None, most: int | None) -> Iterator[Head]:
     """From a commit down to the first of all, to where history was cut, or until there were ``most`` of them (at least one)."""
     if start is None:
         return
@@ -171,7 +171,7 @@ def _older(above: Head, found: Head) -> Head:
 
 
 def read_log(
-    rows: RealmStore,
+    rows: RealmReader,
     start: str | ObjectId,
     *,
     oldest_first: bool = False,
@@ -195,7 +195,7 @@ def read_log(
     return DescendingLog(rows, first, stretch, touching, limit)
 
 
-def read_changes(rows: RealmStore, reference: str, since: ObjectId | None = None) -> Iterator[tuple[Head, Operation]]:
+def read_changes(rows: RealmReader, reference: str, since: ObjectId | None = None) -> Iterator[tuple[Head, Operation]]:
     """Every operation after the commit ``since`` (exclusive; None: from the beginning) up to the head as it is now, once and in order.
 
     To go on later, give the last commit all of whose operations were seen: of a commit that was left half-way all come again when
@@ -216,7 +216,7 @@ def read_changes(rows: RealmStore, reference: str, since: ObjectId | None = None
             yield Head(commit_id, found, rows), operation
 
 
-def _expired(rows: RealmStore, reference: str, since: ObjectId | None) -> ExpiredError:
+def _expired(rows: RealmReader, reference: str, since: ObjectId | None) -> ExpiredError:
     since_text = "the beginning" if since is None else f"commit {id_text(since)}"
     return ExpiredError(
         f"the changes of reference {reference!r} of realm {rows.realm!r} since {since_text} are not there any more"

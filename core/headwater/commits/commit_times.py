@@ -20,10 +20,10 @@ from headwater.commits.commit import Head
 from headwater.commits.commit_log import read_log
 from headwater.commits.committer import SeriesPart, commit_series
 from headwater.commits.transaction import Transaction
-from headwater.store import ObjectId, RealmStore, id_text
+from headwater.store import ObjectId, RealmReader, RealmStore, id_text
 
 
-def credible_until(rows: RealmStore) -> Micros:
+def credible_until(rows: RealmReader) -> Micros:
     """The latest time that can be right now: this process' clock, and what clocks may differ by. A later one is of a wrong clock."""
     return Micros(rows.clock.now() + round(rows.settings.clock_bound_seconds * 1_000_000))
 
@@ -49,7 +49,7 @@ class CommitsAhead(NamedTuple):
     before: Micros
 
 
-def find_ahead(rows: RealmStore, pointer: ObjectId) -> CommitsAhead | None:
+def find_ahead(rows: RealmReader, pointer: ObjectId) -> CommitsAhead | None:
     """The commits from a pointer downwards whose times lie in the future; None when they do not, or were mended."""
     credible, first, count = credible_until(rows), None, 0
     for head, time in sound_times(read_log(rows, pointer)):

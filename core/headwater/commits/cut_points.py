@@ -10,7 +10,7 @@ from headwater.commits.commit_log import read_log
 from headwater.commits.commit_times import sound_times
 from headwater.commits.gc_record import CutLines, HistoryCut
 from headwater.errors import ExpiredError, UnknownOutcomeError
-from headwater.store import Move, ObjectId, RealmStore, Reference, id_text, is_note
+from headwater.store import Move, ObjectId, RealmReader, Reference, id_text, is_note
 
 _ASKED = 50
 """Lines that are asked whether they have a commit, at most: a reference without a cut of its own would otherwise cost all of them."""
@@ -38,7 +38,7 @@ UNCUT = CutPoint(Micros(0))
 """No collection ever cut it."""
 
 
-def find_cut_point(rows: RealmStore, row: Reference, cuts: CutLines) -> CutPoint:
+def find_cut_point(rows: RealmReader, row: Reference, cuts: CutLines) -> CutPoint:
     """Commits of this reference before this point are garbage.
 
     A reference that was put elsewhere since the last cut, or made since then, stands on a line that others cut. That is found by the
@@ -83,7 +83,7 @@ def newest_move(row: Reference) -> Micros:
     return next((move.time for move in row.moves if not is_note(move)), Micros(0))
 
 
-def _cut_of_line(rows: RealmStore, name: str, pointer: ObjectId, cuts: CutLines) -> CutPoint:
+def _cut_of_line(rows: RealmReader, name: str, pointer: ObjectId, cuts: CutLines) -> CutPoint:
     """The cut of a line that has all that a pointer leads to, but for what is later than every head that was cut."""
     line, newest = sound_times(read_log(rows, pointer)), _newest_of_kin(name, cuts)
     found, time = next(((found, time) for found, time in line if time <= newest), (None, newest))
@@ -116,7 +116,7 @@ def _home(name: str) -> list[str]:
     return name.split("/")[:2]
 
 
-def _has(rows: RealmStore, cut: HistoryCut, found: Head) -> bool:
+def _has(rows: RealmReader, cut: HistoryCut, found: Head) -> bool:
     try:
         return descends(rows, cut.head, found.id, found.commit.seq)
     except UnknownOutcomeError:

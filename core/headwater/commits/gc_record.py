@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from headwater.clock import Micros
-from headwater.store import ObjectId, ObjectPosition, RealmStore, StoredObject, Versioned, fixed_id, object_type
+from headwater.store import ObjectId, ObjectPosition, RealmReader, StoredObject, Versioned, fixed_id, object_type
 
 COLLECTION_ID = fixed_id(2)
 """Every realm keeps its collection record under this id."""
@@ -102,7 +102,7 @@ class HistoryCuts(StoredObject, frozen=True, kw_only=True):
     lines: dict[str, HistoryCut] = {}
 
 
-def read_collection(rows: RealmStore) -> Versioned[CollectionRecord] | None:
+def read_collection(rows: RealmReader) -> Versioned[CollectionRecord] | None:
     """The realm's record, never from the cache; None when it was never collected."""
     return rows.find_versioned(COLLECTION_ID, CollectionRecord)
 
@@ -120,7 +120,7 @@ class CutLines:
     newest: Micros
 
 
-def read_cuts(rows: RealmStore, collection: CollectionRecord | None) -> CutLines:
+def read_cuts(rows: RealmReader, collection: CollectionRecord | None) -> CutLines:
     cuts = None if collection is None else collection.cuts
     lines = {} if cuts is None else rows.read(cuts, HistoryCuts).lines
     return CutLines(

@@ -15,7 +15,7 @@ from headwater.commits.commit import Commit, Head
 from headwater.errors import ExpiredError, RefusedError, UnreadableError
 from headwater.index import Value, after_prefix
 from headwater.quantities import check_count
-from headwater.store import ObjectId, RealmStore, id_text
+from headwater.store import ObjectId, RealmReader, id_text
 
 T = TypeVar("T")
 
@@ -114,13 +114,13 @@ def read_page(head: Head, listing: IndexListing, *, limit: int | None = None, af
     return IndexPage(entries, token, head.id)
 
 
-def read_next_page(rows: RealmStore, token: str, *, limit: int | None = None) -> IndexPage:
+def read_next_page(rows: RealmReader, token: str, *, limit: int | None = None) -> IndexPage:
     """The page that follows, of the commit that the token pins, whatever its reference holds now. Raises as ``read_page`` does."""
     place = PageToken.decode(token)
     return read_page(read_pinned(rows, place), place.listing, limit=limit, after=place.last)
 
 
-def read_pinned(rows: RealmStore, token: PageToken) -> Head:
+def read_pinned(rows: RealmReader, token: PageToken) -> Head:
     """The commit that a token pins; ExpiredError when it was collected."""
     found = rows.find(token.commit_id, Commit)
     if found is None:
@@ -137,7 +137,7 @@ def _entries(head: Head, listing: IndexListing, after: bytes | None, limit: int 
     return head.index(listing.index).range(start, end, reverse=listing.reverse, limit=limit)
 
 
-def _expired(rows: RealmStore, commit_id: ObjectId) -> ExpiredError:
+def _expired(rows: RealmReader, commit_id: ObjectId) -> ExpiredError:
     return ExpiredError(
         f"commit {id_text(commit_id)} of realm {rows.realm!r}, whose pages were being read, was collected:"
         " start the listing again, without a page token"

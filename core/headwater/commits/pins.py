@@ -20,7 +20,7 @@ from headwater.commits.ref_updates import check_targets, ensure_reference
 from headwater.commits.transaction import Transaction
 from headwater.errors import MissingError, RefusedError
 from headwater.index import Value
-from headwater.store import ObjectId, RealmStore, StoredObject, id_text, object_type
+from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, id_text, object_type
 
 PINS = "pins"
 _INDEX = "pins"
@@ -59,9 +59,9 @@ def pin_commits(
     def change(tx: Transaction) -> None:
         index = tx.index(_INDEX)
         missing = {target: among for target, among in targets.items() if _key(owner, target) not in index}
-        check_targets(tx.rows, missing)
+        check_targets(tx.reader, missing)
         for target in missing:
-            made = tx.add(CommitPin(owner=owner, commit=target, time=tx.time))
+            made = tx.add_object(CommitPin(owner=owner, commit=target, time=tx.time))
             index.put(_key(owner, target), Value(made))
 
     commit_change(rows, PINS, change, message=f"pin {len(targets)} commits for task {id_text(owner)}", fence=fence)
@@ -80,7 +80,7 @@ def unpin_commits(rows: RealmStore, owner: ObjectId, *, fence: Fence | None = No
         return 0  # nothing was ever pinned here
 
 
-def read_pins(rows: RealmStore) -> list[CommitPin]:
+def read_pins(rows: RealmReader) -> list[CommitPin]:
     """All pins of a realm, read now."""
     try:
         found = read_head(rows, PINS, fresh=True)

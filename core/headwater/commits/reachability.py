@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from headwater.errors import UnreadableError
-from headwater.store import ObjectId, Pointing, RealmStore, StoredObject, id_text, why_untold
+from headwater.store import ObjectId, Pointing, RealmReader, RealmStore, StoredObject, id_text, why_untold
 
 _BATCH = 100
 _FEW, _MANY = 32, 500
@@ -17,7 +17,7 @@ _ENTRIES = "stripe"
 """The type whose targets are what indexes hold, small as a rule; what others point to may be stripes."""
 
 
-def mark_reachable(rows: RealmStore, roots: Iterable[ObjectId], mark: Callable[[ObjectId, ObjectId | None], bool]) -> None:
+def mark_reachable(rows: RealmReader, roots: Iterable[ObjectId], mark: Callable[[ObjectId, ObjectId | None], bool]) -> None:
     """Mark the roots and everything that they lead to.
 
     mark          remembers an id and what pointed to it (None: a root); True when it was new. Nothing is read twice.
@@ -140,11 +140,11 @@ def _below(parent: ObjectId | None) -> str:
     return "" if parent is None else f" by object {id_text(parent)}"
 
 
-def _missing(rows: RealmStore, object_id: ObjectId, parent: ObjectId | None = None) -> UnreadableError:
+def _missing(rows: RealmReader, object_id: ObjectId, parent: ObjectId | None = None) -> UnreadableError:
     return UnreadableError(f"object {id_text(object_id)} of realm {rows.realm!r} is referred to{_below(parent)}, but not there")
 
 
-def _untold(rows: RealmStore, object_id: ObjectId, why: str, parent: ObjectId | None = None) -> UnreadableError:
+def _untold(rows: RealmReader, object_id: ObjectId, why: str, parent: ObjectId | None = None) -> UnreadableError:
     by = f" (referred to{_below(parent)})" if parent else ""
     return UnreadableError(
         f"object {id_text(object_id)} of realm {rows.realm!r}{by} {why}: this release cannot tell what it points to; use the release that"

@@ -27,7 +27,7 @@ from headwater.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from headwater.store import ObjectId, RealmStore, Reference, id_text
+from headwater.store import ObjectId, RealmReader, RealmStore, Reference, id_text
 
 _TRIES = 50
 
@@ -86,7 +86,7 @@ def create_reference_at(
     raise BeatenError(f"reference {reference!r} of realm {rows.realm!r} changes too fast: try again")
 
 
-def check_targets(rows: RealmStore, targets: Mapping[ObjectId, Sequence[str]]) -> None:
+def check_targets(rows: RealmReader, targets: Mapping[ObjectId, Sequence[str]]) -> None:
     """Pass if each commit may be pointed at now. The reference that is to be swapped must have been read before.
 
     targets       the commits, each with the names of references in whose kept history it may be
@@ -106,7 +106,7 @@ def check_targets(rows: RealmStore, targets: Mapping[ObjectId, Sequence[str]]) -
 
 
 def _check_history(
-    rows: RealmStore, target: Head, references: Iterable[Reference], collection: CollectionRecord | None
+    rows: RealmReader, target: Head, references: Iterable[Reference], collection: CollectionRecord | None
 ) -> None:
     """Pass if a commit that is no HEAD is in the kept history of one of these references."""
     if collection is not None and collection.sweeping:
@@ -122,7 +122,7 @@ def _check_history(
         )
 
 
-def _read_commits(rows: RealmStore, targets: Iterable[ObjectId]) -> dict[ObjectId, Head]:
+def _read_commits(rows: RealmReader, targets: Iterable[ObjectId]) -> dict[ObjectId, Head]:
     wanted = list(targets)
     found = {}
     for commit_id, commit in zip(wanted, rows.read_many(wanted, Commit), strict=True):
@@ -130,7 +130,7 @@ def _read_commits(rows: RealmStore, targets: Iterable[ObjectId]) -> dict[ObjectI
     return found
 
 
-def _is_kept(rows: RealmStore, target: Head, row: Reference, cuts: CutLines, cutoff: Micros) -> bool:
+def _is_kept(rows: RealmReader, target: Head, row: Reference, cuts: CutLines, cutoff: Micros) -> bool:
     cut = find_cut_point(rows, row, cuts)
     left = [move for move in row.moves if move.pointer == target.id and move.time > cutoff]
     if any(not is_note_collected(row, move, target.commit, cut, cuts) for move in left):
@@ -145,7 +145,7 @@ def _is_kept(rows: RealmStore, target: Head, row: Reference, cuts: CutLines, cut
         return False  # history was cut in between
 
 
-def _is_within(rows: RealmStore, target: Head, cut: CutPoint) -> bool:
+def _is_within(rows: RealmReader, target: Head, cut: CutPoint) -> bool:
     """Whether a commit of a line lies behind its cut. By time alone that cannot be told of a commit by a clock that was ahead."""
     if cut.time and not cut.seq and target.commit.time > credible_until(rows):
         return False

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
-from headwater.clock import Micros
+from headwater.clock import Clock, Micros
 from headwater.commits.commit import Commit, Head
 from headwater.errors import RefusedError, UnreadableError
 from headwater.index import Index, IndexContainer, IndexEditor, Limits, NewIndex, Value
-from headwater.store import ObjectId, RealmStore, StoredObject, Versioned, id_text
+from headwater.settings import Settings
+from headwater.store import ObjectId, RealmId, RealmKey, RealmReader, RealmStore, Reference, StoredObject, Versioned, id_text
 
 T = TypeVar("T")
+S = TypeVar("S", bound=StoredObject)
 Memos = dict[str, tuple[object, object]]
 """What the runs of one change have worked out: by name, what it was derived from and what came of it."""
 Changes = dict[str, list[tuple[bytes, Value | None]]]
@@ -21,8 +23,9 @@ Changes = dict[str, list[tuple[bytes, Value | None]]]
 class Transaction:
     """One run of a change on one head. Nothing is written before the change has returned.
 
-    The head may be a commit that is not written yet: one of another thread, in the same group. ``rows`` reads what such commits
-    have added as if it were written.
+    A change reads through ``reader`` and edits through ``index`` and ``add_object``; it holds nothing with which it could write.
+    The head may be a commit that is not written yet: one of another thread, in the same batch. ``reader`` reads what such commits
+    add as if it were written.
 
     commit_time   later than the head's, whatever clock made that
     time          what a change writes down as the moment at which it happens: the same, unless the head is of a clock that was ahead
@@ -36,7 +39,7 @@ class Transaction:
         now: Micros,
         *,
         base: Callable[[str], Index],
-        unpublished: Mapping[ObjectId, PendingObject],
+        pending: Mapping[ObjectId, PendingObject],
         memos: Memos,
     ) -> None:
         self.reference = reference
@@ -48,9 +51,10 @@ class Transaction:
         self.message: str | None = None
         self.properties: dict[str, Any] = {}
         self._rows = rows
+        self._reader: PendingReader | None = None
         self._head = head
         self._base = base
-        self._unpublished = unpublished
+        self._pending = pending
         self._memos = memos
         self._editors: dict[str, _Editor] = {}
         self._known = _Known(self.added)
@@ -60,14 +64,15 @@ class Transaction:
 
         after         the time of the last commit that is not ahead
         """
-        assert not self._unpublished, "a commit that mends the time is the first of its group"
+        assert not self._pending, "a commit that mends the time is the first of its batch"
         self.is_mending, self.commit_time = True, Micros(max(self.time, after + 1))
 
     @property
-    def rows(self) -> RealmStore:
-        if self._unpublished and not isinstance(self._rows, PendingReader):
-            self._rows = PendingReader(self._rows, self._unpublished)
-        return self._rows
+    def reader(self) -> RealmReader:
+        """Reads the realm, and what the commits beneath this one add."""
+        if self._reader is None:
+            self._reader = PendingReader(self._rows, self._pending)
+        return self._reader
 
     @property
     def head(self) -> Commit | None:
@@ -84,7 +89,11 @@ class Transaction:
             editor = self._editors[name] = _Editor(self._base(name), self._known)
         return editor
 
-    def add(self, value: StoredObject) -> ObjectId:
+    def new_id(self) -> ObjectId:
+        """An id that nobody else is given, for what a change creates inside its objects."""
+        return self._rows.new_id()
+
+    def add_object(self, value: StoredObject) -> ObjectId:
         """Add an object; it is written together with the commit, or not at all."""
         object_id = self._rows.new_id()
         self.added[object_id] = value
@@ -96,7 +105,7 @@ class Transaction:
         self.added.update(stored.objects)
         return stored.container
 
-    def memo(self, name: str, of: object, make: Callable[[], T]) -> T:
+    def memoize(self, name: str, of: object, make: Callable[[], T]) -> T:
         """What ``make`` returns, called once for all runs of this change, as long as ``of`` equals what it was then.
 
         For work that is worth keeping when the commit has to start over: parsing, planning, comparing. ``make`` must depend on
@@ -126,6 +135,122 @@ class Transaction:
     def editor(self, name: str) -> IndexEditor:
         """An index that was edited."""
         return self._editors[name]
+
+
+class PendingObject(NamedTuple):
+    """An object that will be written together with its batch, and what its row will say. ``token``: of an updateable one."""
+
+    value: StoredObject
+    token: str | None
+    created: Micros
+
+
+class PendingReader:
+    """A ``RealmReader`` over another one that also finds what the earlier members of a batch add, and writes nothing.
+
+    It wraps the handle on the realm, and does not inherit from it: what is not written out here, a change cannot call.
+    """
+
+    __slots__ = ("_pending", "_stored")
+
+    def __init__(self, stored: RealmReader, pending: Mapping[ObjectId, PendingObject]) -> None:
+        self._stored = stored
+        self._pending = pending
+
+    @property
+    def realm(self) -> RealmId:
+        return self._stored.realm
+
+    @property
+    def key(self) -> RealmKey:
+        return self._stored.key
+
+    @property
+    def settings(self) -> Settings:
+        return self._stored.settings
+
+    @property
+    def clock(self) -> Clock:
+        return self._stored.clock
+
+    def without_cache(self, *, budget_bytes: int = 0) -> RealmReader:
+        return PendingReader(self._stored.without_cache(budget_bytes=budget_bytes), self._pending)
+
+    # objects
+
+    def find(self, object_id: ObjectId, cls: type[S]) -> S | None:
+        return self._value(object_id, cls) if object_id in self._pending else self._stored.find(object_id, cls)
+
+    def read(self, object_id: ObjectId, cls: type[S]) -> S:
+        return self._value(object_id, cls) if object_id in self._pending else self._stored.read(object_id, cls)
+
+    def read_many(self, object_ids: Sequence[ObjectId], cls: type[S]) -> list[S | None]:
+        return self._merge(object_ids, lambda ids: self._stored.read_many(ids, cls), lambda pending: self._value(pending, cls))
+
+    def read_each(self, object_ids: Sequence[ObjectId], cls: type[S]) -> list[S | UnreadableError | None]:
+        def pending_value(object_id: ObjectId) -> S | UnreadableError:
+            try:
+                return self._value(object_id, cls)
+            except UnreadableError as fault:
+                return fault
+
+        return self._merge(object_ids, lambda ids: self._stored.read_each(ids, cls), pending_value)
+
+    def find_versioned(self, object_id: ObjectId, cls: type[S]) -> Versioned[S] | None:
+        if object_id in self._pending:
+            return self._versioned(object_id, cls)
+        return self._stored.find_versioned(object_id, cls)
+
+    def read_versioned(self, object_id: ObjectId, cls: type[S]) -> Versioned[S]:
+        if object_id in self._pending:
+            return self._versioned(object_id, cls)
+        return self._stored.read_versioned(object_id, cls)
+
+    def read_many_versioned(self, object_ids: Sequence[ObjectId], cls: type[S]) -> list[Versioned[S] | None]:
+        return self._merge(
+            object_ids, lambda ids: self._stored.read_many_versioned(ids, cls), lambda pending: self._versioned(pending, cls)
+        )
+
+    # references, of which a batch writes none before it is published
+
+    def find_reference(self, name: str, *, fresh: bool = False) -> Reference | None:
+        return self._stored.find_reference(name, fresh=fresh)
+
+    def read_reference(self, name: str, *, fresh: bool = False) -> Reference:
+        return self._stored.read_reference(name, fresh=fresh)
+
+    def find_row(self, name: str) -> Reference | None:
+        return self._stored.find_row(name)
+
+    def find_rows(self, names: Sequence[str]) -> list[Reference | None]:
+        return self._stored.find_rows(names)
+
+    # inside
+
+    def _merge(
+        self,
+        object_ids: Sequence[ObjectId],
+        read_stored: Callable[[Sequence[ObjectId]], Sequence[T]],
+        read_pending: Callable[[ObjectId], T],
+    ) -> list[T]:
+        """What is stored and what is pending, in the order of the ids; one call for all that is stored."""
+        stored_ids = [object_id for object_id in object_ids if object_id not in self._pending]
+        stored = dict(zip(stored_ids, read_stored(stored_ids), strict=True))
+        return [stored[object_id] if object_id in stored else read_pending(object_id) for object_id in object_ids]
+
+    def _value(self, object_id: ObjectId, cls: type[S]) -> S:
+        value = self._pending[object_id].value
+        if isinstance(value, cls):
+            return value
+        raise UnreadableError(
+            f"object {id_text(object_id)} in realm {self.realm!r} is a {type(value).__name__}, not a {cls.__name__}"
+        )
+
+    def _versioned(self, object_id: ObjectId, cls: type[S]) -> Versioned[S]:
+        value, token, created = self._value(object_id, cls), self._pending[object_id].token, self._pending[object_id].created
+        if token is None:
+            raise UnreadableError(f"object {id_text(object_id)} in realm {self.realm!r} has no version token")
+        return Versioned(object_id, value, token, created)
 
 
 class _Known:
@@ -186,50 +311,3 @@ class _Editor(IndexEditor):
                     " add it, or read it here first"
                 )
         return super().put(key, value)
-
-
-S = TypeVar("S", bound=StoredObject)
-
-
-class PendingObject(NamedTuple):
-    """An object that will be written together with its group, and what its row will say. ``token``: of an updateable one."""
-
-    value: StoredObject
-    token: str | None
-    created: Micros
-
-
-class PendingReader(RealmStore):
-    """A handle that also finds what the earlier members of a group have added.
-
-    A change reads through it. Its head may be a commit that no database holds yet, and so may be the objects that its
-    indexes point to.
-    """
-
-    def __init__(self, rows: RealmStore, unpublished: Mapping[ObjectId, PendingObject]) -> None:
-        super().__init__(rows.store, rows.realm, rows.key, rows._gate, rows._cache)
-        self._unpublished = unpublished
-
-    def find(self, object_id: ObjectId, cls: type[S]) -> S | None:
-        found = self._unpublished.get(object_id)
-        return super().find(object_id, cls) if found is None else self._as(object_id, found.value, cls)
-
-    def read_many(self, object_ids: Sequence[ObjectId], cls: type[S]) -> list[S | None]:
-        ahead = {object_id: self.find(object_id, cls) for object_id in object_ids if object_id in self._unpublished}
-        if not ahead:
-            return super().read_many(object_ids, cls)
-        others = [object_id for object_id in object_ids if object_id not in ahead]
-        found = ahead | dict(zip(others, super().read_many(others, cls), strict=True))
-        return [found[object_id] for object_id in object_ids]
-
-    def read_many_versioned(self, object_ids: Sequence[ObjectId], cls: type[S]) -> list[Versioned[S] | None]:
-        others = [object_id for object_id in object_ids if object_id not in self._unpublished]
-        found = dict(zip(others, super().read_many_versioned(others, cls), strict=True))
-        return [found[object_id] if object_id in found else self._versioned(object_id, cls) for object_id in object_ids]
-
-    def _versioned(self, object_id: ObjectId, cls: type[S]) -> Versioned[S]:
-        value, token, created = self._unpublished[object_id]
-        typed = self._as(object_id, value, cls)
-        if typed is None or token is None:
-            raise UnreadableError(f"object {id_text(object_id)} in realm {self.realm!r} has no version token")
-        return Versioned(object_id, typed, token, created)

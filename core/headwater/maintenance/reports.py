@@ -72,7 +72,7 @@ class ReportWriter:
             if not self._pieces:
                 for old, _ in list(index.prefix(_prefix(self._task))):
                     index.remove(old)
-            index.put(key, Value(tx.add(piece)))
+            index.put(key, Value(tx.add_object(piece)))
 
         if self._fence is not None:
             self._fence()

@@ -48,7 +48,7 @@ def record_run(store: Store, run: Run, *, fence: Callable[[], None] | None = Non
 
     def change(tx: Transaction) -> None:
         index = tx.index(_INDEX)
-        run_id = tx.add(run)
+        run_id = tx.add_object(run)
         index.put(run.started.to_bytes(8, "big") + run_id.to_bytes(8, "big"), Value(run_id))
         for key, _ in list(index.range(limit=max(len(index) - store.settings.runs_kept, 0))):
             index.remove(key)

@@ -101,11 +101,11 @@ def _ensure_named(
 
     def change(tx: Transaction) -> _Entity:
         index = tx.index(BY_NAME)
-        found = find_named(tx.rows, index, name, cls)
+        found = find_named(tx.reader, index, name, cls)
         if found is not None:
             return found
         entity = make(tx)
-        object_id = tx.add(entity)
+        object_id = tx.add_object(entity)
         index.put(name.encode(), Value(object_id, b""))
         if isinstance(entity, Principal):
             tx.index(BY_CLIENT).put(entity.credentials.client_id.encode(), Value(object_id, b""))
@@ -118,12 +118,12 @@ def _replace_root(realms: Realms, realm: Realm, rows: RealmStore, credentials: C
     """Give a root that has the credentials of ``replaces`` others, as long as nobody has changed the realm since."""
 
     def change(tx: Transaction) -> None:
-        root = find_named(tx.rows, tx.index(BY_NAME), ROOT, Principal)
+        root = find_named(tx.reader, tx.index(BY_NAME), ROOT, Principal)
         if root is not None and root.credentials == credentials:
             return  # an earlier try did it
         if root is None or root.credentials.client_id != replaces or realms.find(realm.id) != realm:
             raise BeatenError(f"realm {realm.id!r} was changed while it was being bootstrapped: read it again")
-        value = Value(tx.add(msgspec.structs.replace(root, credentials=credentials, renewed=tx.time)), b"")
+        value = Value(tx.add_object(msgspec.structs.replace(root, credentials=credentials, renewed=tx.time)), b"")
         tx.index(BY_NAME).put(ROOT.encode(), value)
         tx.index(BY_CLIENT).remove(replaces.encode())
         tx.index(BY_CLIENT).put(credentials.client_id.encode(), value)
@@ -137,16 +137,16 @@ def _ensure_grants(tx: Transaction, *grants: tuple[ObjectId, ObjectId, str]) -> 
         key = grant_key(securable, grantee, privilege)
         if key not in index:
             grant = Grant(securable=securable, grantee=grantee, privilege=privilege, created=tx.time)
-            index.put(key, Value(tx.add(grant), b""))
+            index.put(key, Value(tx.add_object(grant), b""))
 
 
 def _make_container(tx: Transaction) -> Container:
-    return Container(entity=tx.rows.new_id(), name=ROOT_CONTAINER, created=tx.time)
+    return Container(entity=tx.new_id(), name=ROOT_CONTAINER, created=tx.time)
 
 
 def _make_principal(tx: Transaction, credentials: CredentialsHash) -> Principal:
-    return Principal(entity=tx.rows.new_id(), name=ROOT, credentials=credentials, created=tx.time)
+    return Principal(entity=tx.new_id(), name=ROOT, credentials=credentials, created=tx.time)
 
 
 def _make_role(tx: Transaction) -> PrincipalRole:
-    return PrincipalRole(entity=tx.rows.new_id(), name=SERVICE_ADMIN, created=tx.time)
+    return PrincipalRole(entity=tx.new_id(), name=SERVICE_ADMIN, created=tx.time)

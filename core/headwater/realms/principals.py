@@ -19,7 +19,7 @@ from headwater.quantities import check_seconds
 from headwater.realms.credentials import Credentials, CredentialsHash
 from headwater.realms.entities import Container, Principal, PrincipalRole
 from headwater.realms.realms import Realms
-from headwater.store import RealmStore
+from headwater.store import RealmReader, RealmStore
 
 __all__ = ["BY_CLIENT", "BY_NAME", "PRINCIPALS", "ROOT", "find_named", "find_root", "log_in", "reset_root", "rotate_root"]
 
@@ -90,7 +90,7 @@ def reset_root(realms: Realms, realm_id: str, credentials: CredentialsHash, *, r
     return _renew(realms, realm_id, renew, replaces, "reset the credentials of root")
 
 
-def find_named(rows: RealmStore, index: Index, name: str, cls: type[_Entity]) -> _Entity | None:
+def find_named(rows: RealmReader, index: Index, name: str, cls: type[_Entity]) -> _Entity | None:
     """The entity that an index lists under a name; raises UnreadableError when it is listed and not there."""
     value = index.get(name.encode())
     if value is None:
@@ -107,7 +107,7 @@ def _renew(
     rows = realms.open(realm_id)
 
     def change(tx: Transaction) -> Principal:
-        root = find_named(tx.rows, tx.index(BY_NAME), ROOT, Principal)
+        root = find_named(tx.reader, tx.index(BY_NAME), ROOT, Principal)
         if root is None:
             raise UnreadableError(f"realm {realm_id!r} has no root principal: run `headwater fsck`")
         if replaces not in (None, root.credentials.client_id):
@@ -116,7 +116,7 @@ def _renew(
                 f" {replaces}: somebody else renewed them meanwhile"
             )
         renewed = renew(root, tx.time)
-        value = Value(tx.add(renewed), b"")
+        value = Value(tx.add_object(renewed), b"")
         tx.index(BY_NAME).put(ROOT.encode(), value)
         for gone in root.clients:
             tx.index(BY_CLIENT).remove(gone.encode())

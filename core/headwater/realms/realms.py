@@ -16,7 +16,7 @@ from headwater.quantities import check_seconds
 from headwater.realms.definitions import Realm, RealmFields, checked_realm_id, hold_until, is_hold_ahead
 from headwater.realms.handles import MaintenanceGate, UserGate
 from headwater.realms.states import RealmState, check_move
-from headwater.store import ObjectId, ReadableRows, RealmKey, RealmStore, Store, UnreadableRow, check_clock
+from headwater.store import ObjectId, ReadableRows, RealmKey, RealmReader, RealmStore, Store, UnreadableRow, check_clock
 
 __all__ = ["BY_ID", "FILLED_REFERENCES", "PURGED_KEYS", "REALMS", "REALM_REFERENCES", "Realms"]
 
@@ -225,10 +225,10 @@ def _check_unprotected(realm: Realm) -> None:
 
 def _stored(tx: Transaction, realm_id: str) -> Realm | None:
     value = tx.index(BY_ID).get(realm_id.encode())
-    return None if value is None else _definition(tx.rows, realm_id, value)
+    return None if value is None else _definition(tx.reader, realm_id, value)
 
 
-def _definition(rows: RealmStore, realm_id: str, value: Value) -> Realm:
+def _definition(rows: RealmReader, realm_id: str, value: Value) -> Realm:
     return _present(rows.find(_target(value), Realm), realm_id)
 
 
@@ -262,7 +262,7 @@ def _check_seen(tx: Transaction, seen: Realm) -> None:
 
 
 def _put(tx: Transaction, realm: Realm) -> Realm:
-    tx.index(BY_ID).put(realm.id.encode(), Value(tx.add(realm), b""))
+    tx.index(BY_ID).put(realm.id.encode(), Value(tx.add_object(realm), b""))
     return realm
 
 

@@ -36,6 +36,7 @@ from headwater.store.ids import NodeLease, node_lease_id
 from headwater.store.listings import ReadableRows, UnreadableRow
 from headwater.store.objects import StoredObject, UnknownObject, Versioned, object_type, registered_type
 from headwater.store.pointing import Pointing, is_leaf, why_untold
+from headwater.store.realm_reader import RealmReader
 from headwater.store.realm_rows import Batch, Gate, RealmStore, Whole
 from headwater.store.references import Reference, is_note
 from headwater.store.stores import Store, open_backend, open_store
@@ -65,6 +66,7 @@ __all__ = [
     "ReadableRows",
     "RealmId",
     "RealmKey",
+    "RealmReader",
     "RealmStore",
     "Reference",
     "ReferenceKey",

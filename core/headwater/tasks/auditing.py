@@ -121,7 +121,7 @@ def _contradiction(at: Head, index: str, key: bytes, value: Value, seen: Version
 
 def _remove(tx: Transaction, lost: list[EntryFault]) -> None:
     """Those entries that still name a task which is not there."""
-    gone = {fault.task for fault in lost if not fault.task or tx.rows.find_versioned(fault.task, Task) is None}
+    gone = {fault.task for fault in lost if not fault.task or tx.reader.find_versioned(fault.task, Task) is None}
     for fault in lost:
         held = tx.index(fault.index).get(fault.key)
         if held is not None and (held.object_id or ObjectId(0)) in gone:
@@ -130,7 +130,7 @@ def _remove(tx: Transaction, lost: list[EntryFault]) -> None:
 
 def _settle(tx: Transaction, task_id: ObjectId, keys: list[tuple[str, bytes]]) -> None:
     """Remove what is wrong beyond settling, list what lost its other entry, and settle the task."""
-    seen = tx.rows.find_versioned(task_id, Task)
+    seen = tx.reader.find_versioned(task_id, Task)
     if seen is None:
         return
     task, unique = seen.value, unique_key(seen.value.kind, seen.value.realm, seen.value.subject)

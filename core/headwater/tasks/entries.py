@@ -141,7 +141,7 @@ def of_realm(at: Head, realm: str) -> list[ObjectId]:
 
 def add_task(tx: Transaction, task: Task) -> ObjectId:
     """Add a new task with its entries. Nothing active may hold its unique key."""
-    task_id = tx.add(task)
+    task_id = tx.add_object(task)
     _list_active(tx, task_id, task)
     return task_id
 
@@ -227,7 +227,7 @@ def settle(tx: Transaction, seen: Versioned[Task]) -> None:
 def forget(tx: Transaction, *, end: bytes, limit: int) -> int:
     """Take finished tasks that ended before a time off the indexes; returns how many: at most ``limit``."""
     listed = [(key, value.object_id) for key, value in tx.index(FINISHED).range(end=end, limit=limit)]
-    tasks = tx.rows.read_each([task_id for _, task_id in listed if task_id is not None], Task)
+    tasks = tx.reader.read_each([task_id for _, task_id in listed if task_id is not None], Task)
     for key, _ in listed:
         tx.index(FINISHED).remove(key)
     ended = {unique_key(task.kind, task.realm, task.subject) for task in tasks if isinstance(task, Task)}
@@ -249,7 +249,7 @@ def active_holder(tx: Transaction, key: bytes) -> ObjectId | None:
     held = tx.index(UNIQUE).get(key)
     if held is None or held.object_id is None:
         return None
-    seen = tx.rows.find_versioned(held.object_id, Task)
+    seen = tx.reader.find_versioned(held.object_id, Task)
     if seen is None:
         raise UnreadableError(
             f"reference {REFERENCE!r} names task {id_text(held.object_id)}, which is not there: run `headwater fsck`"

@@ -59,7 +59,7 @@ def apply(
             metadata = store_metadata(tx, write.metadata, before=stored.get(content_id))
         elif content_id in known and known[content_id].digest == write.digest:  # renamed, and as it was
             metadata = stored[content_id]
-        object_id = tx.add(without_id(write.content)) if write.object_id is None else write.object_id
+        object_id = tx.add_object(without_id(write.content)) if write.object_id is None else write.object_id
         kind = content_type_of(write.content)
         content.put(write.key, ContentValue(kind, content_id, write.digest, object_id, metadata is not None), metadata)
     return created
@@ -93,12 +93,12 @@ def put_copy(tx: Transaction, key: ContentKey, source: Content, value: ContentVa
     source, value what the other commit holds, as object and in its index
     metadata      its Iceberg metadata, where that is stored there
     """
-    _put(tx, key, replace(value, object_id=tx.add(without_id(source))), metadata)
+    _put(tx, key, replace(value, object_id=tx.add_object(without_id(source))), metadata)
 
 
 def put_content(tx: Transaction, key: ContentKey, content: Content, content_id: UUID, metadata: Parts | None) -> None:
     """Put a content under an id that is known, whatever the key holds. Its metadata shares what the present version of it has."""
-    object_id = tx.add(without_id(content))
+    object_id = tx.add_object(without_id(content))
     _put(tx, key, ContentValue(content_type_of(content), content_id, content_digest(content), object_id), metadata)
 
 

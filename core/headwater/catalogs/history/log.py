@@ -15,7 +15,7 @@ from headwater.commits import Commit, Head, Operation, descends
 from headwater.errors import ExpiredError, UnknownOutcomeError, UnreadableError
 from headwater.index import Value
 from headwater.quantities import check_count
-from headwater.store import ObjectId, RealmStore, id_text
+from headwater.store import ObjectId, RealmReader, id_text
 
 __all__ = ["CommittedOperation", "LogEntry", "check_within", "is_in_history", "log_entry", "parent_of", "value_at"]
 
@@ -70,7 +70,7 @@ def check_within(within: int | None) -> None:
     check_count(within, "commits that a search looks at")
 
 
-def is_in_history(rows: RealmStore, head_id: ObjectId, head: Commit, wanted: Head) -> bool:
+def is_in_history(rows: RealmReader, head_id: ObjectId, head: Commit, wanted: Head) -> bool:
     """Whether ``wanted`` is the head or one of its ancestors. The head itself may be one that is not written yet.
 
     raises        ExpiredError when the history between them was cut

@@ -12,7 +12,7 @@ from headwater.catalogs.metadata.objects import IcebergMetadata, IcebergPiece
 from headwater.commits import Transaction
 from headwater.errors import UnreadableError
 from headwater.index import Entry, Index, IndexEditor, Limits, NewIndex, Value
-from headwater.store import ObjectId, RealmStore, id_text
+from headwater.store import ObjectId, RealmReader, id_text
 
 __all__ = ["read_fields", "read_metadata", "store_metadata"]
 
@@ -41,7 +41,7 @@ def store_metadata(tx: Transaction, parts: Parts, *, before: ObjectId | None) ->
     raises        UnreadableError when the version before cannot be read
     """
     pieces = _first(tx, parts) if before is None else _next(tx, parts, before)
-    return tx.add(IcebergMetadata(pieces=tx.add_index(pieces, _LIMITS)))
+    return tx.add_object(IcebergMetadata(pieces=tx.add_index(pieces, _LIMITS)))
 
 
 def _first(tx: Transaction, parts: Parts) -> NewIndex:
@@ -51,27 +51,27 @@ def _first(tx: Transaction, parts: Parts) -> NewIndex:
     for key in [key for key, piece in data.items() if len(piece) > _LARGE_BYTES]:
         token = _token(data[key])
         if token not in shared:
-            shared[token] = tx.add(IcebergPiece(text=data[key]))
+            shared[token] = tx.add_object(IcebergPiece(text=data[key]))
         data[key], objects[key] = token, shared[token]
     return NewIndex(data, objects)
 
 
 def _next(tx: Transaction, parts: Parts, before: ObjectId) -> IndexEditor:
-    base = Index(tx.rows.read(before, IcebergMetadata).pieces, tx.rows)
+    base = Index(tx.reader.read(before, IcebergMetadata).pieces, tx.reader)
     # comparing a document with ten thousand snapshots takes longer than a group of commits waits: once is enough
-    edits = tx.memo(f"metadata on top of {id_text(before)}", (before, parts), lambda: _edits(base, parts))
+    edits = tx.memoize(f"metadata on top of {id_text(before)}", (before, parts), lambda: _edits(base, parts))
     editor, shared = IndexEditor(base), dict(edits.shared)
     for key in edits.removed:
         editor.remove(key)
     for key, piece, data in edits.put:
         is_large = data is not piece
         if is_large and data not in shared:
-            shared[data] = tx.add(IcebergPiece(text=piece))
+            shared[data] = tx.add_object(IcebergPiece(text=piece))
         editor.put(key, Value(shared[data] if is_large else None, data))
     return editor
 
 
-def read_metadata(rows: RealmStore, metadata_id: ObjectId) -> Parts:
+def read_metadata(rows: RealmReader, metadata_id: ObjectId) -> Parts:
     """The pieces of a stored metadata document.
 
     raises        MissingError when there is no such object; UnreadableError when a part of it is missing or damaged
@@ -81,7 +81,7 @@ def read_metadata(rows: RealmStore, metadata_id: ObjectId) -> Parts:
     return _put_back(entries, _texts(rows, dict.fromkeys(wanted, metadata_id)))
 
 
-def read_fields(rows: RealmStore, metadata_ids: Sequence[ObjectId], names: Sequence[str]) -> dict[ObjectId, dict[str, bytes]]:
+def read_fields(rows: RealmReader, metadata_ids: Sequence[ObjectId], names: Sequence[str]) -> dict[ObjectId, dict[str, bytes]]:
     """Some fields of stored metadata documents, as JSON text by name; without those that a document does not have.
 
     All documents are read in one go, and so are their large pieces. Of a document that has spilled, so are the stripes it takes.
@@ -138,7 +138,7 @@ def _token(piece: bytes) -> bytes:
     return b"\0" + hashlib.blake2b(piece, digest_size=16).digest()
 
 
-def _texts(rows: RealmStore, owners: Mapping[ObjectId, ObjectId]) -> dict[ObjectId, bytes]:
+def _texts(rows: RealmReader, owners: Mapping[ObjectId, ObjectId]) -> dict[ObjectId, bytes]:
     """The texts of large pieces, by their ids; ``owners`` says of which document each is."""
     texts: dict[ObjectId, bytes] = {}
     ids = list(owners)

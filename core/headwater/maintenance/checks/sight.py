@@ -12,7 +12,7 @@ from headwater.errors import HeadwaterError, UnreadableError
 from headwater.maintenance.checks.findings import Code, Finding
 from headwater.maintenance.checks.walking import Use
 from headwater.maintenance.garbage.listing import Listed, Scope
-from headwater.store import ObjectId, RealmStore, Reference, Store
+from headwater.store import ObjectId, RealmReader, RealmStore, Reference, Store
 
 __all__ = ["Sight", "key_text", "keys_text", "sight_of"]
 
@@ -125,7 +125,7 @@ def keys_text(keys: Sequence[str]) -> str:
     return shown + (f" and {len(keys) - _KEYS_SHOWN} more" if len(keys) > _KEYS_SHOWN else "")
 
 
-def _read(rows: RealmStore, names: Sequence[str]) -> dict[str, Reference]:
+def _read(rows: RealmReader, names: Sequence[str]) -> dict[str, Reference]:
     found: dict[str, Reference] = {}
     for start in range(0, len(names), _AT_ONCE):
         some = names[start : start + _AT_ONCE]

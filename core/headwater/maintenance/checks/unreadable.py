@@ -20,7 +20,7 @@ from headwater.maintenance.garbage.turns import SCAN_TURN_ID, ScanTurn
 from headwater.maintenance.reports import ReportPiece
 from headwater.maintenance.runs import Run, list_runs
 from headwater.realms import REALMS, Realm, Realms
-from headwater.store import ObjectId, RealmStore, StoredObject, UnreadableRow, id_of, id_text
+from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, UnreadableRow, id_of, id_text
 from headwater.tasks import REFERENCE as TASKS
 from headwater.tasks import Task, unreadable_tasks
 
@@ -77,7 +77,7 @@ def set_aside(rows: RealmStore, code: Code, target: str, keep: Keep) -> str:
     place = keep(f"{reference}-{target}.json", _document(rows, object_id, reference, entries))
 
     def change(tx: Transaction) -> int:
-        if _can_be_read(tx.rows, object_id, classes):
+        if _can_be_read(tx.reader, object_id, classes):
             raise RefusedError(f"object {target} of realm {rows.realm!r} can be read by now: look again")
         held = [(index, key) for index, key, _ in entries if _target(tx.index(index).get(key)) == object_id]
         return sum(tx.index(index).remove(key) for index, key in held)
@@ -130,7 +130,7 @@ def _set_turn_aside(rows: RealmStore, keep: Keep) -> str:
     return f"{rows.delete_unchanged(keys)} rows are deleted; they are kept in {place}"
 
 
-def _can_be_read(rows: RealmStore, object_id: ObjectId, classes: Sequence[type[StoredObject]]) -> bool:
+def _can_be_read(rows: RealmReader, object_id: ObjectId, classes: Sequence[type[StoredObject]]) -> bool:
     """Whether it is there and what it should be; as it is in the database now."""
     [found] = rows.without_cache().read_each([object_id], StoredObject)
     return isinstance(found, tuple(classes))

@@ -53,7 +53,7 @@ from headwater.maintenance.restoring.differing import Difference, differences, i
 from headwater.maintenance.restoring.planning import plan_restoration
 from headwater.maintenance.restoring.requests import Asked, Request
 from headwater.maintenance.restoring.steps import Act, Step
-from headwater.store import ObjectId, RealmStore, StoredObject, id_text, why_untold
+from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, id_text, why_untold
 
 __all__ = ["Restored", "restore"]
 
@@ -146,7 +146,7 @@ class _Mark(NamedTuple):
     owner: ObjectId
     since: Micros | None
 
-    def find(self, rows: RealmStore, now: Head | None, has_state: Callable[[Head], bool]) -> ObjectId | None:
+    def find(self, rows: RealmReader, now: Head | None, has_state: Callable[[Head], bool]) -> ObjectId | None:
         """The commit on top of which a reference holds what was wanted, if this task made it.
 
         has_state     whether a commit holds what was wanted
@@ -288,7 +288,7 @@ class _Carrier:
             there = (
                 found
                 if is_seen
-                else differences(tx.rows, step.reference, {name: tx.index(name) for name in sorted(all_of)}, target)
+                else differences(tx.reader, step.reference, {name: tx.index(name) for name in sorted(all_of)}, target)
             )
             wanted = _without(there, refused)
             _read_ahead(self._rows, wanted, objects)
@@ -364,7 +364,7 @@ def _apply(tx: Transaction, wanted: Sequence[Difference], objects: dict[ObjectId
             continue
         old = one.then.object_id
         if old is not None and old not in copies:
-            copies[old] = tx.add(objects[old])
+            copies[old] = tx.add_object(objects[old])
         index.put(one.key, Value(None if old is None else copies[old], bytes(one.then.data)))
 
 
@@ -375,8 +375,8 @@ def _apply_content(tx: Transaction, one: Difference, objects: dict[ObjectId, Sto
         return
     value = ContentValue.decode(one.then)
     source = objects[value.object_id]
-    where = f"{key} of commit {id_text(target.id)} of realm {tx.rows.realm!r}"
+    where = f"{key} of commit {id_text(target.id)} of realm {tx.reader.realm!r}"
     if not isinstance(source, Content):
         raise UnreadableError(f"{where}: object {id_text(value.object_id)} is no content: run `headwater fsck`")
     metadata = metadata_of(target.index(IDS), value.content_id) if value.has_metadata else None
-    put_copy(tx, key, source, value, None if metadata is None else read_metadata(tx.rows, metadata))
+    put_copy(tx, key, source, value, None if metadata is None else read_metadata(tx.reader, metadata))

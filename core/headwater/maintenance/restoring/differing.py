@@ -12,7 +12,7 @@ from headwater.errors import ExpiredError, UnreadableError
 from headwater.index import Index, Value, differing
 from headwater.realms import PRINCIPALS
 from headwater.realms.principals import BY_CLIENT, BY_NAME
-from headwater.store import ObjectId, RealmStore, StoredObject, id_text
+from headwater.store import ObjectId, RealmReader, StoredObject, id_text
 
 __all__ = ["Counts", "Difference", "counted", "differences", "indexes_of"]
 
@@ -46,7 +46,7 @@ def indexes_of(now: Head | None, then: Head | None) -> dict[str, Index]:
     return {name: Index() if now is None else now.index(name) for name in names}
 
 
-def differences(rows: RealmStore, reference: str, now: Mapping[str, Index], then: Head | None) -> list[Difference]:
+def differences(rows: RealmReader, reference: str, now: Mapping[str, Index], then: Head | None) -> list[Difference]:
     """What is to be changed, in the order of indexes and keys. Equal values are left as they are, whatever objects hold them.
 
     The index of content ids is left out: it follows the content's.
@@ -102,7 +102,7 @@ def _is_equal(name: str, here: Value | None, there: Value | None) -> bool:
     return name == CONTENT and here is not None and there is not None and here.data == there.data
 
 
-def _without_equal(rows: RealmStore, found: list[Difference]) -> list[Difference]:
+def _without_equal(rows: RealmReader, found: list[Difference]) -> list[Difference]:
     """Without those whose two objects are equal, where the index does not tell."""
     unclear = [
         (one.now.object_id, one.then.object_id)
@@ -128,7 +128,7 @@ def _without_equal(rows: RealmStore, found: list[Difference]) -> list[Difference
     ]
 
 
-def _read(rows: RealmStore, wanted: Sequence[ObjectId]) -> dict[ObjectId, StoredObject | None]:
+def _read(rows: RealmReader, wanted: Sequence[ObjectId]) -> dict[ObjectId, StoredObject | None]:
     found: dict[ObjectId, StoredObject | None] = {}
     for start in range(0, len(wanted), _READ_AT_ONCE):
         part = wanted[start : start + _READ_AT_ONCE]
@@ -136,7 +136,7 @@ def _read(rows: RealmStore, wanted: Sequence[ObjectId]) -> dict[ObjectId, Stored
     return found
 
 
-def _principals(rows: RealmStore, found: list[Difference]) -> list[Difference]:
+def _principals(rows: RealmReader, found: list[Difference]) -> list[Difference]:
     """Credentials are never restored: whoever is there keeps those of now, or a secret that was given up would be good again.
 
     Only those who are gone come back, and those who came later go, with all client ids under which they are found.

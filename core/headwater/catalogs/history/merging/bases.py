@@ -20,7 +20,7 @@ from headwater.catalogs.history.meta import merged_heads
 from headwater.clock import Micros
 from headwater.commits import Commit, Head
 from headwater.errors import ExpiredError, MissingError
-from headwater.store import ObjectId, RealmStore, id_text
+from headwater.store import ObjectId, RealmReader, RealmStore, id_text
 
 __all__ = ["Base", "Bases"]
 
@@ -58,7 +58,7 @@ class Bases:
         self._source = source
         self._known: tuple[ObjectId, Base, _Search] | None = None
 
-    def find(self, rows: RealmStore, head_id: ObjectId, head: Commit) -> Base:
+    def find(self, rows: RealmReader, head_id: ObjectId, head: Commit) -> Base:
         """The base for a head of the target. Once found, it costs little to ask again for a head on top of that one.
 
         rows          where the head and its ancestors can be read, be they written yet or not
@@ -74,7 +74,7 @@ class Bases:
         return base
 
 
-def _is_plainly_on(rows: RealmStore, head_id: ObjectId, head: Commit, known: ObjectId, search: _Search) -> bool:
+def _is_plainly_on(rows: RealmReader, head_id: ObjectId, head: Commit, known: ObjectId, search: _Search) -> bool:
     """Whether a head is the known one with commits on top that merged nothing and are none of the source's: the base is the same."""
     for _ in range(_FOLLOWED):
         if not head.tail or merged_heads(head) or search.is_of_source(head_id):
@@ -92,7 +92,7 @@ def _is_plainly_on(rows: RealmStore, head_id: ObjectId, head: Commit, known: Obj
 class _Search:
     """One walk over two histories."""
 
-    def __init__(self, rows: RealmStore) -> None:
+    def __init__(self, rows: RealmReader) -> None:
         self._rows = rows
         self._nodes: dict[ObjectId, _Node | None] = {}
         self._colours: dict[ObjectId, int] = {}

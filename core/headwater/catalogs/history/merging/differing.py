@@ -9,7 +9,7 @@ from headwater.catalogs.history.comparing import Change, change_of, differences,
 from headwater.commits import Commit, Head
 from headwater.errors import ExpiredError
 from headwater.index import Difference
-from headwater.store import RealmStore, id_text
+from headwater.store import RealmReader, id_text
 
 __all__ = ["changed_by", "changes_between"]
 
@@ -22,7 +22,7 @@ def changes_between(base: Head | None, source: Head) -> list[Change]:
     return [change_of(one) for one in differences(base, source)]
 
 
-def changed_by(rows: RealmStore, commit: Head) -> list[Change]:
+def changed_by(rows: RealmReader, commit: Head) -> list[Change]:
     """What one commit changed.
 
     raises        ExpiredError when its parent was collected, so that nobody knows what was there before

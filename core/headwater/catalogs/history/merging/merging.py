@@ -20,7 +20,7 @@ from headwater.catalogs.history.merging.requests import (
 from headwater.catalogs.history.merging.writing import Contents, Pretence, plan_on, reading, write
 from headwater.catalogs.history.meta import CommitMeta
 from headwater.commits import Commit, Head, Transaction, commit_change, read_commit, read_head
-from headwater.store import ObjectId, RealmStore, id_text
+from headwater.store import ObjectId, RealmReader, id_text
 
 __all__ = ["merge"]
 
@@ -82,8 +82,8 @@ class _Merge:
         return result
 
     def _change(self, tx: Transaction) -> MergeResult:
-        self._target.check(tx.rows, tx.head_id, tx.head)
-        base = self._base(tx.rows, tx.head_id, tx.head)
+        self._target.check(tx.reader, tx.head_id, tx.head)
+        base = self._base(tx.reader, tx.head_id, tx.head)
         plan = self._plan(base, tx.head_id, tx)
         result = self._result(tx.head_id, base, plan)
         write(tx, plan, self._contents)
@@ -102,7 +102,7 @@ class _Merge:
             self._plans = {head_id: known}
         return known
 
-    def _base(self, rows: RealmStore, head_id: ObjectId | None, commit_: Commit | None) -> Base:
+    def _base(self, rows: RealmReader, head_id: ObjectId | None, commit_: Commit | None) -> Base:
         if self._options.base is not None:
             return Base(self._options.base)
         if head_id is None or commit_ is None:

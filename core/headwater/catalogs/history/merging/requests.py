@@ -11,7 +11,7 @@ from headwater.catalogs.history.log import is_in_history
 from headwater.catalogs.history.merging.planning import KeyMerge, MergedKey, MergeMode, Modes
 from headwater.commits import Commit, Head
 from headwater.errors import ConflictError, MissingError
-from headwater.store import ObjectId, RealmStore, id_text
+from headwater.store import ObjectId, RealmReader, RealmStore, id_text
 
 __all__ = ["MergeConflictError", "MergeOptions", "MergeResult", "MergeStep", "Source", "Target"]
 
@@ -60,7 +60,7 @@ class Target:
     expected: Head | None = None
     fence: Callable[[], None] | None = None
 
-    def check(self, rows: RealmStore, head_id: ObjectId | None, head: Commit | None) -> None:
+    def check(self, rows: RealmReader, head_id: ObjectId | None, head: Commit | None) -> None:
         """The expected commit is in the history of this head.
 
         raises        MissingError · ExpiredError: it cannot be told any more

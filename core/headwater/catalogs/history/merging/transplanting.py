@@ -25,7 +25,7 @@ from headwater.catalogs.history.merging.writing import Contents, Pretence, plan_
 from headwater.catalogs.history.meta import CommitMeta
 from headwater.commits import Commit, Head, SeriesPart, Transaction, commit_series, read_head
 from headwater.errors import ExpiredError, MissingError, RefusedError
-from headwater.store import ObjectId, RealmStore, id_text
+from headwater.store import ObjectId, RealmReader, id_text
 
 __all__ = ["TRANSPLANTED_LIMIT", "transplant"]
 
@@ -152,7 +152,7 @@ def _check_options(commits: Sequence[ObjectId], options: MergeOptions, meta: Com
         )
 
 
-def _read(rows: RealmStore, source: Source, commits: Sequence[ObjectId], meta: CommitMeta | None) -> list[_Picked]:
+def _read(rows: RealmReader, source: Source, commits: Sequence[ObjectId], meta: CommitMeta | None) -> list[_Picked]:
     found = [
         _found(rows, commit_id, commit) for commit_id, commit in zip(commits, rows.read_many(commits, Commit), strict=True)
     ]
@@ -167,13 +167,13 @@ def _read(rows: RealmStore, source: Source, commits: Sequence[ObjectId], meta: C
     return [_picked(rows, one, meta) for one in found]
 
 
-def _found(rows: RealmStore, commit_id: ObjectId, commit: Commit | None) -> Head:
+def _found(rows: RealmReader, commit_id: ObjectId, commit: Commit | None) -> Head:
     if commit is None:
         raise ExpiredError(f"commit {id_text(commit_id)} is not in realm {rows.realm!r}: it was collected, or never was")
     return Head(commit_id, commit, rows)
 
 
-def _picked(rows: RealmStore, found: Head, meta: CommitMeta | None) -> _Picked:
+def _picked(rows: RealmReader, found: Head, meta: CommitMeta | None) -> _Picked:
     own, given = CommitMeta.of(found.commit), meta or CommitMeta()
     told = CommitMeta(
         message=given.message or own.message,
