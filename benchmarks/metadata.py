@@ -21,7 +21,7 @@ from benchmarks.timing import median, timed
 
 from headwater.catalogs.iceberg.documents import decode
 from headwater.catalogs.iceberg.parts import put_together, take_apart
-from headwater.catalogs.iceberg.validation import check_table
+from headwater.catalogs.iceberg.spec import check_table
 from headwater.catalogs.metadata import read_metadata, store_metadata
 from headwater.commits import Transaction, commit_change, ensure_reference
 from headwater.index import Value

@@ -218,8 +218,8 @@ _note("a sound table of version 1", ONE, VALID, FIELDS, READS, {})
 _note("a sound table of version 2", TWO, VALID, FIELDS, READS, {})
 _note("a sound table of version 3", THREE, VALID, FIELDS, READS, {})
 _note("no format version", TWO, INVALID, FIELDS, REFUSES, {"format-version": GONE}, "no format-version")
-_note("a format version in words", TWO, INVALID, JSON, REFUSES, {"format-version": "2"}, "no integer")
-_note("a truth as format version", TWO, INVALID, JSON, REFUSES, {"format-version": True}, "no integer")
+_note("a format version in words", TWO, INVALID, JSON, REFUSES, {"format-version": "2"}, "not an integer")
+_note("a truth as format version", TWO, INVALID, JSON, REFUSES, {"format-version": True}, "not an integer")
 _note("format version 0", TWO, UNSUPPORTED, FIELDS, REFUSES, {"format-version": 0}, "version 0")
 _note("format version 5", TWO, UNSUPPORTED, FIELDS, REFUSES, {"format-version": 5}, "version 5")
 _note("the draft of version 4", TWO, RAW, "Format Versioning", REFUSES, {"format-version": 4})
@@ -251,15 +251,23 @@ _note("version 1 without partition field ids", ONE, VALID, JSON, REFUSES, {
 _note("fields that nobody knows", TWO, VALID, "Format Versioning", READS, {"colour": {"of": ["the", 1.50]}})
 
 # wrong types
-_note("a number as location", TWO, INVALID, JSON, REFUSES, {"location": 5}, "location is no text")
-_note("an empty location", TWO, INVALID, FIELDS, READS, {"location": ""}, "location is no text")
-_note("a uuid that is none", TWO, INVALID, FIELDS, REFUSES, {"table-uuid": "orders"}, "no uuid")
-_note("schemas that are an object", TWO, INVALID, JSON, REFUSES, {"schemas": {}}, "schemas is no list")
+_note("a number as location", TWO, INVALID, JSON, REFUSES, {"location": 5}, "location is not a non-empty string")
+_note("an empty location", TWO, INVALID, FIELDS, READS, {"location": ""}, "location is not a non-empty string")
+_note("a uuid that is none", TWO, INVALID, FIELDS, REFUSES, {"table-uuid": "orders"}, "not a uuid")
+_note("schemas that are an object", TWO, INVALID, JSON, REFUSES, {"schemas": {}}, "schemas is not a list")
 _note("a schema that is a text", TWO, INVALID, JSON, REFUSES, {"schemas": ["x"]}, "schemas[0]")
-_note("a time in words", TWO, INVALID, JSON, READS, {"last-updated-ms": "1750000010000"}, "last-updated-ms is no integer")
-_note("a time beyond 64 bits", TWO, INVALID, JSON, READS, {"last-updated-ms": 2**64}, "64 bits")
+_note(
+    "a time in words",
+    TWO,
+    INVALID,
+    JSON,
+    READS,
+    {"last-updated-ms": "1750000010000"},
+    "last-updated-ms is not a 64-bit integer",
+)
+_note("a time beyond 64 bits", TWO, INVALID, JSON, READS, {"last-updated-ms": 2**64}, "64-bit")
 _note("a schema id beyond 32 bits", TWO, INVALID, JSON, READS, {
-    "schemas": [schema(*COLUMNS, number=2**40)], "current-schema-id": 2**40}, "32 bits")  # fmt: skip
+    "schemas": [schema(*COLUMNS, number=2**40)], "current-schema-id": 2**40}, "32-bit")  # fmt: skip
 _note("properties with a number", TWO, INVALID, FIELDS, READS, {"properties": {"retries": 4}}, "properties")
 _note("properties with null", TWO, INVALID, FIELDS, REFUSES, {"properties": {"owner": None}}, "properties")
 _note("an integer beyond 64 bits where nobody looks", TWO, VALID, "Format Versioning", READS, {"later": 2**80})
@@ -294,7 +302,7 @@ _note(
 )
 _note("a column without a name", TWO, INVALID, JSON, REFUSES, _columns({"id": 1, "required": True, "type": "int"}), "name")
 _note("a column without required", TWO, INVALID, JSON, READS, _columns({"id": 1, "name": "a", "type": "int"}), "required")
-_note("a column of a type that is none", TWO, INVALID, TYPES, REFUSES, _columns(column(1, "a", "text")), "no type")
+_note("a column of a type that is none", TWO, INVALID, TYPES, REFUSES, _columns(column(1, "a", "text")), "not a type")
 _note("a decimal that is too wide", TWO, INVALID, TYPES, REFUSES, _columns(column(1, "a", "decimal(39,2)")), "precision")
 _note("nested types", TWO, VALID, TYPES, READS, _columns(
     column(1, "a", {"type": "struct", "fields": [column(2, "b", {
@@ -335,9 +343,9 @@ _note("an initial default in version 2", TWO, INVALID, DEFAULTS, READS,
       _columns(column(1, "a", "int", **{"initial-default": 3})), "initial-default")  # fmt: skip
 _note("a write default in version 2", TWO, VALID, UPGRADE, READS, _columns(column(1, "a", "int", **{"write-default": 3})))
 _note("a default of another type", THREE, INVALID, DEFAULTS, READS,
-      _columns(column(1, "a", "int", **{"initial-default": "three"})), "no value of int")  # fmt: skip
+      _columns(column(1, "a", "int", **{"initial-default": "three"})), "not a value of int")  # fmt: skip
 _note("a default for a variant", THREE, INVALID, DEFAULTS, REFUSES,
-      _columns(column(1, "a", "variant", **{"write-default": "x"})), "no value of variant")  # fmt: skip
+      _columns(column(1, "a", "variant", **{"write-default": "x"})), "not a value of variant")  # fmt: skip
 _note("an empty struct as default", THREE, VALID, DEFAULTS, REFUSES, _columns(
     column(1, "a", {"type": "struct", "fields": [column(2, "b", "int")]}, **{"initial-default": {}})))  # fmt: skip
 _note("a full struct as default", THREE, INVALID, DEFAULTS, REFUSES, _columns(
@@ -431,7 +439,7 @@ _note(
 )
 _note("a parent that is gone", TWO, VALID, SNAPSHOTS, READS, _with(22, parent_snapshot_id=5))
 _note("a snapshot id beyond 64 bits", TWO, INVALID, SNAPSHOTS, READS, {
-    "snapshots": [snapshot(2**63, 1)], "current-snapshot-id": 2**63, "refs": {}}, "64 bits")  # fmt: skip
+    "snapshots": [snapshot(2**63, 1)], "current-snapshot-id": 2**63, "refs": {}}, "64-bit")  # fmt: skip
 _note("refs without main", TWO, VALID, REFS, READS, {"refs": {"old": {"snapshot-id": 11, "type": "tag"}}})
 _note("a ref on an absent snapshot", TWO, INCONSISTENT, REFS, READS, _ref(snapshot_id=7), "'other' on snapshot 7")
 _note(
@@ -447,7 +455,7 @@ _note("a ref without type", TWO, INVALID, REFS, REFUSES, _ref(type=GONE), "type"
 _note("a ref of a type that is none", TWO, INVALID, REFS, REFUSES, _ref(type="label"), "branch, tag")
 _note("main as a tag", TWO, INCONSISTENT, REFS, READS, {"refs": {"main": {"snapshot-id": 22, "type": "tag"}}}, "main as a tag")
 _note("a tag that keeps snapshots", TWO, INVALID, REFS, REFUSES, _ref(type="tag", min_snapshots_to_keep=3), "only branches")
-_note("a branch that keeps none", TWO, INVALID, REFS, REFUSES, _ref(min_snapshots_to_keep=0), "not positive")
+_note("a branch that keeps none", TWO, INVALID, REFS, REFUSES, _ref(min_snapshots_to_keep=0), "not a positive")
 _note("a branch with limits", TWO, VALID, REFS, READS, _ref(min_snapshots_to_keep=3, max_snapshot_age_ms=1, max_ref_age_ms=1))
 _note(
     "a snapshot log with expired snapshots",
@@ -478,7 +486,9 @@ _note("a first row without added rows", THREE, INVALID, LINEAGE, READS, {
 _note("rows beyond the next one", THREE, INCONSISTENT, LINEAGE, READS, {"next-row-id": 29}, "beyond next-row-id 29")
 _note("a negative first row", THREE, INVALID, LINEAGE, READS, {
     "snapshots": [snapshot(11, 1), snapshot(22, 2, **{"first-row-id": -1, "added-rows": 2})]}, "negative")  # fmt: skip
-_note("a negative next row", THREE, INVALID, LINEAGE, READS, {"next-row-id": -1}, "next-row-id is negative")
+_note(
+    "a negative next row", THREE, INVALID, LINEAGE, READS, {"next-row-id": -1}, "next-row-id is not a 64-bit integer from 0 on"
+)
 
 # statistics and keys
 _note("statistics", TWO, VALID, STATS, READS, {"statistics": [STATISTICS]})
@@ -543,7 +553,7 @@ _note("a sound view", VIEW, VALID, VIEWS, READS, {})
 for _name in ("view-uuid", "location", "schemas", "current-version-id", "versions", "version-log"):
     _note(f"a view without {_name}", VIEW, INVALID, VIEWS, REFUSES, {_name: GONE}, f"no {_name}")
 _note("a view of version 2", VIEW, UNSUPPORTED, VIEWS, REFUSES, {"format-version": 2}, "view format version 2")
-_note("a view whose uuid is none", VIEW, INVALID, VIEWS, READS, {"view-uuid": "orders"}, "no uuid")
+_note("a view whose uuid is none", VIEW, INVALID, VIEWS, READS, {"view-uuid": "orders"}, "not a uuid")
 _note(
     "a view whose current version is absent",
     VIEW,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headwater.catalogs.iceberg.validation import check_table
+from headwater.catalogs.iceberg.spec import check_table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

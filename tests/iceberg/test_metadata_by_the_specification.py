@@ -7,7 +7,7 @@ import pytest
 from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.view.metadata import ViewMetadata
 
-from headwater.catalogs.iceberg.validation import (
+from headwater.catalogs.iceberg.spec import (
     RAW_VERSION,
     Document,
     FaultError,
@@ -25,7 +25,7 @@ def verdict_on(document: Document) -> tuple[str, str]:
     try:
         facts = (check_view if is_view(document) else check_table)(document)
     except FaultError as fault:
-        return fault.weight.name, str(fault)
+        return fault.kind.name, str(fault)
     return "raw" if facts.version == RAW_VERSION else "valid", ""
 
 
@@ -62,6 +62,11 @@ def test_a_sound_view_tells_what_holds_in_it() -> None:
     facts = check_view(view())
 
     assert facts == (1, view()["view-uuid"], 2, 0, (1, 2))
+
+
+@pytest.mark.parametrize("value", [None, "yesterday", 1])
+def test_field_of_a_table_is_left_alone_in_a_view(value: object) -> None:
+    assert check_view(changed(view(), {"last-updated-ms": value})) == check_view(view())
 
 
 def test_the_draft_is_read_as_far_as_it_tells() -> None:

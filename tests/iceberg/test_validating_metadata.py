@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from headwater.catalogs.iceberg import File, Found, QuarantineCode, Rule, TableFiles
 from headwater.catalogs.iceberg.choosing import Choice
+from headwater.catalogs.iceberg.import_rules import accept_metadata
 from headwater.catalogs.iceberg.outcomes import UnfitError
-from headwater.catalogs.iceberg.validating import validate
 from metadata_fixtures import view
 
 DIRECTORY = "s3://lake/sales/orders"
@@ -20,7 +20,7 @@ Document = dict[str, Any]
 def validated(document: Document, *, allowed: tuple[str, ...] = ("s3://lake",)) -> Found:
     file = File(f"{DIRECTORY}/metadata/v2.metadata.json", 1)
     table = TableFiles(directory=DIRECTORY, key=("sales", "orders"), metadata=(file,))
-    return validate(document, Choice(file, Rule.ONLY_FILE, ("1 metadata file",)), table, allowed)
+    return accept_metadata(document, Choice(file, Rule.ONLY_FILE, ("1 metadata file",)), table, allowed)
 
 
 def code_of(document: Document, **options: Any) -> QuarantineCode:

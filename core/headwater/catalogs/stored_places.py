@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from headwater.catalogs.claims import normalise_location
-from headwater.catalogs.iceberg.validating import PATH_PROPERTIES
+from headwater.catalogs.iceberg import PATH_PROPERTIES
 from headwater.catalogs.metadata import read_fields
 from headwater.errors import RefusedError
 from headwater.store import ObjectId, RealmReader

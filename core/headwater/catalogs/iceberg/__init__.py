@@ -6,6 +6,7 @@ Rules over values: listings and bytes in, outcomes out. This room must not know 
 
 from headwater.catalogs.iceberg.folders import Folder
 from headwater.catalogs.iceberg.grouping import File, TableFiles, group, is_selected
+from headwater.catalogs.iceberg.import_rules import PATH_PROPERTIES
 from headwater.catalogs.iceberg.inventory import Part, parts_of, read_part
 from headwater.catalogs.iceberg.judging import judge, traits_of
 from headwater.catalogs.iceberg.locations import canonical, comparable, is_same_place, is_within, plain_location, same_storage
@@ -40,6 +41,7 @@ from headwater.catalogs.iceberg.systems import is_through_link
 __all__ = [
     "FIRST_TURNS",
     "LAST_TURN",
+    "PATH_PROPERTIES",
     "STORAGE",
     "File",
     "Folder",

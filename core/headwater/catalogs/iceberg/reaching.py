@@ -23,8 +23,8 @@ from headwater.catalogs.iceberg.documents import decode
 from headwater.catalogs.iceberg.grouping import File
 from headwater.catalogs.iceberg.locations import canonical, is_same_place, is_within
 from headwater.catalogs.iceberg.outcomes import QuarantineCode, UnfitError
+from headwater.catalogs.iceberg.spec import FaultError, check_table, is_maintainable, is_view
 from headwater.catalogs.iceberg.storage import STORAGE, Storage
-from headwater.catalogs.iceberg.validation import FaultError, check_table, is_maintainable, is_view
 from headwater.errors import RefusedError
 
 __all__ = ["FIRST_TURNS", "LAST_TURN", "Reached", "check_purgeable", "purgeable_document", "reach"]

@@ -13,6 +13,7 @@ import msgspec
 from headwater.catalogs.iceberg.choosing import Choice, check_alone, lineage_of, narrow, settle, strangers, undated
 from headwater.catalogs.iceberg.documents import decode, parse, unpack
 from headwater.catalogs.iceberg.grouping import File, TableFiles, group, is_of_a_table, is_selected
+from headwater.catalogs.iceberg.import_rules import accept_metadata
 from headwater.catalogs.iceberg.inventory import parts_of, read_part
 from headwater.catalogs.iceberg.judging import judge
 from headwater.catalogs.iceberg.locations import canonical, is_within
@@ -21,7 +22,6 @@ from headwater.catalogs.iceberg.outcomes import TOLERABLE, Found, Outcome, Quara
 from headwater.catalogs.iceberg.packing import expand, squeeze
 from headwater.catalogs.iceberg.spilling import Spill
 from headwater.catalogs.iceberg.storage import STORAGE, Storage, divide
-from headwater.catalogs.iceberg.validating import validate
 from headwater.catalogs.iceberg.verifying import Level, verify
 from headwater.errors import RefusedError
 
@@ -323,7 +323,7 @@ def _look(table: TableFiles, scope: Scope, storage: Storage) -> Outcome:
         text = unpack(data, path=choice.file.path)
         document = parse(text, path=choice.file.path, size=len(data))
         _check_alone(choice, table, document, storage)
-        found = validate(document, choice, table, scope.allowed, tolerate=scope.tolerate)
+        found = accept_metadata(document, choice, table, scope.allowed, tolerate=scope.tolerate)
         found = verify(found, document, scope.verify, allowed=scope.allowed, tolerate=scope.tolerate, storage=storage)
         return msgspec.structs.replace(found, document=text)
     except UnfitError as unfit:

@@ -18,9 +18,9 @@ from pyiceberg.utils.config import Config
 from pyiceberg.view.metadata import ViewMetadata
 
 from headwater.catalogs import IcebergTable, IcebergView
+from headwater.catalogs.iceberg import PATH_PROPERTIES
 from headwater.catalogs.iceberg.documents import unpack
 from headwater.catalogs.iceberg.outcomes import UnfitError
-from headwater.catalogs.iceberg.validating import PATH_PROPERTIES
 from headwater.errors import RefusedError
 
 __all__ = [

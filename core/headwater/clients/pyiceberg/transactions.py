@@ -15,7 +15,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.update import SetLocationUpdate, SetPropertiesUpdate, TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
-from headwater.catalogs.iceberg.validating import PATH_PROPERTIES
+from headwater.catalogs.iceberg import PATH_PROPERTIES
 from headwater.clients.pyiceberg.documents import places_of
 
 if TYPE_CHECKING:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from headwater.catalogs.iceberg.validation.faults import FaultError, invalid, shown
-from headwater.catalogs.iceberg.validation.fields import is_int, is_long
-
-__all__ = ["NULL_DEFAULTS", "Primitive", "find_primitive", "is_default", "primitive"]
+from headwater.catalogs.iceberg.spec.document_shape import Int, Long, Uuid, invalid, is_of, shown
 
 _FIRST = (
     "boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "string", "uuid", "binary",
@@ -23,12 +20,13 @@ _GEOGRAPHY = re.compile(r"geography\(\s*([^,()]+?)\s*(?:,\s*(\w+)\s*)?\)")
 _ALGORITHMS = ("spherical", "vincenty", "thomas", "andoyer", "karney")
 _PRECISION = 38
 
-NULL_DEFAULTS = ("unknown", "variant", "geometry", "geography")
+_NULL_DEFAULTS = ("unknown", "variant", "geometry", "geography")
 """Types whose columns default to null and to nothing else."""
 
 _DATE, _TIME = r"[+-]?\d{4,9}-\d\d-\d\d", r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?"
 _NANO_TIME = r"\d\d:\d\d(:\d\d(\.\d{1,9})?)?"
 _UTC = r"(\+00:00|Z)"
+_SHAPES = {"boolean": bool, "int": Int, "long": Long, "float": int | float, "double": int | float, "string": str, "uuid": Uuid}
 _TEXTUAL = {
     "date": re.compile(_DATE),
     "time": re.compile(_TIME),
@@ -36,11 +34,9 @@ _TEXTUAL = {
     "timestamptz": re.compile(f"{_DATE}T{_TIME}{_UTC}"),
     "timestamp_ns": re.compile(f"{_DATE}T{_NANO_TIME}"),
     "timestamptz_ns": re.compile(f"{_DATE}T{_NANO_TIME}{_UTC}"),
-    "uuid": re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
     "binary": re.compile(r"([0-9a-fA-F]{2})*"),
     "fixed": re.compile(r"([0-9a-fA-F]{2})*"),
     "decimal": re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?"),
-    "string": re.compile(r".*", re.DOTALL),
 }
 
 
@@ -55,7 +51,7 @@ class Primitive(NamedTuple):
 _KNOWN = {name: Primitive(name, since) for name, since in _PLAIN.items()}
 
 
-def primitive(text: str, where: str) -> Primitive:
+def read_primitive(text: str, where: str) -> Primitive:
     """The type that a text names.
 
     raises        FaultError: no type has this name, or one of its arguments is out of bounds
@@ -75,29 +71,15 @@ def primitive(text: str, where: str) -> Primitive:
         if found[2] and found[2].lower() not in _ALGORITHMS:
             raise invalid(f"has {where} {text}, whose edges are none of {', '.join(_ALGORITHMS)}")
         return Primitive("geography", 3)
-    raise invalid(f"has {where} {shown(text)}, which is no type")
-
-
-def find_primitive(text: str) -> Primitive | None:
-    """The type that a text names; None where ``primitive`` would raise."""
-    try:
-        return primitive(text, "")
-    except FaultError:
-        return None
+    raise invalid(f"has {where} {shown(text)}, which is not a type")
 
 
 def is_default(kind: Primitive, value: Any) -> bool:
     """Whether a value that is not null is one of the type, as the specification writes single values in JSON."""
-    if kind.name in NULL_DEFAULTS:
+    if kind.name in _NULL_DEFAULTS:
         return False
-    if kind.name == "boolean":
-        return isinstance(value, bool)
-    if kind.name == "int":
-        return is_int(value)
-    if kind.name == "long":
-        return is_long(value)
-    if kind.name in ("float", "double"):
-        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind.name in _SHAPES:
+        return is_of(value, _SHAPES[kind.name])
     if not isinstance(value, str) or not _TEXTUAL[kind.name].fullmatch(value):
         return False
     return kind.name != "fixed" or len(value) == 2 * kind.length

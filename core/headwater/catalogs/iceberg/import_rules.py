@@ -11,19 +11,18 @@ from headwater.catalogs.iceberg.choosing import Choice
 from headwater.catalogs.iceberg.grouping import TableFiles
 from headwater.catalogs.iceberg.locations import canonical, is_same_place, is_within
 from headwater.catalogs.iceberg.outcomes import Found, QuarantineCode, UnfitError
-from headwater.catalogs.iceberg.validation import (
+from headwater.catalogs.iceberg.spec import (
     RAW_VERSION,
     FaultError,
+    FaultKind,
     TableFacts,
-    Weight,
+    ViewFacts,
     check_table,
     check_view,
     is_view,
-    told_facts,
+    stated_facts,
 )
 from headwater.errors import RefusedError
-
-__all__ = ["PATH_PROPERTIES", "validate"]
 
 Document = Mapping[str, Any]
 
@@ -31,13 +30,13 @@ PATH_PROPERTIES = ("write.data.path", "write.metadata.path", "write.object-stora
 """Where a table writes besides its location; the last two are what older writers know."""
 _PLACES = ("location", *PATH_PROPERTIES)
 _ADVICE = {
-    Weight.UNSUPPORTED: (QuarantineCode.UNSUPPORTED_VERSION, "import it with a release that reads it"),
-    Weight.INVALID: (QuarantineCode.INVALID, "restore it from a backup, or have its engine write the table anew"),
-    Weight.INCONSISTENT: (QuarantineCode.INCONSISTENT, "the table is damaged, roll it back with its engine"),
+    FaultKind.UNSUPPORTED: (QuarantineCode.UNSUPPORTED_VERSION, "import it with a release that reads it"),
+    FaultKind.INVALID: (QuarantineCode.INVALID, "restore it from a backup, or have its engine write the table anew"),
+    FaultKind.INCONSISTENT: (QuarantineCode.INCONSISTENT, "the table is damaged, roll it back with its engine"),
 }
 
 
-def validate(
+def accept_metadata(
     document: Document, choice: Choice, table: TableFiles, allowed: Sequence[str], *, tolerate: Container[str] = ()
 ) -> Found:
     """What an import takes from a metadata document. A table of the draft format 4 is taken as it is, without being judged.
@@ -48,9 +47,9 @@ def validate(
     """
     path = choice.file.path
     try:
-        found = _found_view(document, choice, table) if is_view(document) else _found_table(document, choice, table)
+        found = _found(check_view(document) if is_view(document) else check_table(document), document, choice, table)
     except FaultError as fault:
-        code, advice = _ADVICE[fault.weight]
+        code, advice = _ADVICE[fault.kind]
         if code not in tolerate or is_view(document):
             raise UnfitError(code, f"{path} {fault}: {advice}") from fault
         found = _tolerated(document, choice, table, fault)
@@ -63,41 +62,19 @@ def validate(
 
 
 def _tolerated(document: Document, choice: Choice, table: TableFiles, fault: FaultError) -> Found:
-    """The table by what its document tells, where it does."""
-    code, _ = _ADVICE[fault.weight]
+    """The table by what its document states, where it does."""
+    code, _ = _ADVICE[fault.kind]
     try:
-        facts = told_facts(document)
+        facts = stated_facts(document)
     except FaultError as other:
         raise UnfitError(code, f"{choice.file.path} {other}: this cannot be tolerated") from fault
-    found = _found_by(facts, document, choice, table)
+    found = _found(facts, document, choice, table)
     evidence = (*found.evidence, f"tolerated ({code}): it {fault}")
-    return msgspec.structs.replace(found, evidence=evidence, is_sound=fault.weight is not Weight.INVALID)
+    return msgspec.structs.replace(found, evidence=evidence, is_sound=fault.kind is not FaultKind.INVALID)
 
 
-def _found_table(document: Document, choice: Choice, table: TableFiles) -> Found:
-    return _found_by(check_table(document), document, choice, table)
-
-
-def _found_by(facts: TableFacts, document: Document, choice: Choice, table: TableFiles) -> Found:
-    return Found(
-        directory=table.directory,
-        key=table.key,
-        metadata_location=choice.file.path,
-        uuid=facts.uuid,
-        format_version=facts.version,
-        snapshot_id=facts.snapshot_id,
-        schema_id=facts.schema_id,
-        spec_id=facts.spec_id,
-        sort_order_id=facts.sort_order_id,
-        log=tuple(_log(document)),
-        rule=choice.rule,
-        evidence=choice.evidence,
-    )
-
-
-def _found_view(document: Document, choice: Choice, table: TableFiles) -> Found:
-    facts = check_view(document)
-    return Found(
+def _found(facts: TableFacts | ViewFacts, document: Document, choice: Choice, table: TableFiles) -> Found:
+    found = Found(
         directory=table.directory,
         key=table.key,
         metadata_location=choice.file.path,
@@ -107,12 +84,14 @@ def _found_view(document: Document, choice: Choice, table: TableFiles) -> Found:
         schema_id=facts.schema_id,
         spec_id=0,
         sort_order_id=0,
-        log=(),
+        log=() if isinstance(facts, ViewFacts) else tuple(_log(document)),
         rule=choice.rule,
         evidence=choice.evidence,
-        kind="view",
-        version_id=facts.version_id,
-        versions=facts.versions,
+    )
+    if isinstance(facts, ViewFacts):
+        return msgspec.structs.replace(found, kind="view", version_id=facts.version_id, versions=facts.versions)
+    return msgspec.structs.replace(
+        found, snapshot_id=facts.snapshot_id, spec_id=facts.spec_id, sort_order_id=facts.sort_order_id
     )
 
 
