@@ -71,7 +71,7 @@ def main() -> None:
     """Keep realms and catalogs as their resources in Kubernetes declare them."""
 
 
-@main.command()
+@main.command(name="run")
 @level_option
 def run(log_level: str) -> int:
     """Run the operator until SIGTERM. Settings come from HEADWATER_* and HEADWATER_OPERATOR_*."""
@@ -83,7 +83,7 @@ def run(log_level: str) -> int:
     return serve(settings, operator_settings)
 
 
-@main.command()
+@main.command(name="check")
 def check() -> int:
     """Look whether everything is there that the operator needs; change nothing.
 
@@ -102,7 +102,7 @@ def check() -> int:
     return exit_code(errors[0]) if errors else 0
 
 
-@main.command()
+@main.command(name="leftovers")
 def leftovers() -> int:
     """Refuse while there are Realms or Catalogs that could not be deleted without an operator; the chart asks before it goes."""
     _, operator_settings = _settings()

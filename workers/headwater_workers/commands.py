@@ -66,7 +66,7 @@ concurrency_option = click.option(
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-@click.command()
+@click.command(name="worker")
 @concurrency_option
 @click.option("--broker-folder", type=FOLDER, help="Folder of the embedded broker; default: beside the SQLite file.")
 @click.option("--log-level", type=click.Choice(list(LEVELS)), default="info", show_default=True, help="What is logged.")
@@ -86,7 +86,7 @@ def worker(
     return serve(settings, broker, concurrency=concurrency, log_level=log_level, parent=parent, alive_file=alive_file)
 
 
-@click.command()
+@click.command(name="up")
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.option("--once", is_flag=True, help="End when nothing is due any more.")
 @click.option(

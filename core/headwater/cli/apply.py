@@ -17,7 +17,7 @@ from headwater.reconcile import FileCredentials, ManagerIdentity, Outcome, known
 __all__ = ["apply"]
 
 
-@click.command()
+@click.command(name="apply")
 @click.option(
     "-f",
     "--file",

@@ -18,7 +18,7 @@ from headwater.errors import RefusedError
 __all__ = ["catalog"]
 
 
-@click.group()
+@click.group(name="catalog")
 def catalog() -> None:
     """Look at catalogs, create them, and keep their branches and tags."""
 
@@ -40,7 +40,7 @@ def list_(session: Session, realm_id: str, deleted: bool) -> None:
         session.warn_of(found)
 
 
-@catalog.command()
+@catalog.command(name="show")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @prints(CATALOG)
@@ -51,7 +51,7 @@ def show(session: Session, realm_id: str, name: str) -> None:
         session.show(CATALOG, CatalogRow(realm_id, catalogs.read(name)))
 
 
-@catalog.command()
+@catalog.command(name="create")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @click.option("--base-location", metavar="URL", required=True, help="Where its tables are kept, such as s3://lake/.")
@@ -92,7 +92,7 @@ def create(
         session.show(CATALOG, CatalogRow(realm_id, definition))
 
 
-@catalog.command()
+@catalog.command(name="release")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @prints(CATALOG)
@@ -107,7 +107,7 @@ def release(session: Session, realm_id: str, name: str) -> None:
         session.show(CATALOG, CatalogRow(realm_id, released))
 
 
-@catalog.command()
+@catalog.command(name="delete")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @confirm_option("REALM/CATALOG")
@@ -128,7 +128,7 @@ def delete(session: Session, realm_id: str, name: str, confirm: str | None) -> N
         session.say(f"catalog {wanted} is deleted" + (f"; it can be undeleted until {until}" if until else ""))
 
 
-@catalog.command()
+@catalog.command(name="undelete")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @click.option("--as", "new_name", metavar="NAME", help="Under this name, where another catalog has its own by now.")
@@ -140,7 +140,7 @@ def undelete(session: Session, realm_id: str, name: str, new_name: str | None) -
         session.show(CATALOG, CatalogRow(realm_id, catalogs.undelete(name, new_name=new_name)))
 
 
-@catalog.command()
+@catalog.command(name="purge")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @confirm_option("REALM/CATALOG")

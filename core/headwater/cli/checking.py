@@ -21,7 +21,7 @@ from headwater.store import Store
 __all__ = ["fsck"]
 
 
-@click.command()
+@click.command(name="fsck")
 @click.option("--realm", metavar="REALM", help="Only this realm.")
 @click.option("--plan", is_flag=True, help="Show the steps of a repair in their order, and what each does and loses.")
 @click.option("--repair", "mend", is_flag=True, help="Do the safe steps of one realm's plan.")

@@ -28,12 +28,12 @@ __all__ = ["gc"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@click.group()
+@click.group(name="gc")
 def gc() -> None:
     """Collect garbage, and tell what is kept and why."""
 
 
-@gc.command()
+@gc.command(name="run")
 @click.argument("realm_id", metavar="REALM")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
 @click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
@@ -81,7 +81,7 @@ def _chosen(function: F) -> F:
     return function
 
 
-@gc.command()
+@gc.command(name="log")
 @_chosen
 @click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
 @click.option("--types", is_flag=True, help="A line for each type of object that a run counted, instead of one for each run.")
@@ -99,7 +99,7 @@ def log(session: Session, /, limit: int, types: bool, **chosen: Any) -> None:
     session.warn_of(found)
 
 
-@gc.command()
+@gc.command(name="report")
 @click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
 @_chosen
 @click.pass_obj

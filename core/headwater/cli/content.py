@@ -55,7 +55,7 @@ def within_option(function: F) -> F:
     )(function)
 
 
-@click.command()
+@click.command(name="tables")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @ref_option
@@ -82,7 +82,7 @@ def tables(
             session.warn(_why_empty(opened, ref, keys["prefix"]))
 
 
-@click.command()
+@click.command(name="content")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @click.argument("keys", metavar="KEY...", type=KEY, nargs=-1, required=True)
@@ -112,7 +112,7 @@ def content(session: Session, realm_id: str, name: str, keys: tuple[ContentKey, 
         _check_none(absent, opened, ref)
 
 
-@click.command()
+@click.command(name="find")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @click.argument("content_ids", metavar="CONTENT_ID...", type=click.UUID, nargs=-1, required=True)
@@ -127,7 +127,7 @@ def find(session: Session, realm_id: str, name: str, content_ids: tuple[UUID, ..
         _check_none([content_id for content_id in content_ids if content_id not in found], opened, ref)
 
 
-@click.command()
+@click.command(name="log")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @ref_option
@@ -172,7 +172,7 @@ def log(
         _tell_end(session, found, limit, within)
 
 
-@click.command()
+@click.command(name="history")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @click.argument("key", metavar="KEY", type=KEY)
@@ -192,7 +192,7 @@ def history(session: Session, realm_id: str, name: str, key: ContentKey, ref: st
         _tell_end(session, found, limit, within)
 
 
-@click.command()
+@click.command(name="diff")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @click.argument("before", metavar="BEFORE", type=REF)

@@ -89,7 +89,7 @@ def _options(author: str) -> Sequence[Callable[[F], F]]:
     )
 
 
-@click.command()
+@click.command(name="merge")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @click.argument("source", metavar="SOURCE", type=REF)
@@ -123,7 +123,7 @@ def merge(
         _show(session, lambda: opened.merge(source, into, expected=expected, meta=meta, options=options))
 
 
-@click.command()
+@click.command(name="transplant")
 @click.argument("realm_id", metavar="REALM")
 @click.argument("name", metavar="CATALOG")
 @click.argument("source", metavar="SOURCE", type=REF)

@@ -39,7 +39,7 @@ __all__ = ["realm"]
 FRESH = (RealmState.CREATED, RealmState.INITIALIZING)
 
 
-@click.group()
+@click.group(name="realm")
 def realm() -> None:
     """Look at realms, create them, and take them through their life."""
 
@@ -63,7 +63,7 @@ def list_(session: Session) -> None:
     session.warn_of(listed)
 
 
-@realm.command()
+@realm.command(name="show")
 @click.argument("realm_id", metavar="REALM")
 @prints(REALM)
 @click.pass_obj
@@ -73,7 +73,7 @@ def show(session: Session, realm_id: str) -> None:
         session.show(REALM, _row(store, Realms(store).read(realm_id)))
 
 
-@realm.command()
+@realm.command(name="create")
 @click.argument("realm_id", metavar="REALM")
 @click.option(
     "--credentials",
@@ -110,7 +110,7 @@ def create(session: Session, realm_id: str, file: Path, purge_hold: float | None
         session.show(REALM, _row(store, active))
 
 
-@realm.command()
+@realm.command(name="activate")
 @click.argument("realm_id", metavar="REALM")
 @prints(REALM)
 @click.pass_obj
@@ -119,7 +119,7 @@ def activate(session: Session, realm_id: str) -> None:
     _switch(session, realm_id, RealmState.INACTIVE, to=RealmState.ACTIVE)
 
 
-@realm.command()
+@realm.command(name="deactivate")
 @click.argument("realm_id", metavar="REALM")
 @prints(REALM)
 @click.pass_obj
@@ -128,7 +128,7 @@ def deactivate(session: Session, realm_id: str) -> None:
     _switch(session, realm_id, RealmState.ACTIVE, to=RealmState.INACTIVE)
 
 
-@realm.command()
+@realm.command(name="release")
 @click.argument("realm_id", metavar="REALM")
 @prints(REALM)
 @click.pass_obj
@@ -138,7 +138,7 @@ def release(session: Session, realm_id: str) -> None:
         session.show(REALM, _row(store, release_realm(store, realm_id)))
 
 
-@realm.command()
+@realm.command(name="purge")
 @click.argument("realm_id", metavar="REALM")
 @confirm_option("REALM")
 @click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
@@ -170,7 +170,7 @@ def purge(session: Session, realm_id: str, confirm: str | None, detach: bool) ->
         session.show(REALM, _row(store, realms.read(realm_id)))
 
 
-@realm.command()
+@realm.command(name="delete")
 @click.argument("realm_id", metavar="REALM")
 @confirm_option("REALM")
 @prints(PURGE_PLAN)

@@ -18,12 +18,12 @@ from headwater.store import ObjectId
 __all__ = ["branch", "tag"]
 
 
-@click.group()
+@click.group(name="branch")
 def branch() -> None:
     """List, create, move and delete branches."""
 
 
-@click.group()
+@click.group(name="tag")
 def tag() -> None:
     """List, create and delete tags."""
 

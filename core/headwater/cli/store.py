@@ -13,12 +13,12 @@ from headwater.store import open_store
 __all__ = ["store"]
 
 
-@click.group()
+@click.group(name="store")
 def store() -> None:
     """Set up the database that everything is kept in."""
 
 
-@store.command()
+@store.command(name="create")
 @prints(STORE)
 @click.pass_obj
 def create(session: Session) -> None:

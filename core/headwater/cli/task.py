@@ -21,7 +21,7 @@ from headwater.tasks import Asked, Task, Tasks, TaskState
 __all__ = ["task"]
 
 
-@click.group()
+@click.group(name="task")
 def task() -> None:
     """Look at the work of a store, and steer it."""
 
@@ -108,7 +108,7 @@ def _asked(filters: dict[str, Any], now: Micros) -> Asked:
     )
 
 
-@task.command()
+@task.command(name="figures")
 @prints(TASK_FIGURES, many=True)
 @click.pass_obj
 def figures(session: Session) -> None:
@@ -118,7 +118,7 @@ def figures(session: Session) -> None:
     session.show_all(TASK_FIGURES, rows)
 
 
-@task.command()
+@task.command(name="show")
 @click.argument("task_id", metavar="TASK", type=ID)
 @prints(TASK)
 @click.pass_obj
@@ -132,7 +132,7 @@ def show(session: Session, task_id: ObjectId) -> None:
         session.show(TASK, seen)
 
 
-@task.command()
+@task.command(name="retry")
 @click.argument("task_id", metavar="TASK", type=ID)
 @click.option(
     "--reachable-only",
@@ -147,7 +147,7 @@ def retry(session: Session, task_id: ObjectId, reachable_only: bool) -> None:
     _steer(session, task_id, retry_reachable if reachable_only else Tasks.retry)
 
 
-@task.command()
+@task.command(name="cancel")
 @click.argument("task_id", metavar="TASK", type=ID)
 @prints(TASK)
 @click.pass_obj

@@ -14,7 +14,7 @@ from headwater.cli.views import VERSION, Versions
 __all__ = ["version"]
 
 
-@click.command()
+@click.command(name="version")
 @prints(VERSION)
 @click.pass_obj
 def version(session: Session) -> None:

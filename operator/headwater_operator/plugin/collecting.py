@@ -46,7 +46,7 @@ class _Following:
         return last if task and (task != self.former or task in self.tasks) else None
 
 
-@click.command()
+@click.command(name="gc")
 @click.argument("realm", metavar="REALM", type=REALM)
 @click.option("--wait", "is_followed", is_flag=True, help="Follow it to its end, and tell what was reclaimed.")
 @timeout_option("30m", "With --wait: how long at most.")

@@ -24,7 +24,7 @@ _POINTER = "/metadata/annotations/" + PLAN.replace("~", "~0").replace("/", "~1")
 _TRIES_TO_TIDY = 3
 
 
-@click.command()
+@click.command(name="plan")
 @click.argument("target", metavar="REALM|catalog/NAME", type=TARGET)
 @click.option("-f", "--filename", "file", metavar="FILE", help="Plan as if this file had been applied; - is standard input.")
 @timeout_option("30s", "How long to wait for the operator's answer.")

@@ -19,7 +19,7 @@ __all__ = ["purge"]
 _NO_WAY_BACK = ("PURGING", "PURGED")
 
 
-@click.command()
+@click.command(name="purge")
 @click.argument("realm", metavar="REALM", type=REALM)
 @click.option("--confirm", metavar="REALM_ID", help="Repeat the realm's id to go ahead without being asked.")
 @click.option("--wait", "is_followed", is_flag=True, help="Follow it until the realm is gone.")

@@ -25,7 +25,7 @@ _OPERATORS = "app.kubernetes.io/part-of=headwater,app.kubernetes.io/component=op
 Resource = dict[str, Any]
 
 
-@click.command()
+@click.command(name="release")
 @click.argument("target", metavar="[REALM|catalog/NAME]", type=TARGET, required=False)
 @click.option("--all", "is_all", is_flag=True, help="Every Realm and Catalog of the namespace.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="With --all: of every namespace.")

@@ -17,7 +17,7 @@ from headwater_operator.plugin.session import Session
 __all__ = ["report"]
 
 
-@click.command()
+@click.command(name="report")
 @click.option("-o", "--output", "file", type=click.Path(path_type=Path, dir_okay=False), help="The file to write; a .tar.gz.")
 @click.option("--only-namespace", is_flag=True, help="Only Realms and Catalogs of the namespace at hand; default: of all.")
 @click.option(

@@ -18,7 +18,7 @@ __all__ = ["catalogs_of", "status"]
 FINDINGS = 8
 
 
-@click.command()
+@click.command(name="status")
 @click.argument("realm", metavar="[REALM]", type=REALM, required=False)
 @click.option("-A", "--all-namespaces", is_flag=True, help="Without REALM: those of every namespace.")
 @cluster_options
