@@ -65,7 +65,7 @@ def test_a_sound_view_tells_what_holds_in_it() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "yesterday", 1])
-def test_field_of_a_table_is_left_alone_in_a_view(value: object) -> None:
+def test_table_field_is_left_alone_in_a_view(value: object) -> None:
     assert check_view(changed(view(), {"last-updated-ms": value})) == check_view(view())
 
 

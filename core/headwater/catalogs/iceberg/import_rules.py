@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from headwater.catalogs.iceberg.locations import canonical, is_same_place, is_wi
 from headwater.catalogs.iceberg.outcomes import Found, QuarantineCode, UnfitError
 from headwater.catalogs.iceberg.spec import (
     RAW_VERSION,
+    Document,
     FaultError,
     FaultKind,
     TableFacts,
@@ -23,8 +24,6 @@ from headwater.catalogs.iceberg.spec import (
     stated_facts,
 )
 from headwater.errors import RefusedError
-
-Document = Mapping[str, Any]
 
 PATH_PROPERTIES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 """Where a table writes besides its location; the last two are what older writers know."""

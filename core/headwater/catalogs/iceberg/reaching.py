@@ -11,7 +11,7 @@ Files of a turn are found through files of later turns. Whoever deletes turn by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
@@ -23,7 +23,7 @@ from headwater.catalogs.iceberg.documents import decode
 from headwater.catalogs.iceberg.grouping import File
 from headwater.catalogs.iceberg.locations import canonical, is_same_place, is_within
 from headwater.catalogs.iceberg.outcomes import QuarantineCode, UnfitError
-from headwater.catalogs.iceberg.spec import FaultError, check_table, is_maintainable, is_view
+from headwater.catalogs.iceberg.spec import Document, FaultError, check_table, is_maintainable, is_view
 from headwater.catalogs.iceberg.storage import STORAGE, Storage
 from headwater.errors import RefusedError
 
@@ -36,7 +36,6 @@ _READERS = 16
 _AT_ONCE = 4 * _READERS
 _logger = structlog.get_logger()
 
-Document = Mapping[str, Any]
 T = TypeVar("T")
 
 

@@ -19,6 +19,7 @@ from headwater.errors import UnreadableError
 
 _SHOWN_CHARACTERS = 60
 _SHOWN_IDS = 10
+
 Int = Annotated[int, Meta(ge=-(2**31), lt=2**31, description="a 32-bit integer")]
 Long = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1, description="a 64-bit integer")]
 Unsigned = Annotated[int, Meta(ge=0, le=2**63 - 1, description="a 64-bit integer from 0 on")]
@@ -27,7 +28,7 @@ Uuid = Annotated[str, Meta(pattern=r"\A[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-
 Texts = dict[str, str]
 T = TypeVar("T")
 
-_WORDS = {str: "a string", bool: "true or false", float: "a number", Sequence: "a list"}
+_WORDS: dict[Any, str] = {str: "a string", bool: "true or false", float: "a number", Sequence: "a list"}
 
 
 class FaultKind(Enum):
@@ -138,7 +139,8 @@ def _without_none(shape: Any) -> Any:
 def _words(shape: Any) -> str:
     """What a value should be, after "is not"."""
     if get_origin(shape) is Literal:
-        return f"one of {', '.join(get_args(shape))}"
+        words = get_args(shape)
+        return f"one of {', '.join(words)}" if len(words) > 1 else repr(words[0])
     for meta in getattr(shape, "__metadata__", ()):
         return str(meta.description)
     return _WORDS.get(get_origin(shape) or shape, "an object")
