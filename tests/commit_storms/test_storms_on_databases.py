@@ -18,9 +18,10 @@ from forking import run_forked
 from headwater.commits import Transaction
 from headwater.store import open_backend, open_store
 from headwater.store.urls import parse_url
+from tiers import long_but_for
 
 COMMITS = {"memory": 10, "sqlite": 10, "postgresql": 8, "mongodb": 2}
-on_shared_databases = pytest.mark.parametrize("name", ["sqlite", "postgresql"])
+on_shared_databases = pytest.mark.parametrize("name", long_but_for({"sqlite"}, ["sqlite", "postgresql"]))
 """MongoDB's test server is too slow for storms of processes; its threads storm below."""
 
 

@@ -15,6 +15,7 @@ from others import two_hundred
 from headwater.errors import UnavailableError
 from headwater.settings import Settings
 from headwater.store import RealmStore
+from tiers import long_but_for
 
 READS = ("read_references", "read_objects")
 WISHES = (ADD, ADD, ADD, ADD, LOOK, REFUSE)
@@ -54,7 +55,7 @@ def lay_faults(ground: Ground, chance: random.Random, calls: int) -> None:
             ground.faults.fail(method, at=at, **chance.choice(kinds))
 
 
-@pytest.mark.parametrize("seed", range(4 * LENGTH))
+@pytest.mark.parametrize("seed", long_but_for({0}, range(4 * LENGTH)))
 def test_a_storm_of_threads_through_lost_answers_ends_exactly(ground: Ground, seed: int) -> None:
     chance = random.Random(seed)
     second = ground.open()
@@ -66,7 +67,7 @@ def test_a_storm_of_threads_through_lost_answers_ends_exactly(ground: Ground, se
     assert assert_exact(ground.rows, journal, deleted=ground.witness.deleted) > 20, f"seed {seed}"
 
 
-@pytest.mark.parametrize("seed", range(4 * LENGTH))
+@pytest.mark.parametrize("seed", long_but_for({0}, range(4 * LENGTH)))
 def test_a_storm_with_outages_tells_which_commits_are_open(make_ground: Callable[[Settings], Ground], seed: int) -> None:
     ground, chance = make_ground(Settings(commit_timeout_seconds=0.15)), random.Random(seed)
     others: list[Answer] = []

@@ -294,12 +294,14 @@ def test_the_process_ends_well_when_it_is_asked_to(installation: Installation) -
     assert [word for word in ("operator started", "leader elected", "operator stopped") if word not in operator.said] == []
 
 
+@pytest.mark.long
 def test_who_stands_by_ends_well_too(installation: Installation) -> None:
     installation.start_operator()
 
     assert installation.start_operator().stop() == 0
 
 
+@pytest.mark.long
 def test_without_election_there_is_no_lease(installation: Installation, namespace: Namespace) -> None:
     operator = installation.start_operator(OPERATOR_LEADER_ELECTION="false")
 
@@ -308,6 +310,7 @@ def test_without_election_there_is_no_lease(installation: Installation, namespac
     assert operator.stop() == 0
 
 
+@pytest.mark.long
 def test_logs_are_lines_of_json_for_a_machine(installation: Installation) -> None:
     operator = installation.start_operator(LOG_FORMAT="json")
     operator.stop()
@@ -317,6 +320,7 @@ def test_logs_are_lines_of_json_for_a_machine(installation: Installation) -> Non
     assert "leader elected" in [line["event"] for line in lines]
 
 
+@pytest.mark.long
 def test_credentials_are_never_logged(installation: Installation, namespace: Namespace) -> None:
     operator = installation.start_operator()
     namespace.apply({"apiVersion": "headwater.dev/v1alpha1", "kind": "Realm", "metadata": {"name": "acme"}, "spec": {}})
@@ -337,6 +341,7 @@ def bare_server(tmp_path: Path) -> Iterator[Emulated]:
     server.stop()
 
 
+@pytest.mark.long
 def test_without_our_resources_the_process_ends_and_says_what_to_do(bare_server: Emulated, tmp_path: Path) -> None:
     environment = {"KUBECONFIG": str(bare_server.kubeconfig), "HEADWATER_STORE": "memory://", "PATH": "/usr/bin:/bin"}
     operator = start_operator(environment, tmp_path / "log")
@@ -360,6 +365,7 @@ def test_a_second_signal_ends_a_process_that_takes_its_time(installation: Instal
     assert operator.popen.wait(20) in (0, 128 + 2, 128 + 15)
 
 
+@pytest.mark.long
 def test_a_port_that_is_taken_ends_the_process_with_a_reason(installation: Installation) -> None:
     first = installation.start_operator()
     second = installation.start_operator(wait=False, OPERATOR_PORT=str(first.port))

@@ -134,9 +134,9 @@ def test_each_request_to_the_api_server_may_fail(stage: Stage, story: str, fault
 
         return burn(stage, story, at, light, has_burnt)
 
-    tries = sum(1 for _ in itertools.takewhile(try_at, sample.one_in(5, itertools.count(1))))
+    tries = sum(1 for _ in itertools.takewhile(try_at, sample.one_in(10, itertools.count(1))))
 
-    assert tries >= (5 if sample.is_whole else 1)
+    assert tries >= (5 if sample.is_whole else 0)
 
 
 @pytest.mark.parametrize("story", STORIES)

@@ -14,6 +14,7 @@ from specimens import LARGEST, OTHER, REALM, in_parts, key, reference, reference
 from headwater.clock import Micros
 from headwater.errors import RefusedError
 from headwater.store import Backend, ObjectId, ObjectKey, ObjectRow, RealmKey, ReferenceRow, Split
+from tiers import long_but_for
 
 ROWS = [
     *in_parts(1, b""),
@@ -225,7 +226,7 @@ Cut = Callable[..., list[Split[Any]]]
 
 class TestSplits:
     @every_distribution
-    @pytest.mark.parametrize("count", [1, 2, 4, 7])
+    @pytest.mark.parametrize("count", long_but_for({2}, [1, 2, 4, 7]))
     def test_splits_of_a_store_are_the_whole_scan_in_fair_shares(
         self, backend: Backend, ids: Sequence[int], count: int
     ) -> None:
@@ -236,7 +237,7 @@ class TestSplits:
         assert [one for split in splits for one in scan(backend, split, limit=100)] == scan(backend)
 
     @every_distribution
-    @pytest.mark.parametrize("count", [2, 5])
+    @pytest.mark.parametrize("count", long_but_for({5}, [2, 5]))
     def test_splits_of_a_realm_are_its_scan_in_fair_shares(self, ordered: Backend, ids: Sequence[int], count: int) -> None:
         ordered.write_objects([row(number, realm=realm) for number in ids for realm in (REALM, REALM + 1)])
         splits = ordered.split_objects(REALM, count)

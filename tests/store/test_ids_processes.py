@@ -19,17 +19,17 @@ from forking import run_forked
 from headwater.errors import UnavailableError
 from headwater.settings import Settings
 from headwater.store import NodeLease, ObjectId, Store, node_lease_id, open_store
+from tiers import long_but_for
 
 SHORT = Settings(node_lease_seconds=1.0, node_renew_seconds=0.25)
 
 
 # Where all depends on what happens within a second. MongoDB's test server needs about as long to read all leases.
-within_a_second = pytest.mark.parametrize(
-    "url", ["sqlite", "postgresql", *(["mongodb"] if "HEADWATER_TEST_MONGODB" in os.environ else [])], indirect=True
-)
+_quick_databases = ["sqlite", "postgresql", *(["mongodb"] if "HEADWATER_TEST_MONGODB" in os.environ else [])]
+within_a_second = pytest.mark.parametrize("url", long_but_for({"sqlite"}, _quick_databases), indirect=True)
 
 
-@pytest.fixture(params=[name for name in STORES if name != "memory"])
+@pytest.fixture(params=long_but_for({"sqlite"}, [name for name in STORES if name != "memory"]))
 def url(request: pytest.FixtureRequest) -> str:
     """Every database that several processes can open."""
     return STORES[request.param](request)
@@ -160,7 +160,7 @@ def test_of_two_processes_that_race_for_the_last_node_one_gets_it(make_maker: Ca
     assert told.startswith("unavailable: all 1024 nodes are leased: the next one ends at ")
 
 
-@pytest.mark.parametrize("round_", range(3))
+@pytest.mark.parametrize("round_", long_but_for({0}, range(3)))
 def test_of_many_processes_that_race_for_one_node_one_gets_it(url: str, shared: Store, round_: int) -> None:
     node = 300 + round_
     fill(shared, but=[node])
