@@ -17,8 +17,8 @@ from headwater.settings import Settings
 from headwater.store import Backend, ObjectId, Split, Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import LeaseWatch, Task, Tasks
-from headwater_workers.kinds import KINDS, Handler
 from headwater_workers.running import run_task
+from headwater_workers.task_bodies import TASK_BODIES, TaskBody
 
 __all__ = ["SETTINGS", "Died", "Widow", "attempt", "copied", "deaths", "open_on", "succeed"]
 
@@ -74,12 +74,12 @@ def _death(prepared: Backend, start: int, work: Callable[[Store], object], call:
     return None
 
 
-def attempt(store: Store, task_id: ObjectId, watch: LeaseWatch, *, kinds: Mapping[str, Handler] = KINDS) -> None:
+def attempt(store: Store, task_id: ObjectId, watch: LeaseWatch, *, kinds: Mapping[str, TaskBody] = TASK_BODIES) -> None:
     """Do the task as a worker does, if it can be claimed."""
     run_task(store, task_id, watch, owner="a worker", is_stopping=lambda: False, kinds=kinds)
 
 
-def succeed(store: Store, clock: FakeClock, task_id: ObjectId, *, kinds: Mapping[str, Handler] = KINDS) -> Task:
+def succeed(store: Store, clock: FakeClock, task_id: ObjectId, *, kinds: Mapping[str, TaskBody] = TASK_BODIES) -> Task:
     """The task after another worker has seen it stand still for a lease, and done it."""
     tasks = Tasks(store)
     watch = LeaseWatch(clock, store.settings.task_lease_seconds)

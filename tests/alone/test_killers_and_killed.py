@@ -28,7 +28,7 @@ def test_a_task_that_kills_its_workers_is_given_up_with_its_history() -> None:
     task_id = tasks.submit("poison", realm="acme").id
     watch = LeaseWatch(clock, store.settings.task_lease_seconds)
 
-    def kill(store: Store, claim: object, log: object) -> dict[str, Any]:
+    def kill(store: Store, claim: object) -> dict[str, Any]:
         raise Died
 
     for _ in range(store.settings.task_attempts):

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 from deaths import IS_SOAK, SEED, attempt, copied, open_on, succeed
 from grounds_of_work import WORKS
 
@@ -20,7 +19,7 @@ from headwater.maintenance import list_runs
 from headwater.store import Backend, ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import LeaseWatch, Tasks, TaskState
-from headwater_workers.kinds import KINDS
+from headwater_workers.task_bodies import TASK_BODIES
 
 STEP = 1 if IS_SOAK else 7
 
@@ -98,7 +97,7 @@ def overtake(
     assert claim is not None
     faulty.intervene("*", lambda: in_a_thread(others), at=stopped_at)  # it may sleep within a commit, where none can begin
     try:
-        claim.finish(KINDS[claim.task.kind](asleep, claim, structlog.get_logger()))
+        claim.finish(TASK_BODIES[claim.task.kind](asleep, claim))
     except FencedError:
         assert told
     except HeadwaterError as fault:  # beaten, for example; its worker would write that into the task

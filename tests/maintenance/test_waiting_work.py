@@ -29,7 +29,7 @@ def asked(store: Store) -> ObjectId:
     return Tasks(store).submit(IMPORT, realm="acme", realm_key=realm.key, arguments=arguments).id
 
 
-def import_nothing(store: Store, claim: Claim, log: Any) -> dict[str, Any]:
+def import_nothing(store: Store, claim: Claim) -> dict[str, Any]:
     return run_import(store, claim, survey=HandmadeSurvey(lambda scope, progress: []))
 
 

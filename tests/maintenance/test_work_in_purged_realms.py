@@ -11,7 +11,7 @@ from lakes import make_realm
 from fake_clock import FakeClock
 from headwater.errors import RefusedError, UnreadableError
 from headwater.maintenance import COLLECT
-from headwater.maintenance.work.recorded import recorded
+from headwater.maintenance.work.run_record import recorded
 from headwater.realms import Realm, Realms, RealmState
 from headwater.settings import Settings
 from headwater.store import Store

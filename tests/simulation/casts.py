@@ -17,9 +17,8 @@ from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedE
 from headwater.index import Value
 from headwater.maintenance import COLLECT, EXPORT, PURGE, RESTORE, run_collection, run_purge
 from headwater.maintenance.restoring import Aim, Request
-from headwater.maintenance.work.exporting import run_export
-from headwater.maintenance.work.places import place_arguments
-from headwater.maintenance.work.restoring import run_restore
+from headwater.maintenance.work.archive_tasks import place_arguments, run_export
+from headwater.maintenance.work.realm_tasks import run_restore
 from headwater.realms import REALM_REFERENCES, Realms, RealmState, Retention, bootstrap
 from headwater.realms.credentials import CredentialsHash
 from headwater.settings import Settings

@@ -11,8 +11,8 @@ from headwater.maintenance import COLLECT, PURGE, collect
 from headwater.realms import Realm, Realms, RealmState, bootstrap
 from headwater.store import SYSTEM_REALM, RealmStore
 from headwater.tasks import LeaseWatch, StoodStill, Tasks
-from headwater_workers.kinds import KINDS
 from headwater_workers.running import run_task
+from headwater_workers.task_bodies import TASK_BODIES
 
 __all__ = ["PHOENIX", "collect_without_a_task", "purge_and_create", "work", "write_late"]
 
@@ -31,7 +31,9 @@ def work(actor: Actor) -> None:
             if found:
                 one = actor.chance.choice(found)
                 is_stopping = lambda: actor.is_ending  # noqa: E731
-                run_task(actor.store, one.id, StoodStill(one.token), owner=actor.name, is_stopping=is_stopping, kinds=KINDS)
+                run_task(
+                    actor.store, one.id, StoodStill(one.token), owner=actor.name, is_stopping=is_stopping, kinds=TASK_BODIES
+                )
                 task = tasks.read(one.id).value
                 actor.note("task", kind=task.kind, realm=task.realm, state=task.state, outcome=task.outcome, error=task.error)
 

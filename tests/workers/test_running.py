@@ -1,4 +1,4 @@
-"""However a handler ends, its task tells."""
+"""However a body ends, its task tells."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Run = Callable[[Work], Task]
 
 @pytest.fixture
 def run(store: Store, tasks: Tasks, waiting: ObjectId) -> Run:
-    """Run the waiting task with this work as its handler; returns the task as it is afterwards."""
+    """Run the waiting task with this work as its body; returns the task as it is afterwards."""
 
     def run(work: Work, *, is_stopping: Callable[[], bool] = lambda: False) -> Task:
-        def handler(store: Store, claim: Claim, log: object) -> dict[str, Any]:
+        def body(store: Store, claim: Claim) -> dict[str, Any]:
             return work(claim)
 
         with capture_logs():
-            run_task(store, waiting, StoodStill(None), owner="here", is_stopping=is_stopping, kinds={"gc": handler})
+            run_task(store, waiting, StoodStill(None), owner="here", is_stopping=is_stopping, kinds={"gc": body})
         return tasks.read(waiting).value
 
     return run
@@ -54,7 +54,7 @@ def checking(claim: Claim) -> dict[str, Any]:
     return {}
 
 
-def test_what_a_handler_returns_is_the_outcome(run: Run) -> None:
+def test_what_a_body_returns_is_the_outcome(run: Run) -> None:
     task = run(lambda claim: {"deleted": 7})
 
     assert (task.state, task.outcome) == (TaskState.SUCCEEDED, {"deleted": 7})
@@ -90,7 +90,7 @@ def test_work_over_its_time_limit_fails_at_its_next_check(settings: Settings) ->
             StoodStill(None),
             owner="here",
             is_stopping=lambda: False,
-            kinds={"gc": lambda store, claim, log: checking(claim)},
+            kinds={"gc": lambda store, claim: checking(claim)},
         )
         task = Tasks(other).read(task_id).value
 
@@ -110,7 +110,7 @@ def test_work_whose_end_could_not_be_told_for_certain_is_no_failure(settings: Se
     store = Store(faults, url="memory://", settings=settings, clock=FakeClock())  # type: ignore[arg-type]  # it is any backend
     task_id = Tasks(store).submit("gc", realm="acme").id
 
-    def work(store: Store, claim: Claim, log: object) -> dict[str, Any]:
+    def work(store: Store, claim: Claim) -> dict[str, Any]:
         faults.fail("update_object", before=False)
         faults.fail("update_object", at=2, times=1000)
         return {"deleted": 7}
@@ -134,7 +134,7 @@ def test_a_worker_that_was_taken_over_writes_nothing(run: Run, tasks: Tasks, wai
     assert (task.state, task.owner, task.attempt) == (TaskState.RUNNING, "other", 2)
 
 
-def test_a_fenced_handler_is_not_a_failed_one(run: Run) -> None:
+def test_a_fenced_body_is_not_a_failed_one(run: Run) -> None:
     task = run(raising(FencedError("taken over")))
 
     assert (task.state, task.failures) == (TaskState.RUNNING, 0)

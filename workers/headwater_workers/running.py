@@ -1,4 +1,4 @@
-"""One task, done by this process: claim, heartbeats, handler, end."""
+"""One task, done by this process: claim, heartbeats, body, end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headwater.extras import missing_extra
 from headwater.settings import duration_text
 from headwater.store import ObjectId, Store, id_text
 from headwater.tasks import Claim, Evidence, NotYetError, StoppedError, Tasks, Verdict
-from headwater_workers.kinds import KINDS, Handler
+from headwater_workers.task_bodies import TASK_BODIES, TaskBody
 
 __all__ = ["run_task"]
 
@@ -35,7 +35,7 @@ def run_task(
     *,
     owner: str,
     is_stopping: Callable[[], bool],
-    kinds: Mapping[str, Handler] = KINDS,
+    kinds: Mapping[str, TaskBody] = TASK_BODIES,
 ) -> None:
     """Do a task if it can be claimed. However it ends, the task object tells; nothing is raised for it.
 
@@ -65,10 +65,10 @@ def run_task(
         _attempt(store, claim, kinds[kind])
 
 
-def _attempt(store: Store, claim: Claim, handler: Handler) -> None:
+def _attempt(store: Store, claim: Claim, body: TaskBody) -> None:
     started = store.clock.monotonic()
     try:
-        outcome = handler(store, claim, log)
+        outcome = body(store, claim)
     except FencedError as fenced:
         log.warning(TAKEN_OVER, reason=str(fenced))
     except StoppedError:
@@ -82,7 +82,7 @@ def _attempt(store: Store, claim: Claim, handler: Handler) -> None:
     except (RefusedError, MissingError) as refused:
         error = str(refused)
         _end(lambda: claim.fail(error, retry=False), "task failed, and no retry can help", error=error)
-    except Exception as fault:  # noqa: BLE001 - the door: whatever a handler dies of is written into its task, and tried again later
+    except Exception as fault:  # noqa: BLE001 - the door: whatever a body dies of is written into its task, and tried again later
         known = missing_extra(fault) if isinstance(fault, ModuleNotFoundError) else fault
         error = str(known) if isinstance(known, HeadwaterError) else f"{type(fault).__name__}: {fault}"
         _end(lambda: claim.fail(error), "task failed", error=error, exc_info=not isinstance(known, HeadwaterError))

@@ -27,10 +27,10 @@ from headwater.store import Store, id_of, open_store
 from headwater.tasks import StoodStill
 from headwater_workers.app import LOOK, Broker, make_app, send_look
 from headwater_workers.dispatching import Dispatcher, DispatcherThread
-from headwater_workers.kinds import KINDS
 from headwater_workers.liveness import DISPATCHER, Pulse, beat_in_the_main_loop
 from headwater_workers.logs import configure_logs
 from headwater_workers.running import run_task
+from headwater_workers.task_bodies import TASK_BODIES
 
 __all__ = ["serve"]
 
@@ -63,7 +63,7 @@ def serve(
     app.task(name=LOOK)(children.look)
     with Pulse(alive_file) as pulse, open_store(settings.store, settings=settings) as store:
         beat_in_the_main_loop(app, pulse)
-        dispatcher = Dispatcher(store, partial(send_look, app), kinds=KINDS)
+        dispatcher = Dispatcher(store, partial(send_look, app), kinds=TASK_BODIES)
         thread = DispatcherThread(dispatcher, wait_seconds=settings.dispatch_seconds, also=_before_a_step(pulse, parent))
         _connect(thread, children, pulse)
         worker = _celery_worker(app, concurrency)

@@ -17,7 +17,7 @@ from headwater.clock import Micros, as_text
 from headwater.errors import RefusedError
 from headwater.maintenance.archives import check_head, check_importable, check_order, is_swept, readable_from
 from headwater.maintenance.work import EXPORT, LOAD, run_export, run_load
-from headwater.maintenance.work.places import place_arguments
+from headwater.maintenance.work.archive_tasks import place_arguments
 from headwater.realms import Realm, Realms
 from headwater.store import Store, checked_realm_id, id_text
 from headwater.tasks import Submitted, Tasks

@@ -80,7 +80,7 @@ class FollowUp(StoredPart, frozen=True, kw_only=True):
 class Task(StoredObject, frozen=True, kw_only=True):
     """One piece of work.
 
-    realm_key     the key that the realm had when the work was asked for; a handler refuses a realm that has another one by now
+    realm_key     the key that the realm had when the work was asked for; its body refuses a realm that has another one by now
     subject       what within the realm, such as a catalog; at most one active task has the same kind, realm and subject
     arguments     names and ids, never payloads
     attempt       the fencing token: it only grows, with every claim

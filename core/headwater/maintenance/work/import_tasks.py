@@ -25,8 +25,7 @@ from headwater.catalogs import (
 from headwater.errors import RefusedError
 from headwater.maintenance.garbage import Progress
 from headwater.maintenance.reports import ReportWriter
-from headwater.maintenance.work.recorded import recorded
-from headwater.maintenance.work.waiting import open_active_realm
+from headwater.maintenance.work.run_record import open_active_realm, recorded
 from headwater.realms import Realms
 from headwater.store import RealmStore, Store, id_text
 from headwater.tasks import Claim, Task

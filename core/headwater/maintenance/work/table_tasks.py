@@ -20,8 +20,7 @@ from headwater.maintenance.purging_tables.deleting import PurgedTable, purge_tab
 from headwater.maintenance.purging_tables.gating import Hold, check_no_realm, hold, places_of
 from headwater.maintenance.purging_tables.requests import Wish, first_look_after
 from headwater.maintenance.work.kinds import PURGE_TABLE
-from headwater.maintenance.work.recorded import recorded
-from headwater.maintenance.work.waiting import open_active_realm
+from headwater.maintenance.work.run_record import open_active_realm, recorded
 from headwater.store import ObjectId, Store, id_text
 from headwater.tasks import Claim, Progress, Submitted, Task, Tasks, TaskState
 

@@ -1,18 +1,21 @@
-"""The work of a task of the kind `gc`."""
+"""The work of tasks of the kinds `gc`, `purge` and `restore`."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import structlog
 
-from headwater.errors import HeadwaterError
+from headwater.commits import unpin_commits
+from headwater.errors import HeadwaterError, MissingError, RefusedError, UnreadableError
 from headwater.maintenance.garbage import Collecting, collect_together, give_up, scope_of
-from headwater.maintenance.work.recorded import open_realm, recorded
+from headwater.maintenance.purging import purge
+from headwater.maintenance.restoring import Asked, Request, restore
+from headwater.maintenance.work.run_record import open_realm, recorded
+from headwater.realms import Realms, RealmState
 from headwater.store import SYSTEM_REALM, DoubtfulClockError, RealmStore, Store, check_clock, id_text
-from headwater.tasks import Claim, NotYetError, StoppedError
-
-__all__ = ["run_collection"]
+from headwater.tasks import Claim, NotYetError, StoppedError, Task
 
 _log = structlog.get_logger()
 _LOOK_AGAIN_SECONDS = 3600.0
@@ -64,3 +67,46 @@ def _give_up(rows: RealmStore, owner: str) -> None:
         give_up(rows, owner)
     except HeadwaterError as fault:
         _log.warning("the flag of a cancelled sweep stays on until the next run", realm=rows.realm, fault=str(fault))
+
+
+def run_purge(store: Store, claim: Claim) -> dict[str, Any]:
+    """Purge the task's realm."""
+    task = claim.task
+    key = task.realm_key or None
+    return recorded(
+        store, claim, lambda: purge(store, task.realm, key=key, fence=claim.check, progress=claim.report).as_plain()
+    )
+
+
+def run_restore(store: Store, claim: Claim) -> dict[str, Any]:
+    """Restore what the task's arguments name (see ``Request.arguments``). Done again it finds nothing to do."""
+    rows = _open_to_restore(store, claim.task)
+
+    def work() -> dict[str, Any]:
+        request = Request.of(claim.task.arguments)
+        try:
+            return restore(
+                rows,
+                claim.id,
+                request,
+                asked=Asked(claim.task.created, is_resumed=claim.attempt > 1),
+                fence=claim.check,
+                progress=claim.report,
+            ).as_plain()
+        except (RefusedError, MissingError, UnreadableError):
+            with suppress(HeadwaterError):  # the next collection gives up the pins of tasks that ended
+                unpin_commits(rows, claim.id, fence=claim.check)
+            raise
+
+    return recorded(store, claim, work)
+
+
+def _open_to_restore(store: Store, task: Task) -> RealmStore:
+    """A handle on the realm as it is, serving or at rest: an undo is often wanted while nobody works with it."""
+    realms = Realms(store)
+    realm = realms.read(task.realm)
+    if task.realm_key not in (0, realm.key):
+        raise RefusedError(f"realm {realm.id!r} was created anew since this task was asked for: ask again")
+    if realm.state not in (RealmState.ACTIVE, RealmState.INACTIVE):
+        raise RefusedError(f"realm {realm.id!r} is {realm.state}: only ACTIVE and INACTIVE realms are restored")
+    return realms.open_for(realm.id, realm.state)

@@ -13,8 +13,6 @@ from headwater.realms import Realm, Realms, RealmState
 from headwater.store import SYSTEM_REALM, RealmStore, Store, id_text
 from headwater.tasks import Claim, NotYetError, StoppedError, Task
 
-__all__ = ["open_realm", "recorded"]
-
 _GOING = (RealmState.PURGING, RealmState.PURGED)
 _log = structlog.get_logger()
 
@@ -78,6 +76,20 @@ def open_realm(store: Store, task: Task) -> RealmStore:
     rows = Realms(store).open(task.realm)
     if task.realm_key not in (0, rows.key):
         raise RefusedError(f"realm {task.realm!r} was created anew since this task was asked for: ask again")
+    return rows
+
+
+def open_active_realm(store: Store, task: Task) -> RealmStore:
+    """As ``open_realm``, for work that a user could do by hand: in a realm that sleeps by now it waits, which is no failure.
+
+    raises        NotYetError while the realm is INACTIVE; RefusedError in any other state but ACTIVE, or when it was created anew;
+                  MissingError
+    """
+    rows = open_realm(store, task)
+    realm = Realms(store).read(task.realm)
+    if realm.state is RealmState.INACTIVE and realm.key == rows.key:
+        raise NotYetError(f"realm {task.realm!r} is INACTIVE: this goes on once it is activated")
+    rows.check_write()
     return rows
 
 

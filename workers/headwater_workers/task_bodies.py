@@ -1,0 +1,65 @@
+"""What workers know to do: the body of each kind of task.
+
+A body finds out by itself what is done already, so that it can be run again after any interruption; calls ``claim.check`` before
+each durable step; and reports progress. It knows nothing of Celery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import structlog
+
+from headwater.maintenance.work import (
+    COLLECT,
+    EXPORT,
+    IMPORT,
+    LOAD,
+    PURGE,
+    PURGE_TABLE,
+    RESTORE,
+    SPARK,
+    run_collection,
+    run_export,
+    run_import,
+    run_load,
+    run_purge,
+    run_purge_table,
+    run_restore,
+)
+from headwater.store import Store
+from headwater.tasks import Claim
+from headwater_workers.pipeline import Survey
+
+log = structlog.get_logger(__name__)
+
+
+class TaskBody(Protocol):
+    def __call__(self, store: Store, claim: Claim, /) -> dict[str, Any]:
+        """Do the task that is claimed; returns its outcome.
+
+        raises        RefusedError and MissingError: it can never be done · FencedError and StoppedError, from ``claim.check`` ·
+                      NotYetError: it waits, which is no failure · anything else: it is tried again later
+        """
+        ...
+
+
+def import_tables(store: Store, claim: Claim) -> dict[str, Any]:
+    """Survey the Iceberg tables below some locations, on Spark where that is worth it, and put them into a catalog."""
+    survey = Survey(store.settings, is_spark_wanted=claim.task.arguments.get("engine") == SPARK)
+    log.info("survey starts")
+    outcome = run_import(store, claim, survey=survey)
+    log.info("survey ended", engine=survey.name)
+    return outcome
+
+
+TASK_BODIES: Mapping[str, TaskBody] = {
+    COLLECT: run_collection,
+    EXPORT: run_export,
+    IMPORT: import_tables,
+    LOAD: run_load,
+    PURGE: run_purge,
+    PURGE_TABLE: run_purge_table,
+    RESTORE: run_restore,
+}
