@@ -7,14 +7,23 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from headwater.errors import RefusedError
 from headwater.quantities import LONGEST_SECONDS, seconds_fault, setting_faults, without
 
-__all__ = ["Settings", "duration_text", "is_duration", "parse_duration", "parse_spark_conf", "unknown_variables", "variable_of"]
+__all__ = [
+    "Settings",
+    "duration_text",
+    "is_duration",
+    "parse_duration",
+    "parse_spark_conf",
+    "read_variables",
+    "unknown_variables",
+    "variable_of",
+]
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 GRACE_FLOOR_SECONDS = 5 * MINUTE
@@ -207,16 +216,7 @@ class Settings:
 
         raises        RefusedError that names every value that is wrong, not only the first
         """
-        environment = os.environ if environment is None else environment
-        values: dict[str, Any] = {}
-        faults: list[str] = []
-        for field in dataclasses.fields(cls):
-            name = variable_of(field.name)
-            if name in environment:
-                try:
-                    values[field.name] = _parsed(field, environment[name])
-                except (ValueError, RefusedError) as fault:
-                    faults.append(f"{name}={environment[name]!r}: {fault}")
+        values, faults = read_variables(cls, os.environ if environment is None else environment, variable_of)
         values |= {name: value for name, value in overrides.items() if value is not None}
         settings = cls(**_with_fitting_renewal(values))
         faults += settings.faults()
@@ -306,6 +306,22 @@ def _is_limit(field: dataclasses.Field[Any]) -> bool:
     return bool(field.metadata.get("shown", "").startswith("0 "))
 
 
+def read_variables(
+    kind: type[Any], environment: Mapping[str, str], variable_of: Callable[[str], str]
+) -> tuple[dict[str, Any], list[str]]:
+    """What the environment says of a class of settings: values by field, and a sentence for each that cannot be read."""
+    values: dict[str, Any] = {}
+    faults: list[str] = []
+    for field in dataclasses.fields(kind):
+        name = variable_of(field.name)
+        if name in environment:
+            try:
+                values[field.name] = _parsed(field, environment[name])
+            except (ValueError, RefusedError) as fault:
+                faults.append(f"{name}={environment[name]!r}: {fault}")
+    return values, faults
+
+
 def _parsed(field: dataclasses.Field[Any], text: str) -> Any:
     if field.type == "bool":
         words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -316,4 +332,6 @@ def _parsed(field: dataclasses.Field[Any], text: str) -> Any:
         return int(text)
     if field.type == "float":
         return parse_duration(text) if field.metadata["unit"] == "seconds" else float(text)
+    if field.metadata["unit"] == "names":
+        return tuple(name.strip() for name in text.split(",") if name.strip())
     return text

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Sequence
-from typing import Any, NoReturn, cast
 
 import click
 import structlog
 
-from headwater.errors import HeadwaterError, RefusedError
+from headwater.console import Program
+from headwater.errors import RefusedError
 from headwater.exits import exit_code
-from headwater.extras import missing_extra
 from headwater.logs import LEVELS
 from headwater.settings import Settings, unknown_variables
 from headwater_operator.logs import configure_logs
@@ -37,28 +34,9 @@ EXIT_CODES = {
 log = structlog.get_logger(__name__)
 
 
-class Application(click.Group):
-    """A group that ends with the documented exit codes. What a command returns is its code."""
-
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **options: Any) -> NoReturn:  # type: ignore[override]
-        try:
-            result = super().main(args, prog_name or "headwater-operator", **(options | {"standalone_mode": False}))
-            code = result if isinstance(result, int) else 0
-        except click.exceptions.NoArgsIsHelpError as missing:
-            missing.show()
-            code = missing.exit_code
-        except click.ClickException as wrong:
-            code = _say(wrong.format_message(), wrong.exit_code if isinstance(wrong, click.UsageError) else 2)
-        except (click.Abort, KeyboardInterrupt):
-            code = _say("interrupted", 130)
-        except HeadwaterError as error:
-            code = _say(str(error), exit_code(error))
-        except ModuleNotFoundError as absent:
-            refused = missing_extra(absent)
-            code = _say(str(refused), exit_code(refused)) if refused else _say_bug(absent)
-        except Exception as bug:  # noqa: BLE001 - the door: whatever comes out here is a bug, and is told as one
-            code = _say_bug(bug)
-        sys.exit(code)
+class Application(Program):
+    program = "headwater-operator"
+    debug_advice = ""
 
 
 level_option = click.option(
@@ -136,14 +114,3 @@ def _settings() -> tuple[Settings, OperatorSettings]:
 def _warn_of_unknown_variables() -> None:
     for sentence in unknown_variables(os.environ, OperatorSettings.variables()):
         log.warning(sentence)
-
-
-def _say_bug(bug: Exception) -> int:
-    """Tell the failure that is being handled, and where it comes from."""
-    sys.excepthook(*cast(Any, sys.exc_info()))
-    return _say(f"a bug: {type(bug).__name__}: {bug}", 1)
-
-
-def _say(text: str, code: int) -> int:
-    click.echo(f"headwater-operator: {' '.join(text.split())}", err=True)
-    return code

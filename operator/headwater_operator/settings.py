@@ -13,7 +13,7 @@ from typing import Any
 
 from headwater.errors import RefusedError
 from headwater.quantities import setting_faults, without
-from headwater.settings import duration_text, parse_duration
+from headwater.settings import duration_text, read_variables
 
 __all__ = ["OperatorSettings", "variable_of"]
 
@@ -98,15 +98,8 @@ class OperatorSettings:
         raises        RefusedError that names every value that is wrong, not only the first
         """
         environment = os.environ if environment is None else environment
-        values = _surroundings(environment)
-        faults: list[str] = []
-        for field in dataclasses.fields(cls):
-            name = variable_of(field.name)
-            if name in environment:
-                try:
-                    values[field.name] = _parsed(field, environment[name])
-                except (ValueError, RefusedError) as fault:
-                    faults.append(f"{name}={environment[name]!r}: {fault}")
+        values, faults = read_variables(cls, environment, variable_of)
+        values = _surroundings(environment) | values
         values |= {name: value for name, value in overrides.items() if value is not None}
         settings = cls(**values)
         faults += settings.faults()
@@ -165,18 +158,3 @@ def _surroundings(environment: Mapping[str, str]) -> dict[str, Any]:
         "address": EVERYWHERE if is_pod else None,
     }
     return {name: value for name, value in said.items() if value}
-
-
-def _parsed(field: dataclasses.Field[Any], text: str) -> Any:
-    if field.type == "bool":
-        words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-        if text.lower() not in words:
-            raise ValueError("write true or false")
-        return words[text.lower()]
-    if field.type == "int":
-        return int(text)
-    if field.type == "float":
-        return parse_duration(text)
-    if field.type == "str":
-        return text
-    return tuple(name.strip() for name in text.split(",") if name.strip())

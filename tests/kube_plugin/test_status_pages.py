@@ -18,8 +18,9 @@ from plugin_bodies import (
     with_identity,
 )
 
+from headwater.console import bytes_text, text_table
+from headwater_operator.plugin.age_text import span
 from headwater_operator.plugin.pages import findings, next_things, realm_page, realm_row
-from headwater_operator.plugin.printing import bytes_text, span, table
 from headwater_operator.plugin.rendering import page_lines, row_lines
 
 Body = dict[str, Any]
@@ -227,4 +228,4 @@ def test_sizes_are_for_people(count: int, text: str) -> None:
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
-    assert table(("A", "B"), [("long", 1), (None, True)]) == ["A      B", "long   1", "-      yes"]
+    assert text_table(("A", "B"), [("long", 1), (None, True)]) == ["A      B", "long   1", "-      yes"]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import click
 import structlog
@@ -16,7 +15,7 @@ from headwater.cli.apply import apply
 from headwater.cli.catalog import catalog
 from headwater.cli.checking import fsck
 from headwater.cli.collection import gc
-from headwater.cli.failures import exit_code, lines_of
+from headwater.cli.failures import lines_of
 from headwater.cli.importing import import_, import_report
 from headwater.cli.options import output_option
 from headwater.cli.realm import realm
@@ -24,8 +23,8 @@ from headwater.cli.session import Session, is_log_json, tell
 from headwater.cli.store import store
 from headwater.cli.task import task
 from headwater.cli.version import version
+from headwater.console import Program
 from headwater.errors import HeadwaterError, RefusedError
-from headwater.extras import missing_extra
 from headwater.logs import log_to_stderr
 from headwater.settings import Settings
 
@@ -34,8 +33,8 @@ __all__ = ["main"]
 ENTRY_POINTS = "headwater.commands"
 
 
-class Application(click.Group):
-    """A group that takes in the commands of installed packages, and ends with the documented exit codes."""
+class Application(Program):
+    """The core's commands, and those of installed packages."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*super().list_commands(ctx), *(point.name for point in entry_points(group=ENTRY_POINTS))})
@@ -47,41 +46,27 @@ class Application(click.Group):
         points = list(entry_points(group=ENTRY_POINTS, name=cmd_name))
         return _load(points[0]) if points else None
 
+    def begin(self) -> Session:
+        _log_to_stderr()
+        return Session()
+
+    def error_lines(self, error: HeadwaterError) -> list[str]:
+        return lines_of(error)
+
+    def tell(self, lines: Sequence[str], *, level: int, is_debug: bool) -> None:
+        """A line for each line; where standard error is a log, the traceback belongs to the first one."""
+        if is_debug and not is_log_json():
+            sys.excepthook(*cast(Any, sys.exc_info()))
+        for number, line in enumerate(lines):
+            tell(line, level=level, with_traceback=is_debug and number == 0)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:
-            # whoever read the output has gone, as `head` does; what is left of it goes nowhere
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
         except KeyboardInterrupt as interrupt:
             if is_log_json():
                 raise click.Abort from interrupt  # click ends the line that shows ^C at a terminal: no line of a log
             raise
-
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **options: Any) -> NoReturn:  # type: ignore[override]
-        """Run one command line and exit with its code."""
-        _log_to_stderr()
-        session = Session()
-        options |= {"standalone_mode": False, "obj": session}
-        try:
-            result = super().main(args, prog_name or "headwater", **options)
-            code = result if isinstance(result, int) else 0
-        except click.exceptions.NoArgsIsHelpError as missing:
-            missing.show()
-            code = missing.exit_code
-        except click.ClickException as wrong:
-            code = _say_usage(wrong)
-        except (click.Abort, KeyboardInterrupt):
-            code = _say(["interrupted"], 130, level=logging.WARNING)
-        except HeadwaterError as error:
-            code = _say(lines_of(error), exit_code(error), session)
-        except ModuleNotFoundError as absent:
-            refused = missing_extra(absent)
-            code = _say([str(refused)], exit_code(refused), session) if refused else _say_bug(absent, session)
-        except Exception as bug:  # noqa: BLE001 - the door: whatever comes out here is a bug, and is told as one
-            code = _say_bug(bug, session)
-        sys.exit(code)
 
 
 @click.group(name="headwater", cls=Application, context_settings={"help_option_names": ["-h", "--help"]})
@@ -142,23 +127,3 @@ def _absent(point: EntryPoint, absent: ImportError) -> click.Command:
     arguments = click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)
     settings = {"ignore_unknown_options": True}
     return click.Command(point.name, callback=refuse, params=[arguments], help=f"({advice})", context_settings=settings)
-
-
-def _say_usage(wrong: click.ClickException) -> int:
-    ctx = wrong.ctx if isinstance(wrong, click.UsageError) else None
-    where = f"; see `{ctx.command_path} --help`" if ctx else ""
-    return _say([f"{wrong.format_message().rstrip('.')}{where}"], wrong.exit_code if isinstance(wrong, click.UsageError) else 2)
-
-
-def _say_bug(bug: Exception, session: Session) -> int:
-    return _say([f"a bug: {type(bug).__name__}: {bug}; run again with --debug for the traceback"], 1, session)
-
-
-def _say(lines: Sequence[str], code: int, session: Session | None = None, *, level: int = logging.ERROR) -> int:
-    """Tell the failure that is being handled on standard error; with ``--debug`` where it comes from, too."""
-    is_debug = session is not None and session.debug
-    if is_debug and not is_log_json():
-        sys.excepthook(*cast(Any, sys.exc_info()))
-    for number, line in enumerate(lines):
-        tell(line, level=level, with_traceback=is_debug and number == 0)
-    return code

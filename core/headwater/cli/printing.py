@@ -1,58 +1,30 @@
-"""Results as text: aligned columns, one line a field, JSON, YAML."""
+"""Results as text: aligned columns, or one line a field."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-import yaml
-
 from headwater.cli.fields import View
-
-__all__ = ["cell", "in_columns", "in_lines", "json_text", "yaml_text"]
+from headwater.console import cell, text_table
 
 T = TypeVar("T")
-_GAP = "   "
 
 
 def in_columns(view: View[T], items: Sequence[T]) -> str:
     """The columns of the view, each as wide as its widest cell; no items, one sentence."""
     if not items:
         return f"no {view.plural}"
-    columns = [field for field in view.fields if field.header]
-    rows = [[field.header for field in columns]]
-    rows += [[cell(field.value(item)) for field in columns] for item in items]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(_GAP.join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    shown = [field for field in view.fields if field.header]
+    rows = [[field.value(item) for field in shown] for item in items]
+    return "\n".join(text_table([field.header for field in shown], rows))
 
 
 def in_lines(view: View[T], item: T) -> str:
     """Every field of one item that is not empty on a line of its own; lists of objects and long objects below their name."""
     lines = _lines({name: value for name, value in view.data(item).items() if value not in (None, "", [], {})})
     return "\n".join(lines)
-
-
-def cell(value: Any) -> str:
-    """A plain value in one cell. Nothing is a dash, so that columns stay columns for awk."""
-    if value is None or value in ("", [], {}):
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, dict):
-        return ",".join(f"{name}={cell(item)}" for name, item in value.items())
-    if isinstance(value, list):
-        return ",".join(cell(item) for item in value)
-    return str(value).replace("\n", " ")
-
-
-def json_text(data: Any) -> str:
-    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
-
-
-def yaml_text(data: Any) -> str:
-    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=1000))
 
 
 def _lines(data: dict[str, Any], indent: str = "") -> list[str]:
@@ -85,6 +57,4 @@ def _kind_of(name: str) -> str:
 
 def _table(items: list[dict[str, Any]], indent: str) -> list[str]:
     names = list(dict.fromkeys(name for item in items for name in item))
-    rows = [[name.upper() for name in names], *([cell(item.get(name)) for name in names] for item in items)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [indent + _GAP.join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return text_table([name.upper() for name in names], [[item.get(name) for name in names] for item in items], indent)

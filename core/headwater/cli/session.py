@@ -15,7 +15,8 @@ import click
 import structlog
 
 from headwater.cli.fields import View
-from headwater.cli.printing import in_columns, in_lines, json_text, yaml_text
+from headwater.cli.printing import in_columns, in_lines
+from headwater.console import json_text, yaml_text
 from headwater.errors import MissingError, RefusedError
 from headwater.settings import Settings, unknown_variables, variable_of
 from headwater.store import ReadableRows, Store, open_store

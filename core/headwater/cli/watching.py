@@ -10,9 +10,10 @@ from typing import Any, Generic, TypeVar
 import click
 
 from headwater.cli.fields import View
-from headwater.cli.printing import in_columns, yaml_text
+from headwater.cli.printing import in_columns
 from headwater.cli.session import Session
 from headwater.clock import Clock
+from headwater.console import yaml_text
 from headwater.errors import UnavailableError
 
 __all__ = ["watch"]

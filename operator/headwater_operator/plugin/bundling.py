@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from headwater.console import count_text, yaml_text
+from headwater_operator.plugin.age_text import time_text
 from headwater_operator.plugin.gathering import Gathered
 from headwater_operator.plugin.naming import realm_name_of
 from headwater_operator.plugin.pages import realm_page
-from headwater_operator.plugin.printing import count_text, time_text, yaml_text
 from headwater_operator.plugin.redaction import REDACTED, Redactor
 from headwater_operator.plugin.rendering import page_lines
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
+from headwater.console import bytes_text, count_text
 from headwater.errors import RefusedError, UnavailableError
+from headwater_operator.plugin.age_text import progress_text
 from headwater_operator.plugin.naming import FIELD_MANAGER, REALM, RUN_NOW, Target, status_of
 from headwater_operator.plugin.options import cluster_options, output_option, timeout_option
-from headwater_operator.plugin.printing import bytes_text, count_text, progress_text
 from headwater_operator.plugin.session import Session
 
 __all__ = ["gc"]

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from headwater.console import count_text
+from headwater_operator.plugin.age_text import moment, time_text
 from headwater_operator.plugin.naming import realm_id_of, status_of
-from headwater_operator.plugin.printing import count_text, moment, time_text
 from headwater_operator.reasons import CONDITIONS
 
 __all__ = ["findings", "next_things", "realm_page", "realm_row"]

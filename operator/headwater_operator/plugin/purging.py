@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
+from headwater.console import cell, count_text
 from headwater.errors import RefusedError, UnavailableError
 from headwater_operator.plugin.naming import CONFIRM_PURGE, FIELD_MANAGER, REALM, Target, realm_id_of, status_of
 from headwater_operator.plugin.options import cluster_options, timeout_option
-from headwater_operator.plugin.printing import cell, count_text
 from headwater_operator.plugin.session import Session
 from headwater_operator.plugin.showing import catalogs_of
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
+from headwater.console import count_text
 from headwater.errors import BeatenError, MissingError, RefusedError
 from headwater_operator.kube import resource_path
 from headwater_operator.plugin.naming import FIELD_MANAGER, FINALIZER, LEASE, TARGET, Target, realm_id_of
 from headwater_operator.plugin.options import cluster_options
-from headwater_operator.plugin.printing import count_text
 from headwater_operator.plugin.session import Session
 
 __all__ = ["release"]

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from headwater_operator.plugin.printing import bytes_text, cell, count_text, moment, progress_text, span, table
+from headwater.console import bytes_text, cell, count_text, text_table
+from headwater_operator.plugin.age_text import moment, progress_text, span
 
 __all__ = ["page_lines", "row_lines"]
 
@@ -56,7 +57,7 @@ def row_lines(rows: Sequence[Mapping[str, Any]], now: datetime, *, with_namespac
     if with_namespace:
         heads.insert(0, "NAMESPACE")
         cells = [[row["namespace"], *line] for row, line in zip(rows, cells, strict=True)]
-    return table(heads, cells)
+    return text_table(heads, cells)
 
 
 def _head(page: Mapping[str, Any], now: datetime) -> Iterator[str]:
@@ -128,7 +129,7 @@ def _due(task: Mapping[str, Any], now: datetime) -> str:
 
 
 def _section(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
-    return ["", title, *table(heads, rows, "  ")] if rows else []
+    return ["", title, *text_table(heads, rows, "  ")] if rows else []
 
 
 def _list(title: str, texts: Sequence[str]) -> list[str]:

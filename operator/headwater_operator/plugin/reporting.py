@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
+from headwater.console import count_text
 from headwater.errors import RefusedError
 from headwater_operator.plugin.bundling import archive, files_of
 from headwater_operator.plugin.gathering import gather
 from headwater_operator.plugin.options import cluster_options
-from headwater_operator.plugin.printing import count_text
 from headwater_operator.plugin.session import Session
 
 __all__ = ["report"]

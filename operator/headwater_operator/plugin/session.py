@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 import click
 
+from headwater.console import json_text, yaml_text
 from headwater.errors import MissingError, RefusedError
 from headwater_operator.kube import KubeApi, connect, kubeconfig_connection, resource_path
 from headwater_operator.plugin.kubeconfigs import find_kubeconfig, namespace_of
 from headwater_operator.plugin.naming import Target, realm_id_of
-from headwater_operator.plugin.printing import json_text, yaml_text
 
 __all__ = ["OUTPUTS", "Session"]
 
