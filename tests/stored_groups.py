@@ -90,8 +90,8 @@ def _wait_until_in_line(thread: threading.Thread) -> None:
     for _ in range(1_000_000):
         frame = sys._current_frames().get(thread.ident or 0)
         if frame is not None and (frame.f_code.co_name, frame.f_globals["__name__"]) == (
-            "wait",
-            "headwater.commits.group_commit",
+            "wait_for_signal",
+            "headwater.commits.commit_queue",
         ):
             return
         threading.Event().wait(0.0001)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from faulty_backend import FaultyBackend, Hang
-from headwater.commits import group_commit
+from headwater.commits import commit_queue
 from headwater.store import RealmStore
 
 __all__ = ["Line", "behind", "has_queue", "lined_up", "wait_for", "waiting"]
@@ -19,13 +19,13 @@ Work = Callable[[], Any]
 
 def waiting(rows: RealmStore, reference: str = "main") -> int:
     """How many commits of this process wait for their turn."""
-    queue = group_commit._queues.get((rows.store, rows.key, reference))
+    queue = commit_queue._queues.get((rows.store, rows.key, reference))
     return 0 if queue is None else len(queue._waiting)
 
 
 def has_queue(rows: RealmStore, reference: str = "main") -> bool:
     """Whether any commit of this process waits or has its turn."""
-    return (rows.store, rows.key, reference) in group_commit._queues
+    return (rows.store, rows.key, reference) in commit_queue._queues
 
 
 def wait_for(is_so: Callable[[], bool]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.commits import CommitResult, Head, SeriesPart, Transaction, commit_change, commit_series, read_head, read_log
-from headwater.errors import FencedError, RefusedError
+from headwater.errors import FencedError, RefusedError, StoreFullError
 from headwater.index import Value
 from headwater.settings import Settings
 from headwater.store import RealmId, RealmKey, RealmStore, Store
@@ -123,3 +123,11 @@ def test_a_lost_answer_is_found_out(faults: FaultyBackend, faulty: RealmStore) -
 
     assert [one.changed for one in done] == [True, True]
     assert messages(faulty) == ["b", "a"]
+
+
+def test_series_on_a_full_disk_fails_at_once(faulty: RealmStore, faults: FaultyBackend, elsewhere: RealmStore) -> None:
+    faults.fail("swap_reference", fault=StoreFullError("the disk is full"))
+    with pytest.raises(StoreFullError, match="the disk is full"):
+        series(faulty, put_part(b"a"), put_part(b"b"))
+
+    assert messages(elsewhere) == []

@@ -3,8 +3,8 @@
 Knows nothing of realms' states, catalogs or tasks; they are all changes here. Begin with ``committer``:
 
 committer     one call: run the change, publish it, answer
-group_commit  the queue of one reference, in which the threads of a process take turns
-batch         the commits that are published together
+commit_queue  group commit: the queue of one reference, in which the threads of a process take turns
+commit_group  the commits that are published together
 transaction   what a change sees and edits
 publish       write and swap, and find out what became of it
 backoff       waits between attempts

@@ -1,4 +1,8 @@
-"""How a change becomes the truth: look the head up, run the change, write its objects and swap the reference; and know the outcome."""
+"""How a change becomes the truth: look the head up, run the change, write its objects and swap the reference; and know the outcome.
+
+commit_change     one change; in turn with the other threads of this process, with which it may share a group
+commit_series     several changes of one caller, which are a group of their own, outside of the queue
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from headwater.commits.backoff import CommitBackoff
-from headwater.commits.batch import BatchFullError, BatchMember, CommitBatch
 from headwater.commits.commit import Head
-from headwater.commits.group_commit import CommitQueue, Signal, TurnTimeoutError, Waiter
-from headwater.commits.publish import publish_batch
+from headwater.commits.commit_group import CommitGroup, GroupFullError, GroupMember
+from headwater.commits.commit_queue import CommitQueue, Signal, TurnTimeoutError, Waiter
+from headwater.commits.publish import publish_group
 from headwater.commits.transaction import Memos, Transaction
 from headwater.errors import (
     BeatenError,
@@ -29,6 +33,21 @@ from headwater.store import ObjectId, RealmStore, id_text
 R = TypeVar("R")
 _EVICTIONS = 2
 """So often a change may take too long for a group; then it commits alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult(Generic[R]):
+    """What came of a commit: the change's own result, and whether it changed anything.
+
+    commit_id     the head afterwards: the new commit, or the old head when nothing changed (None when there is no commit yet)
+    attempts      how often the change was run, or was to be run when the database was away
+    """
+
+    result: R
+    changed: bool
+    commit_id: ObjectId | None
+    attempts: int
+    elapsed_seconds: float = field(default=0.0, compare=False)
 
 
 def commit_change(
@@ -52,127 +71,168 @@ def commit_change(
                   StoreFullError: not committed, for the disk is full ·
                   UnknownCommitError: may be committed, and the database does not answer · RefusedError: called within a change
     """
-    call = CommitCall(rows, reference, change, message, properties or {}, fence)
+    call = _CommitCall(rows, reference, change, message, properties or {}, fence)
     call.refuse_nesting()
-    if inside.is_committing:  # the handler of a signal, or a fence: it cannot wait for the commit that it interrupts
-        return _Committer(call).alone()
+    if _thread.is_committing:  # the handler of a signal, or a fence: it cannot wait for the commit that it interrupts
+        return _Committer(call).commit_alone()
     try:
-        inside.is_committing = True
-        return _Committer(call).run()
+        _thread.is_committing = True
+        return _Committer(call).commit()
     finally:
-        inside.is_committing = False
+        _thread.is_committing = False
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesPart(Generic[R]):
+    """One commit of a series; see ``commit_change`` for its parts. A change that edits and adds nothing makes no commit."""
+
+    change: Callable[[Transaction], R]
+    message: str = ""
+    properties: dict[str, Any] = field(default_factory=dict)
+
+
+def commit_series(
+    rows: RealmStore,
+    reference: str,
+    parts: Callable[[Head | None], Sequence[SeriesPart[R]]],
+    *,
+    fence: Callable[[], None] | None = None,
+) -> list[CommitResult[R]]:
+    """Make several commits to one reference, one on top of the other, or none of them. The results are in the order of the parts.
+
+    They are published together as a group of their own. Others may be faster, and then all of it is made again on their head.
+
+    parts         given the head that they will stand on; asked anew for each attempt. What it raises is passed on, like what a
+                  change raises, and nothing is written
+    fence         called before every change
+    raises        as ``commit_change`` does · RefusedError too when they take more bytes than may be published together
+    """
+    lead: _CommitCall[None] = _CommitCall(rows, reference, lambda tx: None, "", {}, fence)
+    lead.refuse_nesting()
+    was_committing, _thread.is_committing = _thread.is_committing, True
+    try:
+        return _commit_parts(lead, parts, fence)
+    finally:
+        _thread.is_committing = was_committing
+
+
+class RestartError(Exception):
+    """The last run counts for nothing: it took too long for its group, or the outcome of the group that it saw is not known."""
 
 
 class _Committer:
     """Brings one call to its end: in turn with the others, or alone."""
 
-    def __init__(self, call: CommitCall[Any]) -> None:
+    def __init__(self, call: _CommitCall[Any]) -> None:
         self._call = call
         self._rows = call.rows
         self._clock = call.rows.clock
         self._evictions = 0
-        self._pace = CommitBackoff(call.rows.settings, self._clock)
 
-    def run(self) -> CommitResult[Any]:
+    def commit(self) -> CommitResult[Any]:
         while True:
             try:
-                return self._in_turn() if self._evictions < _EVICTIONS else self.alone(may_return=True)
+                return self._commit_in_turn() if self._evictions < _EVICTIONS else self.commit_alone(may_return=True)
             except RestartError:
                 continue
 
     # in turn with the others
 
-    def _in_turn(self) -> CommitResult[Any]:
-        place = Waiter(self._call.started)
+    def _commit_in_turn(self) -> CommitResult[Any]:
+        waiter = Waiter(self._call.started)
         try:
-            queue = CommitQueue.enter(self._rows, self._call.reference, place)
+            queue = CommitQueue.enter(self._rows, self._call.reference, waiter)
             while True:
-                order: Signal | None = queue.wait(place)
-                if order is Signal.RUN:
-                    order = self._take_turn(queue, place)
-                if order is Signal.PUBLISH:
-                    order = self._publish(queue, place)
-                if order is Signal.ANSWER:
+                signal: Signal | None = queue.wait_for_signal(waiter)
+                if signal is Signal.RUN:
+                    signal = self._take_turn(queue, waiter)
+                if signal is Signal.PUBLISH:
+                    signal = self._publish_queued(queue, waiter)
+                if signal is Signal.ANSWER:
                     return self._call.answer()
-                if order is Signal.SAY_UNKNOWN:
-                    self._call.say_unknown(place.unclear)
+                if signal is Signal.SAY_UNKNOWN:
+                    self._call.say_unknown(waiter.unclear)
         except TurnTimeoutError:
-            place.leave()
+            waiter.leave()
             return self._call.give_up(queue.fault)
         except BaseException:
-            place.leave()
+            waiter.leave()  # the baton goes on, and the others publish what this thread has added, if it came so far
             raise
 
-    def _take_turn(self, queue: CommitQueue, place: Waiter) -> Signal | None:
-        """Run the change with the baton. What to do next; None: wait for an order."""
+    def _take_turn(self, queue: CommitQueue, waiter: Waiter) -> Signal | None:
+        """Run the change with the baton. Returns what to do next; None: wait for a signal."""
         call = self._call
         if call.attempts and call.is_over:
             raise TurnTimeoutError
         call.attempts += 1
         group = queue.group
-        if group is None or (not group and group.prepared < call.started):  # no answer is older than its question
+        # Nobody is in the group yet, and its head was looked up before this call began: a commit that was done in between, and that
+        # the caller may know of, would not be seen.
+        if group is None or (not group and group.prepared < call.started):
             try:
-                group = CommitBatch.look(self._rows, call.reference)
+                group = CommitGroup.on_head(self._rows, call.reference)
             except UnavailableError as fault:
-                self._start_over(queue, place, fault)
+                self._start_over(queue, waiter, fault)
                 return None
-            queue.begin(group)
-        queue.run()
-        call.run(group, lambda: queue.has_waiting)
-        if not queue.stop(place):
+            queue.begin_group(group)
+        queue.start_change()
+        call.run_change(group, lambda: queue.has_waiting)
+        if not queue.end_change(waiter):
+            # The baton was taken away meanwhile: the group is another thread's, and perhaps published already without this change.
             self._evictions += 1
             raise RestartError
-        made = call.made
-        if made is not None:
+        member = call.member
+        if member is not None:
             try:
-                group.take_in(self._rows, made)
-            except BatchFullError:
-                queue.step_back(place)
+                group.add_member(self._rows, member)
+            except GroupFullError:
+                queue.step_back(waiter)
                 return None
-        if not group:
-            place.leave()
+        if not group:  # it has seen a head that is published, and changed nothing
+            waiter.leave()
             return Signal.ANSWER
-        return Signal.PUBLISH if queue.join(place, is_last=made is not None and made.inner is None) else None
+        return Signal.PUBLISH if queue.join_group(waiter, is_last=member is not None and member.inner is None) else None
 
-    def _publish(self, queue: CommitQueue, place: Waiter) -> Signal | None:
+    def _publish_queued(self, queue: CommitQueue, waiter: Waiter) -> Signal | None:
+        """Publish the group of the queue. Returns what to do next; None: wait for a signal."""
         group = queue.group
-        assert group is not None
+        assert group is not None, "told to publish without a group"
         try:
-            is_applied = publish_batch(self._rows, group, until=queue.until, pause=self._pace.pause)
+            is_applied = publish_group(self._rows, group, until=queue.until, pause=self._call.pause)
         except UnknownOutcomeError as unclear:
-            queue.finish(place, Signal.SAY_UNKNOWN, unclear)
+            queue.finish_group(waiter, Signal.SAY_UNKNOWN, unclear)
             return Signal.SAY_UNKNOWN
         except HeadwaterError as fault:
             if _may_pass(fault):
-                self._start_over(queue, place, fault)
+                self._start_over(queue, waiter, fault)
                 return None
-            if len(group) == 1 and self._call.made is not None:
-                group.is_torn = True
+            if len(group) == 1 and self._call.member is not None:
+                group.is_torn = True  # its only commit is to blame: those that have seen it run again, without it
                 raise
-            queue.part()  # one of them is to blame
+            queue.split_group(waiter)  # one of them is to blame
             return None
         except Exception:
             group.is_torn = not group.is_open
             raise
         if not is_applied:
-            self._start_over(queue, place, BeatenError("others were faster"), self._clock.monotonic() - group.prepared)
+            self._start_over(queue, waiter, BeatenError("others were faster"), self._clock.monotonic() - group.prepared)
             return None
-        queue.finish(place, Signal.ANSWER)
+        queue.finish_group(waiter, Signal.ANSWER)
         return Signal.ANSWER
 
-    def _start_over(self, queue: CommitQueue, place: Waiter, fault: HeadwaterError, attempt_seconds: float = 0.0) -> None:
+    def _start_over(self, queue: CommitQueue, waiter: Waiter, fault: HeadwaterError, attempt_seconds: float = 0.0) -> None:
         """With all members of the group; and after a while, in which nobody else begins."""
-        queue.start_over(place, fault)
+        queue.start_over(waiter, fault)
         if not self._call.is_over:
-            self._pace.pause(queue.lost, attempt_seconds=attempt_seconds)
+            self._call.pause(queue.lost, attempt_seconds=attempt_seconds)
         queue.hand_on()
 
     # alone
 
-    def alone(self, *, may_return: bool = False) -> CommitResult[Any]:
+    def commit_alone(self, *, may_return: bool = False) -> CommitResult[Any]:
         """Outside of the queue: look, run, publish, and all of it again when another was faster.
 
-        may_return    StartOverError, to stand in the queue again, when a run was quick at last: its work may be memoised
+        may_return    RestartError, to stand in the queue again, when a run was quick at last: its work may be memoised
         """
         call, lost = self._call, 0
         fault: HeadwaterError | None = None
@@ -180,36 +240,104 @@ class _Committer:
             call.attempts += 1
             began, is_quick = self._clock.monotonic(), False
             try:
-                group = CommitBatch.look(self._rows, call.reference)
+                group = CommitGroup.on_head(self._rows, call.reference)
             except UnavailableError as away:
                 fault = away
             else:
                 called = self._clock.monotonic()
-                call.run(group)
+                call.run_change(group)
                 is_quick = self._clock.monotonic() - called < self._rows.settings.commit_member_seconds
-                if call.made is not None:
-                    group.take_in(self._rows, call.made)
-                    fault = self._publish_alone(group)
-                if call.made is None or fault is None:
+                if call.member is not None:
+                    group.add_member(self._rows, call.member)
+                    fault = _publish_own(call, group, call)
+                if call.member is None or fault is None:
                     return call.answer()
             if may_return and is_quick:
                 self._evictions -= 1
                 raise RestartError
             lost += 1
-            self._pace.pause(lost, attempt_seconds=self._clock.monotonic() - began if isinstance(fault, BeatenError) else 0.0)
+            call.pause(lost, attempt_seconds=_attempt_seconds(call, began, fault))
         return call.give_up(fault)
 
-    def _publish_alone(self, group: CommitBatch) -> HeadwaterError | None:
-        """Why it did not happen; None: it did."""
+
+# a series
+
+
+def _commit_parts(
+    lead: _CommitCall[None],
+    parts: Callable[[Head | None], Sequence[SeriesPart[R]]],
+    fence: Callable[[], None] | None,
+) -> list[CommitResult[R]]:
+    lost = 0
+    fault: HeadwaterError | None = None
+    while not lead.is_over:
+        lead.attempts += 1
+        began = lead.rows.clock.monotonic()
         try:
-            is_applied = publish_batch(self._rows, group, until=self._call.until, pause=self._pace.pause)
-        except UnavailableError as fault:
-            if not _may_pass(fault):
-                raise
-            return fault
-        except UnknownOutcomeError as unclear:
-            self._call.say_unknown(unclear)
-        return None if is_applied else BeatenError("others were faster")
+            group = CommitGroup.on_head(lead.rows, lead.reference)
+        except UnavailableError as away:
+            fault = away
+        else:
+            calls = _run_parts(lead, group, parts(group.head), fence)
+            last = next((call for call in reversed(calls) if call.member is not None), None)
+            fault = None if last is None else _publish_own(lead, group, last)
+            if fault is None:
+                return [call.answer() for call in calls]
+        lost += 1
+        lead.pause(lost, attempt_seconds=_attempt_seconds(lead, began, fault))
+    return lead.give_up(fault)
+
+
+def _run_parts(
+    lead: _CommitCall[None], group: CommitGroup, parts: Sequence[SeriesPart[R]], fence: Callable[[], None] | None
+) -> list[_CommitCall[R]]:
+    """Every part run on what those before it leave, and taken in."""
+    calls: list[_CommitCall[R]] = []
+    for number, part in enumerate(parts, 1):
+        is_last = number == len(parts)
+        call = _CommitCall(lead.rows, lead.reference, part.change, part.message, part.properties, fence)
+        call.attempts = lead.attempts
+        call.run_change(group, lambda is_last=is_last: not is_last)  # type: ignore[misc]  # bound now, for each part
+        if call.member is None:
+            call.answer()  # raises what the change has raised
+        else:
+            _add_part(lead, group, call.member)
+        calls.append(call)
+    return calls
+
+
+def _add_part(lead: _CommitCall[None], group: CommitGroup, member: GroupMember) -> None:
+    try:
+        group.add_member(lead.rows, member)
+    except GroupFullError:
+        raise RefusedError(
+            f"these commits to reference {lead.reference!r} of realm {lead.rows.realm!r} take more than the"
+            f" {lead.rows.settings.commit_group_bytes} bytes that are published together: make fewer at a time"
+        ) from None
+
+
+# a group outside of the queue
+
+
+def _publish_own(call: _CommitCall[Any], group: CommitGroup, last: _CommitCall[Any]) -> HeadwaterError | None:
+    """Publish a group of one caller. Returns why it did not happen, if that may be otherwise at the next attempt; None on success.
+
+    last          the call of its last commit, which says so when the outcome is unknown
+    """
+    try:
+        is_applied = publish_group(call.rows, group, until=call.until, pause=call.pause)
+    except UnavailableError as fault:
+        if not _may_pass(fault):
+            raise
+        return fault
+    except UnknownOutcomeError as unclear:
+        last.say_unknown(unclear)
+    return None if is_applied else BeatenError("others were faster")
+
+
+def _attempt_seconds(call: _CommitCall[Any], began: float, fault: HeadwaterError | None) -> float:
+    """How long an attempt took that was beaten; 0 for one that met a fault."""
+    return call.rows.clock.monotonic() - began if isinstance(fault, BeatenError) else 0.0
 
 
 def _may_pass(fault: HeadwaterError) -> bool:
@@ -217,36 +345,17 @@ def _may_pass(fault: HeadwaterError) -> bool:
     return isinstance(fault, UnavailableError) and not isinstance(fault, StoreFullError)
 
 
-@dataclass(frozen=True, slots=True)
-class CommitResult(Generic[R]):
-    """What came of a commit: the change's own result, and whether it changed anything.
-
-    commit_id     the head afterwards: the new commit, or the old head when nothing changed (None when there is no commit yet)
-    attempts      how often the change was run, or was to be run when the database was away
-    """
-
-    result: R
-    changed: bool
-    commit_id: ObjectId | None
-    attempts: int
-    elapsed_seconds: float = field(default=0.0, compare=False)
-
-
-class RestartError(Exception):
-    """The last run counts for nothing: it took too long for its group, or the outcome of the group that it saw is not known."""
-
-
-class _Run(NamedTuple, Generic[R]):
+class _ChangeRun(NamedTuple, Generic[R]):
     """How a run of the change ended: with a result or a fault, on which head, and with what commit; None: it changed nothing."""
 
     result: R | None
     fault: Exception | None
     head_id: ObjectId | None
-    made: BatchMember | None
+    member: GroupMember | None
 
 
-class CommitCall(Generic[R]):
-    """``started`` and all times are monotonic seconds of the store's clock."""
+class _CommitCall(Generic[R]):
+    """One call: its change, how the last run of it ended, and what its caller is told. All times are monotonic seconds."""
 
     def __init__(
         self,
@@ -267,7 +376,8 @@ class CommitCall(Generic[R]):
         self._properties = properties
         self._fence = fence
         self._memos: Memos = {}
-        self._last: _Run[R] | None = None
+        self._backoff: CommitBackoff | None = None  # most calls never wait
+        self._last: _ChangeRun[R] | None = None
 
     @property
     def is_over(self) -> bool:
@@ -275,55 +385,63 @@ class CommitCall(Generic[R]):
         return self.rows.clock.monotonic() >= self.until
 
     @property
-    def made(self) -> BatchMember | None:
+    def member(self) -> GroupMember | None:
         """The commit of the last run; None when it changed nothing, or failed."""
-        return None if self._last is None else self._last.made
+        return None if self._last is None else self._last.member
 
-    def run(self, group: CommitBatch, has_company: Callable[[], bool] = lambda: False) -> None:
-        """Run the change on top of a group. Nothing is taken in by that.
+    def pause(self, attempts_lost: int, *, attempt_seconds: float = 0.0) -> None:
+        """Sleep before the next attempt; see ``CommitBackoff``, of which each call has its own."""
+        if self._backoff is None:
+            self._backoff = CommitBackoff(self.rows.settings, self.rows.clock)
+        self._backoff.pause(attempts_lost, attempt_seconds=attempt_seconds)
+
+    def run_change(self, group: CommitGroup, has_company: Callable[[], bool] = lambda: False) -> None:
+        """Run the change on top of a group. Nothing is added to the group by that.
 
         has_company   whether others wait to go on from here, asked when the change has returned
         raises        what the fence raises. What the change raises is the answer, to be told when it is sure
         """
-        tx = group.begin(self.rows, self._memos)
+        tx = group.begin_transaction(self.rows, self._memos)
         if self._fence is not None:
             self._fence()
-        inside.change = self.reference
+        _thread.change = self.reference
         try:
             result = self._change(tx)
-            inside.change = None
+            _thread.change = None
             is_alone = not group and not has_company()
-            made = group.make(self.rows, tx, message=self._message, properties=self._properties, is_alone=is_alone)
+            member = group.make_member(self.rows, tx, message=self._message, properties=self._properties, is_alone=is_alone)
         except Exception as fault:  # noqa: BLE001  it is the caller's
-            self._last = _Run(None, fault, tx.head_id, None)
+            # Not raised yet: the head that the change saw may be another member's, which nobody has published. Beaten, this change
+            # runs again, and may well not raise.
+            self._last = _ChangeRun(None, fault, tx.head_id, None)
         else:
-            self._last = _Run(result, None, tx.head_id, made)
+            self._last = _ChangeRun(result, None, tx.head_id, member)
         finally:
-            inside.change = None
+            _thread.change = None
 
     # what the caller is told
 
     def answer(self) -> CommitResult[R]:
         """What came of the last run, which is sure by now."""
         assert self._last is not None
-        result, fault, head_id, made = self._last
+        result, fault, head_id, member = self._last
         if fault is not None:
             try:
                 raise fault
             finally:
                 del fault, self._last  # its traceback holds this frame, and so itself
-        commit_id = head_id if made is None else made.id
+        commit_id = head_id if member is None else member.id
         elapsed = self.rows.clock.monotonic() - self.started
-        return CommitResult(result, made is not None, commit_id, self.attempts, elapsed)  # type: ignore[arg-type]  # no fault: a result
+        return CommitResult(result, member is not None, commit_id, self.attempts, elapsed)  # type: ignore[arg-type]  # no fault: a result
 
     def say_unknown(self, unclear: UnknownOutcomeError | None) -> NoReturn:
         """Nobody knows what became of its commit. One that has made none starts over instead: it has written nothing."""
-        if self.made is None:
+        if self.member is None:
             raise RestartError
         raise UnknownCommitError(
-            f"commit {id_text(self.made.id)} to reference {self.reference!r} of realm {self.rows.realm!r} may have happened:"
+            f"commit {id_text(self.member.id)} to reference {self.reference!r} of realm {self.rows.realm!r} may have happened:"
             f" {unclear}. Look for it in the log before doing it again",
-            commit_id=self.made.id,
+            commit_id=self.member.id,
             reference=self.reference,
             realm=self.rows.realm,
             attempts=self.attempts,
@@ -343,125 +461,27 @@ class CommitCall(Generic[R]):
         ) from fault
 
     def refuse_nesting(self) -> None:
-        if inside.change is not None:
+        if _thread.change is not None:
             raise RefusedError(
                 f"a commit to reference {self.reference!r} of realm {self.rows.realm!r} was begun inside a change for reference"
-                f" {inside.change!r}: a change may run more than once and others wait for it, so it commits nothing itself,"
+                f" {_thread.change!r}: a change may run more than once and others wait for it, so it commits nothing itself,"
                 " to no reference of any store. Edit through its transaction, or commit after it"
             )
 
 
-class _Inside(threading.local):
+class _ThreadState(threading.local):
     """What this thread is doing: whether it commits, and for which reference it runs a change."""
 
     is_committing = False
     change: str | None = None
 
 
-inside = _Inside()
+_thread = _ThreadState()
 
 
-def _forget() -> None:
+def _forget_commit() -> None:
     """A child that was forked inside a change may commit: the change goes on in the parent."""
-    inside.is_committing, inside.change = False, None
+    _thread.is_committing, _thread.change = False, None
 
 
-os.register_at_fork(after_in_child=_forget)
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesPart(Generic[R]):
-    """One commit of a series; see ``commit_change`` for its parts. A change that edits and adds nothing makes no commit."""
-
-    change: Callable[[Transaction], R]
-    message: str = ""
-    properties: dict[str, Any] = field(default_factory=dict)
-
-
-def commit_series(
-    rows: RealmStore,
-    reference: str,
-    parts: Callable[[Head | None], Sequence[SeriesPart[R]]],
-    *,
-    fence: Callable[[], None] | None = None,
-) -> list[CommitResult[R]]:
-    """Make all of these commits, in order, or none. The answers are in the order of the parts.
-
-    parts         told the head that they will stand on; asked anew for each attempt. What it raises is passed on, like what a
-                  change raises, and nothing is written
-    fence         called before every change
-    raises        as ``commit_change`` does · RefusedError too when they take more bytes than may be published together
-    """
-    lead: CommitCall[None] = CommitCall(rows, reference, lambda tx: None, "", {}, fence)
-    lead.refuse_nesting()
-    was_committing, inside.is_committing = inside.is_committing, True
-    try:
-        return _commit(lead, parts, fence)
-    finally:
-        inside.is_committing = was_committing
-
-
-def _commit(
-    lead: CommitCall[None], parts: Callable[[Head | None], Sequence[SeriesPart[R]]], fence: Callable[[], None] | None
-) -> list[CommitResult[R]]:
-    clock = lead.rows.clock
-    pace = CommitBackoff(lead.rows.settings, clock)
-    lost = 0
-    fault: HeadwaterError | None = None
-    while not lead.is_over:
-        lead.attempts += 1
-        began = clock.monotonic()
-        try:
-            group = CommitBatch.look(lead.rows, lead.reference)
-        except UnavailableError as away:
-            fault = away
-        else:
-            calls = _made(lead, group, parts(group.head), fence)
-            fault = _published(lead, group, calls) if group else None
-            if fault is None:
-                return [call.answer() for call in calls]
-        lost += 1
-        pace.pause(lost, attempt_seconds=clock.monotonic() - began if isinstance(fault, BeatenError) else 0.0)
-    return lead.give_up(fault)
-
-
-def _made(
-    lead: CommitCall[None], group: CommitBatch, parts: Sequence[SeriesPart[R]], fence: Callable[[], None] | None
-) -> list[CommitCall[R]]:
-    """Every part run on what those before it leave, and taken in."""
-    calls: list[CommitCall[R]] = []
-    for number, part in enumerate(parts, 1):
-        is_last = number == len(parts)
-        call = CommitCall(lead.rows, lead.reference, part.change, part.message, part.properties, fence)
-        call.attempts = lead.attempts
-        call.run(group, lambda is_last=is_last: not is_last)  # type: ignore[misc]  # bound now, for each part
-        if call.made is None:
-            call.answer()  # raises what the change has raised
-        else:
-            _take_in(lead, group, call)
-        calls.append(call)
-    return calls
-
-
-def _take_in(lead: CommitCall[None], group: CommitBatch, call: CommitCall[R]) -> None:
-    assert call.made is not None
-    try:
-        group.take_in(lead.rows, call.made)
-    except BatchFullError:
-        raise RefusedError(
-            f"these commits to reference {lead.reference!r} of realm {lead.rows.realm!r} take more than the"
-            f" {lead.rows.settings.commit_group_bytes} bytes that are published together: make fewer at a time"
-        ) from None
-
-
-def _published(lead: CommitCall[None], group: CommitBatch, calls: Sequence[CommitCall[R]]) -> HeadwaterError | None:
-    """Why it did not happen; None: it did."""
-    pace = CommitBackoff(lead.rows.settings, lead.rows.clock)
-    try:
-        is_applied = publish_batch(lead.rows, group, until=lead.until, pause=pace.pause)
-    except UnavailableError as fault:
-        return fault
-    except UnknownOutcomeError as unclear:
-        last = next(call for call in reversed(calls) if call.made is not None)
-        last.say_unknown(unclear)
-    return None if is_applied else BeatenError("others were faster")
+os.register_at_fork(after_in_child=_forget_commit)

@@ -19,8 +19,8 @@ from collections.abc import Callable
 
 import structlog
 
-from headwater.commits.batch import CommitBatch
 from headwater.commits.commit import Commit, descends
+from headwater.commits.commit_group import CommitGroup
 from headwater.errors import BeatenError, CollisionError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.settings import duration_text
 from headwater.store import Batch, ObjectId, RealmStore
@@ -29,7 +29,7 @@ _LATE_TRIES = 20
 _log = structlog.get_logger()
 
 
-def publish_batch(rows: RealmStore, group: CommitBatch, *, until: float, pause: Callable[[int], None]) -> bool:
+def publish_group(rows: RealmStore, group: CommitGroup, *, until: float, pause: Callable[[int], None]) -> bool:
     """Whether the group became the head; found out by all means before it is said. What a beaten one wrote is deleted.
 
     May be called again for the same group by another thread, when one was stopped in the middle of it.
@@ -42,17 +42,19 @@ def publish_batch(rows: RealmStore, group: CommitBatch, *, until: float, pause: 
     if group.is_open:
         is_applied = _find_out(rows, group, until, pause, UnknownOutcomeError("its publisher was stopped"))
     else:
-        batch = group.batch(rows)
-        _check_age(rows, group)
+        batch = group.pack_rows(rows)
+        _check_age(rows, group)  # after packing, which may take long; from here to the swap there is only the call itself
         is_applied = _write(rows, group, batch, until, pause)
     if is_applied:
         _record_late_move(rows, group)
     else:
+        # Only here is it certain that the group did not and will not become the head. To delete its rows after any other outcome
+        # could delete what the reference points to.
         _clean_up(rows, group)
     return is_applied
 
 
-def _check_age(rows: RealmStore, group: CommitBatch) -> None:
+def _check_age(rows: RealmStore, group: CommitGroup) -> None:
     """Readers' grace is counted from commits' times: none may become the head long after its own."""
     if rows.clock.monotonic() - group.prepared > rows.settings.commit_timeout_seconds:
         timeout = duration_text(rows.settings.commit_timeout_seconds)
@@ -61,9 +63,11 @@ def _check_age(rows: RealmStore, group: CommitBatch) -> None:
         )
 
 
-def _write(rows: RealmStore, group: CommitBatch, batch: Batch, until: float, pause: Callable[[int], None]) -> bool:
+def _write(rows: RealmStore, group: CommitGroup, batch: Batch, until: float, pause: Callable[[int], None]) -> bool:
     assert group.newest_id is not None
-    group.is_open = True  # from here on, whatever stops this thread
+    # Before the call, and not after it: this thread may be stopped inside, and whoever takes over must find out what became of the
+    # call before anything is done again.
+    group.is_open = True
     try:
         rows.write_and_advance(batch, group.seen, group.newest_id)
     except BeatenError:
@@ -71,15 +75,15 @@ def _write(rows: RealmStore, group: CommitBatch, batch: Batch, until: float, pau
     except UnknownOutcomeError as unclear:
         return _find_out(rows, group, until, pause, unclear)
     except HeadwaterError:
-        group.is_open = False
+        group.is_open = False  # the backend says that it did certainly nothing
         raise
     return True
 
 
 def _find_out(
-    rows: RealmStore, group: CommitBatch, until: float, pause: Callable[[int], None], unclear: UnknownOutcomeError
+    rows: RealmStore, group: CommitGroup, until: float, pause: Callable[[int], None], unclear: UnknownOutcomeError
 ) -> bool:
-    batch, commit_id = group.batch(rows), group.newest_id
+    batch, commit_id = group.pack_rows(rows), group.newest_id
     assert commit_id is not None
     tries = 0
     while True:
@@ -89,6 +93,8 @@ def _find_out(
         except BeatenError:
             has_passed = True
         except CollisionError as taken:
+            # The same ids can only collide again. Raising the version makes the first call lose, too, wherever it still is: only then
+            # may the commit start over with other ids, or it could be made twice.
             if _is_precluded(rows, group):
                 group.is_open = False
                 raise
@@ -107,7 +113,7 @@ def _find_out(
         pause(tries)
 
 
-def _is_precluded(rows: RealmStore, group: CommitBatch) -> bool:
+def _is_precluded(rows: RealmStore, group: CommitGroup) -> bool:
     """Whether the version that the swap expects was taken from under it: then it did nothing, and never will."""
     try:
         rows.raise_version(group.seen)
@@ -116,7 +122,7 @@ def _is_precluded(rows: RealmStore, group: CommitBatch) -> bool:
     return True
 
 
-def _has_passed(rows: RealmStore, group: CommitBatch) -> bool:
+def _has_passed(rows: RealmStore, group: CommitGroup) -> bool:
     """Whether the reference is beyond the version that the swap expects, so that it can do nothing any more."""
     try:
         row = rows.find_row(group.seen.name)
@@ -125,7 +131,7 @@ def _has_passed(rows: RealmStore, group: CommitBatch) -> bool:
     return row is not None and row.version > group.seen.version
 
 
-def _is_in_history(rows: RealmStore, group: CommitBatch, commit_id: ObjectId) -> bool:
+def _is_in_history(rows: RealmStore, group: CommitGroup, commit_id: ObjectId) -> bool:
     row = rows.find_row(group.seen.name)
     if row is None or row.created != group.seen.created:
         raise UnknownOutcomeError("the reference was removed meanwhile, and with it its record of what it pointed to")
@@ -142,7 +148,7 @@ def _is_in_history(rows: RealmStore, group: CommitBatch, commit_id: ObjectId) ->
     return False
 
 
-def _record_late_move(rows: RealmStore, group: CommitBatch) -> None:
+def _record_late_move(rows: RealmStore, group: CommitGroup) -> None:
     """The swap took effect long after the commits' time, from which readers' grace is counted: note when it really was.
 
     Whoever learns of the swap only hours later may find that commit collected, or about to be. So a note is no move: what it names
@@ -163,9 +169,9 @@ def _record_late_move(rows: RealmStore, group: CommitBatch) -> None:
         return
 
 
-def _clean_up(rows: RealmStore, group: CommitBatch) -> None:
+def _clean_up(rows: RealmStore, group: CommitGroup) -> None:
     """Delete what the lost attempt wrote. Best effort: what stays is garbage, and the collector's."""
     try:
-        rows.discard(group.batch(rows))
+        rows.discard(group.pack_rows(rows))
     except HeadwaterError as fault:
         _log.debug("a lost attempt's objects were left to the collector", reference=group.seen.name, fault=str(fault))

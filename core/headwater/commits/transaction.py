@@ -24,7 +24,7 @@ class Transaction:
     """One run of a change on one head. Nothing is written before the change has returned.
 
     A change reads through ``reader`` and edits through ``index`` and ``add_object``; it holds nothing with which it could write.
-    The head may be a commit that is not written yet: one of another thread, in the same batch. ``reader`` reads what such commits
+    The head may be a commit that is not written yet: one of another thread, in the same group. ``reader`` reads what such commits
     add as if it were written.
 
     commit_time   later than the head's, whatever clock made that
@@ -64,7 +64,7 @@ class Transaction:
 
         after         the time of the last commit that is not ahead
         """
-        assert not self._pending, "a commit that mends the time is the first of its batch"
+        assert not self._pending, "a commit that mends the time is the first of its group"
         self.is_mending, self.commit_time = True, Micros(max(self.time, after + 1))
 
     @property
@@ -138,7 +138,7 @@ class Transaction:
 
 
 class PendingObject(NamedTuple):
-    """An object that will be written together with its batch, and what its row will say. ``token``: of an updateable one."""
+    """An object that will be written together with its group, and what its row will say. ``token``: of an updateable one."""
 
     value: StoredObject
     token: str | None
@@ -146,7 +146,7 @@ class PendingObject(NamedTuple):
 
 
 class PendingReader:
-    """A ``RealmReader`` over another one that also finds what the earlier members of a batch add, and writes nothing.
+    """A ``RealmReader`` over another one that also finds what the earlier members of a group add, and writes nothing.
 
     It wraps the handle on the realm, and does not inherit from it: what is not written out here, a change cannot call.
     """
@@ -211,7 +211,7 @@ class PendingReader:
             object_ids, lambda ids: self._stored.read_many_versioned(ids, cls), lambda pending: self._versioned(pending, cls)
         )
 
-    # references, of which a batch writes none before it is published
+    # references, of which a group writes none before it is published
 
     def find_reference(self, name: str, *, fresh: bool = False) -> Reference | None:
         return self._stored.find_reference(name, fresh=fresh)

@@ -7,7 +7,7 @@ A group stands on one head. A member that is taken in becomes the head of the ne
     B               changes key 2         inner: its operations        sees A's edit
     C               changes key 1         last: its operations, and the indexes with all three edits
 
-A group of one is an ordinary commit. Whoever has the baton (see ``group_commit``) is the only one that changes a group.
+A group of one is an ordinary commit. Whoever has the baton (see ``commit_queue``) is the only one that changes a group.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from headwater.store import Batch, ObjectId, RealmStore, Reference, StoredObject
 _LOOKS = 3
 
 
-class BatchFullError(Exception):
+class GroupFullError(Exception):
     """A member adds more than still fits: it belongs to the next group."""
 
 
 @dataclass(frozen=True, slots=True)
-class BatchMember:
+class GroupMember:
     """A commit that belongs to a group, or will.
 
     commit        as an inner member has it
@@ -53,14 +53,12 @@ class BatchMember:
         return sum(len(row.value) for batch in (self.added, self.inner) if batch for row in batch.rows)
 
 
-class CommitBatch:
+class CommitGroup:
     """Commits on one head that are published together, or not at all.
 
     seen          the reference as it was looked up
     head          its commit
     prepared      when it was looked up, in monotonic seconds
-    is_torn       somebody was stopped in the middle of changing it: it cannot be published
-    is_open       a call was made that may have published it
     """
 
     def __init__(self, rows: RealmStore, seen: Reference, head: Head | None, prepared: float) -> None:
@@ -68,17 +66,25 @@ class CommitBatch:
         self.seen = seen
         self.head = head
         self.prepared = prepared
+        # Invariant: set while a member is added. Still set afterwards: its thread was stopped in between, and members, editors and
+        # pending objects may not fit together. It is never published then.
         self.is_torn = False
+        # Invariant: set from before the call that may publish the group until it is certain that it did not. Nobody joins any more.
         self.is_open = False
-        self._members: list[BatchMember] = []
+        # Invariant: seq of each is one more than that of the one before it, and all but the last have their inner row.
+        self._members: list[GroupMember] = []
+        # Invariant: what the inner rows and the added objects of all members take.
         self._bytes = 0
+        # Invariant: an editor holds the edits of all members to its index; an index without one is as in the head.
         self._editors: dict[str, IndexEditor] = {}
         self._bases: dict[str, Index] = {}
+        # Invariant: every member but one that is alone, and all that they add.
         self._pending: dict[ObjectId, PendingObject] = {}
+        # Invariant: once set it stays, for a call whose answer was lost is repeated with the same bytes. Nobody joins any more.
         self._packed: Batch | None = None
 
     @classmethod
-    def look(cls, rows: RealmStore, reference: str) -> CommitBatch:
+    def on_head(cls, rows: RealmStore, reference: str) -> CommitGroup:
         """A group on what the reference points to now.
 
         raises        MissingError: no such reference · UnreadableError: its head cannot be read · UnavailableError
@@ -117,14 +123,14 @@ class CommitBatch:
         """Its only member was made to be that: nothing can follow it."""
         return bool(self._members) and self._members[-1].inner is None
 
-    def begin(self, rows: RealmStore, memos: Memos) -> Transaction:
+    def begin_transaction(self, rows: RealmStore, memos: Memos) -> Transaction:
         """A run of a change on top of what was taken in."""
         now = rows.clock.now()
         return Transaction(rows, self.seen.name, self.newest, now, base=self._base, pending=self._pending, memos=memos)
 
-    def make(
+    def make_member(
         self, rows: RealmStore, tx: Transaction, *, message: str, properties: dict[str, Any], is_alone: bool
-    ) -> BatchMember | None:
+    ) -> GroupMember | None:
         """What a run has made, to be taken in; None when it has changed nothing. The group stays as it is.
 
         is_alone      nobody will follow
@@ -137,25 +143,27 @@ class CommitBatch:
         commit_id = rows.new_id()
         commit = self._commit(tx, changes, message, properties)
         inner = None if is_alone else rows.pack([(commit_id, commit)])
-        return BatchMember(commit_id, commit, {name: tx.editor(name) for name in changes}, tx.added, added, inner)
+        return GroupMember(commit_id, commit, {name: tx.editor(name) for name in changes}, tx.added, added, inner)
 
-    def take_in(self, rows: RealmStore, member: BatchMember) -> None:
+    def add_member(self, rows: RealmStore, member: GroupMember) -> None:
         """Make a commit the newest.
 
-        raises        GroupIsFullError; then the group is as before
+        raises        GroupFullError; then the group is as before
         """
         if self._members and self._bytes + member.bytes > rows.settings.commit_group_bytes:
-            raise BatchFullError("what it adds does not fit into the group of commits that it met")
+            raise GroupFullError("what it adds does not fit into the group of commits that it met")
+        assert not self.is_open and self._packed is None, "a group that is packed or published takes nobody in"
+        assert not self._members or member.commit.seq == self.seq + 1, "a member is made on the one before it"
         self.is_torn = True
         for name, editor in member.edited.items():
             self._take_edits(name, editor, is_alone=member.inner is None)
         self._members.append(member)
         if member.inner is not None:
             self._bytes += member.bytes
-            self._tell(member)
+            self._show_pending(member)
         self.is_torn = False
 
-    def batch(self, rows: RealmStore) -> Batch:
+    def pack_rows(self, rows: RealmStore) -> Batch:
         """All that the members add and are, the last of them with the indexes. The same at every call.
 
         raises        what reading and packing raise; then nothing was written
@@ -206,7 +214,7 @@ class CommitBatch:
             self._editors[name] = base if isinstance(base, IndexEditor) else IndexEditor(base)
         self._editors[name].absorb(editor)
 
-    def _tell(self, member: BatchMember) -> None:
+    def _show_pending(self, member: GroupMember) -> None:
         """Let the members to come read what this one adds."""
         self._pending[member.id] = PendingObject(member.commit, None, member.commit.time)
         for row in () if member.added is None else member.added.rows:
