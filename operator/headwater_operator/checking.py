@@ -11,10 +11,10 @@ from headwater.errors import HeadwaterError, MissingError, RefusedError
 from headwater.realms import Realms
 from headwater.settings import Settings
 from headwater.store import open_store
-from headwater_operator.feeding import try_watch
-from headwater_operator.kube import KINDS, KubeApi
+from headwater_operator.kube import KINDS, KubeApi, Timeouts
 from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS, Permission
 from headwater_operator.settings import OperatorSettings
+from headwater_operator.watch import try_watch
 
 __all__ = ["Finding", "check"]
 
@@ -98,10 +98,8 @@ def _may(api: KubeApi, permission: Permission, namespace: str, name: str) -> boo
 
 
 def _watched(api: KubeApi, settings: OperatorSettings, kind: str, namespace: str) -> str:
-    seconds = settings.connect_timeout_seconds + settings.request_timeout_seconds
-    count = try_watch(
-        api.connection, kind, namespace=namespace or None, label_selector=settings.label_selector, seconds=seconds
-    )
+    timely = KubeApi(api.connection, timeouts=Timeouts(settings.connect_timeout_seconds, settings.request_timeout_seconds))
+    count = try_watch(timely, kind, namespace=namespace or None, label_selector=settings.label_selector)
     return f"open, after a list of {count}"
 
 

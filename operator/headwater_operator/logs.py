@@ -19,7 +19,8 @@ def configure_logs(settings: Settings, *, level: int = logging.INFO) -> None:
     for other in QUIET:  # at their lowest level they tell headers
         logging.getLogger(other).setLevel(logging.WARNING)
     logging.getLogger(WATCHES).setLevel(logging.WARNING)
-    logging.getLogger(f"{WATCHES}._core.reactor.running").addFilter(_is_news)
+    for handler in logging.getLogger().handlers:  # a filter of a logger does not see what the loggers below it say
+        handler.addFilter(_is_news)
 
 
 def hush_watches() -> None:
@@ -29,4 +30,4 @@ def hush_watches() -> None:
 
 def _is_news(record: logging.LogRecord) -> bool:
     """The watches run in a thread, and signals are taken care of elsewhere."""
-    return "signals are ignored" not in record.getMessage()
+    return not (record.name.startswith(WATCHES) and "signals are ignored" in record.getMessage())

@@ -57,7 +57,7 @@ CATALOGUE = (
         "operator_api_requests_total", "counter", "verb code", "Requests to the Kubernetes API; code `none`: no answer came."
     ),
     _metric("operator_api_request_seconds", "histogram", "verb", "How long the Kubernetes API took to answer."),
-    _metric("operator_watch_age_seconds", "gauge", "kind", "Since when nothing was heard of the watch of a kind. Leader only."),
+    _metric("operator_watch_age_seconds", "gauge", "kind", "Since when the watch of a kind gave no sign of life. Leader only."),
     _metric("operator_resources", "gauge", "kind condition status", "Resources by the status of each condition. Leader only."),
     _metric("operator_events_total", "counter", "reason", "Kubernetes Events that were posted."),
     _metric("store_up", "gauge", "", "1 when the store answered this process at its last try, else 0."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import secrets
 import signal
@@ -19,7 +18,6 @@ from headwater.clock import Clock, SystemClock
 from headwater.errors import HeadwaterError
 from headwater.settings import Settings
 from headwater.store import Store, open_store
-from headwater_operator.feeding import Feed
 from headwater_operator.figures import Figures, FiguresReader
 from headwater_operator.kube import Connection, KubeApi, Timeouts, connect
 from headwater_operator.leading import Lead, Leadership, LeaseTiming, UncontestedLead
@@ -32,6 +30,7 @@ from headwater_operator.resources import Key, ResourceCache
 from headwater_operator.settings import OperatorSettings
 from headwater_operator.throttling import TokenBucket
 from headwater_operator.vitals import Looks, Vitals
+from headwater_operator.watch import ResourceWatch, WatchScope
 from headwater_operator.working import Workers
 
 __all__ = ["LOST_LEAD", "serve"]
@@ -72,8 +71,8 @@ class _Process:
     connection: Connection
     clock: Clock
     stop: threading.Event
-    feed_fault: BaseException | None = None
-    feed_ended: threading.Event = field(default_factory=threading.Event)
+    watch_fault: BaseException | None = None
+    watch_ended: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         operator = self.operator
@@ -122,8 +121,8 @@ class _Process:
             self.reader.stop()
             self.probes.stop()
             self.bucket.close()
-        if self.feed_fault is not None:
-            raise self.feed_fault
+        if self.watch_fault is not None:
+            raise self.watch_fault
         log.info("operator stopped", pid=os.getpid())
         return 0
 
@@ -132,14 +131,13 @@ class _Process:
         operator = self.operator
         self.metrics.lead_from(self.clock.now())
         self.reader.wake()
-        feed = Feed(
+        watch = ResourceWatch(
             self.cache,
             self.queue,
+            self.api,
             clock=self.clock,
-            namespaces=operator.namespaces,
-            label_selector=operator.label_selector,
+            scope=WatchScope(tuple(operator.namespaces), operator.label_selector),
             identity=operator.identity,
-            connection=self.connection,
         )
         reconciler = Reconciler(
             self.store, self.api, self.cache, self.queue, self.settings, operator, self.metrics, self.lead.fence
@@ -148,27 +146,27 @@ class _Process:
         workers = Workers(self.queue, looks, count=operator.concurrency, on_fenced=_end_without_lead)
         sources = self.metrics.sources
         sources.queue_depth, sources.queue_oldest_seconds = lambda: self.queue.depth, lambda: self.queue.oldest_seconds
-        sources.watch_ages, sources.standings = feed.ages, self.cache.standings
-        self.vitals.begin(feed, looks)
-        threading.Thread(target=self._feed, args=(feed,), name="feed", daemon=True).start()
-        self._mind(feed, workers)
-        self._end(feed, workers)
+        sources.watch_ages, sources.standings = watch.ages, self.cache.standings
+        self.vitals.begin(watch, looks)
+        threading.Thread(target=self._watch, args=(watch,), name="watch", daemon=True).start()
+        self._mind(watch, workers)
+        self._end(watch, workers)
 
-    def _mind(self, feed: Feed, workers: Workers) -> None:
+    def _mind(self, watch: ResourceWatch, workers: Workers) -> None:
         """Wait for the end; let the workers begin when everything that there is was seen once."""
         have_begun = False
-        while not self.stop.wait(TICK_SECONDS if have_begun else TICK_SECONDS / 10) and not self.feed_ended.is_set():
+        while not self.stop.wait(TICK_SECONDS if have_begun else TICK_SECONDS / 10) and not self.watch_ended.is_set():
             self.lead.check()
-            if feed.is_listed and not have_begun:
+            if watch.is_listed and not have_begun:
                 workers.start()
                 have_begun = True
                 log.info("everything was listed", **self.cache.counts())
 
-    def _end(self, feed: Feed, workers: Workers) -> None:
+    def _end(self, watch: ResourceWatch, workers: Workers) -> None:
         self.vitals.is_stopping = True
         log.info("operator stopping", in_work=self.queue.in_work)
         hush_watches()
-        feed.stop()
+        watch.stop()
         is_quiet = workers.stop(seconds=self.operator.shutdown_seconds)
         self.bucket.close()  # whatever goes on now ends at its next write
         if is_quiet or workers.stop(seconds=LAST_SECONDS):
@@ -176,15 +174,15 @@ class _Process:
         else:
             log.warning("a reconcile does not end: the Lease is not given back, and runs out by itself")
 
-    def _feed(self, feed: Feed) -> None:
+    def _watch(self, watch: ResourceWatch) -> None:
         try:
-            asyncio.run(feed.run())
+            watch.run()
         except Exception as fault:
-            self.feed_fault = fault
+            self.watch_fault = fault
             if not isinstance(fault, HeadwaterError):
                 log.exception("the watches ended in a bug")
         finally:
-            self.feed_ended.set()
+            self.watch_ended.set()
 
     def _take_figures(self, figures: Figures) -> None:
         self.vitals.has_met_store = self.vitals.has_met_store or figures.is_up

@@ -205,6 +205,30 @@ def test_a_collection_that_changed_too_much_between_pages_is_read_again(api: Kub
     assert api.list(COLLECTION) == [{"n": 2}]
 
 
+def test_pages_of_metadata_are_asked_for_as_such(api: KubeApi, server: Answering) -> None:
+    server.script((200, {"items": [{"n": 1}], "metadata": {"continue": "more"}}), (200, {"items": [{"n": 2}], "metadata": {}}))
+
+    assert list(api.pages(COLLECTION, metadata_only=True)) == [[{"n": 1}], [{"n": 2}]]
+    assert {asked.headers["Accept"].partition(";g=")[0] for asked in server.asked} == {
+        "application/json;as=PartialObjectMetadataList"
+    }
+
+
+def test_pages_whose_state_is_gone_are_unavailable(api: KubeApi, server: Answering) -> None:
+    server.script((200, {"items": [{"n": 1}], "metadata": {"continue": "more"}}), status(410, "Expired", "too old"))
+
+    with pytest.raises(ApiUnavailableError):
+        list(api.pages(COLLECTION))
+
+
+def test_watch_is_open_before_it_says_anything(api: KubeApi, server: Answering) -> None:
+    server.answer = lambda asked: (200, b"", {"Content-Length": "1000"})
+
+    api.open_watch(COLLECTION, {"timeoutSeconds": "600"})
+
+    assert [asked.parameters for asked in server.asked] == [{"watch": "true", "timeoutSeconds": "600"}]
+
+
 def test_an_apply_names_its_manager_and_takes_fields_from_others(api: KubeApi, server: Answering) -> None:
     api.patch(f"{PATH}/status", {"status": {}}, kind="apply", dry_run=True)
 

@@ -195,9 +195,13 @@ def test_only_the_leader_lists_and_watches(controlled_cluster: Cluster, installa
     stood_by = feeding(controlled_cluster, since=began)
     first.popen.terminate()
     seconds_to_lead(second, within=20)
-    took_over = feeding(controlled_cluster, since=stood_by["total"])
+
+    def took_over() -> set[tuple[str, str]]:
+        requests = feeding(controlled_cluster, since=stood_by["total"])["requests"]
+        return {(one["verb"], one["resource"]) for one in requests if "resource" in one}
+
     assert stood_by["requests"] == []
-    assert {(one["verb"], one["resource"]) for one in took_over["requests"]} >= {("list", "realms"), ("watch", "catalogs")}
+    wait_for(lambda: took_over() >= {("list", "realms"), ("watch", "catalogs")}, why=took_over)
 
 
 def feeding(cluster: Cluster, *, since: int = 0) -> dict[str, Any]:

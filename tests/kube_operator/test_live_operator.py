@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from desks import make_catalog, make_realm
-from feeds import QuickServer, RunningFeed, quick_server
+from running_watch import QuickServer, RunningWatch, quick_server
 
 from headwater.catalogs import Catalogs
 from headwater.errors import FencedError
@@ -53,9 +53,9 @@ def live_store(tmp_path: Path) -> Iterator[Store]:
 @contextmanager
 def live(
     server: QuickServer, store: Store, *, fence: Callable[[], None] = lambda: None, fenced: list[str] | None = None
-) -> Iterator[RunningFeed]:
+) -> Iterator[RunningWatch]:
     """An operator with its threads; when it ends, all of it has ended."""
-    running = RunningFeed.make()
+    running = RunningWatch.make()
     connection = plain_connection(server.emulated.url)
     api = KubeApi(connection, fence=fence)
     settings = OperatorSettings(resync_seconds=2, cluster="tests")

@@ -224,7 +224,7 @@ def test_a_watch_that_is_refused_is_named_with_the_servers_words(run: Run, serve
     assert code == 5
     failed = [line for line in printed.splitlines() if line.startswith("FAILED")]
     assert failed == [
-        f"FAILED  watch of realms.headwater.dev in all namespaces: watch of /apis/headwater.dev/v1alpha1/realms: {words} (400)"
+        f"FAILED  watch of realms.headwater.dev in all namespaces: GET /apis/headwater.dev/v1alpha1/realms: {words} (400)"
     ]
 
 
@@ -257,7 +257,7 @@ def test_a_watch_that_does_not_answer_is_unavailable(run: Run, environment: pyte
     code, printed, _ = run("check")
 
     assert code == 4
-    assert "realms: it was not open after 1.5 s" in printed
+    assert "/realms: no answer (" in printed and "read timeout=1.0" in printed
 
 
 def test_missing_resource_definitions_are_named(run: Run, server: Answering) -> None:

@@ -12,10 +12,15 @@ from kubetest.recordings import Line, read_lines
 
 __all__ = ["NOT_RECORDED", "assert_recorded", "recorded_shapes", "unrecorded_shapes"]
 
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 PROGRAMS = ("headwater-operator", "kopf")
 """As what Headwater's programs name themselves; what a test asks itself comes from others."""
 
-NOT_RECORDED: dict[str, str] = {}
+METADATA_ONLY = "https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches"
+NOT_RECORDED: dict[str, str] = {
+    f"GET /apis/headwater.dev/v1alpha1/realms?{query} accepts {METADATA_LIST} sends nothing": f"every resource can: {METADATA_ONLY}"
+    for query in ("limit=integer", "continue=text&limit=integer")
+}
 """Shapes that no real server was asked in, each with why one would take it. Whoever records again empties this."""
 
 _NEVER_TAKEN = (400, 405, 406, 415)

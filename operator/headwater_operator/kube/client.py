@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 from urllib.parse import urlencode
@@ -26,6 +26,8 @@ MEDIA_TYPES = {
     "apply": "application/apply-patch+yaml",  # JSON is YAML
 }
 JSON = "application/json"
+METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
+"""Without specs and statuses; whole from a server that does not know how to leave them out."""
 FIELD_MANAGER = "headwater-operator"
 PAGE = 500
 READ_ATTEMPTS = 3
@@ -51,7 +53,10 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """One question. ``verb`` is the word of access rules, ``method`` that of HTTP."""
+    """One question. ``verb`` is the word of access rules, ``method`` that of HTTP.
+
+    is_opened_only  the body of a good answer is left unread, since it does not end by itself
+    """
 
     verb: str
     method: str
@@ -60,6 +65,8 @@ class _Request:
     body: Any = None
     media_type: str = JSON
     patch: str | None = None
+    accept: str = JSON
+    is_opened_only: bool = False
 
     @property
     def is_read(self) -> bool:
@@ -125,14 +132,34 @@ class KubeApi:
 
     def list(self, path: str, *, label_selector: str | None = None, field_selector: str | None = None) -> Items:
         """All members of a collection, read in pages of one state. Members carry no ``kind`` when the server leaves it out."""
-        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
-        chosen = [(name, value) for name, value in selectors.items() if value]
+        chosen = _selectors(label_selector, field_selector)
         for _ in range(RELISTINGS - 1):
             try:
                 return self._listed(path, chosen)
             except _ExpiredError:
                 continue  # the state that was read from is gone: from the start
         return self._listed(path, chosen)
+
+    def pages(self, path: str, *, label_selector: str | None = None, metadata_only: bool = False) -> Iterator[Items]:
+        """All members of a collection, page by page, of one state.
+
+        metadata_only  members have no spec and no status, and no kind of their own
+        raises        ApiUnavailableError, also when that state is gone before the last page
+        """
+        try:
+            yield from self._pages(path, _selectors(label_selector), accept=METADATA_LIST if metadata_only else JSON)
+        except _ExpiredError as expired:
+            raise ApiUnavailableError(str(expired), code=GONE) from expired
+
+    def open_watch(self, path: str, params: Mapping[str, str]) -> None:
+        """Return when the API server has begun to answer a watch, which is closed then: it takes such a watch.
+
+        raises        MissingError also when it has forgotten the version from which to watch
+        """
+        request = _Request("watch", "GET", path, (("watch", "true"), *params.items()), accept="*/*", is_opened_only=True)
+        answer = self._answer(request)
+        if answer.code >= 400:
+            raise fault_of(answer)
 
     def text(self, path: str, params: Mapping[str, str] | None = None) -> str:
         """What stands at ``path`` where that is no JSON, such as the log of a container.
@@ -198,15 +225,17 @@ class KubeApi:
             return
 
     def _listed(self, path: str, chosen: Selectors) -> Items:
-        found: Items = []
+        return [member for page in self._pages(path, chosen) for member in page]
+
+    def _pages(self, path: str, chosen: Selectors, *, accept: str = JSON) -> Iterator[Items]:
         token = ""
         while True:
             parameters = (*chosen, ("limit", str(PAGE)), *((("continue", token),) if token else ()))
-            page = self._ask(_Request("list", "GET", path, parameters))
-            found += page.get("items") or []
+            page = self._ask(_Request("list", "GET", path, parameters, accept=accept))
+            yield page.get("items") or []
             token = page.get("metadata", {}).get("continue") or ""
             if not token:
-                return found
+                return
 
     def _ask(self, request: _Request) -> dict[str, Any]:
         answer = self._answer(request)
@@ -258,7 +287,7 @@ class KubeApi:
 
     def _exchanged(self, request: _Request, credentials: Mapping[str, str]) -> Answer:
         url = self.connection.host + request.path + ("?" + urlencode(request.parameters) if request.parameters else "")
-        headers = {"Accept": JSON, "User-Agent": FIELD_MANAGER, **credentials}
+        headers = {"Accept": request.accept, "User-Agent": FIELD_MANAGER, **credentials}
         body = None
         if request.body is not None:
             headers["Content-Type"] = request.media_type
@@ -266,8 +295,16 @@ class KubeApi:
         timeout = urllib3.Timeout(connect=self._timeouts.connect_seconds, read=self._timeouts.read_seconds)
         try:
             response = self.connection.pool().request(
-                request.method, url, body=body, headers=headers, timeout=timeout, retries=False, redirect=False
+                request.method,
+                url,
+                body=body,
+                headers=headers,
+                timeout=timeout,
+                retries=False,
+                redirect=False,
+                preload_content=not request.is_opened_only,
             )
+            content = _content(request, response)
         except (urllib3.exceptions.HTTPError, OSError) as fault:
             raise ApiUnavailableError(f"{request.method} {request.path}: no answer ({fault})") from fault
         return Answer(
@@ -276,7 +313,7 @@ class KubeApi:
             response.status,
             response.reason or "",
             response.headers,
-            response.data,
+            content,
             request.body if _is_secret(request) else None,
         )
 
@@ -290,3 +327,15 @@ _MANAGER = (("fieldManager", FIELD_MANAGER),)
 
 def _is_secret(request: _Request) -> bool:
     return "/secrets" in request.path
+
+
+def _selectors(label_selector: str | None, field_selector: str | None = None) -> Selectors:
+    selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+    return [(name, value) for name, value in selectors.items() if value]
+
+
+def _content(request: _Request, response: urllib3.BaseHTTPResponse) -> bytes:
+    if request.is_opened_only and response.status < 400:
+        response.close()
+        return b""
+    return response.data

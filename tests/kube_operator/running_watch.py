@@ -1,12 +1,11 @@
-"""A feed in a thread of its own, on an API server that sends bookmarks quickly and can be told what to do."""
+"""A watch of our resources in a thread of its own, on an API server that sends bookmarks quickly and can be told what to do."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,16 +14,16 @@ from typing import Any
 import yaml
 
 from headwater.clock import Clock, SystemClock
-from headwater_operator.feeding import Feed
-from headwater_operator.kube import KubeApi, plain_connection, resource_path
+from headwater_operator.kube import Connection, KubeApi, connect, plain_connection, resource_path
 from headwater_operator.queueing import WorkQueue
 from headwater_operator.resources import Key, ResourceCache
+from headwater_operator.watch import ResourceWatch, WatchScope, WatchTiming
 from kubetest.cluster import PersonConnection
 from kubetest.emulated import Emulated, start_emulated
 from kubetest.recorded_shapes import assert_recorded
 from kubetest.waiting import wait_for
 
-__all__ = ["QuickServer", "RunningFeed", "quick_server"]
+__all__ = ["QuickServer", "RunningWatch", "quick_server"]
 
 CRDS = Path(__file__).parents[2] / "crds"
 
@@ -73,32 +72,48 @@ def quick_server(folder: Path) -> Iterator[QuickServer]:
 
 
 @dataclass
-class RunningFeed:
+class RunningWatch:
     """``fault`` is what ended it."""
 
-    feed: Feed
+    watch: ResourceWatch
     cache: ResourceCache
     queue: WorkQueue[Key]
     fault: BaseException | None = None
     ended: threading.Event = field(default_factory=threading.Event)
 
     @classmethod
-    def make(cls, *, clock: Clock | None = None, **options: Any) -> RunningFeed:
+    def make(
+        cls,
+        *,
+        clock: Clock | None = None,
+        connection: Connection | None = None,
+        namespaces: Iterable[str] = (),
+        label_selector: str = "",
+        **timing: float,
+    ) -> RunningWatch:
         clock = clock or SystemClock()
-        cache, queue = ResourceCache(), WorkQueue[Key](clock)
-        return cls(Feed(cache, queue, clock=clock, **options), cache, queue)
+        cache, queue, api = ResourceCache(), WorkQueue[Key](clock), KubeApi(connection or connect())
+        scope = WatchScope(tuple(namespaces), label_selector)
+        return cls(ResourceWatch(cache, queue, api, clock=clock, scope=scope, timing=WatchTiming(**timing)), cache, queue)
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="feed of a test")
+        self._thread = threading.Thread(target=self._run, name="watch of a test")
         self._thread.start()
 
+    def wait_until_open(self, server: QuickServer) -> None:
+        """Until kopf has listed everything, and begun to watch it."""
+        self.wait_until_listed()
+        wait_for(
+            lambda: {one["resource"] for one in server.requests(user_agent="kopf", verb="watch")} == {"realms", "catalogs"}
+        )
+
     def stop(self) -> None:
-        self.feed.stop()
+        self.watch.stop()
         self._thread.join(15)
         assert not self._thread.is_alive()
 
     def wait_until_listed(self) -> None:
-        wait_for(lambda: self.feed.is_listed or self.ended.is_set(), why=lambda: self.fault)
+        wait_for(lambda: self.watch.is_listed or self.ended.is_set(), why=lambda: self.fault)
         assert self.fault is None
 
     def wait_for_names(self, kind: str, *names: str) -> None:
@@ -117,7 +132,7 @@ class RunningFeed:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self.feed.run())
+            self.watch.run()
         except BaseException as fault:  # noqa: BLE001 - the test asks for it
             self.fault = fault
         finally:
