@@ -15,6 +15,7 @@ from headwater.maintenance import check_store, collect
 from headwater.settings import Settings
 from headwater.store import ObjectKey, Store, id_text
 from headwater.store.backends.memory import MemoryBackend
+from tiers import Sample
 
 STEPS = {
     "create_reference",
@@ -63,13 +64,13 @@ def killed_at(prepared: MemoryBackend, settings: Settings, start: int, *, before
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 def test_wherever_a_collection_dies_the_next_one_ends_right(
-    prepared: MemoryBackend, settings: Settings, clock: FakeClock, before: bool
+    prepared: MemoryBackend, settings: Settings, clock: FakeClock, before: bool, sample: Sample
 ) -> None:
     undisturbed = Meeting(0, copied(prepared), FakeClock(clock.now()), settings, HeadwaterError())
     collect(undisturbed.open(), "acme")
     undisturbed.collect_again()
 
-    for call in itertools.count(1):
+    for call in sample.one_in(5, itertools.count(1)):
         met = killed_at(prepared, settings, clock.now(), before=before, at=call)
         if met is None:
             break
@@ -84,9 +85,9 @@ def test_wherever_a_collection_dies_the_next_one_ends_right(
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 def test_wherever_the_database_fails_once_nothing_is_lost(
-    prepared: MemoryBackend, settings: Settings, clock: FakeClock, before: bool
+    prepared: MemoryBackend, settings: Settings, clock: FakeClock, before: bool, sample: Sample
 ) -> None:
-    for call in itertools.count(1):
+    for call in sample.one_in(5, itertools.count(1)):
         backend, now = copied(prepared), FakeClock(clock.now())
         faulty = FaultyBackend(backend)
         faulty.fail("*", at=call, before=before)

@@ -10,13 +10,13 @@ import pytest
 from backend_model import BackendModel
 from hypothesis import Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
+from mutant_stories import STORIES, tell
 from rows_of_all_kinds import run_of
 from wrong_backends import WRONG
 
 from backend_fixtures import BACKENDS
 from headwater.errors import BeatenError
-
-pytestmark = pytest.mark.long
+from headwater.store.backends.memory import MemoryBackend
 
 EXAMPLES = {"memory": 60, "sqlite": 40, "postgresql": 30, "mongodb": 6, "faulty": 40, "unordered": 60}
 SEEDS = {
@@ -43,11 +43,27 @@ def test_a_backend_is_two_dictionaries(name: str, request: pytest.FixtureRequest
         backend.close()
 
 
+NOTICED = (AssertionError, pytest.fail.Exception, BeatenError)
+
+
 @pytest.mark.parametrize("name", WRONG)
-def test_the_model_finds_what_a_backend_does_wrong(name: str) -> None:
+def test_model_notices_a_wrong_backend_in_its_story(name: str) -> None:
+    tell(STORIES[name], MemoryBackend())
+
+    with pytest.raises(NOTICED):
+        tell(STORIES[name], WRONG[name]())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", WRONG)
+def test_model_finds_a_wrong_backend_by_searching(name: str) -> None:
     @seed(SEEDS.get(name, 0))
     def model() -> BackendModel:
         return BackendModel(WRONG[name]())
 
-    with pytest.raises((AssertionError, pytest.fail.Exception, BeatenError)):
+    with pytest.raises(NOTICED):
         run_state_machine_as_test(model, settings=settings(run_of(2000), phases=[Phase.generate]))
+
+
+def test_every_story_has_its_wrong_backend() -> None:
+    assert STORIES.keys() == WRONG.keys()
