@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from backend_fixtures import postgresql_server
 from headwater.cli import main
 from servers.postgresql import PostgresqlServer
+from tiers import long_but_for
 
 __all__ = ["postgresql_server"]
 
@@ -108,7 +109,7 @@ def test_a_file_of_a_later_release_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [("worker", "--broker-folder", "broker"), ("up", ".", "--once")], ids=["worker", "up"])
-@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize("name", long_but_for({"postgresql"}, SERVERS))
 def test_a_long_running_command_ends_with_one_line_when_the_store_is_away(
     name: str, command: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -118,7 +119,7 @@ def test_a_long_running_command_ends_with_one_line_when_the_store_is_away(
     assert (done.returncode, CLOSED in done.stderr) == (4, True)
 
 
-@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize("name", long_but_for({"postgresql"}, SERVERS))
 @pytest.mark.parametrize(("query", "code"), [("timeout=1s", 4), ("frobnicate=Geheim", 5)])
 def test_an_operator_ends_with_one_line_when_the_store_cannot_be_opened(name: str, query: str, code: int) -> None:
     url = f"{name}://me:{quote(PASSWORD, safe='')}@{CLOSED}/lake?{query}"
