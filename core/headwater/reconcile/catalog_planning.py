@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import cast
 
@@ -35,6 +34,7 @@ from headwater.reconcile.owning import manager_text, may_return
 from headwater.reconcile.schedule import daily_schedule
 from headwater.reconcile.scheduling import ScheduledWork, cancel, dead_letter, keep_scheduled
 from headwater.reconcile.wording import unconfirmed_purge
+from headwater.redaction import without_logins
 from headwater.tasks import TaskState
 
 __all__ = ["import_arguments", "import_subject", "plan_catalog"]
@@ -144,8 +144,8 @@ def _plan_foreign(manifest: CatalogManifest, catalog: CatalogDefinition, name: s
     adopt = f"annotate {ADOPT}: {name} to take it over"
     if catalog.manager is None and catalog.former is None:
         why = (
-            f"catalog {name} is managed by nobody, at {_shown(catalog.base_location)} with the default branch "
-            f"{catalog.default_branch}, and this Catalog asks for {_shown(manifest.spec.base_location)} with "
+            f"catalog {name} is managed by nobody, at {without_logins(catalog.base_location)} with the default branch "
+            f"{catalog.default_branch}, and this Catalog asks for {without_logins(manifest.spec.base_location)} with "
             f"{manifest.spec.default_branch}: make baseLocation and defaultBranch of the Catalog equal to take it over as it is, or "
             f"annotate {ADOPT}: {name} to change it"
         )
@@ -158,11 +158,6 @@ def _plan_foreign(manifest: CatalogManifest, catalog: CatalogDefinition, name: s
             f"({release}), then {adopt}"
         )
     return [Refuse("ManagedByAnother", why)]
-
-
-def _shown(location: str) -> str:
-    """A location that a person gave, without the credentials that some write into one."""
-    return re.sub(r"://[^/]*@", "://***@", location)
 
 
 def _manager_text(manager: CatalogManager | None) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from headwater.errors import RefusedError
+from headwater.redaction import MASK
 from headwater.settings import parse_duration
 from headwater.store.backend import Backend
 
@@ -51,9 +52,9 @@ class StoreUrl:
             return self.whole
         parts = urlsplit(self.whole)
         user = "" if self.user is None else parts.netloc.rpartition("@")[0].partition(":")[0]
-        secret = "" if self.password is None else ":***"
+        secret = "" if self.password is None else f":{MASK}"
         place = self.place if self.user is None and self.password is None else f"{user}{secret}@{self.place}"
-        query = parts.query if is_open else "&".join(f"{name}=***" for name, _ in self.query)
+        query = parts.query if is_open else "&".join(f"{name}={MASK}" for name, _ in self.query)
         return f"{self.scheme}://{place}{parts.path}{'?' if query else ''}{query}"
 
 

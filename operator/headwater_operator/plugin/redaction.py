@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
+from headwater.redaction import URL_LOGIN
+
 __all__ = ["REDACTED", "Redactor", "sounds_secret"]
 
 REDACTED = "(redacted)"
@@ -38,7 +40,6 @@ _COPIES = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 _COMMON = frozenset({"default", "headwater", "operator", "password", "secret", "true", "false", "worker", "admin", "postgres"})
 _LEAST_LENGTH = 6
 
-_URL = re.compile(r"([a-z][a-z0-9+.\-]*://)([^\s\"'<>]*)@", re.IGNORECASE)
 _LOGIN = re.compile(r"(?<![\w/.:-])([\w.%+-]+):([^\s:@/\"']+)@(?!sha256:)(?=[\w.-]+)")
 _NAMED = re.compile(
     rf"([\w.\-/]*(?:{_WORDS})[\w.\-]*\\*[\"']?\s*(?:=>|[:=])\s*)(?!//|\(redacted\))(\\*\"[^\"]*\"|'[^']*'|[^\s,;&\"'}}\])\\]+)",
@@ -171,7 +172,7 @@ def _secrets_of_text(text: str) -> Iterator[str]:
     if (plain := _as_json(text)) is not None:
         yield from _secrets(plain)
         return
-    for found in _URL.finditer(text):
+    for found in URL_LOGIN.finditer(text):
         yield found[2].partition(":")[2]
     for pattern, place in ((_PLAIN_LOGIN, 1), (_LOGIN, 2), (_SPOKEN, 2)):
         yield from (found[place] for found in pattern.finditer(text))
@@ -214,7 +215,7 @@ def _as_json(text: str) -> dict[str, Any] | list[Any] | None:
 
 
 _RULES: tuple[tuple[re.Pattern[str], _Replacement], ...] = (
-    (_URL, rf"\1{REDACTED}@"),
+    (URL_LOGIN, rf"\1{REDACTED}@"),
     (_LOGIN, rf"\1:{REDACTED}@"),
     (_SCHEMES, rf"\1 {REDACTED}"),
     (_SPOKEN, rf"\1{REDACTED}"),
