@@ -1,0 +1,75 @@
+"""What the rulers count, shown on houses of a few lines."""
+
+from __future__ import annotations
+
+import pytest
+from rulers import (
+    Module,
+    calls_with_many_owners,
+    comments_per_thousand,
+    doubled_classes,
+    doubled_functions,
+    gerunds,
+    import_share,
+    leaning_docstrings,
+    shared_basenames,
+)
+
+
+def make_house(**texts: str) -> list[Module]:
+    """``make_house(a__b="x = 1")`` has a module ``a/b.py``."""
+    return [Module(f"{name.replace('__', '/')}.py", text) for name, text in texts.items()]
+
+
+def test_basename_of_two_modules_is_shared() -> None:
+    house = make_house(a__log="", b__log="", b__merge="")
+
+    assert shared_basenames(house) == ["a/log.py", "b/log.py"]
+
+
+def test_faces_of_packages_share_no_basename() -> None:
+    assert shared_basenames([Module("a/__init__.py", ""), Module("b/__init__.py", "")]) == []
+
+
+def test_private_classes_may_be_doubled() -> None:
+    house = make_house(a="class Page: ...\nclass _Step: ...", b="class Page: ...\nclass _Step: ...")
+
+    assert doubled_classes(house) == ["Page"]
+
+
+def test_methods_are_no_doubled_functions() -> None:
+    house = make_house(a="def run(): ...\nclass A:\n    def stop(self): ...", b="def run(): ...\ndef stop(): ...")
+
+    assert doubled_functions(house) == ["run"]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_gerund"),
+    [("merging", True), ("realm_planning", True), ("string", False), ("ring", False), ("settings", False)],
+)
+def test_gerund_is_a_verb_with_ing(name: str, is_gerund: bool) -> None:
+    assert gerunds(make_house(**{name: ""})) == [f"{name}.py"] * is_gerund
+
+
+def test_calls_on_others_count_by_the_owners_of_their_method() -> None:
+    owners = "\n".join(f"class C{n}:\n    def read(self): ...\n    def only_{n}(self): ..." for n in range(5))
+    calls = "import msgspec\nthing.read()\nthing.only_1()\nthing.of_nobody()\nself.read()\nsuper().read()\nmsgspec.read()"
+
+    assert calls_with_many_owners(make_house(a=owners, b=calls)) == 50.0
+
+
+def test_imports_count_with_every_line() -> None:
+    text = "from a import (\n    b,\n    c,\n)\n__all__ = []\n\n\nx = 1\ny = 2\nz = 3\n"
+
+    assert import_share(make_house(a=text)) == 50.0
+
+
+def test_comments_count_for_the_code_beside_them() -> None:
+    text = '"""Docstring."""\n# why\nx = 1  # because\ny = 2  # noqa: E501\n\nz = 3  # type: ignore[misc]  # as it is\nw = 4\n'
+
+    assert comments_per_thousand(make_house(a=text)) == 750.0
+
+
+@pytest.mark.parametrize(("text", "leans"), [("Of a list.", True), ("The same.", True), ("Offer a list.", False)])
+def test_docstring_leans_when_it_begins_with_its_neighbor(text: str, leans: bool) -> None:
+    assert leaning_docstrings(make_house(a=f'x = 1\n\ndef f():\n    """{text}"""\n')) == ["a.py:4"] * leans
