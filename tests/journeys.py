@@ -1,0 +1,217 @@
+"""Which files of the house a journey opens: from its entrance to its last line, every file of which a function is called."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import sys
+import threading
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+from click.testing import CliRunner
+
+from fake_clock import FakeClock
+from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, ImportSpec, Put
+from headwater.cli import main
+from headwater.maintenance import COLLECT, IMPORT, SPARK
+from headwater.realms import Realms
+from headwater.reconcile import FileCredentials, ManagerIdentity, RealmManifest, reconcile_realm
+from headwater.reconcile.manifests import Metadata, RealmSpec
+from headwater.settings import Settings
+from headwater.store import ObjectId, RealmId, Store, open_store
+from headwater.tasks import StoodStill, Tasks, TaskState
+from headwater_operator.kube import KubeApi
+from headwater_operator.metrics import Metrics
+from headwater_operator.queueing import WorkQueue
+from headwater_operator.reconciling import Reconciler
+from headwater_operator.resources import Key, ResourceCache
+from headwater_operator.settings import OperatorSettings
+from headwater_workers.dispatching import Dispatcher
+from headwater_workers.running import run_task
+from headwater_workers.task_bodies import TASK_BODIES
+from kubetest import Namespace
+
+__all__ = ["Journey", "check_limit", "collection", "commit", "import_task", "make_catalog", "merge", "realm_resource"]
+
+FOLDER = Path(__file__).parents[1]
+LIMITS = FOLDER / "tests" / "house" / "limits.toml"
+FLOORS = tuple(f"{FOLDER / floor}/" for floor in ("core", "operator", "workers"))
+REALM = RealmId("acme")
+GRACE_SECONDS = 3600.0
+SLACK = 0.05
+"""By which part of its limit a journey may be shorter before the limit has to follow."""
+
+
+class Journey:
+    """Notes the files of the house whose functions are called, in all threads that begin within ``traced``.
+
+    What runs while a module is imported does not count: an import only makes the functions.
+    """
+
+    def __init__(self) -> None:
+        self._codes: set[object] = set()
+        self.files: set[str] = set()
+
+    @contextmanager
+    def traced(self) -> Iterator[None]:
+        before = sys.getprofile()
+        gc.collect()
+        gc.disable()  # what earlier tests left is taken down here, not as a part of the journey
+        threading.setprofile(self._note)
+        sys.setprofile(self._note)
+        try:
+            yield
+        finally:
+            sys.setprofile(before)
+            threading.setprofile(None)
+            gc.enable()
+
+    def _note(self, frame: FrameType, event: str, argument: object) -> None:
+        if event != "call" or frame.f_code in self._codes:
+            return
+        code = frame.f_code
+        self._codes.add(code)
+        if code.co_flags & inspect.CO_OPTIMIZED and code.co_filename.startswith(FLOORS):
+            self.files.add(code.co_filename.removeprefix(f"{FOLDER}/"))
+
+
+def check_limit(name: str, journey: Journey) -> None:
+    """At most as many files as ``limits.toml`` has for the journey, and not fewer by more than ``SLACK``."""
+    limit, figure = tomllib.loads(LIMITS.read_text(encoding="utf-8"))["journeys"][name], len(journey.files)
+    listed = "\n".join(sorted(journey.files))
+    assert figure <= limit, f"{name} opens {figure} files, and may open {limit}: look which of them belong together\n{listed}"
+    assert figure >= limit * (1 - SLACK), f"{name} opens fewer files than it may: lower the limit to {figure} in {LIMITS.name}"
+
+
+def commit(catalog: Catalog) -> Journey:
+    """One Put on a catalog that is open, and was committed to before."""
+    journey = Journey()
+    put(catalog, "main", "orders")
+    with journey.traced():
+        put(catalog, "main", "customers")
+    return journey
+
+
+def put(catalog: Catalog, branch: str, table: str, version: int = 1) -> None:
+    key, location = ContentKey.of(table), f"s3://lake/{table}/v{version}.json"
+    content = catalog.get(branch, key)
+    content_id = None if content is None else content.id
+    catalog.commit(branch, [Put(key, IcebergTable(id=content_id, metadata_location=location))])
+
+
+def make_catalog(store: Store, folder: Path) -> Catalog:
+    """The catalog ``lake`` of an ACTIVE realm."""
+    reconcile(store, folder)
+    realm_store = Realms(store).open(REALM)
+    Catalogs(realm_store).create("lake", base_location="s3://lake/")
+    return Catalogs(realm_store).open("lake")
+
+
+def reconcile(store: Store, folder: Path) -> None:
+    manifest = RealmManifest(metadata=Metadata(name=REALM), spec=RealmSpec(realm_id=REALM))
+    reconcile_realm(
+        store, manifest, credentials=FileCredentials(folder / "credentials"), manager=ManagerIdentity(cluster="here")
+    )
+
+
+def merge(url: str, folder: Path) -> Journey:
+    """``headwater catalog merge``, as a process does it from its beginning, but for what it imports."""
+    journey = Journey()
+    with open_store(url) as store:
+        catalog = make_catalog(store, folder)
+        put(catalog, "main", "orders")
+        for branch in ("first", "second"):
+            catalog.create_branch(branch)
+            put(catalog, branch, f"customers-{branch}")
+        put(catalog, "main", "orders", version=2)
+    run_command(url, "catalog", "merge", REALM, "lake", "first")
+    with journey.traced():
+        run_command(url, "catalog", "merge", REALM, "lake", "second")
+    return journey
+
+
+def run_command(url: str, *arguments: str) -> None:
+    result = CliRunner().invoke(main, ["--store", url, *arguments], prog_name="headwater")
+    assert result.exit_code == 0, result.output
+
+
+def realm_resource(namespace: Namespace, store: Store) -> Journey:
+    """A new Realm, from the moment at which the operator's queue hands it out until its status says that it is ready."""
+    journey = Journey()
+    reconcile_resource(namespace, store, "first", Journey())
+    reconcile_resource(namespace, store, "second", journey)
+    return journey
+
+
+def reconcile_resource(namespace: Namespace, store: Store, name: str, journey: Journey) -> None:
+    api_version = "headwater.dev/v1alpha1"
+    api, cache, queue = KubeApi(namespace.cluster.connection), ResourceCache(), WorkQueue[Key](store.clock)
+    settings = OperatorSettings(cluster="here")
+    reconciler = Reconciler(store, api, cache, queue, store.settings, settings, Metrics(), lambda: None)
+    body = {"apiVersion": api_version, "kind": "Realm", "metadata": {"name": name}, "spec": {"realmId": name}}
+    namespace.cluster.api.patch(namespace.path("Realm", name), body, kind="apply", manager="a-person")
+    while namespace.condition("Realm", name, "Ready").get("status") != "True":
+        listed = namespace.cluster.api.list(namespace.path("Realm"))
+        for key in cache.replace_all("Realm", [{**one, "apiVersion": api_version, "kind": "Realm"} for one in listed]):
+            queue.add(key)
+        with journey.traced():
+            while (taken := queue.get(timeout=0)) is not None:
+                reconciler.reconcile(taken)
+                queue.done(taken)
+
+
+def collection(store: Store, clock: FakeClock, folder: Path) -> Journey:
+    """A collection that a manifest keeps asking for: its task is made, found to be due, sent, claimed and done, and there is garbage."""
+    journey = Journey()
+    catalog = make_catalog(store, folder)
+    for version, run in enumerate((Journey(), journey), 1):
+        make_garbage(catalog, clock, version)
+        with run.traced():
+            reconcile(store, folder)
+        (waiting,) = Tasks(store).list(state=TaskState.WAITING, realm=REALM)
+        assert waiting.value.kind == COLLECT
+        clock.advance((waiting.value.due - clock.now()) / 1e6 + 1)
+        with run.traced():
+            Dispatcher(store, lambda task_id, token: do(store, task_id, token), kinds=TASK_BODIES).step()
+        assert Tasks(store).read(waiting.id).value.state is TaskState.SUCCEEDED
+    return journey
+
+
+def make_garbage(catalog: Catalog, clock: FakeClock, version: int) -> None:
+    put(catalog, "main", "orders", version)
+    catalog.create_branch("draft")
+    put(catalog, "draft", "drafts", version)
+    catalog.delete_branch("draft")
+    clock.advance(GRACE_SECONDS)
+
+
+def do(store: Store, task_id: ObjectId, token: str | None = None) -> None:
+    run_task(store, task_id, StoodStill(token), owner="here", is_stopping=lambda: False)
+
+
+def import_task(warehouse: Path, folder: Path, *, on_spark: bool) -> Journey:
+    """The task of an import of a warehouse, on Spark or in the process; of Spark, the driver's side."""
+    import_once(warehouse, folder / "first", Settings(spark_master="off"), Journey())
+    journey = Journey()
+    import_once(warehouse, folder / "second", Settings() if on_spark else Settings(spark_master="off"), journey)
+    return journey
+
+
+def import_once(warehouse: Path, folder: Path, settings: Settings, journey: Journey) -> None:
+    with open_store("memory://", settings=settings) as store:
+        catalog = make_catalog(store, folder)
+        arguments = {
+            "catalog": "lake",
+            "catalogId": catalog.definition.id,
+            "spec": msgspec.json.decode(msgspec.json.encode(ImportSpec(name="tables", locations=(warehouse.as_uri(),)))),
+            **({"engine": SPARK} if settings.spark_master != "off" else {}),
+        }
+        task = Tasks(store).submit(IMPORT, realm=REALM, subject="lake/tables", arguments=arguments)
+        with journey.traced():
+            do(store, task.id)
+        assert Tasks(store).read(task.id).value.state is TaskState.SUCCEEDED
