@@ -16,6 +16,7 @@ import pytest
 from faulty_backend import FaultyBackend
 from headwater.store import Backend, open_backend
 from headwater.store.urls import parse_url
+from tiers import long_but_for
 from unordered import UnorderedBackend
 
 if TYPE_CHECKING:  # most tests need no driver: theirs are loaded with the servers
@@ -31,6 +32,7 @@ __all__ = [
     "mongodb_url",
     "postgresql_server",
     "postgresql_url",
+    "slow_on_mongodb",
     "store_url",
 ]
 
@@ -96,6 +98,10 @@ def make_backend(request: pytest.FixtureRequest) -> Iterator[Callable[[], Backen
     yield make
     for one in made:
         one.close()
+
+
+slow_on_mongodb = pytest.mark.parametrize("make_backend", long_but_for(BACKENDS.keys() - {"mongodb"}, BACKENDS), indirect=True)
+"""For promises over thousands of rows, which the tests' server takes many seconds for."""
 
 
 @pytest.fixture

@@ -52,6 +52,7 @@ def alone(program: str, words: list[str], folder: Path) -> subprocess.CompletedP
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("program", "words", "extra"), COMMANDS, ids=[" ".join(words) for _, words, _ in COMMANDS])
 def test_missing_extra_is_named(folder: Path, program: str, words: list[str], extra: str) -> None:
     done = alone(program, words, folder)

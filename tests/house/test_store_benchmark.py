@@ -141,6 +141,7 @@ def test_a_run_says_that_mongodb_is_left_out(
     assert "mongodb is left out" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_quick_run_of_the_suite_measures_every_case(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.store", "--quick", "--backends=memory,sqlite", f"--into={tmp_path}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from specimens import LARGEST, OTHER, REALM, in_parts, key, race, read_back, read_object, row, scan
 
+from backend_fixtures import slow_on_mongodb
 from headwater.clock import Micros
 from headwater.errors import BeatenError
 from headwater.store import BULK_BYTES, ROW_BYTES, Backend, ObjectId, ObjectKey, RealmKey
@@ -85,6 +86,7 @@ class TestBulkWrites:
 
         assert read_back(backend, rows) == rows
 
+    @slow_on_mongodb
     def test_two_thousand_rows_are_written_read_rewritten_and_deleted_at_once(self, backend: Backend) -> None:
         rows = [row(number, value=b"%d" % number) for number in random.Random(5).sample(range(1 << 40), 2000)]
         backend.write_objects(rows)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from specimens import LARGEST, OTHER, REALM, in_parts, key, reference, reference_key, row, scan, scan_names
 
+from backend_fixtures import slow_on_mongodb
 from headwater.clock import Micros
 from headwater.errors import RefusedError
 from headwater.store import Backend, ObjectId, ObjectKey, ObjectRow, RealmKey, ReferenceRow, Split
@@ -225,6 +226,7 @@ Cut = Callable[..., list[Split[Any]]]
 
 
 class TestSplits:
+    @slow_on_mongodb
     @every_distribution
     @pytest.mark.parametrize("count", long_but_for({2}, [1, 2, 4, 7]))
     def test_splits_of_a_store_are_the_whole_scan_in_fair_shares(
@@ -236,6 +238,7 @@ class TestSplits:
         self.check(splits, count, [len(scan(backend, split)) for split in splits], len(ids))
         assert [one for split in splits for one in scan(backend, split, limit=100)] == scan(backend)
 
+    @slow_on_mongodb
     @every_distribution
     @pytest.mark.parametrize("count", long_but_for({5}, [2, 5]))
     def test_splits_of_a_realm_are_its_scan_in_fair_shares(self, ordered: Backend, ids: Sequence[int], count: int) -> None:
