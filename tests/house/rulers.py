@@ -98,9 +98,6 @@ def percentage(part: int, whole: int) -> float:
     return round(100 * part / max(whole, 1), 1)
 
 
-# Names that mean more than one thing
-
-
 def shared_basenames(house: House) -> list[str]:
     """The modules that have their basename in common with another one."""
     counts = Counter(module.stem for module in house if module.is_named)
@@ -154,9 +151,6 @@ def calls_with_many_owners(house: House) -> float:
     return percentage(sum(count >= MANY_OWNERS for count in counts), len(counts))
 
 
-# Lines
-
-
 def is_import(node: ast.AST) -> bool:
     if isinstance(node, ast.Assign):
         return any(isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets)
@@ -203,9 +197,6 @@ def leaning_docstrings(house: House) -> list[str]:
     return [
         f"{module.path}:{node.lineno}" for module in house for node, text in module.documented if LEANING.match(text.lstrip())
     ]
-
-
-# The table
 
 
 @dataclass(frozen=True)
