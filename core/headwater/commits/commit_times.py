@@ -7,7 +7,8 @@ the time is the one exception: it is on top of such commits, and carries the rig
     time      9:00    9:30    2031                            2031 + 1 µs  10:30        10:40
     sound     9:00    9:30    10:30                           10:30        10:30        10:40
 
-What is known of C and D is that they were made between B and M.
+What is known of C and D is that they were made between B and M. The commit M changes nothing else, and names its parent alone as
+ancestor, so that a search for a moment cannot pass over it (see ``as_of``).
 """
 
 from __future__ import annotations
