@@ -22,6 +22,8 @@ LINES_BY_STEP = {
 }
 Found = dict[str, list[str]]
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def found() -> Found:
