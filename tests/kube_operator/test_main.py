@@ -355,6 +355,7 @@ def test_without_our_resources_the_process_ends_and_says_what_to_do(bare_server:
     assert "lease released" in operator.said
 
 
+@pytest.mark.long
 def test_a_second_signal_ends_a_process_that_takes_its_time(installation: Installation) -> None:
     operator: Operator = installation.start_operator()
     operator.pause()

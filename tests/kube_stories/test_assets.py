@@ -14,6 +14,8 @@ import yaml
 from kubetest import Cluster, start_cluster, wait_for
 from kubetest.cluster import program
 
+pytestmark = pytest.mark.long
+
 PROXY = Path(__file__).with_name("stand_in.py")
 STAND_INS = ("kube-apiserver", "etcd", "kubectl")
 MANAGER = "kube-controller-manager"

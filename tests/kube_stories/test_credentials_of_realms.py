@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from stories import Story, kept_credentials
 
 from headwater.realms import Credentials, find_root, verify
+
+pytestmark = pytest.mark.long
 
 
 def are_accepted(story: Story, credentials: Credentials) -> bool:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from stories import Story, catalog_body, realm_body
 
 from headwater.maintenance import COLLECT
 from headwater.tasks import Task, Tasks, TaskState
+
+pytestmark = pytest.mark.long
 
 
 def collections(story: Story) -> list[Task]:

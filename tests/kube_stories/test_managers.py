@@ -9,6 +9,8 @@ from headwater.realms import Manager, RealmState, bootstrap, hash_credentials, n
 from kube_fixtures import Installation
 from kubetest import Namespace
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def other(running: Installation) -> Namespace:

@@ -26,6 +26,7 @@ from headwater.errors import UnknownOutcomeError
 from headwater.store import Backend, open_backend
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.urls import parse_url
+from tiers import long_but_for
 
 pytestmark = pytest.mark.timeout(300 * LENGTH)
 WRITES = [
@@ -38,7 +39,7 @@ WRITES = [
     "update_object",
     "delete_objects",
 ]
-on_shared_databases = pytest.mark.parametrize("name", [name for name in STORES if name != "memory"])
+on_shared_databases = pytest.mark.parametrize("name", long_but_for({"sqlite"}, [name for name in STORES if name != "memory"]))
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from headwater.store import Backend, open_backend
 from headwater.store.urls import parse_url
 from servers.proxy import Proxy
 
-pytestmark = pytest.mark.timeout(300 * LENGTH)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300 * LENGTH)]
 MORE_KEYS = (*KEYS, *(Key(kind, number) for kind in ("reference", "object") for number in (3, 4)))
 """So that changes without an answer are few on each row."""
 

@@ -12,13 +12,14 @@ from reference_model import ReferenceModel
 from rows_of_all_kinds import IS_SOAK, run_of
 
 from backend_fixtures import BACKENDS
+from tiers import long_but_for
 
 EXAMPLES = {"memory": 30, "sqlite": 20, "postgresql": 12, "mongodb": 3, "faulty": 10, "unordered": 20}
 pytestmark = pytest.mark.timeout(0 if IS_SOAK else 120)
 
 
 @pytest.mark.parametrize("model", [ReferenceModel, ObjectModel])
-@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("name", long_but_for({"memory", "sqlite", "unordered"}, BACKENDS))
 def test_a_realms_rows_are_what_the_model_says(name: str, model: type, request: pytest.FixtureRequest) -> None:
     backend = BACKENDS[name](request)
     try:
