@@ -34,6 +34,8 @@ PLURALS = {kind: path.plural for kind, path in KINDS.items() if path.group == GR
 UNUSED_FINALIZER = "headwater.dev/not-put-on-by-anybody"
 SETTLED_SECONDS = 0.005
 """Between two resources of a list that look as they should be."""
+SECONDS_TO_END = 1.0
+"""What kopf gets to end by itself, when it has begun to."""
 SERVER_SECONDS = 600
 """After which the API server ends a watch, for an even rhythm of connections. kopf sends the text, and no server takes 600.0."""
 
@@ -209,9 +211,9 @@ class ResourceWatch:
             began = self._clock.monotonic()
             try:
                 asyncio.run(self._operate())  # each time in a new loop: what kopf leaves behind ends with it
-            except Exception as fault:  # noqa: BLE001 - kopf's errors have no public names; the API server says what it meant
+            except Exception as fault:  # noqa: BLE001 - kopf has logged it, and its errors have no public names
                 self._refuse_ended_watch(fault)
-                log.warning("the watches ended, and begin anew", error=_first_words(fault))
+                log.warning("the watches ended, and begin anew")
             if self._clock.monotonic() - began > self._timing.relist_seconds:
                 waits = iter(self._backoffs)
             self._relister.wake()
@@ -232,7 +234,8 @@ class ResourceWatch:
         self.stop()
 
     async def _operate(self) -> None:
-        stop_flag, loop = asyncio.Event(), asyncio.get_running_loop()
+        """Run kopf until it has ended. Raises what ended it, but for a stop."""
+        stop_flag, ending, loop = asyncio.Event(), asyncio.Event(), asyncio.get_running_loop()
 
         def stop_kopf() -> None:
             with contextlib.suppress(RuntimeError):  # this loop has ended by itself
@@ -242,9 +245,22 @@ class ResourceWatch:
             self._stop_kopf = stop_kopf
             if self._stopped.is_set():
                 return
+        is_ending = asyncio.create_task(
+            ending.wait()
+        )  # before kopf, which at its end waits for every task that was begun after it
+        operator = asyncio.create_task(self._run_kopf(stop_flag, ending))
+        await asyncio.wait({is_ending, operator}, return_when=asyncio.FIRST_COMPLETED)
+        await _end_soon(operator)
+        is_ending.cancel()
+        if not operator.cancelled():
+            operator.result()
+        elif not self._stopped.is_set():
+            raise UnavailableError("kopf ended by itself")
+
+    async def _run_kopf(self, stop_flag: asyncio.Event, ending: asyncio.Event) -> None:
         where: dict[str, Any] = {"namespaces": self._scope.namespaces} if self._scope.namespaces else {"clusterwide": True}
         await kopf.operator(
-            registry=self._registry(),
+            registry=self._registry(ending),
             settings=watch_settings(
                 label_selector=self._scope.label_selector,
                 instance=self._identity,
@@ -256,8 +272,11 @@ class ResourceWatch:
             **where,
         )
 
-    def _registry(self) -> kopf.OperatorRegistry:
+    def _registry(self, ending: asyncio.Event) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
+
+        async def end(**_: Any) -> None:
+            ending.set()
 
         def log_in(settings: kopf.OperatorSettings, **_: Any) -> kopf.ConnectionInfo | None:
             return self._login(settings)
@@ -266,6 +285,7 @@ class ResourceWatch:
             self._take_in(event["type"], event["object"])
 
         kopf.on.login(registry=registry, id="login")(log_in)
+        kopf.on.cleanup(registry=registry, id="end")(end)
         for plural in PLURALS.values():
             kopf.on.event(GROUP, VERSION, plural, registry=registry, id=plural)(take_in)
         return registry
@@ -316,9 +336,15 @@ def _kinds_not_served(api: KubeApi) -> list[str]:
     return sorted(set(PLURALS.values()) - {resource.get("name") for resource in resources})
 
 
-def _first_words(fault: Exception) -> str:
-    """kopf's errors print their whole payload."""
-    return next((text for text in fault.args if isinstance(text, str)), type(fault).__name__)
+async def _end_soon(operator: asyncio.Task[None]) -> None:
+    """Cancel kopf until it has ended, after a while in which it may do so by itself.
+
+    It waits five seconds for the watches that still run, and cancels them then. One that is just connecting takes this for a pause, begins
+    anew, and waits for credentials that nobody renews any more; and kopf waits for it without end. The end of the loop cancels it again.
+    """
+    while not operator.done():
+        await asyncio.wait({operator}, timeout=SECONDS_TO_END)
+        operator.cancel()
 
 
 def _looks_settled(body: dict[str, Any]) -> bool:
