@@ -27,23 +27,23 @@ from headwater.catalogs import (
     Catalog,
     Catalogs,
     ContentKey,
+    ContentOperation,
     ContentType,
     ContentValue,
     Delete,
     IcebergTable,
     LogFilter,
-    NameKind,
     Namespace,
-    Operation,
     Put,
+    RefKind,
     content_digest,
     plan_commit,
 )
-from headwater.catalogs.content.applying import view_of
-from headwater.catalogs.names import content_reference
+from headwater.catalogs.content.content_index import content_view
+from headwater.catalogs.registry import content_reference
 from headwater.clock import Micros
 from headwater.commits import Commit, ensure_references
-from headwater.index import Index, IndexContainer, IndexEditor, Value
+from headwater.index import Index, IndexContainer, IndexEditor, IndexValue
 from headwater.store import RealmId, RealmKey, RealmStore, Store, StoredObject, open_store
 
 SUITE = "catalog"
@@ -142,7 +142,7 @@ def pages(lake: Lake) -> Iterator[Row]:
 
 def asking(lake: Lake, chance: random.Random) -> Callable[[], object]:
     keys = lake.some(chance, PAGE)
-    return lambda: lake.catalog.get_many(None, keys)
+    return lambda: lake.catalog.get_contents(None, keys)
 
 
 def plans(lake: Lake) -> Iterator[Row]:
@@ -155,10 +155,10 @@ def plans(lake: Lake) -> Iterator[Row]:
         head = lake.catalog.resolve()
         assert head is not None
         keys = {key for one in wanted for key in (one.key, *one.key.ancestors())}
-        view_of(head.index(CONTENT), keys)
+        content_view(head.index(CONTENT), keys)
 
         def plan() -> object:
-            view = view_of(head.index(CONTENT), keys)
+            view = content_view(head.index(CONTENT), keys)
             return plan_commit(view, view, wanted)
 
         return plan
@@ -174,9 +174,9 @@ def plans(lake: Lake) -> Iterator[Row]:
     yield Row(f"whole commit, {many}", name, middle(lake, committed, rounds=3), "ms")
 
 
-def operations(lake: Lake, chance: random.Random, branch: str) -> list[Operation]:
+def operations(lake: Lake, chance: random.Random, branch: str) -> list[ContentOperation]:
     count = lake.scale.operations
-    there = [*lake.catalog.get_many(branch, lake.some(chance, 3 * count // 4)).items()]
+    there = [*lake.catalog.get_contents(branch, lake.some(chance, 3 * count // 4)).items()]
     moved = [Put(key, table(f"{key.name}/{chance.getrandbits(32)}", content.id)) for key, content in there[: count // 2]]
     deleted = [Delete(key) for key, _ in there[count // 2 :]]
     created = [Put(lake.a_namespace(chance).child(f"new_{chance.getrandbits(40):x}"), table("new")) for _ in range(count // 4)]
@@ -187,7 +187,7 @@ def diffs(lake: Lake) -> Iterator[Row]:
     """Of a state and one in which a few keys hold something else, all over the catalog."""
     chance, catalog, scale = random.Random(3), lake.catalog, lake.scale
     catalog.create_branch("other", "main")
-    there = catalog.get_many("main", lake.some(chance, scale.changed))
+    there = catalog.get_contents("main", lake.some(chance, scale.changed))
     catalog.commit("other", [Put(key, table(f"other/{key.name}", content.id)) for key, content in there.items()])
     case = f"difference of {scale.changed} among {lake.size}"
     yield Row(case, lake.place.name, middle(lake, lambda: lambda: catalog.diff("main", "other")), "ms")
@@ -201,7 +201,7 @@ def history(lake: Lake) -> Iterator[Row]:
     catalog.create_branch("long")
     key = lake.tables[0]
     for number in range(count):
-        there = catalog.get("long", key)
+        there = catalog.get_content("long", key)
         assert there is not None
         catalog.commit("long", [Put(key, table(f"{number}", there.id))], authors=["ann"])
     nobody = LogFilter(author="nobody")
@@ -228,15 +228,15 @@ def planted(store: Store, tables: Sequence[ContentKey]) -> Catalog:
     """A catalog whose first commit holds all of them, each with its namespaces, written as commits write it."""
     rows = store.rows(REALM, KEY)
     ensure_references(rows, (CATALOGS, CLAIMS))
-    Catalogs(rows).create("lake", base_location="s3://warehouse/")
-    catalog = Catalogs(rows).open("lake")
+    Catalogs(rows).create_catalog("lake", base_location="s3://warehouse/")
+    catalog = Catalogs(rows).open_catalog("lake")
     spaces = sorted({above for key in tables for above in key.ancestors()})
     shared: dict[ContentType, StoredObject] = {
         ContentType.NAMESPACE: Namespace(),
         ContentType.ICEBERG_TABLE: table("first"),
     }
     objects = {kind: rows.new_id() for kind in shared}
-    rows.write([(objects[kind], one) for kind, one in shared.items()])
+    rows.write_objects([(objects[kind], one) for kind, one in shared.items()])
     digests = {kind: content_digest(one) for kind, one in shared.items()}  # type: ignore[arg-type]
     content, ids = IndexEditor(Index()), IndexEditor(Index())
     chance = random.Random(4)
@@ -244,13 +244,13 @@ def planted(store: Store, tables: Sequence[ContentKey]) -> Catalog:
     for key, kind in kinds:
         content_id = UUID(int=chance.getrandbits(128), version=4)
         value = ContentValue(kind, content_id, digests[kind], objects[kind])
-        content.put(key.to_index(), value.encode())
-        ids.put(content_id.bytes, Value(None, key.to_index()))
+        content.put(key.to_index(), value.to_value())
+        ids.put(content_id.bytes, IndexValue(None, key.to_index()))
     indexes = {name: stored(rows, editor) for name, editor in ((CONTENT, content), (IDS, ids))}
     first = Commit(seq=1, time=Micros(rows.clock.now()), properties={"catalog": catalog.definition.id}, indexes=indexes)
     commit_id = rows.new_id()
-    rows.write([(commit_id, first)])
-    main = content_reference(catalog.definition.id, NameKind.BRANCH, "main")
+    rows.write_objects([(commit_id, first)])
+    main = content_reference(catalog.definition.id, RefKind.BRANCH, "main")
     rows.advance_reference(rows.read_reference(main, fresh=True), commit_id)
     return catalog
 
@@ -258,7 +258,7 @@ def planted(store: Store, tables: Sequence[ContentKey]) -> Catalog:
 def stored(rows: RealmStore, editor: IndexEditor) -> IndexContainer:
     made = editor.stored(rows.new_ids, limits_of(rows))
     for start in range(0, len(made.objects), WRITTEN_AT_ONCE):
-        rows.write(made.objects[start : start + WRITTEN_AT_ONCE])
+        rows.write_objects(made.objects[start : start + WRITTEN_AT_ONCE])
     return made.container
 
 

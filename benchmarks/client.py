@@ -29,7 +29,7 @@ from pyiceberg.catalog import Catalog as IcebergCatalog
 from headwater.catalogs import Catalogs, ContentKey, IcebergTable, Namespace, Put
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.commits import ensure_references
-from headwater.realms import REALM_REFERENCES, Realms, RealmState
+from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
 from headwater.store import Store, open_store
 
 SUITE = "client"
@@ -136,15 +136,15 @@ def contenders(place: Place, folder: Path, scale: Scale) -> Iterator[dict[str, C
 
 def made_by_us(store: Store, warehouse: Path, listed: int) -> HeadwaterCatalog:
     """An active realm with a catalog in it, and a namespace full of tables."""
-    realms = Realms(store)
-    realms.move(realms.create("bench"), RealmState.INITIALIZING)
-    ensure_references(realms.open_for("bench", RealmState.INITIALIZING), REALM_REFERENCES)
-    realms.move(realms.read("bench"), RealmState.ACTIVE)
-    catalogs = Catalogs(realms.open("bench"))
-    catalogs.create("lake", base_location=warehouse.as_uri())
+    realms = RealmRegistry(store)
+    realms.move_realm(realms.create_realm("bench"), RealmState.INITIALIZING)
+    ensure_references(realms.open_realm_for("bench", RealmState.INITIALIZING), REALM_REFERENCES)
+    realms.move_realm(realms.read_realm("bench"), RealmState.ACTIVE)
+    catalogs = Catalogs(realms.open_realm("bench"))
+    catalogs.create_catalog("lake", base_location=warehouse.as_uri())
     keys = [ContentKey.of(FULL_OF_TABLES, f"t{number:05}") for number in range(listed)]
     tables = [Put(key, IcebergTable(metadata_location=f"s3://lake/{key}/{uuid4()}.metadata.json")) for key in keys]
-    catalogs.open("lake").commit(None, [Put(ContentKey.of(FULL_OF_TABLES), Namespace()), *tables])
+    catalogs.open_catalog("lake").commit(None, [Put(ContentKey.of(FULL_OF_TABLES), Namespace()), *tables])
     return HeadwaterCatalog.on(store, realm="bench", catalog="lake")
 
 

@@ -251,7 +251,7 @@ class Bench:
         """By many connections at once: how fast they come is not what is measured."""
         bodies = list(resources(self.scale))
         with ThreadPoolExecutor(8) as pool:
-            made = pool.map(lambda body: self.cluster.api.create(self.namespace.path(body["kind"]), body), bodies)
+            made = pool.map(lambda body: self.cluster.api.create_resource(self.namespace.path(body["kind"]), body), bodies)
             assert len(list(made)) == self.scale.resources
 
     def start_operator(self) -> tuple[Operator, Watched]:
@@ -297,7 +297,7 @@ class Bench:
 
     def bodies(self) -> Iterable[dict[str, Any]]:
         for kind in ("Realm", "Catalog"):
-            yield from self.cluster.api.list(self.namespace.path(kind))
+            yield from self.cluster.api.list_resources(self.namespace.path(kind))
 
     def settle(self, operator: Operator) -> None:
         """Until nothing waits to be looked at, and nothing was written for five seconds."""

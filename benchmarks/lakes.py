@@ -23,12 +23,12 @@ from benchmarks.disk import ROOT, working_folder
 from benchmarks.peak import peak_bytes
 from benchmarks.tables import SEED
 
-from headwater.catalogs import Catalogs, Claims, ImportSpec, import_tables, scope_of
-from headwater.catalogs.iceberg import Outcome, Scope, survey_in_process
-from headwater.realms import Realms, bootstrap, hash_credentials, new_credentials
+from headwater.catalogs import Catalogs, ImportSpec, TableClaims, import_tables, survey_scope
+from headwater.iceberg import SurveyOutcome, SurveyScope, survey_in_process
+from headwater.realms import RealmRegistry, bootstrap, hash_credentials, new_credentials
 from headwater.store import Store, open_store
-from headwater_workers.pipeline.sessions import SparkOptions, session
-from headwater_workers.pipeline.surveys import survey_in
+from headwater_workers.pipeline.spark_session import SparkOptions, session
+from headwater_workers.pipeline.spark_survey import survey_in
 
 __all__ = ["ENGINES", "Imported", "import_apart", "make_lake", "metadata_files"]
 
@@ -127,27 +127,27 @@ def _surveying(engine: str) -> Iterator[Any]:
         yield lambda scope: survey_in(spark, scope)
 
 
-def _timed_import(store: Store, scope: Scope, survey: Any) -> tuple[float, float, Any]:
+def _timed_import(store: Store, scope: SurveyScope, survey: Any) -> tuple[float, float, Any]:
     """Seconds of the survey, seconds of the commits, and the report."""
-    rows = Realms(store).open(REALM)
+    rows = RealmRegistry(store).open_realm(REALM)
     started = time.perf_counter()
-    outcomes: Iterable[Outcome] = survey(scope)
+    outcomes: Iterable[SurveyOutcome] = survey(scope)
     surveyed = time.perf_counter()
-    report = import_tables(Catalogs(rows).open(CATALOG), Claims(rows), outcomes)
+    report = import_tables(Catalogs(rows).open_catalog(CATALOG), TableClaims(rows), outcomes)
     return surveyed - started, time.perf_counter() - surveyed, report
 
 
 def _make_realm(store: Store) -> None:
-    realms = Realms(store)
-    realms.create(REALM)
+    realms = RealmRegistry(store)
+    realms.create_realm(REALM)
     bootstrap(realms, REALM, hash_credentials(new_credentials()))
 
 
-def _scope(store: Store, name: str, lake: str | Path) -> Scope:
+def _scope(store: Store, name: str, lake: str | Path) -> SurveyScope:
     """Of an import into a new catalog."""
     base = Path(lake).as_uri()
-    definition = Catalogs(Realms(store).open(REALM)).create(name, base_location=base)
-    return scope_of(definition, ImportSpec(name=name, locations=(base,)), now=store.clock.now())
+    definition = Catalogs(RealmRegistry(store).open_realm(REALM)).create_catalog(name, base_location=base)
+    return survey_scope(definition, ImportSpec(name=name, locations=(base,)), now=store.clock.now())
 
 
 def _document(location: str, chance: random.Random) -> dict[str, Any]:

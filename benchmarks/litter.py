@@ -12,8 +12,8 @@ from benchmarks.tables import CONTENT, SEED, limits_of, moved_table, table_keys,
 from headwater.catalogs import Catalogs
 from headwater.clock import Micros, SystemClock
 from headwater.commits import Commit
-from headwater.index import Index, IndexEditor, Value
-from headwater.realms import Realm, Realms, bootstrap, hash_credentials, new_credentials
+from headwater.index import Index, IndexEditor, IndexValue
+from headwater.realms import Realm, RealmRegistry, bootstrap, hash_credentials, new_credentials
 from headwater.store import ObjectId, ObjectKey, RealmStore, Store
 
 __all__ = ["REALM", "Litter", "ShiftedClock", "littered"]
@@ -60,24 +60,24 @@ def littered(store: Store, objects: int, garbage_share: float, *, has_leaves: bo
     garbage_share of them
     has_leaves    False: the tables in the index have no objects, so that nothing but its inner nodes is there
     """
-    realms, chance = Realms(store), random.Random(SEED)
-    realms.create(REALM)
+    realms, chance = RealmRegistry(store), random.Random(SEED)
+    realms.create_realm(REALM)
     realm = bootstrap(realms, REALM, hash_credentials(new_credentials()))
-    rows = realms.open(REALM)
-    definition = Catalogs(rows).create(CATALOG, base_location="s3://lake/")
+    rows = realms.open_realm(REALM)
+    definition = Catalogs(rows).create_catalog(CATALOG, base_location="s3://lake/")
     numbers = store.new_ids(objects)
     garbage = set(chance.sample(range(objects), round(objects * garbage_share)))
     live = [number for place, number in enumerate(numbers) if place not in garbage]
     thrown = [number for place, number in enumerate(numbers) if place in garbage]
     for some in _blocks(live if has_leaves else []):
-        rows.write((number, moved_table(0)) for number in some)
+        rows.write_objects((number, moved_table(0)) for number in some)
     halves = _write_garbage(rows, thrown[::2]), _write_garbage(rows, thrown[1::2])
     inner = _point_to(rows, f"cat/{definition.id}/heads/main", definition.id, live, has_leaves)
     return Litter(realm, len(live) if has_leaves else 0, inner, halves)
 
 
 def _write_garbage(rows: RealmStore, numbers: Sequence[ObjectId]) -> list[ObjectKey]:
-    return [key for some in _blocks(numbers) for key in rows.write((number, moved_table(0)) for number in some)]
+    return [key for some in _blocks(numbers) for key in rows.write_objects((number, moved_table(0)) for number in some)]
 
 
 def _point_to(rows: RealmStore, branch: str, catalog_id: str, numbers: Sequence[ObjectId], has_leaves: bool) -> int:
@@ -85,15 +85,15 @@ def _point_to(rows: RealmStore, branch: str, catalog_id: str, numbers: Sequence[
     chance, editor = random.Random(SEED), IndexEditor(Index())
     for key, number in zip(table_keys(len(numbers)), numbers, strict=True):
         value = value_of(number, chance)
-        editor.put(key, value if has_leaves else Value(None, value.data))
+        editor.put(key, value if has_leaves else IndexValue(None, value.data))
     stored = editor.stored(rows.new_ids, limits_of(rows))
     for some in _blocks(stored.objects):
-        rows.write(some)
+        rows.write_objects(some)
     commit_id = rows.new_id()
     first = Commit(
         seq=1, time=rows.clock.now(), indexes={CONTENT: stored.container}, properties={"catalog": catalog_id}, message="import"
     )
-    rows.write([(commit_id, first)])
+    rows.write_objects([(commit_id, first)])
     rows.advance_reference(rows.read_reference(branch, fresh=True), commit_id)
     return len(stored.objects) + 1
 

@@ -22,9 +22,9 @@ from benchmarks.places import Place, open_places
 from benchmarks.report import Row, at_least_of_floor, at_most, say, show, write_results
 from benchmarks.timing import median, timed
 
-from headwater.maintenance import Collected, collect, purge
-from headwater.maintenance.garbage import marker_for, scope_of
-from headwater.realms import Realms, RealmState
+from headwater.gc import CollectionResult, collect_realm, open_marker, open_scope
+from headwater.purge.realm_purge import purge_realm
+from headwater.realms import RealmRegistry, RealmState
 from headwater.store import ObjectKey, Store, open_store
 
 SUITE = "maintenance"
@@ -123,7 +123,7 @@ def sweeps(place: Place, size: int, share: float, rounds: int) -> Iterator[Row]:
         scans, decisions = [], []
         for _ in range(rounds):
             scans.append(timed(floor.scan))
-            seen = collect(store, REALM, dry_run=True)
+            seen = collect_realm(store, REALM, dry_run=True)
             decisions.append(seen.seconds["plan"] / seen.scanned)
         keys = floor.scan()
         yield Row(
@@ -136,11 +136,11 @@ def sweeps(place: Place, size: int, share: float, rounds: int) -> Iterator[Row]:
         )
         bare = timed(_delete_bare, floor, litter.garbage[0], store.settings.delete_batch)
         floor.settle()
-        done = collect(store, REALM)
+        done = collect_realm(store, REALM)
         yield from deletions(place, case, litter, bare, done)
 
 
-def deletions(place: Place, case: str, litter: Litter, bare: float, done: Collected) -> Iterator[Row]:
+def deletions(place: Place, case: str, litter: Litter, bare: float, done: CollectionResult) -> Iterator[Row]:
     assert done.deleted == len(litter.garbage[1]), (done.deleted, len(litter.garbage[1]))
     rate = len(litter.garbage[0]) / bare
     seconds = done.seconds
@@ -171,10 +171,10 @@ def purges(place: Place, scale: Scale) -> Iterator[Row]:
         beside.settle()
         batch = store.settings.delete_batch
         floor_rows, floor_seconds = _delete_all(floor, bare.realm.key, batch)
-        Realms(early).move(mine.realm, RealmState.INACTIVE)
-        realms = Realms(store)
-        realms.move(realms.read(REALM), RealmState.PURGING)
-        seconds = timed(purge, store, REALM)
+        RealmRegistry(early).move_realm(mine.realm, RealmState.INACTIVE)
+        realms = RealmRegistry(store)
+        realms.move_realm(realms.read_realm(REALM), RealmState.PURGING)
+        seconds = timed(purge_realm, store, REALM)
         rows = mine.live + mine.inner + sum(map(len, mine.garbage))
     yield Row(
         f"purge of a realm of {scale.littered:,} objects",
@@ -211,9 +211,9 @@ def _marked(place: Place, scale: Scale, *, has_leaves: bool) -> dict[str, tuple[
 
 
 def _mark(store: Store) -> float:
-    scope = scope_of(store, REALM)
-    found = scope.found()
-    return timed(marker_for(scope).mark, found)
+    scope = open_scope(store, REALM)
+    found = scope.find_references()
+    return timed(open_marker(scope).mark, found)
 
 
 def memory(place: Place, scale: Scale) -> Iterator[Row]:

@@ -19,12 +19,12 @@ from benchmarks.options import Options, read_options
 from benchmarks.report import Row, at_most, say, show, write_results
 from benchmarks.timing import median, timed
 
-from headwater.catalogs.iceberg.documents import decode
-from headwater.catalogs.iceberg.parts import put_together, take_apart
-from headwater.catalogs.iceberg.spec import check_table
-from headwater.catalogs.metadata import read_metadata, store_metadata
+from headwater.catalogs.stored_metadata import read_metadata, store_metadata
 from headwater.commits import Transaction, commit_change, ensure_reference
-from headwater.index import Value
+from headwater.iceberg.metadata_json import decode_metadata
+from headwater.iceberg.metadata_split import join_metadata, split_metadata
+from headwater.iceberg.spec import check_table
+from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, open_store
 
 SUITE = "metadata"
@@ -81,11 +81,11 @@ class Table:
         self.newest: ObjectId | None = None
 
     def store(self, text: bytes) -> None:
-        parts, before = take_apart(text), self.newest
+        parts, before = split_metadata(text), self.newest
 
         def change(tx: Transaction) -> ObjectId:
             made = store_metadata(tx, parts, before=before)
-            tx.index("tables").put(b"t", Value(made))
+            tx.index("tables").put(b"t", IndexValue(made))
             return made
 
         self.newest = commit_change(self.rows, TABLES, change).result
@@ -124,16 +124,16 @@ def times(scale: Scale) -> Iterator[Row]:
     for count in (scale.small, scale.large):
         rounds = max(scale.rounds * scale.small // count, 5)
         text = document(0, count)
-        read = decode(text, path=PATH)
+        read = decode_metadata(text, path=PATH)
         table = Table()
         table.store(text)
         parts = read_metadata(table.rows, known(table))
         steps: tuple[tuple[str, Callable[[Any], object], Any], ...] = (
-            ("read as JSON", lambda text: decode(text, path=PATH), text),
+            ("read as JSON", lambda text: decode_metadata(text, path=PATH), text),
             ("judged", check_table, read),
-            ("taken apart", take_apart, text),
+            ("taken apart", split_metadata, text),
             ("read, warm", lambda table: read_metadata(table.rows, known(table)), table),
-            ("put together", put_together, parts),
+            ("put together", join_metadata, parts),
         )
         for what, step, of in steps:
             yield row(what, count, median([timed(step, of) for _ in range(rounds)]))

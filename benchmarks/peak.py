@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 from benchmarks.disk import ROOT
 
-import headwater_workers.running
-from headwater.maintenance import collect
+import headwater_workers.task_executor
+from headwater.gc import collect_realm
 from headwater.store import SYSTEM_REALM, open_store
 
 __all__ = ["peak_of"]
@@ -28,11 +28,11 @@ def peak_of(url: str, realm: str) -> tuple[int, int]:
 
 
 def main(url: str, realm: str) -> None:
-    assert headwater_workers.running.run_task  # what a worker has loaded
+    assert headwater_workers.task_executor.run_task  # what a worker has loaded
     with open_store(url) as store:
-        collect(store, SYSTEM_REALM, dry_run=True)
+        collect_realm(store, SYSTEM_REALM, dry_run=True)
         idle = psutil.Process().memory_info().rss
-        collect(store, realm)
+        collect_realm(store, realm)
     print(idle, peak_bytes())
 
 

@@ -14,8 +14,8 @@ from benchmarks.tables import limits_of
 
 from headwater.clock import Micros
 from headwater.commits import Commit, Operation, load_head
-from headwater.errors import BeatenError, CommitTimeoutError
-from headwater.index import Index, IndexEditor, Value
+from headwater.errors import CommitTimeoutError, SwapConflictError
+from headwater.index import Index, IndexEditor, IndexValue
 from headwater.store import ObjectId, RealmStore, Reference, StoredObject
 
 __all__ = ["Change", "plain_commit"]
@@ -45,10 +45,10 @@ def plain_commit(rows: RealmStore, reference: str, index: str, change: Change) -
 def _attempt(rows: RealmStore, reference: str, index: str, change: Change) -> bool:
     seen = rows.read_reference(reference, fresh=True)
     objects, commit_id = _prepared(rows, seen, index, change)
-    rows.write(objects)
+    rows.write_objects(objects)
     try:
         rows.advance_reference(seen, commit_id)
-    except BeatenError:
+    except SwapConflictError:
         return False
     return True
 
@@ -78,7 +78,7 @@ def _prepared(
     return [*added, *stored.objects, (commit_id, new)], commit_id
 
 
-def _operation(index: str, key: bytes, value: Value | None) -> Operation:
+def _operation(index: str, key: bytes, value: IndexValue | None) -> Operation:
     if value is None:
         return Operation(index, key, removed=True)
     return Operation(index, key, object_id=value.object_id, data=value.data)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from headwater.store import ObjectPosition, Split, Store, open_store
+from headwater.store import ObjectPosition, ScanSplit, Store, open_store
 
 __all__ = ["Stretch", "growth_of", "growth_of_one", "scan", "scan_together"]
 
@@ -30,7 +30,7 @@ class Stretch(NamedTuple):
     ended: float
 
 
-def scan(store: Store, split: Split[ObjectPosition], peak: list[int] | None = None) -> int:
+def scan(store: Store, split: ScanSplit[ObjectPosition], peak: list[int] | None = None) -> int:
     """Count a split's rows at the Backend, page by page. ``peak`` receives this process' memory now and then, in bytes."""
     after: ObjectPosition | None = None
     rows = pages = 0
@@ -41,7 +41,7 @@ def scan(store: Store, split: Split[ObjectPosition], peak: list[int] | None = No
     return rows
 
 
-def growth_of(store: Store, split: Split[ObjectPosition]) -> float:
+def growth_of(store: Store, split: ScanSplit[ObjectPosition]) -> float:
     """By how many MiB this process grows during a scan, at most. The first page, which warms everything up, is before."""
     store.backend.scan_objects(split, None, PAGE)
     peak = [psutil.Process().memory_info().rss]
@@ -49,13 +49,13 @@ def growth_of(store: Store, split: Split[ObjectPosition]) -> float:
     return (max(peak) - peak[0]) / 1024**2
 
 
-def growth_of_one(url: str, split: Split[ObjectPosition]) -> float:
+def growth_of_one(url: str, split: ScanSplit[ObjectPosition]) -> float:
     """The same in a new process, which has nothing else to remember."""
     with ProcessPoolExecutor(1, mp_context=_spawning, initializer=_open, initargs=(url,)) as pool:
         return pool.submit(_growth, split).result()
 
 
-def scan_together(url: str, splits: Sequence[Split[Any]], rounds: int) -> list[tuple[int, float]]:
+def scan_together(url: str, splits: Sequence[ScanSplit[Any]], rounds: int) -> list[tuple[int, float]]:
     """Scan splits at once, each in a process of its own that has the store open: rows and seconds of each round."""
     with ProcessPoolExecutor(len(splits), mp_context=_spawning, initializer=_open, initargs=(url,)) as pool:
         list(pool.map(_pause, [0.2] * len(splits)))  # every process is up, and none takes the work of two
@@ -74,11 +74,11 @@ def _pause(seconds: float) -> None:
     time.sleep(seconds)
 
 
-def _growth(split: Split[ObjectPosition]) -> float:
+def _growth(split: ScanSplit[ObjectPosition]) -> float:
     return growth_of(_opened[0], split)
 
 
-def _stretch(split: Split[ObjectPosition]) -> Stretch:
+def _stretch(split: ScanSplit[ObjectPosition]) -> Stretch:
     started = time.monotonic()
     rows = scan(_opened[0], split)
     return Stretch(rows, started, time.monotonic())

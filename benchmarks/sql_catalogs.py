@@ -30,7 +30,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
-from headwater.catalogs.content.types import IcebergTable
+from headwater.catalogs.content.content_types import IcebergTable
 from headwater.commits import Transaction, commit_change, read_head
 from headwater.index import Index
 from headwater.store import RealmStore
@@ -121,7 +121,7 @@ class HeadwaterPointers(SqlCatalog):
     def _location(self, rows: RealmStore, index: Index) -> str:
         value = index.get(self._key)
         assert value is not None and value.object_id is not None
-        return rows.read(value.object_id, IcebergTable).metadata_location
+        return rows.read_object(value.object_id, IcebergTable).metadata_location
 
     def _table(self, location: str) -> Table:
         io = self._load_file_io(location=location)

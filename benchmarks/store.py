@@ -52,11 +52,11 @@ from headwater.store import (
     ObjectRow,
     RealmId,
     RealmKey,
-    Split,
+    ScanSplit,
     Store,
     open_store,
 )
-from headwater.store.codec import decode, encode
+from headwater.store.codec import decode_object, encode_object
 
 SUITE = "store"
 PROCESSES = 4
@@ -128,7 +128,7 @@ def bulk(bench: Bench) -> Iterator[Row]:
     def objects_write() -> float:
         notes = bench.notes(count)
         written.objects += [number for number, _ in notes]
-        return timed(bench.objects.write, notes)
+        return timed(bench.objects.write_objects, notes)
 
     rounds = bench.scale.rounds
     seconds = race({"floor": floor_writes, "Backend": backend_writes, "RealmStore": objects_write}, rounds)
@@ -162,7 +162,7 @@ def points(bench: Bench) -> Iterator[Row]:
     values, ours, notes = bench.values(4 * count), bench.rows(4 * count), bench.notes(4 * count)
     bench.floor.write(values)
     bench.backend.write_objects(ours)
-    rows.write(notes)
+    rows.write_objects(notes)
 
     def floor_reads() -> float:
         numbers = [row[1] for row in random.sample(values, count)]
@@ -175,7 +175,7 @@ def points(bench: Bench) -> Iterator[Row]:
     def objects_are_read() -> float:
         numbers = [number for number, _ in random.sample(notes, count)]
         bench.store.cache.clear()
-        return timed(lambda: [rows.read(number, Note) for number in numbers])
+        return timed(lambda: [rows.read_object(number, Note) for number in numbers])
 
     seconds = race({"floor": floor_reads, "Backend": backend_reads, "RealmStore": objects_are_read}, bench.scale.rounds)
     yield from bench.rates("read one, cold", seconds, count, SINGLE)
@@ -251,7 +251,7 @@ def updateables(bench: Bench) -> Iterator[Row]:
         new = [(ObjectId(next(bench.numbers)), work(0)) for _ in range(count)]
 
         def run() -> None:
-            seen[:] = [objects.insert(number, value) for number, value in new]
+            seen[:] = [objects.insert_object(number, value) for number, value in new]
 
         return timed(run)
 
@@ -269,7 +269,7 @@ def updateables(bench: Bench) -> Iterator[Row]:
         pairs = [(one, work(one.value.attempt + 1)) for one in seen]
 
         def run() -> None:
-            seen[:] = [objects.update(old, new) for old, new in pairs]
+            seen[:] = [objects.update_object(old, new) for old, new in pairs]
 
         return timed(run)
 
@@ -297,7 +297,7 @@ def deletions(bench: Bench) -> Iterator[Row]:
         return timed(bench.backend.delete_objects, [key_of(row) for row in rows])
 
     def objects_delete() -> float:
-        return timed(objects.delete_unchanged, objects.write(bench.notes(count)))
+        return timed(objects.delete_unchanged, objects.write_objects(bench.notes(count)))
 
     contenders = {"floor": floor_deletes, "Backend": backend_deletes, "RealmStore": objects_delete}
     seconds = race(contenders, max(2, bench.scale.rounds // 2))
@@ -348,7 +348,7 @@ def fill(store: Store, floor: Floor, count: int, *, is_shared: bool) -> None:
 
 def scans_of(place: Place, scale: Scale, store: Store, floor: Floor) -> Iterator[Row]:
     say(f"{place.name}: scanning {scale.keys:,} keys")
-    count, whole = scale.keys, Split(SCANNED)
+    count, whole = scale.keys, ScanSplit(SCANNED)
     objects = store.rows(RealmId("bench"), SCANNED)
     contenders = {
         "floor": lambda: timed(counted, count, floor.scan),
@@ -363,7 +363,7 @@ def scans_of(place: Place, scale: Scale, store: Store, floor: Floor) -> Iterator
         yield Row(f"{layer}: {case}", place.name, count / seconds[layer], "keys/s", count / seconds["floor"], target)
     growth = growth_of_one(place.url("scanned"), whole) if place.is_shared else growth_of(store, whole)
     yield Row(f"Backend: {case}: growth of memory meanwhile", place.name, growth, "MiB", target=at_most(32))
-    splits: list[Split[ObjectPosition]] = []
+    splits: list[ScanSplit[ObjectPosition]] = []
     cutting = timed(lambda: splits.extend(store.backend.split_objects(SCANNED, PROCESSES)))
     yield Row(f"Backend: cut that scan into {PROCESSES} splits", place.name, cutting, "s")
     if place.is_shared:
@@ -405,13 +405,13 @@ def coding(scale: Scale) -> Iterator[Row]:
     """Against MessagePack alone: no checksum, no envelope."""
     value, number, times = note(1), ObjectId(1 << 40), range(scale.hits)
     packer, unpacker = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Note)
-    name, envelope = encode(number, value)
+    name, envelope = encode_object(number, value)
     packed = packer.encode(value)
     coders: dict[str, Callable[[], object]] = {
         "floor, encode": lambda: packer.encode(value),
-        "encode": lambda: encode(number, value),
+        "encode": lambda: encode_object(number, value),
         "floor, decode": lambda: unpacker.decode(packed),
-        "decode": lambda: decode(number, name, envelope, Note, realm="bench"),
+        "decode": lambda: decode_object(number, name, envelope, Note, realm="bench"),
     }
 
     def repeated(action: Callable[[], object]) -> Callable[[], float]:
@@ -428,7 +428,7 @@ def hits(store: Store, scale: Scale) -> Iterator[Row]:
     """Reads that the cache answers, beside a look into a dictionary."""
     rows = store.rows(RealmId("bench"), OBJECTS)
     notes = [(ObjectId((1 << 40) + number), note(number)) for number in range(1000)]
-    rows.write(notes)
+    rows.write_objects(notes)
     names = [f"{NAME}-{number}" for number in range(100)]
     for name in names:
         rows.create_reference(name, notes[0][0])
@@ -437,7 +437,7 @@ def hits(store: Store, scale: Scale) -> Iterator[Row]:
     asked = random.choices(names, k=scale.hits)
     contenders = {
         "floor": lambda: timed(lambda: [plain.get(number) for number in numbers]),
-        "object": lambda: timed(lambda: [rows.find(number, Note) for number in numbers]),
+        "object": lambda: timed(lambda: [rows.find_object(number, Note) for number in numbers]),
         "reference": lambda: timed(lambda: [rows.find_reference(name) for name in asked]),
     }
     seconds = race(contenders, 9)

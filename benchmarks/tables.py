@@ -9,10 +9,10 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from headwater.catalogs.content.types import IcebergTable
+from headwater.catalogs.content.content_types import IcebergTable
 from headwater.clock import Micros
 from headwater.commits import Commit, Transaction, commit_change
-from headwater.index import Index, IndexEditor, Limits, Stored, Value
+from headwater.index import Index, IndexEditor, IndexLimits, IndexValue, StoredIndex
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, Store, StoredObject, open_store
 
@@ -87,9 +87,9 @@ def _name(words: Sequence[str], number: int) -> str:
     return f"{words[first]}_{words[second]}_{YEARS[year]}"
 
 
-def value_of(object_id: ObjectId, chance: random.Random) -> Value:
+def value_of(object_id: ObjectId, chance: random.Random) -> IndexValue:
     """A table's: random content id and digest, so it does not compress."""
-    return Value(object_id, b"\1" + chance.randbytes(DATA_BYTES - 1))
+    return IndexValue(object_id, b"\1" + chance.randbytes(DATA_BYTES - 1))
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Made:
     """The index of a catalog, which can be planted in any store, and what making it took."""
 
     keys: list[bytes]
-    stored: Stored
+    stored: StoredIndex
     put_seconds: float
     stored_seconds: float
 
@@ -128,9 +128,9 @@ def plant(rows: RealmStore, reference: str, made: Made) -> None:
     """A new branch whose first commit holds this index."""
     commit_id, objects = rows.new_id(), made.stored.objects
     for start in range(0, len(objects), WRITTEN_AT_ONCE):
-        rows.write(objects[start : start + WRITTEN_AT_ONCE])
+        rows.write_objects(objects[start : start + WRITTEN_AT_ONCE])
     first = Commit(seq=1, time=Micros(rows.clock.now()), indexes={CONTENT: made.stored.container})
-    rows.write([(commit_id, first)])
+    rows.write_objects([(commit_id, first)])
     rows.create_reference(reference, commit_id)
 
 
@@ -150,8 +150,8 @@ def churn(rows: RealmStore, reference: str, keys: Sequence[bytes], updates: int,
         commit_one(rows, reference, chance.choice(keys), chance)
 
 
-def limits_of(rows: RealmStore | Store) -> Limits:
-    return Limits(embedded_bytes=rows.settings.index_embedded_bytes, stripe_bytes=rows.settings.index_stripe_bytes)
+def limits_of(rows: RealmStore | Store) -> IndexLimits:
+    return IndexLimits(embedded_bytes=rows.settings.index_embedded_bytes, stripe_bytes=rows.settings.index_stripe_bytes)
 
 
 def moved_table(number: int) -> IcebergTable:

@@ -16,10 +16,10 @@ import yaml
 
 from headwater.settings import Settings, duration_text, variable_of
 from headwater.store import BackendKind
-from headwater_operator.documentation import conditions_table, events_table, reasons_table
-from headwater_operator.metrics import CATALOGUE
-from headwater_operator.settings import OperatorSettings
-from headwater_operator.settings import variable_of as operator_variable_of
+from headwater_operator.metrics.operator_metrics import CATALOGUE
+from headwater_operator.resource.reasons import conditions_table, events_table, reasons_table
+from headwater_operator.runtime.operator_settings import OperatorSettings
+from headwater_operator.runtime.operator_settings import operator_variable as operator_variable_of
 
 FOLDER = Path(__file__).parent
 ALERTS = FOLDER.parent / "charts" / "headwater" / "files" / "alerts.yaml"
@@ -42,7 +42,7 @@ OPERATOR_SETTINGS_HEAD = """
 ## The operator's own
 
 `headwater-operator` reads all of the above, and these.
-Their defaults stand in `headwater_operator.settings`.
+Their defaults stand in `headwater_operator.runtime.operator_settings`.
 In a pod, the chart sets them.
 
 | setting | default | what it is |
@@ -67,7 +67,7 @@ def settings_page() -> str:
 
 def cli_page() -> str:
     """The page of the command line, as its own package writes it."""
-    command = [sys.executable, "-m", "headwater.cli.documentation"]
+    command = [sys.executable, "-m", "headwater.cli.cli_reference"]
     return subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
 
 

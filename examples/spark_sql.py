@@ -12,7 +12,7 @@ import sys
 from pyspark.sql import SparkSession
 
 from headwater.settings import Settings
-from headwater_workers.pipeline.source import TABLES, register
+from headwater_workers.pipeline.source import TABLES, register_data_source
 
 LAST_CHANGES = """
 SELECT time, ref, key, action, authors, message
@@ -25,7 +25,7 @@ LIMIT 20
 
 def make_views(spark: SparkSession, url: str, realm: str | None) -> None:
     """A view of each table, of one realm or of all. The views stand still: make them again to see what others committed since."""
-    register(spark)
+    register_data_source(spark)
     scope = {"url": url} | ({} if realm is None else {"realm": realm})
     for table in TABLES:
         spark.read.format("headwater").options(**scope).load(table).createOrReplaceTempView(table)

@@ -18,22 +18,22 @@ from click.testing import CliRunner
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, ImportSpec, Put
 from headwater.cli import main
-from headwater.maintenance import COLLECT, IMPORT, SPARK
-from headwater.realms import Realms
+from headwater.jobs import COLLECT, IMPORT, SPARK
+from headwater.realms import RealmRegistry
 from headwater.reconcile import FileCredentials, ManagerIdentity, RealmManifest, reconcile_realm
-from headwater.reconcile.manifests import Metadata, RealmSpec
+from headwater.reconcile.manifests import ManifestMetadata, RealmSpec
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, Store, open_store
-from headwater.tasks import StoodStill, Tasks, TaskState
+from headwater.tasks import LeaseExpiry, TaskQueue, TaskState
 from headwater_operator.kube import KubeApi
-from headwater_operator.metrics import Metrics
-from headwater_operator.queueing import WorkQueue
-from headwater_operator.reconciling import Reconciler
-from headwater_operator.resources import Key, ResourceCache
-from headwater_operator.settings import OperatorSettings
-from headwater_workers.dispatching import Dispatcher
-from headwater_workers.running import run_task
+from headwater_operator.metrics.operator_metrics import OperatorMetrics
+from headwater_operator.resource.reconciler import Reconciler
+from headwater_operator.runtime.informer_cache import ResourceCache, ResourceKey
+from headwater_operator.runtime.operator_settings import OperatorSettings
+from headwater_operator.runtime.workqueue import WorkQueue
+from headwater_workers.dispatcher import Dispatcher
 from headwater_workers.task_bodies import TASK_BODIES
+from headwater_workers.task_executor import execute_task
 from kubetest import Namespace
 
 __all__ = ["Journey", "check_limit", "collection", "commit", "import_task", "make_catalog", "merge", "realm_resource"]
@@ -99,7 +99,7 @@ def commit(catalog: Catalog) -> Journey:
 
 def put(catalog: Catalog, branch: str, table: str, version: int = 1) -> None:
     key, location = ContentKey.of(table), f"s3://lake/{table}/v{version}.json"
-    content = catalog.get(branch, key)
+    content = catalog.get_content(branch, key)
     content_id = None if content is None else content.id
     catalog.commit(branch, [Put(key, IcebergTable(id=content_id, metadata_location=location))])
 
@@ -107,13 +107,13 @@ def put(catalog: Catalog, branch: str, table: str, version: int = 1) -> None:
 def make_catalog(store: Store, folder: Path) -> Catalog:
     """The catalog ``lake`` of an ACTIVE realm."""
     reconcile(store, folder)
-    realm_store = Realms(store).open(REALM)
-    Catalogs(realm_store).create("lake", base_location="s3://lake/")
-    return Catalogs(realm_store).open("lake")
+    realm_store = RealmRegistry(store).open_realm(REALM)
+    Catalogs(realm_store).create_catalog("lake", base_location="s3://lake/")
+    return Catalogs(realm_store).open_catalog("lake")
 
 
 def reconcile(store: Store, folder: Path) -> None:
-    manifest = RealmManifest(metadata=Metadata(name=REALM), spec=RealmSpec(realm_id=REALM))
+    manifest = RealmManifest(metadata=ManifestMetadata(name=REALM), spec=RealmSpec(realm_id=REALM))
     reconcile_realm(
         store, manifest, credentials=FileCredentials(folder / "credentials"), manager=ManagerIdentity(cluster="here")
     )
@@ -150,19 +150,19 @@ def realm_resource(namespace: Namespace, store: Store) -> Journey:
 
 def reconcile_resource(namespace: Namespace, store: Store, name: str, journey: Journey) -> None:
     api_version = "headwater.dev/v1alpha1"
-    api, cache, queue = KubeApi(namespace.cluster.connection), ResourceCache(), WorkQueue[Key](store.clock)
+    api, cache, queue = KubeApi(namespace.cluster.connection), ResourceCache(), WorkQueue[ResourceKey](store.clock)
     settings = OperatorSettings(cluster="here")
-    reconciler = Reconciler(store, api, cache, queue, store.settings, settings, Metrics(), lambda: None)
+    reconciler = Reconciler(store, api, cache, queue, store.settings, settings, OperatorMetrics(), lambda: None)
     body = {"apiVersion": api_version, "kind": "Realm", "metadata": {"name": name}, "spec": {"realmId": name}}
-    namespace.cluster.api.patch(namespace.path("Realm", name), body, kind="apply", manager="a-person")
+    namespace.cluster.api.patch_resource(namespace.path("Realm", name), body, kind="apply", manager="a-person")
     while namespace.condition("Realm", name, "Ready").get("status") != "True":
-        listed = namespace.cluster.api.list(namespace.path("Realm"))
+        listed = namespace.cluster.api.list_resources(namespace.path("Realm"))
         for key in cache.replace_all("Realm", [{**one, "apiVersion": api_version, "kind": "Realm"} for one in listed]):
-            queue.add(key)
+            queue.enqueue(key)
         with journey.traced():
-            while (taken := queue.get(timeout=0)) is not None:
+            while (taken := queue.take_key(timeout=0)) is not None:
                 reconciler.reconcile(taken)
-                queue.done(taken)
+                queue.mark_done(taken)
 
 
 def collection(store: Store, clock: FakeClock, folder: Path) -> Journey:
@@ -173,12 +173,12 @@ def collection(store: Store, clock: FakeClock, folder: Path) -> Journey:
         make_garbage(catalog, clock, version)
         with run.traced():
             reconcile(store, folder)
-        (waiting,) = Tasks(store).list(state=TaskState.WAITING, realm=REALM)
+        (waiting,) = TaskQueue(store).list_tasks(state=TaskState.WAITING, realm=REALM)
         assert waiting.value.kind == COLLECT
         clock.advance((waiting.value.due - clock.now()) / 1e6 + 1)
         with run.traced():
             Dispatcher(store, lambda task_id, token: do(store, task_id, token), kinds=TASK_BODIES).step()
-        assert Tasks(store).read(waiting.id).value.state is TaskState.SUCCEEDED
+        assert TaskQueue(store).read_task(waiting.id).value.state is TaskState.SUCCEEDED
     return journey
 
 
@@ -191,7 +191,7 @@ def make_garbage(catalog: Catalog, clock: FakeClock, version: int) -> None:
 
 
 def do(store: Store, task_id: ObjectId, token: str | None = None) -> None:
-    run_task(store, task_id, StoodStill(token), owner="here", is_stopping=lambda: False)
+    execute_task(store, task_id, LeaseExpiry(token), owner="here", is_stopping=lambda: False)
 
 
 def import_task(warehouse: Path, folder: Path, *, on_spark: bool) -> Journey:
@@ -211,7 +211,7 @@ def import_once(warehouse: Path, folder: Path, settings: Settings, journey: Jour
             "spec": msgspec.json.decode(msgspec.json.encode(ImportSpec(name="tables", locations=(warehouse.as_uri(),)))),
             **({"engine": SPARK} if settings.spark_master != "off" else {}),
         }
-        task = Tasks(store).submit(IMPORT, realm=REALM, subject="lake/tables", arguments=arguments)
+        task = TaskQueue(store).submit_task(IMPORT, realm=REALM, subject="lake/tables", arguments=arguments)
         with journey.traced():
             do(store, task.id)
-        assert Tasks(store).read(task.id).value.state is TaskState.SUCCEEDED
+        assert TaskQueue(store).read_task(task.id).value.state is TaskState.SUCCEEDED

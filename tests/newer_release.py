@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from headwater.store import ObjectId, RealmStore, StoredObject, UnknownFields, UnknownObject
-from headwater.store.codec import encode
+from headwater.store.codec import encode_object
 
 __all__ = ["INVENTED", "body_of", "rewrite"]
 
@@ -30,7 +30,7 @@ def rewrite(rows: RealmStore, object_id: ObjectId, change: Callable[[dict[str, A
     if pointing:
         newer = msgspec.structs.replace(newer, unknown=UnknownFields(pointing=pointing))
     token = None if row.token is None else secrets.token_hex(8)
-    rows.store.backend.write_objects([msgspec.structs.replace(row, value=encode(object_id, newer)[1], token=token)])
+    rows.store.backend.write_objects([msgspec.structs.replace(row, value=encode_object(object_id, newer)[1], token=token)])
     rows.store.cache.clear()
 
 

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from headwater.clock import Micros
 from headwater.commits import Commit, Head, Operation, Transaction, commit_change, read_head
 from headwater.commits.commit import TAIL
-from headwater.index import Index, IndexEditor, Limits, Value
+from headwater.index import Index, IndexEditor, IndexLimits, IndexValue
 from headwater.store import ObjectId, RealmStore
 
 __all__ = ["Edits", "commit_together", "write_group", "write_group_on"]
 
-Edits = Mapping[bytes, Value | None]
+Edits = Mapping[bytes, IndexValue | None]
 """What a member puts, by key; None: removes."""
-LIMITS = Limits(embedded_bytes=1024, stripe_bytes=1024)
+LIMITS = IndexLimits(embedded_bytes=1024, stripe_bytes=1024)
 
 
 def write_group(rows: RealmStore, edits: Sequence[Edits], *, reference: str = "main", index: str = "things") -> list[ObjectId]:
@@ -56,7 +56,7 @@ def write_group_on(base: Head | None, rows: RealmStore, edits: Sequence[Edits], 
         )
         written.append((commit_id, commit))
         tail = (commit_id, *tail)[:TAIL]
-    rows.write(written)
+    rows.write_objects(written)
     return ids
 
 
@@ -98,7 +98,7 @@ def _wait_until_in_line(thread: threading.Thread) -> None:
     raise AssertionError(f"{thread} does not wait for its turn")
 
 
-def _operation(index: str, key: bytes, value: Value | None) -> Operation:
+def _operation(index: str, key: bytes, value: IndexValue | None) -> Operation:
     if value is None:
         return Operation(index, key, removed=True)
     return Operation(index, key, object_id=value.object_id, data=value.data)

@@ -17,7 +17,7 @@ from headwater.store import (
     ReferenceKey,
     ReferencePosition,
     ReferenceRow,
-    Split,
+    ScanSplit,
 )
 from headwater.store.backends.memory import MemoryBackend
 
@@ -35,22 +35,22 @@ class UnorderedBackend(MemoryBackend):
         self.swap_reference(seen, new)
 
     def scan_references(
-        self, split: Split[ReferencePosition], after: ReferencePosition | None, limit: int
+        self, split: ScanSplit[ReferencePosition], after: ReferencePosition | None, limit: int
     ) -> list[ReferenceKey]:
         _refuse_one_realm(split.realm)
-        return _page(super().scan_references(Split(), None, sys.maxsize), split, after, limit)
+        return _page(super().scan_references(ScanSplit(), None, sys.maxsize), split, after, limit)
 
-    def scan_objects(self, split: Split[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
+    def scan_objects(self, split: ScanSplit[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
         _refuse_one_realm(split.realm)
-        return _page(super().scan_objects(Split(), None, sys.maxsize), split, after, limit)
+        return _page(super().scan_objects(ScanSplit(), None, sys.maxsize), split, after, limit)
 
-    def split_references(self, realm: RealmKey | None, count: int) -> list[Split[ReferencePosition]]:
+    def split_references(self, realm: RealmKey | None, count: int) -> list[ScanSplit[ReferencePosition]]:
         _refuse_one_realm(realm)
-        return _cut([key.position for key in super().scan_references(Split(), None, sys.maxsize)], count)
+        return _cut([key.position for key in super().scan_references(ScanSplit(), None, sys.maxsize)], count)
 
-    def split_objects(self, realm: RealmKey | None, count: int) -> list[Split[ObjectPosition]]:
+    def split_objects(self, realm: RealmKey | None, count: int) -> list[ScanSplit[ObjectPosition]]:
         _refuse_one_realm(realm)
-        return _cut([key.position for key in super().scan_objects(Split(), None, sys.maxsize)], count)
+        return _cut([key.position for key in super().scan_objects(ScanSplit(), None, sys.maxsize)], count)
 
     def delete_realm(self, realm: RealmKey, limit: int) -> int:
         raise RefusedError(f"this store deletes no realm at once, not that of key {realm} either: scan it and delete its rows")
@@ -65,15 +65,15 @@ def _rank(position: tuple[Any, ...]) -> bytes:
     return blake2b(repr(tuple(position)).encode(), digest_size=16).digest()
 
 
-def _page(keys: list[K], split: Split[Any], after: tuple[Any, ...] | None, limit: int) -> list[K]:
+def _page(keys: list[K], split: ScanSplit[Any], after: tuple[Any, ...] | None, limit: int) -> list[K]:
     start = max((_rank(position) for position in (split.after, after) if position is not None), default=b"")
     ranked = ((_rank(key.position), key) for key in keys)
     within = (pair for pair in ranked if pair[0] > start and (split.until is None or pair[0] <= _rank(split.until)))
     return [key for _, key in sorted(within)][:limit]
 
 
-def _cut(positions: list[P], count: int) -> list[Split[P]]:
+def _cut(positions: list[P], count: int) -> list[ScanSplit[P]]:
     size = max(1, -(-len(positions) // count))
     ends = sorted(positions, key=_rank)[size - 1 : -1 : size]
     starts: list[P | None] = [None, *ends]
-    return [Split(None, after, until) for after, until in zip(starts, [*ends, None], strict=True)]
+    return [ScanSplit(None, after, until) for after, until in zip(starts, [*ends, None], strict=True)]

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 __all__ = [
-    "BeatenError",
     "CollisionError",
     "CommitTimeoutError",
     "ConflictError",
+    "CorruptionError",
     "ExpiredError",
     "FencedError",
     "HeadwaterError",
-    "MissingError",
+    "NotFoundError",
     "RefusedError",
     "StoreFullError",
+    "SwapConflictError",
     "UnavailableError",
     "UnknownCommitError",
     "UnknownOutcomeError",
-    "UnreadableError",
 ]
 
 
@@ -24,11 +24,11 @@ class HeadwaterError(Exception):
     """The root: catch this at a door."""
 
 
-class BeatenError(HeadwaterError):
+class SwapConflictError(HeadwaterError):
     """Lost a swap: read again, decide again."""
 
 
-class FencedError(BeatenError):
+class FencedError(SwapConflictError):
     """Somebody else is in charge by now, of the task that this work belongs to or of everything: stop, and touch nothing more."""
 
 
@@ -44,15 +44,15 @@ class RefusedError(HeadwaterError):
     """Will never work as asked: tell a person what is wrong and what would be right."""
 
 
-class MissingError(HeadwaterError):
+class NotFoundError(HeadwaterError):
     """Not there."""
 
 
-class ExpiredError(MissingError):
+class ExpiredError(NotFoundError):
     """Was there, and has been collected since: start again from the present."""
 
 
-class UnreadableError(HeadwaterError):
+class CorruptionError(HeadwaterError):
     """There, and wrong: never guess."""
 
 

@@ -13,14 +13,14 @@ The same situation ends with the same code, whichever command meets it. Where tw
 from __future__ import annotations
 
 from headwater.errors import (
-    BeatenError,
     ConflictError,
+    CorruptionError,
     HeadwaterError,
-    MissingError,
+    NotFoundError,
     RefusedError,
+    SwapConflictError,
     UnavailableError,
     UnknownOutcomeError,
-    UnreadableError,
 )
 
 __all__ = ["FINDINGS", "exit_code"]
@@ -29,12 +29,12 @@ FINDINGS = 8
 
 _CODES: tuple[tuple[type[HeadwaterError], int], ...] = (
     (UnknownOutcomeError, 7),
-    (MissingError, 3),
+    (NotFoundError, 3),
     (UnavailableError, 4),
-    (BeatenError, 6),
+    (SwapConflictError, 6),
     (ConflictError, 6),
     (RefusedError, 5),
-    (UnreadableError, FINDINGS),
+    (CorruptionError, FINDINGS),
 )
 
 

@@ -7,10 +7,10 @@ import sys
 from headwater.exits import exit_code
 from headwater.extras import missing_extra
 
-__all__ = ["main"]
+__all__ = ["kubectl_main"]
 
 
-def main() -> None:
+def kubectl_main() -> None:
     try:
         from headwater_operator.plugin import main as run
     except ModuleNotFoundError as absent:

@@ -12,10 +12,8 @@ from headwater.errors import RefusedError
 from headwater.exits import exit_code
 from headwater.logs import LEVELS
 from headwater.settings import Settings, unknown_variables
-from headwater_operator.logs import configure_logs
-from headwater_operator.settings import OperatorSettings
-
-__all__ = ["EXIT_CODES", "main"]
+from headwater_operator.runtime.operator_logs import configure_operator_logs
+from headwater_operator.runtime.operator_settings import OperatorSettings
 
 EXIT_CODES = {
     0: "done: stopped as asked, or all is as it must be",
@@ -34,7 +32,7 @@ EXIT_CODES = {
 log = structlog.get_logger(__name__)
 
 
-class Application(Program):
+class OperatorCli(Program):
     program = "headwater-operator"
     debug_advice = ""
 
@@ -44,34 +42,34 @@ level_option = click.option(
 )
 
 
-@click.group(cls=Application, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=OperatorCli, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Keep realms and catalogs as their resources in Kubernetes declare them."""
 
 
 @main.command(name="run")
 @level_option
-def run(log_level: str) -> int:
+def run_command(log_level: str) -> int:
     """Run the operator until SIGTERM. Settings come from HEADWATER_* and HEADWATER_OPERATOR_*."""
     settings, operator_settings = _settings()
-    configure_logs(settings, level=LEVELS[log_level])
+    configure_operator_logs(settings, level=LEVELS[log_level])
     _warn_of_unknown_variables()
-    from headwater_operator.serving import serve  # late: it takes a second to load, and wrong settings are told before
+    from headwater_operator.process import serve_operator
 
-    return serve(settings, operator_settings)
+    return serve_operator(settings, operator_settings)
 
 
 @main.command(name="check")
-def check() -> int:
+def check_command() -> int:
     """Look whether everything is there that the operator needs; change nothing.
 
     Prints a line each for the API server, the custom resources, the rights of this identity, every watch, and the store.
     """
     settings, operator_settings = _settings()
-    configure_logs(settings)
+    configure_operator_logs(settings)
     _warn_of_unknown_variables()
-    from headwater_operator.checking import check as look
     from headwater_operator.kube import KubeApi
+    from headwater_operator.self_check import run_self_check as look
 
     errors = []
     for finding in look(KubeApi.from_environment(), settings, operator_settings):
@@ -81,11 +79,11 @@ def check() -> int:
 
 
 @main.command(name="leftovers")
-def leftovers() -> int:
+def leftovers_command() -> int:
     """Refuse while there are Realms or Catalogs that could not be deleted without an operator; the chart asks before it goes."""
     _, operator_settings = _settings()
     from headwater_operator.kube import KubeApi
-    from headwater_operator.leftovers import check_leftovers
+    from headwater_operator.resource.uninstall_check import check_leftovers
 
     check_leftovers(KubeApi.from_environment(), operator_settings)
     return 0

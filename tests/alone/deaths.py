@@ -14,11 +14,11 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.clock import Clock
 from headwater.settings import Settings
-from headwater.store import Backend, ObjectId, Split, Store
+from headwater.store import Backend, ObjectId, ScanSplit, Store
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import LeaseWatch, Task, Tasks
-from headwater_workers.running import run_task
+from headwater.tasks import LeaseWatch, Task, TaskQueue
 from headwater_workers.task_bodies import TASK_BODIES, TaskBody
+from headwater_workers.task_executor import execute_task
 
 __all__ = ["SETTINGS", "Died", "Widow", "attempt", "copied", "deaths", "open_on", "succeed"]
 
@@ -76,24 +76,24 @@ def _death(prepared: Backend, start: int, work: Callable[[Store], object], call:
 
 def attempt(store: Store, task_id: ObjectId, watch: LeaseWatch, *, kinds: Mapping[str, TaskBody] = TASK_BODIES) -> None:
     """Do the task as a worker does, if it can be claimed."""
-    run_task(store, task_id, watch, owner="a worker", is_stopping=lambda: False, kinds=kinds)
+    execute_task(store, task_id, watch, owner="a worker", is_stopping=lambda: False, kinds=kinds)
 
 
 def succeed(store: Store, clock: FakeClock, task_id: ObjectId, *, kinds: Mapping[str, TaskBody] = TASK_BODIES) -> Task:
     """The task after another worker has seen it stand still for a lease, and done it."""
-    tasks = Tasks(store)
+    tasks = TaskQueue(store)
     watch = LeaseWatch(clock, store.settings.task_lease_seconds)
-    tasks.look(watch)
+    tasks.find_claimable(watch)
     clock.advance(store.settings.task_lease_seconds + 1)
     attempt(store, task_id, watch, kinds=kinds)
-    return tasks.read(task_id).value
+    return tasks.read_task(task_id).value
 
 
 def copied(backend: Backend) -> MemoryBackend:
     """The same rows in a memory of their own."""
     copy = MemoryBackend()
-    for reference in backend.scan_references(Split(), None, 100_000):
+    for reference in backend.scan_references(ScanSplit(), None, 100_000):
         copy.create_references([row for row in backend.read_references(reference.realm, [reference.name]) if row is not None])
-    for key in backend.scan_objects(Split(), None, 100_000):
+    for key in backend.scan_objects(ScanSplit(), None, 100_000):
         copy.write_objects([row for row in backend.read_objects(key.realm, [(key.id, key.part)]) if row is not None])
     return copy

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
-from headwater.maintenance import COLLECT, EXPORT, LOAD, PURGE, Weight, check_store, collect
-from headwater.maintenance.work import run_export
-from headwater.realms import Realms, RealmState, Retention, bootstrap, hash_credentials, new_credentials
+from headwater.fsck import FindingWeight, check_store
+from headwater.gc import collect_realm
+from headwater.jobs import COLLECT, EXPORT, LOAD, PURGE, run_export
+from headwater.realms import HistoryRetention, RealmRegistry, RealmState, bootstrap, hash_credentials, new_credentials
 from headwater.store import ObjectId, Store
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 from histories.checking import Kept, check_garbage, check_purged, check_readable
 
 __all__ = ["HOUR", "ROOT", "WORKS", "Work", "faults_of_realm", "faults_of_store", "lake", "make_garbage", "make_realm"]
@@ -35,22 +36,22 @@ class Work:
 
 def make_realm(store: Store, name: str = "acme") -> Catalog:
     """An ACTIVE realm that keeps two commits of everything, and its empty catalog."""
-    realms = Realms(store)
-    realms.create(name, retention=Retention(content_commits=2, content_age_seconds=0, reference_commits=2))
+    realms = RealmRegistry(store)
+    realms.create_realm(name, retention=HistoryRetention(content_commits=2, content_age_seconds=0, reference_commits=2))
     bootstrap(realms, name, ROOT)
-    Catalogs(realms.open(name)).create("lake", base_location="s3://lake/")
+    Catalogs(realms.open_realm(name)).create_catalog("lake", base_location="s3://lake/")
     return lake(store, name)
 
 
 def lake(store: Store, name: str = "acme") -> Catalog:
-    return Catalogs(Realms(store).open(name)).open("lake")
+    return Catalogs(RealmRegistry(store).open_realm(name)).open_catalog("lake")
 
 
 def make_garbage(catalog: Catalog, clock: FakeClock, *, versions: int = 6) -> None:
     """Versions of a table, and a branch that is deleted; all of it older than the graces in the end."""
     for version in range(versions):
         key = ContentKey.of("orders")
-        there = catalog.get(None, key)
+        there = catalog.get_content(None, key)
         table = IcebergTable(id=None if there is None else there.id, metadata_location=f"s3://lake/orders/{version}.json")
         catalog.commit(None, [Put(key, table)])
     catalog.create_branch("gone", "main")
@@ -64,7 +65,7 @@ def faults_of_store(store: Store) -> list[str]:
     findings = [
         f"{found.code} {found.realm} {found.subject}: {found.message}"
         for found in check_store(store)
-        if found.weight != Weight.LEFTOVER
+        if found.weight != FindingWeight.LEFTOVER
     ]
     return findings + check_readable(store) + check_purged(store)
 
@@ -72,37 +73,37 @@ def faults_of_store(store: Store) -> list[str]:
 def faults_of_realm(store: Store, clock: FakeClock, name: str = "acme") -> list[str]:
     """The same, and what one more collection leaves: the one before may have pushed commits out of what is kept, by its own."""
     clock.advance(HOUR)
-    collect(store, name)
-    orders = lake(store, name).get(None, ContentKey.of("orders"))
+    collect_realm(store, name)
+    orders = lake(store, name).get_content(None, ContentKey.of("orders"))
     wrong = [] if getattr(orders, "metadata_location", "").endswith("/5.json") else [f"orders of {name} is {orders}"]
     return wrong + faults_of_store(store) + check_garbage(store, name, Kept(commits=2))
 
 
 def _submit_collection(store: Store, clock: FakeClock, folder: Path) -> ObjectId:
     make_garbage(make_realm(store), clock)
-    return Tasks(store).submit(COLLECT, realm="acme", realm_key=Realms(store).read("acme").key).id
+    return TaskQueue(store).submit_task(COLLECT, realm="acme", realm_key=RealmRegistry(store).read_realm("acme").key).id
 
 
 def _submit_purge(store: Store, clock: FakeClock, folder: Path) -> ObjectId:
     make_garbage(make_realm(store), clock)
-    realms = Realms(store)
-    inactive = realms.move(realms.read("acme"), RealmState.INACTIVE)
+    realms = RealmRegistry(store)
+    inactive = realms.move_realm(realms.read_realm("acme"), RealmState.INACTIVE)
     clock.advance(store.settings.purge_hold_seconds + 1)
-    purging = realms.move(inactive, RealmState.PURGING)
-    return Tasks(store).submit(PURGE, realm="acme", realm_key=purging.key).id
+    purging = realms.move_realm(inactive, RealmState.PURGING)
+    return TaskQueue(store).submit_task(PURGE, realm="acme", realm_key=purging.key).id
 
 
 def _purge_faults(store: Store, clock: FakeClock, folder: Path) -> list[str]:
-    realm = Realms(store).read("acme")
+    realm = RealmRegistry(store).read_realm("acme")
     wrong = [] if realm.state is RealmState.PURGED else [f"the realm is {realm.state}"]
-    return wrong + ([] if Realms(store).is_empty(realm) else ["the realm has rows"]) + faults_of_store(store)
+    return wrong + ([] if RealmRegistry(store).is_realm_empty(realm) else ["the realm has rows"]) + faults_of_store(store)
 
 
 def _submit_export(store: Store, clock: FakeClock, folder: Path) -> ObjectId:
     make_garbage(make_realm(store), clock)
     arguments = {"file": str(folder / "acme.archive")}
-    key = Realms(store).read("acme").key
-    return Tasks(store).submit(EXPORT, realm="acme", realm_key=key, subject=arguments["file"], arguments=arguments).id
+    key = RealmRegistry(store).read_realm("acme").key
+    return TaskQueue(store).submit_task(EXPORT, realm="acme", realm_key=key, subject=arguments["file"], arguments=arguments).id
 
 
 def _export_faults(store: Store, clock: FakeClock, folder: Path) -> list[str]:
@@ -112,18 +113,20 @@ def _export_faults(store: Store, clock: FakeClock, folder: Path) -> list[str]:
 
 
 def _submit_load(store: Store, clock: FakeClock, folder: Path) -> ObjectId:
-    tasks = Tasks(store)
-    claim = tasks.claim(_submit_export(store, clock, folder), "an exporter")
+    tasks = TaskQueue(store)
+    claim = tasks.claim_task(_submit_export(store, clock, folder), "an exporter")
     assert claim is not None
-    claim.finish(run_export(store, claim))
-    return tasks.submit(LOAD, realm="copy", arguments={"file": str(folder / "acme.archive"), "inactive": False}).id
+    claim.finish_task(run_export(store, claim))
+    return tasks.submit_task(LOAD, realm="copy", arguments={"file": str(folder / "acme.archive"), "inactive": False}).id
 
 
 def _load_faults(store: Store, clock: FakeClock, folder: Path) -> list[str]:
-    there = Realms(store).read("copy")
+    there = RealmRegistry(store).read_realm("copy")
     if there.state is not RealmState.ACTIVE:
         return [f"the realm is {there.state}"]
-    same = lake(store, "copy").get(None, ContentKey.of("orders")) == lake(store).get(None, ContentKey.of("orders"))
+    same = lake(store, "copy").get_content(None, ContentKey.of("orders")) == lake(store).get_content(
+        None, ContentKey.of("orders")
+    )
     return ([] if same else ["the copy is another"]) + faults_of_realm(store, clock, "copy")
 
 

@@ -17,15 +17,15 @@ from faulty_backend import FaultyBackend
 from headwater.store import ObjectId, Store, open_backend, open_store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.urls import parse_url
-from headwater.tasks import AttemptEnd, LeaseWatch, Tasks, TaskState
+from headwater.tasks import AttemptEnd, LeaseWatch, TaskQueue, TaskState
 
 
 def test_a_task_that_kills_its_workers_is_given_up_with_its_history() -> None:
     """Each attempt dies without a word; the one that finds the last of them dead gives the task up."""
     backend, clock = MemoryBackend(), FakeClock()
     store = open_on(backend, clock)
-    tasks = Tasks(store)
-    task_id = tasks.submit("poison", realm="acme").id
+    tasks = TaskQueue(store)
+    task_id = tasks.submit_task("poison", realm="acme").id
     watch = LeaseWatch(clock, store.settings.task_lease_seconds)
 
     def kill(store: Store, claim: object) -> dict[str, Any]:
@@ -34,14 +34,14 @@ def test_a_task_that_kills_its_workers_is_given_up_with_its_history() -> None:
     for _ in range(store.settings.task_attempts):
         with pytest.raises(Died):
             attempt(store, task_id, watch, kinds={"poison": kill})
-        tasks.look(watch)
+        tasks.find_claimable(watch)
         clock.advance(store.settings.task_lease_seconds + 1)
     attempt(store, task_id, watch, kinds={"poison": kill})
 
-    task = tasks.read(task_id).value
+    task = tasks.read_task(task_id).value
     assert task.state is TaskState.FAILED
     assert [one.outcome for one in task.attempts] == [AttemptEnd.LOST] * store.settings.task_attempts
-    assert tasks.look(watch) == []
+    assert tasks.find_claimable(watch) == []
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
@@ -57,7 +57,7 @@ def test_a_worker_killed_for_real_in_its_middle_is_replaced(
     kill_in_a_child(url, clock.now(), task_id, calls * 2 // 3)
 
     with open_store(url, settings=SETTINGS, clock=clock) as store:
-        left = Tasks(store).read(task_id).value
+        left = TaskQueue(store).read_task(task_id).value
         task = succeed(store, clock, task_id)
         assert (left.state, task.state) == (TaskState.RUNNING, TaskState.SUCCEEDED)
         assert WORKS[name].faults(store, clock, tmp_path / "archives") == []

@@ -8,9 +8,9 @@ from grounds_of_work import HOUR, ROOT
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
 from headwater.commits import commit_change
-from headwater.index import Value
-from headwater.maintenance import collect
-from headwater.realms import Realms, Retention, bootstrap
+from headwater.gc import collect_realm
+from headwater.index import IndexValue
+from headwater.realms import HistoryRetention, RealmRegistry, bootstrap
 from headwater.store import RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
 
@@ -23,12 +23,12 @@ def put(catalog: Catalog, number: int) -> None:
 
 def make_lake(store: Store) -> tuple[RealmStore, Catalog]:
     """In a realm that keeps all history of content, and little of the rest."""
-    realms = Realms(store)
-    realms.create("acme", retention=Retention(content_commits=1000, reference_commits=2))
+    realms = RealmRegistry(store)
+    realms.create_realm("acme", retention=HistoryRetention(content_commits=1000, reference_commits=2))
     bootstrap(realms, "acme", ROOT)
-    rows = realms.open("acme")
-    Catalogs(rows).create("lake", base_location="s3://lake/")
-    return rows, Catalogs(rows).open("lake")
+    rows = realms.open_realm("acme")
+    Catalogs(rows).create_catalog("lake", base_location="s3://lake/")
+    return rows, Catalogs(rows).open_catalog("lake")
 
 
 def test_history_that_is_kept_survives_a_note_of_a_late_commit() -> None:
@@ -40,17 +40,17 @@ def test_history_that_is_kept_survives_a_note_of_a_late_commit() -> None:
         clock.advance(HOUR)
     for note in (b"1", b"2", b"3", b"4"):
         clock.advance(HOUR if note == b"4" else 1)
-        commit_change(rows, "policy-mappings", lambda tx, note=note: tx.index("notes").put(note, Value(None, b"")))  # type: ignore[misc]
-    collect(rows.store, "acme")
+        commit_change(rows, "policy-mappings", lambda tx, note=note: tx.index("notes").put(note, IndexValue(None, b"")))  # type: ignore[misc]
+    collect_realm(rows.store, "acme")
     behind = open_on(backend, FakeClock(clock.now() - round(SETTINGS.clock_bound_seconds * 1_000_000)))
-    late = Realms(behind).open("acme")
+    late = RealmRegistry(behind).open_realm("acme")
     row = late.find_row(f"cat/{catalog.definition.id}/heads/main")
     assert row is not None and row.pointer is not None
-    put(Catalogs(late).open("lake"), VERSIONS)
+    put(Catalogs(late).open_catalog("lake"), VERSIONS)
     seen = late.find_row(row.name)
     assert seen is not None
     late.record_move(seen, row.pointer)
     clock.advance(HOUR)
-    collect(rows.store, "acme")
+    collect_realm(rows.store, "acme")
 
     assert len(list(catalog.log())) == VERSIONS + 1

@@ -15,10 +15,10 @@ from grounds_of_work import WORKS
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.errors import FencedError, HeadwaterError
-from headwater.maintenance import list_runs
+from headwater.jobs.run_history import list_runs
 from headwater.store import Backend, ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import LeaseWatch, Tasks, TaskState
+from headwater.tasks import LeaseWatch, TaskQueue, TaskState
 from headwater_workers.task_bodies import TASK_BODIES
 
 STEP = 1 if IS_SOAK else 7
@@ -51,12 +51,12 @@ def test_work_that_lasts_longer_than_its_lease_is_not_taken_over(name: str, tmp_
     watch, taken, started = LeaseWatch(clock, other.settings.task_lease_seconds), list[ObjectId](), clock.now()
 
     def look() -> None:
-        taken.extend(found.id for found in Tasks(other).look(watch) if found.token is not None)
+        taken.extend(found.id for found in TaskQueue(other).find_claimable(watch) if found.token is not None)
 
     slow = open_on(SlowBackend(backend, clock, seconds=2, meanwhile=look), clock)  # type: ignore[arg-type]  # it is any backend
     attempt(slow, task_id, LeaseWatch(clock, other.settings.task_lease_seconds))
 
-    task = Tasks(other).read(task_id).value
+    task = TaskQueue(other).read_task(task_id).value
     assert (task.state, len(task.attempts), taken) == (TaskState.SUCCEEDED, 1, [])
     assert clock.now() - started > 1.5 * other.settings.task_lease_seconds * 1_000_000
     assert WORKS[name].faults(other, clock, tmp_path) == []
@@ -70,7 +70,7 @@ def test_a_worker_that_wakes_after_its_lease_changes_nothing_of_what_the_next_on
     stopped_at, met = 1 + SEED % STEP, 0
     while (overtaken := overtake(prepared, clock.now(), task_id, stopped_at)) is not None:
         store, its_clock, told = overtaken
-        after = [Tasks(store).read(task_id).value, list_runs(store)]
+        after = [TaskQueue(store).read_task(task_id).value, list_runs(store)]
         assert after == told, stopped_at
         assert (after[0].state, after[0].error) == (TaskState.SUCCEEDED, ""), stopped_at
         assert WORKS[name].faults(store, its_clock, tmp_path) == [], stopped_at
@@ -93,16 +93,16 @@ def overtake(
 
     faulty = FaultyBackend(backend)
     asleep = open_on(faulty, clock)
-    claim = Tasks(asleep).claim(task_id, "one that is stopped")
+    claim = TaskQueue(asleep).claim_task(task_id, "one that is stopped")
     assert claim is not None
     faulty.intervene("*", lambda: in_a_thread(others), at=stopped_at)  # it may sleep within a commit, where none can begin
     try:
-        claim.finish(TASK_BODIES[claim.task.kind](asleep, claim))
+        claim.finish_task(TASK_BODIES[claim.task.kind](asleep, claim))
     except FencedError:
         assert told
     except HeadwaterError as fault:  # beaten, for example; its worker would write that into the task
         with pytest.raises(FencedError):
-            claim.fail(str(fault))
+            claim.fail_task(str(fault))
     return (store, clock, told) if told else None
 
 

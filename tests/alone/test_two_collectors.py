@@ -13,7 +13,7 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.catalogs import ContentKey, IcebergTable, Put
 from headwater.errors import HeadwaterError, UnavailableError
-from headwater.maintenance import Collected, collect
+from headwater.gc import CollectionResult, collect_realm
 from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend
 
@@ -42,9 +42,9 @@ def prepared() -> tuple[MemoryBackend, int]:
     return backend, clock.now()
 
 
-def run(store: Store) -> Collected | HeadwaterError:
+def run(store: Store) -> CollectionResult | HeadwaterError:
     try:
-        return collect(store, "acme")
+        return collect_realm(store, "acme")
     except HeadwaterError as fault:
         return fault
 
@@ -69,9 +69,9 @@ def test_one_of_two_collectors_ends_and_the_other_ends_or_is_told_to_come_again(
     prepared: tuple[MemoryBackend, int], seconds_ahead: float
 ) -> None:
     for call, first, second, store in meetings(*prepared, seconds_ahead=seconds_ahead, step=5):
-        assert isinstance(first, Collected | UnavailableError), (call, first)
-        assert isinstance(second, Collected | UnavailableError), (call, second)
-        assert isinstance(first, Collected) or isinstance(second, Collected), call
+        assert isinstance(first, CollectionResult | UnavailableError), (call, first)
+        assert isinstance(second, CollectionResult | UnavailableError), (call, second)
+        assert isinstance(first, CollectionResult) or isinstance(second, CollectionResult), call
         assert faults_of_realm(store, FakeClock()) == [], call
 
 
@@ -79,8 +79,8 @@ def test_a_collector_whose_clock_is_behind_takes_nothing_for_lost_that_others_le
     prepared: tuple[MemoryBackend, int],
 ) -> None:
     backend, clock = copied(prepared[0]), FakeClock(prepared[1])
-    before = collect(open_on(backend, ahead(clock, BOUND)), "acme").deleted
+    before = collect_realm(open_on(backend, ahead(clock, BOUND)), "acme").deleted
     behind = open_on(backend, clock)
 
     assert before > 0
-    assert [collect(behind, "acme").deleted for _ in range(3)][1:] == [0, 0]
+    assert [collect_realm(behind, "acme").deleted for _ in range(3)][1:] == [0, 0]

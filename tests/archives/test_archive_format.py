@@ -11,10 +11,10 @@ import pytest
 from archived import REALM
 
 from headwater import Store
-from headwater.maintenance.archives import check_archive, load
-from headwater.realms import Realms, RealmState
+from headwater.backup import check_archive, load_realm
+from headwater.realms import RealmRegistry, RealmState
 from headwater.store import ObjectId, RealmId, RealmKey, StoredObject, id_text, object_type
-from headwater.store.codec import encode
+from headwater.store.codec import encode_object
 
 ID = ObjectId(0x0000_0FA0_0100_5001)
 
@@ -39,7 +39,7 @@ def reference(name: bytes, pointer: int) -> bytes:
 @pytest.fixture
 def by_hand(tmp_path: Path) -> Path:
     """An archive of two references, one of which points to a note."""
-    _, envelope = encode(ID, Note(text="by hand"))
+    _, envelope = encode_object(ID, Note(text="by hand"))
     references = reference(b"grants", 0) + reference(b"root", ID)
     record = ID.to_bytes(8, "big") + b"\0\x0darchived-note" + len(envelope).to_bytes(4, "big") + envelope
     manifest = {"realm": "old", "asOf": 1_780_000_000_000_000, "exported": 1_780_000_100_000_000, "task": "0" * 16}
@@ -63,11 +63,11 @@ def by_hand(tmp_path: Path) -> Path:
 
 
 def test_an_archive_is_read_as_the_page_says(target: Store, by_hand: Path) -> None:
-    made = load(target, "copy", by_hand).realm
+    made = load_realm(target, "copy", by_hand).realm
 
     rows = target.rows(RealmId("copy"), RealmKey(made.key))
     assert (made.state, made.properties) == (RealmState.ACTIVE, {"team": "data"})
-    assert rows.read(rows.read_reference("root").pointer or ID, Note).text == "by hand"
+    assert rows.read_object(rows.read_reference("root").pointer or ID, Note).text == "by hand"
     assert rows.read_reference("grants").pointer is None
 
 
@@ -84,7 +84,7 @@ def test_an_archive_is_written_as_the_page_says(store: Store, archive: Path) -> 
     assert [(kind, number) for kind, number, _ in bodies] == [(b"M", 0), (b"R", 1), (b"O", 2), (b"E", 3)]
     manifest, end = json.loads(bodies[0][2]), json.loads(bodies[3][2])
     assert (manifest["realm"], manifest["definition"]["properties"]) == (REALM, {"team": "data"})
-    row = store.rows(RealmId(REALM), Realms(store).read(REALM).key).read_reference("catalogs")
+    row = store.rows(RealmId(REALM), RealmRegistry(store).read_realm(REALM).key).read_reference("catalogs")
     assert reference(b"catalogs", row.pointer or 0) in bodies[1][2]
     assert len(bodies[2][2]) > end["sizeBytes"] > 1000
 

@@ -13,17 +13,18 @@ from archived import REALM, SLACK, copied, exported, open_lake, open_on, put, ta
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater import Settings, Store
+from headwater.backup import ExportOrder, export_realm, load_realm
 from headwater.clock import Micros
 from headwater.commits import Transaction, commit_change, read_head
-from headwater.errors import BeatenError, FencedError, HeadwaterError, RefusedError
-from headwater.index import Value
-from headwater.maintenance import collect, purge
-from headwater.maintenance.archives import Order, export, load
-from headwater.maintenance.work import LOAD, run_load
-from headwater.realms import Realms, RealmState, bootstrap, hash_credentials, new_credentials
+from headwater.errors import FencedError, HeadwaterError, RefusedError, SwapConflictError
+from headwater.gc import collect_realm
+from headwater.index import IndexValue
+from headwater.jobs import LOAD, run_load
+from headwater.purge.realm_purge import purge_realm
+from headwater.realms import RealmRegistry, RealmState, bootstrap, hash_credentials, new_credentials
 from headwater.store import ObjectId, RealmId, RealmKey, StoredObject, object_type
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import Claim, LeaseWatch, Tasks
+from headwater.tasks import LeaseWatch, TaskLease, TaskQueue
 from stored_groups import write_group
 
 
@@ -42,7 +43,7 @@ def disturb(store: Store) -> None:
     store.clock.sleep(0.001)
     lake.create_branch("dev")
     lake.create_branch(f"b{store.new_id()}")
-    collect(store, REALM)
+    collect_realm(store, REALM)
 
 
 def test_an_export_shows_its_moment_whatever_others_do_between_any_two_of_its_calls(
@@ -52,11 +53,11 @@ def test_an_export_shows_its_moment_whatever_others_do_between_any_two_of_its_ca
     for call in itertools.count(1):
         backend, now = copied(store.backend), FakeClock(clock.now())
         other, faulty = open_on(backend, settings, now), FaultyBackend(backend)
-        task = Tasks(other).submit("export", realm=REALM).id
+        task = TaskQueue(other).submit_task("export", realm=REALM).id
         faulty.intervene("*", lambda: _run(lambda: (disturb(other), acted.append(call))), at=call)  # noqa: B023 - called in this round
-        order = Order(realm=REALM, file=tmp_path / f"{call}.realm", time=wanted.manifest.as_of, task=task)
+        order = ExportOrder(realm=REALM, file=tmp_path / f"{call}.realm", time=wanted.manifest.as_of, task=task)
 
-        assert export(open_on(faulty, settings, now), order).end.digest == wanted.end.digest
+        assert export_realm(open_on(faulty, settings, now), order).end.digest == wanted.end.digest
         if call not in acted:
             break
 
@@ -66,13 +67,15 @@ def test_an_export_shows_its_moment_whatever_others_do_between_any_two_of_its_ca
 def test_a_moment_in_the_middle_of_a_group_of_commits_is_told_by_its_inner_member(
     store: Store, target: Store, clock: FakeClock, tmp_path: Path
 ) -> None:
-    rows = Realms(store).open(REALM)
+    rows = RealmRegistry(store).open_realm(REALM)
     time = clock.now()
-    write_group(rows, [{b"a": Value(None, b"1")}, {b"b": Value(None, b"2")}, {b"c": Value(None, b"3")}], reference="root")
+    write_group(
+        rows, [{b"a": IndexValue(None, b"1")}, {b"b": IndexValue(None, b"2")}, {b"c": IndexValue(None, b"3")}], reference="root"
+    )
     clock.advance(SLACK)
 
-    load(target, "copy", exported(store, tmp_path / "group.realm", time=Micros(time + 2)).file)
-    found = read_head(Realms(target).open("copy"), "root")
+    load_realm(target, "copy", exported(store, tmp_path / "group.realm", time=Micros(time + 2)).file)
+    found = read_head(RealmRegistry(target).open_realm("copy"), "root")
     assert found is not None
     assert [key for key, _ in found.index("things").range()] == [b"a", b"b"]
 
@@ -81,18 +84,18 @@ def test_an_object_of_several_rows_comes_back(store: Store, target: Store, clock
     raw = bytes(range(256)) * 4096
 
     def change(tx: Transaction) -> None:
-        tx.index("things").put(b"large", Value(tx.add_object(Load(raw=raw + str(tx.new_id()).encode()))))
+        tx.index("things").put(b"large", IndexValue(tx.add_object(Load(raw=raw + str(tx.new_id()).encode()))))
 
     Load.compressed = False
-    commit_change(Realms(store).open(REALM), "root", change)
+    commit_change(RealmRegistry(store).open_realm(REALM), "root", change)
     clock.advance(SLACK)
 
-    load(target, "copy", exported(store, tmp_path / "large.realm").file)
-    rows = Realms(target).open("copy")
+    load_realm(target, "copy", exported(store, tmp_path / "large.realm").file)
+    rows = RealmRegistry(target).open_realm("copy")
     found = read_head(rows, "root")
     assert found is not None
     value = found.index("things").get(b"large")
-    assert rows.read(value.object_id or ObjectId(1) if value else ObjectId(1), Load).raw.startswith(raw)
+    assert rows.read_object(value.object_id or ObjectId(1) if value else ObjectId(1), Load).raw.startswith(raw)
 
 
 def test_a_realm_that_is_being_loaded_is_neither_bootstrapped_nor_collected(
@@ -106,8 +109,8 @@ def test_a_realm_that_is_being_loaded_is_neither_bootstrapped_nor_collected(
 
     def interfere() -> None:
         for act in (
-            lambda: bootstrap(Realms(other), "copy", hash_credentials(new_credentials())),
-            lambda: collect(other, "copy"),
+            lambda: bootstrap(RealmRegistry(other), "copy", hash_credentials(new_credentials())),
+            lambda: collect_realm(other, "copy"),
         ):
             try:
                 act()
@@ -115,7 +118,7 @@ def test_a_realm_that_is_being_loaded_is_neither_bootstrapped_nor_collected(
                 refused.append(str(fault))
 
     faulty.intervene("scan_references", lambda: _run(interfere))
-    load(store, "copy", archive)
+    load_realm(store, "copy", archive)
     assert ["LOADING" in text for text in refused] == [True, True]
 
 
@@ -125,27 +128,29 @@ def test_a_realm_that_is_purged_while_it_is_loaded_gets_nothing_more(
     backend = MemoryBackend()
     faulty = FaultyBackend(backend)
     store = open_on(faulty, settings, clock)
-    realms = Realms(open_on(backend, settings, clock))
-    faulty.intervene("create_references", lambda: _run(lambda: realms.move(realms.read("copy"), RealmState.PURGING)), at=1)
+    realms = RealmRegistry(open_on(backend, settings, clock))
+    faulty.intervene(
+        "create_references", lambda: _run(lambda: realms.move_realm(realms.read_realm("copy"), RealmState.PURGING)), at=1
+    )
 
     with pytest.raises(HeadwaterError):
-        load(store, "copy", archive)
-    assert realms.read("copy").state is RealmState.PURGING
+        load_realm(store, "copy", archive)
+    assert realms.read_realm("copy").state is RealmState.PURGING
 
 
 def test_a_realm_that_was_made_anew_while_it_was_loaded_is_left_to_its_bootstrap(target: Store, archive: Path) -> None:
-    realms = Realms(target)
+    realms = RealmRegistry(target)
 
     def make_anew(done: int, total: int | None = None, unit: str = "") -> None:
         if (done, unit) == (total, "objects read back"):
-            realms.move(realms.read("copy"), RealmState.PURGING)
-            purge(target, "copy")
-            realms.remove(realms.read("copy"))
-            realms.move(realms.create("copy"), RealmState.INITIALIZING)
+            realms.move_realm(realms.read_realm("copy"), RealmState.PURGING)
+            purge_realm(target, "copy")
+            realms.remove_realm(realms.read_realm("copy"))
+            realms.move_realm(realms.create_realm("copy"), RealmState.INITIALIZING)
 
-    with pytest.raises(BeatenError, match="created anew"):
-        load(target, "copy", archive, progress=make_anew)
-    assert realms.read("copy").state is RealmState.INITIALIZING
+    with pytest.raises(SwapConflictError, match="created anew"):
+        load_realm(target, "copy", archive, progress=make_anew)
+    assert realms.read_realm("copy").state is RealmState.INITIALIZING
 
 
 def test_a_name_that_is_taken_and_cannot_be_seen_is_left_alone(store: Store, tmp_path: Path) -> None:
@@ -165,9 +170,9 @@ def test_an_import_that_slept_brings_back_no_branch_that_was_deleted_meanwhile(
     faulty = FaultyBackend(backend)
     sleeper = open_on(faulty, settings, clock)
     store = open_on(backend, settings, clock)
-    tasks = Tasks(store)
-    task_id = tasks.submit(LOAD, realm="copy", arguments={"file": str(archive)}).id
-    claim = Tasks(sleeper).claim(task_id, "sleeper")
+    tasks = TaskQueue(store)
+    task_id = tasks.submit_task(LOAD, realm="copy", arguments={"file": str(archive)}).id
+    claim = TaskQueue(sleeper).claim_task(task_id, "sleeper")
     assert claim is not None
 
     def take_over() -> None:
@@ -175,14 +180,14 @@ def test_an_import_that_slept_brings_back_no_branch_that_was_deleted_meanwhile(
         run_load(store, claim_of_other)
         open_lake(store, "copy").delete_branch("dev")
         clock.advance(3600)
-        collect(store, "copy")
+        collect_realm(store, "copy")
         awake.append(store)
 
     faulty.intervene("create_references", lambda: _run(take_over), at=1)
     with pytest.raises(FencedError):
         run_load(sleeper, claim)
     assert awake
-    assert [key.name for key in Realms(store).open("copy").scan_references() if key.name.endswith("/dev")] == []
+    assert [key.name for key in RealmRegistry(store).open_realm("copy").scan_references() if key.name.endswith("/dev")] == []
 
 
 def test_an_import_takes_over_the_references_that_an_attempt_before_it_made(
@@ -192,11 +197,11 @@ def test_an_import_takes_over_the_references_that_an_attempt_before_it_made(
     faulty = FaultyBackend(backend)
     faulty.fail("create_references", before=False)
     with pytest.raises(HeadwaterError):
-        load(open_on(faulty, settings, clock), "copy", archive)
+        load_realm(open_on(faulty, settings, clock), "copy", archive)
 
     store = open_on(backend, settings, clock)
     before = {key.name: key.version for key in store.rows(*_named(store)).scan_references()}
-    load(store, "copy", archive)
+    load_realm(store, "copy", archive)
     after = {key.name: key.version for key in store.rows(*_named(store)).scan_references()}
     assert all(after[name] > version for name, version in before.items())
     assert tables(store, "copy") == ["customers", "orders"]
@@ -209,42 +214,42 @@ def test_a_reference_that_somebody_changed_while_the_realm_was_loaded_stops_the_
     faulty = FaultyBackend(backend)
     faulty.fail("create_references", before=False)
     with pytest.raises(HeadwaterError):
-        load(open_on(faulty, settings, clock), "copy", archive)
+        load_realm(open_on(faulty, settings, clock), "copy", archive)
     store = open_on(backend, settings, clock)
     rows = store.rows(*_named(store))
     rows.delete_reference(rows.read_reference("grants"))
 
-    with pytest.raises(BeatenError, match="grants"):
-        load(store, "copy", archive)
+    with pytest.raises(SwapConflictError, match="grants"):
+        load_realm(store, "copy", archive)
 
 
 def test_an_export_of_a_realm_that_is_purged_meanwhile_says_so(store: Store, tmp_path: Path) -> None:
-    realms = Realms(store)
-    realms.update(realms.read(REALM), deletion_protection=False, purge_hold_seconds=0.0)
+    realms = RealmRegistry(store)
+    realms.update_realm(realms.read_realm(REALM), deletion_protection=False, purge_hold_seconds=0.0)
 
     def purge_all(done: int, total: int | None, unit: str) -> None:
         if done == 1:
-            realms.move(realms.move(realms.read(REALM), RealmState.INACTIVE), RealmState.PURGING)
-            realms.open_for(REALM, RealmState.PURGING).delete_rows(10_000)
+            realms.move_realm(realms.move_realm(realms.read_realm(REALM), RealmState.INACTIVE), RealmState.PURGING)
+            realms.open_realm_for(REALM, RealmState.PURGING).delete_rows(10_000)
 
-    order = Order(realm=REALM, file=tmp_path / "gone.realm", time=None, task=store.new_id())
+    order = ExportOrder(realm=REALM, file=tmp_path / "gone.realm", time=None, task=store.new_id())
     with pytest.raises(RefusedError, match="PURGING"):
-        export(store, order, progress=purge_all)
+        export_realm(store, order, progress=purge_all)
     assert not list(tmp_path.iterdir())
 
 
-def _taken_over(store: Store, task_id: ObjectId) -> Claim:
+def _taken_over(store: Store, task_id: ObjectId) -> TaskLease:
     """The claim of a worker that has seen the other one stand still for its lease."""
     watch = LeaseWatch(store.clock, store.settings.task_lease_seconds)
-    Tasks(store).claim(task_id, "other", watch)
+    TaskQueue(store).claim_task(task_id, "other", watch)
     store.clock.sleep(store.settings.task_lease_seconds + 1)
-    claim = Tasks(store).claim(task_id, "other", watch)
+    claim = TaskQueue(store).claim_task(task_id, "other", watch)
     assert claim is not None
     return claim
 
 
 def _named(store: Store) -> tuple[RealmId, RealmKey]:
-    realm = Realms(store).read("copy")
+    realm = RealmRegistry(store).read_realm("copy")
     return realm.id, realm.key
 
 

@@ -13,13 +13,21 @@ from archived import REALM, exported
 
 from fake_clock import FakeClock
 from headwater import Store
+from headwater.backup import ArchiveEnd, check_archive, load_realm
+from headwater.backup.archive_format import (
+    ArchivedReference,
+    BlockKind,
+    BlockWriter,
+    RealmDigest,
+    SealedObject,
+    read_blocks,
+    read_objects,
+    read_references,
+)
+from headwater.backup.archive_manifest import end_record
 from headwater.clock import as_text
-from headwater.errors import HeadwaterError, RefusedError, UnreadableError
-from headwater.maintenance.archives import End, check_archive, load
-from headwater.maintenance.archives.blocks import BlockKind, BlockWriter, read_blocks
-from headwater.maintenance.archives.manifests import end_record
-from headwater.maintenance.archives.records import Contents, Pointer, Sealed, read_objects, read_pointers
-from headwater.realms import Realms, RealmState
+from headwater.errors import CorruptionError, HeadwaterError, RefusedError
+from headwater.realms import RealmRegistry, RealmState
 from headwater.store import ObjectId, fixed_id, id_time
 
 
@@ -32,37 +40,39 @@ def frames(raw: bytes) -> Iterator[bytes]:
         at = end
 
 
-def forged(archive: Path, change: Callable[[Contents, list[Sealed]], None]) -> Path:
+def forged(archive: Path, change: Callable[[RealmDigest, list[SealedObject]], None]) -> Path:
     """An archive of other content, whose checksums all fit."""
-    contents, objects = Contents(), list[Sealed]()
+    contents, objects = RealmDigest(), list[SealedObject]()
     with archive.open("rb") as file:
         blocks = list(read_blocks(file, "archive"))
     for block in blocks:
         if block.kind is BlockKind.REFERENCES:
-            contents.pointers.update((pointer.name, pointer.commit) for pointer in read_pointers(block.body))
+            contents.pointers.update((pointer.name, pointer.commit) for pointer in read_references(block.body))
         elif block.kind is BlockKind.OBJECTS:
             objects += [sealed for sealed, _ in read_objects(block.body)]
     change(contents, objects)
     path = archive.with_name("forged.realm")
     with path.open("wb") as file:
         writer = BlockWriter(file)
-        writer.add(BlockKind.MANIFEST, blocks[0].body)
+        writer.add_record(BlockKind.MANIFEST, blocks[0].body)
         for name, commit in contents.pointers.items():
-            writer.add(BlockKind.REFERENCES, Pointer(name, commit).record())
+            writer.add_record(BlockKind.REFERENCES, ArchivedReference(name, commit).record())
         for sealed in objects:
-            writer.add(BlockKind.OBJECTS, sealed.record())
-            contents.add(sealed, sealed.record())
+            writer.add_record(BlockKind.OBJECTS, sealed.record())
+            contents.add_object(sealed, sealed.record())
         writer.close_block()
-        writer.add(BlockKind.END, end_record(End.of(contents, blocks=writer.number, before=writer.digest())))
+        writer.add_record(
+            BlockKind.END, end_record(ArchiveEnd.from_digest(contents, blocks=writer.number, before=writer.digest()))
+        )
         writer.close_block()
     return path
 
 
 def refusal(target: Store, file: Path) -> HeadwaterError:
     """How an import ends that must make no realm."""
-    with pytest.raises((UnreadableError, RefusedError)) as raised:
-        load(target, "copy", file)
-    assert Realms(target).find("copy") is None
+    with pytest.raises((CorruptionError, RefusedError)) as raised:
+        load_realm(target, "copy", file)
+    assert RealmRegistry(target).find_realm("copy") is None
     return raised.value
 
 
@@ -75,7 +85,7 @@ def test_any_bit_that_was_flipped_is_found(archive: Path, raw: bytes) -> None:
     for at in [*range(40), *range(40, len(raw), 37), *range(len(raw) - 30, len(raw))]:
         archive.write_bytes(raw[:at] + bytes([raw[at] ^ 1 << at % 8]) + raw[at + 1 :])
 
-        with pytest.raises((UnreadableError, RefusedError)):
+        with pytest.raises((CorruptionError, RefusedError)):
             check_archive(archive)
 
 
@@ -89,7 +99,7 @@ def test_an_archive_that_was_cut_off_anywhere_makes_no_realm(archive: Path, raw:
     for end in [*range(60), *range(60, len(raw), 61), len(raw) - 1]:
         archive.write_bytes(raw[:end])
 
-        with pytest.raises((UnreadableError, RefusedError)):
+        with pytest.raises((CorruptionError, RefusedError)):
             check_archive(archive)
 
 
@@ -131,7 +141,7 @@ def test_an_archive_swells_to_no_more_than_it_says(archive: Path, raw: bytes) ->
     frame = b"M" + bytes(8) + len(bomb).to_bytes(4, "big") + (100).to_bytes(4, "big")
     archive.write_bytes(raw[:8] + frame + zlib.crc32(bomb, zlib.crc32(frame)).to_bytes(4, "big") + bomb)
 
-    with pytest.raises(UnreadableError, match="100 bytes"):
+    with pytest.raises(CorruptionError, match="100 bytes"):
         check_archive(archive)
 
 
@@ -150,17 +160,17 @@ def test_an_object_whose_envelope_is_anothers_is_refused(target: Store, archive:
 def test_an_archive_that_lacks_an_object_never_serves_anybody(target: Store, archive: Path) -> None:
     file = forged(archive, lambda contents, objects: objects.pop(3) and None)  # type: ignore[func-returns-value]
 
-    with pytest.raises(UnreadableError, match="not there"):
-        load(target, "copy", file)
-    assert Realms(target).read("copy").state is RealmState.LOADING
+    with pytest.raises(CorruptionError, match="not there"):
+        load_realm(target, "copy", file)
+    assert RealmRegistry(target).read_realm("copy").state is RealmState.LOADING
 
 
 def test_an_archive_with_an_object_that_nothing_leads_to_never_serves_anybody(target: Store, archive: Path) -> None:
     file = forged(archive, lambda contents, objects: contents.pointers.pop("grants") and None)
 
-    with pytest.raises(UnreadableError, match="does not read back"):
-        load(target, "copy", file)
-    assert Realms(target).read("copy").state is RealmState.LOADING
+    with pytest.raises(CorruptionError, match="does not read back"):
+        load_realm(target, "copy", file)
+    assert RealmRegistry(target).read_realm("copy").state is RealmState.LOADING
 
 
 def test_ids_that_this_stores_clocks_have_still_to_make_are_refused(
@@ -172,13 +182,13 @@ def test_ids_that_this_stores_clocks_have_still_to_make_are_refused(
 
     assert as_text(newest + 30_000_000 + 999_999) in str(refusal(target, archive))
     behind.advance(30)
-    assert load(target, "copy", archive).realm.state is RealmState.ACTIVE
+    assert load_realm(target, "copy", archive).realm.state is RealmState.ACTIVE
     target.clock = before
 
 
 def test_the_end_of_an_archive_tells_the_checksum_of_the_file_up_to_it(store: Store, raw: bytes, tmp_path: Path) -> None:
     end = list(frames(raw))[-1]
 
-    told = msgspec.json.decode(zlib.decompress(end[21:]), type=End)
+    told = msgspec.json.decode(zlib.decompress(end[21:]), type=ArchiveEnd)
     assert told.before == hashlib.sha256(raw[: -len(end)]).hexdigest()
     assert exported(store, tmp_path / "again", realm=REALM).end.digest == told.digest

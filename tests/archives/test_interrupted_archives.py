@@ -14,16 +14,17 @@ from archived import REALM, SLACK, claim_of, exported, open_on, put, tables
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater import Settings, Store
+from headwater.backup import ExportOrder, check_archive, export_realm, load_realm
+from headwater.backup.realm_load import LOAD_PROGRESS_ID, LoadProgress
 from headwater.commits import COLLECTION_ID, CollectionRecord, read_pins
-from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError, UnavailableError
-from headwater.maintenance import list_runs, purge
-from headwater.maintenance.archives import Order, check_archive, export, load
-from headwater.maintenance.archives.progress import LOAD_PROGRESS_ID, LoadProgress
-from headwater.maintenance.work import EXPORT, LOAD, run_export, run_load
-from headwater.realms import Realms, RealmState
+from headwater.errors import FencedError, HeadwaterError, NotFoundError, RefusedError, UnavailableError
+from headwater.jobs import EXPORT, LOAD, run_export, run_load
+from headwater.jobs.run_history import list_runs
+from headwater.purge.realm_purge import purge_realm
+from headwater.realms import RealmRegistry, RealmState
 from headwater.store import Backend, id_text
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import Claim, NotYetError, Tasks
+from headwater.tasks import TaskLease, TaskNotReadyError, TaskQueue
 
 
 class Killed(BaseException):
@@ -46,10 +47,10 @@ class SlowBackend(FaultyBackend):
         return super().__getattr__(name)
 
 
-def claim_again(store: Store, claim: Claim) -> Claim:
+def claim_again(store: Store, claim: TaskLease) -> TaskLease:
     """The next attempt, after this one was handed back."""
     claim.hand_back("the worker stops")
-    again = Tasks(store).claim(claim.id, "another worker")
+    again = TaskQueue(store).claim_task(claim.id, "another worker")
     assert again is not None
     return again
 
@@ -61,7 +62,7 @@ def dying_imports(archive: Path, settings: Settings, clock: FakeClock) -> Iterat
         faulty = FaultyBackend(backend)
         faulty.intervene("*", die, at=call)
         try:
-            load(open_on(faulty, settings, clock), "copy", archive)
+            load_realm(open_on(faulty, settings, clock), "copy", archive)
         except Killed:
             yield backend, call
             continue
@@ -74,11 +75,11 @@ def test_an_import_that_died_before_any_call_serves_nobody_until_it_is_done_agai
     died = 0
     for backend, _ in dying_imports(archive, settings, clock):
         store = open_on(backend, settings, clock)
-        found = Realms(store).find("copy")
+        found = RealmRegistry(store).find_realm("copy")
         is_whole = found is not None and found.state is RealmState.ACTIVE and len(tables(store, "copy")) == 2
         assert found is None or found.state in (RealmState.CREATED, RealmState.LOADING) or is_whole
 
-        load(store, "copy", archive)
+        load_realm(store, "copy", archive)
 
         assert tables(store, "copy", "dev") == ["customers", "drafts", "orders"]
         died += 1
@@ -93,7 +94,7 @@ def test_an_import_that_never_hears_of_what_it_did_comes_to_its_end(
         faulty = FaultyBackend(backend)
         faulty.fail("*", at=call, before=False)
         try:
-            load(open_on(faulty, settings, clock), "copy", archive)
+            load_realm(open_on(faulty, settings, clock), "copy", archive)
         except HeadwaterError:
             continue
         break
@@ -104,19 +105,19 @@ def test_an_import_that_never_hears_of_what_it_did_comes_to_its_end(
 def test_an_import_goes_on_behind_the_last_block_that_it_wrote(
     store: Store, settings: Settings, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headwater.maintenance.archives.blocks.BLOCK_BYTES", 500)
+    monkeypatch.setattr("headwater.backup.archive_format.BLOCK_BYTES", 500)
     archive = exported(store, tmp_path / "many.realm").file
     backend = MemoryBackend()
     faulty = FaultyBackend(backend)
     faulty.intervene("write_objects", die, at=10)
     with pytest.raises(Killed):
-        load(open_on(faulty, settings, clock), "copy", archive)
+        load_realm(open_on(faulty, settings, clock), "copy", archive)
 
     left = open_on(backend, settings, clock)
-    progress = left.rows(Realms(left).read("copy").id, Realms(left).read("copy").key).read_versioned(
+    progress = left.rows(RealmRegistry(left).read_realm("copy").id, RealmRegistry(left).read_realm("copy").key).read_versioned(
         LOAD_PROGRESS_ID, LoadProgress
     )
-    load(left, "copy", archive)
+    load_realm(left, "copy", archive)
     assert progress.value.block > 5
     assert tables(left, "copy") == ["customers", "orders"]
 
@@ -128,13 +129,13 @@ def test_an_import_that_was_broken_off_does_not_go_on_with_another_archive(
     faulty = FaultyBackend(backend)
     faulty.intervene("create_references", die)
     with pytest.raises(Killed):
-        load(open_on(faulty, settings, clock), "copy", archive)
+        load_realm(open_on(faulty, settings, clock), "copy", archive)
     put(store, "more")
     clock.advance(SLACK)
 
     other = exported(store, tmp_path / "other.realm").file
     with pytest.raises(RefusedError, match="another archive"):
-        load(open_on(backend, settings, clock), "copy", other)
+        load_realm(open_on(backend, settings, clock), "copy", other)
 
 
 def test_what_was_loaded_in_part_can_be_purged_and_imported_anew(archive: Path, settings: Settings, clock: FakeClock) -> None:
@@ -142,21 +143,21 @@ def test_what_was_loaded_in_part_can_be_purged_and_imported_anew(archive: Path, 
     faulty = FaultyBackend(backend)
     faulty.intervene("create_references", die)
     with pytest.raises(Killed):
-        load(open_on(faulty, settings, clock), "copy", archive)
+        load_realm(open_on(faulty, settings, clock), "copy", archive)
 
     store = open_on(backend, settings, clock)
-    realms = Realms(store)
-    realms.move(realms.read("copy"), RealmState.PURGING)
-    purge(store, "copy")
-    realms.remove(realms.read("copy"))
-    load(store, "copy", archive)
+    realms = RealmRegistry(store)
+    realms.move_realm(realms.read_realm("copy"), RealmState.PURGING)
+    purge_realm(store, "copy")
+    realms.remove_realm(realms.read_realm("copy"))
+    load_realm(store, "copy", archive)
     assert tables(store, "copy") == ["customers", "orders"]
 
 
 def test_nothing_of_an_import_is_left_beside_what_it_brought(target: Store, archive: Path) -> None:
     run_load(target, claim_of(target, LOAD, "copy", file=str(archive)))
 
-    rows = Realms(target).open("copy")
+    rows = RealmRegistry(target).open_realm("copy")
     assert rows.find_versioned(LOAD_PROGRESS_ID, LoadProgress) is None
     assert sum(len(batch) for batch in rows.scan_objects()) == check_archive(archive).end.objects
 
@@ -176,7 +177,7 @@ def test_an_import_of_a_task_that_was_taken_over_stops(target: Store, archive: P
 
     with pytest.raises(FencedError):
         run_load(target, claim)
-    assert Realms(target).find("copy") is None
+    assert RealmRegistry(target).find_realm("copy") is None
 
 
 def test_an_export_that_died_before_any_call_is_done_again_and_leaves_no_pin(
@@ -186,17 +187,17 @@ def test_an_export_that_died_before_any_call_is_done_again_and_leaves_no_pin(
     for call in itertools.count(1):
         faulty = FaultyBackend(store.backend)
         faulty.intervene("*", die, at=call)
-        order = Order(realm=REALM, file=tmp_path / f"{call}.realm", time=None, task=store.new_id())
+        order = ExportOrder(realm=REALM, file=tmp_path / f"{call}.realm", time=None, task=store.new_id())
         try:
-            export(open_on(faulty, settings, clock), order)
+            export_realm(open_on(faulty, settings, clock), order)
         except Killed:
             died += 1
-            assert export(store, order).end.digest == wanted
+            assert export_realm(store, order).end.digest == wanted
             continue
         break
 
     assert died > 15
-    assert read_pins(Realms(store).open(REALM)) == []
+    assert read_pins(RealmRegistry(store).open_realm(REALM)) == []
     assert not list(tmp_path.glob(".*"))
 
 
@@ -224,10 +225,10 @@ def test_work_on_a_slow_database_asks_again_and_again_whether_it_goes_on(
     clock.advance(SLACK)
     patient = dataclasses.replace(settings, reader_grace_seconds=6000.0)
     slow, asked = open_on(SlowBackend(store.backend, clock), patient, clock), list[float]()
-    order = Order(realm=REALM, file=tmp_path / "slow.realm", time=None, task=store.new_id())
+    order = ExportOrder(realm=REALM, file=tmp_path / "slow.realm", time=None, task=store.new_id())
 
-    export(slow, order, fence=lambda: asked.append(clock.monotonic()))
-    load(slow, "copy", order.file, fence=lambda: asked.append(clock.monotonic()))
+    export_realm(slow, order, fence=lambda: asked.append(clock.monotonic()))
+    load_realm(slow, "copy", order.file, fence=lambda: asked.append(clock.monotonic()))
     assert max(later - sooner for sooner, later in pairwise(asked)) <= 15
 
 
@@ -250,14 +251,14 @@ def test_an_export_whose_moment_is_not_over_by_its_workers_clock_is_tried_again(
 
 
 def test_an_export_gives_its_worker_back_while_a_collection_sweeps(store: Store, clock: FakeClock, tmp_path: Path) -> None:
-    sweeping = Realms(store).open(REALM).insert(COLLECTION_ID, CollectionRecord(sweeping=True))
+    sweeping = RealmRegistry(store).open_realm(REALM).insert_object(COLLECTION_ID, CollectionRecord(sweeping=True))
     claim = claim_of(store, EXPORT, REALM, file=str(tmp_path / "acme.realm"))
 
-    with pytest.raises(NotYetError, match="is sweeping") as waits:
+    with pytest.raises(TaskNotReadyError, match="is sweeping") as waits:
         run_export(store, claim)
     assert (waits.value.seconds, list_runs(store)) == (10, [])
 
-    Realms(store).open(REALM).update(sweeping, CollectionRecord())
+    RealmRegistry(store).open_realm(REALM).update_object(sweeping, CollectionRecord())
     assert run_export(store, claim)["realm"] == REALM
 
 
@@ -268,7 +269,7 @@ def test_an_export_of_a_moment_that_is_soon_forgotten_is_tried_while_a_collectio
     clock.advance(1)
     put(store, "late")
     clock.advance(50)
-    Realms(store).open(REALM).insert(COLLECTION_ID, CollectionRecord(sweeping=True))
+    RealmRegistry(store).open_realm(REALM).insert_object(COLLECTION_ID, CollectionRecord(sweeping=True))
 
     with pytest.raises(UnavailableError, match="is sweeping"):
         run_export(store, claim)
@@ -276,7 +277,7 @@ def test_an_export_of_a_moment_that_is_soon_forgotten_is_tried_while_a_collectio
 
 @pytest.mark.parametrize(("kind", "work"), [(EXPORT, run_export), (LOAD, run_load)])
 def test_a_file_of_another_machine_is_left_to_that_machine(
-    store: Store, archive: Path, kind: str, work: Callable[[Store, Claim], object]
+    store: Store, archive: Path, kind: str, work: Callable[[Store, TaskLease], object]
 ) -> None:
     claim = claim_of(store, kind, REALM if kind == EXPORT else "copy", file=str(archive), host="elsewhere")
 
@@ -291,12 +292,12 @@ def test_an_export_is_kept_as_a_run_with_its_counts(store: Store, tmp_path: Path
 
 
 def test_an_export_of_a_realm_that_was_made_anew_is_refused(store: Store, tmp_path: Path) -> None:
-    order = Order(realm=REALM, file=tmp_path / "acme.realm", time=None, task=store.new_id(), realm_key=7)
+    order = ExportOrder(realm=REALM, file=tmp_path / "acme.realm", time=None, task=store.new_id(), realm_key=7)
 
     with pytest.raises(RefusedError, match="created anew"):
-        export(store, order)
+        export_realm(store, order)
 
 
 def test_an_export_of_no_realm_is_told_so(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(MissingError):
+    with pytest.raises(NotFoundError):
         exported(store, tmp_path / "none.realm", realm="none")

@@ -11,23 +11,24 @@ import pytest
 from archived import REALM, SLACK, exported, open_lake, put, tables
 
 from fake_clock import FakeClock
-from headwater.catalogs import Catalogs, NameKind
-from headwater.catalogs.branches import Branches
+from headwater.backup import ExportOrder, export_realm, load_realm
+from headwater.catalogs import Catalogs, RefKind
+from headwater.catalogs.catalog_refs import CatalogRefs
 from headwater.clock import Micros, as_text
 from headwater.commits import COLLECTION_ID, CollectionRecord, ensure_references, read_pins
-from headwater.errors import BeatenError, ExpiredError, HeadwaterError, MissingError, RefusedError, UnavailableError
-from headwater.maintenance import Action, Code, check_store, collect, plan_repairs, repair
-from headwater.maintenance.archives import Order, export, load
-from headwater.realms import REALM_REFERENCES, Realms, RealmState, bootstrap, hash_credentials, new_credentials
+from headwater.errors import ExpiredError, HeadwaterError, NotFoundError, RefusedError, SwapConflictError, UnavailableError
+from headwater.fsck import FindingCode, RepairAction, check_store, plan_repairs, repair_realm
+from headwater.gc import collect_realm
+from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState, bootstrap, hash_credentials, new_credentials
 from headwater.store import RealmStore, Store
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 
 AsOf = Callable[[Micros], Store]
 
 
 @pytest.fixture
 def rows(store: Store) -> RealmStore:
-    return Realms(store).open(REALM)
+    return RealmRegistry(store).open_realm(REALM)
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def as_of(store: Store, target: Store, clock: FakeClock, tmp_path: Path) -> AsOf
 
     def make(time: Micros) -> Store:
         clock.advance(SLACK)
-        load(target, "copy", exported(store, tmp_path / "then.realm", time=time).file)
+        load_realm(target, "copy", exported(store, tmp_path / "then.realm", time=time).file)
         return target
 
     return make
@@ -109,8 +110,8 @@ def test_a_branch_that_was_deleted_and_made_again_later_is_as_it_was(
 
 def test_a_branch_is_there_whose_name_another_creator_lists_when_it_wakes(store: Store, moment: Micros, as_of: AsOf) -> None:
     lake = open_lake(store)
-    with suppress(BeatenError):
-        Branches(Realms(store).open(REALM), lake.definition).reserve(NameKind.BRANCH, "dev").list_name()
+    with suppress(SwapConflictError):
+        CatalogRefs(RealmRegistry(store).open_realm(REALM), lake.definition).reserve_name(RefKind.BRANCH, "dev").list_name()
 
     assert branches(as_of(moment)) == ["dev", "main"]
 
@@ -135,39 +136,41 @@ def test_a_branch_that_was_moved_before_is_where_it_was_put(store: Store, clock:
 
 
 def test_a_catalog_that_was_deleted_later_is_there(store: Store, rows: RealmStore, moment: Micros, as_of: AsOf) -> None:
-    Catalogs(rows).delete("lake")
+    Catalogs(rows).delete_catalog("lake")
     Catalogs(rows).finish_deletions()
 
     assert tables(as_of(moment), "copy") == ["customers", "orders"]
 
 
 def test_a_catalog_that_was_made_later_is_left_out(rows: RealmStore, moment: Micros, as_of: AsOf) -> None:
-    Catalogs(rows).create("late", base_location="s3://late/")
+    Catalogs(rows).create_catalog("late", base_location="s3://late/")
 
-    with pytest.raises(MissingError):
-        Catalogs(Realms(as_of(moment)).open("copy")).open("late")
+    with pytest.raises(NotFoundError):
+        Catalogs(RealmRegistry(as_of(moment)).open_realm("copy")).open_catalog("late")
 
 
 def test_a_catalog_that_was_being_made_at_the_moment_comes_unfinished_and_a_repair_finishes_it(
     rows: RealmStore, clock: FakeClock, as_of: AsOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as slow:
-        slow.setattr(Branches, "ensure", lambda branches, name: branches.reserve(NameKind.BRANCH, name).list_name())
-        Catalogs(rows).create("young", base_location="s3://young/")
+        slow.setattr(
+            CatalogRefs, "ensure_branch", lambda branches, name: branches.reserve_name(RefKind.BRANCH, name).list_name()
+        )
+        Catalogs(rows).create_catalog("young", base_location="s3://young/")
     moment = clock.now()
     clock.advance(1)
-    Catalogs(rows).create("young", base_location="s3://young/")
+    Catalogs(rows).create_catalog("young", base_location="s3://young/")
 
     target = as_of(moment)
     found = check_store(target, realm="copy")
-    assert {finding.code for finding in found} == {Code.CATALOG_INCOMPLETE}
-    assert [step.action for step in repair(target, "copy", plan_repairs(found))] == [Action.COMPLETE_CATALOG]
+    assert {finding.code for finding in found} == {FindingCode.CATALOG_INCOMPLETE}
+    assert [step.action for step in repair_realm(target, "copy", plan_repairs(found))] == [RepairAction.COMPLETE_CATALOG]
     assert check_store(target, realm="copy") == []
 
 
 def test_a_realm_that_sleeps_can_be_exported(store: Store, tmp_path: Path) -> None:
-    realms = Realms(store)
-    realms.move(realms.read(REALM), RealmState.INACTIVE)
+    realms = RealmRegistry(store)
+    realms.move_realm(realms.read_realm(REALM), RealmState.INACTIVE)
 
     assert exported(store, tmp_path / "asleep.realm").end.objects > 10
 
@@ -193,7 +196,7 @@ def test_a_moment_of_which_deletions_may_be_forgotten_is_refused(store: Store, c
 def test_a_moment_before_the_last_collections_grace_is_refused(store: Store, clock: FakeClock, tmp_path: Path) -> None:
     moment = clock.now()
     clock.advance(50)
-    Realms(store).open(REALM).insert(COLLECTION_ID, CollectionRecord(reader_cutoff=Micros(moment + 1)))
+    RealmRegistry(store).open_realm(REALM).insert_object(COLLECTION_ID, CollectionRecord(reader_cutoff=Micros(moment + 1)))
 
     with pytest.raises(ExpiredError, match="is remembered since"):
         exported(store, tmp_path / "collected.realm", time=moment)
@@ -202,29 +205,29 @@ def test_a_moment_before_the_last_collections_grace_is_refused(store: Store, clo
 def test_a_realm_that_was_not_filled_at_the_moment_is_refused_with_the_time_from_which_it_can(
     store: Store, clock: FakeClock, archive: Path, tmp_path: Path
 ) -> None:
-    load(store, "fresh", archive)
+    load_realm(store, "fresh", archive)
 
-    with pytest.raises(MissingError, match="it was filled later"):
+    with pytest.raises(NotFoundError, match="it was filled later"):
         exported(store, tmp_path / "fresh.realm", realm="fresh")
 
 
 def test_a_realm_is_not_exported_as_of_the_midst_of_its_bootstrap(store: Store, clock: FakeClock, tmp_path: Path) -> None:
-    realms = Realms(store)
-    realms.move(realms.create("fresh"), RealmState.INITIALIZING)
-    ensure_references(realms.open_for("fresh", RealmState.INITIALIZING), REALM_REFERENCES)
+    realms = RealmRegistry(store)
+    realms.move_realm(realms.create_realm("fresh"), RealmState.INITIALIZING)
+    ensure_references(realms.open_realm_for("fresh", RealmState.INITIALIZING), REALM_REFERENCES)
     moment = clock.now()
     clock.advance(1)
     bootstrap(realms, "fresh", hash_credentials(new_credentials()))
     clock.advance(SLACK)
 
-    with pytest.raises(MissingError, match="it was filled later"):
+    with pytest.raises(NotFoundError, match="it was filled later"):
         exported(store, tmp_path / "fresh.realm", realm="fresh", time=moment)
 
 
 def test_no_export_begins_during_a_sweep(store: Store, moment: Micros, clock: FakeClock, tmp_path: Path) -> None:
     put(store, "late")
     clock.advance(SLACK)
-    Realms(store).open(REALM).insert(COLLECTION_ID, CollectionRecord(sweeping=True))
+    RealmRegistry(store).open_realm(REALM).insert_object(COLLECTION_ID, CollectionRecord(sweeping=True))
 
     with pytest.raises(UnavailableError, match="is sweeping"):
         exported(store, tmp_path / "swept.realm", time=moment)
@@ -238,7 +241,7 @@ def test_commits_are_pinned_while_they_are_written_and_free_again_afterwards(
     def look(done: int, total: int | None, unit: str) -> None:
         during.append(len(read_pins(rows)))
 
-    export(store, Order(realm=REALM, file=tmp_path / "pinned.realm", time=None, task=store.new_id()), progress=look)
+    export_realm(store, ExportOrder(realm=REALM, file=tmp_path / "pinned.realm", time=None, task=store.new_id()), progress=look)
     assert min(during) > 5
     assert read_pins(rows) == []
 
@@ -253,9 +256,9 @@ def test_an_export_that_fails_pins_nothing_any_more(store: Store, rows: RealmSto
 def test_a_collection_takes_nothing_that_is_being_exported(
     store: Store, moment: Micros, clock: FakeClock, target: Store, tmp_path: Path
 ) -> None:
-    realms = Realms(store)
-    wanted = msgspec.structs.replace(realms.read(REALM).retention, content_commits=1, content_age_seconds=0)
-    realms.update(realms.read(REALM), retention=wanted)
+    realms = RealmRegistry(store)
+    wanted = msgspec.structs.replace(realms.read_realm(REALM).retention, content_commits=1, content_age_seconds=0)
+    realms.update_realm(realms.read_realm(REALM), retention=wanted)
     clock.advance(SLACK)
     collected: list[int] = []
 
@@ -265,11 +268,11 @@ def test_a_collection_takes_nothing_that_is_being_exported(
             put(store, "late")
             put(store, "later")
             clock.advance(3600)
-            collected.append(collect(store, REALM).deleted)
+            collected.append(collect_realm(store, REALM).deleted)
 
-    task = Tasks(store).submit("export", realm=REALM).id  # pins without an active task are taken away
-    order = Order(realm=REALM, file=tmp_path / "busy.realm", time=moment, task=task)
-    export(store, order, progress=collect_meanwhile)
+    task = TaskQueue(store).submit_task("export", realm=REALM).id  # pins without an active task are taken away
+    order = ExportOrder(realm=REALM, file=tmp_path / "busy.realm", time=moment, task=task)
+    export_realm(store, order, progress=collect_meanwhile)
     assert collected[0] > 0
-    load(target, "copy", order.file)
+    load_realm(target, "copy", order.file)
     assert tables(target, "copy", "dev") == ["customers", "drafts", "orders"]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from headwater.clock import Micros
 from headwater.commits import pointer_as_of
-from headwater.store import Move, ObjectId, RealmKey, ReferenceRow
+from headwater.store import ObjectId, RealmKey, ReferenceMove, ReferenceRow
 
 LEFT, HEAD = ObjectId(5), ObjectId(9)
 NOON = 1_780_000_000_000_000
 
 
-def row(*moves: Move) -> ReferenceRow:
+def row(*moves: ReferenceMove) -> ReferenceRow:
     return ReferenceRow(realm=RealmKey(7), name="grants", pointer=HEAD, version=3, created=Micros(1), moves=moves)
 
 
 def test_a_note_is_no_move() -> None:
-    assert pointer_as_of(row(Move(LEFT, Micros(NOON + 1))), Micros(NOON - 60)) == HEAD
+    assert pointer_as_of(row(ReferenceMove(LEFT, Micros(NOON + 1))), Micros(NOON - 60)) == HEAD
 
 
 def test_a_move_is_one() -> None:
-    assert pointer_as_of(row(Move(LEFT, Micros(NOON))), Micros(NOON - 60)) == LEFT
+    assert pointer_as_of(row(ReferenceMove(LEFT, Micros(NOON))), Micros(NOON - 60)) == LEFT

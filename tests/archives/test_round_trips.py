@@ -11,39 +11,40 @@ from archived import REALM, SLACK, claim_of, exported, make_realm, open_lake, pu
 from backend_fixtures import BACKENDS
 from fake_clock import FakeClock
 from headwater import Settings, Store
-from headwater.maintenance import Code, check_store, collect
-from headwater.maintenance.archives import load
-from headwater.maintenance.work import EXPORT, LOAD, run_export, run_load
-from headwater.realms import Realms, RealmState, find_root
-from headwater.store import Split
+from headwater.backup import load_realm
+from headwater.fsck import FindingCode, check_store
+from headwater.gc import collect_realm
+from headwater.jobs import EXPORT, LOAD, run_export, run_load
+from headwater.realms import RealmRegistry, RealmState, find_root
+from headwater.store import ScanSplit
 
 
 def test_an_imported_realm_has_the_tables_of_all_branches(target: Store, archive: Path) -> None:
-    load(target, "copy", archive)
+    load_realm(target, "copy", archive)
 
     assert tables(target, "copy") == ["customers", "orders"]
     assert tables(target, "copy", "dev") == ["customers", "drafts", "orders"]
 
 
 def test_an_imported_realm_has_its_principals_with_their_credentials(store: Store, target: Store, archive: Path) -> None:
-    load(target, "copy", archive)
+    load_realm(target, "copy", archive)
 
-    assert find_root(Realms(target), "copy") == find_root(Realms(store), REALM)
+    assert find_root(RealmRegistry(target), "copy") == find_root(RealmRegistry(store), REALM)
 
 
 def test_an_imported_realm_has_its_definition_but_for_its_manager(store: Store, target: Store, archive: Path) -> None:
-    made = load(target, "copy", archive).realm
+    made = load_realm(target, "copy", archive).realm
 
     assert made.state is RealmState.ACTIVE
     assert (made.properties, made.deletion_protection) == ({"team": "data"}, True)
-    assert made.retention == Realms(store).read(REALM).retention
+    assert made.retention == RealmRegistry(store).read_realm(REALM).retention
 
 
 def test_objects_are_the_same_bytes_under_the_same_ids(store: Store, target: Store, archive: Path) -> None:
-    made = load(target, "copy", archive).realm
-    source = Realms(store).read(REALM)
+    made = load_realm(target, "copy", archive).realm
+    source = RealmRegistry(store).read_realm(REALM)
 
-    keys = target.backend.scan_objects(Split(made.key), None, 1000)
+    keys = target.backend.scan_objects(ScanSplit(made.key), None, 1000)
     wanted = [(key.id, key.part) for key in keys if key.type != "load-progress"]
     before = {row.id: row.value for row in store.backend.read_objects(source.key, wanted) if row is not None}
     after = {row.id: row.value for row in target.backend.read_objects(made.key, wanted) if row is not None}
@@ -54,7 +55,7 @@ def test_objects_are_the_same_bytes_under_the_same_ids(store: Store, target: Sto
 def test_an_imported_realm_exported_again_has_the_same_content(
     store: Store, target: Store, archive: Path, clock: FakeClock, tmp_path: Path
 ) -> None:
-    first = load(target, "copy", archive).checked.end
+    first = load_realm(target, "copy", archive).checked.end
     clock.advance(SLACK)
 
     second = exported(target, tmp_path / "again.realm", realm="copy").end
@@ -78,17 +79,17 @@ def test_another_table_is_other_content(store: Store, archive: Path, clock: Fake
 
 
 def test_an_imported_realm_goes_on_with_its_life(target: Store, archive: Path, clock: FakeClock) -> None:
-    load(target, "copy", archive)
+    load_realm(target, "copy", archive)
     open_lake(target, "copy").create_branch("later")
     clock.advance(3600)
-    collect(target, "copy")
+    collect_realm(target, "copy")
 
     assert tables(target, "copy", "later") == ["customers", "orders"]
 
 
 def test_two_imports_of_one_archive_into_one_store_stand_side_by_side(store: Store, archive: Path) -> None:
-    load(store, "left", archive)
-    load(store, "right", archive)
+    load_realm(store, "left", archive)
+    load_realm(store, "right", archive)
 
     assert tables(store, "left") == tables(store, "right") == tables(store, REALM)
 
@@ -112,26 +113,26 @@ def test_tasks_move_realms_between_all_databases(
 
 
 def test_an_archive_can_be_imported_without_serving_anybody(target: Store, archive: Path) -> None:
-    assert load(target, "copy", archive, is_active=False).realm.state is RealmState.INACTIVE
+    assert load_realm(target, "copy", archive, is_active=False).realm.state is RealmState.INACTIVE
 
 
 def test_imported_heads_need_no_history_before_them(store: Store, target: Store, clock: FakeClock, tmp_path: Path) -> None:
     for number in range(5):
         put(store, f"table-{number}")
     clock.advance(SLACK)
-    load(target, "copy", exported(store, tmp_path / "long.realm").file)
+    load_realm(target, "copy", exported(store, tmp_path / "long.realm").file)
     put(target, "later", realm="copy")
 
     assert check_store(target, realm="copy") == []
-    assert collect(target, "copy").deleted == 0
+    assert collect_realm(target, "copy").deleted == 0
 
 
 def test_commit_lost_after_an_import_is_damage(store: Store, target: Store, archive: Path, clock: FakeClock) -> None:
-    load(target, "copy", archive)
+    load_realm(target, "copy", archive)
     clock.advance(1)
     commits = [put(target, f"table-{number}", realm="copy") for number in range(3)]
-    rows = Realms(target).open("copy")
+    rows = RealmRegistry(target).open_realm("copy")
     rows.delete_unchanged([key for batch in rows.scan_objects() for key in batch if key.id == commits[0]])
 
     [finding] = check_store(target, realm="copy")
-    assert finding.code is Code.HISTORY_BROKEN
+    assert finding.code is FindingCode.HISTORY_BROKEN

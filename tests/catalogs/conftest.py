@@ -23,8 +23,8 @@ def catalogs(realm: RealmStore) -> Catalogs:
 
 @pytest.fixture
 def catalog(catalogs: Catalogs) -> Catalog:
-    catalogs.create("lake", base_location="s3://lake/")
-    return catalogs.open("lake")
+    catalogs.create_catalog("lake", base_location="s3://lake/")
+    return catalogs.open_catalog("lake")
 
 
 @pytest.fixture

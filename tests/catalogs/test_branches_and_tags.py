@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 
 from fake_clock import FakeClock
-from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, NameKind, Put
-from headwater.catalogs.names import NAMES, ListedName, OwnPart, content_reference, name_key, own_reference
+from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, Put, RefKind
+from headwater.catalogs.registry import REFS_INDEX, ListedRef, OwnRefKind, content_reference, own_reference, ref_key
 from headwater.clock import Micros
 from headwater.commits import commit_change, read_head
 from headwater.commits.gc_record import COLLECTION_ID, CollectionRecord
-from headwater.errors import ConflictError, ExpiredError, MissingError, RefusedError, UnavailableError
+from headwater.errors import ConflictError, ExpiredError, NotFoundError, RefusedError, UnavailableError
 from headwater.store import ObjectId, RealmStore, id_text
 
 TABLE = IcebergTable(metadata_location="s3://lake/x.json")
 
 
-def listed(rows: RealmStore, catalog: Catalog, kind: NameKind, name: str) -> Micros | None:
-    names = read_head(rows, own_reference(catalog.definition.id, OwnPart.REFS), fresh=True)
-    key = name_key(kind, name)
-    value = None if names is None else names.index(NAMES).get(key)
-    return None if value is None else ListedName.decode(key, value).listed
+def listed(rows: RealmStore, catalog: Catalog, kind: RefKind, name: str) -> Micros | None:
+    names = read_head(rows, own_reference(catalog.definition.id, OwnRefKind.REFS), fresh=True)
+    key = ref_key(kind, name)
+    value = None if names is None else names.index(REFS_INDEX).get(key)
+    return None if value is None else ListedRef.from_entry(key, value).listed
 
 
 def second(catalog: Catalog, name: str = "second") -> ObjectId:
@@ -30,7 +30,7 @@ def second(catalog: Catalog, name: str = "second") -> ObjectId:
 
 
 def sweep(rows: RealmStore) -> None:
-    rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True))
+    rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True))
 
 
 def test_a_branch_starts_at_the_head_of_the_default_branch(catalog: Catalog, first: ObjectId) -> None:
@@ -52,7 +52,7 @@ def test_a_tag_starts_at_an_older_commit(catalog: Catalog, first: ObjectId) -> N
     second(catalog)
 
     assert catalog.create_tag("v1", at=first).hash == id_text(first)
-    assert [(tag.kind, tag.name) for tag in catalog.tags()] == [(NameKind.TAG, "v1")]
+    assert [(tag.kind, tag.name) for tag in catalog.tags()] == [(RefKind.TAG, "v1")]
 
 
 def test_branches_and_tags_are_listed_apart_and_by_name(catalog: Catalog, first: ObjectId) -> None:
@@ -73,10 +73,10 @@ def test_a_commit_that_is_not_in_the_source_is_refused(catalog: Catalog, first: 
 
 
 def test_a_commit_of_another_catalog_is_no_target(catalog: Catalog, catalogs: Catalogs, first: ObjectId) -> None:
-    catalogs.create("other", base_location="s3://other/")
+    catalogs.create_catalog("other", base_location="s3://other/")
 
-    with pytest.raises(MissingError, match="is not one of catalog 'other'"):
-        catalogs.open("other").create_branch("x", at=first)
+    with pytest.raises(NotFoundError, match="is not one of catalog 'other'"):
+        catalogs.open_catalog("other").create_branch("x", at=first)
 
 
 def test_a_commit_that_never_was_is_no_target(catalog: Catalog, first: ObjectId) -> None:
@@ -110,7 +110,7 @@ def test_an_assigned_branch_leaves_a_recorded_move(catalog: Catalog, realm: Real
     left = second(catalog)
     assert catalog.assign_branch("main", first, expected=left).head == first
 
-    row = realm.read_reference(content_reference(catalog.definition.id, NameKind.BRANCH, "main"))
+    row = realm.read_reference(content_reference(catalog.definition.id, RefKind.BRANCH, "main"))
     assert [move.pointer for move in row.moves] == [left]
     assert catalog.assign_branch("main", left).head == left
 
@@ -134,8 +134,8 @@ def test_a_deleted_branch_is_hidden_and_its_name_stays_listed(catalog: Catalog, 
     assert catalog.delete_branch("dev", expected=first).head == first
 
     assert [branch.name for branch in catalog.branches()] == ["main"]
-    assert listed(realm, catalog, NameKind.BRANCH, "dev") is not None
-    with pytest.raises(MissingError):
+    assert listed(realm, catalog, RefKind.BRANCH, "dev") is not None
+    with pytest.raises(NotFoundError):
         catalog.branch("dev")
 
 
@@ -154,7 +154,7 @@ def test_the_default_branch_is_not_deleted(catalog: Catalog) -> None:
 
 def test_the_default_branch_of_now_is_not_deleted(catalog: Catalog, catalogs: Catalogs) -> None:
     catalog.create_branch("dev")
-    catalogs.update(catalog.definition, default_branch="dev")
+    catalogs.update_catalog(catalog.definition, default_branch="dev")
 
     with pytest.raises(RefusedError, match="default branch"):
         catalog.delete_branch("dev")
@@ -173,20 +173,20 @@ def test_a_deleted_branch_is_created_again_and_listed_with_a_new_time(
 ) -> None:
     catalog.create_branch("dev")
     catalog.delete_branch("dev")
-    before = listed(realm, catalog, NameKind.BRANCH, "dev")
+    before = listed(realm, catalog, RefKind.BRANCH, "dev")
     clock.advance(60)
     assert catalog.create_branch("dev").head == first
 
-    after = listed(realm, catalog, NameKind.BRANCH, "dev")
+    after = listed(realm, catalog, RefKind.BRANCH, "dev")
     assert before is not None
     assert after is not None
     assert after > before + 59_000_000
 
 
 def test_a_name_that_is_only_listed_is_no_branch(catalog: Catalog, realm: RealmStore) -> None:
-    entry = ListedName(NameKind.BRANCH, "ghost", Micros(1))
-    reference = own_reference(catalog.definition.id, OwnPart.REFS)
-    commit_change(realm, reference, lambda tx: tx.index(NAMES).put(entry.key, entry.encode()))
+    entry = ListedRef(RefKind.BRANCH, "ghost", Micros(1))
+    reference = own_reference(catalog.definition.id, OwnRefKind.REFS)
+    commit_change(realm, reference, lambda tx: tx.index(REFS_INDEX).put(entry.key, entry.to_value()))
 
     assert [branch.name for branch in catalog.branches()] == ["main"]
     assert catalog.create_branch("ghost").head is None

@@ -12,20 +12,20 @@ from headwater.catalogs import (
     CatalogState,
     ContentKey,
     ImportSpec,
-    NameKind,
     Namespace,
     Put,
+    RefKind,
 )
-from headwater.catalogs.catalogs import CATALOG_ADMIN
-from headwater.catalogs.definitions import CatalogGrants, CatalogRole
-from headwater.catalogs.names import OwnPart, content_reference, own_reference
+from headwater.catalogs.catalog_definition import CatalogGrants, CatalogRole
+from headwater.catalogs.catalog_lifecycle import CATALOG_ADMIN
+from headwater.catalogs.registry import OwnRefKind, content_reference, own_reference
 from headwater.commits import read_head
-from headwater.errors import BeatenError, ConflictError, MissingError, RefusedError
+from headwater.errors import ConflictError, NotFoundError, RefusedError, SwapConflictError
 from headwater.store import RealmStore
 
 
 def make(catalogs: Catalogs, name: str = "lake") -> CatalogDefinition:
-    return catalogs.create(name, base_location="s3://lake/", properties={"a": "1"})
+    return catalogs.create_catalog(name, base_location="s3://lake/", properties={"a": "1"})
 
 
 def versions(rows: RealmStore) -> dict[str, int]:
@@ -35,7 +35,7 @@ def versions(rows: RealmStore) -> dict[str, int]:
 def test_a_new_catalog_is_found_by_its_name(catalogs: Catalogs) -> None:
     made = make(catalogs)
 
-    assert catalogs.read("lake") == made
+    assert catalogs.read_catalog("lake") == made
     assert (made.state, made.base_location, made.default_branch) == (CatalogState.ACTIVE, "s3://lake/", "main")
 
 
@@ -43,21 +43,21 @@ def test_a_new_catalog_has_its_references_and_an_empty_default_branch(catalogs: 
     made = make(catalogs)
 
     assert {row.name for row in realm.scan_references()} >= {
-        *(own_reference(made.id, part) for part in OwnPart),
-        content_reference(made.id, NameKind.BRANCH, "main"),
+        *(own_reference(made.id, part) for part in OwnRefKind),
+        content_reference(made.id, RefKind.BRANCH, "main"),
     }
-    assert [(branch.name, branch.head) for branch in catalogs.open("lake").branches()] == [("main", None)]
+    assert [(branch.name, branch.head) for branch in catalogs.open_catalog("lake").branches()] == [("main", None)]
 
 
 def test_a_new_catalog_has_a_role_for_its_admin(catalogs: Catalogs, realm: RealmStore) -> None:
     made = make(catalogs)
 
-    for part, cls in ((OwnPart.ROLES, CatalogRole), (OwnPart.GRANTS, CatalogGrants)):
+    for part, cls in ((OwnRefKind.ROLES, CatalogRole), (OwnRefKind.GRANTS, CatalogGrants)):
         found = read_head(realm, own_reference(made.id, part))
         value = found.index("by-name").get(CATALOG_ADMIN.encode()) if found else None
         assert value is not None
         assert value.object_id is not None
-        assert isinstance(realm.read(value.object_id, cls), cls)
+        assert isinstance(realm.read_object(value.object_id, cls), cls)
 
 
 def test_making_a_catalog_again_changes_nothing(catalogs: Catalogs, realm: RealmStore, clock: FakeClock) -> None:
@@ -72,7 +72,7 @@ def test_a_catalog_that_is_there_with_other_fields_is_a_conflict(catalogs: Catal
     make(catalogs)
 
     with pytest.raises(ConflictError, match="another base_location"):
-        catalogs.create("lake", base_location="s3://other/")
+        catalogs.create_catalog("lake", base_location="s3://other/")
 
 
 @pytest.mark.parametrize(
@@ -81,23 +81,23 @@ def test_a_catalog_that_is_there_with_other_fields_is_a_conflict(catalogs: Catal
 )
 def test_bad_fields_are_refused_before_anything_is_written(catalogs: Catalogs, fields: dict[str, str]) -> None:
     with pytest.raises(RefusedError):
-        catalogs.create("lake", **fields)  # type: ignore[arg-type]
+        catalogs.create_catalog("lake", **fields)  # type: ignore[arg-type]
 
-    assert catalogs.list() == []
+    assert catalogs.list_catalogs() == []
 
 
 def test_a_realm_without_a_list_of_catalogs_is_an_error(rows: RealmStore) -> None:
-    with pytest.raises(MissingError, match="not bootstrapped"):
-        Catalogs(rows).list()
+    with pytest.raises(NotFoundError, match="not bootstrapped"):
+        Catalogs(rows).list_catalogs()
 
 
 def test_an_update_replaces_fields(catalogs: Catalogs, clock: FakeClock) -> None:
     made = make(catalogs)
     clock.advance(1)
     spec = ImportSpec(name="initial", locations=("s3://lake/old",))
-    changed = catalogs.update(made, imports=(spec,), imported={"initial": spec.digest()})
+    changed = catalogs.update_catalog(made, imports=(spec,), imported={"initial": spec.digest()})
 
-    assert catalogs.read("lake") == changed
+    assert catalogs.read_catalog("lake") == changed
     assert (changed.imports, changed.imported, changed.properties) == ((spec,), {"initial": spec.digest()}, {"a": "1"})
     assert changed.updated > made.updated
 
@@ -105,29 +105,29 @@ def test_an_update_replaces_fields(catalogs: Catalogs, clock: FakeClock) -> None
 def test_an_update_that_differs_in_nothing_writes_nothing(catalogs: Catalogs, realm: RealmStore) -> None:
     made, before = make(catalogs), versions(realm)
 
-    assert catalogs.update(made, properties={"a": "1"}) == made
+    assert catalogs.update_catalog(made, properties={"a": "1"}) == made
     assert versions(realm) == before
 
 
 def test_an_update_of_what_changed_is_beaten(catalogs: Catalogs) -> None:
     made = make(catalogs)
-    catalogs.update(made, properties={"a": "2"})
+    catalogs.update_catalog(made, properties={"a": "2"})
 
-    with pytest.raises(BeatenError):
-        catalogs.update(made, properties={"a": "3"})
+    with pytest.raises(SwapConflictError):
+        catalogs.update_catalog(made, properties={"a": "3"})
 
 
 def test_only_a_branch_that_is_there_becomes_the_default(catalogs: Catalogs) -> None:
     made = make(catalogs)
 
     with pytest.raises(RefusedError, match="no branch 'dev'"):
-        catalogs.update(made, default_branch="dev")
+        catalogs.update_catalog(made, default_branch="dev")
 
 
 def test_a_handle_follows_its_catalog_to_another_default_branch(catalogs: Catalogs, catalog: Catalog) -> None:
     catalog.commit(None, [Put(ContentKey.of("a"), Namespace())])
     catalog.create_branch("prod")
-    catalogs.update(catalogs.read("lake"), default_branch="prod")
+    catalogs.update_catalog(catalogs.read_catalog("lake"), default_branch="prod")
     catalog.commit(None, [Put(ContentKey.of("b"), Namespace())])
 
     assert [str(entry.key) for entry in catalog.entries().entries] == ["a", "b"]
@@ -136,57 +136,57 @@ def test_a_handle_follows_its_catalog_to_another_default_branch(catalogs: Catalo
 
 def test_a_deleted_catalog_is_not_listed(catalogs: Catalogs) -> None:
     make(catalogs)
-    deleted = catalogs.delete("lake")
+    deleted = catalogs.delete_catalog("lake")
 
-    assert (catalogs.list(), catalogs.find("lake"), deleted.state) == ([], None, CatalogState.DELETED)
+    assert (catalogs.list_catalogs(), catalogs.find_catalog("lake"), deleted.state) == ([], None, CatalogState.DELETED)
 
 
 def test_a_deleted_catalog_takes_no_commits_and_no_branches(catalog: Catalog, catalogs: Catalogs) -> None:
-    catalogs.delete("lake")
+    catalogs.delete_catalog("lake")
 
-    with pytest.raises(MissingError):
+    with pytest.raises(NotFoundError):
         catalog.create_branch("dev")
 
 
 def test_a_protected_catalog_is_not_deleted(catalogs: Catalogs) -> None:
-    catalogs.update(make(catalogs), deletion_protection=True)
+    catalogs.update_catalog(make(catalogs), deletion_protection=True)
 
     with pytest.raises(RefusedError, match="protected"):
-        catalogs.delete("lake")
+        catalogs.delete_catalog("lake")
 
 
 def test_deleting_a_catalog_again_goes_on_where_it_was(catalogs: Catalogs) -> None:
     make(catalogs)
 
-    assert catalogs.delete("lake") == catalogs.delete("lake")
+    assert catalogs.delete_catalog("lake") == catalogs.delete_catalog("lake")
 
 
 def test_deleting_what_never_was_is_an_error(catalogs: Catalogs) -> None:
-    with pytest.raises(MissingError):
-        catalogs.delete("lake")
+    with pytest.raises(NotFoundError):
+        catalogs.delete_catalog("lake")
 
 
 def test_a_catalog_of_the_same_name_is_another_one(catalogs: Catalogs) -> None:
     old = make(catalogs)
-    catalogs.delete("lake")
+    catalogs.delete_catalog("lake")
 
     assert make(catalogs).id != old.id
-    assert [branch.head for branch in catalogs.open("lake").branches()] == [None]
+    assert [branch.head for branch in catalogs.open_catalog("lake").branches()] == [None]
 
 
 def test_a_deleted_catalog_is_not_completed(catalogs: Catalogs) -> None:
     made = make(catalogs)
-    catalogs.delete("lake")
+    catalogs.delete_catalog("lake")
 
     with pytest.raises(RefusedError, match="was deleted"):
-        catalogs.complete(made)
+        catalogs.complete_catalog(made)
 
 
 def test_catalogs_are_listed_by_name(catalogs: Catalogs) -> None:
     for name in ("b", "a", "c"):
         make(catalogs, name)
 
-    assert [definition.name for definition in catalogs.list()] == ["a", "b", "c"]
+    assert [definition.name for definition in catalogs.list_catalogs()] == ["a", "b", "c"]
 
 
 def test_equal_imports_have_equal_digests() -> None:

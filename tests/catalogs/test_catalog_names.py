@@ -6,20 +6,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.catalogs import NameKind, checked_catalog_name, checked_name
-from headwater.catalogs.names import CatalogPart, ListedName, OwnPart, content_reference, own_reference, parse_reference
+from headwater.catalogs import RefKind, checked_catalog_name, checked_ref_name
+from headwater.catalogs.registry import (
+    ListedRef,
+    OwnRefKind,
+    ParsedReference,
+    content_reference,
+    own_reference,
+    parse_reference,
+)
 from headwater.clock import Micros
-from headwater.errors import RefusedError, UnreadableError
-from headwater.index import Value
+from headwater.errors import CorruptionError, RefusedError
+from headwater.index import IndexValue
 
 ID = "00000000000000ff"
-BRANCH, TAG = NameKind.BRANCH, NameKind.TAG
+BRANCH, TAG = RefKind.BRANCH, RefKind.TAG
 names = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,9}(/[A-Za-z0-9_-]{1,9}){0,2}", fullmatch=True)
 
 
 @pytest.mark.parametrize("name", ["main", "feature/x", "v1.2", "a_b-", "2024-Q1", "coffee20", "_x", "cafebabe", "x" * 200])
 def test_a_sane_name_is_admitted(name: str) -> None:
-    assert checked_name(BRANCH, name) == name
+    assert checked_ref_name(BRANCH, name) == name
 
 
 @pytest.mark.parametrize(
@@ -48,7 +55,7 @@ def test_a_sane_name_is_admitted(name: str) -> None:
 )
 def test_a_name_that_git_would_not_have_is_refused_with_the_reason(name: str, complaint: str) -> None:
     with pytest.raises(RefusedError, match=complaint):
-        checked_name(TAG, name)
+        checked_ref_name(TAG, name)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "-a", "x" * 129, "a\n", "ü"])
@@ -57,14 +64,14 @@ def test_a_bad_catalog_name_is_refused(name: str) -> None:
         checked_catalog_name(name)
 
 
-@given(st.sampled_from(NameKind), names)
-def test_a_reference_name_says_whose_branch_or_tag_it_is(kind: NameKind, name: str) -> None:
-    assert parse_reference(content_reference(ID, kind, name)) == CatalogPart(ID, kind, name)
+@given(st.sampled_from(RefKind), names)
+def test_a_reference_name_says_whose_branch_or_tag_it_is(kind: RefKind, name: str) -> None:
+    assert parse_reference(content_reference(ID, kind, name)) == ParsedReference(ID, kind, name)
 
 
-@pytest.mark.parametrize("part", OwnPart)
-def test_a_reference_name_says_which_own_part_it_is(part: OwnPart) -> None:
-    assert parse_reference(own_reference(ID, part)) == CatalogPart(ID, part)
+@pytest.mark.parametrize("part", OwnRefKind)
+def test_a_reference_name_says_which_own_part_it_is(part: OwnRefKind) -> None:
+    assert parse_reference(own_reference(ID, part)) == ParsedReference(ID, part)
 
 
 @pytest.mark.parametrize(
@@ -74,16 +81,16 @@ def test_other_reference_names_are_no_catalogs(name: str) -> None:
     assert parse_reference(name) is None
 
 
-@given(st.sampled_from(NameKind), names, st.integers(0, 2**62).map(Micros))
-def test_a_listed_name_survives_its_bytes(kind: NameKind, name: str, listed: Micros) -> None:
-    entry = ListedName(kind, name, listed)
+@given(st.sampled_from(RefKind), names, st.integers(0, 2**62).map(Micros))
+def test_a_listed_name_survives_its_bytes(kind: RefKind, name: str, listed: Micros) -> None:
+    entry = ListedRef(kind, name, listed)
 
-    assert ListedName.decode(entry.key, entry.encode()) == entry
+    assert ListedRef.from_entry(entry.key, entry.to_value()) == entry
 
 
 @pytest.mark.parametrize(
     ("key", "data"), [(b"x\0a", b"x" + bytes(8)), (b"b", b"b" + bytes(8)), (b"b\0a", b"t" + bytes(8)), (b"b\0a", b"b")]
 )
 def test_an_entry_that_lists_nothing_is_unreadable(key: bytes, data: bytes) -> None:
-    with pytest.raises(UnreadableError, match="neither a branch nor a tag"):
-        ListedName.decode(key, Value(None, data))
+    with pytest.raises(CorruptionError, match="neither a branch nor a tag"):
+        ListedRef.from_entry(key, IndexValue(None, data))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fake_clock import FakeClock
 from headwater import Settings, open_store
-from headwater.catalogs import CLAIMS, Claim, ClaimConflict, Claims
-from headwater.catalogs.claims import BY_LOCATION, BY_UUID, Owner
+from headwater.catalogs import CLAIMS, ClaimConflict, TableClaim, TableClaims
+from headwater.catalogs.table_claims import BY_LOCATION, BY_UUID, ClaimOwner
 from headwater.commits import ensure_reference, read_head
 from headwater.store import RealmId, RealmKey, RealmStore
 
@@ -20,7 +20,7 @@ MakeRealm = Callable[[], RealmStore]
 ids = st.sampled_from([UUID(int=number) for number in range(1, 5)])
 places = st.lists(st.sampled_from(["a", "b", "ab", "a b", ""]), max_size=3).map(lambda names: "/".join(["s3://lake", *names]))
 paths = st.lists(places, max_size=2).map(tuple)
-claims = st.builds(Claim, st.sampled_from(["00000000000000aa", "00000000000000bb"]), ids, places, st.none() | ids, paths)
+claims = st.builds(TableClaim, st.sampled_from(["00000000000000aa", "00000000000000bb"]), ids, places, st.none() | ids, paths)
 batches = st.lists(st.lists(claims, max_size=6), min_size=1, max_size=3)
 
 
@@ -37,7 +37,7 @@ def make_realm() -> Iterator[MakeRealm]:
         yield make
 
 
-def told(conflicts: Sequence[ClaimConflict]) -> list[tuple[Claim, str]]:
+def told(conflicts: Sequence[ClaimConflict]) -> list[tuple[TableClaim, str]]:
     return [(conflict.claim, str(conflict)) for conflict in conflicts]
 
 
@@ -45,25 +45,25 @@ def owners(rows: RealmStore) -> dict[tuple[str, bytes], tuple[str, UUID]]:
     """Whose each entry of the claims is."""
     held = read_head(rows, CLAIMS, fresh=True)
     entries = [] if held is None else [(name, *entry) for name in (BY_LOCATION, BY_UUID) for entry in held.index(name).range()]
-    decoded = {(name, key): Owner.decode(value) for name, key, value in entries}
+    decoded = {(name, key): ClaimOwner.from_value(value) for name, key, value in entries}
     return {entry: (owner.catalog_id, owner.content_id) for entry, owner in decoded.items()}
 
 
 @given(batches)
-def test_a_batch_is_taken_as_its_claims_one_by_one(make_realm: MakeRealm, batches: list[list[Claim]]) -> None:
+def test_a_batch_is_taken_as_its_claims_one_by_one(make_realm: MakeRealm, batches: list[list[TableClaim]]) -> None:
     together, apart = make_realm(), make_realm()
     for batch in batches:
-        alone = [conflict for claim in batch for conflict in Claims(apart).take([claim])]
+        alone = [conflict for claim in batch for conflict in TableClaims(apart).take_claims([claim])]
 
-        assert told(Claims(together).take(batch)) == told(alone)
+        assert told(TableClaims(together).take_claims(batch)) == told(alone)
     assert owners(together) == owners(apart)
 
 
 @given(batches)
-def test_a_batch_is_checked_as_its_claims_one_by_one(make_realm: MakeRealm, batches: list[list[Claim]]) -> None:
-    claims = Claims(make_realm())
+def test_a_batch_is_checked_as_its_claims_one_by_one(make_realm: MakeRealm, batches: list[list[TableClaim]]) -> None:
+    claims = TableClaims(make_realm())
     for batch in batches:
-        alone = [conflict for claim in batch for conflict in claims.check([claim])]
+        alone = [conflict for claim in batch for conflict in claims.find_conflicts([claim])]
 
-        assert told(claims.check(batch)) == told(alone)
-        claims.take(batch)
+        assert told(claims.find_conflicts(batch)) == told(alone)
+        claims.take_claims(batch)

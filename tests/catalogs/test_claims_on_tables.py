@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_clock import FakeClock
-from headwater.catalogs import Claim, Claims, normalise_location
+from headwater.catalogs import TableClaim, TableClaims, normalise_location
 from headwater.errors import FencedError, RefusedError
 from headwater.store import RealmStore
 
@@ -17,13 +17,13 @@ LAKE, OTHER = "00000000000000aa", "00000000000000bb"
 ONE, TWO = UUID(int=1), UUID(int=2)
 
 
-def claim(location: str, *paths: str, content: UUID = ONE, catalog: str = LAKE, table: UUID | None = None) -> Claim:
-    return Claim(catalog_id=catalog, content_id=content, location=location, table_uuid=table, paths=paths)
+def claim(location: str, *paths: str, content: UUID = ONE, catalog: str = LAKE, table: UUID | None = None) -> TableClaim:
+    return TableClaim(catalog_id=catalog, content_id=content, location=location, table_uuid=table, paths=paths)
 
 
 @pytest.fixture
-def claims(realm: RealmStore) -> Claims:
-    return Claims(realm)
+def claims(realm: RealmStore) -> TableClaims:
+    return TableClaims(realm)
 
 
 @pytest.mark.parametrize(
@@ -65,16 +65,16 @@ def test_a_normal_location_stays_as_it_is(segments: list[str], start: str) -> No
     assert normalise_location(text + "/") == text
 
 
-def test_a_free_claim_is_taken(claims: Claims) -> None:
-    assert claims.take([claim("s3://b/x", table=TWO)]) == ()
+def test_a_free_claim_is_taken(claims: TableClaims) -> None:
+    assert claims.take_claims([claim("s3://b/x", table=TWO)]) == ()
 
-    owner = claims.find([TWO])[TWO]
+    owner = claims.find_by_uuid([TWO])[TWO]
     assert (owner.catalog_id, owner.content_id) == (LAKE, ONE)
     assert claims.find_location("s3a://b/x/") == owner
 
 
-def test_nothing_is_claimed_at_first(claims: Claims) -> None:
-    assert (claims.find([ONE]), claims.find_location("s3://b/x")) == ({}, None)
+def test_nothing_is_claimed_at_first(claims: TableClaims) -> None:
+    assert (claims.find_by_uuid([ONE]), claims.find_location("s3://b/x")) == ({}, None)
 
 
 NEIGHBOURS = [
@@ -92,9 +92,9 @@ NEIGHBOURS = [
 
 
 @pytest.mark.parametrize(("taken", "wanted", "conflicts"), NEIGHBOURS)
-def test_a_location_in_or_around_anothers_is_refused(claims: Claims, taken: str, wanted: str, conflicts: bool) -> None:
-    claims.take([claim(taken)])
-    refused = claims.take([claim(wanted, content=TWO)])
+def test_a_location_in_or_around_anothers_is_refused(claims: TableClaims, taken: str, wanted: str, conflicts: bool) -> None:
+    claims.take_claims([claim(taken)])
+    refused = claims.take_claims([claim(wanted, content=TWO)])
 
     assert [(conflict.held, conflict.owner.content_id) for conflict in refused] == (
         [(f"location {normalise_location(taken)}", ONE)] if conflicts else []
@@ -102,16 +102,16 @@ def test_a_location_in_or_around_anothers_is_refused(claims: Claims, taken: str,
 
 
 @pytest.mark.parametrize(("taken", "wanted", "conflicts"), NEIGHBOURS)
-def test_a_path_in_or_around_anothers_place_is_refused(claims: Claims, taken: str, wanted: str, conflicts: bool) -> None:
-    claims.take([claim("s3://far/one", taken)])
+def test_a_path_in_or_around_anothers_place_is_refused(claims: TableClaims, taken: str, wanted: str, conflicts: bool) -> None:
+    claims.take_claims([claim("s3://far/one", taken)])
 
-    assert len(claims.check([claim(wanted, content=TWO)])) == conflicts
-    assert len(claims.check([claim("s3://far/two", wanted, content=TWO)])) == conflicts
-    assert len(claims.take([claim("s3://far/two", "s3://free", wanted, content=TWO)])) == conflicts
+    assert len(claims.find_conflicts([claim(wanted, content=TWO)])) == conflicts
+    assert len(claims.find_conflicts([claim("s3://far/two", wanted, content=TWO)])) == conflicts
+    assert len(claims.take_claims([claim("s3://far/two", "s3://free", wanted, content=TWO)])) == conflicts
 
 
-def test_a_path_within_the_tables_own_place_needs_no_entry(claims: Claims) -> None:
-    claims.take([claim("s3://b/x", "s3://b/x/data", "s3://b/y/meta", "s3://b/y")])
+def test_a_path_within_the_tables_own_place_needs_no_entry(claims: TableClaims) -> None:
+    claims.take_claims([claim("s3://b/x", "s3://b/x/data", "s3://b/y/meta", "s3://b/y")])
 
     assert [
         claims.find_location(place) is not None for place in ("s3://b/x", "s3://b/x/data", "s3://b/y", "s3://b/y/meta")
@@ -123,31 +123,33 @@ def test_a_path_within_the_tables_own_place_needs_no_entry(claims: Claims) -> No
     ]
 
 
-def test_all_places_of_a_claim_are_released(claims: Claims) -> None:
-    claims.take([claim("s3://b/x", "s3://b/y", table=ONE)])
+def test_all_places_of_a_claim_are_released(claims: TableClaims) -> None:
+    claims.take_claims([claim("s3://b/x", "s3://b/y", table=ONE)])
 
-    assert claims.release([claim("s3://b/x", "s3://b/y", table=ONE)]) == 3
-    assert claims.check([claim("s3://b", content=TWO, table=ONE)]) == ()
+    assert claims.release_own([claim("s3://b/x", "s3://b/y", table=ONE)]) == 3
+    assert claims.find_conflicts([claim("s3://b", content=TWO, table=ONE)]) == ()
 
 
-def test_a_claim_is_taken_when_all_of_its_places_are(claims: Claims) -> None:
-    claims.take([claim("s3://b/x")])
+def test_a_claim_is_taken_when_all_of_its_places_are(claims: TableClaims) -> None:
+    claims.take_claims([claim("s3://b/x")])
 
     assert claims.has_taken(claim("s3://b/x"))
     assert not claims.has_taken(claim("s3://b/x", "s3://b/y"))
     assert not claims.has_taken(claim("s3://b/x", content=TWO))
 
 
-def test_whoever_has_the_place_around_is_its_holder(claims: Claims) -> None:
-    claims.take([claim("s3://b/x", "s3://b/y")])
+def test_whoever_has_the_place_around_is_its_holder(claims: TableClaims) -> None:
+    claims.take_claims([claim("s3://b/x", "s3://b/y")])
 
     found = claims.find_holders(["s3://b/x", "s3a://b/y/deep/file", "s3://b", "s3://b/z"])
     assert {place: owner.content_id for place, owner in found.items()} == {"s3://b/x": ONE, "s3a://b/y/deep/file": ONE}
 
 
-def test_a_refusal_tells_nothing_of_the_other(claims: Claims) -> None:
-    claims.take([claim("s3://b/x/secret", catalog=OTHER, table=TWO)])
-    texts = [str(conflict) for conflict in claims.check([claim("s3://b/x", content=TWO), claim("s3://b/y", table=TWO)])]
+def test_a_refusal_tells_nothing_of_the_other(claims: TableClaims) -> None:
+    claims.take_claims([claim("s3://b/x/secret", catalog=OTHER, table=TWO)])
+    texts = [
+        str(conflict) for conflict in claims.find_conflicts([claim("s3://b/x", content=TWO), claim("s3://b/y", table=TWO)])
+    ]
 
     assert texts == [
         "location s3://b/x overlaps a place of another table",
@@ -155,42 +157,42 @@ def test_a_refusal_tells_nothing_of_the_other(claims: Claims) -> None:
     ]
 
 
-def test_a_location_within_ones_own_is_taken(claims: Claims) -> None:
-    claims.take([claim("s3://b/x")])
+def test_a_location_within_ones_own_is_taken(claims: TableClaims) -> None:
+    claims.take_claims([claim("s3://b/x")])
 
-    assert claims.take([claim("s3://b/x/v2"), claim("s3://b")]) == ()
+    assert claims.take_claims([claim("s3://b/x/v2"), claim("s3://b")]) == ()
 
 
 @pytest.mark.parametrize(("content", "catalog"), [(TWO, LAKE), (ONE, OTHER)])
-def test_a_uuid_of_another_table_is_refused(claims: Claims, content: UUID, catalog: str) -> None:
-    claims.take([claim("s3://b/x", table=ONE)])
-    (conflict,) = claims.take([claim("s3://b/y", content=content, catalog=catalog, table=ONE)])
+def test_a_uuid_of_another_table_is_refused(claims: TableClaims, content: UUID, catalog: str) -> None:
+    claims.take_claims([claim("s3://b/x", table=ONE)])
+    (conflict,) = claims.take_claims([claim("s3://b/y", content=content, catalog=catalog, table=ONE)])
 
     assert conflict.held == f"table uuid {ONE}"
     assert claims.find_location("s3://b/y") is None
 
 
-def test_the_claims_of_a_batch_are_held_against_each_other(claims: Claims) -> None:
-    refused = claims.take([claim("s3://b/x"), claim("s3://b/x/y", content=TWO), claim("s3://b/z", content=TWO)])
+def test_the_claims_of_a_batch_are_held_against_each_other(claims: TableClaims) -> None:
+    refused = claims.take_claims([claim("s3://b/x"), claim("s3://b/x/y", content=TWO), claim("s3://b/z", content=TWO)])
 
     assert [conflict.claim.location for conflict in refused] == ["s3://b/x/y"]
     assert claims.find_location("s3://b/z") is not None
 
 
-def test_taking_ones_own_again_refreshes_its_time(claims: Claims, clock: FakeClock) -> None:
-    claims.take([claim("s3://b/x", table=ONE)])
-    before = claims.find([ONE])[ONE].taken
+def test_taking_ones_own_again_refreshes_its_time(claims: TableClaims, clock: FakeClock) -> None:
+    claims.take_claims([claim("s3://b/x", table=ONE)])
+    before = claims.find_by_uuid([ONE])[ONE].taken
     clock.advance(5)
-    claims.take([claim("s3://b/x", table=ONE)])
+    claims.take_claims([claim("s3://b/x", table=ONE)])
 
-    assert claims.find([ONE])[ONE].taken > before
-    assert claims.find_location("s3://b/x") == claims.find([ONE])[ONE]
+    assert claims.find_by_uuid([ONE])[ONE].taken > before
+    assert claims.find_location("s3://b/x") == claims.find_by_uuid([ONE])[ONE]
 
 
-def test_a_fenced_claim_is_not_taken(claims: Claims) -> None:
+def test_a_fenced_claim_is_not_taken(claims: TableClaims) -> None:
     def fence() -> None:
         raise FencedError("taken over")
 
     with pytest.raises(FencedError):
-        claims.take([claim("s3://b/x")], fence=fence)
+        claims.take_claims([claim("s3://b/x")], fence=fence)
     assert claims.find_location("s3://b/x") is None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.catalogs import Catalog, Change, ContentKey, Delete, IcebergTable, Namespace, Put
-from headwater.errors import ExpiredError, MissingError, RefusedError
+from headwater.catalogs import Catalog, ContentChange, ContentKey, Delete, IcebergTable, Namespace, Put
+from headwater.errors import ExpiredError, NotFoundError, RefusedError
 from headwater.store import RealmStore
 
 
@@ -21,7 +21,7 @@ def table(text: str = "") -> IcebergTable:
     return IcebergTable(metadata_location=f"s3://lake/{text}.json")
 
 
-def shown(changes: tuple[Change, ...]) -> list[str]:
+def shown(changes: tuple[ContentChange, ...]) -> list[str]:
     return [
         f"{one.action} {one.key}"
         + (f" to {one.renamed_to}" if one.renamed_to else "")
@@ -31,7 +31,7 @@ def shown(changes: tuple[Change, ...]) -> list[str]:
 
 
 def rename(catalog: Catalog, branch: str, old: ContentKey, new: ContentKey) -> None:
-    there = catalog.get(branch, old)
+    there = catalog.get_content(branch, old)
     assert there is not None
     catalog.commit(branch, [Delete(old), Put(new, there)])
 
@@ -41,7 +41,7 @@ def apart(catalog: Catalog) -> Catalog:
     """main with tables a, b and c; on dev a was changed, b renamed to d, c removed, and a namespace with 30 tables added."""
     catalog.commit(None, [Put(key, table(str(key))) for key in (A, B, C)])
     catalog.create_branch("dev")
-    there = catalog.get("dev", A)
+    there = catalog.get_content("dev", A)
     assert there is not None
     catalog.commit("dev", [Put(A, IcebergTable(id=there.id, metadata_location="s3://lake/later.json")), Delete(C)])
     rename(catalog, "dev", B, D)
@@ -126,7 +126,7 @@ def test_a_page_token_of_a_listing_is_none_of_a_comparison(apart: Catalog) -> No
 
 
 def test_a_copy_with_equal_content_is_no_difference(apart: Catalog) -> None:
-    there = apart.get("main", A)
+    there = apart.get_content("main", A)
     assert there is not None
     apart.commit("dev", [Put(A, there)])
 
@@ -166,5 +166,5 @@ def test_a_comparison_whose_commit_was_collected_is_expired(apart: Catalog, real
 
 
 def test_references_that_are_not_there_are_missing(apart: Catalog) -> None:
-    with pytest.raises(MissingError, match="no branch, tag or commit 'nope'"):
+    with pytest.raises(NotFoundError, match="no branch, tag or commit 'nope'"):
         apart.diff("main", "nope")

@@ -20,8 +20,8 @@ from headwater.catalogs import (
     Put,
     Unmodified,
 )
-from headwater.catalogs.content.types import with_id
-from headwater.errors import ConflictError, ExpiredError, FencedError, MissingError, RefusedError
+from headwater.catalogs.content.content_types import with_id
+from headwater.errors import ConflictError, ExpiredError, FencedError, NotFoundError, RefusedError
 from headwater.store import ObjectId, RealmStore
 
 V1 = IcebergTable(metadata_location="s3://lake/orders/v1.json")
@@ -33,7 +33,7 @@ def value_of(catalog: Catalog, key: ContentKey, ref: str = "main") -> ContentVal
     head = catalog.resolve(ref)
     value = None if head is None else head.index(CONTENT).get(key.to_index())
     assert value is not None
-    return ContentValue.decode(value)
+    return ContentValue.from_value(value)
 
 
 def put(catalog: Catalog, key: ContentKey, table: IcebergTable = V1) -> ObjectId:
@@ -45,14 +45,14 @@ def put(catalog: Catalog, key: ContentKey, table: IcebergTable = V1) -> ObjectId
 def test_a_created_content_gets_an_id_and_is_read_with_it(catalog: Catalog) -> None:
     done = catalog.commit("main", [Put(A, V1)])
 
-    assert catalog.get("main", A) == with_id(V1, done.result[A])
+    assert catalog.get_content("main", A) == with_id(V1, done.result[A])
     assert (done.changed, done.commit_id) == (True, catalog.branch("main").head)
 
 
 def test_no_branch_means_the_default_branch(catalog: Catalog) -> None:
     catalog.commit(None, [Put(A, V1)])
 
-    assert catalog.get(None, A) == catalog.get("main", A) is not None
+    assert catalog.get_content(None, A) == catalog.get_content("main", A) is not None
 
 
 def test_an_id_that_the_caller_reserved_is_given(catalog: Catalog) -> None:
@@ -81,7 +81,7 @@ def test_a_change_keeps_the_id(catalog: Catalog) -> None:
     changed = catalog.commit("main", [Put(A, with_id(V2, given))])
 
     assert changed.result == {}
-    assert catalog.get("main", A) == with_id(V2, given)
+    assert catalog.get_content("main", A) == with_id(V2, given)
 
 
 def test_a_put_of_the_same_makes_no_commit(catalog: Catalog, realm: RealmStore) -> None:
@@ -105,7 +105,7 @@ def test_a_rename_writes_no_content(catalog: Catalog, realm: RealmStore) -> None
     rows = sum(map(len, realm.scan_objects()))
     catalog.commit("main", [Put(B, with_id(V1, given)), Delete(A)])
 
-    assert (catalog.get("main", A), catalog.get("main", B)) == (None, with_id(V1, given))
+    assert (catalog.get_content("main", A), catalog.get_content("main", B)) == (None, with_id(V1, given))
     assert sum(map(len, realm.scan_objects())) == rows + 1
 
 
@@ -172,7 +172,7 @@ def test_an_expected_commit_of_another_branch_is_an_error(catalog: Catalog, firs
     other = catalog.commit("dev", [Put(A, V1)]).commit_id
     put(catalog, B)
 
-    with pytest.raises(MissingError, match="not in the history of branch 'main'"):
+    with pytest.raises(NotFoundError, match="not in the history of branch 'main'"):
         catalog.commit("main", [Delete(B)], expected=other)
 
 
@@ -186,7 +186,7 @@ def test_commits_go_to_branches_only(catalog: Catalog, first: ObjectId) -> None:
 
     with pytest.raises(RefusedError, match="is a tag"):
         catalog.commit("v1", [Put(A, V1)])
-    with pytest.raises(MissingError, match="no branch 'nope'"):
+    with pytest.raises(NotFoundError, match="no branch 'nope'"):
         catalog.commit("nope", [Put(A, V1)])
 
 

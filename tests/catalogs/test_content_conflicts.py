@@ -9,26 +9,26 @@ from uuid import UUID
 import pytest
 
 from headwater.catalogs import (
+    CommitPlan,
     Conflict,
     ConflictKind,
     Content,
     ContentKey,
+    ContentOperation,
     ContentValue,
     Delete,
     IcebergTable,
     IcebergView,
     Namespace,
-    Operation,
-    Plan,
     Put,
     Unmodified,
     content_digest,
     content_type_of,
     plan_commit,
 )
-from headwater.catalogs.content.types import with_id, without_id
-from headwater.catalogs.iceberg.parts import Parts
+from headwater.catalogs.content.content_types import with_id, without_id
 from headwater.errors import ConflictError, RefusedError
+from headwater.iceberg.metadata_split import MetadataParts
 from headwater.store import ObjectId
 
 X, Y = UUID(int=1), UUID(int=2)
@@ -54,7 +54,7 @@ def with_x(content: Content) -> Content:
     return with_id(content, X)
 
 
-def kinds_of(expected: View, head: View, operations: Sequence[Operation]) -> list[tuple[ConflictKind, str]]:
+def kinds_of(expected: View, head: View, operations: Sequence[ContentOperation]) -> list[tuple[ConflictKind, str]]:
     """The conflicts of a commit by kind and key; none if it is possible."""
     try:
         plan_commit(expected, head, operations)
@@ -69,7 +69,7 @@ def kinds_of(expected: View, head: View, operations: Sequence[Operation]) -> lis
 @dataclass(frozen=True)
 class Case:
     name: str
-    operation: Operation
+    operation: ContentOperation
     expected: ContentValue | None
     head: ContentValue | None
     outcome: str
@@ -146,7 +146,7 @@ def test_the_decision_matrix_holds(case: Case) -> None:
     assert_outcome(case.outcome, at(case.expected), at(case.head), [case.operation])
 
 
-def assert_outcome(outcome: str, expected: View, head: View, operations: Sequence[Operation]) -> None:
+def assert_outcome(outcome: str, expected: View, head: View, operations: Sequence[ContentOperation]) -> None:
     if outcome.startswith("refused: "):
         with pytest.raises(RefusedError, match=outcome.removeprefix("refused: ")):
             plan_commit(expected, head, operations)
@@ -156,7 +156,7 @@ def assert_outcome(outcome: str, expected: View, head: View, operations: Sequenc
         assert summary(plan_commit(expected, head, operations)) == outcome
 
 
-def summary(plan: Plan) -> str:
+def summary(plan: CommitPlan) -> str:
     words = ["removed"] * len(plan.removals) + ["written"] * len(plan.writes)
     return " ".join(words) or "nothing"
 
@@ -181,7 +181,7 @@ RENAMES = [
 def test_a_rename_is_a_delete_and_a_put_of_the_same_id_in_any_order(
     name: str, expected: View, head: View, content: Content, conflicts: list[tuple[str, str]], reverse: bool
 ) -> None:
-    operations: list[Operation] = [Delete(KEY), Put(OTHER, with_x(content))]
+    operations: list[ContentOperation] = [Delete(KEY), Put(OTHER, with_x(content))]
 
     assert kinds_of(expected, head, operations[::-1] if reverse else operations) == conflicts
 
@@ -196,7 +196,7 @@ def test_a_rename_keeps_the_id_and_the_stored_object() -> None:
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["delete-first", "put-first"])
 def test_a_new_content_replaces_a_deleted_one_under_the_same_key(reverse: bool) -> None:
-    operations: list[Operation] = [Delete(KEY), Put(KEY, TABLE)]
+    operations: list[ContentOperation] = [Delete(KEY), Put(KEY, TABLE)]
     plan = plan_commit(at(has(TABLE)), at(has(TABLE)), operations[::-1] if reverse else operations)
 
     assert plan.removals == ()
@@ -221,12 +221,12 @@ UNSOUND = [
     ("replaced by another type", [Delete(OTHER), Put(OTHER, VIEW)], "would turn ICEBERG_TABLE into ICEBERG_VIEW"),
     ("renamed into another type", [Delete(OTHER), Put(KEY, with_x(VIEW))], "would turn ICEBERG_TABLE into ICEBERG_VIEW"),
     ("a namespace called dot", [Put(ContentKey.of("."), SPACE)], "must not be"),
-    ("metadata of a namespace", [Put(KEY, SPACE, metadata=Parts({}, {}))], "key is NAMESPACE, and metadata belongs to"),
+    ("metadata of a namespace", [Put(KEY, SPACE, metadata=MetadataParts({}, {}))], "key is NAMESPACE, and metadata belongs to"),
 ]
 
 
 @pytest.mark.parametrize(("name", "operations", "complaint"), UNSOUND, ids=[row[0] for row in UNSOUND])
-def test_an_unsound_request_is_refused(name: str, operations: list[Operation], complaint: str) -> None:
+def test_an_unsound_request_is_refused(name: str, operations: list[ContentOperation], complaint: str) -> None:
     view = {OTHER: has(TABLE)}
 
     with pytest.raises(RefusedError, match=complaint):
@@ -240,7 +240,7 @@ def test_all_faults_of_a_request_are_named() -> None:
 
 def test_all_conflicts_are_reported_at_once() -> None:
     expected, head = {KEY: has(TABLE)}, {OTHER: has(TABLE, Y)}
-    operations: list[Operation] = [Delete(KEY), Put(OTHER, TABLE), Put(ContentKey.of("a", "b"), TABLE)]
+    operations: list[ContentOperation] = [Delete(KEY), Put(OTHER, TABLE), Put(ContentKey.of("a", "b"), TABLE)]
 
     assert kinds_of(expected, head, operations) == [
         ("KEY_DOES_NOT_EXIST", "key"),

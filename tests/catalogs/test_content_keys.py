@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.catalogs import ContentKey
-from headwater.catalogs.content.keys import check_namespace_key
-from headwater.errors import RefusedError, UnreadableError
+from headwater.catalogs.content.content_keys import check_namespace_key
+from headwater.errors import CorruptionError, RefusedError
 
 characters = st.characters(min_codepoint=0x20, exclude_characters="\x7f", exclude_categories=["Cs"])
 element = st.text(characters | st.sampled_from(r".\/ %"), min_size=1, max_size=6)
@@ -32,7 +32,7 @@ def test_the_order_of_bytes_is_the_order_of_elements(one: ContentKey, other: Con
 
 @given(keys, keys)
 def test_the_prefix_finds_what_is_below_and_nothing_else(one: ContentKey, other: ContentKey) -> None:
-    assert other.to_index().startswith(one.below()) == other.is_below(one)
+    assert other.to_index().startswith(one.child_prefix()) == other.is_below(one)
 
 
 @given(keys, element)
@@ -97,7 +97,7 @@ def test_the_ancestors_come_innermost_first() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"a\0", b"\xff", b"a\x01b"])
 def test_index_bytes_that_are_no_key_are_unreadable(data: bytes) -> None:
-    with pytest.raises(UnreadableError):
+    with pytest.raises(CorruptionError):
         ContentKey.from_index(data)
 
 

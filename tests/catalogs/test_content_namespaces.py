@@ -14,18 +14,18 @@ from headwater.catalogs import (
     Conflict,
     ConflictKind,
     ContentKey,
+    ContentOperation,
     ContentType,
     ContentValue,
     Delete,
     IcebergTable,
     Namespace,
-    Operation,
     Put,
     content_digest,
     content_type_of,
     plan_commit,
 )
-from headwater.catalogs.content.types import with_id
+from headwater.catalogs.content.content_types import with_id
 from headwater.errors import ConflictError, RefusedError
 from headwater.store import ObjectId
 
@@ -59,7 +59,7 @@ def delete(text: str) -> Delete:
     return Delete(key(text))
 
 
-HOLES: list[tuple[str, View, list[Operation], list[tuple[str, str]]]] = [
+HOLES: list[tuple[str, View, list[ContentOperation], list[tuple[str, str]]]] = [
     ("under a namespace", state("a/"), [table("a.t")], []),
     ("at the root", state(), [table("t")], []),
     ("under no namespace", state(), [table("a.t")], [("NAMESPACE_ABSENT", "a")]),
@@ -115,7 +115,7 @@ HOLES: list[tuple[str, View, list[Operation], list[tuple[str, str]]]] = [
 ]
 
 
-def conflicts(view: View, operations: Sequence[Operation]) -> set[tuple[str, str]]:
+def conflicts(view: View, operations: Sequence[ContentOperation]) -> set[tuple[str, str]]:
     try:
         plan_commit(view, view, operations)
     except ConflictError as error:
@@ -125,7 +125,7 @@ def conflicts(view: View, operations: Sequence[Operation]) -> set[tuple[str, str
 
 @pytest.mark.parametrize(("name", "view", "operations", "outcome"), HOLES, ids=[row[0].replace(" ", "-") for row in HOLES])
 def test_the_resulting_state_is_judged_whatever_the_order(
-    name: str, view: View, operations: list[Operation], outcome: list[tuple[str, str]]
+    name: str, view: View, operations: list[ContentOperation], outcome: list[tuple[str, str]]
 ) -> None:
     assert {frozenset(conflicts(view, order)) for order in permutations(operations)} == {frozenset(outcome)}
 
@@ -166,7 +166,7 @@ def test_no_sequence_of_commits_orphans_a_key(steps: list[tuple[ContentKey, str]
             assert all(above in view and view[above].type == ContentType.NAMESPACE for above in below.ancestors())
 
 
-def operations_of(at: ContentKey, word: str) -> list[Operation]:
+def operations_of(at: ContentKey, word: str) -> list[ContentOperation]:
     if word == "delete":
         return [Delete(at)]
     if word == "replace":
@@ -174,7 +174,7 @@ def operations_of(at: ContentKey, word: str) -> list[Operation]:
     return [Put(at, SPACE if word == "space" else TABLE)]
 
 
-def committed(view: View, operations: Sequence[Operation]) -> View:
+def committed(view: View, operations: Sequence[ContentOperation]) -> View:
     try:
         plan = plan_commit(view, view, operations)
     except (ConflictError, RefusedError):

@@ -20,9 +20,9 @@ from headwater.catalogs import (
     content_digest,
     content_type_of,
 )
-from headwater.catalogs.content.types import with_id, without_id
-from headwater.errors import UnreadableError
-from headwater.index import Value
+from headwater.catalogs.content.content_types import with_id, without_id
+from headwater.errors import CorruptionError
+from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmStore
 
 CONTENTS: list[Content] = [
@@ -44,10 +44,10 @@ CONTENTS: list[Content] = [
 @pytest.mark.parametrize("content", CONTENTS, ids=lambda content: type(content).__name__)
 def test_a_content_is_stored_with_all_its_fields(content: Content, rows: RealmStore) -> None:
     object_id = rows.new_id()
-    rows.write([(object_id, content)])
+    rows.write_objects([(object_id, content)])
     rows.store.cache.clear()
 
-    assert rows.read(object_id, type(content)) == content
+    assert rows.read_object(object_id, type(content)) == content
 
 
 def test_the_type_bytes_are_fixed() -> None:
@@ -98,20 +98,22 @@ def test_the_digest_sees_every_difference(metadata: str, snapshot: int, other: s
 def test_an_index_value_survives_its_bytes(kind: ContentType, content_id: UUID, digest: bytes, number: int) -> None:
     value = ContentValue(kind, content_id, digest, ObjectId(number))
 
-    assert ContentValue.decode(value.encode()) == value
-    assert len(value.encode().data) == 33
+    assert ContentValue.from_value(value.to_value()) == value
+    assert len(value.to_value().data) == 33
 
 
 def test_the_type_of_a_newer_release_is_kept() -> None:
     value = ContentValue(9, uuid4(), bytes(16), ObjectId(1))
 
-    assert ContentValue.decode(value.encode()) == value
+    assert ContentValue.from_value(value.to_value()) == value
 
 
-@pytest.mark.parametrize("value", [Value(ObjectId(1), b""), Value(ObjectId(1), bytes(32)), Value(None, bytes(33))])
-def test_an_index_value_of_another_shape_is_unreadable(value: Value) -> None:
-    with pytest.raises(UnreadableError, match="is no content"):
-        ContentValue.decode(value)
+@pytest.mark.parametrize(
+    "value", [IndexValue(ObjectId(1), b""), IndexValue(ObjectId(1), bytes(32)), IndexValue(None, bytes(33))]
+)
+def test_an_index_value_of_another_shape_is_unreadable(value: IndexValue) -> None:
+    with pytest.raises(CorruptionError, match="is no content"):
+        ContentValue.from_value(value)
 
 
 def test_an_id_is_taken_off_and_given_back() -> None:

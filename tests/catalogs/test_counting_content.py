@@ -39,7 +39,7 @@ def now(catalog: Catalog) -> Head:
 def commit_some(catalog: Catalog, chance: random.Random) -> None:
     """Put, change or delete one of a few keys, some of them as another type than before."""
     key = ContentKey.of(chance.choice("abcdef"))
-    if catalog.get(None, key) is not None:
+    if catalog.get_content(None, key) is not None:
         catalog.commit(None, [Delete(key)])
     else:
         catalog.commit(None, [Put(key, chance.choice(KINDS))])

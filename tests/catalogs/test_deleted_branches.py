@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.catalogs import Catalog, NameKind
-from headwater.catalogs.names import content_reference
-from headwater.errors import ConflictError, MissingError
+from headwater.catalogs import Catalog, RefKind
+from headwater.catalogs.registry import content_reference
+from headwater.errors import ConflictError, NotFoundError
 from headwater.store import ObjectId, RealmStore
 
 
@@ -42,11 +42,11 @@ def test_a_branch_that_is_there_is_not_undeleted(catalog: Catalog, first: Object
 def test_a_branch_whose_tombstone_is_gone_cannot_come_back(catalog: Catalog, realm: RealmStore) -> None:
     catalog.create_branch("dev")
     catalog.delete_branch("dev")
-    tombstone = realm.find_row(content_reference(catalog.definition.id, NameKind.BRANCH, "dev"))
+    tombstone = realm.find_row(content_reference(catalog.definition.id, RefKind.BRANCH, "dev"))
     assert tombstone is not None
     realm.remove_tombstone(tombstone)
 
-    with pytest.raises(MissingError, match="collected after its grace"):
+    with pytest.raises(NotFoundError, match="collected after its grace"):
         catalog.undelete_branch("dev")
 
 

@@ -5,33 +5,33 @@ from __future__ import annotations
 import pytest
 
 from fake_clock import FakeClock
-from headwater.catalogs import Catalog, CatalogDefinition, Catalogs, ContentKey, NameKind, Namespace, Put
-from headwater.catalogs.names import content_reference
-from headwater.errors import ConflictError, MissingError, RefusedError
+from headwater.catalogs import Catalog, CatalogDefinition, Catalogs, ContentKey, Namespace, Put, RefKind
+from headwater.catalogs.registry import content_reference
+from headwater.errors import ConflictError, NotFoundError, RefusedError
 from headwater.store import ObjectId, RealmStore
 
 HOLD = 24 * 3600
 
 
 def make(catalogs: Catalogs, name: str = "lake", **fields: float) -> CatalogDefinition:
-    return catalogs.create(name, base_location=f"s3://{name}/", **fields)  # type: ignore[arg-type]
+    return catalogs.create_catalog(name, base_location=f"s3://{name}/", **fields)  # type: ignore[arg-type]
 
 
 def main_of(definition: CatalogDefinition) -> str:
-    return content_reference(definition.id, NameKind.BRANCH, "main")
+    return content_reference(definition.id, RefKind.BRANCH, "main")
 
 
 def test_an_undeleted_catalog_is_as_it_was(catalogs: Catalogs, catalog: Catalog, first: ObjectId) -> None:
-    catalogs.delete("lake")
-    back = catalogs.undelete("lake")
+    catalogs.delete_catalog("lake")
+    back = catalogs.undelete_catalog("lake")
 
     assert back.id == catalog.definition.id
-    assert catalogs.open("lake").branch("main").head == first
+    assert catalogs.open_catalog("lake").branch("main").head == first
 
 
 def test_a_deletion_buries_nothing_before_its_hold_is_over(catalogs: Catalogs, realm: RealmStore, clock: FakeClock) -> None:
     made = make(catalogs)
-    catalogs.delete("lake")
+    catalogs.delete_catalog("lake")
     clock.advance(HOLD - 1)
 
     assert catalogs.finish_deletions() == 0
@@ -40,7 +40,7 @@ def test_a_deletion_buries_nothing_before_its_hold_is_over(catalogs: Catalogs, r
 
 def test_a_catalog_is_purged_when_its_hold_is_over(catalogs: Catalogs, realm: RealmStore, clock: FakeClock) -> None:
     made = make(catalogs)
-    catalogs.delete("lake")
+    catalogs.delete_catalog("lake")
     clock.advance(HOLD + 1)
 
     assert catalogs.finish_deletions() == 1
@@ -49,7 +49,7 @@ def test_a_catalog_is_purged_when_its_hold_is_over(catalogs: Catalogs, realm: Re
 
 def test_a_catalog_may_have_a_hold_of_its_own(catalogs: Catalogs) -> None:
     make(catalogs, hold_seconds=60)
-    deleted = catalogs.delete("lake")
+    deleted = catalogs.delete_catalog("lake")
 
     assert deleted.held_until == deleted.updated + 60_000_000
 
@@ -61,88 +61,88 @@ def test_a_negative_hold_is_refused(catalogs: Catalogs) -> None:
 
 def test_a_catalog_that_is_being_purged_cannot_come_back(catalogs: Catalogs) -> None:
     make(catalogs)
-    catalogs.delete("lake")
-    catalogs.purge("lake")
+    catalogs.delete_catalog("lake")
+    catalogs.purge_catalog("lake")
 
     with pytest.raises(RefusedError, match="being purged"):
-        catalogs.undelete("lake")
+        catalogs.undelete_catalog("lake")
 
 
 def test_a_catalog_past_its_hold_comes_back_as_long_as_nobody_has_purged_it(catalogs: Catalogs, clock: FakeClock) -> None:
     made = make(catalogs)
-    catalogs.delete("lake")
+    catalogs.delete_catalog("lake")
     clock.advance(2 * HOLD)
 
-    assert catalogs.undelete("lake").id == made.id
+    assert catalogs.undelete_catalog("lake").id == made.id
 
 
 def test_a_catalog_that_is_not_deleted_is_not_purged(catalogs: Catalogs) -> None:
     make(catalogs)
 
     with pytest.raises(RefusedError, match="ACTIVE"):
-        catalogs.purge("lake")
+        catalogs.purge_catalog("lake")
 
 
 def test_a_catalog_that_is_not_deleted_is_not_undeleted(catalogs: Catalogs) -> None:
     make(catalogs)
 
     with pytest.raises(RefusedError, match="it was not deleted"):
-        catalogs.undelete("lake")
+        catalogs.undelete_catalog("lake")
 
 
 def test_the_name_of_a_deleted_catalog_is_free(catalogs: Catalogs) -> None:
     make(catalogs)
-    catalogs.delete("lake")
+    catalogs.delete_catalog("lake")
     new = make(catalogs)
     with pytest.raises(ConflictError, match="another catalog 'lake'"):
-        catalogs.undelete("lake")
+        catalogs.undelete_catalog("lake")
 
-    assert catalogs.read("lake") == new
+    assert catalogs.read_catalog("lake") == new
 
 
 def test_a_catalog_comes_back_under_another_name(catalogs: Catalogs, catalog: Catalog, first: ObjectId) -> None:
-    catalogs.delete("lake")
+    catalogs.delete_catalog("lake")
     new = make(catalogs)
-    catalogs.undelete(catalog.definition.id, new_name="old-lake")
+    catalogs.undelete_catalog(catalog.definition.id, new_name="old-lake")
 
-    assert catalogs.open("old-lake").branch("main").head == first
-    assert catalogs.read("lake") == new
+    assert catalogs.open_catalog("old-lake").branch("main").head == first
+    assert catalogs.read_catalog("lake") == new
 
 
 def test_purging_a_deleted_catalog_leaves_the_later_one_of_its_name_alone(catalogs: Catalogs) -> None:
     make(catalogs)
-    catalogs.delete("lake")
+    catalogs.delete_catalog("lake")
     new = make(catalogs)
-    catalogs.purge("lake")
+    catalogs.purge_catalog("lake")
 
-    assert catalogs.list() == [new]
-    assert catalogs.open("lake").branches()
+    assert catalogs.list_catalogs() == [new]
+    assert catalogs.open_catalog("lake").branches()
 
 
 def test_of_several_the_one_deleted_last_comes_back(catalogs: Catalogs, clock: FakeClock) -> None:
     for _ in range(2):
         last = make(catalogs)
-        catalogs.delete("lake")
+        catalogs.delete_catalog("lake")
         clock.advance(1)
 
-    assert catalogs.undelete("lake").id == last.id
+    assert catalogs.undelete_catalog("lake").id == last.id
 
 
 def test_a_purge_that_is_repeated_leaves_one_that_was_deleted_before_alone(catalogs: Catalogs, clock: FakeClock) -> None:
     for _ in range(2):
         make(catalogs)
-        catalogs.delete("lake")
+        catalogs.delete_catalog("lake")
         clock.advance(1)
-    catalogs.purge("lake")
-    catalogs.purge("lake")
+    catalogs.purge_catalog("lake")
+    catalogs.purge_catalog("lake")
 
-    assert [deleted.is_held for deleted in catalogs.deleted()] == [True, False]
+    assert [deleted.is_held for deleted in catalogs.list_deleted()] == [True, False]
 
 
 def test_what_is_left_of_a_purged_catalog_is_buried_by_the_next_look(catalogs: Catalogs, realm: RealmStore) -> None:
     made = make(catalogs)
-    catalogs.delete("lake")
-    catalogs.purge("lake")
+    catalogs.delete_catalog("lake")
+    catalogs.purge_catalog("lake")
     realm.create_reference(main_of(made))
 
     assert catalogs.finish_deletions() == 1
@@ -151,30 +151,30 @@ def test_what_is_left_of_a_purged_catalog_is_buried_by_the_next_look(catalogs: C
 
 def test_who_asks_for_a_deleted_catalog_learns_until_when_it_can_come_back(catalogs: Catalogs) -> None:
     make(catalogs)
-    catalogs.delete("lake")
+    catalogs.delete_catalog("lake")
 
-    with pytest.raises(MissingError, match="can be undeleted until 20"):
-        catalogs.read("lake")
+    with pytest.raises(NotFoundError, match="can be undeleted until 20"):
+        catalogs.read_catalog("lake")
 
 
 def test_a_deleted_catalog_is_not_changed(catalogs: Catalogs) -> None:
     make(catalogs)
-    deleted = catalogs.delete("lake")
+    deleted = catalogs.delete_catalog("lake")
 
     with pytest.raises(RefusedError, match="undelete it first"):
-        catalogs.update(deleted, properties={"a": "b"})
+        catalogs.update_catalog(deleted, properties={"a": "b"})
 
 
 def test_a_handle_on_a_catalog_that_was_deleted_commits_no_more(catalogs: Catalogs, catalog: Catalog, first: ObjectId) -> None:
-    catalogs.delete("lake")
+    catalogs.delete_catalog("lake")
 
-    with pytest.raises(MissingError, match="was deleted"):
+    with pytest.raises(NotFoundError, match="was deleted"):
         catalog.commit("main", [Put(ContentKey.of("late"), Namespace())])
 
 
 def test_a_handle_looks_again_after_a_while(catalog: Catalog, realm: RealmStore, clock: FakeClock, first: ObjectId) -> None:
-    Catalogs(realm.without_cache()).delete("lake")
+    Catalogs(realm.without_cache()).delete_catalog("lake")
     clock.advance(61)
 
-    with pytest.raises(MissingError, match="was deleted"):
+    with pytest.raises(NotFoundError, match="was deleted"):
         catalog.commit("main", [Put(ContentKey.of("late"), Namespace())])

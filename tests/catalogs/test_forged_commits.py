@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from headwater.catalogs import Catalog, CommitMeta, ContentKey, NameKind, Namespace, Put
-from headwater.catalogs.names import content_reference
+from headwater.catalogs import Catalog, CommitMeta, ContentKey, Namespace, Put, RefKind
+from headwater.catalogs.registry import content_reference
 from headwater.commits import commit_change
 from headwater.errors import RefusedError
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmStore
 
 MARKED = ContentKey.of("marked")
@@ -34,7 +34,7 @@ def test_commit_that_says_to_have_merged_is_refused(catalog: Catalog, dev: Objec
     with pytest.raises(RefusedError, match="merge, and it will say so"):
         catalog.commit("main", [Put(MARKED, Namespace())], meta=CommitMeta(merged=(dev,)))
 
-    assert len(catalog.merge("dev", "main").keys) == 1
+    assert len(catalog.merge("dev", "main").merged_keys) == 1
 
 
 def test_merge_that_says_to_have_merged_more_is_refused(catalog: Catalog, dev: ObjectId) -> None:
@@ -90,16 +90,16 @@ def test_words_beyond_what_can_be_read_are_refused(words: dict[str, Any]) -> Non
     ids=str,
 )
 def test_odd_commit_ends_no_log(catalog: Catalog, realm: RealmStore, first: ObjectId, odd: dict[str, Any]) -> None:
-    name = content_reference(catalog.definition.id, NameKind.BRANCH, "main")
+    name = content_reference(catalog.definition.id, RefKind.BRANCH, "main")
     told = {"catalog": catalog.definition.id, **odd}
-    commit_change(realm, name, lambda tx: tx.index("other").put(b"k", Value(None, b"")), message="odd", properties=told)
+    commit_change(realm, name, lambda tx: tx.index("other").put(b"k", IndexValue(None, b"")), message="odd", properties=told)
 
     assert [entry.message for entry in catalog.log()] == ["odd", "first"]
 
 
 def test_odd_commit_keeps_nobody_from_merging(catalog: Catalog, realm: RealmStore, dev: ObjectId) -> None:
-    name = content_reference(catalog.definition.id, NameKind.BRANCH, "main")
+    name = content_reference(catalog.definition.id, RefKind.BRANCH, "main")
     told = {"catalog": catalog.definition.id, "merged": ["-000000000000001"]}
-    commit_change(realm, name, lambda tx: tx.index("other").put(b"k", Value(None, b"")), properties=told)
+    commit_change(realm, name, lambda tx: tx.index("other").put(b"k", IndexValue(None, b"")), properties=told)
 
     assert catalog.merge("dev", "main").steps[0].source == dev

@@ -9,8 +9,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from headwater import Settings
-from headwater.catalogs import Catalog, ContentKey, ContentValue, Delete, IcebergTable, KeyAction, Operation, Put
-from headwater.catalogs.content.applying import apply
+from headwater.catalogs import Catalog, ContentKey, ContentOperation, ContentValue, Delete, IcebergTable, KeyAction, Put
+from headwater.catalogs.content.content_index import apply_operations
 from headwater.commits import Transaction, read_commit
 from headwater.store import ObjectId, RealmStore
 from stored_groups import commit_together
@@ -56,20 +56,20 @@ def table(chance: random.Random, content_id: UUID | None = None) -> IcebergTable
     return IcebergTable(id=content_id, metadata_location=f"s3://lake/{chance.getrandbits(40)}.json")
 
 
-def changing(operations: list[Operation]) -> Callable[[Transaction], object]:
+def changing(operations: list[ContentOperation]) -> Callable[[Transaction], object]:
     ids = {one.key: uuid4() for one in operations}
-    return lambda tx: apply(tx, operations, None, ids)
+    return lambda tx: apply_operations(tx, operations, None, ids)
 
 
-def lively(catalog: Catalog, names: list[ContentKey], chance: random.Random) -> list[Operation]:
+def lively(catalog: Catalog, names: list[ContentKey], chance: random.Random) -> list[ContentOperation]:
     """Two renames, two new versions, a drop and a new table, as far as there is what they need."""
-    there = catalog.get_many(None, names)
+    there = catalog.get_contents(None, names)
     old = chance.sample(sorted(there), min(5, len(there)))
     free = chance.sample([name for name in names if name not in there], 3)
-    moved: list[Operation] = [Delete(key) for key in old[:2]] + [
+    moved: list[ContentOperation] = [Delete(key) for key in old[:2]] + [
         Put(new, there[key]) for key, new in zip(old[:2], free, strict=False)
     ]
-    changed: list[Operation] = [Put(key, table(chance, there[key].id)) for key in old[2:4]]
+    changed: list[ContentOperation] = [Put(key, table(chance, there[key].id)) for key in old[2:4]]
     return [*moved, *changed, *map(Delete, old[4:]), Put(free[2], table(chance))]
 
 

@@ -10,8 +10,8 @@ import pytest
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater import Settings, Store, open_store
-from headwater.catalogs import CATALOGS, CatalogDefinition, Catalogs, NameKind, reference_names, release_name
-from headwater.catalogs.names import OwnPart, content_reference, own_reference
+from headwater.catalogs import CATALOGS, CatalogDefinition, Catalogs, RefKind, reference_names, release_name
+from headwater.catalogs.registry import OwnRefKind, content_reference, own_reference
 from headwater.clock import Micros
 from headwater.commits import ensure_reference, read_head
 from headwater.store import RealmId, RealmKey, RealmStore
@@ -43,7 +43,7 @@ def fresh_realm(store: Store) -> RealmStore:
 
 
 def make(catalogs: Catalogs) -> CatalogDefinition:
-    return catalogs.create("lake", base_location="s3://lake/")
+    return catalogs.create_catalog("lake", base_location="s3://lake/")
 
 
 def end_process_at(faults: FaultyBackend, call: int) -> None:
@@ -67,12 +67,12 @@ def test_making_a_catalog_is_completed_wherever_it_was_interrupted(faulty_store:
     for call in count(1):
         rows = fresh_realm(faulty_store)
         done = is_finished(faults, call, rows, make)
-        made = Catalogs(rows).create("lake", base_location="s3://lake/")
+        made = Catalogs(rows).create_catalog("lake", base_location="s3://lake/")
 
-        assert [definition.id for definition in Catalogs(rows).list()] == [made.id]
+        assert [definition.id for definition in Catalogs(rows).list_catalogs()] == [made.id]
         assert {row.name for row in rows.scan_references()} == {CATALOGS, *(entry.name for entry in reference_names(rows))}
-        assert read_head(rows, own_reference(made.id, OwnPart.GRANTS)) is not None
-        assert rows.find_reference(content_reference(made.id, NameKind.BRANCH, "main")) is not None
+        assert read_head(rows, own_reference(made.id, OwnRefKind.GRANTS)) is not None
+        assert rows.find_reference(content_reference(made.id, RefKind.BRANCH, "main")) is not None
         if done:
             break
 
@@ -91,11 +91,11 @@ def test_a_branch_that_took_longer_than_its_listing_lasts_is_listed_and_made_ane
     faulty_store: Store, faults: FaultyBackend, clock: FakeClock
 ) -> None:
     rows = fresh_realm(faulty_store)
-    definition = Catalogs(rows).create("lake", base_location="s3://lake/")
-    name = content_reference(definition.id, NameKind.BRANCH, "dev")
+    definition = Catalogs(rows).create_catalog("lake", base_location="s3://lake/")
+    name = content_reference(definition.id, RefKind.BRANCH, "dev")
     faults.intervene("create_reference", lambda: sleep_until_released(rows, name, clock))
 
-    Catalogs(rows).open("lake").create_branch("dev")
+    Catalogs(rows).open_catalog("lake").create_branch("dev")
 
     assert rows.find_reference(name, fresh=True) is not None
     assert name in [entry.name for entry in reference_names(rows)]
@@ -110,12 +110,12 @@ def test_a_purge_is_finished_wherever_it_was_interrupted(faulty_store: Store, fa
     for call in count(1):
         rows = fresh_realm(faulty_store)
         made = make(Catalogs(rows))
-        Catalogs(rows).delete("lake")
-        done = is_finished(faults, call, rows, lambda catalogs: catalogs.purge("lake"))
-        Catalogs(rows).purge("lake")
+        Catalogs(rows).delete_catalog("lake")
+        done = is_finished(faults, call, rows, lambda catalogs: catalogs.purge_catalog("lake"))
+        Catalogs(rows).purge_catalog("lake")
 
-        assert [one.is_held for one in Catalogs(rows).deleted()] == [False]
-        assert rows.find_reference(content_reference(made.id, NameKind.BRANCH, "main"), fresh=True) is None
+        assert [one.is_held for one in Catalogs(rows).list_deleted()] == [False]
+        assert rows.find_reference(content_reference(made.id, RefKind.BRANCH, "main"), fresh=True) is None
         if done:
             break
 
@@ -124,12 +124,12 @@ def test_an_undeletion_is_either_done_or_can_be_done_again(faulty_store: Store, 
     for call in count(1):
         rows = fresh_realm(faulty_store)
         make(Catalogs(rows))
-        deleted = Catalogs(rows).delete("lake")
-        done = is_finished(faults, call, rows, lambda catalogs: catalogs.undelete("lake"))
-        if Catalogs(rows).find("lake") is None:
-            Catalogs(rows).undelete("lake")
+        deleted = Catalogs(rows).delete_catalog("lake")
+        done = is_finished(faults, call, rows, lambda catalogs: catalogs.undelete_catalog("lake"))
+        if Catalogs(rows).find_catalog("lake") is None:
+            Catalogs(rows).undelete_catalog("lake")
 
-        assert [(one.id, one.held_until) for one in Catalogs(rows).list()] == [(deleted.id, None)]
+        assert [(one.id, one.held_until) for one in Catalogs(rows).list_catalogs()] == [(deleted.id, None)]
         if done:
             break
 
@@ -137,7 +137,7 @@ def test_an_undeletion_is_either_done_or_can_be_done_again(faulty_store: Store, 
 def test_a_catalogs_own_references_are_made_in_one_round_trip(faults: FaultyBackend, faulty_store: Store) -> None:
     rows = fresh_realm(faulty_store)
     before = len(faults.calls)
-    Catalogs(rows).create("lake", base_location="s3://lake/")
+    Catalogs(rows).create_catalog("lake", base_location="s3://lake/")
 
     made = faults.calls[before:]
     assert (made.count("create_references"), made.count("create_reference")) == (1, 1)  # the latter is its default branch
@@ -145,8 +145,8 @@ def test_a_catalogs_own_references_are_made_in_one_round_trip(faults: FaultyBack
 
 def test_a_catalog_that_is_whole_is_completed_without_a_write(faults: FaultyBackend, faulty_store: Store) -> None:
     catalogs = Catalogs(fresh_realm(faulty_store))
-    definition = catalogs.create("lake", base_location="s3://lake/")
+    definition = catalogs.create_catalog("lake", base_location="s3://lake/")
     before = len(faults.calls)
-    catalogs.complete(definition)
+    catalogs.complete_catalog(definition)
 
     assert {"create_references", "create_reference", "swap_reference"}.isdisjoint(faults.calls[before:])

@@ -7,15 +7,15 @@ import json
 import pytest
 
 from headwater.catalogs import CONTENT, Catalog, ContentKey, ContentValue, Delete, IcebergTable, Put
-from headwater.catalogs.content.types import with_id
-from headwater.catalogs.iceberg.parts import Parts, take_apart
+from headwater.catalogs.content.content_types import with_id
+from headwater.iceberg.metadata_split import MetadataParts, split_metadata
 
 A, B, C = ContentKey.of("a"), ContentKey.of("b"), ContentKey.of("c")
 V1, V2 = (IcebergTable(metadata_location=f"s3://lake/v{version}.json") for version in (1, 2))
 
 
-def document(version: int) -> Parts:
-    return take_apart(json.dumps({"last-updated-ms": version}).encode())
+def document(version: int) -> MetadataParts:
+    return split_metadata(json.dumps({"last-updated-ms": version}).encode())
 
 
 def version_at(catalog: Catalog, key: ContentKey) -> int | None:
@@ -23,7 +23,7 @@ def version_at(catalog: Catalog, key: ContentKey) -> int | None:
     stored, head = catalog.metadata("main", key), catalog.resolve("main")
     value = None if head is None else head.index(CONTENT).get(key.to_index())
     assert value is not None
-    assert ContentValue.decode(value).has_metadata == (stored is not None)
+    assert ContentValue.from_value(value).has_metadata == (stored is not None)
     return None if stored is None else int(json.loads(stored)["last-updated-ms"])
 
 
@@ -36,7 +36,7 @@ def catalog(catalog: Catalog) -> Catalog:
 
 def kept(catalog: Catalog, key: ContentKey, table: IcebergTable) -> IcebergTable:
     """The table with the id of what stands under a key."""
-    there = catalog.get("main", key)
+    there = catalog.get_content("main", key)
     assert there is not None and there.id is not None
     return with_id(table, there.id)
 

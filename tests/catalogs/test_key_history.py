@@ -26,13 +26,13 @@ def create(catalog: Catalog, key: ContentKey, number: int = 0) -> None:
 
 
 def change(catalog: Catalog, key: ContentKey, number: int) -> None:
-    there = catalog.get(None, key)
+    there = catalog.get_content(None, key)
     assert there is not None
     catalog.commit(None, [Put(key, IcebergTable(id=there.id, metadata_location=f"s3://lake/{number}.json"))])
 
 
 def rename(catalog: Catalog, *pairs: tuple[ContentKey, ContentKey]) -> None:
-    there = catalog.get_many(None, [old for old, _ in pairs])
+    there = catalog.get_contents(None, [old for old, _ in pairs])
     gone = {old for old, _ in pairs} - {new for _, new in pairs}
     catalog.commit(None, [*(Delete(old) for old in gone), *(Put(new, there[old]) for old, new in pairs)])
 

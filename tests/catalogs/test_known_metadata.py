@@ -8,7 +8,7 @@ import pytest
 
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, CommitMeta, ContentKey, IcebergTable, IcebergView, Put, known_metadata
-from headwater.catalogs.history.meta import is_by_import
+from headwater.catalogs.history.commit_meta import is_by_import
 from headwater.catalogs.known_metadata import KEPT, KnownMetadata, note_known
 from headwater.clock import Micros
 from headwater.commits import Commit, read_head
@@ -39,7 +39,7 @@ def forget(rows: RealmStore, commit_id: ObjectId) -> None:
 def test_what_is_not_noted_is_read_from_commits(catalog: Catalog) -> None:
     commit(catalog, "v1")
 
-    found = catalog.known_metadata().of(FOLDER).find(f"{FOLDER}/v1")
+    found = catalog.known_metadata().known_folder(FOLDER).find_origin(f"{FOLDER}/v1")
 
     assert found is not None
     assert (found.branch, found.is_own) == ("main", True)
@@ -72,14 +72,14 @@ def test_imports_of_earlier_releases_are_told_by_their_words(properties: Any, is
 def test_views_are_known_as_well(catalog: Catalog) -> None:
     catalog.commit(None, [Put(ContentKey.of("v"), IcebergView(metadata_location=f"{FOLDER}/v1"))])
 
-    assert catalog.known_metadata().of(FOLDER).find(f"{FOLDER}/v1")
+    assert catalog.known_metadata().known_folder(FOLDER).find_origin(f"{FOLDER}/v1")
 
 
 @pytest.mark.parametrize("spelled", ["s3a://lake/t/metadata", "S3://lake/t/metadata/"])
 def test_a_folder_is_known_under_all_its_spellings(catalog: Catalog, spelled: str) -> None:
     commit(catalog, "v1")
 
-    assert catalog.known_metadata().of(spelled.rstrip("/")).find(f"{spelled.rstrip('/')}/v1")
+    assert catalog.known_metadata().known_folder(spelled.rstrip("/")).find_origin(f"{spelled.rstrip('/')}/v1")
 
 
 def test_noting_again_writes_nothing(realm: RealmStore, catalog: Catalog) -> None:
@@ -110,19 +110,19 @@ def test_a_branch_that_begins_anew_hides_nothing(realm: RealmStore, catalog: Cat
 
     catalog.create_branch("trial", "main")
 
-    noted = KnownMetadata(realm, catalog.definition).of(FOLDER).find(f"{FOLDER}/v2")
+    noted = KnownMetadata(realm, catalog.definition).known_folder(FOLDER).find_origin(f"{FOLDER}/v2")
     assert noted is not None and noted.branch == "trial"
 
 
 def test_the_first_commit_that_named_a_file_counts(realm: RealmStore, catalog: Catalog, clock: FakeClock) -> None:
     commit(catalog, "v1")
     note_known(realm, catalog.definition)
-    since = catalog.known_metadata().of(FOLDER).find(f"{FOLDER}/v1")
+    since = catalog.known_metadata().known_folder(FOLDER).find_origin(f"{FOLDER}/v1")
     clock.advance(60)
     commit(catalog, "v2")
     catalog.create_branch("trial")
 
-    assert catalog.known_metadata().of(FOLDER).find(f"{FOLDER}/v1") == since
+    assert catalog.known_metadata().known_folder(FOLDER).find_origin(f"{FOLDER}/v1") == since
 
 
 def test_what_histories_still_hold_is_known_of_an_older_store(realm: RealmStore, catalog: Catalog) -> None:
@@ -131,23 +131,23 @@ def test_what_histories_still_hold_is_known_of_an_older_store(realm: RealmStore,
     commit(catalog, "v3")
     forget(realm, first)
 
-    found = catalog.known_metadata().of(FOLDER)
+    found = catalog.known_metadata().known_folder(FOLDER)
 
-    assert all(found.find(f"{FOLDER}/{name}") for name in ("v1", "v2", "v3"))
+    assert all(found.find_origin(f"{FOLDER}/{name}") for name in ("v1", "v2", "v3"))
 
 
 def test_of_a_folder_the_last_files_stay_noted(realm: RealmStore, catalog: Catalog, clock: FakeClock) -> None:
     commit(catalog, *(f"a{number}" for number in range(KEPT)))
     clock.advance(60)
     commit(catalog, *(f"b{number}" for number in range(KEPT + 2)))
-    first = min(origin.time for origin in catalog.known_metadata().of(FOLDER).files.values())
+    first = min(origin.time for origin in catalog.known_metadata().known_folder(FOLDER).files.values())
     note_known(realm, catalog.definition)
 
-    found = catalog.known_metadata().of(FOLDER)
+    found = catalog.known_metadata().known_folder(FOLDER)
 
     assert KEPT <= len(found.files) <= 2 * KEPT
     assert found.forgotten >= first
-    assert sum(found.find(f"{FOLDER}/b{number}") is not None for number in range(KEPT + 2)) >= KEPT
+    assert sum(found.find_origin(f"{FOLDER}/b{number}") is not None for number in range(KEPT + 2)) >= KEPT
 
 
 def test_forgetting_many_at_once_never_makes_them_news(
@@ -158,10 +158,10 @@ def test_forgetting_many_at_once_never_makes_them_news(
     for number in range(10):
         commit(catalog, *(f"{number}-{name}" for name in range(10)))
         clock.advance(60)
-    files = catalog.known_metadata().of(FOLDER).files
+    files = catalog.known_metadata().known_folder(FOLDER).files
     note_known(realm, catalog.definition)
 
-    found = catalog.known_metadata().of(FOLDER)
+    found = catalog.known_metadata().known_folder(FOLDER)
 
     assert 10 <= len(found.files) <= 20
     assert all(name in found.files or origin.time <= found.forgotten for name, origin in files.items())
@@ -219,9 +219,9 @@ def test_a_lost_head_stops_no_branch_over_a_tombstone(catalog: Catalog, lost: Ob
 
 
 def test_what_a_branch_had_before_its_lost_head_is_known(catalog: Catalog, lost: ObjectId) -> None:
-    found = catalog.known_metadata().of(FOLDER)
+    found = catalog.known_metadata().known_folder(FOLDER)
 
-    assert [bool(found.find(f"{FOLDER}/{name}")) for name in ("v1", "v2", "v3")] == [True, True, False]
+    assert [bool(found.find_origin(f"{FOLDER}/{name}")) for name in ("v1", "v2", "v3")] == [True, True, False]
 
 
 def test_a_collector_does_not_pass_over_a_lost_head(realm: RealmStore, catalog: Catalog, lost: ObjectId) -> None:
@@ -241,7 +241,7 @@ def test_an_assignment_notes_nothing(realm: RealmStore, catalog: Catalog) -> Non
     catalog.assign_branch("main", first)
 
     assert read_head(realm, reference, fresh=True) == before
-    assert catalog.known_metadata().of(FOLDER).find(f"{FOLDER}/v2")
+    assert catalog.known_metadata().known_folder(FOLDER).find_origin(f"{FOLDER}/v2")
 
 
 @pytest.mark.parametrize("again", ["assign", "create", "undelete"])
@@ -262,7 +262,7 @@ def test_what_a_branch_left_long_ago_is_noted_before_its_row_forgets_it(
     assert left not in [move.pointer for move in realm.read_reference(f"cat/{catalog.definition.id}/heads/trial").moves]
     forget(realm, left)
 
-    assert catalog.known_metadata().of(FOLDER).find(f"{FOLDER}/v2")
+    assert catalog.known_metadata().known_folder(FOLDER).find_origin(f"{FOLDER}/v2")
 
 
 def test_what_a_branch_left_is_read_no_further_than_what_it_has(realm: RealmStore, catalog: Catalog, clock: FakeClock) -> None:

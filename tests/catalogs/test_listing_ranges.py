@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, Namespace, Put
-from headwater.catalogs.iceberg.parts import take_apart
 from headwater.errors import RefusedError
+from headwater.iceberg.metadata_split import split_metadata
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def test_a_page_token_of_another_direction_is_refused(filled: Catalog) -> None:
 
 
 def test_contents_are_found_by_their_ids_wherever_they_stand(filled: Catalog) -> None:
-    moved = filled.get("main", A.child("t1"))
-    gone = filled.get("main", B)
+    moved = filled.get_content("main", A.child("t1"))
+    gone = filled.get_content("main", B)
     assert moved is not None and moved.id is not None and gone is not None and gone.id is not None
     filled.commit("main", [Delete(A.child("t1")), Put(B.child("new"), moved)])
 
@@ -90,7 +90,7 @@ def test_nothing_is_found_by_id_on_an_empty_branch(catalog: Catalog) -> None:
 
 def test_stored_metadata_is_read_at_any_reference(filled: Catalog) -> None:
     key = ContentKey.of("m")
-    filled.commit("main", [Put(key, TABLE, metadata=take_apart(b'{"format-version": 2, "snapshots": []}'))])
+    filled.commit("main", [Put(key, TABLE, metadata=split_metadata(b'{"format-version": 2, "snapshots": []}'))])
     filled.commit("main", [Delete(key)])
 
     assert json.loads(filled.metadata("main~1", key) or b"") == {"format-version": 2, "snapshots": []}

@@ -12,10 +12,10 @@ from headwater.catalogs import (
     Catalogs,
     ConflictKind,
     ContentKey,
+    ContentOperation,
     Delete,
     IcebergTable,
     Namespace,
-    Operation,
     Put,
 )
 from headwater.errors import ConflictError, HeadwaterError, RefusedError
@@ -23,7 +23,7 @@ from headwater.exits import exit_code
 from headwater.store import ObjectId
 
 ORDERS, MOVED, OTHER = ContentKey.of("orders"), ContentKey.of("moved"), ContentKey.of("other")
-Made = Callable[[UUID], Sequence[Operation]]
+Made = Callable[[UUID], Sequence[ContentOperation]]
 
 
 def table(version: int, content_id: UUID | None = None) -> IcebergTable:
@@ -118,19 +118,19 @@ def test_loser_of_a_race_for_a_branch_or_tag_has_a_conflict(
 
 
 def test_loser_of_a_race_for_a_catalog_has_a_conflict(catalogs: Catalogs) -> None:
-    catalogs.create("lake", base_location="s3://lake/")
+    catalogs.create_catalog("lake", base_location="s3://lake/")
     with pytest.raises(HeadwaterError) as lost:
-        catalogs.create("lake", base_location="s3://other/")
+        catalogs.create_catalog("lake", base_location="s3://other/")
 
     assert exit_code(lost.value) == 6
 
 
 def test_loser_of_a_race_for_a_deleted_catalogs_name_has_a_conflict(catalogs: Catalogs) -> None:
-    catalogs.create("lake", base_location="s3://lake/")
-    catalogs.delete("lake")
-    catalogs.create("lake", base_location="s3://other/")
+    catalogs.create_catalog("lake", base_location="s3://lake/")
+    catalogs.delete_catalog("lake")
+    catalogs.create_catalog("lake", base_location="s3://other/")
     with pytest.raises(HeadwaterError) as lost:
-        catalogs.undelete("lake")
+        catalogs.undelete_catalog("lake")
 
     assert exit_code(lost.value) == 6
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from fake_clock import FakeClock
-from headwater.catalogs import Catalog, CatalogDefinition, Catalogs, NameKind, reference_names, release_name
-from headwater.catalogs.names import OwnPart, content_reference, own_reference
+from headwater.catalogs import Catalog, CatalogDefinition, Catalogs, RefKind, reference_names, release_name
+from headwater.catalogs.registry import OwnRefKind, content_reference, own_reference
 from headwater.clock import Micros
-from headwater.errors import MissingError
+from headwater.errors import NotFoundError
 from headwater.store import ObjectId, RealmStore
 
-DEV = (NameKind.BRANCH, "dev")
+DEV = (RefKind.BRANCH, "dev")
 
 
 def later(clock: FakeClock) -> Micros:
@@ -43,7 +43,7 @@ def test_a_realm_without_catalogs_lists_nothing(catalogs: Catalogs, realm: Realm
 
 
 def test_a_realm_without_its_list_is_an_error_and_never_empty(rows: RealmStore) -> None:
-    with pytest.raises(MissingError, match="not bootstrapped"):
+    with pytest.raises(NotFoundError, match="not bootstrapped"):
         reference_names(rows)
 
 
@@ -98,17 +98,17 @@ def collect(catalogs: Catalogs, rows: RealmStore, clock: FakeClock) -> None:
 
 
 def deleted(catalogs: Catalogs) -> CatalogDefinition:
-    catalogs.open("lake").create_branch("dev")
-    catalogs.delete("lake")
-    return catalogs.purge("lake")
+    catalogs.open_catalog("lake").create_branch("dev")
+    catalogs.delete_catalog("lake")
+    return catalogs.purge_catalog("lake")
 
 
 def test_a_deleted_catalog_stays_listed_until_its_names_are_gone(
     catalog: Catalog, catalogs: Catalogs, realm: RealmStore, clock: FakeClock
 ) -> None:
     definition = deleted(catalogs)
-    own = {own_reference(definition.id, part) for part in OwnPart}
-    heads = {content_reference(definition.id, NameKind.BRANCH, name) for name in ("main", "dev")}
+    own = {own_reference(definition.id, part) for part in OwnRefKind}
+    heads = {content_reference(definition.id, RefKind.BRANCH, name) for name in ("main", "dev")}
     assert set(names(realm)) == own | heads
     collect(catalogs, realm, clock)
     assert set(names(realm)) == own
@@ -138,7 +138,7 @@ def test_a_catalog_purged_just_now_keeps_its_names(
 ) -> None:
     cutoff = clock.now()
     definition = deleted(catalogs)
-    name = own_reference(definition.id, OwnPart.ROLES)
+    name = own_reference(definition.id, OwnRefKind.ROLES)
     row = realm.read_reference(name)
     realm.delete_reference(row)
     remove_row(realm, name)
@@ -149,7 +149,7 @@ def test_a_catalog_purged_just_now_keeps_its_names(
 def test_a_catalog_that_can_come_back_keeps_its_names(
     catalog: Catalog, catalogs: Catalogs, realm: RealmStore, clock: FakeClock
 ) -> None:
-    name = own_reference(catalogs.delete("lake").id, OwnPart.ROLES)
+    name = own_reference(catalogs.delete_catalog("lake").id, OwnRefKind.ROLES)
     realm.delete_reference(realm.read_reference(name))
     remove_row(realm, name)
 
@@ -160,4 +160,4 @@ def test_the_list_of_branches_is_buried_last(catalog: Catalog, catalogs: Catalog
     definition = deleted(catalogs)
     catalogs.finish_deletions()
 
-    assert realm.find_reference(own_reference(definition.id, OwnPart.REFS), fresh=True) is not None
+    assert realm.find_reference(own_reference(definition.id, OwnRefKind.REFS), fresh=True) is not None

@@ -13,7 +13,7 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater import Settings, Store, open_store
 from headwater.catalogs import CATALOGS, Catalog, Catalogs, Namespace, Put
-from headwater.catalogs.content.keys import ContentKey
+from headwater.catalogs.content.content_keys import ContentKey
 from headwater.commits import ensure_reference
 from headwater.errors import ConflictError
 from headwater.store import Backend, RealmId, RealmKey
@@ -31,14 +31,14 @@ def lake_on(backend: Backend | FaultyBackend, settings: Settings, clock: FakeClo
     """The lake as a process of its own has it."""
     store = Store(backend, url="memory://", settings=settings, clock=clock)  # type: ignore[arg-type]  # faulty is any backend
     store.new_id()
-    return Catalogs(store.rows(RealmId("acme"), KEY)).open("lake")
+    return Catalogs(store.rows(RealmId("acme"), KEY)).open_catalog("lake")
 
 
 def make_lake(store: Store) -> None:
     rows = store.rows(RealmId("acme"), KEY)
     ensure_reference(rows, CATALOGS)
-    Catalogs(rows).create("lake", base_location="s3://lake/")
-    Catalogs(rows).open("lake").commit("main", [Put(ContentKey.of("sales"), Namespace())])
+    Catalogs(rows).create_catalog("lake", base_location="s3://lake/")
+    Catalogs(rows).open_catalog("lake").commit("main", [Put(ContentKey.of("sales"), Namespace())])
 
 
 class Actor:
@@ -141,7 +141,7 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
 def test_branch_and_tag_that_race_for_a_name_make_one(url: str, settings: Settings) -> None:
     with open_store(url, settings=settings) as store, open_store(url, settings=settings) as other:
         make_lake(store)
-        lakes = [Catalogs(one.rows(RealmId("acme"), KEY)).open("lake") for one in (store, other)]
+        lakes = [Catalogs(one.rows(RealmId("acme"), KEY)).open_catalog("lake") for one in (store, other)]
         for number in range(40):
             name, errors = f"x{number}", list[Exception]()
             together = threading.Barrier(2)

@@ -7,7 +7,7 @@ import pytest
 from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, Put
 from headwater.clock import as_datetime
 from headwater.commits import read_commit
-from headwater.errors import ExpiredError, MissingError, RefusedError
+from headwater.errors import ExpiredError, NotFoundError, RefusedError
 from headwater.store import ObjectId, RealmStore, id_text
 
 
@@ -25,7 +25,7 @@ def line(catalog: Catalog) -> list[ObjectId]:
     """The commits of main, oldest first: each moves one table on."""
     found = []
     for number in range(COUNT):
-        key, before = ContentKey.of("t"), catalog.get(None, ContentKey.of("t"))
+        key, before = ContentKey.of("t"), catalog.get_content(None, ContentKey.of("t"))
         table = IcebergTable(id=None if before is None else before.id, metadata_location=f"s3://lake/{number}.json")
         found.append(catalog.commit("main", [Put(key, table)], message=str(number)).commit_id)
     return [commit for commit in found if commit is not None]
@@ -59,7 +59,7 @@ def test_no_name_and_a_hyphen_are_the_default_branch(catalog: Catalog, line: lis
 
 
 def test_before_the_first_commit_nothing_is_found(catalog: Catalog, line: list[ObjectId]) -> None:
-    with pytest.raises(MissingError, match=f"at ~{COUNT}: there are {COUNT - 1} commits before"):
+    with pytest.raises(NotFoundError, match=f"at ~{COUNT}: there are {COUNT - 1} commits before"):
         catalog.resolve(f"main~{COUNT}")
 
 
@@ -70,7 +70,7 @@ def test_a_second_parent_is_the_head_that_was_merged(catalog: Catalog, line: lis
 
     assert (meant(catalog, "main^1"), meant(catalog, "main^2")) == (line[-1], catalog.branch("dev").head)
     assert meant(catalog, "main^2~1") == merged.head == line[40]
-    with pytest.raises(MissingError, match="has 2 parents, not 3"):
+    with pytest.raises(NotFoundError, match="has 2 parents, not 3"):
         catalog.resolve("main^3")
 
 
@@ -95,9 +95,9 @@ def test_a_time_is_exact_to_the_microsecond(catalog: Catalog, realm: RealmStore,
 
 
 def test_a_time_before_the_first_commit_says_so(catalog: Catalog, line: list[ObjectId]) -> None:
-    with pytest.raises(MissingError, match=r"there is no state of branch main of catalog lake .* it was made at"):
+    with pytest.raises(NotFoundError, match=r"there is no state of branch main of catalog lake .* it was made at"):
         catalog.resolve("main*1000")
-    with pytest.raises(MissingError, match=r"there is no state of .* nothing was committed by then"):
+    with pytest.raises(NotFoundError, match=r"there is no state of .* nothing was committed by then"):
         catalog.resolve(f"main@{id_text(line[9])}*1000")
 
 
@@ -105,7 +105,7 @@ def test_a_commit_beside_a_name_has_to_be_in_its_history(catalog: Catalog, line:
     catalog.create_branch("dev", at=line[3])
 
     assert meant(catalog, f"dev@{id_text(line[2])}") == line[2]
-    with pytest.raises(MissingError, match="is not in the history of 'dev'"):
+    with pytest.raises(NotFoundError, match="is not in the history of 'dev'"):
         catalog.resolve(f"dev@{id_text(line[9])}")
     assert meant(catalog, f"@{id_text(line[9])}") == line[9]
 
@@ -128,7 +128,7 @@ def test_a_commit_beyond_a_cut_has_expired_for_its_branch(catalog: Catalog, real
 
 
 def test_an_empty_branch_has_nothing_to_count_from(catalog: Catalog) -> None:
-    with pytest.raises(MissingError, match="nothing was committed"):
+    with pytest.raises(NotFoundError, match="nothing was committed"):
         catalog.resolve("main~1")
 
 

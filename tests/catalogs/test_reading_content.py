@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from headwater.catalogs import Catalog, Catalogs, ContentKey, ContentType, Delete, IcebergTable, IcebergView, Namespace, Put
-from headwater.catalogs.content.indexes import CONTENT
+from headwater.catalogs.content.content_index import CONTENT
 from headwater.commits import IndexListing, PageToken, read_head
-from headwater.errors import ExpiredError, MissingError, RefusedError, UnreadableError
+from headwater.errors import CorruptionError, ExpiredError, NotFoundError, RefusedError
 from headwater.store import ObjectId, RealmStore, Store, id_text
 
 TABLE = IcebergTable(metadata_location="s3://lake/x.json")
@@ -57,7 +57,7 @@ def test_the_next_page_reads_the_commit_of_the_first(filled: Catalog) -> None:
 
 
 def test_a_page_of_a_collected_commit_is_expired(filled: Catalog) -> None:
-    token = PageToken(ObjectId(77), IndexListing(index=CONTENT, of="main"), b"a").encode()
+    token = PageToken(ObjectId(77), IndexListing(index=CONTENT, of="main"), b"a").as_text()
 
     with pytest.raises(ExpiredError, match="start the listing again, without a page token"):
         filled.entries("main", page_token=token)
@@ -87,7 +87,7 @@ def test_a_page_token_of_another_prefix_is_refused(filled: Catalog) -> None:
 
 
 def test_a_page_token_of_another_index_is_refused(filled: Catalog) -> None:
-    token = PageToken(ObjectId(77), IndexListing(index="others"), b"a").encode()
+    token = PageToken(ObjectId(77), IndexListing(index="others"), b"a").as_text()
 
     with pytest.raises(RefusedError, match="another listing"):
         filled.entries("main", page_token=token)
@@ -102,7 +102,7 @@ def test_an_empty_branch_has_no_entries_no_log_and_no_count(catalog: Catalog) ->
     page = catalog.entries()
 
     assert (page.entries, page.next_token, page.hash) == ((), None, None)
-    assert (list(catalog.log()), catalog.count(), catalog.get(None, ContentKey.of("a"))) == ([], 0, None)
+    assert (list(catalog.log()), catalog.count(), catalog.get_content(None, ContentKey.of("a"))) == ([], 0, None)
 
 
 def test_keys_are_counted_in_all_and_by_type(filled: Catalog) -> None:
@@ -111,7 +111,7 @@ def test_keys_are_counted_in_all_and_by_type(filled: Catalog) -> None:
 
 def test_many_contents_are_read_at_once_and_absent_ones_left_out(filled: Catalog) -> None:
     wanted = [ContentKey.of("a", "t1"), ContentKey.of("nope"), ContentKey.of("v")]
-    found = filled.get_many("main", wanted)
+    found = filled.get_contents("main", wanted)
 
     assert list(found) == [wanted[0], wanted[2]]
     assert [type(content) for content in found.values()] == [IcebergTable, IcebergView]
@@ -126,7 +126,7 @@ def test_a_branch_a_tag_and_a_hash_are_read_alike(filled: Catalog) -> None:
 
 @pytest.mark.parametrize("ref", ["nope", "0123456789ABCDEF"])
 def test_a_ref_that_is_nothing_is_missing(filled: Catalog, ref: str) -> None:
-    with pytest.raises(MissingError, match="no branch, tag or commit"):
+    with pytest.raises(NotFoundError, match="no branch, tag or commit"):
         filled.count(ref)
 
 
@@ -139,15 +139,15 @@ def test_a_commit_of_another_reference_is_not_read(filled: Catalog, realm: Realm
     other = read_head(realm, "catalogs")
     assert other is not None
 
-    with pytest.raises(MissingError, match="is not one of catalog"):
+    with pytest.raises(NotFoundError, match="is not one of catalog"):
         filled.count(id_text(other.id))
 
 
 def test_a_commit_of_another_catalog_is_not_read(filled: Catalog, catalogs: Catalogs) -> None:
-    catalogs.create("other", base_location="s3://other/")
+    catalogs.create_catalog("other", base_location="s3://other/")
 
-    with pytest.raises(MissingError, match="is not one of catalog 'other'"):
-        catalogs.open("other").count(filled.branch("main").hash)
+    with pytest.raises(NotFoundError, match="is not one of catalog 'other'"):
+        catalogs.open_catalog("other").count(filled.branch("main").hash)
 
 
 def test_what_another_process_committed_is_read_at_once(filled: Catalog, store: Store, realm: RealmStore) -> None:
@@ -163,8 +163,8 @@ def test_a_content_whose_object_is_gone_is_unreadable(filled: Catalog, realm: Re
     value = filled.entries("main", prefix=ContentKey.of("a"), limit=1).entries[0].value
     realm.delete_unchanged([key for batch in realm.scan_objects() for key in batch if key.id == value.object_id])
 
-    with pytest.raises(UnreadableError, match=r"content a\.t0 of catalog 'lake'"):
-        filled.get("main", ContentKey.of("a", "t0"))
+    with pytest.raises(CorruptionError, match=r"content a\.t0 of catalog 'lake'"):
+        filled.get_content("main", ContentKey.of("a", "t0"))
 
 
 def test_the_log_is_read_from_either_end(filled: Catalog) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.catalogs.history.references import parse_reference_text
+from headwater.catalogs.history.revspec import parse_revspec
 from headwater.errors import RefusedError
 
 HASH = "0123456789abcdef"
@@ -44,7 +44,7 @@ MILLENNIUM = 946_684_800_000_000
     ],
 )
 def test_a_text_is_taken_apart(text: str, name: str | None, commit: int | None, steps: list[tuple[str, int]]) -> None:
-    told = parse_reference_text(text)
+    told = parse_revspec(text)
 
     assert (told.name, told.commit) == (name, commit)
     assert [(step.way, step.number) for step in told.steps] == steps
@@ -81,7 +81,7 @@ def test_a_text_is_taken_apart(text: str, name: str | None, commit: int | None, 
 )
 def test_what_is_no_reference_is_refused_with_the_place(text: str, place: int, why: str) -> None:
     with pytest.raises(RefusedError, match=why) as refused:
-        parse_reference_text(text)
+        parse_revspec(text)
 
     assert f"at character {place}:" in str(refused.value)
 
@@ -90,13 +90,13 @@ def test_what_is_no_reference_is_refused_with_the_place(text: str, place: int, w
     ("text", "is_ambiguous"), [("main", False), ("main~1", True), (f"main@{HASH}~1", False), (HASH, False)]
 )
 def test_only_steps_from_a_branch_are_ambiguous(text: str, is_ambiguous: bool) -> None:
-    assert parse_reference_text(text).is_ambiguous is is_ambiguous
+    assert parse_revspec(text).is_ambiguous is is_ambiguous
 
 
 @given(st.text(st.sampled_from("ab1@~^*-./:TZ0 "), max_size=30) | st.text(max_size=20))
 def test_any_text_is_taken_apart_or_refused(text: str) -> None:
     try:
-        told = parse_reference_text(text)
+        told = parse_revspec(text)
     except RefusedError as refused:
         assert repr(text) in str(refused)
     else:

@@ -9,16 +9,16 @@ import pytest
 from faulty_backend import FaultyBackend
 from headwater import Store
 from headwater.catalogs import IDS, Catalog, ContentKey, IcebergTable, Put, StoredPlaces, stored_places
-from headwater.catalogs.iceberg.parts import Parts, take_apart
-from headwater.errors import MissingError
+from headwater.errors import NotFoundError
+from headwater.iceberg.metadata_split import MetadataParts, split_metadata
 from headwater.store import ObjectId, RealmStore
 
 
-def document(number: int) -> Parts:
+def document(number: int) -> MetadataParts:
     """With and without properties, some of which take objects of their own."""
     properties = {f"name{i}": "x" * 300 for i in range(number)} | {"write.data.path": f"s3://data/{number}"}
     fields = {"location": f"s3://lake/{number}"} | ({"properties": properties} if number % 2 else {})
-    return take_apart(json.dumps(fields).encode())
+    return split_metadata(json.dumps(fields).encode())
 
 
 @pytest.fixture
@@ -46,5 +46,5 @@ def test_the_places_of_many_tables_are_read_in_one_go(store: Store, rows: RealmS
 
 
 def test_a_document_that_is_not_there_is_told(rows: RealmStore, metadata: list[ObjectId]) -> None:
-    with pytest.raises(MissingError):
+    with pytest.raises(NotFoundError):
         stored_places(rows, [*metadata, ObjectId(5)])

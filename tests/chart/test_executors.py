@@ -28,7 +28,7 @@ WATCHED_BY_LISTS = "spark.kubernetes.executor.enableApiWatcher false\n"
 QUICK = "spark.executor.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC\n"
 JOB = """
 import sys
-from headwater_workers.pipeline.sessions import SparkOptions, session
+from headwater_workers.pipeline.spark_session import SparkOptions, session
 with session("doubling", SparkOptions(master=sys.argv[1])) as spark:
     print("sum", spark.sparkContext.parallelize(range(100), 2).map(lambda number: number * 2).sum(), flush=True)
 """

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from charting import CHART, NAMESPACE, Rendered, render
 
-from headwater_operator.metrics import CATALOGUE
+from headwater_operator.metrics.operator_metrics import CATALOGUE
 
 RELEASES_OWN = {"namespace": NAMESPACE, "job": "lakehouse-operator-metrics"}
 TARGET_LABELS = {"namespace", "job", "instance", "pod", "le"}

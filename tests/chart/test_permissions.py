@@ -9,7 +9,7 @@ import pytest
 from charting import NAMESPACE, VALUE_SETS, Rendered, render
 
 from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS, Permission
-from headwater_operator.settings import OperatorSettings
+from headwater_operator.runtime.operator_settings import OperatorSettings
 
 Document = Mapping[str, Any]
 

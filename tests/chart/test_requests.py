@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from charting import render
 
-from headwater.realms import Realms, RealmState
+from headwater.realms import RealmRegistry, RealmState
 from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS, Permission
 from kube_fixtures import Installation
 from kubetest import Cluster, Namespace, start_cluster, wait_for
@@ -74,9 +74,9 @@ class Life:
 
     def _drift(self) -> None:
         with self.installation.open_store() as store:
-            realms = Realms(store)
-            realms.move(realms.read(NAME), RealmState.INACTIVE)
-            wait_for(lambda: realms.read(NAME).state is RealmState.ACTIVE)
+            realms = RealmRegistry(store)
+            realms.move_realm(realms.read_realm(NAME), RealmState.INACTIVE)
+            wait_for(lambda: realms.read_realm(NAME).state is RealmState.ACTIVE)
         self.kubectl("wait", "--for=condition=Ready", f"realm/{NAME}", "--timeout=30s")
 
     def _rotate(self) -> None:

@@ -14,8 +14,8 @@ import yaml
 from charting import CHART, ROOT, VALUE_SETS, refusal, render
 
 from headwater.settings import Settings, variable_of
-from headwater_operator.settings import OperatorSettings
-from headwater_operator.settings import variable_of as operator_variable_of
+from headwater_operator.runtime.operator_settings import OperatorSettings
+from headwater_operator.runtime.operator_settings import operator_variable as operator_variable_of
 
 OWN_KEYS = {"store", "broker", "log_format", "spark_master"}
 """Settings of the core that have keys of their own in the values."""

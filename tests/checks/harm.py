@@ -10,8 +10,17 @@ import msgspec
 from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
 from headwater.clock import Clock
-from headwater.maintenance import Code, Finding, check_store
-from headwater.realms import CredentialsHash, Realm, Realms, RealmState, Retention, bootstrap, hash_credentials, new_credentials
+from headwater.fsck import FindingCode, FsckFinding, check_store
+from headwater.realms import (
+    CredentialsHash,
+    HistoryRetention,
+    Realm,
+    RealmRegistry,
+    RealmState,
+    bootstrap,
+    hash_credentials,
+    new_credentials,
+)
 from headwater.settings import Settings
 from headwater.store import Backend, ObjectId, RealmStore, Store
 
@@ -26,8 +35,8 @@ def open_on(backend: Backend | FaultyBackend, settings: Settings, clock: Clock) 
 
 def make_realm(store: Store, *, commits: int = 1) -> Realm:
     """An ACTIVE realm that keeps so much history."""
-    realms = Realms(store)
-    realms.create(REALM, retention=Retention(content_commits=commits, content_age_seconds=0.0))
+    realms = RealmRegistry(store)
+    realms.create_realm(REALM, retention=HistoryRetention(content_commits=commits, content_age_seconds=0.0))
     return bootstrap(realms, REALM, credentials())
 
 
@@ -38,19 +47,19 @@ def credentials() -> CredentialsHash:
 
 
 def rows_of(store: Store) -> RealmStore:
-    return Realms(store).open(REALM)
+    return RealmRegistry(store).open_realm(REALM)
 
 
 def make_lake(store: Store) -> Catalog:
-    Catalogs(rows_of(store)).create("lake", base_location="s3://lake/")
-    return Catalogs(rows_of(store)).open("lake")
+    Catalogs(rows_of(store)).create_catalog("lake", base_location="s3://lake/")
+    return Catalogs(rows_of(store)).open_catalog("lake")
 
 
 def put(catalog: Catalog, version: int, *tables: str, branch: str = "main", table_uuid: str | None = None) -> ObjectId:
     """Commit a version of tables, of "orders" where none is named; returns the commit."""
     puts = []
     for table in tables or ("orders",):
-        there = catalog.get(branch, ContentKey.of(table))
+        there = catalog.get_content(branch, ContentKey.of(table))
         location = f"s3://lake/{table}/v{version}.json"
         content = IcebergTable(id=None if there is None else there.id, metadata_location=location, table_uuid=table_uuid)
         puts.append(Put(ContentKey.of(table), content))
@@ -96,7 +105,7 @@ def point_at(store: Store, rows: RealmStore, reference: str, pointer: ObjectId) 
     store.cache.clear()
 
 
-def findings(store: Store, realm: str | None = REALM) -> dict[Code, Finding]:
+def findings(store: Store, realm: str | None = REALM) -> dict[FindingCode, FsckFinding]:
     """What fsck finds, by its code; a code that is found twice is an error."""
     found = check_store(store, realm=realm)
     assert all(one.repair and one.message and one.subject for one in found)
@@ -106,5 +115,5 @@ def findings(store: Store, realm: str | None = REALM) -> dict[Code, Finding]:
 
 
 def deactivate(store: Store) -> Realm:
-    realms = Realms(store)
-    return realms.move(realms.read(REALM), RealmState.INACTIVE)
+    realms = RealmRegistry(store)
+    return realms.move_realm(realms.read_realm(REALM), RealmState.INACTIVE)

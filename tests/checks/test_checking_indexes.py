@@ -12,7 +12,7 @@ from fake_clock import FakeClock
 from headwater import Settings
 from headwater.commits import Head
 from headwater.index import IndexChecker, IndexContainer
-from headwater.index.pages import Page, Rows
+from headwater.index.page import EntryPage, PageRows
 from headwater.store import id_text
 from headwater.store.backends.memory import MemoryBackend
 
@@ -71,7 +71,7 @@ def test_bounds_that_do_not_ascend_are_found(head: Head, sound: IndexContainer) 
 
 
 def test_embedded_keys_out_of_order_are_found(head: Head, sound: IndexContainer) -> None:
-    page = Page.made(Rows([b"b", b"a"], [bytes(8)] * 2, [b"x"] * 2), packed=False)
+    page = EntryPage.made(PageRows([b"b", b"a"], [bytes(8)] * 2, [b"x"] * 2), packed=False)
 
     assert "the keys of its embedded part do not ascend" in faults(head, changed(sound, embedded=page.raw))
 

@@ -13,46 +13,48 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater import Settings
 from headwater.catalogs import Catalogs
-from headwater.maintenance import Finding, check_store, collect, purge
-from headwater.realms import Realms, RealmState
+from headwater.fsck import FsckFinding, check_store
+from headwater.gc import collect_realm
+from headwater.purge.realm_purge import purge_realm
+from headwater.realms import RealmRegistry, RealmState
 from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import Claim, LeaseWatch, Tasks
+from headwater.tasks import LeaseWatch, TaskLease, TaskQueue
 
 Act = Callable[[Store, FakeClock], None]
 
 
 def commit_and_collect(store: Store, clock: FakeClock) -> None:
     """All that fsck saw before is superseded, and gone."""
-    lake = Catalogs(rows_of(store)).open("lake")
+    lake = Catalogs(rows_of(store)).open_catalog("lake")
     lake.delete_branch("main-2")
     for version in (10, 11):
         put(lake, version, "orders", "customers")
         clock.advance(HOUR)
-    collect(store, REALM)
+    collect_realm(store, REALM)
 
 
 def branch_and_delete(store: Store, clock: FakeClock) -> None:
-    lake = Catalogs(rows_of(store)).open("lake")
+    lake = Catalogs(rows_of(store)).open_catalog("lake")
     lake.create_branch("dev")
     put(lake, 12, branch="dev")
     lake.delete_branch("main-2")
     clock.advance(HOUR)
-    collect(store, REALM)
+    collect_realm(store, REALM)
 
 
 def purge_and_create(store: Store, clock: FakeClock) -> None:
     """The realm goes, and another one of its id comes."""
-    realms = Realms(store)
+    realms = RealmRegistry(store)
     inactive = deactivate(store)
     clock.advance(HOUR)
-    realms.move(inactive, RealmState.PURGING)
-    purge(store, REALM)
-    realms.remove(realms.read(REALM))
+    realms.move_realm(inactive, RealmState.PURGING)
+    purge_realm(store, REALM)
+    realms.remove_realm(realms.read_realm(REALM))
     make_realm(store)
 
 
-def found_while(act: Act, settings: Settings, call: int) -> list[Finding] | None:
+def found_while(act: Act, settings: Settings, call: int) -> list[FsckFinding] | None:
     """What fsck finds when ``act`` happens before its ``call``-th call to the database; None: it makes fewer."""
     backend, clock = MemoryBackend(), FakeClock()
     other = open_on(backend, settings, clock)
@@ -97,12 +99,12 @@ class ClockOfAnother(FakeClock):
 
 
 def test_task_that_ends_just_now_is_no_finding(settings: Settings) -> None:
-    clock = ClockOfAnother(lambda: Tasks(store).look(watch))  # who meets a stale entry settles it
+    clock = ClockOfAnother(lambda: TaskQueue(store).find_claimable(watch))  # who meets a stale entry settles it
     watch = LeaseWatch(clock, 60)
     with open_on(MemoryBackend(), settings, clock) as store:
-        task = Tasks(store).submit("gc", realm=REALM).id
-        Tasks(store).claim(task, "worker-1")
-        seen = Tasks(store).read(task)
-        Claim(store.system, seen, settle=lambda _: None, chance=lambda: 0.5).finish({})
+        task = TaskQueue(store).submit_task("gc", realm=REALM).id
+        TaskQueue(store).claim_task(task, "worker-1")
+        seen = TaskQueue(store).read_task(task)
+        TaskLease(store.system, seen, settle=lambda _: None, chance=lambda: 0.5).finish_task({})
 
         assert check_store(store, realm="::system::") == []

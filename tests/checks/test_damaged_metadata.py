@@ -8,12 +8,13 @@ from collections.abc import Callable
 import pytest
 from harm import REALM, alter, findings, lose
 
-from headwater.catalogs import IDS, Catalog, ContentKey, IcebergTable, Put, metadata_of
-from headwater.catalogs.iceberg.parts import take_apart
-from headwater.catalogs.metadata import IcebergMetadata
+from headwater.catalogs import IDS, Catalog, ContentKey, IcebergTable, Put, stored_metadata_of
+from headwater.catalogs.stored_metadata import IcebergMetadata
 from headwater.commits import commit_change
-from headwater.index import IndexEditor, Value
-from headwater.maintenance import Code, check_store, explain
+from headwater.fsck import FindingCode, check_store
+from headwater.fsck.explanation import explain
+from headwater.iceberg.metadata_split import split_metadata
+from headwater.index import IndexEditor, IndexValue
 from headwater.store import ObjectId, RealmStore, Store, id_text
 
 ORDERS = ContentKey.of("orders")
@@ -25,12 +26,14 @@ def metadata(lake: Catalog) -> ObjectId:
     snapshots = [{"snapshot-id": number, "note": "x" * 900} for number in range(100)]
     document = {"location": "s3://lake/orders", "schemas": [{"fields": ["y" * 3000]}], "snapshots": snapshots}
     put = Put(
-        ORDERS, IcebergTable(metadata_location="s3://lake/orders/v1.json"), metadata=take_apart(json.dumps(document).encode())
+        ORDERS,
+        IcebergTable(metadata_location="s3://lake/orders/v1.json"),
+        metadata=split_metadata(json.dumps(document).encode()),
     )
     lake.commit("main", [put], message="first")
-    head, table = lake.resolve("main"), lake.get("main", ORDERS)
+    head, table = lake.resolve("main"), lake.get_content("main", ORDERS)
     assert head is not None and table is not None and table.id is not None
-    found = metadata_of(head.index(IDS), table.id)
+    found = stored_metadata_of(head.index(IDS), table.id)
     assert found is not None
     return found
 
@@ -40,7 +43,7 @@ def parts(realm_rows: RealmStore, metadata: ObjectId) -> dict[str, ObjectId]:
     """One object of each type that the metadata leads to."""
     types = {key.id: key.type for batch in realm_rows.scan_objects() for key in batch}
     found = {"iceberg-metadata": metadata}
-    for target in realm_rows.read(metadata, IcebergMetadata).points_to():
+    for target in realm_rows.read_object(metadata, IcebergMetadata).points_to():
         found[types[target]] = target
         if types[target] == "stripe":
             found |= {types[one]: one for one in realm_rows.read_pointing([target])[0].targets or ()}  # type: ignore[union-attr]
@@ -62,13 +65,13 @@ def test_a_lost_part_of_metadata_is_told_with_its_table(
     lose(realm_rows, parts[type_name])
 
     [found] = findings(store).values()
-    assert (found.code, found.keys) == (Code.OBJECT_UNREADABLE, (words,))
+    assert (found.code, found.keys) == (FindingCode.OBJECT_UNREADABLE, (words,))
 
 
 def test_an_altered_piece_is_found(store: Store, realm_rows: RealmStore, parts: dict[str, ObjectId]) -> None:
     alter(store, realm_rows, parts["iceberg-piece"])
 
-    assert findings(store)[Code.OBJECT_UNREADABLE].keys == ("an element of schemas in the metadata of orders",)
+    assert findings(store)[FindingCode.OBJECT_UNREADABLE].keys == ("an element of schemas in the metadata of orders",)
 
 
 def test_the_way_to_a_piece_is_told_by_table_and_list(store: Store, parts: dict[str, ObjectId]) -> None:
@@ -80,7 +83,7 @@ def test_the_way_to_a_piece_is_told_by_table_and_list(store: Store, parts: dict[
 
 def altered(lake: Catalog, rows: RealmStore, edit: Callable[[IndexEditor, bytes], object]) -> None:
     """Edit the index of content ids beside its content, as no commit of a catalog does."""
-    table = lake.get("main", ORDERS)
+    table = lake.get_content("main", ORDERS)
     assert table is not None and table.id is not None
     content_id = table.id.bytes
     commit_change(rows, f"cat/{lake.definition.id}/heads/main", lambda tx: edit(tx.index(IDS), content_id))
@@ -88,9 +91,9 @@ def altered(lake: Catalog, rows: RealmStore, edit: Callable[[IndexEditor, bytes]
 
 @pytest.mark.parametrize(("edit", "words"), [
     (lambda ids, at: ids.remove(at), "the index of content ids does not lead back to orders"),
-    (lambda ids, at: ids.put(at, Value(ids.get(at).object_id, b"other")), "does not lead back to orders"),
-    (lambda ids, at: ids.put(at, Value(None, b"orders")), "does not lead back to orders"),
-    (lambda ids, at: ids.put(bytes(16), Value(None, b"other")), "the index of content ids has 2 entries, for 1 contents"),
+    (lambda ids, at: ids.put(at, IndexValue(ids.get(at).object_id, b"other")), "does not lead back to orders"),
+    (lambda ids, at: ids.put(at, IndexValue(None, b"orders")), "does not lead back to orders"),
+    (lambda ids, at: ids.put(bytes(16), IndexValue(None, b"other")), "the index of content ids has 2 entries, for 1 contents"),
 ])  # fmt: skip
 def test_ids_that_do_not_lead_back_are_found(
     store: Store,
@@ -102,4 +105,4 @@ def test_ids_that_do_not_lead_back_are_found(
 ) -> None:
     altered(lake, realm_rows, edit)
 
-    assert words in findings(store)[Code.CONTENT_WRONG].message
+    assert words in findings(store)[FindingCode.CONTENT_WRONG].message

@@ -13,16 +13,17 @@ from headwater import Settings, open_store
 from headwater.catalogs import Catalog
 from headwater.clock import as_text
 from headwater.commits import pin_commits
-from headwater.maintenance import collect, explain
-from headwater.realms import Realms, Retention
+from headwater.fsck.explanation import explain
+from headwater.gc import collect_realm
+from headwater.realms import HistoryRetention, RealmRegistry
 from headwater.store import ObjectId, RealmStore, Store, UnknownObject, id_text
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 
 
 def keep(store: Store, *, commits: int, seconds: float = 0.0) -> None:
-    wanted = Retention(content_commits=commits, content_age_seconds=seconds)
-    Realms(store).update(Realms(store).read(REALM), retention=wanted)
+    wanted = HistoryRetention(content_commits=commits, content_age_seconds=seconds)
+    RealmRegistry(store).update_realm(RealmRegistry(store).read_realm(REALM), retention=wanted)
 
 
 def seconds_from_now(store: Store, time: int | None) -> float:
@@ -67,11 +68,11 @@ def test_a_collection_at_that_time_deletes_it_and_none_before(
     put(lake, 4)
     goes = explain(store, REALM, former).goes
     clock.advance(seconds_from_now(store, goes) - 1)
-    collect(store, REALM)
+    collect_realm(store, REALM)
     assert explain(store, REALM, former).goes == goes
     clock.advance(2)
 
-    assert collect(store, REALM).deleted > 0
+    assert collect_realm(store, REALM).deleted > 0
     assert store.backend.read_objects(rows_of(store).key, [(former, 0)]) == [None]
 
 
@@ -109,7 +110,7 @@ def test_what_another_branch_keeps_longer_is_told_by_that(store: Store, lake: Ca
 def test_a_pin_names_its_task(
     store: Store, lake: Catalog, realm_rows: RealmStore, commits: list[ObjectId], clock: FakeClock
 ) -> None:
-    task = Tasks(store).submit("export", realm=REALM)
+    task = TaskQueue(store).submit_task("export", realm=REALM)
     pin_commits(realm_rows, task.id, {commits[2]: [f"cat/{lake.definition.id}/heads/main"]})
     put(lake, 4)
     clock.advance(HOUR)
@@ -121,7 +122,7 @@ def test_a_pin_names_its_task(
 
 def test_an_unknown_type_that_nothing_leads_to_is_left_alone(store: Store, realm_rows: RealmStore, clock: FakeClock) -> None:
     stranger = store.new_id()
-    realm_rows.write([(stranger, UnknownObject(name="later-thing", body=b"\x80"))])
+    realm_rows.write_objects([(stranger, UnknownObject(name="later-thing", body=b"\x80"))])
     clock.advance(HOUR)
 
     told = explain(store, REALM, stranger)

@@ -12,8 +12,8 @@ from backend_fixtures import STORES
 from fake_clock import FakeClock
 from headwater import Settings, open_store
 from headwater.catalogs import Catalog
+from headwater.fsck import FindingCode, FindingWeight, check_store
 from headwater.index import IndexContainer
-from headwater.maintenance import Code, Weight, check_store
 from headwater.store import ObjectId, RealmStore, Store, UnknownObject, id_text
 
 
@@ -22,7 +22,7 @@ def test_a_lost_table_is_told_with_branch_and_key(store: Store, lake: Catalog, r
     lose(realm_rows, table_of(lake, "customers"))
 
     [found] = findings(store).values()
-    assert (found.code, found.keys, found.weight) == (Code.OBJECT_UNREADABLE, ("customers",), Weight.DAMAGE)
+    assert (found.code, found.keys, found.weight) == (FindingCode.OBJECT_UNREADABLE, ("customers",), FindingWeight.DAMAGE)
     assert "branch main of catalog lake needs it, under customers" in found.message
 
 
@@ -60,7 +60,7 @@ def test_altered_bytes_of_a_table_are_found(store: Store, lake: Catalog, realm_r
     alter(store, realm_rows, table_of(lake))
 
     [found] = findings(store).values()
-    assert (found.code, found.keys) == (Code.OBJECT_UNREADABLE, ("orders",))
+    assert (found.code, found.keys) == (FindingCode.OBJECT_UNREADABLE, ("orders",))
     assert "altered" in found.message
 
 
@@ -71,7 +71,7 @@ def test_altered_bytes_that_no_head_reaches_are_found(store: Store, lake: Catalo
     alter(store, realm_rows, former)
 
     [found] = findings(store).values()
-    assert (found.code, found.subject) == (Code.OBJECT_DAMAGED, id_text(former))
+    assert (found.code, found.subject) == (FindingCode.OBJECT_DAMAGED, id_text(former))
 
 
 def test_a_damaged_commit_that_collections_stumble_over_is_told_twice(
@@ -79,21 +79,21 @@ def test_a_damaged_commit_that_collections_stumble_over_is_told_twice(
 ) -> None:
     alter(store, realm_rows, commits[0])
 
-    assert set(findings(store)) == {Code.OBJECT_DAMAGED, Code.COLLECTION_REFUSED}
+    assert set(findings(store)) == {FindingCode.OBJECT_DAMAGED, FindingCode.COLLECTION_REFUSED}
 
 
 def test_a_type_that_this_release_does_not_know_is_told_apart(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
     put(lake, 1)
-    realm_rows.write([(table_of(lake), UnknownObject(name="later-table", body=b"\x80"))])
+    realm_rows.write_objects([(table_of(lake), UnknownObject(name="later-table", body=b"\x80"))])
     store.cache.clear()
 
     [found] = findings(store).values()
-    assert (found.code, found.keys) == (Code.TYPE_UNKNOWN, ("orders",))
+    assert (found.code, found.keys) == (FindingCode.TYPE_UNKNOWN, ("orders",))
     assert "'later-table', which this release does not know" in found.message
 
 
 def test_an_unknown_type_that_no_head_reaches_is_no_finding(store: Store, realm_rows: RealmStore) -> None:
-    realm_rows.write([(store.new_id(), UnknownObject(name="later-table", body=b"\x80"))])
+    realm_rows.write_objects([(store.new_id(), UnknownObject(name="later-table", body=b"\x80"))])
 
     assert check_store(store) == []
 
@@ -104,11 +104,13 @@ def test_a_wrong_number_of_entries_is_found(store: Store, lake: Catalog, realm_r
     assert head is not None
     told = head.commit.indexes["content"]
     wrong = IndexContainer(told.length + 1, told.embedded, told.spilled, told.levels)
-    realm_rows.write([(head.id, msgspec.structs.replace(head.commit, indexes={**head.commit.indexes, "content": wrong}))])
+    realm_rows.write_objects(
+        [(head.id, msgspec.structs.replace(head.commit, indexes={**head.commit.indexes, "content": wrong}))]
+    )
     store.cache.clear()
 
     [found] = findings(store).values()
-    assert found.code is Code.INDEX_WRONG
+    assert found.code is FindingCode.INDEX_WRONG
     assert "it has 1 entries; 2 are noted" in found.message
 
 
@@ -123,4 +125,4 @@ def test_a_lost_table_is_found_on_every_database(
         assert check_store(store) == []
         lose(rows_of(store), table_of(lake))
 
-        assert [(found.code, found.keys) for found in check_store(store)] == [(Code.OBJECT_UNREADABLE, ("orders",))]
+        assert [(found.code, found.keys) for found in check_store(store)] == [(FindingCode.OBJECT_UNREADABLE, ("orders",))]

@@ -9,39 +9,42 @@ import pytest
 from harm import HOUR, REALM, deactivate, findings, lose, lose_row, put
 
 from fake_clock import FakeClock
-from headwater.catalogs import Catalog, Catalogs, Claim, Claims, ContentKey, IcebergTable, Put
-from headwater.catalogs.iceberg.parts import take_apart
+from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put, TableClaim, TableClaims
 from headwater.commits import COLLECTION_ID, CollectionRecord, pin_commits, read_head
-from headwater.maintenance import COLLECT, LOAD, PURGE, Code, check_store, collect, is_bad, purge
-from headwater.realms import Realms, RealmState
+from headwater.fsck import FindingCode, check_store, is_bad
+from headwater.gc import collect_realm
+from headwater.iceberg.metadata_split import split_metadata
+from headwater.jobs import COLLECT, LOAD, PURGE
+from headwater.purge.realm_purge import purge_realm
+from headwater.realms import RealmRegistry, RealmState
 from headwater.store import ObjectId, RealmStore, Store, UnknownObject, id_text
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 
 
 @pytest.fixture
 def ended_task(store: Store) -> ObjectId:
     """A collection that was cancelled."""
-    tasks = Tasks(store)
-    submitted = tasks.submit(COLLECT, realm=REALM)
-    tasks.cancel(submitted.id)
+    tasks = TaskQueue(store)
+    submitted = tasks.submit_task(COLLECT, realm=REALM)
+    tasks.cancel_task(submitted.id)
     return submitted.id
 
 
 def sweep_of(rows: RealmStore, owner: str) -> None:
-    rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True, owner=owner))
+    rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True, owner=owner))
 
 
 def test_a_sweep_whose_task_has_ended_is_found(store: Store, realm_rows: RealmStore, ended_task: ObjectId) -> None:
     sweep_of(realm_rows, f"task {id_text(ended_task)}, attempt 1")
 
-    assert set(findings(store)) == {Code.SWEEP_ABANDONED}
+    assert set(findings(store)) == {FindingCode.SWEEP_ABANDONED}
 
 
 def test_a_sweep_that_another_task_will_go_on_with_is_no_finding(
     store: Store, realm_rows: RealmStore, ended_task: ObjectId
 ) -> None:
     sweep_of(realm_rows, f"task {id_text(ended_task)}, attempt 1")
-    Tasks(store).submit(COLLECT, realm=REALM)
+    TaskQueue(store).submit_task(COLLECT, realm=REALM)
 
     assert check_store(store) == []
 
@@ -49,72 +52,72 @@ def test_a_sweep_that_another_task_will_go_on_with_is_no_finding(
 def test_a_pin_is_stale_once_its_task_has_ended(
     store: Store, lake: Catalog, realm_rows: RealmStore, ended_task: ObjectId
 ) -> None:
-    waiting = Tasks(store).submit("export", realm=REALM)
+    waiting = TaskQueue(store).submit_task("export", realm=REALM)
     commit = put(lake, 1)
     for owner in (ended_task, waiting.id):
         pin_commits(realm_rows, owner, {commit: [f"cat/{lake.definition.id}/heads/main"]})
 
     [found] = check_store(store)
-    assert (found.code, id_text(ended_task) in found.message) == (Code.PIN_STALE, True)
+    assert (found.code, id_text(ended_task) in found.message) == (FindingCode.PIN_STALE, True)
     assert not is_bad([found])
 
 
 def test_a_task_that_is_listed_and_not_there_is_found_once(store: Store, realm_rows: RealmStore) -> None:
-    submitted = Tasks(store).submit(COLLECT, realm=REALM)
+    submitted = TaskQueue(store).submit_task(COLLECT, realm=REALM)
     lose(store.system, submitted.id)
 
-    assert {found.subject for found in check_store(store, realm="::system::") if found.code is Code.TASK_MISSING} == {
+    assert {found.subject for found in check_store(store, realm="::system::") if found.code is FindingCode.TASK_MISSING} == {
         id_text(submitted.id)
     }
 
 
 def test_an_entry_that_contradicts_its_task_is_a_left_over(store: Store, clock: FakeClock) -> None:
-    submitted = Tasks(store).submit(COLLECT, realm=REALM, due=clock.now() + 3_600_000_000)
-    seen = Tasks(store).read(submitted.id)
-    store.system.update(seen, msgspec.structs.replace(seen.value, due=clock.now()))
+    submitted = TaskQueue(store).submit_task(COLLECT, realm=REALM, due=clock.now() + 3_600_000_000)
+    seen = TaskQueue(store).read_task(submitted.id)
+    store.system.update_object(seen, msgspec.structs.replace(seen.value, due=clock.now()))
 
     [found] = check_store(store)
-    assert (found.code, is_bad([found])) == (Code.TASK_ENTRY_STALE, False)
+    assert (found.code, is_bad([found])) == (FindingCode.TASK_ENTRY_STALE, False)
 
 
 def test_a_catalog_without_a_list_of_its_own_is_found(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
     lose_row(store, realm_rows, f"cat/{lake.definition.id}/grants")
 
-    assert "no grants" in findings(store)[Code.CATALOG_INCOMPLETE].message
+    assert "no grants" in findings(store)[FindingCode.CATALOG_INCOMPLETE].message
 
 
 def test_claims_of_content_that_nothing_keeps_are_left_over(
     store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock
 ) -> None:
-    claim = Claim(lake.definition.id, uuid.uuid4(), "s3://lake/gone", uuid.uuid4())
-    Claims(realm_rows).take([claim])
+    claim = TableClaim(lake.definition.id, uuid.uuid4(), "s3://lake/gone", uuid.uuid4())
+    TableClaims(realm_rows).take_claims([claim])
     assert check_store(store) == []
     clock.advance(HOUR)
 
-    found = findings(store)[Code.CLAIM_WITHOUT_CONTENT]
+    found = findings(store)[FindingCode.CLAIM_WITHOUT_CONTENT]
     assert f"2 claims belong to 1 contents that nothing keeps ({claim.content_id})" in found.message
 
 
 def test_a_table_with_the_uuid_of_another_is_found(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
     table_uuid = uuid.uuid4()
-    Claims(realm_rows).take([Claim(lake.definition.id, uuid.uuid4(), "s3://lake/first", table_uuid)])
+    TableClaims(realm_rows).take_claims([TableClaim(lake.definition.id, uuid.uuid4(), "s3://lake/first", table_uuid)])
     put(lake, 1, "second", table_uuid=str(table_uuid))
 
-    found = findings(store)[Code.CLAIM_OF_ANOTHER]
+    found = findings(store)[FindingCode.CLAIM_OF_ANOTHER]
     assert found.keys == ("second",)
 
 
 @pytest.mark.parametrize("field", ["location", "properties"])
 def test_a_table_in_a_place_of_another_is_found(store: Store, lake: Catalog, realm_rows: RealmStore, field: str) -> None:
     """As where a release that claimed no paths let it in."""
-    first = Claim(lake.definition.id, uuid.uuid4(), "s3://lake/first", paths=("s3://lake/apart",))
-    Claims(realm_rows).take([first])
+    first = TableClaim(lake.definition.id, uuid.uuid4(), "s3://lake/first", paths=("s3://lake/apart",))
+    TableClaims(realm_rows).take_claims([first])
     place = {"location": "s3://lake/first/in", "properties": {"write.data.path": "s3a://lake/apart/in"}}
     document = {"location": "s3://lake/second", field: place[field]}
     content = IcebergTable(metadata_location="s3://lake/second/v1.json")
-    lake.commit(None, [Put(ContentKey.of("second"), content, metadata=take_apart(msgspec.json.encode(document)))])
+    lake.commit(None, [Put(ContentKey.of("second"), content, metadata=split_metadata(msgspec.json.encode(document)))])
 
-    found = findings(store)[Code.CLAIM_OF_ANOTHER]
+    found = findings(store)[FindingCode.CLAIM_OF_ANOTHER]
     assert (found.keys, str(first.content_id) in found.message, "/in, which is claimed" in found.message) == (
         ("second",),
         True,
@@ -125,9 +128,11 @@ def test_a_table_in_a_place_of_another_is_found(store: Store, lake: Catalog, rea
 def test_a_table_in_its_own_places_is_no_finding(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
     document = {"location": "s3://lake/one", "properties": {"write.data.path": "s3://lake/apart", "write.metadata.path": 7}}
     content = IcebergTable(metadata_location="s3://lake/one/v1.json")
-    done = lake.commit(None, [Put(ContentKey.of("one"), content, metadata=take_apart(msgspec.json.encode(document)))])
+    done = lake.commit(None, [Put(ContentKey.of("one"), content, metadata=split_metadata(msgspec.json.encode(document)))])
     (content_id,) = done.result.values()
-    Claims(realm_rows).take([Claim(lake.definition.id, content_id, "s3://lake/one", paths=("s3://lake/apart",))])
+    TableClaims(realm_rows).take_claims(
+        [TableClaim(lake.definition.id, content_id, "s3://lake/one", paths=("s3://lake/apart",))]
+    )
 
     assert check_store(store) == []
 
@@ -135,21 +140,21 @@ def test_a_table_in_its_own_places_is_no_finding(store: Store, lake: Catalog, re
 def test_a_purge_that_nobody_does_is_found(store: Store, lake: Catalog, clock: FakeClock) -> None:
     inactive = deactivate(store)
     clock.advance(HOUR)
-    Realms(store).move(inactive, RealmState.PURGING)
-    assert set(findings(store)) == {Code.PURGE_ABANDONED}
+    RealmRegistry(store).move_realm(inactive, RealmState.PURGING)
+    assert set(findings(store)) == {FindingCode.PURGE_ABANDONED}
 
-    Tasks(store).submit(PURGE, realm=REALM, realm_key=inactive.key)
+    TaskQueue(store).submit_task(PURGE, realm=REALM, realm_key=inactive.key)
     assert check_store(store) == []
 
 
 def test_rows_that_came_back_after_a_purge_are_found(store: Store, lake: Catalog, clock: FakeClock) -> None:
     inactive = deactivate(store)
     clock.advance(HOUR)
-    Realms(store).move(inactive, RealmState.PURGING)
-    purge(store, REALM)
-    store.rows(inactive.id, inactive.key).write([(store.new_id(), UnknownObject(name="late-row", body=b"\x80"))])
+    RealmRegistry(store).move_realm(inactive, RealmState.PURGING)
+    purge_realm(store, REALM)
+    store.rows(inactive.id, inactive.key).write_objects([(store.new_id(), UnknownObject(name="late-row", body=b"\x80"))])
 
-    assert set(findings(store)) == {Code.ROWS_AFTER_PURGE}
+    assert set(findings(store)) == {FindingCode.ROWS_AFTER_PURGE}
 
 
 def test_a_lost_definition_of_a_realm_is_found_and_its_rows_are_not_called_leftovers(store: Store, lake: Catalog) -> None:
@@ -158,16 +163,16 @@ def test_a_lost_definition_of_a_realm_is_found_and_its_rows_are_not_called_lefto
     lose(store.system, realms.index("by-id").get(REALM.encode()).object_id)  # type: ignore[union-attr, arg-type]
 
     found = {one.code: one for one in check_store(store)}
-    assert Code.REALM_UNREADABLE in found
-    assert "a living realm" in found[Code.ROWS_OF_NO_REALM].repair
+    assert FindingCode.REALM_UNREADABLE in found
+    assert "a living realm" in found[FindingCode.ROWS_OF_NO_REALM].repair
 
 
 def test_a_load_that_nobody_does_is_found(store: Store) -> None:
-    realms = Realms(store)
-    loading = realms.move(realms.create(REALM), RealmState.LOADING)
-    assert set(findings(store)) == {Code.LOAD_ABANDONED}
+    realms = RealmRegistry(store)
+    loading = realms.move_realm(realms.create_realm(REALM), RealmState.LOADING)
+    assert set(findings(store)) == {FindingCode.LOAD_ABANDONED}
 
-    Tasks(store).submit(LOAD, realm=REALM, realm_key=loading.key)
+    TaskQueue(store).submit_task(LOAD, realm=REALM, realm_key=loading.key)
     assert check_store(store) == []
 
 
@@ -175,10 +180,10 @@ def test_a_deleted_catalog_is_no_finding_at_any_time_of_its_end(
     store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock
 ) -> None:
     put(lake, 1)
-    Catalogs(realm_rows).delete("lake")
+    Catalogs(realm_rows).delete_catalog("lake")
     for _ in range(4):
         assert [found for found in check_store(store) if is_bad([found])] == []
         clock.advance(12 * HOUR)
-        collect(store, REALM)
+        collect_realm(store, REALM)
 
     assert check_store(store) == []

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from headwater.maintenance import CODES, Action
-from headwater.maintenance.checks import Step
+from headwater.fsck import FINDING_CODES, RepairAction, RepairStep
 
 PAGE = (Path(__file__).parents[2] / "docs" / "fsck.md").read_text(encoding="utf-8")
 
@@ -14,11 +13,11 @@ PAGE = (Path(__file__).parents[2] / "docs" / "fsck.md").read_text(encoding="utf-
 def test_every_code_stands_on_the_page_with_its_weight() -> None:
     told = dict(re.findall(r"^\| `(\w+)` \| (DAMAGE|TROUBLE|LEFTOVER) \|", PAGE, re.MULTILINE))
 
-    assert told == {code.value: weight.value for code, (weight, _) in CODES.items()}
+    assert told == {code.value: weight.value for code, (weight, _) in FINDING_CODES.items()}
 
 
 def test_every_step_stands_on_the_page_with_whether_it_is_safe() -> None:
     told = dict(re.findall(r"^\| `(\w+)` \| (yes|no) \|", PAGE, re.MULTILINE))
-    steps = [Step(action=action, realm="", subject="", does="", loses="", because=()) for action in Action]
+    steps = [RepairStep(action=action, realm="", subject="", does="", loses="", because=()) for action in RepairAction]
 
     assert told == {step.action.value: "yes" if step.is_safe else "no" for step in steps}

@@ -11,8 +11,8 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalog
 from headwater.errors import UnavailableError
-from headwater.maintenance import Action, Step, check_store, collect, plan_repairs, repair
-from headwater.maintenance.garbage import give_up
+from headwater.fsck import RepairAction, RepairStep, check_store, plan_repairs, repair_realm
+from headwater.gc import abandon_sweep, collect_realm
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -46,13 +46,13 @@ def elsewhere(lake: Catalog, clock: FakeClock) -> ObjectId:
     return made
 
 
-def lose_head(store: Store, clock: FakeClock, head: ObjectId) -> Sequence[Step]:
+def lose_head(store: Store, clock: FakeClock, head: ObjectId) -> Sequence[RepairStep]:
     """Lose the commit; returns what became of the steps that go back."""
     rows = rows_of(store)
     store.backend.delete_objects([key for batch in rows.scan_objects() for key in batch if key.id == head])
     store.cache.clear()
-    done = repair(store, REALM, plan_repairs(check_store(store, realm=REALM)))
-    return [step for step in done if step.action is Action.GO_BACK and step.subject.endswith("/main")]
+    done = repair_realm(store, REALM, plan_repairs(check_store(store, realm=REALM)))
+    return [step for step in done if step.action is RepairAction.GO_BACK and step.subject.endswith("/main")]
 
 
 def test_what_was_left_before_the_grace_is_not_gone_back_to(
@@ -62,8 +62,8 @@ def test_what_was_left_before_the_grace_is_not_gone_back_to(
     stopped = FaultyBackend(backend)
     stopped.fail("delete_objects", at=1, fault=UnavailableError("stopped"))
     with pytest.raises(UnavailableError):
-        collect(open_on(stopped, settings, clock), REALM, owner="sleeper")
-    give_up(rows_of(store), "sleeper")  # cancelled, and still it may wake up and delete what it has scanned
+        collect_realm(open_on(stopped, settings, clock), REALM, owner="sleeper")
+    abandon_sweep(rows_of(store), "sleeper")  # cancelled, and still it may wake up and delete what it has scanned
     [step] = lose_head(store, clock, elsewhere)
 
     assert "not done" in step.result
@@ -71,7 +71,7 @@ def test_what_was_left_before_the_grace_is_not_gone_back_to(
 
 
 def test_what_was_left_since_the_last_collection_is_gone_back_to(store: Store, clock: FakeClock, elsewhere: ObjectId) -> None:
-    collect(store, REALM)
+    collect_realm(store, REALM)
     [step] = lose_head(store, clock, elsewhere)
 
     assert "is recorded" in step.result

@@ -9,12 +9,13 @@ from harm import HOUR, REALM, make_realm, open_on, put, rows_of
 from harm import make_lake as make_lake_of
 
 from fake_clock import FakeClock
-from headwater.catalogs import Catalog, Catalogs, Claim, Claims, ContentKey
+from headwater.catalogs import Catalog, Catalogs, ContentKey, TableClaim, TableClaims
 from headwater.clock import Micros, as_text
 from headwater.commits import commit_as_of, read_changes, read_log
 from headwater.errors import RefusedError
-from headwater.maintenance import Action, Code, Finding, check_store, collect, plan_repairs, repair
-from headwater.realms import Realms, RealmState, Retention
+from headwater.fsck import FindingCode, FsckFinding, RepairAction, check_store, plan_repairs, repair_realm
+from headwater.gc import collect_realm
+from headwater.realms import HistoryRetention, RealmRegistry, RealmState
 from headwater.store import SYSTEM_REALM, ObjectId, RealmStore, Store
 
 FIVE_YEARS = 5 * 365 * 86400.0
@@ -44,45 +45,45 @@ def poisoned(store: Store, lake: Catalog, clock: FakeClock, ahead: Store) -> lis
 
 
 def lake_on(store: Store) -> Catalog:
-    return Catalogs(rows_of(store)).open("lake")
+    return Catalogs(rows_of(store)).open_catalog("lake")
 
 
 def mend(store: Store, realm: str = REALM) -> list[str]:
-    return [step.result for step in repair(store, realm, plan_repairs(check_store(store, realm=realm)))]
+    return [step.result for step in repair_realm(store, realm, plan_repairs(check_store(store, realm=realm)))]
 
 
-def found(store: Store, realm: str = REALM) -> dict[Code, Finding]:
+def found(store: Store, realm: str = REALM) -> dict[FindingCode, FsckFinding]:
     return {finding.code: finding for finding in check_store(store, realm=realm)}
 
 
 def test_fsck_names_the_commit_that_was_ahead(store: Store, poisoned: list[ObjectId]) -> None:
     findings = found(store)
 
-    assert set(findings) == {Code.COMMITS_AHEAD, Code.TIME_AHEAD}
-    assert f"6 commits, from {poisoned[3]:016x} on" in findings[Code.COMMITS_AHEAD].message
+    assert set(findings) == {FindingCode.COMMITS_AHEAD, FindingCode.TIME_AHEAD}
+    assert f"6 commits, from {poisoned[3]:016x} on" in findings[FindingCode.COMMITS_AHEAD].message
     actions = [step.action for step in plan_repairs(findings.values())]
-    assert actions == [Action.MEND_TIME, Action.REWRITE_ROWS]
+    assert actions == [RepairAction.MEND_TIME, RepairAction.REWRITE_ROWS]
 
 
 def test_mended_store_is_sound_and_collected(
     store: Store, realm_rows: RealmStore, lake: Catalog, poisoned: list[ObjectId], clock: FakeClock
 ) -> None:
     with pytest.raises(RefusedError, match="ahead of this machine"):
-        collect(store, REALM)
+        collect_realm(store, REALM)
     mend(store)
 
     assert check_store(store, realm=REALM) == []
     clock.advance(HOUR)
-    collect(store, REALM)
+    collect_realm(store, REALM)
     assert [head.id for head in read_log(realm_rows, poisoned[-1])][:9] == poisoned[::-1]
 
 
 def test_mend_done_twice_does_nothing(store: Store, lake: Catalog, poisoned: list[ObjectId]) -> None:
     steps = plan_repairs(check_store(store, realm=REALM))
-    list(repair(store, REALM, steps))
+    list(repair_realm(store, REALM, steps))
     head = lake.resolve("main")
 
-    assert [step.result for step in repair(store, REALM, steps)] == [
+    assert [step.result for step in repair_realm(store, REALM, steps)] == [
         "nothing to do: its time is right",
         "0 objects and 0 references were written anew",
     ]
@@ -102,10 +103,10 @@ def test_commits_after_a_mend_are_by_the_clock(store: Store, lake: Catalog, pois
 def test_mend_changes_no_content_and_no_feed(
     store: Store, realm_rows: RealmStore, lake: Catalog, poisoned: list[ObjectId]
 ) -> None:
-    before = lake.get("main", ContentKey.of("orders"))
+    before = lake.get_content("main", ContentKey.of("orders"))
     mend(store)
 
-    assert lake.get("main", ContentKey.of("orders")) == before
+    assert lake.get_content("main", ContentKey.of("orders")) == before
     head = lake.resolve("main")
     assert head is not None
     assert (head.commit.tail, head.commit.seq) == ((poisoned[-1],), 10)
@@ -143,11 +144,11 @@ def read_at(lake: Catalog, time: int) -> ObjectId | None:
 def test_collection_after_a_mend_keeps_what_retention_says(
     store: Store, realm_rows: RealmStore, lake: Catalog, poisoned: list[ObjectId], clock: FakeClock
 ) -> None:
-    realms = Realms(store)
-    realms.update(realms.read(REALM), retention=Retention(content_commits=5, content_age_seconds=0.0))
+    realms = RealmRegistry(store)
+    realms.update_realm(realms.read_realm(REALM), retention=HistoryRetention(content_commits=5, content_age_seconds=0.0))
     mend(store)
     clock.advance(HOUR)
-    collect(store, REALM)
+    collect_realm(store, REALM)
 
     kept = [head.id for head in read_log(realm_rows, poisoned[-1])]
     assert kept == poisoned[:-5:-1]
@@ -179,50 +180,50 @@ def test_merge_across_a_mend_finds_its_base(store: Store, lake: Catalog, poisone
 def test_realm_state_of_a_clock_that_was_ahead_is_held_from_now(
     store: Store, lake: Catalog, ahead: Store, clock: FakeClock
 ) -> None:
-    realms = Realms(store)
-    Realms(ahead).move(Realms(ahead).read(REALM), RealmState.INACTIVE)
+    realms = RealmRegistry(store)
+    RealmRegistry(ahead).move_realm(RealmRegistry(ahead).read_realm(REALM), RealmState.INACTIVE)
     store.cache.clear()
 
     with pytest.raises(RefusedError, match=f"is held until {as_text(clock.now() + 60_000_000)}"):
-        realms.move(realms.read(REALM), RealmState.PURGING)
+        realms.move_realm(realms.read_realm(REALM), RealmState.PURGING)
     clock.advance(61)
-    assert realms.move(realms.read(REALM), RealmState.PURGING).state is RealmState.PURGING
+    assert realms.move_realm(realms.read_realm(REALM), RealmState.PURGING).state is RealmState.PURGING
 
 
 def test_hold_after_a_head_that_was_ahead_is_by_the_clock(store: Store, lake: Catalog, ahead: Store, clock: FakeClock) -> None:
-    realms = Realms(store)
-    Realms(ahead).update(Realms(ahead).read(REALM), properties={"a": "b"})
+    realms = RealmRegistry(store)
+    RealmRegistry(ahead).update_realm(RealmRegistry(ahead).read_realm(REALM), properties={"a": "b"})
     store.cache.clear()
 
-    assert realms.move(realms.read(REALM), RealmState.INACTIVE).entered["INACTIVE"] == clock.now()
+    assert realms.move_realm(realms.read_realm(REALM), RealmState.INACTIVE).entered["INACTIVE"] == clock.now()
 
 
 def test_system_realm_is_mended_and_collected(store: Store, lake: Catalog, ahead: Store, clock: FakeClock) -> None:
-    Realms(ahead).update(Realms(ahead).read(REALM), properties={"a": "b"})
+    RealmRegistry(ahead).update_realm(RealmRegistry(ahead).read_realm(REALM), properties={"a": "b"})
     store.cache.clear()
     with pytest.raises(RefusedError, match="ahead of this machine"):
-        collect(store, SYSTEM_REALM)
+        collect_realm(store, SYSTEM_REALM)
     mend(store, SYSTEM_REALM)
 
     assert check_store(store, realm=SYSTEM_REALM) == []
-    assert collect(store, SYSTEM_REALM).dry_run is False
+    assert collect_realm(store, SYSTEM_REALM).dry_run is False
 
 
 def test_catalog_deleted_by_a_clock_that_was_ahead_goes_after_its_hold(
     store: Store, lake: Catalog, ahead: Store, clock: FakeClock
 ) -> None:
-    Catalogs(rows_of(ahead)).delete("lake")
+    Catalogs(rows_of(ahead)).delete_catalog("lake")
     store.cache.clear()
     mend(store)
     catalogs = Catalogs(rows_of(store))
-    collect(store, REALM)
-    [held_until] = [one.held_until for one in catalogs.deleted()]
+    collect_realm(store, REALM)
+    [held_until] = [one.held_until for one in catalogs.list_deleted()]
     assert held_until is not None
     assert 0 <= held_until - clock.now() - 24 * 3600 * 1_000_000 < 1000  # a few commits at one moment of the clock
 
     clock.advance(24 * HOUR + 1)
-    collect(store, REALM)
-    assert [one.held_until for one in catalogs.deleted()] == [None]
+    collect_realm(store, REALM)
+    assert [one.held_until for one in catalogs.list_deleted()] == [None]
 
 
 def test_tombstone_by_a_clock_that_was_ahead_goes_after_the_grace(
@@ -231,30 +232,30 @@ def test_tombstone_by_a_clock_that_was_ahead_goes_after_the_grace(
     lake.create_branch("dev", "main")
     lake_on(ahead).delete_branch("dev")
     [name] = [row.name for row in realm_rows.scan_references() if row.name.endswith("/heads/dev")]
-    collect(store, REALM)
+    collect_realm(store, REALM)
 
     row = realm_rows.find_row(name)
     assert row is not None
     assert row.deleted == clock.now()
     clock.advance(HOUR)
-    collect(store, REALM)
+    collect_realm(store, REALM)
     assert realm_rows.find_row(name) is None
 
 
 def test_claim_by_a_clock_that_was_ahead_goes_after_the_grace(
     store: Store, realm_rows: RealmStore, lake: Catalog, ahead: Store, clock: FakeClock
 ) -> None:
-    wish = Claim(lake.definition.id, uuid4(), "s3://lake/never-made")
-    Claims(rows_of(ahead)).take([wish])
+    wish = TableClaim(lake.definition.id, uuid4(), "s3://lake/never-made")
+    TableClaims(rows_of(ahead)).take_claims([wish])
     store.cache.clear()
     mend(store)
-    claims = Claims(realm_rows)
+    claims = TableClaims(realm_rows)
     clock.advance(HOUR)
-    collect(store, REALM)
+    collect_realm(store, REALM)
     assert claims.has_taken(wish)
 
     clock.advance(HOUR)
-    assert collect(store, REALM).claims_released == 1
+    assert collect_realm(store, REALM).claims_released == 1
 
 
 def test_nothing_is_mended_by_a_doubtful_clock(store: Store, poisoned: list[ObjectId], clock: FakeClock) -> None:

@@ -11,18 +11,19 @@ from fake_clock import FakeClock
 from headwater import Settings, open_store
 from headwater.catalogs import CATALOGS, Catalog, Catalogs, ContentKey
 from headwater.commits import COLLECTION_ID, CollectionRecord, HistoryCuts, read_collection
-from headwater.maintenance import COLLECT, Action, Code, Step, check_store, collect, plan_repairs, repair
-from headwater.maintenance.garbage import marker_for, scope_of
+from headwater.fsck import FindingCode, RepairAction, RepairStep, check_store, plan_repairs, repair_realm
+from headwater.gc import collect_realm, open_marker, open_scope
+from headwater.jobs import COLLECT
 from headwater.store import ObjectId, RealmStore, Store, id_text
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 
 
-def plan(store: Store) -> list[Step]:
+def plan(store: Store) -> list[RepairStep]:
     return plan_repairs(check_store(store))
 
 
 def mend(store: Store, realm: str = REALM) -> list[str]:
-    return [step.result for step in repair(store, realm, plan_repairs(check_store(store, realm=realm)))]
+    return [step.result for step in repair_realm(store, realm, plan_repairs(check_store(store, realm=realm)))]
 
 
 def test_a_sound_store_needs_no_repair(store: Store, commits: list[ObjectId]) -> None:
@@ -38,7 +39,7 @@ def test_a_lost_head_goes_back_to_the_newest_pointer_that_can_be_read_in_full(
     for lost in (lost_table, head):
         lose(realm_rows, lost)
     [step] = plan(store)
-    assert (step.action, step.target) == (Action.GO_BACK, id_text(good))
+    assert (step.action, step.target) == (RepairAction.GO_BACK, id_text(good))
 
     [result] = mend(store)
     assert id_text(good) in result
@@ -59,11 +60,11 @@ def test_after_the_grace_a_repaired_store_is_sound_and_collected(
 ) -> None:
     lose(realm_rows, commits[2])
     mend(store)
-    assert {found.code for found in check_store(store)} == {Code.COLLECTION_REFUSED}
+    assert {found.code for found in check_store(store)} == {FindingCode.COLLECTION_REFUSED}
     clock.advance(HOUR)
 
     assert check_store(store) == []
-    assert collect(store, REALM).deleted > 0
+    assert collect_realm(store, REALM).deleted > 0
 
 
 def test_a_repair_done_twice_does_nothing_the_second_time(
@@ -71,14 +72,14 @@ def test_a_repair_done_twice_does_nothing_the_second_time(
 ) -> None:
     lose(realm_rows, commits[2])
     steps = plan(store)
-    list(repair(store, REALM, steps))
+    list(repair_realm(store, REALM, steps))
 
-    assert [step.result for step in repair(store, REALM, steps)] == ["nothing to do: its head can be read"]
+    assert [step.result for step in repair_realm(store, REALM, steps)] == ["nothing to do: its head can be read"]
 
 
 def test_a_head_never_goes_back_while_a_sweep_is_on(store: Store, realm_rows: RealmStore, commits: list[ObjectId]) -> None:
     lose(realm_rows, commits[2])
-    realm_rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True))
+    realm_rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True))
 
     [result] = mend(store)
     assert "not done" in result and "sweeping" in result
@@ -87,12 +88,12 @@ def test_a_head_never_goes_back_while_a_sweep_is_on(store: Store, realm_rows: Re
 def test_a_head_never_goes_back_beyond_the_last_cut(
     store: Store, lake: Catalog, realm_rows: RealmStore, commits: list[ObjectId], clock: FakeClock
 ) -> None:
-    scope = scope_of(store, REALM)
-    marker = marker_for(scope)
-    marker.mark(scope.found())
+    scope = open_scope(store, REALM)
+    marker = open_marker(scope)
+    marker.mark(scope.find_references())
     cuts = realm_rows.new_id()
-    realm_rows.write([(cuts, HistoryCuts(lines=marker.cuts))])
-    realm_rows.insert(COLLECTION_ID, CollectionRecord(cuts=cuts))
+    realm_rows.write_objects([(cuts, HistoryCuts(lines=marker.cuts))])
+    realm_rows.insert_object(COLLECTION_ID, CollectionRecord(cuts=cuts))
     lose(realm_rows, commits[2])
 
     [result] = mend(store)
@@ -105,18 +106,18 @@ def test_a_head_without_a_readable_pointer_is_left_to_a_person(
     for lost in commits:
         lose(realm_rows, lost)
 
-    assert {step.action for step in plan(store)} == {Action.BY_HAND}
+    assert {step.action for step in plan(store)} == {RepairAction.BY_HAND}
 
 
 def test_a_lost_list_of_catalogs_comes_back_with_all_that_it_lists(
     store: Store, lake: Catalog, realm_rows: RealmStore, commits: list[ObjectId]
 ) -> None:
-    Catalogs(realm_rows).update(lake.definition, properties={"a": "b"})
+    Catalogs(realm_rows).update_catalog(lake.definition, properties={"a": "b"})
     lose(realm_rows, realm_rows.read_reference(CATALOGS, fresh=True).pointer)  # type: ignore[arg-type]
 
     mend(store)
-    assert lake.get("main", ContentKey.of("orders")) is not None
-    assert Catalogs(realm_rows).read("lake").properties == {}
+    assert lake.get_content("main", ContentKey.of("orders")) is not None
+    assert Catalogs(realm_rows).read_catalog("lake").properties == {}
 
 
 def test_an_incomplete_catalog_is_completed(store: Store, lake: Catalog, realm_rows: RealmStore) -> None:
@@ -127,25 +128,25 @@ def test_an_incomplete_catalog_is_completed(store: Store, lake: Catalog, realm_r
 
 
 def test_lost_and_stale_tasks_are_settled(store: Store, lake: Catalog, clock: FakeClock) -> None:
-    tasks = Tasks(store)
-    lost = tasks.submit(COLLECT, realm=REALM)
-    later = tasks.submit("export", realm=REALM, due=clock.now() + 3_600_000_000)
+    tasks = TaskQueue(store)
+    lost = tasks.submit_task(COLLECT, realm=REALM)
+    later = tasks.submit_task("export", realm=REALM, due=clock.now() + 3_600_000_000)
     lose(store.system, lost.id)
-    seen = tasks.read(later.id)
-    store.system.update(seen, msgspec.structs.replace(seen.value, due=clock.now() + 60_000_000))
+    seen = tasks.read_task(later.id)
+    store.system.update_object(seen, msgspec.structs.replace(seen.value, due=clock.now() + 60_000_000))
 
     [result] = mend(store, "::system::")
     assert result == "entries of 2 tasks were mended"
     assert {found.code for found in check_store(store)} == {
-        Code.COLLECTION_REFUSED
+        FindingCode.COLLECTION_REFUSED
     }  # kept history still refers to what is lost
-    assert tasks.submit(COLLECT, realm=REALM).created
+    assert tasks.submit_task(COLLECT, realm=REALM).created
 
 
 def test_the_flag_of_a_sweep_without_a_task_is_withdrawn(store: Store, realm_rows: RealmStore) -> None:
-    ended = Tasks(store).submit(COLLECT, realm=REALM)
-    Tasks(store).cancel(ended.id)
-    realm_rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True, owner=f"task {id_text(ended.id)}, attempt 1"))
+    ended = TaskQueue(store).submit_task(COLLECT, realm=REALM)
+    TaskQueue(store).cancel_task(ended.id)
+    realm_rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True, owner=f"task {id_text(ended.id)}, attempt 1"))
     mend(store)
 
     record = read_collection(realm_rows)
@@ -154,13 +155,13 @@ def test_the_flag_of_a_sweep_without_a_task_is_withdrawn(store: Store, realm_row
 
 
 def test_the_flag_stays_when_a_task_came_to_go_on_with_the_sweep(store: Store, realm_rows: RealmStore) -> None:
-    ended = Tasks(store).submit(COLLECT, realm=REALM)
-    Tasks(store).cancel(ended.id)
-    realm_rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True, owner=f"task {id_text(ended.id)}, attempt 1"))
+    ended = TaskQueue(store).submit_task(COLLECT, realm=REALM)
+    TaskQueue(store).cancel_task(ended.id)
+    realm_rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True, owner=f"task {id_text(ended.id)}, attempt 1"))
     steps = plan(store)
-    Tasks(store).submit(COLLECT, realm=REALM)
+    TaskQueue(store).submit_task(COLLECT, realm=REALM)
 
-    assert [step.result for step in repair(store, REALM, steps)] == ["nothing to do: no sweep is on that nobody owns"]
+    assert [step.result for step in repair_realm(store, REALM, steps)] == ["nothing to do: no sweep is on that nobody owns"]
 
 
 def test_a_reference_is_mended_before_what_it_lists(
@@ -169,7 +170,7 @@ def test_a_reference_is_mended_before_what_it_lists(
     lose(realm_rows, commits[2])
     lose_row(store, realm_rows, f"cat/{lake.definition.id}/grants")
 
-    assert [step.action for step in plan(store)][:2] == [Action.GO_BACK, Action.COMPLETE_CATALOG]
+    assert [step.action for step in plan(store)][:2] == [RepairAction.GO_BACK, RepairAction.COMPLETE_CATALOG]
 
 
 def test_a_plan_changes_nothing(store: Store, realm_rows: RealmStore, commits: list[ObjectId]) -> None:

@@ -10,8 +10,8 @@ from commandline import CommandLine
 
 from headwater import Store
 from headwater.commits import read_head
-from headwater.realms import Realms
-from headwater.tasks import Tasks
+from headwater.realms import RealmRegistry
+from headwater.tasks import TaskQueue
 
 MANIFESTS = """\
 apiVersion: headwater.dev/v1alpha1
@@ -114,7 +114,7 @@ def test_a_wrong_manifest_is_refused_with_its_line_and_nothing_is_done(
 
     assert result.exit_code == 5
     assert f"headwater: {file}:9: spec.realmm: unknown field" in result.stderr
-    assert Realms(store).list() == []
+    assert RealmRegistry(store).list_realms() == []
 
 
 def test_a_file_that_is_not_there_is_not_found(headwater: CommandLine, tmp_path: Path) -> None:
@@ -144,4 +144,4 @@ def test_what_is_refused_is_told_and_fails(headwater: CommandLine, realm: str, f
 def test_long_work_is_left_to_workers(headwater: CommandLine, store: Store, file: Path, folder: Path) -> None:
     headwater.ok("apply", "-f", file, "--credentials", folder)
 
-    assert Tasks(store).active("gc", "acme") is not None
+    assert TaskQueue(store).active_tasks("gc", "acme") is not None

@@ -14,8 +14,8 @@ from headwater import Settings, open_store
 from headwater.catalogs import Catalogs, ContentKey, Namespace, Put
 from headwater.clock import as_text
 from headwater.commits import COLLECTION_ID, CollectionRecord
-from headwater.realms import Realms, bootstrap, hash_credentials, new_credentials
-from headwater.tasks import Tasks
+from headwater.realms import RealmRegistry, bootstrap, hash_credentials, new_credentials
+from headwater.tasks import TaskQueue
 
 OLD = 2 * 3600
 """Seconds: older than clocks may differ, and younger than what is remembered of deletions."""
@@ -25,13 +25,13 @@ OLD = 2 * 3600
 def acme(url: str) -> str:
     """A realm that was filled two hours ago, by two commits to its catalog."""
     with open_store(url, clock=FakeClock((int(time.time()) - OLD) * 1_000_000)) as store:
-        realms = Realms(store)
-        realms.create("acme")
+        realms = RealmRegistry(store)
+        realms.create_realm("acme")
         bootstrap(realms, "acme", hash_credentials(new_credentials()))
-        catalogs = Catalogs(realms.open("acme"))
-        catalogs.create("lake", base_location="s3://lake/")
+        catalogs = Catalogs(realms.open_realm("acme"))
+        catalogs.create_catalog("lake", base_location="s3://lake/")
         for name in ("hr", "sales"):
-            catalogs.open("lake").commit(None, [Put(ContentKey.of(name), Namespace())])
+            catalogs.open_catalog("lake").commit(None, [Put(ContentKey.of(name), Namespace())])
     return "acme"
 
 
@@ -91,7 +91,7 @@ def test_an_export_that_waits_is_left_to_a_worker_until_its_moment_can_be_read(
     task = headwater.data("realm", "export", "acme", file, "--wait", "--detach")
 
     with open_store(url) as store:
-        found = next(seen.value for seen in Tasks(store).list(kind="export"))
+        found = next(seen.value for seen in TaskQueue(store).list_tasks(kind="export"))
     assert found.due - found.arguments["asOf"] == (5400 + 15) * 1_000_000
     assert task["state"] == "WAITING"
 
@@ -99,9 +99,9 @@ def test_an_export_that_waits_is_left_to_a_worker_until_its_moment_can_be_read(
 @pytest.mark.usefixtures("acme")
 def test_an_export_waits_here_for_the_end_of_a_sweep(headwater: CommandLine, file: Path, url: str) -> None:
     with open_store(url) as store:
-        rows = Realms(store).open("acme")
-        sweeping = rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True))
-        ending = threading.Timer(0.3, lambda: rows.update(sweeping, CollectionRecord()))
+        rows = RealmRegistry(store).open_realm("acme")
+        sweeping = rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True))
+        ending = threading.Timer(0.3, lambda: rows.update_object(sweeping, CollectionRecord()))
         ending.start()
         result = headwater("realm", "export", "acme", file)
         ending.join()
@@ -125,7 +125,7 @@ def test_a_file_that_is_no_archive_is_refused_before_a_task_is_made(headwater: C
     result = headwater("realm", "import", file, "copy")
     assert (result.exit_code, "no archive" in result.stderr) == (5, True)
     with open_store(url, settings=Settings()) as store:
-        assert not Tasks(store).list(kind="load")
+        assert not TaskQueue(store).list_tasks(kind="load")
 
 
 def test_a_second_import_of_another_file_into_the_realm_is_refused(headwater: CommandLine, tmp_path: Path) -> None:

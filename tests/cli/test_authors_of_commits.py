@@ -7,7 +7,7 @@ from commandline import CommandLine
 
 from headwater import Store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, Put
-from headwater.realms import Realms
+from headwater.realms import RealmRegistry
 from headwater.store import id_text
 
 ORDERS = ContentKey.of("orders")
@@ -16,7 +16,7 @@ Command = tuple[str, ...]
 
 @pytest.fixture
 def lake(store: Store, catalog: tuple[str, str]) -> Catalog:
-    return Catalogs(Realms(store).open("acme")).open("lake")
+    return Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake")
 
 
 @pytest.fixture

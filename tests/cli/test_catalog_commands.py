@@ -7,7 +7,7 @@ from commandline import CommandLine
 
 from headwater import Store
 from headwater.catalogs import CatalogManager, Catalogs, ContentKey, IcebergTable, Namespace, Put
-from headwater.realms import Realms
+from headwater.realms import RealmRegistry
 
 KEYS = [ContentKey.of("sales"), ContentKey.of("sales", "orders")]
 
@@ -15,7 +15,7 @@ KEYS = [ContentKey.of("sales"), ContentKey.of("sales", "orders")]
 @pytest.fixture
 def commits(store: Store, catalog: tuple[str, str]) -> list[str]:
     """The hashes of two commits: a namespace, then a table in it."""
-    opened = Catalogs(Realms(store).open(catalog[0])).open(catalog[1])
+    opened = Catalogs(RealmRegistry(store).open_realm(catalog[0])).open_catalog(catalog[1])
     contents = [Namespace(), IcebergTable(metadata_location="s3://lake/orders/metadata/1.json")]
     done = [opened.commit(None, [Put(key, content)]) for key, content in zip(KEYS, contents, strict=True)]
     return [f"{commit.commit_id:016x}" for commit in done]
@@ -36,11 +36,11 @@ def test_creating_the_same_catalog_twice_changes_nothing(headwater: CommandLine,
 def test_a_released_catalog_is_managed_by_nobody_and_left_by_nobody(
     headwater: CommandLine, store: Store, catalog: tuple[str, str]
 ) -> None:
-    catalogs, someone = Catalogs(Realms(store).open(catalog[0])), CatalogManager(namespace="team", name="lake")
-    catalogs.update(catalogs.read(catalog[1]), manager=someone, former=someone)
+    catalogs, someone = Catalogs(RealmRegistry(store).open_realm(catalog[0])), CatalogManager(namespace="team", name="lake")
+    catalogs.update_catalog(catalogs.read_catalog(catalog[1]), manager=someone, former=someone)
 
     assert headwater.data("catalog", "release", *catalog)["manager"] is None
-    assert catalogs.read(catalog[1]).former is None
+    assert catalogs.read_catalog(catalog[1]).former is None
 
 
 def test_a_catalog_is_not_deleted_without_confirmation(headwater: CommandLine, catalog: tuple[str, str]) -> None:

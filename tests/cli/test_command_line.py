@@ -18,20 +18,21 @@ from commandline import CommandLine
 
 from headwater import Store
 from headwater.cli import application, main
-from headwater.cli.failures import EXIT_CODES, exit_code
+from headwater.cli.cli_session import EXIT_CODES
 from headwater.errors import (
-    BeatenError,
     CommitTimeoutError,
     ConflictError,
+    CorruptionError,
     ExpiredError,
     FencedError,
     HeadwaterError,
-    MissingError,
+    NotFoundError,
     RefusedError,
+    SwapConflictError,
     UnavailableError,
     UnknownOutcomeError,
-    UnreadableError,
 )
+from headwater.exits import exit_code
 from headwater.store import ObjectId
 
 
@@ -43,16 +44,16 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (MissingError(), 3),
+        (NotFoundError(), 3),
         (ExpiredError(), 3),
         (UnavailableError(), 4),
         (CommitTimeoutError("", attempts=1, elapsed_seconds=1.0), 4),
         (RefusedError(), 5),
-        (BeatenError(), 6),
+        (SwapConflictError(), 6),
         (FencedError(), 6),
         (ConflictError(""), 6),
         (UnknownOutcomeError(), 7),
-        (UnreadableError(), 8),
+        (CorruptionError(), 8),
         (HeadwaterError(), 1),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),

@@ -10,9 +10,9 @@ from commandline import CommandLine
 
 from headwater import Store
 from headwater.catalogs import Catalogs, CommitMeta, ContentKey, Delete, IcebergTable, Namespace, Put
-from headwater.catalogs.iceberg.parts import take_apart
-from headwater.cli.options import END_TIME
-from headwater.realms import Realms
+from headwater.cli.command_options import END_TIME
+from headwater.iceberg.metadata_split import split_metadata
+from headwater.realms import RealmRegistry
 
 SALES, ORDERS, LATER = ContentKey.of("sales"), ContentKey.of("sales", "orders"), ContentKey.of("sales", "later")
 DOCUMENT = b'{"format-version":2,"last-updated-ms":123456789012345678901234567890}'
@@ -22,12 +22,12 @@ LAKE = ("acme", "lake")
 @pytest.fixture
 def commits(store: Store, catalog: tuple[str, str]) -> list[str]:
     """The hashes of three commits: a namespace by ann, a table in it by bob, and its rename by ann."""
-    opened = Catalogs(Realms(store).open(catalog[0])).open(catalog[1])
+    opened = Catalogs(RealmRegistry(store).open_realm(catalog[0])).open_catalog(catalog[1])
     table = IcebergTable(metadata_location="s3://lake/orders/metadata/1.json", snapshot_id=7)
     first = opened.commit(None, [Put(SALES, Namespace(properties={"owner": "ann"}))], authors=["ann"], message="space")
     meta = CommitMeta(message="table", authors=("bob",), properties={"ticket": ("1", "2")})
-    second = opened.commit(None, [Put(ORDERS, table, metadata=take_apart(DOCUMENT))], meta=meta)
-    there = opened.get(None, ORDERS)
+    second = opened.commit(None, [Put(ORDERS, table, metadata=split_metadata(DOCUMENT))], meta=meta)
+    there = opened.get_content(None, ORDERS)
     assert there is not None
     third = opened.commit(None, [Delete(ORDERS), Put(LATER, there)], authors=["ann"], message="rename")
     return [f"{commit.commit_id:016x}" for commit in (first, second, third)]

@@ -11,9 +11,9 @@ import pytest
 from commandline import CommandLine
 
 from headwater import Store
-from headwater.cli.credentials import ensure_credentials
+from headwater.cli.credentials_commands import ensure_credentials
 from headwater.errors import RefusedError
-from headwater.realms import Credentials, Realms, find_root, log_in
+from headwater.realms import Credentials, RealmRegistry, find_root, log_in
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def logs_in(store: Store, tmp_path: Path) -> Callable[[str], bool]:
     def logs_in(file: str) -> bool:
         data = json.loads((tmp_path / file).read_text())
         try:
-            log_in(Realms(store), "acme", Credentials(data["clientId"], data["clientSecret"]))
+            log_in(RealmRegistry(store), "acme", Credentials(data["clientId"], data["clientSecret"]))
         except RefusedError:
             return False
         return True
@@ -60,8 +60,8 @@ def test_a_reset_refuses_the_former_credentials_at_once(
 def test_a_rotation_that_was_interrupted_after_its_file_goes_on_with_it(
     headwater: CommandLine, store: Store, realm: str, tmp_path: Path
 ) -> None:
-    realms, file = Realms(store), tmp_path / "new.json"
-    begun = ensure_credentials(file, realms.read(realm), replaces=find_root(realms, realm).credentials.client_id)
+    realms, file = RealmRegistry(store), tmp_path / "new.json"
+    begun = ensure_credentials(file, realms.read_realm(realm), replaces=find_root(realms, realm).credentials.client_id)
 
     shown = headwater.data("realm", "rotate-credentials", realm, "--credentials", file)
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from commandline import CommandLine
 
-from headwater.cli.documentation import command_line_page, results
-from headwater.cli.views import APPLIED, CATALOG, REALM, TASK
+from headwater.cli.cli_reference import command_line_page, results
+from headwater.cli.result_views import APPLIED, CATALOG, REALM
+from headwater.cli.task_views import TASK
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 

@@ -9,32 +9,32 @@ import pytest
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater import Settings, Store
-from headwater.cli.running import run_task
-from headwater.cli.session import Session
+from headwater.cli.cli_session import CliSession
+from headwater.cli.local_run import run_task_here
 from headwater.errors import RefusedError, UnknownOutcomeError
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import Claim, Tasks
+from headwater.tasks import TaskLease, TaskQueue
 
 
 def test_an_end_of_which_nobody_knows_is_told_as_that(settings: Settings, clock: FakeClock) -> None:
     faults = FaultyBackend(MemoryBackend())
     store = Store(faults, url="memory://", settings=settings, clock=clock)  # type: ignore[arg-type]  # it is any backend
-    task_id = Tasks(store).submit("gc", realm="acme").id
+    task_id = TaskQueue(store).submit_task("gc", realm="acme").id
 
-    def work(claim: Claim) -> dict[str, Any]:
+    def work(claim: TaskLease) -> dict[str, Any]:
         faults.fail("update_object", before=False)
         faults.fail("update_object", at=2, times=1000)
         return {"deleted": 7}
 
     with pytest.raises(UnknownOutcomeError):
-        run_task(Session(), store, task_id, work)
+        run_task_here(CliSession(), store, task_id, work)
     faults.heal()
-    assert Tasks(store).read(task_id).value.outcome == {"deleted": 7}
+    assert TaskQueue(store).read_task(task_id).value.outcome == {"deleted": 7}
 
 
 def test_an_outcome_that_no_task_can_carry_is_its_failure(store: Store) -> None:
-    task_id = Tasks(store).submit("gc", realm="acme").id
+    task_id = TaskQueue(store).submit_task("gc", realm="acme").id
     with pytest.raises(RefusedError, match="no payloads"):
-        run_task(Session(), store, task_id, lambda claim: {"rows": "x" * 100_000})
+        run_task_here(CliSession(), store, task_id, lambda claim: {"rows": "x" * 100_000})
 
-    assert Tasks(store).read(task_id).value.state == "FAILED"
+    assert TaskQueue(store).read_task(task_id).value.state == "FAILED"

@@ -10,7 +10,7 @@ from commandline import CommandLine
 
 from headwater import Store
 from headwater.catalogs import Catalogs, ContentKey, IcebergTable, Put
-from headwater.realms import Realms
+from headwater.realms import RealmRegistry
 
 NOBODY = "0123456789abcdef"
 MALFORMED = (
@@ -110,7 +110,7 @@ def furnished(
 ) -> CommandLine:
     """A store with realm acme and catalog lake, which has a commit; and a folder with a file that is no archive and no manifest."""
     table = IcebergTable(id=None, metadata_location="s3://lake/orders/1.json")
-    Catalogs(Realms(store).open("acme")).open("lake").commit(None, [Put(ContentKey.of("orders"), table)])
+    Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake").commit(None, [Put(ContentKey.of("orders"), table)])
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.txt").write_text("just: [text", encoding="utf-8")
     return headwater

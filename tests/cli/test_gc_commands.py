@@ -14,20 +14,20 @@ from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalogs, ContentKey, IcebergTable, Put
 from headwater.clock import Micros
 from headwater.commits import pin_commits
-from headwater.maintenance import Run, record_run
-from headwater.realms import Realms
+from headwater.jobs.run_history import Run, record_run
+from headwater.realms import RealmRegistry
 from headwater.store import ObjectRow, fixed_id, id_of, id_text
-from headwater.store.clock_evidence import ClockConfirmation
-from headwater.tasks import LeaseWatch, Tasks
+from headwater.store.clock_check import ClockConfirmation
+from headwater.tasks import LeaseWatch, TaskQueue
 
 
 @pytest.fixture
 def heads(store: Store, catalog: tuple[str, str]) -> list[str]:
     """The hashes of the commits of a table that changed twice."""
-    opened = Catalogs(Realms(store).open("acme")).open("lake")
+    opened = Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake")
     hashes = []
     for version in range(3):
-        there = opened.get(None, ContentKey.of("orders"))
+        there = opened.get_content(None, ContentKey.of("orders"))
         table = IcebergTable(id=there.id if there else None, metadata_location=f"s3://lake/orders/{version}.json")
         hashes.append(id_text(opened.commit(None, [Put(ContentKey.of("orders"), table)]).commit_id))
     return hashes
@@ -37,7 +37,7 @@ def test_a_dry_run_deletes_nothing_and_makes_no_task(headwater: CommandLine, sto
     shown = headwater.data("gc", "run", "acme", "--dry-run")
 
     assert (shown["dryRun"], shown["deleted"]) == (True, 0)
-    assert Tasks(store).list() == []
+    assert TaskQueue(store).list_tasks() == []
 
 
 def test_clock_is_confirmed_for_a_realm_that_is_there(headwater: CommandLine, store: Store, realm: str) -> None:
@@ -73,29 +73,29 @@ def test_the_system_realm_is_collected(headwater: CommandLine, realm: str) -> No
 def test_a_detached_run_waits_for_a_worker(headwater: CommandLine, store: Store, realm: str) -> None:
     headwater.ok("gc", "run", realm, "--detach")
 
-    assert Tasks(store).active("gc", realm).state == "WAITING"
+    assert TaskQueue(store).active_tasks("gc", realm).state == "WAITING"
 
 
 def test_a_run_that_a_schedule_has_put_off_is_done_now(headwater: CommandLine, store: Store, realm: str) -> None:
     later = store.clock.now() + 3_600_000_000
-    waiting = Tasks(store).submit("gc", realm=realm, realm_key=Realms(store).read(realm).key, due=later)
+    waiting = TaskQueue(store).submit_task("gc", realm=realm, realm_key=RealmRegistry(store).read_realm(realm).key, due=later)
 
     headwater.ok("gc", "run", realm)
 
-    assert Tasks(store).read(waiting.id).value.state == "SUCCEEDED"
+    assert TaskQueue(store).read_task(waiting.id).value.state == "SUCCEEDED"
 
 
 def test_a_task_that_a_silent_worker_holds_is_taken_over(url: str, store: Store, realm: str) -> None:
-    tasks = Tasks(store)
-    submitted = tasks.submit("gc", realm=realm, realm_key=Realms(store).read(realm).key)
-    tasks.claim(submitted.id, "dead worker", LeaseWatch(store.clock, 60))
+    tasks = TaskQueue(store)
+    submitted = tasks.submit_task("gc", realm=realm, realm_key=RealmRegistry(store).read_realm(realm).key)
+    tasks.claim_task(submitted.id, "dead worker", LeaseWatch(store.clock, 60))
 
     hurried = CommandLine(url, {"HEADWATER_TASK_LEASE": "1s", "HEADWATER_TASK_HEARTBEAT": "100ms"})
     result = hurried("gc", "run", realm)
 
     assert result.exit_code == 0
     assert "is being done by dead worker" in result.stderr
-    assert [end.outcome for end in tasks.read(submitted.id).value.attempts] == ["LOST", "SUCCEEDED"]
+    assert [end.outcome for end in tasks.read_task(submitted.id).value.attempts] == ["LOST", "SUCCEEDED"]
 
 
 def test_a_head_is_explained(headwater: CommandLine, heads: list[str]) -> None:
@@ -120,7 +120,7 @@ def test_a_sound_store_has_no_findings(headwater: CommandLine, heads: list[str])
 
 def test_a_lost_object_is_a_finding_with_code_8(headwater: CommandLine, url: str, heads: list[str]) -> None:
     with open_store(url, settings=Settings()) as store:
-        rows = Realms(store).open("acme")
+        rows = RealmRegistry(store).open_realm("acme")
         lost = [key for batch in rows.scan_objects() for key in batch if id_text(key.id) == heads[-1]]
         rows.delete_unchanged(lost)
 
@@ -135,7 +135,7 @@ def test_a_lost_object_is_a_finding_with_code_8(headwater: CommandLine, url: str
 def lose_head(url: str, heads: list[str]) -> None:
     """Main's commits but the first are gone."""
     with open_store(url, settings=Settings()) as store:
-        rows = Realms(store).open("acme")
+        rows = RealmRegistry(store).open_realm("acme")
         lost = [key for batch in rows.scan_objects() for key in batch if id_text(key.id) in heads[1:]]
         rows.delete_unchanged(lost)
 
@@ -186,7 +186,7 @@ def test_a_repair_of_a_realm_that_was_not_named_is_refused(headwater: CommandLin
 
 
 def test_row_that_is_set_aside_is_kept_for_its_owner(headwater: CommandLine, store: Store, realm: str, tmp_path: Path) -> None:
-    task = Tasks(store).submit("gc", realm=realm).id
+    task = TaskQueue(store).submit_task("gc", realm=realm).id
     [row] = store.backend.read_objects(store.system.key, [(task, 0)])
     assert isinstance(row, ObjectRow)
     store.backend.write_objects([msgspec.structs.replace(row, value=row.value[:-3])])
@@ -199,9 +199,9 @@ def test_row_that_is_set_aside_is_kept_for_its_owner(headwater: CommandLine, sto
 
 
 def test_left_overs_alone_do_not_end_with_code_8(headwater: CommandLine, store: Store, heads: list[str]) -> None:
-    ended = Tasks(store).submit("export", realm="acme")
-    Tasks(store).cancel(ended.id)
-    rows = Realms(store).open("acme")
+    ended = TaskQueue(store).submit_task("export", realm="acme")
+    TaskQueue(store).cancel_task(ended.id)
+    rows = RealmRegistry(store).open_realm("acme")
     pin_commits(rows, ended.id, {id_of(heads[0]): [row.name for row in rows.scan_references()]})
 
     assert "PIN_STALE" in headwater.ok("fsck")
@@ -240,7 +240,7 @@ def test_a_confirmation_without_a_repair_is_a_usage_error(headwater: CommandLine
 
 
 def test_a_realm_that_cannot_be_collected_gets_no_task(headwater: CommandLine, store: Store) -> None:
-    Realms(store).create("young")
+    RealmRegistry(store).create_realm("young")
 
     assert headwater("gc", "run", "young").exit_code == 5
-    assert Tasks(store).list() == []
+    assert TaskQueue(store).list_tasks() == []

@@ -13,9 +13,9 @@ import pytest
 from commandline import CommandLine
 
 from headwater import Store
-from headwater.cli import importing
+from headwater.cli import import_commands as importing
 from headwater.store import id_of
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 
 
 def write_table(folder: Path, *, location: str | None = None) -> None:
@@ -85,7 +85,7 @@ def test_a_dry_run_writes_nothing(headwater: CommandLine, store: Store, lake: st
 
     assert (shown["dryRun"], shown["imported"]) == (True, 2)
     assert headwater.ok("catalog", "tables", "acme", lake) == "no contents\n"
-    assert Tasks(store).list() == []
+    assert TaskQueue(store).list_tasks() == []
 
 
 def test_a_quarantined_table_is_a_finding_with_code_8(headwater: CommandLine, lake: str, warehouse: Path) -> None:
@@ -221,7 +221,7 @@ def test_spark_is_asked_for_by_an_option(
     (tmp_path / "empty").mkdir()
     task = headwater.data("import", *catalog, tmp_path / "empty", "--detach", "--spark")["id"]
 
-    assert Tasks(store).read(id_of(task)).value.arguments["engine"] == "spark"
+    assert TaskQueue(store).read_task(id_of(task)).value.arguments["engine"] == "spark"
 
 
 def test_an_import_names_who_asked_for_it(headwater: CommandLine, realm: str, lake: str, warehouse: Path) -> None:
@@ -238,7 +238,7 @@ def test_spark_that_cannot_run_is_refused_before_anything_is_submitted(
     refused = CommandLine(url, {"HEADWATER_SPARK_MASTER": "off"})("import", "acme", lake, warehouse, "--spark")
 
     assert (refused.exit_code, "spark_master is off" in refused.stderr) == (5, True)
-    assert Tasks(store).list() == []
+    assert TaskQueue(store).list_tasks() == []
 
 
 @pytest.mark.parametrize(

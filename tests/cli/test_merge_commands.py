@@ -7,14 +7,14 @@ from commandline import CommandLine
 
 from headwater import Store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
-from headwater.catalogs.content.types import with_id
-from headwater.realms import Realms
+from headwater.catalogs.content.content_types import with_id
+from headwater.realms import RealmRegistry
 
 A, X = ContentKey.of("a"), ContentKey.of("x")
 
 
 def put(lake: Catalog, branch: str, key: ContentKey, version: int) -> str:
-    there = lake.get(branch, key)
+    there = lake.get_content(branch, key)
     content = IcebergTable(metadata_location=f"s3://lake/{version}.json")
     content = content if there is None or there.id is None else with_id(content, there.id)
     return f"{lake.commit(branch, [Put(key, content)], message=f'{key} {version}').commit_id:016x}"
@@ -23,7 +23,7 @@ def put(lake: Catalog, branch: str, key: ContentKey, version: int) -> str:
 @pytest.fixture
 def lake(store: Store, catalog: tuple[str, str]) -> Catalog:
     """Table ``a`` on ``main``, and ``dev`` with a second version of it."""
-    opened = Catalogs(Realms(store).open(catalog[0])).open(catalog[1])
+    opened = Catalogs(RealmRegistry(store).open_realm(catalog[0])).open_catalog(catalog[1])
     put(opened, "main", A, 1)
     opened.create_branch("dev")
     put(opened, "dev", A, 2)
@@ -53,7 +53,7 @@ def test_a_key_is_forced(headwater: CommandLine, lake: Catalog) -> None:
     shown = headwater.data("catalog", "merge", "acme", "lake", "dev", "--key", "a=FORCE")
 
     assert shown["applied"]
-    assert lake.get("main", A) == lake.get("dev", A)
+    assert lake.get_content("main", A) == lake.get_content("dev", A)
 
 
 def test_a_merge_of_what_is_merged_says_that_nothing_is_left(headwater: CommandLine, lake: Catalog) -> None:

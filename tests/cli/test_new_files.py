@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.files import write_new
+from headwater.cli.output_files import write_new
 from headwater.durability import make_folder
 from headwater.errors import RefusedError
 

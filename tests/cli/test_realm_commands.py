@@ -12,8 +12,8 @@ from commandline import CommandLine
 
 from headwater import Store
 from headwater.clock import Micros
-from headwater.realms import Credentials, Manager, Realms, RealmState, find_root, verify
-from headwater.tasks import Tasks
+from headwater.realms import Credentials, RealmManager, RealmRegistry, RealmState, find_root, verify_secret
+from headwater.tasks import TaskQueue
 
 
 def test_a_created_realm_is_active(headwater: CommandLine, tmp_path: Path) -> None:
@@ -28,7 +28,9 @@ def test_the_credentials_file_is_its_owners_only_and_logs_in(headwater: CommandL
     file = tmp_path / "root.json"
     data = json.loads(file.read_text())
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert verify(find_root(Realms(store), "acme").credentials, Credentials(data["clientId"], data["clientSecret"]))
+    assert verify_secret(
+        find_root(RealmRegistry(store), "acme").credentials, Credentials(data["clientId"], data["clientSecret"])
+    )
 
 
 def test_the_secret_is_never_printed(headwater: CommandLine, tmp_path: Path) -> None:
@@ -43,7 +45,7 @@ def test_a_credentials_file_is_never_overwritten(headwater: CommandLine, store: 
     result = headwater("realm", "create", "acme", "--credentials", tmp_path / "root.json")
 
     assert (result.exit_code, (tmp_path / "root.json").read_text()) == (5, "precious")
-    assert Realms(store).find("acme") is None
+    assert RealmRegistry(store).find_realm("acme") is None
 
 
 @pytest.mark.parametrize(
@@ -58,10 +60,10 @@ def test_a_credentials_file_is_never_overwritten(headwater: CommandLine, store: 
 def test_an_id_that_is_loaded_or_purged_is_not_bootstrapped_and_the_reason_is_told(
     headwater: CommandLine, store: Store, tmp_path: Path, steps: tuple[RealmState, ...], reason: str
 ) -> None:
-    realms = Realms(store)
-    found = realms.create("acme")
+    realms = RealmRegistry(store)
+    found = realms.create_realm("acme")
     for step in steps:
-        found = realms.move(found, step)
+        found = realms.move_realm(found, step)
 
     refused = headwater("realm", "create", "acme", "--credentials", tmp_path / "root.json")
 
@@ -73,7 +75,7 @@ def test_credentials_into_a_folder_that_is_not_there_are_refused_before_anything
     headwater: CommandLine, store: Store, tmp_path: Path
 ) -> None:
     assert headwater("realm", "create", "acme", "--credentials", tmp_path / "no" / "root.json").exit_code == 5
-    assert Realms(store).list() == []
+    assert RealmRegistry(store).list_realms() == []
 
 
 def test_a_creation_interrupted_before_its_bootstrap_goes_on_with_the_file_that_is_there(
@@ -81,17 +83,17 @@ def test_a_creation_interrupted_before_its_bootstrap_goes_on_with_the_file_that_
 ) -> None:
     file = tmp_path / "root.json"
     headwater.ok("realm", "create", "other", "--credentials", file)
-    created = Realms(store).create("acme")
+    created = RealmRegistry(store).create_realm("acme")
     data = json.loads(file.read_text()) | {"realm": "acme", "realmKey": f"{created.key:016x}"}
     file.write_text(json.dumps(data))
 
     headwater.ok("realm", "create", "acme", "--credentials", file)
 
-    assert find_root(Realms(store), "acme").credentials.client_id == data["clientId"]
+    assert find_root(RealmRegistry(store), "acme").credentials.client_id == data["clientId"]
 
 
 def test_a_file_of_another_realm_is_refused(headwater: CommandLine, store: Store, realm: str, tmp_path: Path) -> None:
-    Realms(store).create("other")
+    RealmRegistry(store).create_realm("other")
 
     result = headwater("realm", "create", "other", "--credentials", tmp_path / f"{realm}.json")
 
@@ -122,14 +124,16 @@ def test_a_realm_goes_inactive_and_back(headwater: CommandLine, realm: str) -> N
 
 
 def test_a_released_realm_is_managed_by_nobody(headwater: CommandLine, store: Store, realm: str) -> None:
-    Realms(store).update(Realms(store).read(realm), manager=Manager(cluster="c", namespace="team", name="acme"))
+    RealmRegistry(store).update_realm(
+        RealmRegistry(store).read_realm(realm), manager=RealmManager(cluster="c", namespace="team", name="acme")
+    )
 
     assert headwater.data("realm", "show", realm)["manager"]["namespace"] == "team"
     assert headwater.data("realm", "release", realm)["manager"] is None
 
 
 def test_a_realm_that_was_never_bootstrapped_is_not_activated(headwater: CommandLine, store: Store) -> None:
-    Realms(store).create("acme")
+    RealmRegistry(store).create_realm("acme")
 
     assert headwater("realm", "activate", "acme").exit_code == 5
 
@@ -177,37 +181,37 @@ def test_a_purge_that_is_left_to_a_worker_is_a_task(hasty: CommandLine, store: S
     shown = hasty.data("realm", "purge", realm, "--confirm", realm, "--detach")
 
     assert (shown["kind"], shown["state"]) == ("purge", "WAITING")
-    assert Tasks(store).active("purge", realm).realm_key == Realms(store).read(realm).key
-    assert Realms(store).read(realm).state is RealmState.PURGING
+    assert TaskQueue(store).active_tasks("purge", realm).realm_key == RealmRegistry(store).read_realm(realm).key
+    assert RealmRegistry(store).read_realm(realm).state is RealmState.PURGING
 
 
 def test_a_purge_cancels_what_else_was_asked_for_in_the_realm(hasty: CommandLine, store: Store, realm: str) -> None:
-    waiting = Tasks(store).submit("gc", realm=realm, due=Micros(store.clock.now() + 3_600_000_000)).id
+    waiting = TaskQueue(store).submit_task("gc", realm=realm, due=Micros(store.clock.now() + 3_600_000_000)).id
     hasty.ok("realm", "deactivate", realm)
     hasty.ok("realm", "purge", realm, "--confirm", realm)
 
-    assert Tasks(store).read(waiting).value.state == "CANCELLED"
+    assert TaskQueue(store).read_task(waiting).value.state == "CANCELLED"
 
 
 def test_a_purged_and_deleted_realm_is_gone(hasty: CommandLine, store: Store, catalog: tuple[str, str]) -> None:
-    key = Realms(store).read("acme").key
+    key = RealmRegistry(store).read_realm("acme").key
     hasty.ok("realm", "deactivate", "acme")
     assert hasty.data("realm", "purge", "acme", "--confirm", "acme")["state"] == "PURGED"
 
     hasty.ok("realm", "delete", "acme", "--confirm", "acme")
 
     assert hasty.ok("realm", "list") == "no realms\n"
-    assert list(Realms(store).purged_keys()) == [key]
+    assert list(RealmRegistry(store).purged_keys()) == [key]
 
 
 def test_a_realm_that_is_not_purged_is_not_deleted(headwater: CommandLine, store: Store, realm: str) -> None:
     assert headwater("realm", "delete", realm, "--confirm", realm).exit_code == 5
-    assert Realms(store).read(realm).state is RealmState.ACTIVE
+    assert RealmRegistry(store).read_realm(realm).state is RealmState.ACTIVE
 
 
 def test_a_realm_is_not_deleted_without_confirmation(hasty: CommandLine, store: Store) -> None:
-    realms = Realms(store)
-    realms.move(realms.move(realms.create("acme"), RealmState.PURGING), RealmState.PURGED)
+    realms = RealmRegistry(store)
+    realms.move_realm(realms.move_realm(realms.create_realm("acme"), RealmState.PURGING), RealmState.PURGED)
 
     assert hasty("realm", "delete", "acme").exit_code == 5
-    assert realms.find("acme") is not None
+    assert realms.find_realm("acme") is not None

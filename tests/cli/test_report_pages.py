@@ -10,10 +10,17 @@ import pytest
 from commandline import CommandLine
 
 from headwater import Store
-from headwater.cli.page import report_page
-from headwater.cli.page.charts import Series, bytes_text, columns, count_text, rows, seconds_text
+from headwater.cli.html_report import report_page
+from headwater.cli.html_report.svg_charts import (
+    Series,
+    bar_chart,
+    chart_bytes_text,
+    chart_count_text,
+    column_chart,
+    seconds_text,
+)
 from headwater.clock import Micros
-from headwater.maintenance import Run, record_run
+from headwater.jobs.run_history import Run, record_run
 
 NOW = Micros(1_800_000_000_000_000)
 NASTY = "<script>alert('1')</script>&\"'"
@@ -126,7 +133,7 @@ def test_a_failed_run_is_told_with_its_reason() -> None:
 
 
 def test_a_stack_is_as_high_as_its_share_of_the_axis() -> None:
-    chart = columns("t", "a", [Series("x", "x", [30, 10]), Series("y", "y", [10, 0])], ["1", "2"], text=count_text)
+    chart = column_chart("t", "a", [Series("x", "x", [30, 10]), Series("y", "y", [10, 0])], ["1", "2"], text=chart_count_text)
 
     heights = [bar.height for bar in chart.bars]
     assert [tick.text for tick in chart.ticks] == ["0", "10", "20", "30", "40"]
@@ -134,13 +141,13 @@ def test_a_stack_is_as_high_as_its_share_of_the_axis() -> None:
 
 
 def test_an_axis_of_counts_has_whole_numbers() -> None:
-    chart = rows("t", "a", [Series("x", "x", [2, 1])], ["one", "two"], text=count_text)
+    chart = bar_chart("t", "a", [Series("x", "x", [2, 1])], ["one", "two"], text=chart_count_text)
 
     assert [tick.text for tick in chart.ticks] == ["0", "1", "2"]
 
 
 def test_a_long_name_beside_a_row_is_cut_in_its_middle() -> None:
-    chart = rows("t", "a", [Series("x", "x", [1])], ["a_namespace_with_a_very_long_name_of_2026"], text=count_text)
+    chart = bar_chart("t", "a", [Series("x", "x", [1])], ["a_namespace_with_a_very_long_name_of_2026"], text=chart_count_text)
 
     assert chart.labels[0].text == "a_namespace_w…g_name_of_2026"
     assert len(chart.labels[0].text) == 28
@@ -148,7 +155,7 @@ def test_a_long_name_beside_a_row_is_cut_in_its_middle() -> None:
 
 
 def test_rows_end_with_their_totals() -> None:
-    chart = rows("t", "a", [Series("x", "x", [3072, 1024])], ["one", "two"], text=bytes_text)
+    chart = bar_chart("t", "a", [Series("x", "x", [3072, 1024])], ["one", "two"], text=chart_bytes_text)
 
     assert [total.text for total in chart.totals] == ["3 KiB", "1 KiB"]
     assert [tick.text for tick in chart.ticks] == ["0 B", "1 KiB", "2 KiB", "3 KiB"]
@@ -157,10 +164,10 @@ def test_rows_end_with_their_totals() -> None:
 @pytest.mark.parametrize(
     ("text", "value", "shown"),
     [
-        (count_text, 0, "0"),
-        (count_text, 1234, "1.2k"),
-        (count_text, 5e6, "5M"),
-        (bytes_text, 1536, "1.5 KiB"),
+        (chart_count_text, 0, "0"),
+        (chart_count_text, 1234, "1.2k"),
+        (chart_count_text, 5e6, "5M"),
+        (chart_bytes_text, 1536, "1.5 KiB"),
         (seconds_text, 0.25, "0.25 s"),
         (seconds_text, 150, "2.5 min"),
         (seconds_text, 7200, "2 h"),

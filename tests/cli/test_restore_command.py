@@ -8,8 +8,8 @@ import pytest
 from commandline import CommandLine
 
 from headwater import Store
-from headwater.catalogs import Catalog, Catalogs, Claim, Claims, ContentKey, Delete, IcebergTable, Put
-from headwater.realms import Realms
+from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, Put, TableClaim, TableClaims
+from headwater.realms import RealmRegistry
 from headwater.store import id_text
 
 ORDERS = ContentKey.of("orders")
@@ -17,7 +17,7 @@ ORDERS = ContentKey.of("orders")
 
 @pytest.fixture
 def lake(store: Store, catalog: tuple[str, str]) -> Catalog:
-    return Catalogs(Realms(store).open("acme")).open("lake")
+    return Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake")
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_restoration_with_nothing_to_do_says_so(headwater: CommandLine, catalo
 
 
 def test_a_table_that_stays_away_is_a_finding(headwater: CommandLine, store: Store, dropped: str) -> None:
-    Claims(Realms(store).open("acme")).take([Claim("0" * 16, uuid4(), "s3://lake/orders")])
+    TableClaims(RealmRegistry(store).open_realm("acme")).take_claims([TableClaim("0" * 16, uuid4(), "s3://lake/orders")])
     result = headwater("realm", "restore", "acme", "lake/main", "--to", dropped, "--confirm", "acme")
 
     assert result.exit_code == 8

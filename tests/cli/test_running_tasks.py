@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 
 from headwater import Store
-from headwater.cli.running import run_task
-from headwater.cli.session import Session
-from headwater.errors import FencedError, MissingError, RefusedError, UnavailableError
+from headwater.cli.cli_session import CliSession
+from headwater.cli.local_run import run_task_here
+from headwater.errors import FencedError, NotFoundError, RefusedError, UnavailableError
 from headwater.store import ObjectId, id_text
-from headwater.tasks import Claim, LeaseWatch, NotYetError, Tasks
+from headwater.tasks import LeaseWatch, TaskLease, TaskNotReadyError, TaskQueue
 
 
 @pytest.fixture
 def task_id(store: Store) -> ObjectId:
-    return Tasks(store).submit("gc", realm="acme").id
+    return TaskQueue(store).submit_task("gc", realm="acme").id
 
 
 def test_work_that_ends_finishes_its_task(store: Store, task_id: ObjectId) -> None:
-    ended = run_task(Session(), store, task_id, lambda claim: {"deleted": 7})
+    ended = run_task_here(CliSession(), store, task_id, lambda claim: {"deleted": 7})
 
     assert (ended.value.state, ended.value.outcome) == ("SUCCEEDED", {"deleted": 7})
 
@@ -33,45 +33,45 @@ def test_user_without_a_name_does_a_task(store: Store, task_id: ObjectId, monkey
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
 
-    ended = run_task(Session(), store, task_id, lambda claim: {"owner": claim.task.owner})
+    ended = run_task_here(CliSession(), store, task_id, lambda claim: {"owner": claim.task.owner})
 
     assert ended.value.outcome is not None
     assert ended.value.outcome["owner"].startswith("headwater@")
 
 
 def test_an_interrupt_hands_the_task_back(store: Store, task_id: ObjectId) -> None:
-    def work(claim: Claim) -> dict[str, Any]:
+    def work(claim: TaskLease) -> dict[str, Any]:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_task(Session(), store, task_id, work)
+        run_task_here(CliSession(), store, task_id, work)
 
-    task = Tasks(store).read(task_id).value
+    task = TaskQueue(store).read_task(task_id).value
     assert (task.state, task.failures, task.attempts[-1].outcome) == ("WAITING", 0, "HANDED_BACK")
 
 
 def test_who_is_told_to_end_hands_the_task_back_at_the_next_check(store: Store, task_id: ObjectId) -> None:
-    def work(claim: Claim) -> dict[str, Any]:
+    def work(claim: TaskLease) -> dict[str, Any]:
         os.kill(os.getpid(), signal.SIGTERM)
-        claim.check()
+        claim.check_stop()
         raise AssertionError("the check lets it go on")
 
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(UnavailableError, match="was handed back: the command line was told to end"):
-        run_task(Session(), store, task_id, work)
+        run_task_here(CliSession(), store, task_id, work)
 
-    task = Tasks(store).read(task_id).value
+    task = TaskQueue(store).read_task(task_id).value
     assert (task.state, task.failures, task.attempts[-1].outcome) == ("WAITING", 0, "HANDED_BACK")
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_work_that_has_to_wait_is_left_to_a_worker(store: Store, task_id: ObjectId) -> None:
-    def work(claim: Claim) -> dict[str, Any]:
-        raise NotYetError("the realm sleeps")
+    def work(claim: TaskLease) -> dict[str, Any]:
+        raise TaskNotReadyError("the realm sleeps")
 
     with pytest.raises(RefusedError, match=r"waits, and a worker goes on with it .*: the realm sleeps"):
-        run_task(Session(), store, task_id, work)
-    assert Tasks(store).read(task_id).value.attempts[-1].outcome == "PUT_OFF"
+        run_task_here(CliSession(), store, task_id, work)
+    assert TaskQueue(store).read_task(task_id).value.attempts[-1].outcome == "PUT_OFF"
 
 
 @pytest.mark.parametrize(
@@ -79,52 +79,52 @@ def test_work_that_has_to_wait_is_left_to_a_worker(store: Store, task_id: Object
     [
         (UnavailableError("later"), "WAITING"),
         (RefusedError("never"), "FAILED"),
-        (MissingError("no folder"), "FAILED"),
+        (NotFoundError("no folder"), "FAILED"),
         (ValueError("oops"), "FAILED"),
     ],
 )
 def test_a_failure_is_told_to_the_task_and_to_the_caller(store: Store, task_id: ObjectId, error: Exception, state: str) -> None:
-    def work(claim: Claim) -> dict[str, Any]:
+    def work(claim: TaskLease) -> dict[str, Any]:
         raise error
 
     with pytest.raises(type(error)):
-        run_task(Session(), store, task_id, work)
+        run_task_here(CliSession(), store, task_id, work)
 
-    task = Tasks(store).read(task_id).value
+    task = TaskQueue(store).read_task(task_id).value
     assert task.state == state
     assert str(error) in task.error
 
 
 def test_work_that_is_cancelled_stops_at_its_next_check(store: Store, task_id: ObjectId) -> None:
-    def work(claim: Claim) -> dict[str, Any]:
-        Tasks(store).cancel(task_id)
+    def work(claim: TaskLease) -> dict[str, Any]:
+        TaskQueue(store).cancel_task(task_id)
         claim.heartbeat()
-        claim.check()
+        claim.check_stop()
         raise AssertionError("the check lets a cancelled task go on")
 
     with pytest.raises(RefusedError, match="ended as CANCELLED"):
-        run_task(Session(), store, task_id, work)
+        run_task_here(CliSession(), store, task_id, work)
 
 
 def test_work_that_was_taken_over_touches_nothing_more(store: Store, task_id: ObjectId) -> None:
-    def work(claim: Claim) -> dict[str, Any]:
+    def work(claim: TaskLease) -> dict[str, Any]:
         watch = LeaseWatch(store.clock, 0)
         for _ in range(2):
-            Tasks(store).claim(task_id, "another worker", watch)
-        claim.check()
+            TaskQueue(store).claim_task(task_id, "another worker", watch)
+        claim.check_stop()
         raise AssertionError("the check lets a fenced attempt go on")
 
     with pytest.raises(FencedError):
-        run_task(Session(), store, task_id, work)
-    assert Tasks(store).read(task_id).value.owner == "another worker"
+        run_task_here(CliSession(), store, task_id, work)
+    assert TaskQueue(store).read_task(task_id).value.owner == "another worker"
 
 
 def test_a_task_that_a_worker_does_is_seen_through(store: Store, task_id: ObjectId) -> None:
-    claim = Tasks(store).claim(task_id, "worker", LeaseWatch(store.clock, 60))
-    worker = threading.Timer(0.3, claim.finish, [{"deleted": 1}])
+    claim = TaskQueue(store).claim_task(task_id, "worker", LeaseWatch(store.clock, 60))
+    worker = threading.Timer(0.3, claim.finish_task, [{"deleted": 1}])
     worker.start()
 
-    ended = run_task(Session(), store, task_id, lambda claim: pytest.fail("it is another's"))
+    ended = run_task_here(CliSession(), store, task_id, lambda claim: pytest.fail("it is another's"))
 
     worker.join()
     assert ended.value.outcome == {"deleted": 1}
@@ -133,20 +133,20 @@ def test_a_task_that_a_worker_does_is_seen_through(store: Store, task_id: Object
 def test_who_is_told_that_it_did_not_happen_is_told_what_still_waits(
     store: Store, task_id: ObjectId, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def work(claim: Claim) -> dict[str, Any]:
+    def work(claim: TaskLease) -> dict[str, Any]:
         raise UnavailableError("a collection is sweeping")
 
     with pytest.raises(UnavailableError):
-        run_task(Session(), store, task_id, work)
+        run_task_here(CliSession(), store, task_id, work)
 
     assert f"`headwater task cancel {id_text(task_id)}` calls it off" in capsys.readouterr().err
 
 
 def test_nothing_waits_of_work_that_was_refused(store: Store, task_id: ObjectId, capsys: pytest.CaptureFixture[str]) -> None:
-    def work(claim: Claim) -> dict[str, Any]:
-        raise MissingError("no such commit")
+    def work(claim: TaskLease) -> dict[str, Any]:
+        raise NotFoundError("no such commit")
 
-    with pytest.raises(MissingError):
-        run_task(Session(), store, task_id, work)
+    with pytest.raises(NotFoundError):
+        run_task_here(CliSession(), store, task_id, work)
 
     assert capsys.readouterr().err == ""

@@ -10,18 +10,18 @@ from commandline import CommandLine
 from headwater import Store
 from headwater.clock import Micros, as_text
 from headwater.store import ObjectId, id_text
-from headwater.tasks import LeaseWatch, Tasks
+from headwater.tasks import LeaseWatch, TaskQueue
 
 
 @pytest.fixture
 def task_id(store: Store) -> ObjectId:
     """A task that waits."""
-    return Tasks(store).submit("gc", realm="acme").id
+    return TaskQueue(store).submit_task("gc", realm="acme").id
 
 
 def fail(store: Store, task_id: ObjectId) -> None:
-    claim = Tasks(store).claim(task_id, "worker-1", LeaseWatch(store.clock, 60))
-    claim.fail("the disk is full", retry=False)
+    claim = TaskQueue(store).claim_task(task_id, "worker-1", LeaseWatch(store.clock, 60))
+    claim.fail_task("the disk is full", retry=False)
 
 
 def test_no_tasks_are_a_sentence(headwater: CommandLine, store: Store) -> None:
@@ -29,7 +29,7 @@ def test_no_tasks_are_a_sentence(headwater: CommandLine, store: Store) -> None:
 
 
 def test_tasks_are_listed_by_state(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
-    Tasks(store).submit("purge", realm="acme")
+    TaskQueue(store).submit_task("purge", realm="acme")
     fail(store, task_id)
 
     assert [entry["kind"] for entry in headwater.data("task", "list", "--state", "WAITING")] == ["purge"]
@@ -75,7 +75,7 @@ def test_a_task_that_has_ended_is_not_cancelled(headwater: CommandLine, store: S
 
 def test_a_task_is_run_now(headwater: CommandLine, store: Store) -> None:
     due = Micros(store.clock.now() + 3_600_000_000)
-    later = Tasks(store).submit("gc", realm="acme", due=due)
+    later = TaskQueue(store).submit_task("gc", realm="acme", due=due)
 
     shown = headwater.data("task", "run-now", id_text(later.id))
 
@@ -91,7 +91,7 @@ def test_what_is_no_id_is_a_usage_error(headwater: CommandLine) -> None:
 
 
 def test_tasks_are_listed_by_subject_and_age(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
-    about = id_text(Tasks(store).submit("import", realm="acme", subject="lake").id)
+    about = id_text(TaskQueue(store).submit_task("import", realm="acme", subject="lake").id)
 
     assert [entry["id"] for entry in headwater.data("task", "list", "--subject", "lake", "--since", "1h")] == [about]
     assert headwater.data("task", "list", "--older-than", "1h") == []
@@ -106,9 +106,9 @@ def test_a_watch_shows_what_is_there_and_then_only_what_changes(
 
 
 def test_a_list_shows_how_far_what_runs_is(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
-    claim = Tasks(store).claim(task_id, "worker-1")
+    claim = TaskQueue(store).claim_task(task_id, "worker-1")
     assert claim is not None
-    claim.report(30, 100, "rows")
+    claim.report_progress(30, 100, "rows")
     claim.heartbeat()
 
     assert "   30 of 100 rows   " in headwater.ok("task", "list", "--state", "RUNNING")
@@ -122,7 +122,7 @@ def test_a_watch_tells_programs_one_task_a_line(headwater: CommandLine, task_id:
 
 def test_tasks_are_counted_by_kind(headwater: CommandLine, store: Store, task_id: ObjectId) -> None:
     fail(store, task_id)
-    Tasks(store).submit("purge", realm="acme")
+    TaskQueue(store).submit_task("purge", realm="acme")
 
     shown = {row["kind"]: row for row in headwater.data("task", "figures")}
 
@@ -131,8 +131,8 @@ def test_tasks_are_counted_by_kind(headwater: CommandLine, store: Store, task_id
 
 
 def test_only_a_purge_of_a_table_is_retried_for_what_can_be_reached(headwater: CommandLine, store: Store) -> None:
-    task = Tasks(store).submit("gc", realm="acme", realm_key=1, subject="", arguments={}).id
-    Tasks(store).cancel(task)
+    task = TaskQueue(store).submit_task("gc", realm="acme", realm_key=1, subject="", arguments={}).id
+    TaskQueue(store).cancel_task(task)
 
     result = headwater("task", "retry", id_text(task), "--reachable-only")
 

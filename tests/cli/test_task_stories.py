@@ -8,36 +8,36 @@ import pytest
 
 from fake_clock import FakeClock
 from headwater import Settings, open_store
-from headwater.cli.stories import Page, next_step, story
+from headwater.cli.task_views import TaskPage, next_step, story
 from headwater.store import ObjectId, Store
-from headwater.tasks import FollowUp, LeaseWatch, Tasks
+from headwater.tasks import FollowUpTask, LeaseWatch, TaskQueue
 
 
 @pytest.fixture
-def tasks(clock: FakeClock) -> Tasks:
+def tasks(clock: FakeClock) -> TaskQueue:
     store: Store = open_store("memory://", settings=Settings(), clock=clock)
-    return Tasks(store, chance=lambda: 0.5)
+    return TaskQueue(store, chance=lambda: 0.5)
 
 
 @pytest.fixture
-def task_id(tasks: Tasks) -> ObjectId:
-    return tasks.submit("gc", realm="acme", max_attempts=2).id
+def task_id(tasks: TaskQueue) -> ObjectId:
+    return tasks.submit_task("gc", realm="acme", max_attempts=2).id
 
 
-def told(tasks: Tasks, task_id: ObjectId, clock: FakeClock) -> list[dict[str, Any]]:
-    return story(Page(tasks.read(task_id), clock.now()))
+def told(tasks: TaskQueue, task_id: ObjectId, clock: FakeClock) -> list[dict[str, Any]]:
+    return story(TaskPage(tasks.read_task(task_id), clock.now()))
 
 
 def test_a_story_tells_of_each_attempt_how_long_it_waited_and_took_and_how_far_it_came(
-    tasks: Tasks, task_id: ObjectId, clock: FakeClock
+    tasks: TaskQueue, task_id: ObjectId, clock: FakeClock
 ) -> None:
     clock.advance(3)
-    claim = tasks.claim(task_id, "worker-1")
+    claim = tasks.claim_task(task_id, "worker-1")
     assert claim is not None
     clock.advance(12)
-    claim.report(30, 100, "rows")
+    claim.report_progress(30, 100, "rows")
     claim.heartbeat()
-    claim.fail("no luck")
+    claim.fail_task("no luck")
 
     attempt = told(tasks, task_id, clock)[1]
     assert attempt["what"] == "attempt 1 failed"
@@ -46,13 +46,13 @@ def test_a_story_tells_of_each_attempt_how_long_it_waited_and_took_and_how_far_i
 
 
 def test_a_lost_attempt_and_the_one_that_took_over_stand_in_one_story(
-    tasks: Tasks, task_id: ObjectId, clock: FakeClock
+    tasks: TaskQueue, task_id: ObjectId, clock: FakeClock
 ) -> None:
     watch = LeaseWatch(clock, 60)
-    tasks.claim(task_id, "worker-1")
-    tasks.look(watch)
+    tasks.claim_task(task_id, "worker-1")
+    tasks.find_claimable(watch)
     clock.advance(61)
-    assert tasks.claim(task_id, "worker-2", watch) is not None
+    assert tasks.claim_task(task_id, "worker-2", watch) is not None
     clock.advance(5)
 
     events = told(tasks, task_id, clock)
@@ -61,13 +61,13 @@ def test_a_lost_attempt_and_the_one_that_took_over_stand_in_one_story(
     assert events[2]["took"] == "5s"
 
 
-def test_a_retry_by_a_person_stands_where_it_happened(tasks: Tasks, task_id: ObjectId, clock: FakeClock) -> None:
+def test_a_retry_by_a_person_stands_where_it_happened(tasks: TaskQueue, task_id: ObjectId, clock: FakeClock) -> None:
     for owner in ("worker-1", "worker-2"):
-        claim = tasks.claim(task_id, owner)
+        claim = tasks.claim_task(task_id, owner)
         assert claim is not None
-        claim.fail("no use", retry=False)
+        claim.fail_task("no use", retry=False)
         clock.advance(60)
-        tasks.retry(task_id)
+        tasks.retry_task(task_id)
 
     assert [event["what"] for event in told(tasks, task_id, clock)] == [
         "submitted",
@@ -78,38 +78,38 @@ def test_a_retry_by_a_person_stands_where_it_happened(tasks: Tasks, task_id: Obj
     ]
 
 
-def test_a_story_says_which_task_it_follows(tasks: Tasks, task_id: ObjectId, clock: FakeClock) -> None:
-    claim = tasks.claim(task_id, "worker-1")
+def test_a_story_says_which_task_it_follows(tasks: TaskQueue, task_id: ObjectId, clock: FakeClock) -> None:
+    claim = tasks.claim_task(task_id, "worker-1")
     assert claim is not None
-    claim.finish({}, FollowUp(kind="purge", realm="acme"))
+    claim.finish_task({}, FollowUpTask(kind="purge", realm="acme"))
     follow_up = tasks.find_active("purge", "acme")
 
     assert follow_up is not None
     assert told(tasks, follow_up.id, clock)[0]["why"] == f"follows up {task_id:016x}"
-    assert next_step(tasks.read(task_id)) == "purge of realm 'acme' follows, unless it was asked for already"
+    assert next_step(tasks.read_task(task_id)) == "purge of realm 'acme' follows, unless it was asked for already"
 
 
-def test_attempts_that_are_no_longer_kept_are_counted(tasks: Tasks, task_id: ObjectId, clock: FakeClock) -> None:
+def test_attempts_that_are_no_longer_kept_are_counted(tasks: TaskQueue, task_id: ObjectId, clock: FakeClock) -> None:
     for number in range(25):
-        claim = tasks.claim(task_id, f"worker-{number}")
+        claim = tasks.claim_task(task_id, f"worker-{number}")
         assert claim is not None
         claim.hand_back("a break")
 
     assert told(tasks, task_id, clock)[1]["what"] == "5 attempts before these, no longer kept"
 
 
-def test_a_task_that_nobody_does_asks_for_a_worker(tasks: Tasks, task_id: ObjectId, clock: FakeClock) -> None:
+def test_a_task_that_nobody_does_asks_for_a_worker(tasks: TaskQueue, task_id: ObjectId, clock: FakeClock) -> None:
     clock.advance(90)
 
-    assert "it is due for 1m30s, so look whether a worker is there" in next_step(tasks.read(task_id), clock.now())
+    assert "it is due for 1m30s, so look whether a worker is there" in next_step(tasks.read_task(task_id), clock.now())
 
 
-def test_the_last_attempt_is_told_as_such(tasks: Tasks, task_id: ObjectId) -> None:
-    claim = tasks.claim(task_id, "worker-1")
+def test_the_last_attempt_is_told_as_such(tasks: TaskQueue, task_id: ObjectId) -> None:
+    claim = tasks.claim_task(task_id, "worker-1")
     assert claim is not None
-    assert "it is its last attempt" not in next_step(tasks.read(task_id))
-    claim.fail("no luck")
+    assert "it is its last attempt" not in next_step(tasks.read_task(task_id))
+    claim.fail_task("no luck")
     tasks.run_now(task_id)
-    tasks.claim(task_id, "worker-1")
+    tasks.claim_task(task_id, "worker-1")
 
-    assert "it is its last attempt" in next_step(tasks.read(task_id))
+    assert "it is its last attempt" in next_step(tasks.read_task(task_id))

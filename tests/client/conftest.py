@@ -17,7 +17,7 @@ from headwater import Store, open_store
 from headwater.catalogs import Catalog, Catalogs
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.commits import ensure_references
-from headwater.realms import REALM_REFERENCES, Realms, RealmState
+from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
 
 MakeLake = Callable[[Store], Catalog]
 OpenClient = Callable[..., HeadwaterCatalog]
@@ -33,13 +33,13 @@ def make_lake(warehouse: str) -> MakeLake:
     """An active realm ``acme`` with the catalog ``lake``, as an operator makes them."""
 
     def make(store: Store) -> Catalog:
-        realms = Realms(store)
-        realms.move(realms.create("acme"), RealmState.INITIALIZING)
-        ensure_references(realms.open_for("acme", RealmState.INITIALIZING), REALM_REFERENCES)
-        realms.move(realms.read("acme"), RealmState.ACTIVE)
-        catalogs = Catalogs(realms.open("acme"))
-        catalogs.create("lake", base_location=warehouse)
-        return catalogs.open("lake")
+        realms = RealmRegistry(store)
+        realms.move_realm(realms.create_realm("acme"), RealmState.INITIALIZING)
+        ensure_references(realms.open_realm_for("acme", RealmState.INITIALIZING), REALM_REFERENCES)
+        realms.move_realm(realms.read_realm("acme"), RealmState.ACTIVE)
+        catalogs = Catalogs(realms.open_realm("acme"))
+        catalogs.create_catalog("lake", base_location=warehouse)
+        return catalogs.open_catalog("lake")
 
     return make
 

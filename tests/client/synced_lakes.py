@@ -11,7 +11,6 @@ from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import (
     Catalog,
-    Claims,
     ContentKey,
     IcebergTable,
     ImportOptions,
@@ -20,11 +19,12 @@ from headwater.catalogs import (
     Namespace,
     Put,
     ReportRow,
+    TableClaims,
 )
-from headwater.catalogs.iceberg import survey_in_process
-from headwater.catalogs.importing.committing import import_tables, scope_of
-from headwater.maintenance import collect
-from headwater.realms import Realms
+from headwater.catalogs.importer.import_commit import import_tables, survey_scope
+from headwater.gc import collect_realm
+from headwater.iceberg import survey_in_process
+from headwater.realms import RealmRegistry
 
 __all__ = ["KEY", "Synced"]
 
@@ -45,12 +45,12 @@ class Synced:
         return self.sync_by(spec, dry_run=dry_run, drops_gone=drops_gone)
 
     def sync_by(self, spec: ImportSpec, *, dry_run: bool = False, drops_gone: bool = False) -> ReportRow:
-        scope = scope_of(self.lake.definition, spec, now=self.store.clock.now())
+        scope = survey_scope(self.lake.definition, spec, now=self.store.clock.now())
         self.rows_told: list[ReportRow] = []
         options = ImportOptions(mode=spec.mode, name=spec.name, scope=scope, dry_run=dry_run, drops_gone=drops_gone)
         self.report: ImportReport = import_tables(
             self.lake,
-            Claims(Realms(self.store).open("acme")),
+            TableClaims(RealmRegistry(self.store).open_realm("acme")),
             survey_in_process(scope),
             options=options,
             write=self.rows_told.append,
@@ -67,7 +67,7 @@ class Synced:
 
     def now(self, branch: str | None = None) -> str | None:
         """Where the metadata of the table lies on a branch."""
-        table = self.lake.get(branch, KEY)
+        table = self.lake.get_content(branch, KEY)
         return table.metadata_location if isinstance(table, IcebergTable) else None
 
     @property
@@ -81,4 +81,4 @@ class Synced:
         for number in range(120):  # beyond the number of commits that are kept
             self.lake.commit(None, [Put(ContentKey.of(f"n{clock.now()}-{number}"), Namespace())])
         clock.advance(MONTH)
-        assert collect(self.store, "acme").deleted
+        assert collect_realm(self.store, "acme").deleted

@@ -206,7 +206,7 @@ def test_a_change_that_another_tables_change_overtakes_is_not_beaten(
 def test_a_change_stores_the_metadata_with_the_table(orders: Table, lake: Catalog) -> None:
     orders.transaction().set_properties(owner="ann").commit_transaction()
 
-    content = lake.get(None, ORDERS)
+    content = lake.get_content(None, ORDERS)
     assert isinstance(content, IcebergTable)
     assert (content.metadata_location, content.table_uuid) == (orders.metadata_location, str(orders.metadata.table_uuid))
 
@@ -214,7 +214,7 @@ def test_a_change_stores_the_metadata_with_the_table(orders: Table, lake: Catalo
 def test_a_table_put_by_somebody_who_stored_no_metadata_is_read_from_its_file(
     orders: Table, lake: Catalog, client: HeadwaterCatalog
 ) -> None:
-    there = lake.get(None, ORDERS)
+    there = lake.get_content(None, ORDERS)
     assert isinstance(there, IcebergTable)
     lake.commit("main", [Put(ORDERS, IcebergTable(id=there.id, metadata_location=there.metadata_location, spec_id=7))])
 
@@ -244,7 +244,7 @@ def test_a_table_whose_uuid_the_catalog_was_not_told_does_not_get_that_of_anothe
     orders: Table, client: HeadwaterCatalog, lake: Catalog, schema: Schema
 ) -> None:
     lines = client.create_table("sales.lines", schema)
-    there = lake.get(None, ORDERS)
+    there = lake.get_content(None, ORDERS)
     assert isinstance(there, IcebergTable)
     lake.commit("main", [Put(ORDERS, IcebergTable(id=there.id, metadata_location=there.metadata_location))])
 

@@ -86,7 +86,7 @@ def test_a_table_that_only_a_branch_has_is_not_gone(synced: Synced, folder: Path
 
 def moved(synced: Synced, folder: Path, place: Path) -> Path:
     """The table with its metadata in another place, where the catalog has it from there on."""
-    table, elsewhere = synced.lake.get(None, KEY), place / "00001-a.metadata.json"
+    table, elsewhere = synced.lake.get_content(None, KEY), place / "00001-a.metadata.json"
     place.mkdir(parents=True, exist_ok=True)
     shutil.copy(folder / "metadata" / Path(str(synced.now())).name, elsewhere)
     assert isinstance(table, IcebergTable)

@@ -15,7 +15,7 @@ from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalog, Catalogs, ContentKey
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.realms import Realms, RealmState
+from headwater.realms import RealmRegistry, RealmState
 
 MakeLake = Callable[[Store], Catalog]
 READS: dict[str, Callable[[HeadwaterCatalog], Any]] = {
@@ -48,8 +48,8 @@ def orders(client: HeadwaterCatalog, schema: Schema) -> Table:
 
 
 def deactivate(store: Store, clock: FakeClock) -> None:
-    realms = Realms(store)
-    realms.move(realms.read("acme"), RealmState.INACTIVE)
+    realms = RealmRegistry(store)
+    realms.move_realm(realms.read_realm("acme"), RealmState.INACTIVE)
     clock.advance(store.settings.realm_handle_ttl_seconds + 1)
 
 
@@ -87,8 +87,8 @@ def test_a_client_goes_on_once_the_realm_is_active_again(
     deactivate(store, clock)
     with pytest.raises(ValueError, match="is INACTIVE"):
         client.list_namespaces()
-    realms = Realms(store)
-    realms.move(realms.read("acme"), RealmState.ACTIVE)
+    realms = RealmRegistry(store)
+    realms.move_realm(realms.read_realm("acme"), RealmState.ACTIVE)
 
     assert client.list_tables("sales") == [("sales", "orders")]
 
@@ -96,4 +96,9 @@ def test_a_client_goes_on_once_the_realm_is_active_again(
 def test_administrators_read_an_inactive_realm(orders: Table, store: Store, clock: FakeClock) -> None:
     deactivate(store, clock)
 
-    assert Catalogs(Realms(store).open("acme")).open("lake").get(None, ContentKey.of("sales", "orders")) is not None
+    assert (
+        Catalogs(RealmRegistry(store).open_realm("acme"))
+        .open_catalog("lake")
+        .get_content(None, ContentKey.of("sales", "orders"))
+        is not None
+    )

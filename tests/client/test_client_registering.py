@@ -19,8 +19,8 @@ from pyiceberg.exceptions import NoSuchNamespaceError, TableAlreadyExistsError
 from pyiceberg.table import Table
 
 from headwater.catalogs import Catalog, ContentKey, IcebergTable, Namespace, Put
-from headwater.catalogs.iceberg.parts import take_apart
 from headwater.clients.pyiceberg import HeadwaterCatalog
+from headwater.iceberg.metadata_split import split_metadata
 
 ORDERS = ContentKey.of("sales", "orders")
 
@@ -114,23 +114,23 @@ def test_a_table_that_was_dropped_and_is_registered_again_is_the_same_content(
     shop: HeadwaterCatalog, lake: Catalog, stray: Table
 ) -> None:
     shop.register_table("sales.orders", stray.metadata_location)
-    before = lake.get(None, ORDERS)
+    before = lake.get_content(None, ORDERS)
     shop.drop_table("sales.orders")
 
     shop.register_table("sales.orders", stray.metadata_location)
 
-    assert lake.get(None, ORDERS) == before
+    assert lake.get_content(None, ORDERS) == before
 
 
 def test_registering_over_the_same_table_moves_it(
     shop: HeadwaterCatalog, lake: Catalog, stray: Table, edited: Callable[..., str]
 ) -> None:
     shop.register_table("sales.orders", stray.metadata_location)
-    before = lake.get(None, ORDERS)
+    before = lake.get_content(None, ORDERS)
 
     shop.register_table("sales.orders", edited(properties={"owner": "ann"}), overwrite=True)
 
-    now = lake.get(None, ORDERS)
+    now = lake.get_content(None, ORDERS)
     assert before is not None and now is not None and (now.id, now == before) == (before.id, False)
     assert shop.load_table("sales.orders").properties == {"owner": "ann"}
 
@@ -139,11 +139,11 @@ def test_registering_over_another_table_takes_its_place(
     shop: HeadwaterCatalog, lake: Catalog, make_stray: Callable[[str], Table]
 ) -> None:
     shop.register_table("sales.orders", make_stray("a").metadata_location)
-    before = lake.get(None, ORDERS)
+    before = lake.get_content(None, ORDERS)
 
     shop.register_table("sales.orders", make_stray("b").metadata_location, overwrite=True)
 
-    now = lake.get(None, ORDERS)
+    now = lake.get_content(None, ORDERS)
     assert before is not None and now is not None and now.id != before.id
 
 
@@ -154,7 +154,7 @@ def test_tables_without_a_uuid_are_told_apart_by_their_location(
     fields = {"format_version": 1, "table_uuid": None, "partition_spec": [], "schema": {"type": "struct", "fields": []}}
     fields |= {"snapshots": [], "current_snapshot_id": -1, "refs": {}, "metadata_log": []}
     shop.register_table("sales.orders", edited(**fields))
-    before = lake.get(None, ORDERS)
+    before = lake.get_content(None, ORDERS)
     place = Path(warehouse.removeprefix("file://")) / "another" / "metadata" / "v1.metadata.json"
     place.parent.mkdir(parents=True)
     elsewhere = Path(edited("other.metadata.json", **fields | {"location": f"{warehouse}/another"}).removeprefix("file://"))
@@ -162,7 +162,7 @@ def test_tables_without_a_uuid_are_told_apart_by_their_location(
 
     shop.register_table("sales.orders", edited("v2.metadata.json", **fields) if is_same else place.as_uri(), overwrite=True)
 
-    now = lake.get(None, ORDERS)
+    now = lake.get_content(None, ORDERS)
     assert before is not None and now is not None and (now.id == before.id) == is_same
 
 
@@ -192,7 +192,7 @@ def test_a_table_of_version_1_without_a_uuid_gets_none_in_the_catalog(
 
     shop.register_table("sales.orders", location)
 
-    content = lake.get(None, ORDERS)
+    content = lake.get_content(None, ORDERS)
     assert content is not None and content.table_uuid is None  # type: ignore[union-attr]  # it is a table
 
 
@@ -215,7 +215,9 @@ def test_a_table_that_pyiceberg_does_not_read_is_named(client: HeadwaterCatalog,
     }
     location = f"{warehouse}/t/metadata/v1.metadata.json"
     put = Put(
-        ContentKey.of("n", "t"), IcebergTable(metadata_location=location), metadata=take_apart(json.dumps(document).encode())
+        ContentKey.of("n", "t"),
+        IcebergTable(metadata_location=location),
+        metadata=split_metadata(json.dumps(document).encode()),
     )
     lake.commit(None, [Put(ContentKey.of("n"), Namespace()), put])
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pyiceberg.io import FileIO, load_file_io
 
-from headwater.catalogs.iceberg import File
-from headwater.clients.pyiceberg.access import ClientStorage
+from headwater.clients.pyiceberg.file_access import ClientStorage
+from headwater.iceberg import FileInfo
 
 
 def test_a_walk_opens_a_file_system_once(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_a_walk_opens_a_file_system_once(tmp_path: Path) -> None:
         file.write_text(file.name)
     storage = ClientStorage(open_io)
     with ThreadPoolExecutor(8) as pool:
-        texts = list(pool.map(lambda file: storage.read(File(file.as_uri(), 0)), files))
+        texts = list(pool.map(lambda file: storage.read_file(FileInfo(file.as_uri(), 0)), files))
 
     assert texts == [file.name.encode() for file in files]
     assert len(opened) == 1

@@ -218,7 +218,7 @@ def test_what_a_branch_commits_while_a_sync_looks_is_no_news(
 
 def test_what_a_branch_commits_after_the_survey_is_no_news(synced: Synced, monkeypatch: pytest.MonkeyPatch) -> None:
     synced.lake.create_branch("trial")
-    before, table = synced.now(), synced.lake.get(None, KEY)
+    before, table = synced.now(), synced.lake.get_content(None, KEY)
     assert isinstance(table, IcebergTable)
     synced.append(synced.outside)
     looked = Catalog.known_metadata
@@ -291,7 +291,7 @@ def test_a_file_of_another_catalog_is_news(
 
 def test_what_lies_on_top_of_a_version_of_the_catalog_s_own_is_left_to_a_person(synced: Synced) -> None:
     synced.append(synced.outside)
-    table, newer = synced.lake.get(None, KEY), synced.latest_outside
+    table, newer = synced.lake.get_content(None, KEY), synced.latest_outside
     assert isinstance(table, IcebergTable)
     own = IcebergTable(id=table.id, metadata_location=newer, table_uuid=table.table_uuid)
     synced.lake.commit(None, [Put(KEY, own, table)])

@@ -17,7 +17,7 @@ from pyiceberg.transforms import IdentityTransform
 from headwater import Store
 from headwater.catalogs import Catalog, ContentKey
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.tasks import Tasks, TaskState
+from headwater.tasks import TaskQueue, TaskState
 
 
 @pytest.fixture
@@ -268,11 +268,11 @@ def test_names_that_are_no_names_of_folders_make_a_folder_all_the_same(shop: Hea
 
 def test_a_rename_keeps_the_content_id(shop: HeadwaterCatalog, lake: Catalog, schema: Schema) -> None:
     shop.create_table("sales.orders", schema)
-    before = lake.get(None, ContentKey.of("sales", "orders"))
+    before = lake.get_content(None, ContentKey.of("sales", "orders"))
 
     shop.rename_table("sales.orders", "sales.lines")
 
-    assert lake.get(None, ContentKey.of("sales", "lines")) == before
+    assert lake.get_content(None, ContentKey.of("sales", "lines")) == before
 
 
 def test_a_purged_table_is_gone_at_once(shop: HeadwaterCatalog, store: Store, schema: Schema) -> None:
@@ -281,7 +281,9 @@ def test_a_purged_table_is_gone_at_once(shop: HeadwaterCatalog, store: Store, sc
     shop.purge_table("sales.orders")
 
     assert not shop.table_exists("sales.orders")
-    assert [(seen.value.kind, seen.value.state) for seen in Tasks(store).list()] == [("purge-table", TaskState.WAITING)]
+    assert [(seen.value.kind, seen.value.state) for seen in TaskQueue(store).list_tasks()] == [
+        ("purge-table", TaskState.WAITING)
+    ]
 
 
 def test_a_table_that_must_not_be_purged_is_not_dropped(shop: HeadwaterCatalog, store: Store, schema: Schema) -> None:
@@ -291,7 +293,7 @@ def test_a_table_that_must_not_be_purged_is_not_dropped(shop: HeadwaterCatalog, 
         shop.purge_table("sales.orders")
 
     assert shop.table_exists("sales.orders")
-    assert Tasks(store).list() == []
+    assert TaskQueue(store).list_tasks() == []
 
 
 def test_purging_a_missing_table_says_that_it_is_missing(shop: HeadwaterCatalog) -> None:

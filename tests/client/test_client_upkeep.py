@@ -11,8 +11,9 @@ from fake_clock import FakeClock
 from headwater import Settings, Store
 from headwater.catalogs import Catalog
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.maintenance import check_store, collect
-from headwater.realms import Realms, Retention
+from headwater.fsck import check_store
+from headwater.gc import collect_realm
+from headwater.realms import HistoryRetention, RealmRegistry
 from headwater.store import open_backend, parse_url
 
 HOUR = 3600.0
@@ -33,9 +34,9 @@ def store(clock: FakeClock) -> Store:
 @pytest.fixture
 def shop(client: HeadwaterCatalog, store: Store, rows: pa.Table) -> HeadwaterCatalog:
     """A table with a few versions, in a realm that keeps no more history than the head."""
-    realms = Realms(store)
-    kept = Retention(content_age_seconds=0, content_commits=1, reference_commits=1)
-    realms.update(realms.read("acme"), retention=kept)
+    realms = RealmRegistry(store)
+    kept = HistoryRetention(content_age_seconds=0, content_commits=1, reference_commits=1)
+    realms.update_realm(realms.read_realm("acme"), retention=kept)
     client.create_namespace("sales")
     table = client.create_table("sales.orders", rows.schema)
     for _ in range(3):
@@ -57,7 +58,7 @@ def test_a_collection_leaves_the_tables_of_branches_and_tags(
     lake.create_tag("monday", "main")
     shop.load_table("sales.orders").delete("id = 1")
     clock.advance(HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert shop.load_table("sales.orders").scan().to_arrow().num_rows == 3
     assert open_client(branch="monday").load_table("sales.orders").scan().to_arrow().num_rows == 6
@@ -74,6 +75,6 @@ def test_a_dropped_tables_place_is_free_once_no_kept_commit_holds_it(
 
     shop.create_namespace("web")
     clock.advance(HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert shop.create_table("sales.orders", rows.schema, location=place).location() == place

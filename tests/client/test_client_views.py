@@ -40,7 +40,7 @@ def view(shop: HeadwaterCatalog, schema: Schema) -> View:
 @pytest.fixture
 def make_file(view: View, shop: HeadwaterCatalog, lake: Catalog) -> Callable[..., str]:
     """The location of metadata like that of the view, which is dropped, with some fields changed."""
-    content = lake.get(None, ContentKey.of("sales", "totals"))
+    content = lake.get_content(None, ContentKey.of("sales", "totals"))
     assert isinstance(content, IcebergView)
     file = Path(content.metadata_location.removeprefix("file://"))
     document = json.loads(file.read_text())
@@ -63,7 +63,7 @@ def test_a_view_that_was_created_is_loaded_as_it_was(shop: HeadwaterCatalog, vie
 
 
 def test_the_catalog_holds_the_views_version_and_uuid(view: View, lake: Catalog) -> None:
-    content = lake.get(None, ContentKey.of("sales", "totals"))
+    content = lake.get_content(None, ContentKey.of("sales", "totals"))
 
     assert isinstance(content, IcebergView)
     assert (content.version_id, content.schema_id, content.view_uuid) == (1, 0, str(view.uuid()))

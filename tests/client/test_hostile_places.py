@@ -27,12 +27,12 @@ from pyiceberg.table.update import (
 from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, ViewVersion
 
 from headwater import Store
-from headwater.catalogs import Catalog, Catalogs, Claim, Claims, ContentKey, IcebergTable, Namespace, Put
-from headwater.catalogs.iceberg.parts import take_apart
+from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Namespace, Put, TableClaim, TableClaims
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.clients.pyiceberg.places import check_own
+from headwater.clients.pyiceberg.file_access import check_own
 from headwater.errors import RefusedError
-from headwater.realms import Realms
+from headwater.iceberg.metadata_split import split_metadata
+from headwater.realms import RealmRegistry
 
 OpenClient = Callable[..., HeadwaterCatalog]
 PATHS = ["write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"]
@@ -68,7 +68,7 @@ def orders(shop: HeadwaterCatalog, schema: Schema) -> Table:
 @pytest.fixture
 def stranger(store: Store, open_client: OpenClient, warehouse: str) -> HeadwaterCatalog:
     """A client of another catalog of the realm, which allows the same place."""
-    Catalogs(Realms(store).open("acme")).create("other", base_location=warehouse)
+    Catalogs(RealmRegistry(store).open_realm("acme")).create_catalog("other", base_location=warehouse)
     made = open_client(catalog="other")
     made.create_namespace("mine")
     return made
@@ -179,7 +179,7 @@ def test_content_that_points_outside_is_not_read(shop: HeadwaterCatalog, lake: C
 def test_the_refusal_of_an_overlap_says_nothing_of_the_other(
     stranger: HeadwaterCatalog, victim: Table, lake: Catalog, schema: Schema
 ) -> None:
-    content = lake.get(None, ContentKey.of("sales", "victim"))
+    content = lake.get_content(None, ContentKey.of("sales", "victim"))
     above = victim.location().rpartition("/")[0]
 
     with pytest.raises(ValueError, match="a place of another table") as error:
@@ -269,7 +269,7 @@ def test_a_path_that_is_set_later_is_claimed(orders: Table, store: Store, wareho
     with orders.transaction() as transaction:
         transaction.set_properties({"write.data.path": f"{warehouse}/later"})
 
-    assert Claims(Realms(store).open("acme")).find_location(f"{warehouse}/later") is not None
+    assert TableClaims(RealmRegistry(store).open_realm("acme")).find_location(f"{warehouse}/later") is not None
 
 
 def test_a_path_within_the_table_itself_is_fine(shop: HeadwaterCatalog, rows: pa.Table, warehouse: str) -> None:
@@ -292,10 +292,10 @@ def test_a_path_that_an_earlier_release_did_not_claim_is_claimed_by_the_next_com
     shop: HeadwaterCatalog, store: Store, schema: Schema, warehouse: str
 ) -> None:
     table = shop.create_table("sales.orders", schema, properties={"write.data.path": f"{warehouse}/apart"})
-    claims = Claims(Realms(store).open("acme"))
+    claims = TableClaims(RealmRegistry(store).open_realm("acme"))
     owner = claims.find_location(f"{warehouse}/apart")
     assert owner is not None
-    claims.release([Claim(owner.catalog_id, owner.content_id, f"{warehouse}/apart")])
+    claims.release_own([TableClaim(owner.catalog_id, owner.content_id, f"{warehouse}/apart")])
 
     with table.transaction() as transaction:
         transaction.set_properties(owner="ann")
@@ -346,9 +346,9 @@ def test_what_an_import_took_from_elsewhere_stays(
 ) -> None:
     snapshot = json.loads(added(victim)[0].model_dump_json())["snapshot"]
     moved = rewritten(orders, snapshots=[snapshot], current_snapshot_id=snapshot["snapshot-id"], last_sequence_number=1)
-    content = lake.get(None, ContentKey.of("sales", "orders"))
+    content = lake.get_content(None, ContentKey.of("sales", "orders"))
     assert isinstance(content, IcebergTable)
-    parts = take_apart(Path(moved.removeprefix("file://")).read_bytes())
+    parts = split_metadata(Path(moved.removeprefix("file://")).read_bytes())
     lake.commit(None, [Put(ContentKey.of("sales", "orders"), replace(content, metadata_location=moved), content, parts)])
 
     shop.load_table("sales.orders").append(rows)
@@ -397,12 +397,14 @@ def test_a_file_that_is_there_is_neither_overwritten_nor_removed(
 ) -> None:
     """As where names of files are given twice, and a collection has let go of the place."""
     name = Path(orders.metadata_location).name
-    monkeypatch.setattr("headwater.clients.pyiceberg.places.own_name", lambda *_: name)
+    monkeypatch.setattr("headwater.clients.pyiceberg.file_access.own_name", lambda *_: name)
     before = StaticTable.from_metadata(orders.metadata_location).metadata
-    content = lake.get(None, ContentKey.of("sales", "orders"))
+    content = lake.get_content(None, ContentKey.of("sales", "orders"))
     assert content is not None and content.id is not None
     shop.drop_table("sales.orders")
-    Claims(Realms(store).open("acme")).release([Claim(lake.definition.id, content.id, orders.location())])
+    TableClaims(RealmRegistry(store).open_realm("acme")).release_own(
+        [TableClaim(lake.definition.id, content.id, orders.location())]
+    )
 
     with pytest.raises(FileExistsError):
         shop.create_table("sales.lines", orders.schema(), location=orders.location())

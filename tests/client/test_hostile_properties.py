@@ -20,7 +20,7 @@ from pyiceberg.view.metadata import SQLViewRepresentation, ViewVersion
 from headwater import Store
 from headwater.catalogs import Catalogs
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.realms import Realms
+from headwater.realms import RealmRegistry
 
 OpenClient = Callable[..., HeadwaterCatalog]
 PROVIDER = "write.py-location-provider.impl"
@@ -168,7 +168,7 @@ def test_a_provider_that_the_client_names_itself_is_used(
 def test_secrets_go_to_the_clients_own_endpoint_alone(
     store: Store, open_client: OpenClient, schema: Schema, ours: Address, canary: Address
 ) -> None:
-    Catalogs(Realms(store).open("acme")).create("far", base_location="s3://bucket/lake")
+    Catalogs(RealmRegistry(store).open_realm("acme")).create_catalog("far", base_location="s3://bucket/lake")
     reached = {"s3.access-key-id": "ada", "s3.secret-access-key": "secret", "s3.region": "eu-1", "s3.endpoint": ours.url}
     client = open_client(catalog="far", **reached)
     client.create_namespace("sales")

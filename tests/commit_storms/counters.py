@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from headwater.commits import Transaction, commit_change, mark_reachable, read_changes, read_head, read_log
 from headwater.errors import UnavailableError, UnknownCommitError, UnknownOutcomeError
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmStore, id_text
 from properties.linearizability import Operation, find_anomaly
 
@@ -72,7 +72,7 @@ def counted(wish: str) -> Callable[[Transaction], int]:
             raise Refusal(number)
         if wish == ADD:
             number += 1
-            tx.index("counters").put(b"n", Value(None, str(number).encode()))
+            tx.index("counters").put(b"n", IndexValue(None, str(number).encode()))
         return number
 
     return change

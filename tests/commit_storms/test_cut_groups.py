@@ -13,7 +13,7 @@ from groups import a_group
 from fake_clock import FakeClock
 from headwater.commits import Head, Transaction, commit_change, read_changes, read_commit, read_log
 from headwater.errors import ExpiredError
-from headwater.maintenance import collect
+from headwater.gc import collect_realm
 from headwater.settings import Settings
 from headwater.store import RealmStore
 from headwater.store.backends.memory import MemoryBackend
@@ -101,7 +101,7 @@ def test_what_retention_keeps_of_a_group_stays_readable(keep: int) -> None:
     make_realm(store, reference_commits=keep)
     group = a_group_of_principals(rows_of(store))
     clock.advance(3600)
-    collect(store, "acme")
+    collect_realm(store, "acme")
     fresh = rows_of(open_on(backend, settings, clock))
     kept = list(read_log(fresh.without_cache(), "principals"))[:keep]
 

@@ -19,7 +19,7 @@ from headwater.commits import (
     read_head,
     read_log,
 )
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.store import RealmStore
 
 COMMITS = 30 * LENGTH
@@ -46,7 +46,7 @@ def look_back(rows: RealmStore, is_over: threading.Event) -> int:
         seqs = [one.commit.seq for one in found]
         assert seqs == list(range(seqs[0], seqs[0] - len(seqs), -1)) if seqs else True
         for one in found[::7]:
-            assert one.index("counters").get(b"n") == Value(None, b"%d" % one.commit.seq)
+            assert one.index("counters").get(b"n") == IndexValue(None, b"%d" % one.commit.seq)
         times += 1
     return times
 
@@ -77,7 +77,7 @@ def test_a_reference_made_on_a_member_of_a_group_goes_on_from_there(ground: Grou
 
     assert done == [at + 3, at + 4]
     assert [int(operation.data) for _, operation in read_changes(cold, "side")] == list(range(1, at + 5))
-    assert read_commit(cold, member.commit_id).index("counters").get(b"n") == Value(None, b"%d" % (at + 2))
+    assert read_commit(cold, member.commit_id).index("counters").get(b"n") == IndexValue(None, b"%d" % (at + 2))
 
 
 @pytest.mark.parametrize("at", range(6))
@@ -89,5 +89,5 @@ def test_a_reference_put_back_on_a_member_of_a_group_is_what_it_was_then(ground:
     newest = read_head(ground.rows.without_cache(), "main", fresh=True)
 
     assert newest is not None
-    assert newest.index("counters").get(b"n") == Value(None, b"%d" % (at + 1))
+    assert newest.index("counters").get(b"n") == IndexValue(None, b"%d" % (at + 1))
     assert [answer.number for answer in a_group(ground.rows, [ADD] * 3)] == [at + 2, at + 3, at + 4]

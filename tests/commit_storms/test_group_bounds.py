@@ -14,7 +14,7 @@ from groups import a_group, groups_in
 from test_group_members import Burden
 
 from headwater.commits import Transaction, commit_change, read_log
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.settings import Settings
 
 Make = Callable[[Settings], Ground]
@@ -44,7 +44,7 @@ def test_as_many_members_as_set(make_ground: Make, members: int, sizes: list[int
 def carrying(size: int) -> Callable[[Transaction], int]:
     def change(tx: Transaction) -> int:
         number = counted(ADD)(tx)
-        tx.index("burdens").put(b"%05d" % number, Value(tx.add_object(Burden(data=Random(number).randbytes(size)))))
+        tx.index("burdens").put(b"%05d" % number, IndexValue(tx.add_object(Burden(data=Random(number).randbytes(size)))))
         return number
 
     return change
@@ -114,7 +114,7 @@ def test_a_group_of_long_commits_spills_as_lone_ones_do(make_ground: Make) -> No
     def wide(tx: Transaction) -> int:
         number = counted(ADD)(tx)
         for key in range(40):
-            tx.index("wide").put(b"%03d/%03d" % (key, number), Value(None, b"v%d" % number))
+            tx.index("wide").put(b"%03d/%03d" % (key, number), IndexValue(None, b"v%d" % number))
         return number
 
     with in_line() as held:

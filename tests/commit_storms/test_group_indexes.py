@@ -11,11 +11,11 @@ from callers import at_once, in_line
 from grounds import LENGTH, LOST_ANSWER, LOST_REQUEST, Ground
 
 from headwater.commits import Transaction, commit_change, read_log
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore
 
-Contents = dict[str, dict[bytes, Value]]
+Contents = dict[str, dict[bytes, IndexValue]]
 NAMES = ("things", "others")
 TINY = Settings(
     commit_timeout_seconds=20,
@@ -60,7 +60,7 @@ def edit(tx: Transaction, chance: Random) -> None:
     key = b"%02d/%02d" % (chance.randrange(40), chance.randrange(20))
     what = chance.random()
     if what < 0.6:
-        index.put(key, Value(None, chance.randbytes(chance.choice((0, 8, 24, 24, 90)))))
+        index.put(key, IndexValue(None, chance.randbytes(chance.choice((0, 8, 24, 24, 90)))))
     elif what < 0.8:
         index.remove(key)
     else:
@@ -76,7 +76,7 @@ def assert_replayed(rows: RealmStore, seen: dict[ObjectId, Contents]) -> int:
     for one in found:
         for done in one.commit.operations:
             before = now[done.index].get(done.key)
-            after = None if done.removed else Value(done.object_id, done.data)
+            after = None if done.removed else IndexValue(done.object_id, done.data)
             assert before != after, "an operation that changes nothing"
             if after is None:
                 del now[done.index][done.key]

@@ -12,7 +12,7 @@ from groups import a_group, callers_of, groups_in
 
 from headwater.commits import Transaction, commit_change, read_head, read_log
 from headwater.errors import RefusedError
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.store import ObjectId, StoredObject, object_type
 
 
@@ -28,7 +28,7 @@ def adding(data: bytes, then: BaseException | None = None) -> Any:
 
     def change(tx: Transaction) -> ObjectId:
         burden = tx.add_object(Burden(data=data))
-        tx.index("burdens").put(data, Value(burden))
+        tx.index("burdens").put(data, IndexValue(burden))
         if then is not None:
             raise then
         return burden
@@ -54,7 +54,7 @@ def test_each_member_has_a_commit_with_its_own_operation_message_and_properties(
         def change(tx: Transaction) -> str:
             tx.set_message(f"by {name}")
             tx.set_property("name", name)
-            tx.index("names").put(name.encode(), Value(None, b"here"))
+            tx.index("names").put(name.encode(), IndexValue(None, b"here"))
             return name
 
         return change
@@ -133,7 +133,7 @@ def test_a_group_of_which_none_changes_anything_swaps_nothing(ground: Ground) ->
 
 def test_an_edit_that_undoes_what_the_group_did_before_is_a_commit_of_its_own(ground: Ground) -> None:
     def put(tx: Transaction) -> bool:
-        return tx.index("things").put(b"k", Value(None, b"1"))
+        return tx.index("things").put(b"k", IndexValue(None, b"1"))
 
     def remove(tx: Transaction) -> bool:
         return tx.index("things").remove(b"k")
@@ -157,7 +157,7 @@ def test_a_member_may_point_to_what_its_predecessor_added(ground: Ground) -> Non
     newest = read_head(ground.rows.without_cache(), "main", fresh=True)
 
     assert newest is not None
-    assert newest.index("elsewhere").get(b"one") == Value(callers[0].result().result)
+    assert newest.index("elsewhere").get(b"one") == IndexValue(callers[0].result().result)
 
 
 def test_a_member_may_not_point_to_what_was_left_out(ground: Ground) -> None:
@@ -168,7 +168,7 @@ def test_a_member_may_not_point_to_what_was_left_out(ground: Ground) -> None:
         raise ValueError("left out")
 
     def grasping(tx: Transaction) -> None:
-        tx.index("burdens").put(b"mine", Value(left[0]))
+        tx.index("burdens").put(b"mine", IndexValue(left[0]))
 
     callers = callers_of(ground.rows, [counted(ADD), left_out, grasping, counted(ADD)])
     with pytest.raises(RefusedError, match="neither added"):
@@ -259,7 +259,7 @@ def test_a_transaction_kept_beyond_its_run_changes_nothing_of_the_group(ground: 
         return counted(ADD)(tx)
 
     def meddling(tx: Transaction) -> int:
-        kept[0].index("counters").put(b"n", Value(None, b"1000"))
+        kept[0].index("counters").put(b"n", IndexValue(None, b"1000"))
         return counted(ADD)(tx)
 
     callers = callers_of(ground.rows, [keeping, meddling, counted(ADD)])

@@ -15,8 +15,8 @@ from groups import callers_of
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.commits import CommitResult, Transaction, commit_change, ensure_reference, read_log
-from headwater.errors import FencedError, MissingError, RefusedError, UnreadableError
-from headwater.index import Value
+from headwater.errors import CorruptionError, FencedError, NotFoundError, RefusedError
+from headwater.index import IndexValue
 from headwater.settings import Settings
 from headwater.store import RealmId, RealmKey, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -38,22 +38,22 @@ def with_a_strange_property(tx: Transaction) -> None:
 
 def with_text_for_bytes(tx: Transaction) -> None:
     counted(ADD)(tx)
-    tx.index("counters").put(b"m", Value(None, "text"))  # type: ignore[arg-type]
+    tx.index("counters").put(b"m", IndexValue(None, "text"))  # type: ignore[arg-type]
 
 
 def with_text_for_a_key(tx: Transaction) -> None:
     counted(ADD)(tx)
-    tx.index("counters").put("m", Value(None, b"1"))  # type: ignore[arg-type]
+    tx.index("counters").put("m", IndexValue(None, b"1"))  # type: ignore[arg-type]
 
 
 def with_a_strange_id(tx: Transaction) -> None:
     counted(ADD)(tx)
-    tx.index("counters").put(b"m", Value(1 << 70, b"1"))  # type: ignore[arg-type]
+    tx.index("counters").put(b"m", IndexValue(1 << 70, b"1"))  # type: ignore[arg-type]
 
 
 def with_too_long_a_key(tx: Transaction) -> None:
     counted(ADD)(tx)
-    tx.index("counters").put(b"x" * 501, Value(None))
+    tx.index("counters").put(b"x" * 501, IndexValue(None))
 
 
 STRANGE = [
@@ -169,7 +169,7 @@ def test_a_reference_that_goes_away_is_missing_to_every_member(ground: Ground) -
     callers = callers_of(ground.rows, [counted(ADD)] * 4, delete)
 
     for caller in callers:
-        with pytest.raises(MissingError, match="'main'"):
+        with pytest.raises(NotFoundError, match="'main'"):
             caller.result()
 
 
@@ -186,7 +186,7 @@ def test_a_head_that_is_not_there_is_unreadable_to_every_caller(ground: Ground) 
         return commit_change(fresh, "main", counted(ADD))
 
     for caller in [Caller(attempt) for _ in range(4)]:
-        with pytest.raises(UnreadableError, match="not there"):
+        with pytest.raises(CorruptionError, match="not there"):
             caller.result()
     assert fresh.read_reference("main", fresh=True).pointer == newest.id
 

@@ -10,7 +10,7 @@ from backend_fixtures import store_url
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.commits import CommitResult, Transaction, commit_change, ensure_reference, read_head
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.settings import Settings
 from headwater.store import RealmId, RealmKey, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -53,7 +53,7 @@ def put() -> Callable[..., CommitResult[None]]:
 
     def commit_one(rows: RealmStore, key: bytes = b"k", data: bytes = b"", *, reference: str = "main") -> CommitResult[None]:
         def change(tx: Transaction) -> None:
-            tx.index("things").put(key, Value(None, data or str(tx.time).encode()))
+            tx.index("things").put(key, IndexValue(None, data or str(tx.time).encode()))
 
         return commit_change(rows, reference, change)
 
@@ -67,7 +67,7 @@ def increment() -> Callable[[RealmStore], CommitResult[int]]:
     def change(tx: Transaction) -> int:
         seen = tx.index("counters").get(b"n")
         number = 1 + (int(seen.data) if seen else 0)
-        tx.index("counters").put(b"n", Value(None, str(number).encode()))
+        tx.index("counters").put(b"n", IndexValue(None, str(number).encode()))
         return number
 
     return lambda rows: commit_change(rows, "main", change)

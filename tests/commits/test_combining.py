@@ -25,7 +25,7 @@ from headwater.commits import (
     read_log,
 )
 from headwater.errors import RefusedError
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmStore, StoredObject, Versioned, object_type
 
 Put = Callable[..., CommitResult[None]]
@@ -44,7 +44,7 @@ class Counter(StoredObject, frozen=True, kw_only=True):
 
 def put_parcel(tx: Transaction, key: bytes = b"k", text: str = "hello") -> ObjectId:
     parcel = tx.add_object(Parcel(text=text))
-    tx.index("things").put(key, Value(parcel))
+    tx.index("things").put(key, IndexValue(parcel))
     return parcel
 
 
@@ -53,7 +53,7 @@ def look(tx: Transaction) -> ObjectId | None:
 
 
 def refuse(tx: Transaction) -> None:
-    tx.index("things").put(b"unwanted", Value(tx.add_object(Parcel())))
+    tx.index("things").put(b"unwanted", IndexValue(tx.add_object(Parcel())))
     raise RefusedError(f"after {0 if tx.head is None else tx.head.seq}")
 
 
@@ -199,13 +199,13 @@ def test_members_read_what_those_before_them_add(faulty: RealmStore, faults: Fau
         (same,) = tx.reader.read_many([parcel], Parcel)
         return (
             same,
-            tx.reader.read(parcel, Parcel),
+            tx.reader.read_object(parcel, Parcel),
             tx.reader.read_versioned(counter, Counter).value,
-            tx.reader.read(tx.head_id, Commit),
+            tx.reader.read_object(tx.head_id, Commit),
         )
 
     def put_counter(tx: Transaction) -> None:
-        tx.index("things").put(b"c", Value(tx.add_object(Counter(number=7))))
+        tx.index("things").put(b"c", IndexValue(tx.add_object(Counter(number=7))))
 
     works = [committing(faulty, change) for change in (put_parcel, put_counter, read)]
     with lined_up(faulty, faults, works) as line:
@@ -230,7 +230,7 @@ def test_history_is_walked_through_commits_that_are_not_written_yet(
 def test_an_updateable_object_has_the_same_token_before_and_after(faulty: RealmStore, faults: FaultyBackend) -> None:
     def add(tx: Transaction) -> ObjectId:
         counter = tx.add_object(Counter())
-        tx.index("things").put(b"c", Value(counter))
+        tx.index("things").put(b"c", IndexValue(counter))
         return counter
 
     def read(tx: Transaction) -> Versioned[Counter]:
@@ -252,7 +252,7 @@ def test_a_member_may_move_what_those_before_it_put(faulty: RealmStore, faults: 
         pass
     newest = read_head(faulty.without_cache(), "main")
 
-    assert newest.index("others").get(b"moved") == Value(line.commits[0].result().result)
+    assert newest.index("others").get(b"moved") == IndexValue(line.commits[0].result().result)
     assert newest.index("things").get(b"k") is None
 
 
@@ -263,7 +263,7 @@ def test_nobody_may_point_to_what_a_member_added_that_was_left_out(faulty: Realm
         added.append(put_parcel(tx))
         raise ZeroDivisionError
 
-    works = [committing(faulty, fail), committing(faulty, lambda tx: tx.index("things").put(b"k", Value(added[0])))]
+    works = [committing(faulty, fail), committing(faulty, lambda tx: tx.index("things").put(b"k", IndexValue(added[0])))]
     with lined_up(faulty, faults, works) as line:
         pass
 
@@ -285,7 +285,7 @@ def test_an_index_that_a_group_leaves_as_it_was_keeps_its_bytes(faulty: RealmSto
 def test_a_commit_on_a_branch_from_an_inner_member_carries_all_indexes(
     faulty: RealmStore, faults: FaultyBackend, put: Put
 ) -> None:
-    commit_change(faulty, "main", lambda tx: tx.index("untouched").put(b"u", Value(None, b"1")))
+    commit_change(faulty, "main", lambda tx: tx.index("untouched").put(b"u", IndexValue(None, b"1")))
     with lined_up(faulty, faults, [partial(put, faulty, key) for key in (b"a", b"b")]) as line:
         pass
     create_reference_at(faulty, "branch", line.commits[0].result().commit_id, among=["main"])

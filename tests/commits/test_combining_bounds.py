@@ -15,7 +15,7 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.commits import CommitResult, Transaction, commit_change, read_log
 from headwater.errors import CommitTimeoutError
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.settings import Settings
 from headwater.store import RealmStore, StoredObject, object_type
 
@@ -47,7 +47,9 @@ def group_sizes(rows: RealmStore) -> list[int]:
 
 def loading(rows: RealmStore, key: bytes, size: int) -> Callable[[], CommitResult[Any]]:
     return lambda: commit_change(
-        rows, "main", lambda tx: tx.index("loads").put(key, Value(tx.add_object(Load(data=random.Random(0).randbytes(size)))))
+        rows,
+        "main",
+        lambda tx: tx.index("loads").put(key, IndexValue(tx.add_object(Load(data=random.Random(0).randbytes(size))))),
     )
 
 
@@ -65,7 +67,7 @@ class Slow:
         if self.runs <= self._slow:
             self._meanwhile()
         number = 1 + (int(seen.data) if seen else 0)
-        tx.index("counters").put(b"n", Value(None, str(number).encode()))
+        tx.index("counters").put(b"n", IndexValue(None, str(number).encode()))
         return number
 
 
@@ -227,7 +229,7 @@ def test_a_group_that_was_prepared_too_long_ago_is_prepared_again(
     def late(tx: Transaction) -> None:
         if tx.head is not None and not clock.monotonic():
             clock.advance(15.5)
-        tx.index("things").put(b"k", Value(None))
+        tx.index("things").put(b"k", IndexValue(None))
 
     with lined_up(faulty, faults, [partial(increment, faulty), lambda: commit_change(faulty, "main", late)]) as line:
         pass

@@ -16,7 +16,7 @@ from faulty_backend import FaultyBackend
 from forking import run_forked
 from headwater.commits import CommitResult, Transaction, commit_change, read_head, read_log
 from headwater.errors import CommitTimeoutError, RefusedError, UnavailableError, UnknownCommitError, UnknownOutcomeError
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.store import RealmStore
 
 Increment = Callable[[RealmStore], CommitResult[int]]
@@ -198,7 +198,7 @@ def test_a_member_that_cannot_be_stored_is_left_out_alone(
     faulty: RealmStore, faults: FaultyBackend, increment: Increment
 ) -> None:
     def odd(tx: Transaction) -> None:
-        tx.index("things").put(b"k", Value(None))
+        tx.index("things").put(b"k", IndexValue(None))
         tx.set_property("odd", object())
 
     works = [partial(increment, faulty), lambda: commit_change(faulty, "main", odd), partial(increment, faulty)]
@@ -249,11 +249,11 @@ def test_a_publisher_that_may_not_write_any_more_is_left_out_alone(
 
 def test_a_value_that_is_no_bytes_is_refused_before_it_is_anybodys_else(faulty: RealmStore) -> None:
     with pytest.raises(RefusedError, match="is bytes, not str"):
-        commit_change(faulty, "main", lambda tx: tx.index("things").put(b"k", Value(None, "text")))  # type: ignore[arg-type]
+        commit_change(faulty, "main", lambda tx: tx.index("things").put(b"k", IndexValue(None, "text")))  # type: ignore[arg-type]
 
 
 def add_one(tx: Transaction, to: str) -> None:
-    tx.index(to).put(b"k", Value(None))
+    tx.index(to).put(b"k", IndexValue(None))
 
 
 def test_a_child_forked_while_a_group_is_under_way_begins_with_empty_queues(

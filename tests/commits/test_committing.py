@@ -9,8 +9,8 @@ import pytest
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.commits import Commit, CommitResult, Operation, Transaction, commit_change, ensure_reference, read_head, read_log
-from headwater.errors import CommitTimeoutError, FencedError, MissingError, RefusedError, UnavailableError, UnreadableError
-from headwater.index import Value
+from headwater.errors import CommitTimeoutError, CorruptionError, FencedError, NotFoundError, RefusedError, UnavailableError
+from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmStore, StoredObject, object_type
 
 Put = Callable[..., CommitResult[None]]
@@ -27,7 +27,7 @@ def everything(rows: RealmStore) -> list[object]:
 
 def add_thing(tx: Transaction) -> ObjectId:
     thing = tx.add_object(Thing(text="hello"))
-    tx.index("things").put(b"k", Value(thing))
+    tx.index("things").put(b"k", IndexValue(thing))
     return thing
 
 
@@ -37,7 +37,7 @@ def test_a_commit_tells_what_it_changed_and_what_holds_now(rows: RealmStore, put
 
     def change(tx: Transaction) -> str:
         tx.index("things").remove(b"a")
-        tx.index("others").put(b"c", Value(None, b"3"))
+        tx.index("others").put(b"c", IndexValue(None, b"3"))
         return "done"
 
     done = commit_change(rows, "main", change, message="third", properties={"by": "me"})
@@ -45,8 +45,8 @@ def test_a_commit_tells_what_it_changed_and_what_holds_now(rows: RealmStore, put
     assert (done.result, done.changed, done.attempts, done.commit_id) == ("done", True, 1, newest.id)
     assert newest.commit.operations == (Operation("others", b"c", data=b"3"), Operation("things", b"a", removed=True))
     assert [dict(newest.index(name).range()) for name in ("things", "others", "none")] == [
-        {b"b": Value(None, b"2")},
-        {b"c": Value(None, b"3")},
+        {b"b": IndexValue(None, b"2")},
+        {b"c": IndexValue(None, b"3")},
         {},
     ]
     assert (newest.commit.seq, newest.commit.message, newest.commit.properties) == (3, "third", {"by": "me"})
@@ -55,8 +55,8 @@ def test_a_commit_tells_what_it_changed_and_what_holds_now(rows: RealmStore, put
 def test_added_objects_are_written_with_the_commit(rows: RealmStore) -> None:
     done = commit_change(rows, "main", add_thing)
 
-    assert rows.read(done.result, Thing) == Thing(text="hello")
-    assert read_head(rows, "main").index("things").get(b"k") == Value(done.result)
+    assert rows.read_object(done.result, Thing) == Thing(text="hello")
+    assert read_head(rows, "main").index("things").get(b"k") == IndexValue(done.result)
 
 
 def test_a_change_may_set_message_and_properties(rows: RealmStore) -> None:
@@ -85,7 +85,7 @@ def test_a_change_sees_its_own_edits_and_the_head(rows: RealmStore, put: Put) ->
     first = put(rows, b"a", b"1")
 
     def change(tx: Transaction) -> None:
-        tx.index("things").put(b"b", Value(None, b"2"))
+        tx.index("things").put(b"b", IndexValue(None, b"2"))
         assert [key for key, _ in tx.index("things").range()] == [b"a", b"b"]
         assert (tx.head_id, tx.head.seq) == (first.commit_id, 1)
 
@@ -111,7 +111,7 @@ def test_an_unchanged_commit_writes_nothing_and_tells_the_head(rows: RealmStore,
     before = everything(rows)
 
     def change(tx: Transaction) -> int:
-        tx.index("things").put(b"new", Value(None))
+        tx.index("things").put(b"new", IndexValue(None))
         tx.index("things").remove(b"new")
         tx.set_message("nothing to say")
         return 7
@@ -122,9 +122,9 @@ def test_an_unchanged_commit_writes_nothing_and_tells_the_head(rows: RealmStore,
 
 def test_a_reference_without_a_commit_has_no_head_and_an_absent_one_is_missing(rows: RealmStore) -> None:
     assert read_head(rows, "main") is None
-    with pytest.raises(MissingError):
+    with pytest.raises(NotFoundError):
         read_head(rows, "absent")
-    with pytest.raises(MissingError):
+    with pytest.raises(NotFoundError):
         commit_change(rows, "absent", add_thing)
 
 
@@ -133,7 +133,7 @@ def test_a_missing_head_object_is_an_error_and_nothing_is_changed(rows: RealmSto
     rows.delete_unchanged([key for batch in rows.scan_objects() for key in batch if key.type == "commit"])
     before = everything(rows)
     for look in (lambda: put(rows), lambda: read_head(rows, "main"), lambda: list(read_log(rows, "main"))):
-        with pytest.raises(UnreadableError, match=r"not there; .*headwater fsck"):
+        with pytest.raises(CorruptionError, match=r"not there; .*headwater fsck"):
             look()
 
     assert everything(rows) == before
@@ -172,7 +172,7 @@ def test_a_commit_may_not_point_to_an_object_that_it_neither_adds_nor_holds(rows
     thing = commit_change(rows, "main", add_thing).result
     commit_change(rows, "main", lambda tx: tx.index("things").remove(b"k"))
     with pytest.raises(RefusedError, match="neither added by this commit nor held by its parent"):
-        commit_change(rows, "main", lambda tx: tx.index("things").put(b"k", Value(thing)))
+        commit_change(rows, "main", lambda tx: tx.index("things").put(b"k", IndexValue(thing)))
 
     assert read_head(rows, "main").commit.seq == 2
 
@@ -186,7 +186,7 @@ def test_a_commit_may_move_what_its_parent_holds_between_keys_and_indexes(rows: 
         tx.index("others").put(b"renamed", held)
 
     commit_change(rows, "main", rename)
-    assert read_head(rows, "main").index("others").get(b"renamed") == Value(thing)
+    assert read_head(rows, "main").index("others").get(b"renamed") == IndexValue(thing)
 
 
 def test_the_fence_is_asked_before_every_run_and_stops_the_commit(faulty: RealmStore, faults: FaultyBackend, put: Put) -> None:
@@ -295,6 +295,6 @@ def test_ensuring_a_reference_twice_is_ensuring_it_once(rows: RealmStore, put: P
 
 def test_a_commit_points_to_what_its_indexes_hold(rows: RealmStore) -> None:
     thing = commit_change(rows, "main", add_thing).result
-    done = commit_change(rows, "main", lambda tx: tx.index("other").put(b"k", Value(None, b"no object")))
+    done = commit_change(rows, "main", lambda tx: tx.index("other").put(b"k", IndexValue(None, b"no object")))
 
-    assert list(rows.read(done.commit_id, Commit).points_to()) == [thing]
+    assert list(rows.read_object(done.commit_id, Commit).points_to()) == [thing]

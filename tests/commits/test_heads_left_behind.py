@@ -9,8 +9,8 @@ import pytest
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.commits import Transaction, commit_change, ensure_reference, load_head, read_head
-from headwater.errors import ExpiredError, UnreadableError
-from headwater.index import Value
+from headwater.errors import CorruptionError, ExpiredError
+from headwater.index import IndexValue
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -32,7 +32,7 @@ class Stopped:
     def put(self, rows: RealmStore) -> ObjectId:
         def change(tx: Transaction) -> None:
             index = tx.index("numbers")
-            index.put(f"{len(index)}".encode(), Value(None, b""))
+            index.put(f"{len(index)}".encode(), IndexValue(None, b""))
 
         done = commit_change(rows, "main", change)
         assert done.commit_id is not None
@@ -79,5 +79,5 @@ def test_who_holds_the_old_row_is_told_that_it_expired(stopped: Stopped) -> None
 def test_a_reference_that_still_points_there_dangles(stopped: Stopped) -> None:
     stopped.collect_the_first(is_succeeded=False)
 
-    with pytest.raises(UnreadableError, match="fsck"):
+    with pytest.raises(CorruptionError, match="fsck"):
         read_head(stopped.rows, "main", fresh=True)

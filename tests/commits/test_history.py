@@ -8,8 +8,8 @@ import pytest
 
 from backend_fixtures import STORES
 from headwater.commits import CommitResult, commit_change, ensure_reference, read_changes, read_commit, read_log
-from headwater.errors import ExpiredError, MissingError
-from headwater.index import Value
+from headwater.errors import ExpiredError, NotFoundError
+from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmStore
 
 COMMITS = 45
@@ -89,7 +89,7 @@ def test_a_reference_without_a_commit_has_an_empty_log(rows: RealmStore) -> None
 
 
 def test_the_log_of_what_is_not_there_says_so(rows: RealmStore) -> None:
-    with pytest.raises(MissingError, match="'absent'"):
+    with pytest.raises(NotFoundError, match="'absent'"):
         read_log(rows, "absent")
     with pytest.raises(ExpiredError, match="0000000000000005"):
         read_log(rows, ObjectId(5))
@@ -107,9 +107,9 @@ def test_changes_are_every_operation_once_and_in_order(rows: RealmStore, ids: li
 
 def test_changes_of_one_commit_come_one_by_one(rows: RealmStore) -> None:
     def change(tx: object) -> None:
-        tx.index("b").put(b"1", Value(None))
-        tx.index("a").put(b"2", Value(None))
-        tx.index("a").put(b"1", Value(None))
+        tx.index("b").put(b"1", IndexValue(None))
+        tx.index("a").put(b"2", IndexValue(None))
+        tx.index("a").put(b"1", IndexValue(None))
 
     commit_change(rows, "main", change)
 

@@ -8,8 +8,8 @@ import pytest
 
 from faulty_backend import FaultyBackend
 from headwater.commits import Commit, CommitResult, commit_change, read_commit, read_head
-from headwater.errors import ExpiredError, HeadwaterError, UnreadableError
-from headwater.index import Value
+from headwater.errors import CorruptionError, ExpiredError, HeadwaterError
+from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmStore, StoredObject, object_type
 from stored_groups import Edits, write_group, write_group_on
 
@@ -33,7 +33,7 @@ def held(rows: RealmStore, commit_id: ObjectId, index: str = "things") -> dict[b
 
 def numbered(count: int) -> list[Edits]:
     """One put each, of the key of its number."""
-    return [{b"%03d" % number: Value(None, b"new")} for number in range(count)]
+    return [{b"%03d" % number: IndexValue(None, b"new")} for number in range(count)]
 
 
 def remove(rows: RealmStore, *gone: ObjectId) -> None:
@@ -45,7 +45,7 @@ def test_an_inner_member_reads_as_its_base_and_the_operations_up_to_it(rows: Rea
     put(rows, b"a", b"1")
     put(rows, b"b", b"2")
     first, second, third = write_group(
-        rows, [{b"c": Value(None, b"3")}, {b"a": None, b"b": Value(None, b"4")}, {b"a": Value(None, b"5")}]
+        rows, [{b"c": IndexValue(None, b"3")}, {b"a": None, b"b": IndexValue(None, b"4")}, {b"a": IndexValue(None, b"5")}]
     )
 
     assert held(rows, first) == {b"a": b"1", b"b": b"2", b"c": b"3"}
@@ -71,7 +71,7 @@ def test_an_inner_member_of_any_depth_reads_all_before_it(rows: RealmStore, put:
 
 def test_an_index_that_no_member_touched_reads_as_it_does_beneath(rows: RealmStore, put: Put) -> None:
     put(rows, b"a", b"1")
-    inner, _ = write_group(rows, [{b"x": Value(None)}, {b"y": Value(None)}], index="others")
+    inner, _ = write_group(rows, [{b"x": IndexValue(None)}, {b"y": IndexValue(None)}], index="others")
 
     assert held(rows, inner) == {b"a": b"1"}
     assert read_commit(rows, inner).names == ["others", "things"]
@@ -79,9 +79,9 @@ def test_an_index_that_no_member_touched_reads_as_it_does_beneath(rows: RealmSto
 
 def test_a_group_on_an_inner_member_reads_down_to_the_commit_with_indexes(rows: RealmStore, put: Put) -> None:
     put(rows, b"base", b"0")
-    inner, _ = write_group(rows, [{b"a": Value(None, b"1")}, {b"b": Value(None)}])
-    above, _ = write_group_on(read_commit(rows, inner), rows, [{b"c": Value(None, b"2")}, {b"d": Value(None)}])
-    again, last = write_group_on(read_commit(rows, above), rows, [{b"a": None}, {b"e": Value(None, b"3")}])
+    inner, _ = write_group(rows, [{b"a": IndexValue(None, b"1")}, {b"b": IndexValue(None)}])
+    above, _ = write_group_on(read_commit(rows, inner), rows, [{b"c": IndexValue(None, b"2")}, {b"d": IndexValue(None)}])
+    again, last = write_group_on(read_commit(rows, above), rows, [{b"a": None}, {b"e": IndexValue(None, b"3")}])
 
     assert held(rows, again) == {b"base": b"0", b"c": b"2"}
     assert held(rows, last) == {b"base": b"0", b"c": b"2", b"e": b"3"}
@@ -90,12 +90,12 @@ def test_a_group_on_an_inner_member_reads_down_to_the_commit_with_indexes(rows: 
 def test_an_inner_member_points_to_what_it_put_and_to_what_it_is_read_from(rows: RealmStore, put: Put) -> None:
     base = put(rows).commit_id
     gems = rows.new_ids(3)
-    rows.write([(gem, Gem(text="x")) for gem in gems])
-    ids = write_group(rows, [{b"%d" % n: Value(gem)} for n, gem in enumerate(gems)])
+    rows.write_objects([(gem, Gem(text="x")) for gem in gems])
+    ids = write_group(rows, [{b"%d" % n: IndexValue(gem)} for n, gem in enumerate(gems)])
 
-    assert set(rows.read(ids[0], Commit).points_to()) == {gems[0], base}
-    assert set(rows.read(ids[1], Commit).points_to()) == {gems[1], ids[0], base}
-    assert set(rows.read(ids[2], Commit).points_to()) == set(gems)
+    assert set(rows.read_object(ids[0], Commit).points_to()) == {gems[0], base}
+    assert set(rows.read_object(ids[1], Commit).points_to()) == {gems[1], ids[0], base}
+    assert set(rows.read_object(ids[2], Commit).points_to()) == set(gems)
 
 
 @pytest.mark.parametrize("lost", [0, 1, 21])
@@ -103,7 +103,7 @@ def test_an_inner_member_without_what_it_is_read_from_is_an_error(rows: RealmSto
     base = put(rows).commit_id
     ids = [base, *write_group(rows, numbered(45))]
     remove(rows, ids[lost])
-    with pytest.raises(UnreadableError, match=r"not there: run `headwater fsck`"):
+    with pytest.raises(CorruptionError, match=r"not there: run `headwater fsck`"):
         held(rows, ids[42])
 
     assert len(held(rows, ids[45])) == 46
@@ -133,10 +133,10 @@ def test_an_inner_member_that_does_not_fit_its_group_is_an_error(
 ) -> None:
     put(rows)
     ids = write_group(rows, numbered(4))
-    found = rows.read(ids[2], Commit)
+    found = rows.read_object(ids[2], Commit)
     wrong = {field: getattr(found, field) for field in found.__struct_fields__} | altered
     strange = rows.new_id()
-    rows.write([(strange, Commit(**wrong))])  # type: ignore[arg-type]  # any field
+    rows.write_objects([(strange, Commit(**wrong))])  # type: ignore[arg-type]  # any field
     with pytest.raises(HeadwaterError, match="not of its group"):
         held(rows, strange)
 
@@ -160,15 +160,15 @@ def test_the_head_may_be_an_inner_member(rows: RealmStore, put: Put) -> None:
     newest = read_head(rows, "main", fresh=True)
 
     assert newest is not None
-    assert newest.index("things").get(b"a") == Value(None, b"1")
+    assert newest.index("things").get(b"a") == IndexValue(None, b"1")
 
 
 def test_a_commit_on_an_inner_member_holds_all_indexes_again(rows: RealmStore, put: Put) -> None:
     put(rows, b"a", b"1")
-    inner, _ = write_group(rows, [{b"x": Value(None, b"2")}, {b"y": Value(None)}], index="others")
+    inner, _ = write_group(rows, [{b"x": IndexValue(None, b"2")}, {b"y": IndexValue(None)}], index="others")
     rows.move_reference(rows.read_reference("main", fresh=True), inner)
-    done = commit_change(rows, "main", lambda tx: tx.index("third").put(b"z", Value(None, b"3")))
-    found = rows.read(done.commit_id, Commit)
+    done = commit_change(rows, "main", lambda tx: tx.index("third").put(b"z", IndexValue(None, b"3")))
+    found = rows.read_object(done.commit_id, Commit)
 
     assert (found.depth, sorted(found.indexes)) == (0, ["others", "things", "third"])
     assert [held(rows, done.commit_id, name) for name in sorted(found.indexes)] == [{b"x": b"2"}, {b"a": b"1"}, {b"z": b"3"}]

@@ -7,7 +7,7 @@ import pytest
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.commits import Transaction, commit_change, ensure_reference, read_log
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -33,7 +33,7 @@ class Late:
     def put(self, rows: RealmStore) -> ObjectId:
         def change(tx: Transaction) -> None:
             index = tx.index("numbers")
-            index.put(f"{len(index)}".encode(), Value(None, b""))
+            index.put(f"{len(index)}".encode(), IndexValue(None, b""))
 
         done = commit_change(rows, "main", change)
         assert done.commit_id is not None

@@ -15,7 +15,7 @@ from faulty_backend import FaultyBackend
 from headwater.clock import Micros
 from headwater.commits import Commit, KeyFilter, LogEnd, LogRange, Operation, ensure_reference, read_changes, read_log
 from headwater.commits.commit import TAIL
-from headwater.errors import ExpiredError, UnreadableError
+from headwater.errors import CorruptionError, ExpiredError
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -43,7 +43,7 @@ def write_history(rows: RealmStore, touched: Sequence[bytes], *, kept: int | Non
         Commit(seq=n + 1, tail=tuple(ids[max(n - TAIL, 0) : n][::-1]), time=Micros(n), operations=(Operation("things", key),))
         for n, key in enumerate(touched)
     ]
-    rows.write(list(zip(ids, commits, strict=True))[0 if kept is None else len(ids) - kept :])
+    rows.write_objects(list(zip(ids, commits, strict=True))[0 if kept is None else len(ids) - kept :])
     seen = ensure_reference(rows, "main")
     rows.move_reference(seen, ids[-1])
     rows.store.cache.clear()
@@ -147,7 +147,7 @@ def test_a_log_reads_no_more_than_its_limit(realm: RealmStore) -> None:
     calls(realm).clear()
     realm.read_many(ids[-3:], Commit)
     assert calls(realm) == []
-    realm.find(ids[-4], Commit)
+    realm.find_object(ids[-4], Commit)
 
     assert calls(realm) == ["read_objects"]
 
@@ -192,6 +192,8 @@ def test_changes_across_a_gap_have_expired(realm: RealmStore) -> None:
 
 def test_a_history_that_goes_round_in_circles_is_an_error(realm: RealmStore) -> None:
     one, other = realm.new_ids(2)
-    realm.write([(one, Commit(seq=1, tail=(other,), time=Micros(0))), (other, Commit(seq=2, tail=(one,), time=Micros(0)))])
-    with pytest.raises(UnreadableError, match="cannot be an ancestor"):
+    realm.write_objects(
+        [(one, Commit(seq=1, tail=(other,), time=Micros(0))), (other, Commit(seq=2, tail=(one,), time=Micros(0)))]
+    )
+    with pytest.raises(CorruptionError, match="cannot be an ancestor"):
         list(read_log(realm, other))

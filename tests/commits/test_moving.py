@@ -20,7 +20,7 @@ from headwater.commits import (
     ensure_reference,
     read_commit,
 )
-from headwater.errors import BeatenError, ConflictError, ExpiredError, RefusedError, UnavailableError, UnknownOutcomeError
+from headwater.errors import ConflictError, ExpiredError, RefusedError, SwapConflictError, UnavailableError, UnknownOutcomeError
 from headwater.store import ObjectId, RealmStore
 
 Put = Callable[..., CommitResult[None]]
@@ -45,8 +45,8 @@ def publish(rows: RealmStore, *, sweeping: bool, lines: dict[str, HistoryCut] | 
     cuts = None
     if lines is not None:
         cuts = rows.new_id()
-        rows.write([(cuts, HistoryCuts(lines=lines))])
-    rows.insert(COLLECTION_ID, CollectionRecord(sweeping=sweeping, reader_cutoff=Micros(reader_cutoff), cuts=cuts))
+        rows.write_objects([(cuts, HistoryCuts(lines=lines))])
+    rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=sweeping, reader_cutoff=Micros(reader_cutoff), cuts=cuts))
 
 
 def cut_before(rows: RealmStore, ids: list[ObjectId], oldest: int) -> dict[str, HistoryCut]:
@@ -84,7 +84,7 @@ def test_a_commit_that_is_not_there_has_expired(rows: RealmStore, ids: list[Obje
 
 def test_a_reference_is_created_in_the_history_of_another(rows: RealmStore, ids: list[ObjectId]) -> None:
     assert create_reference_at(rows, "other", ids[0], among=["main"]).pointer == ids[0]
-    with pytest.raises(BeatenError, match="there already"):
+    with pytest.raises(SwapConflictError, match="there already"):
         create_reference_at(rows, "other", ids[1], among=["main"])
 
 
@@ -139,7 +139,7 @@ def test_what_a_reference_left_is_legal_until_the_cut_off(rows: RealmStore, ids:
     publish(rows, sweeping=False, lines=cut_before(rows, ids, 1), reader_cutoff=left - 1)
     assert create_reference_at(rows, "undo", ids[4], among=["main"]).pointer == ids[4]
     seen = rows.read_versioned(COLLECTION_ID, CollectionRecord)
-    rows.update(seen, CollectionRecord(reader_cutoff=left, cuts=seen.value.cuts))
+    rows.update_object(seen, CollectionRecord(reader_cutoff=left, cuts=seen.value.cuts))
     with pytest.raises(RefusedError):
         create_reference_at(rows, "late", ids[4], among=["main"])
 

@@ -11,7 +11,7 @@ from faulty_backend import FaultyBackend
 from headwater import open_store
 from headwater.commits import CommitResult, Transaction, commit_change, ensure_reference, read_head
 from headwater.errors import FencedError, RefusedError
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.store import RealmId, RealmKey, RealmStore
 
 Increment = Callable[[RealmStore], CommitResult[int]]
@@ -19,7 +19,7 @@ Put = Callable[..., CommitResult[None]]
 
 
 def put_one(tx: Transaction) -> None:
-    tx.index("things").put(b"k", Value(None))
+    tx.index("things").put(b"k", IndexValue(None))
 
 
 @pytest.mark.parametrize("reference", ["main", "other"])

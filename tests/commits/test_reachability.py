@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from headwater.commits import mark_reachable
-from headwater.errors import UnreadableError
+from headwater.errors import CorruptionError
 from headwater.store import ObjectId, RealmStore, StoredObject, UnknownObject, object_type
 
 
@@ -37,7 +37,7 @@ def marks() -> Marks:
 
 def test_everything_that_the_roots_lead_to_is_marked_and_nothing_else(rows: RealmStore, marks: Marks) -> None:
     graph = {1: node(2, 3), 2: node(4), 3: node(4, 1), 4: node(), 5: node(4), 6: node()}
-    rows.write([(ObjectId(number), made) for number, made in graph.items()])
+    rows.write_objects([(ObjectId(number), made) for number, made in graph.items()])
     mark_reachable(rows, [ObjectId(1), ObjectId(6)], marks.mark)
 
     assert set(marks) == {1, 2, 3, 4, 6}
@@ -47,19 +47,19 @@ def test_everything_that_the_roots_lead_to_is_marked_and_nothing_else(rows: Real
 def test_a_long_chain_and_a_wide_fan_are_walked(rows: RealmStore, marks: Marks) -> None:
     chain = [(ObjectId(number), node(number + 1)) for number in range(1, 1500)]
     fan = [(ObjectId(number), node()) for number in range(1501, 2000)]
-    rows.write([*chain, (ObjectId(1500), node(*range(1501, 2000))), *fan])
+    rows.write_objects([*chain, (ObjectId(1500), node(*range(1501, 2000))), *fan])
     mark_reachable(rows, [ObjectId(1)], marks.mark)
 
     assert len(marks) == 1999
 
 
 def test_a_missing_object_on_the_way_stops_the_walk(rows: RealmStore, marks: Marks) -> None:
-    rows.write([(ObjectId(1), node(2))])
-    with pytest.raises(UnreadableError, match=r"0000000000000002 .*not there"):
+    rows.write_objects([(ObjectId(1), node(2))])
+    with pytest.raises(CorruptionError, match=r"0000000000000002 .*not there"):
         mark_reachable(rows, [ObjectId(1)], marks.mark)
 
 
 def test_an_unknown_type_on_the_way_stops_the_walk(rows: RealmStore, marks: Marks) -> None:
-    rows.write([(ObjectId(1), node(2)), (ObjectId(2), UnknownObject(name="from-the-future", body=b"\x80"))])
-    with pytest.raises(UnreadableError, match="'from-the-future', which this release does not know"):
+    rows.write_objects([(ObjectId(1), node(2)), (ObjectId(2), UnknownObject(name="from-the-future", body=b"\x80"))])
+    with pytest.raises(CorruptionError, match="'from-the-future', which this release does not know"):
         mark_reachable(rows, [ObjectId(1)], marks.mark)

@@ -10,7 +10,7 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.commits import CommitResult, Head, SeriesPart, Transaction, commit_change, commit_series, read_head, read_log
 from headwater.errors import FencedError, RefusedError, StoreFullError
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.settings import Settings
 from headwater.store import RealmId, RealmKey, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -20,7 +20,7 @@ Put = Callable[..., CommitResult[None]]
 
 def put_part(key: bytes, data: bytes = b"1") -> SeriesPart[int]:
     def change(tx: Transaction) -> int:
-        tx.index("things").put(key, Value(None, data))
+        tx.index("things").put(key, IndexValue(None, data))
         return len(tx.index("things"))
 
     return SeriesPart(change, message=key.decode(), properties={"key": key.decode()})

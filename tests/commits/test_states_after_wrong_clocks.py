@@ -10,7 +10,7 @@ from fake_clock import FakeClock
 from headwater.clock import Micros
 from headwater.commits import Head, Transaction, commit_as_of, commit_change, ensure_reference, mend_time, read_head, read_log
 from headwater.errors import RefusedError
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -56,7 +56,7 @@ class History:
 
 
 def put(tx: Transaction, number: int) -> None:
-    tx.index("things").put(b"key", Value(None, str(number).encode()))
+    tx.index("things").put(b"key", IndexValue(None, str(number).encode()))
 
 
 @pytest.fixture

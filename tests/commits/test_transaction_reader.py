@@ -11,8 +11,8 @@ from lineup import lined_up
 from faulty_backend import FaultyBackend
 from headwater.commits import Transaction, commit_change, read_head
 from headwater.commits.transaction import PendingReader
-from headwater.errors import UnreadableError
-from headwater.index import Value
+from headwater.errors import CorruptionError
+from headwater.index import IndexValue
 from headwater.store import RealmReader, RealmStore, StoredObject, object_type
 
 
@@ -31,7 +31,7 @@ def public(cls: type) -> set[str]:
 
 
 def put_note(tx: Transaction) -> None:
-    tx.index("things").put(b"k", Value(tx.add_object(ReaderNote(text="hello"))))
+    tx.index("things").put(b"k", IndexValue(tx.add_object(ReaderNote(text="hello"))))
 
 
 def test_reader_of_a_change_has_only_reading_methods() -> None:
@@ -53,7 +53,11 @@ def test_reader_gives_pending_objects_every_way(faulty: RealmStore, faults: Faul
     def read(tx: Transaction) -> list[Any]:
         note = tx.index("things").get(b"k").object_id
         cold = tx.reader.without_cache()
-        return [tx.reader.find(note, ReaderNote), cold.read(note, ReaderNote), *tx.reader.read_each([note], ReaderNote)]
+        return [
+            tx.reader.find_object(note, ReaderNote),
+            cold.read_object(note, ReaderNote),
+            *tx.reader.read_each([note], ReaderNote),
+        ]
 
     with lined_up(faulty, faults, [partial(commit_change, faulty, "main", change) for change in (put_note, read)]) as line:
         pass
@@ -64,7 +68,7 @@ def test_reader_gives_pending_objects_every_way(faulty: RealmStore, faults: Faul
 def test_pending_object_of_another_type_is_unreadable(faulty: RealmStore, faults: FaultyBackend) -> None:
     def read(tx: Transaction) -> str:
         [fault] = tx.reader.read_each([tx.index("things").get(b"k").object_id], OtherNote)
-        assert isinstance(fault, UnreadableError)
+        assert isinstance(fault, CorruptionError)
         return str(fault)
 
     with lined_up(faulty, faults, [partial(commit_change, faulty, "main", change) for change in (put_note, read)]) as line:

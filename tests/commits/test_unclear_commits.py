@@ -11,7 +11,7 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.commits import CommitResult, Transaction, assign_reference, commit_change, ensure_reference, read_log
 from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Reference, Store, StoredObject, object_type
 from headwater.store.backends.memory import MemoryBackend
@@ -169,11 +169,11 @@ def test_finding_out_undoes_no_update_of_what_the_commit_added(settings: Setting
         call = "write_and_swap" if is_atomic else "swap_reference"
         faults.fail(call, before=False)
         at = "write_and_swap" if is_atomic else "write_objects"
-        faults.intervene(at, lambda: rows.update(rows.read_versioned(added[0], Turn), Turn(whose="theirs")), at=2)
+        faults.intervene(at, lambda: rows.update_object(rows.read_versioned(added[0], Turn), Turn(whose="theirs")), at=2)
 
         def change(tx: Transaction) -> None:
             added[:] = [tx.add_object(Turn(whose="ours"))]
-            tx.index("turns").put(b"t", Value(added[0]))
+            tx.index("turns").put(b"t", IndexValue(added[0]))
 
         assert commit_change(rows, "main", change).changed
         assert rows.read_versioned(added[0], Turn).value.whose == "theirs"

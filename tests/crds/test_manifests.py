@@ -19,8 +19,8 @@ from spec_strategies import CATALOG_SPECS, NAMES, REALM_SPECS
 
 from headwater.catalogs import ImportSpec
 from headwater.reconcile import ManifestError, read_manifest
+from headwater.reconcile.actions import name_in_manifest
 from headwater.reconcile.manifests import CatalogSpec, RealmSpec
-from headwater.reconcile.wording import name_in_manifest
 from headwater.settings import Settings
 
 WIDER = {

@@ -14,22 +14,23 @@ from hypothesis import strategies as st
 
 from headwater.catalogs import CatalogState
 from headwater.clock import Micros
-from headwater.realms import Manager, RealmState
+from headwater.realms import RealmManager, RealmState
 from headwater.reconcile import (
     CatalogDescription,
     ImportDescription,
-    Outcome,
-    Preview,
+    PlannedStep,
+    PlanPreview,
     RealmDescription,
-    Refuse,
-    Report,
-    Step,
+    ReconcileOutcome,
+    RefuseManifest,
+    ReportDrift,
     TaskDescription,
-    Wait,
+    WaitUntil,
 )
 from headwater.tasks import TaskState
-from headwater_operator.resources import Resource
-from headwater_operator.statuses import UNSEEN, PlanMade, SecretSeen, catalog_status, realm_status
+from headwater_operator.resource.condition_rules import UNSEEN, SecretSeen
+from headwater_operator.resource.resource_status import PlanMade, catalog_status, realm_status
+from headwater_operator.runtime.informer_cache import CachedResource
 
 NOW = Micros(1_767_225_600_000_000)
 TOKEN = "token-1"
@@ -48,9 +49,9 @@ _WAITS = st.sampled_from(["PurgeUnconfirmed", "PurgeHold", "Purging", "Purged", 
 _REFUSALS = st.sampled_from(["ManagedByAnother", "RealmManagedByAnother", "DeletionProtected"])
 _REPORTS = st.sampled_from(["Drifted", "TaskDeadLettered", "TaskCancelled"])
 _NOTICES = {
-    Wait: st.builds(Wait, _WAITS, _TEXTS, st.none() | _TIMES),
-    Refuse: st.builds(Refuse, _REFUSALS, _TEXTS),
-    Report: st.builds(Report, _REPORTS, _TEXTS),
+    WaitUntil: st.builds(WaitUntil, _WAITS, _TEXTS, st.none() | _TIMES),
+    RefuseManifest: st.builds(RefuseManifest, _REFUSALS, _TEXTS),
+    ReportDrift: st.builds(ReportDrift, _REPORTS, _TEXTS),
 }
 _QUARANTINED = {"total": 78, "codes": {f"{'c' * 60}{number}": number for number in range(13)}, "shown": []}
 _TASKS = st.builds(
@@ -90,7 +91,7 @@ _REALMS = st.builds(
     id=st.just("acme"),
     key=st.integers(0, 2**64 - 1),
     state=st.sampled_from(RealmState),
-    manager=st.none() | st.just(Manager()),
+    manager=st.none() | st.just(RealmManager()),
     catalogs=st.none() | _COUNTS,
     tables=st.none() | _COUNTS,
     tasks=_several(_TASKS, 12),
@@ -129,26 +130,26 @@ _CATALOGS = st.builds(
     ),
 )
 _OUTCOMES = st.builds(
-    Outcome,
+    ReconcileOutcome,
     subject=st.just("Realm acme"),
-    steps=st.lists(st.builds(Step, st.sampled_from(["RealmCreated", "CatalogUpdated", "Noted"]), _TEXTS), max_size=2).map(
-        tuple
-    ),
-    waits=_several(_NOTICES[Wait], 2),
-    refused=_several(_NOTICES[Refuse], 2),
-    reports=_several(_NOTICES[Report], 2),
+    steps=st.lists(
+        st.builds(PlannedStep, st.sampled_from(["RealmCreated", "CatalogUpdated", "Noted"]), _TEXTS), max_size=2
+    ).map(tuple),
+    waits=_several(_NOTICES[WaitUntil], 2),
+    refused=_several(_NOTICES[RefuseManifest], 2),
+    reports=_several(_NOTICES[ReportDrift], 2),
 ) | st.just(40_000).map(lambda size: RuntimeError("a fault\n" + "y" * size))
 _PLANS = st.builds(
-    Preview,
+    PlanPreview,
     steps=_several(_TEXTS, 120),
-    waits=_several(_NOTICES[Wait], 2),
-    refused=_several(_NOTICES[Refuse], 2),
-    reports=_several(_NOTICES[Report], 2),
+    waits=_several(_NOTICES[WaitUntil], 2),
+    refused=_several(_NOTICES[RefuseManifest], 2),
+    reports=_several(_NOTICES[ReportDrift], 2),
 ).map(lambda preview: PlanMade(TOKEN, preview))
 _SECRETS = st.just(UNSEEN) | st.builds(SecretSeen, name=st.just("acme-root-credentials"), exists=st.booleans())
 
 
-def resource(kind: str, is_deleted: bool, former: Any = None) -> Resource:
+def resource(kind: str, is_deleted: bool, former: Any = None) -> CachedResource:
     """One whose annotation asks for a plan."""
     metadata: dict[str, Any] = {
         "name": "acme",
@@ -161,7 +162,7 @@ def resource(kind: str, is_deleted: bool, former: Any = None) -> Resource:
     }
     spec = {**LEAST[kind], "deletionPolicy": "Purge"}
     body = {"apiVersion": "headwater.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
-    return Resource.of(body if former is None else {**body, "status": former})
+    return CachedResource.from_body(body if former is None else {**body, "status": former})
 
 
 def misfits(kind: Kind, status: dict[str, Any]) -> list[str]:

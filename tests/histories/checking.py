@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from headwater.clock import Micros
 from headwater.commits import COLLECTION_ID, Head, read_collection, read_log
-from headwater.realms import Realm, Realms, RealmState
+from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import SYSTEM_KEY, ObjectId, RealmStore, ReferenceRow, Store, StoredObject, id_text, is_fixed
 from histories.journal import COMMIT, LOOK, Event, Outcome, is_marker
 from histories.walking import Chain, Walk, all_objects, all_references, pinned, references_of
@@ -76,7 +76,7 @@ def check_readable(store: Store) -> list[str]:
 
 def check_purged(store: Store) -> list[str]:
     """There is no row but of realms that are there; of those that are PURGED there is none either."""
-    realms = {realm.key: realm for realm in Realms(store).list()}
+    realms = {realm.key: realm for realm in RealmRegistry(store).list_realms()}
     alive = {key for key, realm in realms.items() if realm.state is not RealmState.PURGED} | {SYSTEM_KEY}
     rows = Counter(key.realm for key in all_objects(store.backend)) + Counter(key for key, _ in all_references(store.backend))
     return [
@@ -86,7 +86,7 @@ def check_purged(store: Store) -> list[str]:
 
 def check_garbage(store: Store, realm_id: str, kept: Kept) -> list[str]:
     """Nothing is left that nothing needs, but what is younger than the cut-off of the last collection."""
-    realm = Realms(store).read(realm_id)
+    realm = RealmRegistry(store).read_realm(realm_id)
     rows = _rows(store, realm)
     record = read_collection(rows)
     if record is None:
@@ -116,7 +116,7 @@ def markers_at(head: Head) -> set[str]:
 def _held(rows: RealmStore, row: ReferenceRow, by_marker: Mapping[str, Event], where: str, before: int | None) -> list[str]:
     """What one reference holds, against what the clients were told."""
     assert row.pointer is not None
-    found = rows.find(row.pointer, StoredObject)
+    found = rows.find_object(row.pointer, StoredObject)
     if found is None:
         return [f"{where}: its head {id_text(row.pointer)} is not there"]
     head = next(iter(read_log(rows, row.pointer)))
@@ -211,7 +211,7 @@ def _parts_of(rows: RealmStore, object_id: ObjectId) -> int:
 
 
 def _served(store: Store) -> list[Realm]:
-    return [realm for realm in Realms(store).list() if realm.state in _SERVED]
+    return [realm for realm in RealmRegistry(store).list_realms() if realm.state in _SERVED]
 
 
 def _rows(store: Store, realm: Realm) -> RealmStore:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from headwater.errors import BeatenError, HeadwaterError, UnavailableError, UnknownOutcomeError, UnreadableError
+from headwater.errors import CorruptionError, HeadwaterError, SwapConflictError, UnavailableError, UnknownOutcomeError
 
 __all__ = ["COMMIT", "LOOK", "Event", "Journal", "Outcome", "marker_of", "read_journals"]
 
@@ -128,11 +128,11 @@ def read_journals(paths: Iterable[Path]) -> list[Event]:
 
 
 def outcome_of(fault: Exception) -> Outcome:
-    if isinstance(fault, UnreadableError) or not isinstance(fault, HeadwaterError):
+    if isinstance(fault, CorruptionError) or not isinstance(fault, HeadwaterError):
         return Outcome.BROKEN
     if isinstance(fault, UnknownOutcomeError):
         return Outcome.UNKNOWN
-    if isinstance(fault, BeatenError) and not isinstance(fault, UnavailableError):
+    if isinstance(fault, SwapConflictError) and not isinstance(fault, UnavailableError):
         return Outcome.BEATEN
     return Outcome.REFUSED
 

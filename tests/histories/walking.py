@@ -12,8 +12,18 @@ from itertools import pairwise
 from headwater.clock import Micros
 from headwater.commits import Commit, Head, read_pins
 from headwater.errors import HeadwaterError
-from headwater.index import Value
-from headwater.store import Backend, ObjectId, ObjectKey, RealmStore, ReferenceRow, Split, StoredObject, UnknownObject, id_text
+from headwater.index import IndexValue
+from headwater.store import (
+    Backend,
+    ObjectId,
+    ObjectKey,
+    RealmStore,
+    ReferenceRow,
+    ScanSplit,
+    StoredObject,
+    UnknownObject,
+    id_text,
+)
 
 __all__ = ["Chain", "Walk", "all_objects", "all_references", "references_of"]
 
@@ -21,7 +31,7 @@ __all__ = ["Chain", "Walk", "all_objects", "all_references", "references_of"]
 def all_references(backend: Backend) -> Iterator[tuple[int, str]]:
     """The realm key and name of every reference row of a database, tombstones included."""
     after = None
-    while batch := backend.scan_references(Split(), after, 1000):
+    while batch := backend.scan_references(ScanSplit(), after, 1000):
         yield from ((row.realm, row.name) for row in batch)
         after = batch[-1].position
 
@@ -29,7 +39,7 @@ def all_references(backend: Backend) -> Iterator[tuple[int, str]]:
 def all_objects(backend: Backend) -> Iterator[ObjectKey]:
     """Every object row of a database."""
     after = None
-    while batch := backend.scan_objects(Split(), after, 1000):
+    while batch := backend.scan_objects(ScanSplit(), after, 1000):
         yield from batch
         after = batch[-1].position
 
@@ -55,7 +65,7 @@ class Walk:
 
     def commit(self, commit_id: ObjectId, where: str) -> Commit | None:
         """Read all that holds at a commit: every entry of every index, and the objects that they lead to."""
-        found = self.rows.find(commit_id, Commit)
+        found = self.rows.find_object(commit_id, Commit)
         if found is None:
             self.faults.append(f"{where}: commit {id_text(commit_id)} is not there")
             return None
@@ -73,7 +83,7 @@ class Walk:
         self._objects([commit_id], where)
         return found
 
-    def _entries(self, where: str, length: int, entries: list[tuple[bytes, Value]]) -> None:
+    def _entries(self, where: str, length: int, entries: list[tuple[bytes, IndexValue]]) -> None:
         keys = [key for key, _ in entries]
         if keys != sorted(set(keys)):
             self.faults.append(f"{where}: its keys do not ascend")
@@ -88,7 +98,7 @@ class Walk:
                 continue
             self.seen.add(object_id)
             try:
-                found = self.rows.find(object_id, StoredObject)
+                found = self.rows.find_object(object_id, StoredObject)
             except HeadwaterError as fault:
                 self.faults.append(f"{where}: {type(fault).__name__}: {fault}")
                 continue
@@ -109,7 +119,7 @@ class Chain:
     def commits(self) -> Iterator[tuple[ObjectId, Commit]]:
         wanted: ObjectId | None = self.pointer
         while wanted is not None:
-            found = self.rows.find(wanted, Commit)
+            found = self.rows.find_object(wanted, Commit)
             if found is None:
                 return
             yield wanted, found

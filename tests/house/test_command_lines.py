@@ -11,7 +11,7 @@ from typing import NamedTuple
 import click
 import pytest
 
-from headwater.cli import Session, main
+from headwater.cli import CliSession, main
 from headwater_operator.main import main as operator_main
 from headwater_operator.plugin import main as plugin_main
 
@@ -59,7 +59,7 @@ LINES = sorted({line for page in PAGES for line in lines(page)})
 def faults(line: Line) -> list[str]:
     """Go down the command tree, and see that every option is there; values are not judged."""
     words = [word.strip("[]") for word in shlex.split(line.words.replace("…", "").replace("...", ""))]
-    command, context = PROGRAMS[line.program], click.Context(PROGRAMS[line.program], obj=Session())
+    command, context = PROGRAMS[line.program], click.Context(PROGRAMS[line.program], obj=CliSession())
     while isinstance(command, click.Group):
         while words and words[0].startswith("-"):
             option = next((one for one in command.get_params(context) if words[0] in one.opts), None)

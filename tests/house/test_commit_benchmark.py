@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from headwater.commits import read_head
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.store import RealmId, RealmKey, RealmStore, Store, open_store
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +62,7 @@ def test_the_plain_loop_loses_no_commit(suites: Any, rows: RealmStore) -> None:
 
     def increment(index: Any, _: Any) -> None:
         seen = index.get(b"counter")
-        index.put(b"counter", Value(None, bytes([1 + (seen.data[0] if seen else 0)])))
+        index.put(b"counter", IndexValue(None, bytes([1 + (seen.data[0] if seen else 0)])))
 
     def run() -> None:
         for _ in range(5):
@@ -74,7 +74,7 @@ def test_the_plain_loop_loses_no_commit(suites: Any, rows: RealmStore) -> None:
     for thread in threads:
         thread.join()
 
-    assert read_head(rows, "main").index("counters").get(b"counter") == Value(None, bytes([20]))  # type: ignore[union-attr]
+    assert read_head(rows, "main").index("counters").get(b"counter") == IndexValue(None, bytes([20]))  # type: ignore[union-attr]
 
 
 def test_what_a_commit_writes_is_counted_beside_the_store(suites: Any, store: Store, rows: RealmStore) -> None:

@@ -15,7 +15,7 @@ LIBRARIES = [
 WITHOUT = f"import sys; sys.modules.update(dict.fromkeys({LIBRARIES}))\n"
 HEADWATER = "from headwater.cli import main; main({words!r})"
 OPERATOR = "from headwater_operator.main import main; main({words!r})"
-PLUGIN = "from headwater_operator.kubectl_command import main; sys.argv[1:] = {words!r}; main()"
+PLUGIN = "from headwater_operator.kubectl_command import kubectl_main; sys.argv[1:] = {words!r}; kubectl_main()"
 COMMANDS = [
     (HEADWATER, ["up", "."], "workers"),
     (HEADWATER, ["worker"], "workers"),

@@ -16,7 +16,7 @@ from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
 from headwater.catalogs import ContentKey
 from headwater.commits import Commit, commit_change, ensure_reference, read_commit, read_head
-from headwater.index import Index, IndexContainer, IndexEditor, Limits, Stored, Value
+from headwater.index import Index, IndexContainer, IndexEditor, IndexLimits, IndexValue, StoredIndex
 from headwater.store import SYSTEM_KEY, ObjectId, RealmId, RealmKey, RealmStore, StoredObject, fixed_id, id_of, id_text, id_time
 
 T = TypeVar("T", bound=StoredObject)
@@ -49,7 +49,7 @@ def number(value: int) -> bytes:
     return value.to_bytes(4, "big")
 
 
-def stored_index(entries: dict[bytes, Value], limits: Limits) -> Stored:
+def stored_index(entries: dict[bytes, IndexValue], limits: IndexLimits) -> StoredIndex:
     editor = IndexEditor(Index())
     for key, value in entries.items():
         editor.put(key, value)
@@ -89,24 +89,24 @@ def test_the_fixed_ids_are_where_the_page_says() -> None:
 def test_a_plain_envelope_is_read(rows: RealmStore, file: Path) -> None:
     put_by_hand(file, envelope(msgspec.msgpack.encode(COMMIT), flags=0))
 
-    assert rows.read(ID, Commit) == msgspec.convert(COMMIT, Commit)
+    assert rows.read_object(ID, Commit) == msgspec.convert(COMMIT, Commit)
 
 
 def test_a_compressed_envelope_is_read(rows: RealmStore, file: Path) -> None:
     long = COMMIT | {"message": "by hand " * 100}
     put_by_hand(file, envelope(zlib.compress(msgspec.msgpack.encode(long)), flags=1))
 
-    assert rows.read(ID, Commit) == msgspec.convert(long, Commit)
+    assert rows.read_object(ID, Commit) == msgspec.convert(long, Commit)
 
 
 def test_fields_of_a_newer_release_are_ignored(rows: RealmStore, file: Path) -> None:
     put_by_hand(file, envelope(msgspec.msgpack.encode(COMMIT | {"later": [1, 2]}), flags=0))
 
-    assert rows.read(ID, Commit) == msgspec.convert(COMMIT, Commit)
+    assert rows.read_object(ID, Commit) == msgspec.convert(COMMIT, Commit)
 
 
 def test_an_object_is_written_as_the_page_says(rows: RealmStore, file: Path) -> None:
-    rows.write([(ID, msgspec.convert(COMMIT, Commit))])
+    rows.write_objects([(ID, msgspec.convert(COMMIT, Commit))])
 
     with closing(sqlite3.connect(file)) as connection:
         found = connection.execute("SELECT realm, id, part, type, token, parts, value FROM objs WHERE realm = 77").fetchall()
@@ -115,7 +115,8 @@ def test_an_object_is_written_as_the_page_says(rows: RealmStore, file: Path) -> 
 
 def test_the_changes_of_an_index_are_written_as_the_page_says() -> None:
     stored = stored_index(
-        {b"sales": Value(ID, b"xy"), b"sales.orders": Value(None, b"")}, Limits(embedded_bytes=999, stripe_bytes=999)
+        {b"sales": IndexValue(ID, b"xy"), b"sales.orders": IndexValue(None, b"")},
+        IndexLimits(embedded_bytes=999, stripe_bytes=999),
     )
 
     header = b"\2\0" + number(2) + number(2 * 2 + 5 + 12)
@@ -127,7 +128,7 @@ def test_the_changes_of_an_index_are_written_as_the_page_says() -> None:
 
 def test_a_stripe_and_its_parent_are_written_as_the_page_says() -> None:
     keys = [b"key%02d" % at for at in range(17)]
-    stored = stored_index({key: Value(ID, b"xy") for key in keys}, Limits(embedded_bytes=64, stripe_bytes=999))
+    stored = stored_index({key: IndexValue(ID, b"xy") for key in keys}, IndexLimits(embedded_bytes=64, stripe_bytes=999))
     ((stripe_id, stripe),) = stored.objects
     page = msgspec.msgpack.decode(msgspec.msgpack.encode(stripe))["entries"]
 
@@ -147,8 +148,8 @@ def test_a_stripe_and_its_parent_are_written_as_the_page_says() -> None:
 
 
 def test_a_removal_hides_what_lies_deeper() -> None:
-    limits = Limits(embedded_bytes=999, stripe_bytes=999)
-    spilled = stored_index({b"a": Value(ID), b"b": Value(ID)}, Limits(embedded_bytes=1, stripe_bytes=999))
+    limits = IndexLimits(embedded_bytes=999, stripe_bytes=999)
+    spilled = stored_index({b"a": IndexValue(ID), b"b": IndexValue(ID)}, IndexLimits(embedded_bytes=1, stripe_bytes=999))
     stripe_id, stripe = spilled.objects[0]
     shelf = StripesOnly({stripe_id: stripe})
     editor = IndexEditor(Index(spilled.container, shelf))
@@ -160,8 +161,8 @@ def test_a_removal_hides_what_lies_deeper() -> None:
 
 def test_a_reference_is_written_as_the_page_says(rows: RealmStore, file: Path) -> None:
     ensure_reference(rows, "catalogs")
-    first = commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"a", Value(None))).commit_id
-    second = commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"b", Value(None))).commit_id
+    first = commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"a", IndexValue(None))).commit_id
+    second = commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"b", IndexValue(None))).commit_id
     assert first is not None
 
     with closing(sqlite3.connect(file)) as connection:
@@ -172,8 +173,8 @@ def test_a_reference_is_written_as_the_page_says(rows: RealmStore, file: Path) -
 
 def test_a_commit_tells_what_changed_and_what_holds(rows: RealmStore) -> None:
     ensure_reference(rows, "catalogs")
-    commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"a", Value(None, b"1")), message="one")
-    commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"b", Value(None, b"2")), message="two")
+    commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"a", IndexValue(None, b"1")), message="one")
+    commit_change(rows, "catalogs", lambda tx: tx.index("by-name").put(b"b", IndexValue(None, b"2")), message="two")
 
     found = read_head(rows, "catalogs")
     assert found is not None
@@ -186,14 +187,14 @@ def test_a_commit_tells_what_changed_and_what_holds(rows: RealmStore) -> None:
 
 def test_an_inner_member_of_a_group_is_read_as_the_page_says(rows: RealmStore, file: Path) -> None:
     ensure_reference(rows, "main")
-    commit_change(rows, "main", lambda tx: tx.index("things").put(b"a", Value(None, b"1")))
-    base = commit_change(rows, "main", lambda tx: tx.index("things").put(b"b", Value(None, b"2"))).commit_id
+    commit_change(rows, "main", lambda tx: tx.index("things").put(b"a", IndexValue(None, b"1")))
+    base = commit_change(rows, "main", lambda tx: tx.index("things").put(b"b", IndexValue(None, b"2"))).commit_id
     first = rows.new_id()
     put = {"index": "things", "key": b"c", "data": b"3"}
     outer = {"seq": 3, "tail": [base], "time": 1, "operations": [put], "base": base, "depth": 1}
     inner = {"seq": 4, "tail": [first, base], "time": 2, "base": base, "depth": 2}
     removal = {"index": "things", "key": b"a", "removed": True}
-    rows.write([(first, msgspec.convert(outer, Commit))])
+    rows.write_objects([(first, msgspec.convert(outer, Commit))])
     put_by_hand(file, envelope(msgspec.msgpack.encode(inner | {"operations": [removal]}), flags=0))
 
     assert list(read_commit(rows, ID).index("things").range()) == [(b"b", (None, b"2")), (b"c", (None, b"3"))]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headwater.clock import SystemClock
-from headwater.maintenance import collect
+from headwater.gc import collect_realm
 from headwater.store import open_store
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -28,7 +28,7 @@ def test_a_littered_realm_has_as_much_garbage_as_it_says(suite: Any, tmp_path: P
     with open_store(url, clock=suite.litter.ShiftedClock(-2 * 24 * 3600)) as behind:
         litter = suite.litter.littered(behind, 200, 0.25)
     with open_store(url) as store:
-        found = collect(store, "bench", dry_run=True)
+        found = collect_realm(store, "bench", dry_run=True)
 
     assert found.garbage == sum(map(len, litter.garbage)) == 50
     assert found.types["iceberg-table"] == {"head": litter.live, "garbage": 50}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headwater.catalogs.iceberg.spec import check_table
+from headwater.iceberg.spec import check_table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

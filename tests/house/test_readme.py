@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from headwater.cli import Session, main
+from headwater.cli import CliSession, main
 from headwater.reconcile import load_manifests
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
@@ -21,7 +21,7 @@ def parse(line: str) -> None:
     """Go down the command tree and parse the options and arguments, without running anything."""
     words = shlex.split(line)[1:]
     command: click.Command = main
-    context = click.Context(main, info_name="headwater", obj=Session())
+    context = click.Context(main, info_name="headwater", obj=CliSession())
     while isinstance(command, click.Group):
         name = words.pop(0)
         found = command.get_command(context, name)

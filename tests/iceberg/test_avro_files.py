@@ -10,7 +10,7 @@ import fastavro
 import pytest
 from fastavro import schemaless_writer
 
-from headwater.catalogs.iceberg.avro import read_records
+from headwater.iceberg.avro import read_records
 
 LONG = {"type": "record", "name": "x", "fields": [{"name": "a", "type": "long"}]}
 HEADER = {

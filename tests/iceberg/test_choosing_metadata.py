@@ -5,9 +5,17 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from headwater.catalogs.iceberg import File, QuarantineCode, Rule
-from headwater.catalogs.iceberg.choosing import Choice, Lineage, check_alone, lineage_of, narrow, settle, strangers
-from headwater.catalogs.iceberg.outcomes import UnfitError
+from headwater.iceberg import ChoiceRule, FileInfo, QuarantineCode
+from headwater.iceberg.latest_metadata import (
+    MetadataChoice,
+    MetadataLineage,
+    check_one_table,
+    lineage_of,
+    narrow_by_name,
+    possible_strangers,
+    settle_by_log,
+)
+from headwater.iceberg.survey_outcomes import RejectedTable
 
 A, B = "aaaaaaaa-0000-4000-8000-000000000000", "bbbbbbbb-0000-4000-8000-000000000000"
 DIRECTORY = "s3://lake/t/metadata"
@@ -27,66 +35,68 @@ class Case:
 
     names: list[str]
     latest: str | QuarantineCode
-    rule: Rule | None = None
+    rule: ChoiceRule | None = None
     hint: bytes | None = None
     logs: dict[str, set[str]] = field(default_factory=dict)
     uuids: dict[str, str | None] = field(default_factory=dict)
     later: str = ""
 
-    def choose(self) -> Choice:
-        files = [File(f"{DIRECTORY}/{name}", 1, 2_000 if name == self.later else 1_000) for name in self.names]
-        contest = narrow(files, self.hint)
-        if isinstance(contest, Choice):
+    def choose(self) -> MetadataChoice:
+        files = [FileInfo(f"{DIRECTORY}/{name}", 1, 2_000 if name == self.later else 1_000) for name in self.names]
+        contest = narrow_by_name(files, self.hint)
+        if isinstance(contest, MetadataChoice):
             return contest
         read = {
-            file.path: Lineage(self.uuids.get(file.name, A), frozenset(self.logs.get(file.name, ())))
+            file.path: MetadataLineage(self.uuids.get(file.name, A), frozenset(self.logs.get(file.name, ())))
             for file in (*contest.contenders, *contest.rivals)
         }
-        return settle(contest, read)
+        return settle_by_log(contest, read)
 
 
 CHOSEN = {
-    "a single file": Case([m(0)], m(0), Rule.ONLY_FILE),
-    "a single file without a number": Case([f"{A}.metadata.json"], f"{A}.metadata.json", Rule.ONLY_FILE),
-    "the highest number of a metastore": Case([m(9), m(10, B), m(2)], m(10, B), Rule.HIGHEST_NUMBER),
-    "numbers count, not digits": Case([m(99999), m(100000, B)], m(100000, B), Rule.HIGHEST_NUMBER),
-    "the highest number of Hadoop": Case([v(9), v(10)], v(10), Rule.HIGHEST_NUMBER),
-    "a packed file in the middle": Case([v(1), "v2.gz.metadata.json"], "v2.gz.metadata.json", Rule.HIGHEST_NUMBER),
-    "the older suffix": Case([v(1), "v2.metadata.json.gz"], "v2.metadata.json.gz", Rule.HIGHEST_NUMBER),
-    "a timestamp as number": Case([v(1749025517), v(1749025400)], v(1749025517), Rule.HIGHEST_NUMBER),
-    "a leftover of an uncommitted write": Case([v(1), v(2), f"{A}.metadata.json"], v(2), Rule.HIGHEST_NUMBER),
-    "a fraction and a word": Case([v(3), "v3.1.metadata.json", "vfinal.metadata.json"], v(3), Rule.HIGHEST_NUMBER),
-    "a hint that agrees": Case([v(1), v(2)], v(2), Rule.VERSION_HINT, hint=b"2"),
-    "a hint with CRLF": Case([v(1), v(2)], v(2), Rule.VERSION_HINT, hint=b"2\r\n"),
-    "a hint with a byte order mark": Case([v(1), v(2)], v(2), Rule.VERSION_HINT, hint=b"\xef\xbb\xbf2"),
-    "a hint that is a stem": Case([m(1), m(2)], m(2), Rule.VERSION_HINT, hint=f"00002-{A}".encode()),
-    "a hint that is a file name": Case([m(1), m(2)], m(2), Rule.VERSION_HINT, hint=m(2).encode()),
-    "a hint that is a stem decides a tie": Case([m(2, A), m(2, B)], m(2, B), Rule.VERSION_HINT, hint=f"00002-{B}".encode()),
-    "an empty hint": Case([v(1), v(2)], v(2), Rule.HIGHEST_NUMBER, hint=b"\r\n"),
-    "a hint that says nothing": Case([v(1), v(2)], v(2), Rule.HIGHEST_NUMBER, hint=b"\xff\xfe!"),
-    "a hint with too many digits": Case([v(1), v(2)], v(2), Rule.HIGHEST_NUMBER, hint=b"9" * 5000),
-    "a hint that is behind": Case([v(1), v(2), v(3), v(4)], v(4), Rule.ROLLED_FORWARD, hint=b"2"),
-    "a hint of a file that was cleaned up": Case([v(3), v(4)], v(4), Rule.HIGHEST_NUMBER, hint=b"2"),
-    "a hint before a gap, told by the log": Case([v(2), v(9)], v(9), Rule.METADATA_LOG, hint=b"2", logs={v(9): {v(2)}}),
-    "a number behind among metastore names": Case([m(1), m(2)], m(2), Rule.METADATA_LOG, hint=b"1", logs={m(2): {m(1)}}),
-    "a tie that the log decides": Case([m(2, A), m(2, B)], m(2, B), Rule.METADATA_LOG, logs={m(2, B): {m(2, A)}}),
-    "two schemes, told by the log": Case([v(7), m(3)], m(3), Rule.METADATA_LOG, logs={m(3): {v(7)}}),
+    "a single file": Case([m(0)], m(0), ChoiceRule.ONLY_FILE),
+    "a single file without a number": Case([f"{A}.metadata.json"], f"{A}.metadata.json", ChoiceRule.ONLY_FILE),
+    "the highest number of a metastore": Case([m(9), m(10, B), m(2)], m(10, B), ChoiceRule.HIGHEST_NUMBER),
+    "numbers count, not digits": Case([m(99999), m(100000, B)], m(100000, B), ChoiceRule.HIGHEST_NUMBER),
+    "the highest number of Hadoop": Case([v(9), v(10)], v(10), ChoiceRule.HIGHEST_NUMBER),
+    "a packed file in the middle": Case([v(1), "v2.gz.metadata.json"], "v2.gz.metadata.json", ChoiceRule.HIGHEST_NUMBER),
+    "the older suffix": Case([v(1), "v2.metadata.json.gz"], "v2.metadata.json.gz", ChoiceRule.HIGHEST_NUMBER),
+    "a timestamp as number": Case([v(1749025517), v(1749025400)], v(1749025517), ChoiceRule.HIGHEST_NUMBER),
+    "a leftover of an uncommitted write": Case([v(1), v(2), f"{A}.metadata.json"], v(2), ChoiceRule.HIGHEST_NUMBER),
+    "a fraction and a word": Case([v(3), "v3.1.metadata.json", "vfinal.metadata.json"], v(3), ChoiceRule.HIGHEST_NUMBER),
+    "a hint that agrees": Case([v(1), v(2)], v(2), ChoiceRule.VERSION_HINT, hint=b"2"),
+    "a hint with CRLF": Case([v(1), v(2)], v(2), ChoiceRule.VERSION_HINT, hint=b"2\r\n"),
+    "a hint with a byte order mark": Case([v(1), v(2)], v(2), ChoiceRule.VERSION_HINT, hint=b"\xef\xbb\xbf2"),
+    "a hint that is a stem": Case([m(1), m(2)], m(2), ChoiceRule.VERSION_HINT, hint=f"00002-{A}".encode()),
+    "a hint that is a file name": Case([m(1), m(2)], m(2), ChoiceRule.VERSION_HINT, hint=m(2).encode()),
+    "a hint that is a stem decides a tie": Case(
+        [m(2, A), m(2, B)], m(2, B), ChoiceRule.VERSION_HINT, hint=f"00002-{B}".encode()
+    ),
+    "an empty hint": Case([v(1), v(2)], v(2), ChoiceRule.HIGHEST_NUMBER, hint=b"\r\n"),
+    "a hint that says nothing": Case([v(1), v(2)], v(2), ChoiceRule.HIGHEST_NUMBER, hint=b"\xff\xfe!"),
+    "a hint with too many digits": Case([v(1), v(2)], v(2), ChoiceRule.HIGHEST_NUMBER, hint=b"9" * 5000),
+    "a hint that is behind": Case([v(1), v(2), v(3), v(4)], v(4), ChoiceRule.ROLLED_FORWARD, hint=b"2"),
+    "a hint of a file that was cleaned up": Case([v(3), v(4)], v(4), ChoiceRule.HIGHEST_NUMBER, hint=b"2"),
+    "a hint before a gap, told by the log": Case([v(2), v(9)], v(9), ChoiceRule.METADATA_LOG, hint=b"2", logs={v(9): {v(2)}}),
+    "a number behind among metastore names": Case([m(1), m(2)], m(2), ChoiceRule.METADATA_LOG, hint=b"1", logs={m(2): {m(1)}}),
+    "a tie that the log decides": Case([m(2, A), m(2, B)], m(2, B), ChoiceRule.METADATA_LOG, logs={m(2, B): {m(2, A)}}),
+    "two schemes, told by the log": Case([v(7), m(3)], m(3), ChoiceRule.METADATA_LOG, logs={m(3): {v(7)}}),
     "unnumbered files, told by the log": Case(
         [f"{A}.metadata.json", f"{B}.metadata.json"],
         f"{A}.metadata.json",
-        Rule.METADATA_LOG,
+        ChoiceRule.METADATA_LOG,
         logs={f"{A}.metadata.json": {f"{B}.metadata.json"}},
     ),
     "a hint of nineteen digits": Case(
         [v(1749025517000000001), v(1749025517000000000)],
         v(1749025517000000001),
-        Rule.VERSION_HINT,
+        ChoiceRule.VERSION_HINT,
         hint=b"1749025517000000001",
     ),
     "an older version without a uuid, copied last": Case(
-        [v(1), v(2)], v(2), Rule.HIGHEST_NUMBER, later=v(1), uuids={v(1): None}
+        [v(1), v(2)], v(2), ChoiceRule.HIGHEST_NUMBER, later=v(1), uuids={v(1): None}
     ),
-    "an older version copied last": Case([v(1), v(2)], v(2), Rule.HIGHEST_NUMBER, later=v(1)),
+    "an older version copied last": Case([v(1), v(2)], v(2), ChoiceRule.HIGHEST_NUMBER, later=v(1)),
 }
 
 REFUSED = {
@@ -118,7 +128,7 @@ def test_the_latest_is_chosen_by_a_named_rule(case: Case) -> None:
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED.keys())
 def test_what_cannot_be_told_is_refused(case: Case) -> None:
-    with pytest.raises(UnfitError) as refusal:
+    with pytest.raises(RejectedTable) as refusal:
         case.choose()
 
     assert refusal.value.code == case.latest
@@ -141,20 +151,23 @@ def test_evidence_names_a_lower_number_that_was_written_last() -> None:
 def test_a_lineage_is_the_file_names_of_the_log() -> None:
     document = {"table-uuid": A, "metadata-log": [{"metadata-file": "s3://x/metadata/v1.metadata.json"}, "rubbish", {}]}
 
-    assert lineage_of(document) == Lineage(A, frozenset({"v1.metadata.json"}))
+    assert lineage_of(document) == MetadataLineage(A, frozenset({"v1.metadata.json"}))
 
 
 def test_a_lineage_of_a_view_has_its_uuid() -> None:
-    assert lineage_of({"view-uuid": A.upper(), "last-updated-ms": "soon"}) == Lineage(A, frozenset())
+    assert lineage_of({"view-uuid": A.upper(), "last-updated-ms": "soon"}) == MetadataLineage(A, frozenset())
 
 
 def test_evidence_names_a_file_that_says_it_was_updated_later() -> None:
-    files = [File(f"{DIRECTORY}/{m(2, uuid)}", 1) for uuid in (A, B)]
-    read = {files[0].path: Lineage(A, frozenset(), 2_000), files[1].path: Lineage(A, frozenset({m(2, A)}), 1_000)}
-    contest = narrow(files)
-    assert not isinstance(contest, Choice)
+    files = [FileInfo(f"{DIRECTORY}/{m(2, uuid)}", 1) for uuid in (A, B)]
+    read = {
+        files[0].path: MetadataLineage(A, frozenset(), 2_000),
+        files[1].path: MetadataLineage(A, frozenset({m(2, A)}), 1_000),
+    }
+    contest = narrow_by_name(files)
+    assert not isinstance(contest, MetadataChoice)
 
-    choice = settle(contest, read)
+    choice = settle_by_log(contest, read)
 
     assert (choice.file, choice.evidence[-1]) == (files[1], f"{m(2, A)} has a later last-updated-ms")
 
@@ -169,10 +182,13 @@ class Beside:
     written: int = 1_000
 
     def strangers(self) -> set[str]:
-        latest = File(f"{DIRECTORY}/{m(9)}", 1, self.written)
-        files = [latest, *(File(f"{DIRECTORY}/{name}", 1, mtime) for name, mtime in self.files.items())]
+        latest = FileInfo(f"{DIRECTORY}/{m(9)}", 1, self.written)
+        files = [latest, *(FileInfo(f"{DIRECTORY}/{name}", 1, mtime) for name, mtime in self.files.items())]
         return {
-            file.name for file in strangers(Choice(latest, Rule.HIGHEST_NUMBER, ()), Lineage(A, frozenset(self.log)), files)
+            file.name
+            for file in possible_strangers(
+                MetadataChoice(latest, ChoiceRule.HIGHEST_NUMBER, ()), MetadataLineage(A, frozenset(self.log)), files
+            )
         }
 
 
@@ -199,10 +215,10 @@ def test_strangers_are_those_that_neither_times_nor_the_log_give_to_the_table(be
 
 @pytest.mark.parametrize(("own", "other", "is_alone"), [(A, A, True), (A, None, True), (None, A, True), (A, B, False)])
 def test_a_stranger_of_another_table_is_refused(own: str | None, other: str | None, is_alone: bool) -> None:
-    latest, stranger = File(f"{DIRECTORY}/{m(2)}", 1), File(f"{DIRECTORY}/{m(0)}", 1)
-    choice = Choice(latest, Rule.HIGHEST_NUMBER, ())
+    latest, stranger = FileInfo(f"{DIRECTORY}/{m(2)}", 1), FileInfo(f"{DIRECTORY}/{m(0)}", 1)
+    choice = MetadataChoice(latest, ChoiceRule.HIGHEST_NUMBER, ())
 
-    with nullcontext() if is_alone else pytest.raises(UnfitError, match="no time tells") as refusal:
-        check_alone(choice, Lineage(own, frozenset()), stranger, Lineage(other, frozenset()))
+    with nullcontext() if is_alone else pytest.raises(RejectedTable, match="no time tells") as refusal:
+        check_one_table(choice, MetadataLineage(own, frozenset()), stranger, MetadataLineage(other, frozenset()))
 
     assert is_alone or (refusal and refusal.value.code is QuarantineCode.TWO_TABLES)

@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.catalogs.iceberg import File, TableFiles, group, is_selected
+from headwater.iceberg import FileInfo, TableFiles, group_tables, is_selected
 
 ROOT = "s3://lake/wh"
 
 
 def grouped(*paths: str) -> dict[str, TableFiles]:
     return {
-        table.directory.removeprefix(f"{ROOT}/"): table for table in group(ROOT, [File(f"{ROOT}/{path}", 1) for path in paths])
+        table.directory.removeprefix(f"{ROOT}/"): table
+        for table in group_tables(ROOT, [FileInfo(f"{ROOT}/{path}", 1) for path in paths])
     }
 
 
@@ -20,7 +21,7 @@ def test_a_key_is_the_path_below_the_location_as_it_is() -> None:
 
 
 def test_a_location_that_is_the_table_gives_it_its_own_name() -> None:
-    (table,) = group("s3://lake/orders", [File("s3://lake/orders/metadata/v1.metadata.json", 1)])
+    (table,) = group_tables("s3://lake/orders", [FileInfo("s3://lake/orders/metadata/v1.metadata.json", 1)])
 
     assert (table.directory, table.key) == ("s3://lake/orders", ("orders",))
 

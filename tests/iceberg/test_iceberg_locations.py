@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from headwater.catalogs.iceberg import canonical, is_same_place, is_through_link, is_within, plain_location
 from headwater.errors import RefusedError
+from headwater.iceberg import canonical_location, is_same_place, is_through_link, is_within, plain_location
 
 
 @pytest.mark.parametrize(
@@ -28,13 +28,13 @@ from headwater.errors import RefusedError
     ],
 )
 def test_a_location_has_one_spelling(location: str, spelled: str) -> None:
-    assert canonical(location) == spelled
+    assert canonical_location(location) == spelled
 
 
 @pytest.mark.parametrize("location", ["", "data/lake", "s3:bucket", "s3://bucket/../other", "/data/./lake"])
 def test_what_could_mean_two_places_is_refused(location: str) -> None:
     with pytest.raises(RefusedError):
-        canonical(location)
+        canonical_location(location)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_drivers_read_differently_is_no_plain_location(location: str) -> No
 
 @pytest.mark.parametrize("location", ["s3://b/x", "s3://b", "/lake/a b", "file:/lake//x/", "s3://b/dt=2026%3A01/x", "gs://b/ü"])
 def test_a_plain_location_is_spelled_as_every_other(location: str) -> None:
-    assert plain_location(location) == canonical(location)
+    assert plain_location(location) == canonical_location(location)
 
 
 def test_a_link_below_a_folder_is_told_from_one_above(tmp_path: Path) -> None:

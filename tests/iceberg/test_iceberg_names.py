@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.catalogs.iceberg.names import MetadataName, Scheme, parse_name
+from headwater.iceberg.layout import MetadataName, NameScheme, parse_metadata_name
 
 UUID = "12345678-03fe-4693-9a96-a0705ddf69c1"
 
@@ -10,22 +10,22 @@ UUID = "12345678-03fe-4693-9a96-a0705ddf69c1"
 @pytest.mark.parametrize(
     ("name", "scheme", "number"),
     [
-        (f"00003-{UUID}.metadata.json", Scheme.METASTORE, 3),
-        (f"00003-{UUID}.gz.metadata.json", Scheme.METASTORE, 3),
-        (f"00003-{UUID}.metadata.json.gz", Scheme.METASTORE, 3),
-        (f"123456-{UUID}.metadata.json", Scheme.METASTORE, 123456),
-        ("v7.metadata.json", Scheme.HADOOP, 7),
-        ("v7.gz.metadata.json", Scheme.HADOOP, 7),
-        ("v7.metadata.json.gz", Scheme.HADOOP, 7),
-        ("v7.zstd.metadata.json", Scheme.HADOOP, 7),
-        ("v1749025517.metadata.json", Scheme.HADOOP, 1749025517),
-        ("v3.1.metadata.json", Scheme.UNNUMBERED, -1),
-        ("vfinal.metadata.json", Scheme.UNNUMBERED, -1),
-        (f"{UUID}.metadata.json", Scheme.UNNUMBERED, -1),
+        (f"00003-{UUID}.metadata.json", NameScheme.METASTORE, 3),
+        (f"00003-{UUID}.gz.metadata.json", NameScheme.METASTORE, 3),
+        (f"00003-{UUID}.metadata.json.gz", NameScheme.METASTORE, 3),
+        (f"123456-{UUID}.metadata.json", NameScheme.METASTORE, 123456),
+        ("v7.metadata.json", NameScheme.HADOOP, 7),
+        ("v7.gz.metadata.json", NameScheme.HADOOP, 7),
+        ("v7.metadata.json.gz", NameScheme.HADOOP, 7),
+        ("v7.zstd.metadata.json", NameScheme.HADOOP, 7),
+        ("v1749025517.metadata.json", NameScheme.HADOOP, 1749025517),
+        ("v3.1.metadata.json", NameScheme.UNNUMBERED, -1),
+        ("vfinal.metadata.json", NameScheme.UNNUMBERED, -1),
+        (f"{UUID}.metadata.json", NameScheme.UNNUMBERED, -1),
     ],
 )
-def test_each_naming_scheme_gives_its_number(name: str, scheme: Scheme, number: int) -> None:
-    parsed = parse_name(name)
+def test_each_naming_scheme_gives_its_number(name: str, scheme: NameScheme, number: int) -> None:
+    parsed = parse_metadata_name(name)
 
     assert parsed is not None
     assert (parsed.scheme, parsed.number) == (scheme, number)
@@ -47,8 +47,8 @@ def test_each_naming_scheme_gives_its_number(name: str, scheme: Scheme, number: 
     ],
 )
 def test_other_files_are_no_metadata(name: str) -> None:
-    assert parse_name(name) is None
+    assert parse_metadata_name(name) is None
 
 
 def test_the_stem_has_neither_codec_nor_suffix() -> None:
-    assert parse_name("v7.gz.metadata.json") == MetadataName("v7", Scheme.HADOOP, 7)
+    assert parse_metadata_name("v7.gz.metadata.json") == MetadataName("v7", NameScheme.HADOOP, 7)

@@ -10,17 +10,25 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from headwater.catalogs.iceberg import File, Found, Part, Scope, parts_of, read_part, survey_in_process
-from headwater.errors import MissingError, RefusedError
+from headwater.errors import NotFoundError, RefusedError
+from headwater.iceberg import (
+    AcceptedTable,
+    FileInfo,
+    InventoryPart,
+    SurveyScope,
+    inventory_parts,
+    read_inventory_part,
+    survey_in_process,
+)
 
 MakeTable = Callable[..., Path]
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 NOON_MICROS = round(NOON.timestamp() * 1_000_000)
-ORDERS = File("s3://lake/sales/orders/metadata/v1.metadata.json", 100, NOON_MICROS)
+ORDERS = FileInfo("s3://lake/sales/orders/metadata/v1.metadata.json", 100, NOON_MICROS)
 
 
-def read(file: Path, *columns: str) -> list[File]:
-    return list(read_part(Part(file.as_uri(), columns)))
+def read(file: Path, *columns: str) -> list[FileInfo]:
+    return list(read_inventory_part(InventoryPart(file.as_uri(), columns)))
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -37,7 +45,7 @@ def test_a_csv_with_a_header_is_read(tmp_path: Path, pack: Callable[[bytes], byt
 def test_a_list_may_be_silent_about_times(tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("path,size\n/lake/a,1\n\n")
 
-    assert read(tmp_path / "list.csv") == [File("file:///lake/a", 1, 0)]
+    assert read(tmp_path / "list.csv") == [FileInfo("file:///lake/a", 1, 0)]
 
 
 def test_a_parquet_list_is_read(tmp_path: Path) -> None:
@@ -55,23 +63,25 @@ def test_lists_of_s3_inventory_are_read_by_their_manifest(tmp_path: Path) -> Non
         f'"lake","{key}","0","false","false","50","2026-01-01T12:00:00.000Z"',
         '"lake","gone","2","true","true","","2026-01-02T12:00:00.000Z"',
     ]
-    part = Part((tmp_path / "data.csv.gz").as_uri(), tuple(name.strip().lower() for name in columns.split(",")))
+    part = InventoryPart((tmp_path / "data.csv.gz").as_uri(), tuple(name.strip().lower() for name in columns.split(",")))
     (tmp_path / "data.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     manifest = {"fileFormat": "CSV", "fileSchema": columns, "files": [{"key": "inv/data.csv.gz", "size": 1}]}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
 
-    (listed,) = parts_of((tmp_path / "manifest.json").as_uri())
+    (listed,) = inventory_parts((tmp_path / "manifest.json").as_uri())
 
     assert listed.columns == part.columns
     assert listed.url.endswith("/inv/data.csv.gz")
-    assert list(read_part(part)) == [File("s3://lake/sales/my orders=1/metadata/v1.metadata.json", 100, NOON_MICROS)]
+    assert list(read_inventory_part(part)) == [
+        FileInfo("s3://lake/sales/my orders=1/metadata/v1.metadata.json", 100, NOON_MICROS)
+    ]
 
 
 def test_a_parquet_list_of_s3_inventory_is_read(tmp_path: Path) -> None:
     row = {"bucket": ["lake"], "key": ["a%20b"], "size": [7], "last_modified_date": [NOON], "is_latest": [True]}
     pyarrow.parquet.write_table(pa.table(row), tmp_path / "list.parquet")
 
-    assert read(tmp_path / "list.parquet") == [File("s3://lake/a%20b", 7, NOON_MICROS)]
+    assert read(tmp_path / "list.parquet") == [FileInfo("s3://lake/a%20b", 7, NOON_MICROS)]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +106,7 @@ def test_a_list_that_is_none_is_refused_with_its_place(tmp_path: Path, content: 
 
 
 def test_a_list_that_is_not_there_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match="nowhere"):
+    with pytest.raises(NotFoundError, match="nowhere"):
         read(tmp_path / "nowhere.csv")
 
 
@@ -105,7 +115,7 @@ def test_a_manifest_that_cannot_be_followed_is_refused(tmp_path: Path, manifest:
     (tmp_path / "manifest.json").write_bytes(manifest)
 
     with pytest.raises(RefusedError):
-        parts_of((tmp_path / "manifest.json").as_uri())
+        inventory_parts((tmp_path / "manifest.json").as_uri())
 
 
 @pytest.mark.parametrize("location", ["", "sales/orders"])
@@ -119,8 +129,8 @@ def test_a_survey_by_inventory_says_what_one_by_listing_says(tmp_path: Path, mak
     lines = [f"{file},{file.stat().st_size}" for file in tmp_path.rglob("*") if file.is_file()]
     inventory.write_text("\n".join(["path,size", *lines, "/elsewhere/t/metadata/v1.metadata.json,1"]))
 
-    by_listing = survey_in_process(Scope.of([str(lake)], allowed=[str(lake)]))
-    by_inventory = survey_in_process(Scope.of([str(lake)], allowed=[str(lake)], inventory=str(inventory)))
+    by_listing = survey_in_process(SurveyScope.checked([str(lake)], allowed=[str(lake)]))
+    by_inventory = survey_in_process(SurveyScope.checked([str(lake)], allowed=[str(lake)], inventory=str(inventory)))
 
     assert list(by_inventory) == list(by_listing)
     assert len(by_listing) == (1 if location else 3)
@@ -131,5 +141,7 @@ def test_a_file_that_is_listed_twice_is_one_file(tmp_path: Path, make_table: Mak
     line = f"{metadata.as_uri()},{metadata.stat().st_size},"
     (tmp_path / "list.csv").write_text("\n".join(["path,size,mtime", line + "1750000000000000", line + "1", line]))
 
-    (outcome,) = survey_in_process(Scope.of([str(tmp_path)], allowed=[str(tmp_path)], inventory=str(tmp_path / "list.csv")))
-    assert isinstance(outcome, Found)
+    (outcome,) = survey_in_process(
+        SurveyScope.checked([str(tmp_path)], allowed=[str(tmp_path)], inventory=str(tmp_path / "list.csv"))
+    )
+    assert isinstance(outcome, AcceptedTable)

@@ -6,23 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.catalogs.iceberg import QuarantineCode, Sketch, judge, traits_of
+from headwater.iceberg import QuarantineCode, TableIdentity, exclusive_keys, find_conflicts
 
 LAKE = "s3://lake"
 
 
-def sketch(name: str, *, uuid: str | None = None, key: str = "") -> Sketch:
-    return Sketch(f"{LAKE}/{name}", tuple((key or name.replace("/", ".")).split(".")), uuid)
+def sketch(name: str, *, uuid: str | None = None, key: str = "") -> TableIdentity:
+    return TableIdentity(f"{LAKE}/{name}", tuple((key or name.replace("/", ".")).split(".")), uuid)
 
 
-def codes(*sketches: Sketch) -> dict[str, QuarantineCode]:
-    return {directory.removeprefix(f"{LAKE}/"): verdict.code for directory, verdict in judge(sketches).items()}
+def codes(*sketches: TableIdentity) -> dict[str, QuarantineCode]:
+    return {directory.removeprefix(f"{LAKE}/"): verdict.code for directory, verdict in find_conflicts(sketches).items()}
 
 
 names = st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=4)
 tables = st.lists(
     st.builds(
-        lambda folders, key, uuid: Sketch("/".join([LAKE, *folders]), tuple(key), uuid),
+        lambda folders, key, uuid: TableIdentity("/".join([LAKE, *folders]), tuple(key), uuid),
         names,
         names,
         st.sampled_from([None, *"123"]),
@@ -32,18 +32,18 @@ tables = st.lists(
 
 
 @given(tables)
-def test_who_shares_no_trait_changes_no_verdict(sketches: list[Sketch]) -> None:
-    traits = {table: traits_of(table, [LAKE]) for table in sketches}
+def test_who_shares_no_trait_changes_no_verdict(sketches: list[TableIdentity]) -> None:
+    traits = {table: exclusive_keys(table, [LAKE]) for table in sketches}
     owners = Counter(trait for alone, _ in traits.values() for trait in alone)
     tables = Counter(trait for alone, shared in traits.values() for trait in (*alone, *shared))
     contested = {trait for trait, number in tables.items() if number > 1 and owners[trait]}
     involved = [table for table in sketches if not contested.isdisjoint([*traits[table][0], *traits[table][1]])]
 
-    assert judge(involved) == judge(sketches)
+    assert find_conflicts(involved) == find_conflicts(sketches)
 
 
 def test_a_sound_lake_has_no_table_that_shares_a_trait() -> None:
-    traits = [traits_of(sketch(f"ns{number % 2}/t{number}", uuid=str(number)), [LAKE]) for number in range(9)]
+    traits = [exclusive_keys(sketch(f"ns{number % 2}/t{number}", uuid=str(number)), [LAKE]) for number in range(9)]
 
     alone = [trait for own, _ in traits for trait in own]
     assert len(alone) == len(set(alone)) == 27
@@ -63,7 +63,9 @@ def test_tables_without_uuids_do_not_share_one() -> None:
         (sketch("a", uuid="1", key="t"), sketch("a/b", uuid="1", key="t"), QuarantineCode.DUPLICATE_UUID),
     ],
 )
-def test_neither_of_two_that_contradict_each_other_is_right(one: Sketch, other: Sketch, code: QuarantineCode) -> None:
+def test_neither_of_two_that_contradict_each_other_is_right(
+    one: TableIdentity, other: TableIdentity, code: QuarantineCode
+) -> None:
     assert set(codes(one, other, sketch("clear")).values()) == {code}
     assert len(codes(one, other, sketch("clear"))) == 2
 
@@ -80,7 +82,7 @@ def test_a_table_that_stays_out_is_in_nobodys_way() -> None:
 
 
 def test_a_verdict_on_many_names_the_first_and_their_number() -> None:
-    verdicts = judge(sketch(f"t{number}", uuid="1") for number in range(9))
+    verdicts = find_conflicts(sketch(f"t{number}", uuid="1") for number in range(9))
 
     message = verdicts[f"{LAKE}/t8"].message
     assert "t4 and 4 more have the same uuid" in message
@@ -88,7 +90,7 @@ def test_a_verdict_on_many_names_the_first_and_their_number() -> None:
 
 
 def test_tables_deep_within_each_other_name_their_neighbours() -> None:
-    verdicts = judge([sketch("a", key="x"), sketch("a/b", key="y"), sketch("a/b/c", key="z")])
+    verdicts = find_conflicts([sketch("a", key="x"), sketch("a/b", key="y"), sketch("a/b/c", key="z")])
 
     assert verdicts[f"{LAKE}/a"].message.startswith(f"{LAKE}/a and {LAKE}/a/b lie")
     assert verdicts[f"{LAKE}/a/b/c"].message.startswith(f"{LAKE}/a/b and {LAKE}/a/b/c lie")

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.catalogs.iceberg.mapping import pattern_of
 from headwater.errors import RefusedError
+from headwater.iceberg.layout import parse_pattern
 
 
 def key(pattern: str, path: str) -> tuple[str, ...] | None:
-    return pattern_of(pattern).key(path.split("/"))
+    return parse_pattern(pattern).match_key(path.split("/"))
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,6 @@ def test_a_pattern_takes_keys_out_of_paths(pattern: str, path: str, expected: tu
 )
 def test_a_pattern_without_sense_is_refused_with_its_fault(pattern: str, fault: str) -> None:
     with pytest.raises(RefusedError) as refused:
-        pattern_of(pattern)
+        parse_pattern(pattern)
 
     assert fault in str(refused.value)

@@ -7,15 +7,7 @@ import pytest
 from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.view.metadata import ViewMetadata
 
-from headwater.catalogs.iceberg.spec import (
-    RAW_VERSION,
-    Document,
-    FaultError,
-    check_table,
-    check_view,
-    is_maintainable,
-    is_view,
-)
+from headwater.iceberg.spec import RAW_VERSION, Document, FaultError, check_table, check_view, is_maintainable, is_view
 from metadata_fixtures import COLUMNS, FIXTURES, Fixture, changed, column, schema, table, view
 
 each_fixture = pytest.mark.parametrize("fixture", [pytest.param(one, id=one.name) for one in FIXTURES])

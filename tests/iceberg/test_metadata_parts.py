@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.catalogs.iceberg.parts import Parts, put_together, take_apart
 from headwater.errors import RefusedError
+from headwater.iceberg.metadata_split import MetadataParts, join_metadata, split_metadata
 from metadata_fixtures import FIXTURES
 
 values = st.recursive(
@@ -24,7 +24,7 @@ documents = st.dictionaries(st.text(max_size=8) | st.just("n" * 300) | st.just("
 
 
 def there_and_back(text: bytes) -> Any:
-    return json.loads(put_together(take_apart(text)))
+    return json.loads(join_metadata(split_metadata(text)))
 
 
 @given(documents, st.sampled_from([None, 2]))
@@ -39,30 +39,30 @@ def test_every_fixture_comes_back(document: dict[str, Any]) -> None:
 
 
 def test_lists_are_divided_into_elements_and_small_objects_are_whole() -> None:
-    parts = take_apart(b'{"snapshots": [ {"a": 1}, 5, [] ], "properties": {"b": "c"}, "empty": []}')
+    parts = split_metadata(b'{"snapshots": [ {"a": 1}, 5, [] ], "properties": {"b": "c"}, "empty": []}')
 
-    assert parts == Parts({"properties": b'{"b":"c"}', "empty": b"[]"}, {"snapshots": (b'{"a":1}', b"5", b"[]")}, {})
+    assert parts == MetadataParts({"properties": b'{"b":"c"}', "empty": b"[]"}, {"snapshots": (b'{"a":1}', b"5", b"[]")}, {})
 
 
 def test_large_objects_are_divided_into_members() -> None:
     refs = {f"tag-{number}": {"snapshot-id": number, "type": "tag"} for number in range(100)}
 
-    parts = take_apart(json.dumps({"refs": refs}).encode())
+    parts = split_metadata(json.dumps({"refs": refs}).encode())
 
     assert parts.maps["refs"]["tag-7"] == b'{"snapshot-id":7,"type":"tag"}'
-    assert json.loads(put_together(parts)) == {"refs": refs}
+    assert json.loads(join_metadata(parts)) == {"refs": refs}
 
 
 def test_numbers_are_kept_as_they_were_written() -> None:
     text = b'{"a":1.50,"b":[1E3,123456789012345678901234567890,-0.0]}'
 
-    assert put_together(take_apart(text)) == text
+    assert join_metadata(split_metadata(text)) == text
 
 
 def test_white_space_makes_no_difference() -> None:
     document = {"schemas": [{"schema-id": 0, "fields": []}], "location": "s3://a b"}
 
-    assert take_apart(json.dumps(document, indent=4).encode()) == take_apart(
+    assert split_metadata(json.dumps(document, indent=4).encode()) == split_metadata(
         json.dumps(document, separators=(",", ":")).encode()
     )
 
@@ -80,4 +80,4 @@ def test_a_byte_order_mark_is_passed_over() -> None:
 )
 def test_what_is_no_object_is_refused(text: bytes) -> None:
     with pytest.raises(RefusedError, match="cannot be taken apart"):
-        take_apart(text)
+        split_metadata(text)

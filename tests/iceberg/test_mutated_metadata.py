@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from headwater.catalogs.iceberg.spec import FaultError, check_table, check_view, is_view, version_of
-from headwater.catalogs.iceberg.spec.document_shape import JsonRecord, find_faults, is_of
-from headwater.catalogs.iceberg.spec.table_rules import TableV1, TableV2, TableV3
-from headwater.catalogs.iceberg.spec.view_rules import ViewMetadata
+from headwater.iceberg.spec import FaultError, check_table, check_view, is_view, version_of
+from headwater.iceberg.spec.document_shape import JsonRecord, find_faults, is_of
+from headwater.iceberg.spec.table_rules import TableV1, TableV2, TableV3
+from headwater.iceberg.spec.view_rules import ViewMetadata
 from metadata_fixtures import FIXTURES, table, view
 
 SOUND = [table(1), table(2), table(3), view(), *(one.document for one in FIXTURES if one.verdict == "valid")]

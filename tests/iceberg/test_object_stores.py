@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow.fs
 import pytest
 
-from headwater.catalogs.iceberg import Found, QuarantineCode, Quarantined, Scope, divide, survey_in_process
-from headwater.catalogs.iceberg.grouping import File
-from headwater.catalogs.iceberg.outcomes import UnfitError
-from headwater.catalogs.iceberg.storage import STORAGE
-from headwater.errors import MissingError, RefusedError, UnavailableError
+from headwater.errors import NotFoundError, RefusedError, UnavailableError
+from headwater.iceberg import AcceptedTable, QuarantineCode, QuarantinedTable, SurveyScope, divide_location, survey_in_process
+from headwater.iceberg.filesystem import STORAGE
+from headwater.iceberg.layout import FileInfo
+from headwater.iceberg.survey_outcomes import RejectedTable
 from servers.s3 import access_to, s3_server
 
 Put = Callable[[str, bytes], None]
@@ -57,13 +57,14 @@ def test_tables_in_a_bucket_are_found_by_either_name_of_it(put: Put, document: d
     put("one/web/views/metadata/v1.gz.metadata.json", gzip.compress(sound(document, "s3://lake/one/web/views")))
 
     found = {
-        ".".join(outcome.key): outcome for outcome in survey_in_process(Scope.of(["s3://lake/one"], allowed=["s3://lake"]))
+        ".".join(outcome.key): outcome
+        for outcome in survey_in_process(SurveyScope.checked(["s3://lake/one"], allowed=["s3://lake"]))
     }
 
     assert list(found) == ["sales.broken", "sales.orders", "web.views"]
-    assert isinstance(found["sales.broken"], Quarantined)
+    assert isinstance(found["sales.broken"], QuarantinedTable)
     assert found["sales.broken"].code is QuarantineCode.CORRUPT
-    assert isinstance(found["web.views"], Quarantined)
+    assert isinstance(found["web.views"], QuarantinedTable)
     assert found["web.views"].code is QuarantineCode.DUPLICATE_UUID
 
 
@@ -71,23 +72,23 @@ def test_names_that_a_url_would_encode_are_read_in_a_bucket(put: Put, document: 
     for name in ("with space", "50%20", "a#b?c", "<é>"):
         put(f"odd/{name}/metadata/v1.metadata.json", sound(document, f"s3://lake/odd/{name}"))
 
-    outcomes = list(survey_in_process(Scope.of(["s3://lake/odd"], allowed=["s3://lake"])))
+    outcomes = list(survey_in_process(SurveyScope.checked(["s3://lake/odd"], allowed=["s3://lake"])))
 
     assert sorted(outcome.key[-1] for outcome in outcomes) == ["50%20", "<é>", "a#b?c", "with space"]
-    assert {outcome.code for outcome in outcomes if isinstance(outcome, Quarantined)} == {QuarantineCode.DUPLICATE_UUID}
+    assert {outcome.code for outcome in outcomes if isinstance(outcome, QuarantinedTable)} == {QuarantineCode.DUPLICATE_UUID}
 
 
 def test_a_bucket_that_is_not_there_is_told_with_what_to_do(put: Put) -> None:
-    with pytest.raises(MissingError, match="there is no folder s3://none/t: correct the import's locations"):
-        list(survey_in_process(Scope.of(["s3://none/t"], allowed=["s3://none"])))
+    with pytest.raises(NotFoundError, match="there is no folder s3://none/t: correct the import's locations"):
+        list(survey_in_process(SurveyScope.checked(["s3://none/t"], allowed=["s3://none"])))
 
 
 def test_files_in_a_bucket_are_verified(put: Put, document: dict[str, Any]) -> None:
     put("two/t/metadata/v1.metadata.json", sound(document, "s3://lake/two/t"))
 
-    (outcome,) = survey_in_process(Scope.of(["s3://lake/two"], allowed=["s3://lake"], verify="manifests"))
+    (outcome,) = survey_in_process(SurveyScope.checked(["s3://lake/two"], allowed=["s3://lake"], verify="manifests"))
 
-    assert isinstance(outcome, Quarantined)
+    assert isinstance(outcome, QuarantinedTable)
     assert outcome.code is QuarantineCode.MISSING_FILES
     assert "2 of its files are missing" in outcome.message
 
@@ -99,10 +100,12 @@ def test_an_inventory_in_a_bucket_is_read(put: Put, document: dict[str, Any]) ->
         b"Bucket,Key,Size\nlake,three/t/metadata/v1.metadata.json,100\nlake,three/u/metadata/v1.metadata.json,100\n",
     )
 
-    found, gone = survey_in_process(Scope.of(["s3://lake/three"], allowed=["s3://lake"], inventory="s3://lake/lists/list.csv"))
+    found, gone = survey_in_process(
+        SurveyScope.checked(["s3://lake/three"], allowed=["s3://lake"], inventory="s3://lake/lists/list.csv")
+    )
 
-    assert isinstance(found, Found), found
-    assert isinstance(gone, Quarantined)
+    assert isinstance(found, AcceptedTable), found
+    assert isinstance(gone, QuarantinedTable)
     assert gone.code is QuarantineCode.VANISHED
 
 
@@ -111,28 +114,28 @@ def test_a_bucket_is_divided_by_its_folders(put: Put) -> None:
     put("four/b/c/x", b"")
     put("four/x", b"")
 
-    assert divide("s3://lake/four") == ["s3://lake/four/a", "s3://lake/four/b"]
+    assert divide_location("s3://lake/four") == ["s3://lake/four/a", "s3://lake/four/b"]
 
 
 def test_what_is_not_in_a_bucket_is_missing(put: Put) -> None:
-    with pytest.raises(MissingError, match="nowhere"):
-        divide("s3://lake/nowhere")
-    assert not STORAGE.has("s3://lake/nowhere/x")
+    with pytest.raises(NotFoundError, match="nowhere"):
+        divide_location("s3://lake/nowhere")
+    assert not STORAGE.has_file("s3://lake/nowhere/x")
     assert list(STORAGE.list_files("s3://lake/nowhere")) == []
 
 
 def test_a_bucket_that_is_not_there_is_told(put: Put) -> None:
-    with pytest.raises((MissingError, UnavailableError), match="no-such-bucket"):
-        divide("s3://no-such-bucket/x")
+    with pytest.raises((NotFoundError, UnavailableError), match="no-such-bucket"):
+        divide_location("s3://no-such-bucket/x")
 
 
 def test_a_scheme_that_nothing_reaches_is_refused() -> None:
     with pytest.raises(RefusedError, match="nosuch"):
-        divide("nosuch://bucket/x")
+        divide_location("nosuch://bucket/x")
 
 
 def test_looking_for_a_driver_does_not_load_pyarrow(tmp_path: Path) -> None:
-    code = "import sys; from headwater.catalogs.iceberg import divide; divide(sys.argv[1]); print('pyarrow' in sys.modules)"
+    code = "import sys; from headwater.iceberg import divide_location; divide_location(sys.argv[1]); print('pyarrow' in sys.modules)"
     told = subprocess.run(
         [sys.executable, "-c", code, tmp_path.as_uri()], check=True, capture_output=True, text=True, env=os.environ
     )
@@ -152,6 +155,6 @@ def test_looking_for_a_driver_does_not_load_pyarrow(tmp_path: Path) -> None:
 def test_a_name_that_leads_to_no_object_is_told_from_a_store_that_is_away(put: Put, path: str, code: QuarantineCode) -> None:
     put("sales/x.avro", b"")
 
-    with pytest.raises(UnfitError) as unfit:
-        STORAGE.read(File(f"s3://lake{path}", 0))
+    with pytest.raises(RejectedTable) as unfit:
+        STORAGE.read_file(FileInfo(f"s3://lake{path}", 0))
     assert unfit.value.code is code

@@ -9,11 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from headwater.catalogs.iceberg import STORAGE, Found, Outcome, QuarantineCode, Quarantined, Scope, survey_in_process
-from headwater.catalogs.iceberg.grouping import File
-from headwater.catalogs.iceberg.outcomes import UnfitError
-from headwater.catalogs.iceberg.systems import open_system
 from headwater.errors import RefusedError, UnavailableError
+from headwater.iceberg import (
+    STORAGE,
+    AcceptedTable,
+    QuarantineCode,
+    QuarantinedTable,
+    SurveyOutcome,
+    SurveyScope,
+    survey_in_process,
+)
+from headwater.iceberg.filesystem import open_file_system
+from headwater.iceberg.layout import FileInfo
+from headwater.iceberg.survey_outcomes import RejectedTable
 
 
 def make_socket(path: Path) -> None:
@@ -33,8 +41,8 @@ ODD: dict[str, Callable[[Path], None]] = {
 }
 
 
-def survey(root: Path) -> dict[str, Outcome]:
-    return {outcome.key[-1]: outcome for outcome in survey_in_process(Scope.of([str(root)], allowed=[str(root)]))}
+def survey(root: Path) -> dict[str, SurveyOutcome]:
+    return {outcome.key[-1]: outcome for outcome in survey_in_process(SurveyScope.checked([str(root)], allowed=[str(root)]))}
 
 
 @pytest.mark.parametrize("name", ["v2.metadata.json", "version-hint.text"])
@@ -48,8 +56,8 @@ def test_metadata_that_is_no_file_costs_its_table_alone(
     outcomes = survey(tmp_path)
 
     odd = outcomes["odd"]
-    assert isinstance(outcomes["sound"], Found)
-    assert isinstance(odd, Quarantined)
+    assert isinstance(outcomes["sound"], AcceptedTable)
+    assert isinstance(odd, QuarantinedTable)
     assert (odd.code, f"{name} is no regular file" in odd.message) == (QuarantineCode.CORRUPT, True)
 
 
@@ -61,7 +69,7 @@ def test_a_link_to_nowhere_is_never_passed_over_for_the_version_before_it(
 
     odd = survey(tmp_path)["odd"]
 
-    assert isinstance(odd, Quarantined)
+    assert isinstance(odd, QuarantinedTable)
     assert (odd.code, "v9.metadata.json is a link to nowhere" in odd.message) == (QuarantineCode.CORRUPT, True)
 
 
@@ -71,31 +79,31 @@ def test_a_path_that_leads_nowhere_is_not_there(tmp_path: Path, name: str) -> No
     (tmp_path / "loop").symlink_to("loop")
     location = f"{tmp_path.as_uri()}/{name}"
 
-    with pytest.raises(UnfitError) as unfit:
-        STORAGE.read(File(location, 0))
-    assert (unfit.value.code, STORAGE.has(location)) == (QuarantineCode.VANISHED, False)
+    with pytest.raises(RejectedTable) as unfit:
+        STORAGE.read_file(FileInfo(location, 0))
+    assert (unfit.value.code, STORAGE.has_file(location)) == (QuarantineCode.VANISHED, False)
 
 
 def test_a_folder_is_no_file_of_a_table(tmp_path: Path) -> None:
-    assert not STORAGE.has(tmp_path.as_uri())
+    assert not STORAGE.has_file(tmp_path.as_uri())
 
 
 def test_a_storage_that_fails_is_told_from_a_path_that_leads_nowhere(tmp_path: Path) -> None:
     (tmp_path / "disk").symlink_to("/proc/self/mem")  # whose first bytes nobody can read
 
     with pytest.raises(UnavailableError, match="Input/output error"):
-        STORAGE.read(File(f"{tmp_path.as_uri()}/disk", 0))
+        STORAGE.read_file(FileInfo(f"{tmp_path.as_uri()}/disk", 0))
 
 
 def test_a_missing_hadoop_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
 
     with pytest.raises(RefusedError, match=r"no file system for hdfs://namenode/lake: .*, so install it") as refused:
-        open_system("hdfs://namenode/lake")
+        open_file_system("hdfs://namenode/lake")
     assert "\n" not in str(refused.value)
 
 
 def test_a_name_that_chains_drivers_is_refused(tmp_path: Path) -> None:
     """fsspec opens what stands behind the colons."""
     with pytest.raises(RefusedError, match="contains '::'"):
-        open_system(f"memory://lake/x::file://{tmp_path}/secret")
+        open_file_system(f"memory://lake/x::file://{tmp_path}/secret")

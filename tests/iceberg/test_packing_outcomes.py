@@ -2,11 +2,19 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined, Rule, pack, unpack
-from headwater.catalogs.iceberg.spilling import Spill
+from headwater.iceberg import (
+    AcceptedTable,
+    ChoiceRule,
+    QuarantineCode,
+    QuarantinedTable,
+    SurveyOutcome,
+    pack_outcome,
+    unpack_outcome,
+)
+from headwater.iceberg.survey_outcomes import OutcomeSpill
 
 LOCATION = "s3://lake/sales/orders/metadata/v1.metadata.json"
-FOUND = Found(
+FOUND = AcceptedTable(
     directory="s3://lake/sales/orders",
     key=("sales", "orders"),
     metadata_location=LOCATION,
@@ -16,28 +24,28 @@ FOUND = Found(
     schema_id=0,
     spec_id=0,
     sort_order_id=0,
-    rule=Rule.ONLY_FILE,
+    rule=ChoiceRule.ONLY_FILE,
     evidence=("1 metadata file",),
     document=b'{"location":"s3://lake/sales/orders"}' * 1000,
     log=(LOCATION,),
 )
-QUARANTINED = Quarantined(directory="s3://lake/web", key=("web",), code=QuarantineCode.CORRUPT, message="it is empty")
+QUARANTINED = QuarantinedTable(directory="s3://lake/web", key=("web",), code=QuarantineCode.CORRUPT, message="it is empty")
 
 
 @pytest.mark.parametrize("outcome", [FOUND, QUARANTINED])
 @pytest.mark.parametrize("squeezed", [True, False])
-def test_an_outcome_comes_out_as_it_was_packed(outcome: Outcome, squeezed: bool) -> None:
-    assert unpack(pack(outcome, squeezed=squeezed)) == outcome
+def test_an_outcome_comes_out_as_it_was_packed(outcome: SurveyOutcome, squeezed: bool) -> None:
+    assert unpack_outcome(pack_outcome(outcome, squeezed=squeezed)) == outcome
 
 
 def test_a_squeezed_outcome_is_small() -> None:
-    assert len(pack(FOUND)) < len(pack(FOUND, squeezed=False)) / 5
+    assert len(pack_outcome(FOUND)) < len(pack_outcome(FOUND, squeezed=False)) / 5
 
 
 def test_a_spill_holds_what_was_packed_either_way() -> None:
-    spill = Spill()
-    spill.add(FOUND)
-    spill.add_packed(pack(FOUND))
-    spill.add_packed(pack(QUARANTINED, squeezed=False))
+    spill = OutcomeSpill()
+    spill.append_outcome(FOUND)
+    spill.append_packed(pack_outcome(FOUND))
+    spill.append_packed(pack_outcome(QUARANTINED, squeezed=False))
 
     assert (list(spill), len(spill)) == ([FOUND, FOUND, QUARANTINED], 3)

@@ -4,33 +4,34 @@ import gzip
 
 import pytest
 
-from headwater.catalogs.iceberg import QuarantineCode, documents
-from headwater.catalogs.iceberg.documents import decode
-from headwater.catalogs.iceberg.outcomes import UnfitError
+from headwater.iceberg import QuarantineCode
+from headwater.iceberg import metadata_json as documents
+from headwater.iceberg.metadata_json import decode_metadata
+from headwater.iceberg.survey_outcomes import RejectedTable
 
 
 def code_of(data: bytes) -> QuarantineCode:
-    with pytest.raises(UnfitError) as unfit:
-        decode(data, path="s3://lake/t/metadata/v1.metadata.json")
+    with pytest.raises(RejectedTable) as unfit:
+        decode_metadata(data, path="s3://lake/t/metadata/v1.metadata.json")
     assert "v1.metadata.json" in str(unfit.value)
     return unfit.value.code
 
 
 def test_gzip_may_have_several_members() -> None:
-    assert decode(gzip.compress(b'{"a"') + gzip.compress(b": 1}"), path="v1.metadata.json") == {"a": 1}
+    assert decode_metadata(gzip.compress(b'{"a"') + gzip.compress(b": 1}"), path="v1.metadata.json") == {"a": 1}
 
 
 def test_gzip_is_told_by_the_content() -> None:
-    assert decode(gzip.compress(b'{"a": 1}'), path="v1.metadata.json") == {"a": 1}
-    assert decode(b'{"a": 1}', path="v1.gz.metadata.json") == {"a": 1}
+    assert decode_metadata(gzip.compress(b'{"a": 1}'), path="v1.metadata.json") == {"a": 1}
+    assert decode_metadata(b'{"a": 1}', path="v1.gz.metadata.json") == {"a": 1}
 
 
 def test_a_byte_order_mark_does_no_harm() -> None:
-    assert decode(b'\xef\xbb\xbf{"a": 1}', path="v1.metadata.json") == {"a": 1}
+    assert decode_metadata(b'\xef\xbb\xbf{"a": 1}', path="v1.metadata.json") == {"a": 1}
 
 
 def test_a_document_may_be_nested_two_hundred_times() -> None:
-    assert decode(b'{"a":' + b"[" * 199 + b"]" * 199 + b"}", path="v1.metadata.json")
+    assert decode_metadata(b'{"a":' + b"[" * 199 + b"]" * 199 + b"}", path="v1.metadata.json")
 
 
 @pytest.mark.parametrize(
@@ -65,4 +66,4 @@ def test_gzip_of_very_many_members_is_not_followed() -> None:
 def test_as_many_members_as_other_tools_make_are_read() -> None:
     packed = b"".join(gzip.compress(part, mtime=0) for part in (b'{"a": [', *[b"1," * 3000] * 2000, b"1]}"))
 
-    assert len(decode(packed, path="v1.metadata.json")["a"]) == 6_000_001
+    assert len(decode_metadata(packed, path="v1.metadata.json")["a"]) == 6_000_001

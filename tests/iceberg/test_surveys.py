@@ -12,22 +12,29 @@ import fsspec
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
-from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined, Rule, Scope, survey_in_process
-from headwater.catalogs.iceberg.folders import Folder
-from headwater.catalogs.iceberg.storage import STORAGE
-from headwater.errors import MissingError, RefusedError
+from headwater.errors import NotFoundError, RefusedError
+from headwater.iceberg import (
+    AcceptedTable,
+    ChoiceRule,
+    QuarantineCode,
+    QuarantinedTable,
+    SurveyOutcome,
+    SurveyScope,
+    survey_in_process,
+)
+from headwater.iceberg.filesystem import STORAGE, LakeFolder
 
 OTHER = "11111111-03fe-4693-9a96-a0705ddf69c1"
 MakeTable = Callable[..., Path]
 
 
-def survey(root: Path, **options: Any) -> dict[str, Outcome]:
-    scope = Scope.of([str(root)], allowed=[str(root)], **options)
+def survey(root: Path, **options: Any) -> dict[str, SurveyOutcome]:
+    scope = SurveyScope.checked([str(root)], allowed=[str(root)], **options)
     return {".".join(outcome.key): outcome for outcome in survey_in_process(scope)}
 
 
-def code_of(outcome: Outcome) -> QuarantineCode:
-    assert isinstance(outcome, Quarantined), outcome
+def code_of(outcome: SurveyOutcome) -> QuarantineCode:
+    assert isinstance(outcome, QuarantinedTable), outcome
     return outcome.code
 
 
@@ -36,9 +43,9 @@ def test_a_table_is_found_with_its_evidence(tmp_path: Path, make_table: MakeTabl
 
     found = survey(tmp_path)["sales.orders"]
 
-    assert isinstance(found, Found)
+    assert isinstance(found, AcceptedTable)
     assert found.metadata_location == f"{directory.as_uri()}/metadata/v2.metadata.json"
-    assert found.rule is Rule.VERSION_HINT
+    assert found.rule is ChoiceRule.VERSION_HINT
 
 
 def test_a_broken_newest_file_is_never_passed_over_for_the_one_before(tmp_path: Path, make_table: MakeTable) -> None:
@@ -61,7 +68,7 @@ def test_a_table_that_was_dropped_is_never_taken_for_the_one_created_after_it(
 
     (outcome,) = survey(tmp_path).values()
 
-    assert isinstance(outcome, Quarantined)
+    assert isinstance(outcome, QuarantinedTable)
     assert outcome.code is QuarantineCode.TWO_TABLES
 
 
@@ -74,7 +81,7 @@ def test_what_lost_a_race_stops_no_table(tmp_path: Path, make_table: MakeTable) 
 
     (outcome,) = survey(tmp_path).values()
 
-    assert isinstance(outcome, Found)
+    assert isinstance(outcome, AcceptedTable)
     assert outcome.metadata_location.endswith(names[3])
 
 
@@ -82,7 +89,7 @@ def test_one_broken_table_does_not_stop_the_others(tmp_path: Path, make_table: M
     make_table("a/broken", {"v1.metadata.json": b""})
     make_table("b/sound", {"v1.metadata.json": {}})
 
-    assert isinstance(survey(tmp_path)["b.sound"], Found)
+    assert isinstance(survey(tmp_path)["b.sound"], AcceptedTable)
 
 
 def test_a_packed_file_is_read_whatever_its_name(tmp_path: Path, make_table: MakeTable) -> None:
@@ -90,7 +97,7 @@ def test_a_packed_file_is_read_whatever_its_name(tmp_path: Path, make_table: Mak
     plain = directory / "metadata" / "v1.metadata.json"
     plain.write_bytes(gzip.compress(plain.read_bytes()))
 
-    assert isinstance(survey(tmp_path)["t"], Found)
+    assert isinstance(survey(tmp_path)["t"], AcceptedTable)
 
 
 def test_what_a_dropped_table_left_is_reported(tmp_path: Path) -> None:
@@ -125,7 +132,7 @@ def test_a_table_within_a_table_leaves_both_alone(tmp_path: Path, make_table: Ma
 def test_two_locations_with_the_same_key_leave_both_alone(tmp_path: Path, make_table: MakeTable) -> None:
     make_table("one/t", {"v1.metadata.json": {}})
     make_table("two/t", {"v1.metadata.json": {"table-uuid": OTHER}})
-    scope = Scope.of([f"{tmp_path}/one", f"{tmp_path}/two"], allowed=[str(tmp_path)])
+    scope = SurveyScope.checked([f"{tmp_path}/one", f"{tmp_path}/two"], allowed=[str(tmp_path)])
 
     assert [code_of(outcome) for outcome in survey_in_process(scope)] == [QuarantineCode.DUPLICATE_KEY] * 2
 
@@ -146,7 +153,7 @@ def test_a_path_that_does_not_fit_is_quarantined(tmp_path: Path, make_table: Mak
     found = survey(tmp_path, path="{namespace}.db/{table}")
 
     assert code_of(found["stray"]) is QuarantineCode.UNMAPPED
-    assert isinstance(found["sales.orders"], Found)
+    assert isinstance(found["sales.orders"], AcceptedTable)
 
 
 def test_a_table_is_found_with_its_document(tmp_path: Path, make_table: MakeTable) -> None:
@@ -156,7 +163,7 @@ def test_a_table_is_found_with_its_document(tmp_path: Path, make_table: MakeTabl
 
     found = survey(tmp_path)["t"]
 
-    assert isinstance(found, Found), found
+    assert isinstance(found, AcceptedTable), found
     assert found.document == text
 
 
@@ -164,7 +171,7 @@ def test_a_survey_can_be_read_more_than_once(tmp_path: Path, make_table: MakeTab
     make_table("a", {"v1.metadata.json": {}})
     make_table("b", {"v1.metadata.json": {}})
 
-    surveyed = survey_in_process(Scope.of([str(tmp_path)], allowed=[str(tmp_path)]))
+    surveyed = survey_in_process(SurveyScope.checked([str(tmp_path)], allowed=[str(tmp_path)]))
 
     assert list(surveyed) == list(surveyed)
     assert [code_of(outcome) for outcome in surveyed] == [QuarantineCode.DUPLICATE_UUID] * 2
@@ -174,7 +181,9 @@ def test_outcomes_are_sorted_by_directory_over_all_folders(tmp_path: Path, make_
     for number, name in enumerate(("a/t", "a-b/t", "a/a/t")):
         make_table(name, {"v1.metadata.json": {"table-uuid": str(UUID(int=number))}})
 
-    directories = [outcome.directory for outcome in survey_in_process(Scope.of([str(tmp_path)], allowed=[str(tmp_path)]))]
+    directories = [
+        outcome.directory for outcome in survey_in_process(SurveyScope.checked([str(tmp_path)], allowed=[str(tmp_path)]))
+    ]
 
     assert len(directories) == 3
     assert directories == sorted(directories)
@@ -188,31 +197,31 @@ def test_only_selected_tables_are_looked_at(tmp_path: Path, make_table: MakeTabl
 
 
 def test_a_location_that_is_not_there_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match="nowhere"):
+    with pytest.raises(NotFoundError, match="nowhere"):
         survey(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("locations", [[], ["lake"], ["/"], ["s3://lake/a", "s3a://lake/a/b"], ["/a/b", "file:///a"]])
 def test_a_scope_without_sense_is_refused(locations: list[str]) -> None:
     with pytest.raises(RefusedError):
-        Scope.of(locations, allowed=[])
+        SurveyScope.checked(locations, allowed=[])
 
 
 def test_an_empty_pattern_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="chooses no table"):
-        Scope.of([str(tmp_path)], allowed=[], include=[""])
+        SurveyScope.checked([str(tmp_path)], allowed=[], include=[""])
 
 
 def test_a_storage_without_a_driver_is_refused_by_name() -> None:
     with pytest.raises(RefusedError, match="nosuch"):
-        survey_in_process(Scope.of(["nosuch://bucket/lake"], allowed=[]))
+        survey_in_process(SurveyScope.checked(["nosuch://bucket/lake"], allowed=[]))
 
 
 def test_progress_counts_tables(tmp_path: Path, make_table: MakeTable) -> None:
     make_table("a/t", {"v1.metadata.json": {}})
     seen: list[tuple[int, int, str]] = []
 
-    survey_in_process(Scope.of([str(tmp_path)], allowed=[]), progress=lambda *numbers: seen.append(numbers))
+    survey_in_process(SurveyScope.checked([str(tmp_path)], allowed=[]), progress=lambda *numbers: seen.append(numbers))
 
     assert seen[-1] == (1, 1, "tables")
 
@@ -224,7 +233,7 @@ def test_a_file_that_goes_away_while_it_is_read_is_quarantined(tmp_path: Path, m
         if unit == "tables":
             newest.unlink(missing_ok=True)
 
-    (outcome,) = survey_in_process(Scope.of([str(tmp_path)], allowed=[str(tmp_path)]), progress=vanish)
+    (outcome,) = survey_in_process(SurveyScope.checked([str(tmp_path)], allowed=[str(tmp_path)]), progress=vanish)
     assert code_of(outcome) is QuarantineCode.VANISHED
 
 
@@ -251,10 +260,11 @@ def test_a_folder_that_may_not_be_listed_stops_no_other(guarded: str, make_table
     make_table("sales/orders", {"v1.metadata.json": {"location": f"{guarded}/sales/orders"}})
 
     outcomes = {
-        outcome.key: outcome for outcome in survey_in_process(Scope.of([guarded], allowed=[guarded], include=["sales.orders"]))
+        outcome.key: outcome
+        for outcome in survey_in_process(SurveyScope.checked([guarded], allowed=[guarded], include=["sales.orders"]))
     }
 
-    assert isinstance(outcomes.pop(("sales", "orders")), Found)
+    assert isinstance(outcomes.pop(("sales", "orders")), AcceptedTable)
     assert [(key, code_of(outcome)) for key, outcome in outcomes.items()] == [
         (tuple(folder.split("/")), QuarantineCode.NO_ACCESS)
     ]
@@ -263,7 +273,7 @@ def test_a_folder_that_may_not_be_listed_stops_no_other(guarded: str, make_table
 def test_a_folder_that_may_not_be_listed_is_left_out_by_excluding_it(guarded: str, make_table: MakeTable) -> None:
     make_table("sales/secret", {"v1.metadata.json": {}})
 
-    assert list(survey_in_process(Scope.of([guarded], allowed=[guarded], exclude=["*.secret"]))) == []
+    assert list(survey_in_process(SurveyScope.checked([guarded], allowed=[guarded], exclude=["*.secret"]))) == []
 
 
 def test_a_link_to_itself_stops_nothing(tmp_path: Path, make_table: MakeTable) -> None:
@@ -271,8 +281,8 @@ def test_a_link_to_itself_stops_nothing(tmp_path: Path, make_table: MakeTable) -
     for link in (metadata / "v0.metadata.json", metadata / "version-hint.text", tmp_path / "sales" / "v2.metadata.json"):
         link.symlink_to(link.name)
 
-    (outcome,) = survey_in_process(Scope.of([str(tmp_path)], allowed=[str(tmp_path)]))
-    assert isinstance(outcome, Found)
+    (outcome,) = survey_in_process(SurveyScope.checked([str(tmp_path)], allowed=[str(tmp_path)]))
+    assert isinstance(outcome, AcceptedTable)
 
 
 def test_other_links_to_nowhere_are_no_files(tmp_path: Path) -> None:
@@ -281,7 +291,7 @@ def test_other_links_to_nowhere_are_no_files(tmp_path: Path) -> None:
         (tmp_path / name).symlink_to("nowhere")
 
     assert [file.name for file in STORAGE.list_files(tmp_path.as_uri())] == ["v1.metadata.json"]
-    assert list(Folder(tmp_path.as_uri()).files()) == []
+    assert list(LakeFolder(tmp_path.as_uri()).list_files()) == []
 
 
 @pytest.mark.parametrize("folder", [b"caf\xe9", b"sales/caf\xe9", b"sales/deep/caf\xe9"])
@@ -291,9 +301,11 @@ def test_a_name_that_is_no_text_stops_nothing(tmp_path: Path, make_table: MakeTa
     strange.mkdir(parents=True)
     (strange / "v1.metadata.json").touch()
 
-    outcomes = {outcome.key[-1]: outcome for outcome in survey_in_process(Scope.of([str(tmp_path)], allowed=[str(tmp_path)]))}
+    outcomes = {
+        outcome.key[-1]: outcome for outcome in survey_in_process(SurveyScope.checked([str(tmp_path)], allowed=[str(tmp_path)]))
+    }
 
-    assert isinstance(outcomes.pop("orders"), Found)
+    assert isinstance(outcomes.pop("orders"), AcceptedTable)
     assert {name: code_of(outcome) for name, outcome in outcomes.items()} == {"caf\ufffd": QuarantineCode.NO_ACCESS}
 
 
@@ -301,7 +313,7 @@ def test_metadata_whose_name_is_no_text_is_quarantined(tmp_path: Path, make_tabl
     metadata = make_table("sales/orders", {"v1.metadata.json": {}}) / "metadata"
     (metadata / "v1.metadata.json").rename(metadata / os.fsdecode(b"00001-\xe9.metadata.json"))
 
-    (outcome,) = survey_in_process(Scope.of([str(tmp_path)], allowed=[str(tmp_path)]))
+    (outcome,) = survey_in_process(SurveyScope.checked([str(tmp_path)], allowed=[str(tmp_path)]))
     assert code_of(outcome) is QuarantineCode.BAD_LOCATION
 
 
@@ -311,9 +323,9 @@ def test_other_file_systems_are_read_alike(tmp_path: Path, make_table: MakeTable
     content = json.dumps(document | {"location": f"memory://{lake}/s/t"}).encode()
     fsspec.filesystem("memory").pipe(f"{lake}/s/t/metadata/v1.metadata.json", content)
 
-    (outcome,) = survey_in_process(Scope.of([f"memory://{lake}"], allowed=[f"memory://{lake}"]))
+    (outcome,) = survey_in_process(SurveyScope.checked([f"memory://{lake}"], allowed=[f"memory://{lake}"]))
 
-    assert isinstance(outcome, Found), outcome
+    assert isinstance(outcome, AcceptedTable), outcome
 
 
 def test_data_without_metadata_is_not_called_garbage(tmp_path: Path) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined, Scope, survey_in_process
 from headwater.errors import RefusedError
+from headwater.iceberg import AcceptedTable, QuarantineCode, QuarantinedTable, SurveyOutcome, SurveyScope, survey_in_process
 
 MakeTable = Callable[..., Path]
 
 
-def survey(root: Path, *tolerate: str, **options: Any) -> Outcome:
-    scope = Scope.of([str(root)], allowed=[str(root)], tolerate=tolerate, **options)
+def survey(root: Path, *tolerate: str, **options: Any) -> SurveyOutcome:
+    scope = SurveyScope.checked([str(root)], allowed=[str(root)], tolerate=tolerate, **options)
     (outcome,) = survey_in_process(scope)
     return outcome
 
@@ -39,7 +39,7 @@ def invalid(tmp_path: Path, make_table: MakeTable) -> Path:
 def test_a_fault_that_is_tolerated_becomes_evidence(inconsistent: Path) -> None:
     found = survey(inconsistent, "Inconsistent")
 
-    assert isinstance(found, Found), found
+    assert isinstance(found, AcceptedTable), found
     assert found.schema_id == 4
     assert any("tolerated" in sentence and "last-column-id" in sentence for sentence in found.evidence)
 
@@ -47,21 +47,21 @@ def test_a_fault_that_is_tolerated_becomes_evidence(inconsistent: Path) -> None:
 def test_only_what_is_named_is_tolerated(inconsistent: Path) -> None:
     outcome = survey(inconsistent, "Invalid", "BadManifest")
 
-    assert isinstance(outcome, Quarantined)
+    assert isinstance(outcome, QuarantinedTable)
     assert outcome.code is QuarantineCode.INCONSISTENT
 
 
 def test_a_shape_that_is_tolerated_is_not_verified_further(invalid: Path) -> None:
     found = survey(invalid, "Invalid", verify="files")
 
-    assert isinstance(found, Found), found
+    assert isinstance(found, AcceptedTable), found
     assert "not verified below its metadata: its shape is only tolerated" in found.evidence
 
 
 def test_a_uuid_that_is_none_is_never_tolerated(tmp_path: Path, make_table: MakeTable) -> None:
     make_table("t", {"v1.metadata.json": {"table-uuid": "none"}})
 
-    assert isinstance(survey(tmp_path, "Invalid"), Quarantined)
+    assert isinstance(survey(tmp_path, "Invalid"), QuarantinedTable)
 
 
 def test_files_elsewhere_are_never_tolerated(tmp_path: Path, make_table: MakeTable) -> None:
@@ -69,11 +69,11 @@ def test_files_elsewhere_are_never_tolerated(tmp_path: Path, make_table: MakeTab
 
     outcome = survey(tmp_path, "Invalid")
 
-    assert isinstance(outcome, Quarantined)
+    assert isinstance(outcome, QuarantinedTable)
     assert outcome.code is QuarantineCode.OUTSIDE_ALLOWED
 
 
 @pytest.mark.parametrize("code", ["Corrupt", "inconsistent", "OutsideAllowed", ""])
 def test_other_codes_cannot_be_tolerated(tmp_path: Path, code: str) -> None:
     with pytest.raises(RefusedError, match="Inconsistent, Invalid"):
-        Scope.of([str(tmp_path)], allowed=[], tolerate=[code])
+        SurveyScope.checked([str(tmp_path)], allowed=[], tolerate=[code])

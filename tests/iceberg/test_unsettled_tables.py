@@ -8,32 +8,41 @@ from pathlib import Path
 
 import pytest
 
-from headwater.catalogs.iceberg import File, Found, QuarantineCode, Quarantined, Scope, TableFiles, examine, find_tables
-from headwater.catalogs.iceberg.storage import Storage
+from headwater.iceberg import (
+    AcceptedTable,
+    FileInfo,
+    QuarantineCode,
+    QuarantinedTable,
+    SurveyScope,
+    TableFiles,
+    examine_table,
+    find_tables,
+)
+from headwater.iceberg.filesystem import LakeStorage
 
 MakeTable = Callable[..., Path]
 
 
-class Busy(Storage):
+class Busy(LakeStorage):
     """A storage on which somebody writes before each of the first reads."""
 
     def __init__(self, *writes: Callable[[], object]) -> None:
         self._writes = list(writes)
         self.listed = 0
 
-    def read(self, file: File) -> bytes:
+    def read_file(self, file: FileInfo) -> bytes:
         if self._writes:
             self._writes.pop(0)()
-        return super().read(file)
+        return super().read_file(file)
 
-    def list_metadata(self, directory: str) -> list[File]:
+    def list_metadata(self, directory: str) -> list[FileInfo]:
         self.listed += 1
         return super().list_metadata(directory)
 
 
 @pytest.fixture
-def scope(tmp_path: Path) -> Scope:
-    return Scope.of([str(tmp_path)], allowed=[str(tmp_path)])
+def scope(tmp_path: Path) -> SurveyScope:
+    return SurveyScope.checked([str(tmp_path)], allowed=[str(tmp_path)])
 
 
 @pytest.fixture
@@ -42,53 +51,55 @@ def make(tmp_path: Path, make_table: MakeTable) -> Callable[[int], Path]:
     return lambda version: make_table("a/t", {f"v{version}.metadata.json": {}}) / "metadata" / f"v{version}.metadata.json"
 
 
-def listed(scope: Scope, tmp_path: Path) -> TableFiles:
+def listed(scope: SurveyScope, tmp_path: Path) -> TableFiles:
     (table,) = find_tables(scope, tmp_path.as_uri(), tmp_path.as_uri())
     return table
 
 
 def test_a_version_that_comes_while_the_table_is_read_is_taken(
-    scope: Scope, tmp_path: Path, make: Callable[[int], Path]
+    scope: SurveyScope, tmp_path: Path, make: Callable[[int], Path]
 ) -> None:
     make(1)
 
-    outcome = examine(listed(scope, tmp_path), scope, storage=Busy(partial(make, 2)))
+    outcome = examine_table(listed(scope, tmp_path), scope, storage=Busy(partial(make, 2)))
 
-    assert isinstance(outcome, Found), outcome
+    assert isinstance(outcome, AcceptedTable), outcome
     assert outcome.metadata_location.endswith("v2.metadata.json")
 
 
-def test_a_file_that_a_writer_replaces_is_not_missed(scope: Scope, tmp_path: Path, make: Callable[[int], Path]) -> None:
+def test_a_file_that_a_writer_replaces_is_not_missed(scope: SurveyScope, tmp_path: Path, make: Callable[[int], Path]) -> None:
     first = make(1)
 
     def replace() -> None:
         make(2)
         first.unlink()
 
-    outcome = examine(listed(scope, tmp_path), scope, storage=Busy(replace))
+    outcome = examine_table(listed(scope, tmp_path), scope, storage=Busy(replace))
 
-    assert isinstance(outcome, Found), outcome
+    assert isinstance(outcome, AcceptedTable), outcome
     assert outcome.metadata_location.endswith("v2.metadata.json")
 
 
-def test_a_table_that_is_always_written_to_is_quarantined(scope: Scope, tmp_path: Path, make: Callable[[int], Path]) -> None:
+def test_a_table_that_is_always_written_to_is_quarantined(
+    scope: SurveyScope, tmp_path: Path, make: Callable[[int], Path]
+) -> None:
     make(1)
     writes = [partial(make, version) for version in range(2, 9)]
 
-    outcome = examine(listed(scope, tmp_path), scope, storage=Busy(*writes))
+    outcome = examine_table(listed(scope, tmp_path), scope, storage=Busy(*writes))
 
-    assert isinstance(outcome, Quarantined)
+    assert isinstance(outcome, QuarantinedTable)
     assert outcome.code is QuarantineCode.UNSETTLED
 
 
 @pytest.mark.parametrize(("ahead", "times"), [(-1, 1), (1, 0)])
 def test_only_a_table_that_was_written_lately_is_listed_again(
-    scope: Scope, tmp_path: Path, make: Callable[[int], Path], ahead: int, times: int
+    scope: SurveyScope, tmp_path: Path, make: Callable[[int], Path], ahead: int, times: int
 ) -> None:
     settled = make(1).stat().st_mtime_ns // 1000 + ahead
-    scope = Scope.of(scope.locations, allowed=scope.allowed, settled=settled)
+    scope = SurveyScope.checked(scope.locations, allowed=scope.allowed, settled=settled)
     storage = Busy()
 
-    examine(listed(scope, tmp_path), scope, storage=storage)
+    examine_table(listed(scope, tmp_path), scope, storage=storage)
 
     assert storage.listed == times

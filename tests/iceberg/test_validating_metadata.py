@@ -7,24 +7,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headwater.catalogs.iceberg import File, Found, QuarantineCode, Rule, TableFiles
-from headwater.catalogs.iceberg.choosing import Choice
-from headwater.catalogs.iceberg.import_rules import accept_metadata
-from headwater.catalogs.iceberg.outcomes import UnfitError
+from headwater.iceberg import AcceptedTable, ChoiceRule, FileInfo, QuarantineCode, TableFiles
+from headwater.iceberg.import_rules import accept_metadata
+from headwater.iceberg.latest_metadata import MetadataChoice
+from headwater.iceberg.survey_outcomes import RejectedTable
 from metadata_fixtures import view
 
 DIRECTORY = "s3://lake/sales/orders"
 Document = dict[str, Any]
 
 
-def validated(document: Document, *, allowed: tuple[str, ...] = ("s3://lake",)) -> Found:
-    file = File(f"{DIRECTORY}/metadata/v2.metadata.json", 1)
+def validated(document: Document, *, allowed: tuple[str, ...] = ("s3://lake",)) -> AcceptedTable:
+    file = FileInfo(f"{DIRECTORY}/metadata/v2.metadata.json", 1)
     table = TableFiles(directory=DIRECTORY, key=("sales", "orders"), metadata=(file,))
-    return accept_metadata(document, Choice(file, Rule.ONLY_FILE, ("1 metadata file",)), table, allowed)
+    return accept_metadata(document, MetadataChoice(file, ChoiceRule.ONLY_FILE, ("1 metadata file",)), table, allowed)
 
 
 def code_of(document: Document, **options: Any) -> QuarantineCode:
-    with pytest.raises(UnfitError) as unfit:
+    with pytest.raises(RejectedTable) as unfit:
         validated(document, **options)
     assert f"{DIRECTORY}/metadata/v2.metadata.json" in str(unfit.value)
     return unfit.value.code
@@ -130,7 +130,7 @@ def test_no_shape_of_a_document_breaks_the_validation(document: Document, data: 
     names = data.draw(st.lists(st.sampled_from(sorted(document)), min_size=1, max_size=3))
     changed = document | {name: data.draw(JSON) for name in names}
 
-    with suppress(UnfitError):
+    with suppress(RejectedTable):
         validated(changed)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined, Scope, survey_in_process
+from headwater.iceberg import AcceptedTable, QuarantineCode, QuarantinedTable, SurveyOutcome, SurveyScope, survey_in_process
 
 LIST = {"type": "record", "name": "manifest_file", "fields": [{"name": "manifest_path", "type": "string"}]}
 ENTRY = {
@@ -59,9 +59,9 @@ class Lake:
         rows = [{"manifest_path": (self.metadata / f"{manifest}.avro").as_uri()} for manifest in manifests]
         self._avro(self.metadata / f"snap-{name}.avro", LIST, rows)
 
-    def survey(self, verify: str = "files", *allowed: str) -> Outcome:
+    def survey(self, verify: str = "files", *allowed: str) -> SurveyOutcome:
         lake = str(self.root)
-        (outcome,) = survey_in_process(Scope.of([lake], allowed=allowed or [lake], verify=verify))  # type: ignore[arg-type]
+        (outcome,) = survey_in_process(SurveyScope.checked([lake], allowed=allowed or [lake], verify=verify))  # type: ignore[arg-type]
         return outcome
 
     def _avro(self, file: Path, schema: dict[str, Any], rows: list[dict[str, Any]]) -> None:
@@ -74,8 +74,8 @@ def lake(tmp_path: Path, document: dict[str, Any]) -> Lake:
     return Lake(tmp_path / "lake", document)
 
 
-def fault_of(outcome: Outcome) -> tuple[QuarantineCode, str]:
-    assert isinstance(outcome, Quarantined), outcome
+def fault_of(outcome: SurveyOutcome) -> tuple[QuarantineCode, str]:
+    assert isinstance(outcome, QuarantinedTable), outcome
     return outcome.code, outcome.message
 
 
@@ -83,7 +83,7 @@ def fault_of(outcome: Outcome) -> tuple[QuarantineCode, str]:
 def test_a_whole_table_is_found_with_what_was_verified(lake: Lake, level: str, files: int) -> None:
     found = lake.survey(level)
 
-    assert isinstance(found, Found), found
+    assert isinstance(found, AcceptedTable), found
     assert found.evidence[-1] == f"{files} files of 2 snapshots are there ({level})"
 
 
@@ -112,10 +112,10 @@ def test_what_is_missing_is_named_with_the_snapshots_that_are_whole(
 
 def test_only_the_level_that_was_asked_for_is_looked_at(lake: Lake) -> None:
     (lake.data / "new.parquet").unlink()
-    assert isinstance(lake.survey("manifests"), Found)
+    assert isinstance(lake.survey("manifests"), AcceptedTable)
 
     (lake.metadata / "new.avro").unlink()
-    assert isinstance(lake.survey("metadata"), Found)
+    assert isinstance(lake.survey("metadata"), AcceptedTable)
 
 
 def test_many_missing_files_are_counted_and_some_named(lake: Lake) -> None:
@@ -158,7 +158,7 @@ def test_statistics_are_files_of_the_table(lake: Lake, kind: str) -> None:
 
     assert fault_of(lake.survey())[0] is QuarantineCode.MISSING_FILES
     file.touch()
-    assert isinstance(lake.survey(), Found)
+    assert isinstance(lake.survey(), AcceptedTable)
 
 
 def test_manifests_in_the_metadata_of_version_1_are_read(lake: Lake) -> None:
@@ -174,7 +174,7 @@ def test_manifests_in_the_metadata_of_version_1_are_read(lake: Lake) -> None:
     lake.write(**{"format-version": 1, "snapshots": snapshots, "schema": schema, "partition-spec": []})
 
     found = lake.survey()
-    assert isinstance(found, Found), found
+    assert isinstance(found, AcceptedTable), found
     (lake.data / "new.parquet").unlink()
     assert fault_of(lake.survey())[0] is QuarantineCode.MISSING_FILES
 
@@ -198,7 +198,7 @@ def test_files_elsewhere_that_are_allowed_are_asked_for(lake: Lake, tmp_path: Pa
 
     assert fault_of(lake.survey("files", str(tmp_path)))[0] is QuarantineCode.MISSING_FILES
     other.touch()
-    assert isinstance(lake.survey("files", str(tmp_path)), Found)
+    assert isinstance(lake.survey("files", str(tmp_path)), AcceptedTable)
 
 
 def test_an_encrypted_table_is_found_and_said_not_to_be_verified(lake: Lake) -> None:
@@ -213,7 +213,7 @@ def test_an_encrypted_table_is_found_and_said_not_to_be_verified(lake: Lake) -> 
 
     found = lake.survey()
 
-    assert isinstance(found, Found), found
+    assert isinstance(found, AcceptedTable), found
     assert "encrypted" in found.evidence[-1]
 
 
@@ -238,7 +238,7 @@ def listed(manifest: Path, **said: int | None) -> dict[str, Any]:
 def test_a_manifest_that_is_as_its_list_says_is_whole(lake: Lake, said: dict[str, int | None]) -> None:
     lake._avro(lake.metadata / "snap-new.avro", FULL_LIST, [listed(lake.metadata / "new.avro", **said)])
 
-    assert isinstance(lake.survey(), Found)
+    assert isinstance(lake.survey(), AcceptedTable)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_every_spelling_of_a_location_leads_there(lake: Lake, tmp_path: Path, pr
     manifest = f"{prefix}{str(lake.metadata / 'new.avro')[1:]}"
     lake._avro(lake.metadata / "snap-new.avro", LIST, [{"manifest_path": manifest}])
 
-    assert isinstance(lake.survey("files", str(tmp_path)), Found)
+    assert isinstance(lake.survey("files", str(tmp_path)), AcceptedTable)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 
-from headwater.catalogs import CATALOGS, CLAIMS, Catalog, Catalogs, Claims
-from headwater.catalogs.iceberg import Found, Rule
+from headwater.catalogs import CATALOGS, CLAIMS, Catalog, Catalogs, TableClaims
 from headwater.commits import ensure_reference
+from headwater.iceberg import AcceptedTable, ChoiceRule
 from headwater.store import RealmStore
 
-MakeFound = Callable[..., Found]
+MakeFound = Callable[..., AcceptedTable]
 
 
 @pytest.fixture
@@ -23,15 +23,15 @@ def realm(rows: RealmStore) -> RealmStore:
 
 
 @pytest.fixture
-def claims(realm: RealmStore) -> Claims:
-    return Claims(realm)
+def claims(realm: RealmStore) -> TableClaims:
+    return TableClaims(realm)
 
 
 @pytest.fixture
 def make_catalog(realm: RealmStore) -> Callable[[str], Catalog]:
     def make(name: str) -> Catalog:
-        Catalogs(realm).create(name, base_location="s3://lake/")
-        return Catalogs(realm).open(name)
+        Catalogs(realm).create_catalog(name, base_location="s3://lake/")
+        return Catalogs(realm).open_catalog(name)
 
     return make
 
@@ -45,10 +45,10 @@ def catalog(make_catalog: Callable[[str], Catalog]) -> Catalog:
 def make_found() -> MakeFound:
     """A sound table: ``make_found("sales.orders", version=2)`` grew out of version 1."""
 
-    def make(name: str, *, version: int = 1, place: str = "s3://lake/wh", uuid: str | None = "") -> Found:
+    def make(name: str, *, version: int = 1, place: str = "s3://lake/wh", uuid: str | None = "") -> AcceptedTable:
         key = tuple(name.split("."))
         directory = "/".join([place, *key])
-        return Found(
+        return AcceptedTable(
             directory=directory,
             key=key,
             metadata_location=f"{directory}/metadata/v{version}.metadata.json",
@@ -59,7 +59,7 @@ def make_found() -> MakeFound:
             spec_id=0,
             sort_order_id=0,
             log=tuple(f"{directory}/metadata/v{before}.metadata.json" for before in range(1, version)),
-            rule=Rule.HIGHEST_NUMBER,
+            rule=ChoiceRule.HIGHEST_NUMBER,
             evidence=(f"{version} metadata files",),
         )
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from headwater.catalogs import Catalog, Claims, ContentKey, IcebergTable, ImportOptions, ImportReport, Put, ReportRow
-from headwater.catalogs.iceberg import Found, Scope
-from headwater.catalogs.importing.committing import import_tables
+from headwater.catalogs import Catalog, ContentKey, IcebergTable, ImportOptions, ImportReport, Put, ReportRow, TableClaims
+from headwater.catalogs.importer.import_commit import import_tables
 from headwater.errors import HeadwaterError
+from headwater.iceberg import AcceptedTable, SurveyScope
 
-MakeFound = Callable[..., Found]
+MakeFound = Callable[..., AcceptedTable]
 GONE = [ContentKey.of(f"t{number}") for number in range(4)]
 
 
@@ -21,7 +21,7 @@ class StopError(HeadwaterError):
 
 
 @pytest.fixture
-def lake(tmp_path: Path, catalog: Catalog, make_found: MakeFound) -> Found:
+def lake(tmp_path: Path, catalog: Catalog, make_found: MakeFound) -> AcceptedTable:
     """Four tables whose files are gone, in a place with one that is there: that one."""
     place = tmp_path.as_uri()
     there = [Put(key, IcebergTable(metadata_location=f"{place}/{key}/metadata/v1.metadata.json")) for key in GONE]
@@ -30,11 +30,11 @@ def lake(tmp_path: Path, catalog: Catalog, make_found: MakeFound) -> Found:
 
 
 @pytest.fixture
-def sync(lake: Found, tmp_path: Path, catalog: Catalog, claims: Claims) -> Callable[..., ImportReport]:
+def sync(lake: AcceptedTable, tmp_path: Path, catalog: Catalog, claims: TableClaims) -> Callable[..., ImportReport]:
     """Imports, and drops what is gone; ``rows`` gets what it tells."""
 
     def run(rows: list[ReportRow], *, batch: int = 500, **calls: Callable[..., None]) -> ImportReport:
-        scope = Scope.of([tmp_path.as_uri()], allowed=[tmp_path.as_uri()])
+        scope = SurveyScope.checked([tmp_path.as_uri()], allowed=[tmp_path.as_uri()])
         options = ImportOptions(mode="sync", scope=scope, drops_gone=True, batch=batch)
         return import_tables(catalog, claims, [lake], options=options, write=rows.append, **calls)  # type: ignore[arg-type]
 
@@ -48,7 +48,7 @@ Sync = Callable[..., ImportReport]
 def test_what_changed_meanwhile_keeps_no_other_table(sync: Sync, catalog: Catalog, at: str) -> None:
     rows: list[ReportRow] = []
     calls = iter([at == "before the head is read", at == "within the commit"])
-    held = catalog.get(None, GONE[1])
+    held = catalog.get_content(None, GONE[1])
     assert isinstance(held, IcebergTable)
     changed = IcebergTable(id=held.id, metadata_location="s3://lake/t/v2.metadata.json")
 
@@ -60,7 +60,7 @@ def test_what_changed_meanwhile_keeps_no_other_table(sync: Sync, catalog: Catalo
 
     assert [row.outcome for row in rows] == ["imported", "dropped", "gone", "dropped", "dropped"]
     assert "because it changed while the import ran" in rows[2].message
-    assert (report.dropped, catalog.get(None, GONE[0])) == (3, None)
+    assert (report.dropped, catalog.get_content(None, GONE[0])) == (3, None)
 
 
 def test_a_drop_is_of_bounded_size(sync: Sync) -> None:
@@ -74,10 +74,10 @@ def test_a_drop_is_of_bounded_size(sync: Sync) -> None:
 
 def test_who_reports_progress_may_stop_a_drop(sync: Sync, catalog: Catalog) -> None:
     def stop(done: int, total: int, unit: str) -> None:
-        if catalog.get(None, GONE[0]) is None:
+        if catalog.get_content(None, GONE[0]) is None:
             raise StopError
 
     with pytest.raises(StopError):
         sync([], batch=3, progress=stop)
 
-    assert [catalog.get(None, key) is None for key in GONE] == [True, True, True, False]
+    assert [catalog.get_content(None, key) is None for key in GONE] == [True, True, True, False]

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from headwater.catalogs.iceberg import QuarantineCode, Rule
-from headwater.catalogs.importing.parquet import COLUMNS
+from headwater.catalogs.importer.import_report import REPORT_COLUMNS
+from headwater.iceberg import ChoiceRule, QuarantineCode
 
 PAGE = (Path(__file__).parents[2] / "docs" / "concepts" / "importing.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("word", [*QuarantineCode, *Rule])
+@pytest.mark.parametrize("word", [*QuarantineCode, *ChoiceRule])
 def test_every_reason_and_every_rule_is_told(word: str) -> None:
     assert f"`{word}`" in PAGE
 
 
-@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("column", REPORT_COLUMNS)
 def test_every_column_of_the_report_is_told(column: tuple[str, str, str]) -> None:
     name, kind, meaning = column
 

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from headwater.catalogs import ContentKey, ContentType, DeltaLakeTable, IcebergTable, Namespace
-from headwater.catalogs.iceberg import Found, QuarantineCode, Quarantined
-from headwater.catalogs.importing.planning import ImportPlan, check_keys, missing_namespaces, plan_import
+from headwater.catalogs.importer.import_plan import ImportPlan, check_import_keys, missing_namespaces, plan_import
+from headwater.iceberg import AcceptedTable, QuarantineCode, QuarantinedTable
 
-MakeFound = Callable[..., Found]
+MakeFound = Callable[..., AcceptedTable]
 ORDERS = ContentKey.of("sales", "orders")
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
 
@@ -21,7 +21,7 @@ def plan(make_found: MakeFound) -> Callable[..., ImportPlan]:
     """Plans sales.orders, by default at version 2, against what is there."""
 
     def make(present: dict[ContentKey, Any], *, is_sync: bool = False, **table: Any) -> ImportPlan:
-        wanted, refused = check_keys([make_found("sales.orders", **{"version": 2, **table})])
+        wanted, refused = check_import_keys([make_found("sales.orders", **{"version": 2, **table})])
         assert not refused
         return plan_import(wanted, present, is_sync=is_sync)
 
@@ -33,8 +33,8 @@ def make_there(make_found: MakeFound) -> Callable[..., IcebergTable]:
     """What the catalog has after sales.orders was imported."""
 
     def make(**table: Any) -> IcebergTable:
-        (wanted,), _ = check_keys([make_found("sales.orders", **table)])
-        return msgspec.structs.replace(cast(IcebergTable, wanted.content()), id=uuid4())
+        (wanted,), _ = check_import_keys([make_found("sales.orders", **table)])
+        return msgspec.structs.replace(cast(IcebergTable, wanted.as_content()), id=uuid4())
 
     return make
 
@@ -43,7 +43,7 @@ def make_there(make_found: MakeFound) -> Callable[..., IcebergTable]:
 def make_view(make_found: MakeFound) -> MakeFound:
     """sales.orders as a view that knows its versions up to the one in force."""
 
-    def make(*, version: int, **table: Any) -> Found:
+    def make(*, version: int, **table: Any) -> AcceptedTable:
         found = make_found("sales.orders", version=version, **table)
         return msgspec.structs.replace(found, kind="view", version_id=version, versions=tuple(range(1, version + 1)), log=())
 
@@ -64,13 +64,13 @@ def test_an_absent_table_is_new(plan: Plan) -> None:
     (wanted,) = plan({}).new
 
     assert wanted.key == ORDERS
-    assert wanted.content().snapshot_id == 2
+    assert wanted.as_content().snapshot_id == 2
 
 
 def test_a_table_without_snapshots_has_minus_one(make_found: MakeFound) -> None:
-    (wanted,), _ = check_keys([msgspec.structs.replace(make_found("t"), snapshot_id=None)])
+    (wanted,), _ = check_import_keys([msgspec.structs.replace(make_found("t"), snapshot_id=None)])
 
-    assert wanted.content().snapshot_id == -1
+    assert wanted.as_content().snapshot_id == -1
 
 
 def test_a_table_with_the_same_metadata_is_unchanged(plan: Plan, make_there: MakeThere) -> None:
@@ -119,8 +119,8 @@ def test_a_table_that_someone_put_with_its_location_alone_is_unchanged(plan: Pla
 
 
 def test_a_view_written_anew_under_its_name_is_reported(make_view: MakeFound) -> None:
-    (wanted,), _ = check_keys([make_view(version=2)])
-    there = msgspec.structs.replace(wanted.content(), id=uuid4(), version_id=1)
+    (wanted,), _ = check_import_keys([make_view(version=2)])
+    there = msgspec.structs.replace(wanted.as_content(), id=uuid4(), version_id=1)
 
     assert code_of(plan_import([wanted], {wanted.key: there}, is_sync=True)) is QuarantineCode.NOT_FORWARD
 
@@ -150,10 +150,12 @@ def test_an_import_done_once_says_why_a_sync_would_not_move_a_table(
 def test_an_import_done_once_names_a_sync_only_for_views_that_move_forward(
     make_view: MakeFound, there: int, here: int, moves: bool
 ) -> None:
-    (held,), _ = check_keys([make_view(version=there)])
-    (wanted,), _ = check_keys([make_view(version=here)])
+    (held,), _ = check_import_keys([make_view(version=there)])
+    (wanted,), _ = check_import_keys([make_view(version=here)])
 
-    (row,) = plan_import([wanted], {wanted.key: msgspec.structs.replace(held.content(), id=uuid4())}, is_sync=False).quarantined
+    (row,) = plan_import(
+        [wanted], {wanted.key: msgspec.structs.replace(held.as_content(), id=uuid4())}, is_sync=False
+    ).quarantined
 
     assert ("mode sync" in row.message) is moves
 
@@ -193,15 +195,15 @@ def test_a_key_that_something_else_has_is_taken(plan: Plan, present: dict[Conten
     ],
 )
 def test_a_folder_that_gives_no_key_is_quarantined(make_found: MakeFound, name: str, code: QuarantineCode) -> None:
-    wanted, refused = check_keys([make_found(name, place="s3://lake/a-long-place-to-be-in")])
+    wanted, refused = check_import_keys([make_found(name, place="s3://lake/a-long-place-to-be-in")])
 
     assert (wanted, [row.code for row in refused]) == ([], [code])
 
 
 def test_what_a_survey_quarantined_stays_so(make_found: MakeFound) -> None:
-    row = Quarantined(directory="s3://lake/t", key=("t",), code=QuarantineCode.CORRUPT, message="broken")
+    row = QuarantinedTable(directory="s3://lake/t", key=("t",), code=QuarantineCode.CORRUPT, message="broken")
 
-    assert check_keys([row]) == ([], [row])
+    assert check_import_keys([row]) == ([], [row])
 
 
 def test_only_namespaces_that_are_missing_are_made() -> None:

@@ -9,25 +9,25 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from headwater.catalogs import Catalog, Claims, ImportOptions, ImportReport, ParquetReport, ReportRow, import_tables
-from headwater.catalogs.iceberg import Found, Outcome, QuarantineCode, Quarantined
-from headwater.catalogs.importing.parquet import COLUMNS
+from headwater.catalogs import Catalog, ImportOptions, ImportReport, ParquetReport, ReportRow, TableClaims, import_tables
+from headwater.catalogs.importer.import_report import REPORT_COLUMNS
+from headwater.iceberg import AcceptedTable, QuarantineCode, QuarantinedTable, SurveyOutcome
 
-MakeFound = Callable[..., Found]
+MakeFound = Callable[..., AcceptedTable]
 Import = Callable[..., tuple[ImportReport, list[ReportRow]]]
 
 
 @pytest.fixture
-def run(catalog: Catalog, claims: Claims) -> Import:
-    def run(*outcomes: Outcome, **options: Any) -> tuple[ImportReport, list[ReportRow]]:
+def run(catalog: Catalog, claims: TableClaims) -> Import:
+    def run(*outcomes: SurveyOutcome, **options: Any) -> tuple[ImportReport, list[ReportRow]]:
         rows: list[ReportRow] = []
         return import_tables(catalog, claims, outcomes, options=ImportOptions(**options), write=rows.append), rows
 
     return run
 
 
-def broken(name: str) -> Quarantined:
-    return Quarantined(directory=f"s3://lake/wh/{name}", key=(name,), code=QuarantineCode.CORRUPT, message="broken")
+def broken(name: str) -> QuarantinedTable:
+    return QuarantinedTable(directory=f"s3://lake/wh/{name}", key=(name,), code=QuarantineCode.CORRUPT, message="broken")
 
 
 def test_every_table_has_a_row_in_the_order_of_the_survey(run: Import, make_found: MakeFound) -> None:
@@ -79,10 +79,10 @@ def test_a_dry_run_has_the_same_rows_but_for_the_commits(run: Import, catalog: C
     assert not any(row.commit for row in planned)
 
 
-def test_tables_are_read_a_batch_at_a_time(catalog: Catalog, claims: Claims, make_found: MakeFound) -> None:
+def test_tables_are_read_a_batch_at_a_time(catalog: Catalog, claims: TableClaims, make_found: MakeFound) -> None:
     read, most = 0, 0
 
-    def tables() -> Iterator[Found]:
+    def tables() -> Iterator[AcceptedTable]:
         nonlocal read
         for number in range(20):
             read += 1
@@ -102,12 +102,12 @@ def test_a_parquet_report_has_every_row_and_the_stated_columns(tmp_path: Path, r
     _, rows = run(make_found("a"), broken("c"))
     with ParquetReport(tmp_path / "report.parquet") as parquet:
         for row in rows:
-            parquet.add(row)
+            parquet.add_row(row)
 
     table = pyarrow.parquet.read_table(tmp_path / "report.parquet")
 
     assert [(field.name, str(field.type).replace("element: ", "")) for field in table.schema] == [
-        (name, kind) for name, kind, _ in COLUMNS
+        (name, kind) for name, kind, _ in REPORT_COLUMNS
     ]
     assert table.column("key").to_pylist() == [["a"], ["c"]]
     assert table.column("version").to_pylist() == [2, None]

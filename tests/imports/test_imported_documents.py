@@ -10,39 +10,39 @@ import pytest
 
 from headwater.catalogs import (
     Catalog,
-    Claims,
     ContentKey,
     IcebergTable,
     IcebergView,
     ImportOptions,
     ImportReport,
     Put,
+    TableClaims,
     import_tables,
 )
-from headwater.catalogs.content.indexes import IDS, metadata_of
-from headwater.catalogs.iceberg import Found, QuarantineCode
-from headwater.catalogs.iceberg.parts import put_together
-from headwater.catalogs.metadata import read_metadata
+from headwater.catalogs.content.content_index import IDS, stored_metadata_of
+from headwater.catalogs.stored_metadata import read_metadata
+from headwater.iceberg import AcceptedTable, QuarantineCode
+from headwater.iceberg.metadata_split import join_metadata
 from headwater.store import RealmStore
 
-MakeFound = Callable[..., Found]
+MakeFound = Callable[..., AcceptedTable]
 Import = Callable[..., ImportReport]
 ORDERS = ContentKey.of("sales", "orders")
 
 
 @pytest.fixture
-def run(catalog: Catalog, claims: Claims) -> Import:
-    def run(*tables: Found, **options: Any) -> ImportReport:
+def run(catalog: Catalog, claims: TableClaims) -> Import:
+    def run(*tables: AcceptedTable, **options: Any) -> ImportReport:
         return import_tables(catalog, claims, tables, options=ImportOptions(mode="sync", **options))
 
     return run
 
 
 @pytest.fixture
-def make_view(make_found: MakeFound) -> Callable[..., Found]:
+def make_view(make_found: MakeFound) -> Callable[..., AcceptedTable]:
     """The view sales.orders at a version, which grew out of those before."""
 
-    def make(version: int, *, uuid: str | None = None) -> Found:
+    def make(version: int, *, uuid: str | None = None) -> AcceptedTable:
         found = make_found("sales.orders", version=version)
         versions = tuple(range(1, version + 1))
         told = {"kind": "view", "version_id": version, "versions": versions, "snapshot_id": None, "log": ()}
@@ -51,15 +51,15 @@ def make_view(make_found: MakeFound) -> Callable[..., Found]:
     return make
 
 
-def with_document(found: Found, **fields: Any) -> Found:
+def with_document(found: AcceptedTable, **fields: Any) -> AcceptedTable:
     return msgspec.structs.replace(found, document=msgspec.json.encode(fields))
 
 
 def stored(catalog: Catalog, rows: RealmStore, key: ContentKey) -> Any:
-    content, head = catalog.get(None, key), catalog.resolve()
+    content, head = catalog.get_content(None, key), catalog.resolve()
     assert content is not None and content.id is not None and head is not None
-    metadata = metadata_of(head.index(IDS), content.id)
-    return None if metadata is None else msgspec.json.decode(put_together(read_metadata(rows, metadata)))
+    metadata = stored_metadata_of(head.index(IDS), content.id)
+    return None if metadata is None else msgspec.json.decode(join_metadata(read_metadata(rows, metadata)))
 
 
 def test_the_document_of_a_table_is_stored_with_it(
@@ -77,10 +77,10 @@ def test_a_sync_moves_the_stored_document_too(run: Import, catalog: Catalog, rea
     assert stored(catalog, realm, ORDERS) == {"a": [1, 2, 3]}
 
 
-def test_a_view_arrives_as_a_view(run: Import, catalog: Catalog, make_view: Callable[..., Found]) -> None:
+def test_a_view_arrives_as_a_view(run: Import, catalog: Catalog, make_view: Callable[..., AcceptedTable]) -> None:
     run(make_view(3))
 
-    view = catalog.get(None, ORDERS)
+    view = catalog.get_content(None, ORDERS)
     assert isinstance(view, IcebergView)
     assert (view.version_id, view.view_uuid) == (3, make_view(3).uuid)
 
@@ -92,7 +92,9 @@ def test_a_commit_tells_what_is_new_and_what_moved(run: Import, catalog: Catalog
     assert [entry.message for entry in catalog.log()] == ["import 1 table, update 1 table", "import 1 table"]
 
 
-def test_a_sync_moves_a_view_to_what_grew_out_of_it(run: Import, catalog: Catalog, make_view: Callable[..., Found]) -> None:
+def test_a_sync_moves_a_view_to_what_grew_out_of_it(
+    run: Import, catalog: Catalog, make_view: Callable[..., AcceptedTable]
+) -> None:
     run(make_view(1))
 
     assert run(make_view(2)).updated == 1
@@ -101,7 +103,7 @@ def test_a_sync_moves_a_view_to_what_grew_out_of_it(run: Import, catalog: Catalo
 
 @pytest.mark.parametrize("other", [{"version": 1}, {"version": 3, "uuid": "1b5fa0c6-2a1e-4f0e-8d5f-000000000001"}])
 def test_a_sync_never_moves_a_view_back_or_to_another(
-    run: Import, make_view: Callable[..., Found], other: dict[str, Any]
+    run: Import, make_view: Callable[..., AcceptedTable], other: dict[str, Any]
 ) -> None:
     run(make_view(2))
 
@@ -110,7 +112,7 @@ def test_a_sync_never_moves_a_view_back_or_to_another(
 
 @pytest.mark.parametrize("is_view_first", [True, False])
 def test_a_view_is_never_put_over_a_table_nor_the_reverse(
-    run: Import, make_view: Callable[..., Found], make_found: MakeFound, is_view_first: bool
+    run: Import, make_view: Callable[..., AcceptedTable], make_found: MakeFound, is_view_first: bool
 ) -> None:
     pair = [make_view(1), make_found("sales.orders", version=2)]
     first, second = pair if is_view_first else reversed(pair)

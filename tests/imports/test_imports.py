@@ -8,15 +8,15 @@ import pytest
 from msgspec.structs import replace
 
 from fake_clock import FakeClock
-from headwater.catalogs import Catalog, Claims, ContentKey, ContentType, Delete, IcebergTable, Namespace, Put
-from headwater.catalogs.iceberg import Found, QuarantineCode, Quarantined
-from headwater.catalogs.importing.committing import ImportOptions, import_tables
-from headwater.catalogs.importing.reports import ImportReport
+from headwater.catalogs import Catalog, ContentKey, ContentType, Delete, IcebergTable, Namespace, Put, TableClaims
+from headwater.catalogs.importer.import_commit import ImportOptions, import_tables
+from headwater.catalogs.importer.import_report import ImportReport
 from headwater.commits import read_head
 from headwater.errors import FencedError
+from headwater.iceberg import AcceptedTable, QuarantineCode, QuarantinedTable
 from headwater.store import RealmStore
 
-MakeFound = Callable[..., Found]
+MakeFound = Callable[..., AcceptedTable]
 Import = Callable[..., ImportReport]
 NAMES = [f"{namespace}.t{number}" for namespace in ("sales", "web.eu") for number in range(4)]
 
@@ -26,9 +26,12 @@ class PowerCutError(Exception):
 
 
 @pytest.fixture
-def run(catalog: Catalog, claims: Claims) -> Import:
+def run(catalog: Catalog, claims: TableClaims) -> Import:
     def run(
-        *outcomes: Found | Quarantined, into: Catalog = catalog, fence: Callable[[], None] | None = None, **options: Any
+        *outcomes: AcceptedTable | QuarantinedTable,
+        into: Catalog = catalog,
+        fence: Callable[[], None] | None = None,
+        **options: Any,
     ) -> ImportReport:
         return import_tables(into, claims, outcomes, options=ImportOptions(**options), fence=fence)
 
@@ -36,7 +39,7 @@ def run(catalog: Catalog, claims: Claims) -> Import:
 
 
 @pytest.fixture
-def tables(make_found: MakeFound) -> list[Found]:
+def tables(make_found: MakeFound) -> list[AcceptedTable]:
     return [make_found(name) for name in NAMES]
 
 
@@ -54,12 +57,12 @@ def state(catalog: Catalog, realm: RealmStore) -> tuple[Any, ...]:
     return (claimed and claimed.id, content and content.id)
 
 
-def test_tables_arrive_with_their_namespaces(run: Import, catalog: Catalog, tables: list[Found]) -> None:
+def test_tables_arrive_with_their_namespaces(run: Import, catalog: Catalog, tables: list[AcceptedTable]) -> None:
     report = run(*tables)
 
     assert names_in(catalog) == NAMES
     assert (report.imported, report.namespaces, len(report.commits)) == (8, 3, 1)
-    assert isinstance(catalog.get(None, ContentKey.of("web", "eu")), Namespace)
+    assert isinstance(catalog.get_content(None, ContentKey.of("web", "eu")), Namespace)
 
 
 def test_a_table_arrives_with_all_that_the_survey_found(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
@@ -67,12 +70,14 @@ def test_a_table_arrives_with_all_that_the_survey_found(run: Import, catalog: Ca
 
     run(found)
 
-    table = catalog.get(None, ContentKey.of("sales", "orders"))
+    table = catalog.get_content(None, ContentKey.of("sales", "orders"))
     assert isinstance(table, IcebergTable)
     assert (table.metadata_location, table.snapshot_id, table.table_uuid) == (found.metadata_location, 3, found.uuid)
 
 
-def test_an_import_run_again_writes_nothing(run: Import, catalog: Catalog, realm: RealmStore, tables: list[Found]) -> None:
+def test_an_import_run_again_writes_nothing(
+    run: Import, catalog: Catalog, realm: RealmStore, tables: list[AcceptedTable]
+) -> None:
     run(*tables)
     before = state(catalog, realm)
 
@@ -82,7 +87,7 @@ def test_an_import_run_again_writes_nothing(run: Import, catalog: Catalog, realm
     assert (report.imported, report.unchanged, report.commits) == (0, 8, ())
 
 
-def test_commits_are_of_bounded_size(run: Import, catalog: Catalog, tables: list[Found]) -> None:
+def test_commits_are_of_bounded_size(run: Import, catalog: Catalog, tables: list[AcceptedTable]) -> None:
     report = run(*tables, batch=3)
 
     assert len(report.commits) == 3
@@ -91,7 +96,7 @@ def test_commits_are_of_bounded_size(run: Import, catalog: Catalog, tables: list
 
 @pytest.mark.parametrize("allowed", range(7))
 def test_an_import_cut_off_anywhere_ends_as_if_run_once(
-    run: Import, catalog: Catalog, claims: Claims, tables: list[Found], allowed: int
+    run: Import, catalog: Catalog, claims: TableClaims, tables: list[AcceptedTable], allowed: int
 ) -> None:
     left = iter(range(allowed))
 
@@ -114,7 +119,7 @@ def test_an_import_cut_off_anywhere_ends_as_if_run_once(
 
 
 def test_a_dry_run_says_the_same_and_writes_nothing(
-    run: Import, catalog: Catalog, realm: RealmStore, tables: list[Found]
+    run: Import, catalog: Catalog, realm: RealmStore, tables: list[AcceptedTable]
 ) -> None:
     before = state(catalog, realm)
 
@@ -125,7 +130,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(
     assert (planned.imported, planned.namespaces, planned.codes()) == (done.imported, done.namespaces, done.codes())
 
 
-def test_a_fenced_import_commits_nothing_more(run: Import, catalog: Catalog, tables: list[Found]) -> None:
+def test_a_fenced_import_commits_nothing_more(run: Import, catalog: Catalog, tables: list[AcceptedTable]) -> None:
     def fence() -> None:
         raise FencedError("taken over")
 
@@ -138,11 +143,11 @@ def test_a_fenced_import_commits_nothing_more(run: Import, catalog: Catalog, tab
 def test_a_sync_moves_forward_and_keeps_the_content_id(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
     key = ContentKey.of("sales", "orders")
     run(make_found("sales.orders", version=1))
-    before = catalog.get(None, key)
+    before = catalog.get_content(None, key)
 
     report = run(make_found("sales.orders", version=2), mode="sync")
 
-    after = catalog.get(None, key)
+    after = catalog.get_content(None, key)
     assert (report.updated, report.imported) == (1, 0)
     assert before and after and before.id == after.id
     assert isinstance(after, IcebergTable)
@@ -169,7 +174,7 @@ def test_a_location_of_another_catalog_is_refused_without_a_uuid(
     assert codes(report) == {"Claimed": 1}
 
 
-def test_the_paths_of_a_table_are_claimed_with_it(run: Import, claims: Claims, make_found: MakeFound) -> None:
+def test_the_paths_of_a_table_are_claimed_with_it(run: Import, claims: TableClaims, make_found: MakeFound) -> None:
     run(replace(make_found("sales.orders"), paths=("s3://lake/apart",)))
 
     report = run(make_found("web.apart", place="s3://lake"), make_found("apart", place="s3://lake"))
@@ -271,7 +276,7 @@ def test_a_refused_table_leaves_no_namespace(
 def test_a_renamed_table_does_not_come_back_under_its_old_key(run: Import, catalog: Catalog, make_found: MakeFound) -> None:
     old, new = ContentKey.of("sales", "orders"), ContentKey.of("sales", "all_orders")
     run(make_found("sales.orders"))
-    table = catalog.get(None, old)
+    table = catalog.get_content(None, old)
     assert table
     catalog.commit(None, [Delete(old), Put(new, table)])
 
@@ -307,8 +312,8 @@ def test_a_change_beside_the_import_is_planned_anew(
     assert names_in(catalog) == ["sales.orders"]
 
 
-def test_every_table_of_a_survey_is_counted_once(run: Import, make_found: MakeFound, tables: list[Found]) -> None:
-    broken = Quarantined(directory="s3://lake/wh/x", key=("x",), code=QuarantineCode.CORRUPT, message="broken")
+def test_every_table_of_a_survey_is_counted_once(run: Import, make_found: MakeFound, tables: list[AcceptedTable]) -> None:
+    broken = QuarantinedTable(directory="s3://lake/wh/x", key=("x",), code=QuarantineCode.CORRUPT, message="broken")
     run(*tables[:3])
 
     report = run(*random.sample([*tables, broken], 9))
@@ -318,7 +323,8 @@ def test_every_table_of_a_survey_is_counted_once(run: Import, make_found: MakeFo
 
 def test_an_outcome_lists_a_bounded_number_of_tables_and_their_total(run: Import) -> None:
     rows = [
-        Quarantined(directory=f"s3://lake/{n}", key=(str(n),), code=QuarantineCode.CORRUPT, message="x") for n in range(150)
+        QuarantinedTable(directory=f"s3://lake/{n}", key=(str(n),), code=QuarantineCode.CORRUPT, message="x")
+        for n in range(150)
     ]
 
     outcome = run(*rows).outcome()
@@ -328,7 +334,7 @@ def test_an_outcome_lists_a_bounded_number_of_tables_and_their_total(run: Import
     assert outcome["quarantined"]["codes"] == {"Corrupt": 150}
 
 
-def test_progress_counts_tables_batch_by_batch(catalog: Catalog, claims: Claims, tables: list[Found]) -> None:
+def test_progress_counts_tables_batch_by_batch(catalog: Catalog, claims: TableClaims, tables: list[AcceptedTable]) -> None:
     seen: list[tuple[int, int, str]] = []
 
     import_tables(catalog, claims, tables, options=ImportOptions(batch=3), progress=lambda *numbers: seen.append(numbers))
@@ -337,7 +343,7 @@ def test_progress_counts_tables_batch_by_batch(catalog: Catalog, claims: Claims,
 
 
 def test_an_import_that_slept_between_claims_and_commit_claims_anew(
-    run: Import, claims: Claims, clock: FakeClock, make_found: MakeFound
+    run: Import, claims: TableClaims, clock: FakeClock, make_found: MakeFound
 ) -> None:
     table, calls = make_found("sales.orders"), 0
 

@@ -15,18 +15,18 @@ from headwater.catalogs import (
     CLAIMS,
     Catalog,
     Catalogs,
-    Claims,
     ContentKey,
     IcebergTable,
     ImportOptions,
+    TableClaims,
     import_tables,
 )
-from headwater.catalogs.content.indexes import IDS, key_of
-from headwater.catalogs.iceberg import Found
+from headwater.catalogs.content.content_index import IDS, find_content_key
 from headwater.commits import ensure_reference
+from headwater.iceberg import AcceptedTable
 from headwater.store import RealmId, RealmKey, RealmStore, Store, open_store
 
-MakeFound = Callable[..., Found]
+MakeFound = Callable[..., AcceptedTable]
 KEY = RealmKey(7)
 NAMES = ("sales.orders", "sales.items", "web.eu.views")
 
@@ -44,15 +44,17 @@ class Lake:
         rows = self.process()[0]
         for name in (CATALOGS, CLAIMS):
             ensure_reference(rows, name)
-        Catalogs(rows).create("lake", base_location="s3://lake/")
+        Catalogs(rows).create_catalog("lake", base_location="s3://lake/")
 
     def process(self) -> tuple[RealmStore, FaultyBackend]:
         faults = FaultyBackend(self.backend)
         store = Store(faults, url="memory://", settings=self._settings, clock=self._clock)
         return store.rows(RealmId("acme"), KEY), faults
 
-    def run(self, tables: list[Found], rows: RealmStore) -> Any:
-        return import_tables(Catalogs(rows).open("lake"), Claims(rows), tables, options=ImportOptions(batch=2, mode="sync"))
+    def run(self, tables: list[AcceptedTable], rows: RealmStore) -> Any:
+        return import_tables(
+            Catalogs(rows).open_catalog("lake"), TableClaims(rows), tables, options=ImportOptions(batch=2, mode="sync")
+        )
 
 
 @pytest.fixture
@@ -61,19 +63,19 @@ def lake(settings: Settings, clock: FakeClock) -> Lake:
 
 
 @pytest.fixture
-def tables(make_found: MakeFound) -> list[Found]:
+def tables(make_found: MakeFound) -> list[AcceptedTable]:
     return [make_found(name) for name in NAMES]
 
 
 def content_of(catalog: Catalog) -> dict[str, Any]:
     """By key, without ids, which are given at random."""
     keys = [entry.key for entry in catalog.entries().entries]
-    return {str(key): content and content.__class__ for key, content in catalog.get_many(None, keys).items()}
+    return {str(key): content and content.__class__ for key, content in catalog.get_contents(None, keys).items()}
 
 
-def check_like_one_run(lake: Lake, tables: list[Found], commits: int) -> None:
+def check_like_one_run(lake: Lake, tables: list[AcceptedTable], commits: int) -> None:
     rows, _ = lake.process()
-    catalog, claims = Catalogs(rows).open("lake"), Claims(rows)
+    catalog, claims = Catalogs(rows).open_catalog("lake"), TableClaims(rows)
     head = catalog.resolve()
     assert head is not None
     assert len(list(catalog.log())) == commits
@@ -81,12 +83,12 @@ def check_like_one_run(lake: Lake, tables: list[Found], commits: int) -> None:
     for table in tables:
         owner = claims.find_location(table.directory)
         assert owner is not None
-        assert key_of(head.index(IDS), owner.content_id) == ContentKey(table.key)
+        assert find_content_key(head.index(IDS), owner.content_id) == ContentKey(table.key)
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 def test_an_import_killed_at_any_call_and_run_again_ends_as_if_run_once(
-    settings: Settings, clock: FakeClock, tables: list[Found], before: bool
+    settings: Settings, clock: FakeClock, tables: list[AcceptedTable], before: bool
 ) -> None:
     for at in range(1, 200):
         lake = Lake(settings, clock)
@@ -121,13 +123,13 @@ def test_a_sync_killed_at_any_call_and_run_again_moves_once(
             break
         lake.run(new, lake.process()[0])
         check_like_one_run(lake, new, commits=4)
-        table = Catalogs(lake.process()[0]).open("lake").get(None, ContentKey.of("sales", "orders"))
+        table = Catalogs(lake.process()[0]).open_catalog("lake").get_content(None, ContentKey.of("sales", "orders"))
         assert isinstance(table, IcebergTable)
         assert table.snapshot_id == 2
     assert at > 10, "the kills did not reach the sync"
 
 
-def test_a_lost_answer_is_no_second_commit(lake: Lake, tables: list[Found]) -> None:
+def test_a_lost_answer_is_no_second_commit(lake: Lake, tables: list[AcceptedTable]) -> None:
     rows, faults = lake.process()
     faults.fail("swap_reference", before=False, times=2)
 

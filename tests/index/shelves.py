@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TypeVar
 
-from headwater.index import Index, IndexContainer, IndexEditor, Limits, Stored, Stripe, StripeList, Value
+from headwater.index import Index, IndexContainer, IndexEditor, IndexLimits, IndexValue, StoredIndex, Stripe, StripeList
 from headwater.store import ObjectId, StoredObject
-from headwater.store.codec import decode, encode
+from headwater.store.codec import decode_object, encode_object
 
 __all__ = ["MANY", "ROOMY", "TINY", "Shelf", "commit", "filled", "numbered", "reopened", "stripes_below"]
 
 T = TypeVar("T", bound=StoredObject)
 
-TINY = Limits(embedded_bytes=256, stripe_bytes=256)
-ROOMY = Limits(embedded_bytes=1024, stripe_bytes=1024)
-MANY = Limits(embedded_bytes=1024, stripe_bytes=256)
+TINY = IndexLimits(embedded_bytes=256, stripe_bytes=256)
+ROOMY = IndexLimits(embedded_bytes=1024, stripe_bytes=1024)
+MANY = IndexLimits(embedded_bytes=1024, stripe_bytes=256)
 """Beyond a thousand entries there are so many stripes that these get lists."""
 
 
@@ -40,17 +40,17 @@ class Shelf:
         return [ObjectId(self._last - n + at) for at in range(n)]
 
     def put(self, objects: Iterable[tuple[ObjectId, StoredObject]]) -> None:
-        self.rows.update({object_id: encode(object_id, value) for object_id, value in objects})
+        self.rows.update({object_id: encode_object(object_id, value) for object_id, value in objects})
 
     def read_many(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T | None]:
         self.asked.append(list(object_ids))
         return [
-            decode(object_id, *self.rows[object_id], cls, realm=self.realm) if object_id in self.rows else None
+            decode_object(object_id, *self.rows[object_id], cls, realm=self.realm) if object_id in self.rows else None
             for object_id in object_ids
         ]
 
 
-def commit(shelf: Shelf, index: Index, changes: Mapping[bytes, Value | None], limits: Limits) -> Stored:
+def commit(shelf: Shelf, index: Index, changes: Mapping[bytes, IndexValue | None], limits: IndexLimits) -> StoredIndex:
     """What the index becomes by changes; its new objects are on the shelf."""
     editor = IndexEditor(index)
     for key, value in changes.items():
@@ -63,20 +63,22 @@ def commit(shelf: Shelf, index: Index, changes: Mapping[bytes, Value | None], li
     return stored
 
 
-def reopened(shelf: Shelf, stored: Stored) -> Index:
+def reopened(shelf: Shelf, stored: StoredIndex) -> Index:
     """The index as another process reads it: nothing of it is decoded yet."""
     held = stored.container
     return Index(IndexContainer(held.length, held.embedded, held.spilled, held.levels), shelf)
 
 
-def filled(shelf: Shelf, count: int, limits: Limits) -> Stored:
+def filled(shelf: Shelf, count: int, limits: IndexLimits) -> StoredIndex:
     """An index of so many numbered entries, made in one commit."""
     return commit(shelf, Index(), numbered(count), limits)
 
 
-def numbered(count: int) -> dict[bytes, Value]:
+def numbered(count: int) -> dict[bytes, IndexValue]:
     """Values of 8 and 24 bytes that no packing makes smaller."""
-    return {key: Value(ObjectId(number + 1), blake2b(key, digest_size=24).digest()) for number, key in enumerate(_keys(count))}
+    return {
+        key: IndexValue(ObjectId(number + 1), blake2b(key, digest_size=24).digest()) for number, key in enumerate(_keys(count))
+    }
 
 
 def _keys(count: int) -> list[bytes]:

@@ -7,23 +7,23 @@ import random
 import pytest
 from shelves import Shelf, commit, reopened
 
-from headwater.index import Index, Limits, Value
+from headwater.index import Index, IndexLimits, IndexValue
 
-TINY = Limits(embedded_bytes=1024, stripe_bytes=256)
+TINY = IndexLimits(embedded_bytes=1024, stripe_bytes=256)
 
 
-def value(text: bytes) -> Value:
-    return Value(None, text.ljust(24))
+def value(text: bytes) -> IndexValue:
+    return IndexValue(None, text.ljust(24))
 
 
 class Held:
     """An index, and a dictionary beside it."""
 
-    def __init__(self, limits: Limits = TINY) -> None:
-        self.index, self.model = Index(), dict[bytes, Value]()
+    def __init__(self, limits: IndexLimits = TINY) -> None:
+        self.index, self.model = Index(), dict[bytes, IndexValue]()
         self._shelf, self._limits = Shelf(), limits
 
-    def apply(self, changes: dict[bytes, Value | None]) -> None:
+    def apply(self, changes: dict[bytes, IndexValue | None]) -> None:
         self.index = reopened(self._shelf, commit(self._shelf, self.index, changes, self._limits))
         for key, new in changes.items():
             if new is None:
@@ -43,8 +43,8 @@ def keys(year: int, numbers: range) -> list[bytes]:
     return [b"sales/%d/%06d" % (year, number) for number in numbers]
 
 
-@pytest.mark.parametrize("limits", [TINY, Limits(embedded_bytes=2048, stripe_bytes=2048)], ids=["lists", "stripes"])
-def test_keys_below_all_others_are_found_after_the_first_stripes_were_dropped(limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [TINY, IndexLimits(embedded_bytes=2048, stripe_bytes=2048)], ids=["lists", "stripes"])
+def test_keys_below_all_others_are_found_after_the_first_stripes_were_dropped(limits: IndexLimits) -> None:
     held = Held(limits)
     held.apply({key: value(b"1") for key in keys(2024, range(900))})
     held.apply(dict.fromkeys(keys(2024, range(300))))

@@ -7,7 +7,7 @@ import random
 import pytest
 from shelves import MANY, TINY, Shelf, commit, filled, numbered, reopened
 
-from headwater.index import Difference, Index, IndexEditor, Limits, Stored, Value, differing
+from headwater.index import Index, IndexDifference, IndexEditor, IndexLimits, IndexValue, StoredIndex, index_differences
 from headwater.store import ObjectId
 
 
@@ -16,22 +16,24 @@ def shelf() -> Shelf:
     return Shelf()
 
 
-def expected(before: Index, after: Index, start: bytes | None = None, end: bytes | None = None) -> list[Difference]:
+def expected(before: Index, after: Index, start: bytes | None = None, end: bytes | None = None) -> list[IndexDifference]:
     """The same, found by reading everything."""
     one, other = dict(before.range(start, end)), dict(after.range(start, end))
     keys = sorted({*one, *other})
-    return [Difference(key, one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)]
+    return [IndexDifference(key, one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)]
 
 
-def changes(chance: random.Random, count: int, number: int) -> dict[bytes, Value | None]:
+def changes(chance: random.Random, count: int, number: int) -> dict[bytes, IndexValue | None]:
     """Some keys removed, some with another value, some new, and some as they are."""
     there = numbered(count)
     some = chance.sample(sorted(there), min(30, count))
-    edits = [None, Value(ObjectId(1), b"%d" % number)]
-    return {key: chance.choice([*edits, there[key]]) for key in some} | {b"%06d+%d" % (number, number): Value(None, b"new")}
+    edits = [None, IndexValue(ObjectId(1), b"%d" % number)]
+    return {key: chance.choice([*edits, there[key]]) for key in some} | {
+        b"%06d+%d" % (number, number): IndexValue(None, b"new")
+    }
 
 
-def versions(shelf: Shelf, limits: Limits, count: int, seed: int) -> list[Stored]:
+def versions(shelf: Shelf, limits: IndexLimits, count: int, seed: int) -> list[StoredIndex]:
     chance = random.Random(seed)
     found = [filled(shelf, count, limits)]
     for number in range(12):
@@ -41,22 +43,24 @@ def versions(shelf: Shelf, limits: Limits, count: int, seed: int) -> list[Stored
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("limits", "count"), [(TINY, 3), (TINY, 120), (MANY, 1500)])
-def test_every_difference_of_any_two_versions_is_told_in_order(shelf: Shelf, limits: Limits, count: int, seed: int) -> None:
+def test_every_difference_of_any_two_versions_is_told_in_order(
+    shelf: Shelf, limits: IndexLimits, count: int, seed: int
+) -> None:
     made = versions(shelf, limits, count, seed)
     for at in (0, 1, 5, 11):
         before, after = reopened(shelf, made[at]), reopened(shelf, made[-1])
 
-        assert list(differing(before, after)) == expected(before, after)
-        assert list(differing(after, before)) == expected(after, before)
+        assert list(index_differences(before, after)) == expected(before, after)
+        assert list(index_differences(after, before)) == expected(after, before)
 
 
 @pytest.mark.parametrize("limits", [TINY, MANY])
-def test_a_range_has_the_differences_within_it(shelf: Shelf, limits: Limits) -> None:
+def test_a_range_has_the_differences_within_it(shelf: Shelf, limits: IndexLimits) -> None:
     made = versions(shelf, limits, 1500, 7)
     before, after = reopened(shelf, made[0]), reopened(shelf, made[-1])
     bounds = [None, b"", b"000000", b"000400", b"000401", b"000400+", b"001499", b"9"]
     for start, end in [(one, other) for one in bounds for other in bounds]:
-        assert list(differing(before, after, start=start, end=end)) == expected(before, after, start, end)
+        assert list(index_differences(before, after, start=start, end=end)) == expected(before, after, start, end)
 
 
 def test_indexes_of_unlike_depth_are_compared(shelf: Shelf) -> None:
@@ -66,7 +70,7 @@ def test_indexes_of_unlike_depth_are_compared(shelf: Shelf) -> None:
     for one, other in ((few, middle), (middle, many), (few, many)):
         before, after = reopened(shelf, one), reopened(shelf, other)
 
-        assert list(differing(before, after)) == expected(before, after)
+        assert list(index_differences(before, after)) == expected(before, after)
 
 
 def test_edits_that_are_not_stored_are_compared(shelf: Shelf) -> None:
@@ -74,25 +78,25 @@ def test_edits_that_are_not_stored_are_compared(shelf: Shelf) -> None:
     editor = IndexEditor(base)
     editor.remove(b"000007")
     above = IndexEditor(editor)
-    above.put(b"000008", Value(None, b"edited"))
+    above.put(b"000008", IndexValue(None, b"edited"))
 
-    assert [found.key for found in differing(base, above)] == [b"000007", b"000008"]
-    assert [found.key for found in differing(above, editor)] == [b"000008"]
+    assert [found.key for found in index_differences(base, above)] == [b"000007", b"000008"]
+    assert [found.key for found in index_differences(above, editor)] == [b"000008"]
 
 
 def test_an_index_does_not_differ_from_itself_and_reads_no_stripe(shelf: Shelf) -> None:
     stored = filled(shelf, 2500, MANY)
     shelf.asked.clear()
 
-    assert list(differing(reopened(shelf, stored), reopened(shelf, stored))) == []
+    assert list(index_differences(reopened(shelf, stored), reopened(shelf, stored))) == []
     assert not any(shelf.asked)
 
 
 def test_one_changed_key_among_many_reads_a_handful_of_parts(shelf: Shelf) -> None:
     stored = filled(shelf, 2500, MANY)
-    after = commit(shelf, reopened(shelf, stored), {b"001234": Value(None, b"changed")}, MANY)
+    after = commit(shelf, reopened(shelf, stored), {b"001234": IndexValue(None, b"changed")}, MANY)
     parts = len(shelf.rows)
     shelf.asked.clear()
 
-    assert [found.key for found in differing(reopened(shelf, stored), reopened(shelf, after))] == [b"001234"]
+    assert [found.key for found in index_differences(reopened(shelf, stored), reopened(shelf, after))] == [b"001234"]
     assert len({one for asked in shelf.asked for one in asked}) <= 8 < parts / 10

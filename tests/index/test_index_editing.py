@@ -6,7 +6,7 @@ import pytest
 from shelves import ROOMY, TINY, Shelf, commit, filled, numbered, reopened
 
 from headwater.errors import RefusedError
-from headwater.index import KEY_BYTES, Index, IndexEditor, Value
+from headwater.index import KEY_BYTES, Index, IndexEditor, IndexValue
 
 
 @pytest.fixture
@@ -24,14 +24,14 @@ def spilled(shelf: Shelf) -> Index:
 def test_a_key_of_an_impossible_size_is_refused(size: int) -> None:
     editor = IndexEditor(Index())
     with pytest.raises(RefusedError, match=f"{size} bytes: 1 to 500"):
-        editor.put(b"k" * size, Value(None))
+        editor.put(b"k" * size, IndexValue(None))
 
     assert (len(editor), editor.changes()) == (0, [])
 
 
 def test_putting_the_same_value_again_is_no_change(spilled: Index) -> None:
     editor = IndexEditor(spilled)
-    editor.put(b"000500", Value(None, b"another"))
+    editor.put(b"000500", IndexValue(None, b"another"))
     editor.put(b"000500", numbered(1000)[b"000500"])
 
     assert editor.changes() == []
@@ -39,7 +39,7 @@ def test_putting_the_same_value_again_is_no_change(spilled: Index) -> None:
 
 def test_putting_a_key_and_removing_it_is_no_change(spilled: Index) -> None:
     editor = IndexEditor(spilled)
-    editor.put(b"new", Value(None))
+    editor.put(b"new", IndexValue(None))
     editor.remove(b"new")
 
     assert (editor.changes(), len(editor)) == ([], 1000)
@@ -47,7 +47,7 @@ def test_putting_a_key_and_removing_it_is_no_change(spilled: Index) -> None:
 
 def test_put_tells_whether_the_key_was_absent_and_remove_whether_it_was_there(spilled: Index) -> None:
     editor = IndexEditor(spilled)
-    puts = [editor.put(key, Value(None)) for key in (b"000500", b"new", b"new")]
+    puts = [editor.put(key, IndexValue(None)) for key in (b"000500", b"new", b"new")]
     removals = [editor.remove(key) for key in (b"000500", b"new", b"new", b"never")]
 
     assert (puts, removals) == ([False, True, False], [True, True, False, False])
@@ -61,11 +61,11 @@ def test_the_base_of_an_editor_never_changes(spilled: Index) -> None:
 
 def test_a_range_being_read_is_not_disturbed_by_edits(spilled: Index) -> None:
     editor = IndexEditor(spilled)
-    editor.put(b"0005005", Value(None))
+    editor.put(b"0005005", IndexValue(None))
     reading = editor.keys(b"000500", b"000502")
     next(reading)
     editor.remove(b"0005005")
-    editor.put(b"0005015", Value(None))
+    editor.put(b"0005015", IndexValue(None))
 
     assert list(reading) == [b"0005005", b"000501"]
 
@@ -75,7 +75,7 @@ def test_nothing_is_looked_up_twice(shelf: Shelf, spilled: Index) -> None:
     editor.get(b"000500")
     shelf.asked.clear()
     editor.get(b"000500")
-    editor.put(b"000500", Value(None))
+    editor.put(b"000500", IndexValue(None))
     editor.remove(b"000500")
     editor.changes()
 
@@ -87,7 +87,7 @@ def test_keys_that_were_asked_for_together_are_put_without_another_read(shelf: S
     editor.get_many(numbered(1000))
     shelf.asked.clear()
     for key in numbered(1000):
-        editor.put(key, Value(None))
+        editor.put(key, IndexValue(None))
 
     assert shelf.asked == []
 
@@ -95,31 +95,31 @@ def test_keys_that_were_asked_for_together_are_put_without_another_read(shelf: S
 def test_an_editor_absorbs_another_without_reading(shelf: Shelf, spilled: Index) -> None:
     lower = IndexEditor(spilled)
     upper = IndexEditor(lower)
-    upper.put(b"new", Value(None))
+    upper.put(b"new", IndexValue(None))
     upper.remove(b"000500")
     shelf.asked.clear()
     lower.absorb(upper)
 
-    assert (shelf.asked, len(lower), lower.changes()) == ([], 1000, [(b"000500", None), (b"new", Value(None))])
+    assert (shelf.asked, len(lower), lower.changes()) == ([], 1000, [(b"000500", None), (b"new", IndexValue(None))])
 
 
 def test_an_editor_on_an_editor_stores_the_edits_of_both(shelf: Shelf, spilled: Index) -> None:
     lower = IndexEditor(spilled)
     lower.remove(b"000500")
-    lower.put(b"new", Value(None, b"1"))
+    lower.put(b"new", IndexValue(None, b"1"))
     upper = IndexEditor(lower)
-    upper.put(b"new", Value(None, b"2"))
+    upper.put(b"new", IndexValue(None, b"2"))
     stored = upper.stored(shelf.new_ids, TINY)
     shelf.put(stored.objects)
     index = reopened(shelf, stored)
 
-    assert (len(index), index.get(b"000500"), index.get(b"new")) == (1000, None, Value(None, b"2"))
+    assert (len(index), index.get(b"000500"), index.get(b"new")) == (1000, None, IndexValue(None, b"2"))
 
 
 def test_storing_again_tells_the_same(shelf: Shelf, spilled: Index) -> None:
     editor = IndexEditor(spilled)
     for key in numbered(30):
-        editor.put(key, Value(None, b"another"))
+        editor.put(key, IndexValue(None, b"another"))
     first, second = (editor.stored(Shelf().new_ids, TINY) for _ in range(2))
 
     assert first == second

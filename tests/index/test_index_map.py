@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shelves import ROOMY, TINY, Shelf, commit, filled, numbered, reopened
 
-from headwater.index import Index, IndexEditor, Limits, Stored, Value, after_prefix
+from headwater.index import Index, IndexEditor, IndexLimits, IndexValue, StoredIndex, after_prefix
 from headwater.store import ObjectId
 
-Content = dict[bytes, Value]
-Changes = dict[bytes, Value | None]
+Content = dict[bytes, IndexValue]
+Changes = dict[bytes, IndexValue | None]
 pieces = st.sampled_from([b"a", b"b", b"\0", b"\xff", b"longer.word/"])
 keys = (
     st.sampled_from(list(numbered(500)))
@@ -22,14 +22,14 @@ keys = (
     | st.lists(pieces, min_size=1, max_size=5).map(b"".join)
 )
 ids = st.none() | st.integers(1, (1 << 63) - 1).map(ObjectId)
-values = st.builds(Value, ids, st.binary(max_size=9) | st.just(b"33" * 16) | st.integers(0, 900).map(bytes))
+values = st.builds(IndexValue, ids, st.binary(max_size=9) | st.just(b"33" * 16) | st.integers(0, 900).map(bytes))
 edits = st.dictionaries(keys, st.none() | values, max_size=40)
 bounds = st.none() | keys
 counts = st.none() | st.integers(0, 9)
 
 
 @cache
-def _large() -> tuple[Shelf, Stored]:
+def _large() -> tuple[Shelf, StoredIndex]:
     shelf = Shelf()
     return shelf, filled(shelf, 500, TINY)
 
@@ -37,8 +37,8 @@ def _large() -> tuple[Shelf, Stored]:
 @st.composite
 def indexes(draw: Any) -> tuple[Index, Content]:
     """An index after some commits and edits, and what a dictionary makes of the same. Every other one begins with lists of stripes."""
-    shelf, index, content = Shelf(), Index(), dict[bytes, Value]()
-    size = draw(st.sampled_from([TINY, ROOMY, Limits(embedded_bytes=256, stripe_bytes=1024)]))
+    shelf, index, content = Shelf(), Index(), dict[bytes, IndexValue]()
+    size = draw(st.sampled_from([TINY, ROOMY, IndexLimits(embedded_bytes=256, stripe_bytes=1024)]))
     if draw(st.booleans()):
         large, stored = _large()
         shelf, content, size = large.copy(), numbered(500), TINY

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from shelves import MANY, Shelf, filled, numbered, reopened
 
-from headwater.errors import UnreadableError
-from headwater.index import Index, IndexContainer, IndexEditor, Limits, Stripe, StripeList, Value
+from headwater.errors import CorruptionError
+from headwater.index import Index, IndexContainer, IndexEditor, IndexLimits, IndexValue, Stripe, StripeList
 from headwater.store import ObjectId, id_text
-from headwater.store.codec import encode
+from headwater.store.codec import encode_object
 
 KEY = b"001000"
 
@@ -93,23 +93,23 @@ def test_a_range_that_is_not_read_on_reads_nothing_more(shelf: Shelf, index: Ind
         lambda index: index.get_many([KEY]),
         lambda index: list(index.range(limit=2000)),
         lambda index: list(index.keys(KEY, reverse=True)),
-        lambda index: IndexEditor(index).put(KEY, Value(None)),
+        lambda index: IndexEditor(index).put(KEY, IndexValue(None)),
         lambda index: IndexEditor(index).remove(KEY),
     ],
 )
 def test_a_missing_stripe_is_an_error_that_names_it(shelf: Shelf, index: Index, read: Callable[[Index], object]) -> None:
     missing = stripe_of(shelf, index, KEY)
     del shelf.rows[missing]
-    with pytest.raises(UnreadableError, match=f"stripe {id_text(missing)} of an index in realm 'acme': it is not there"):
+    with pytest.raises(CorruptionError, match=f"stripe {id_text(missing)} of an index in realm 'acme': it is not there"):
         read(index)
 
 
 def test_a_spill_that_cannot_read_a_stripe_stores_nothing(shelf: Shelf, index: Index) -> None:
     editor = IndexEditor(index)
     for key in numbered(2000):
-        editor.put(key, Value(None))
+        editor.put(key, IndexValue(None))
     del shelf.rows[stripe_of(shelf, index, KEY)]
-    with pytest.raises(UnreadableError, match="is not there"):
+    with pytest.raises(CorruptionError, match="is not there"):
         editor.stored(shelf.new_ids, MANY)
 
 
@@ -118,21 +118,21 @@ def test_any_changed_byte_of_a_stripe_is_noticed(shelf: Shelf, index: Index) -> 
     kind, envelope = shelf.rows[damaged]
     for at in range(len(envelope)):
         shelf.rows[damaged] = (kind, envelope[:at] + bytes([envelope[at] ^ 1]) + envelope[at + 1 :])
-        with pytest.raises(UnreadableError, match=id_text(damaged)):
+        with pytest.raises(CorruptionError, match=id_text(damaged)):
             index.get(KEY)
 
 
 def test_a_stripe_of_a_later_format_is_named(shelf: Shelf, index: Index) -> None:
     later = stripe_of(shelf, index, KEY)
-    shelf.rows[later] = encode(later, Stripe(entries=b"\3" + bytes(20)))
-    with pytest.raises(UnreadableError, match=f"stripe {id_text(later)} .*: index format 3; this release reads 2"):
+    shelf.rows[later] = encode_object(later, Stripe(entries=b"\3" + bytes(20)))
+    with pytest.raises(CorruptionError, match=f"stripe {id_text(later)} .*: index format 3; this release reads 2"):
         index.get(KEY)
 
 
 def test_an_index_of_more_levels_is_of_a_later_release() -> None:
     container = filled(Shelf(), 0, MANY).container
     later = Index(IndexContainer(1, container.embedded, container.embedded, 3), Shelf())
-    with pytest.raises(UnreadableError, match="3 levels"):
+    with pytest.raises(CorruptionError, match="3 levels"):
         later.get(KEY)
 
 
@@ -140,7 +140,7 @@ def test_a_spilled_index_needs_the_objects_that_hold_it(shelf: Shelf, index: Ind
     alone = Index(filled(shelf, 2000, MANY).container)
 
     assert len(alone) == 2000
-    with pytest.raises(UnreadableError, match="without the objects"):
+    with pytest.raises(CorruptionError, match="without the objects"):
         alone.get(KEY)
 
 
@@ -152,7 +152,7 @@ def test_what_the_writer_knows_is_not_decoded_again(shelf: Shelf) -> None:
 
 
 def test_stripes_are_stored_as_they_are(shelf: Shelf) -> None:
-    limits = Limits(embedded_bytes=1024, stripe_bytes=65536)
+    limits = IndexLimits(embedded_bytes=1024, stripe_bytes=65536)
     filled(shelf, 1000, limits)
 
     assert {kind: envelope[1] for kind, envelope in shelf.rows.values()} == {"stripe": 0}

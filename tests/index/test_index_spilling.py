@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from shelves import MANY, ROOMY, TINY, Shelf, commit, filled, numbered, reopened, stripes_below
 
-from headwater.index import IndexEditor, Limits, Stored, Stripe, StripeList, Value
+from headwater.index import IndexEditor, IndexLimits, IndexValue, StoredIndex, Stripe, StripeList
 from headwater.store import ObjectId
 
 
@@ -16,11 +16,11 @@ def shelf() -> Shelf:
     return Shelf()
 
 
-def put(shelf: Shelf, stored: Stored, changes: dict[bytes, Value | None], limits: Limits) -> Stored:
+def put(shelf: Shelf, stored: StoredIndex, changes: dict[bytes, IndexValue | None], limits: IndexLimits) -> StoredIndex:
     return commit(shelf, reopened(shelf, stored), changes, limits)
 
 
-def in_order(shelf: Shelf, count: int, step: int, limits: Limits) -> Stored:
+def in_order(shelf: Shelf, count: int, step: int, limits: IndexLimits) -> StoredIndex:
     """An index that was filled with so many entries, some in each commit."""
     content = list(numbered(count).items())
     stored = filled(shelf, 0, limits)
@@ -29,7 +29,7 @@ def in_order(shelf: Shelf, count: int, step: int, limits: Limits) -> Stored:
     return stored
 
 
-def kinds(stored: Stored) -> list[str]:
+def kinds(stored: StoredIndex) -> list[str]:
     return [value.type_name for _, value in stored.objects]
 
 
@@ -62,23 +62,23 @@ def test_many_stripes_get_lists(shelf: Shelf) -> None:
 
 def test_only_the_fullest_range_moves_and_the_rest_stays_embedded(shelf: Shelf) -> None:
     before = filled(shelf, 100, ROOMY)
-    hot: dict[bytes, Value | None] = {b"000003": Value(None, b"hot")}
-    crowd: dict[bytes, Value | None] = {b"000090/%d" % number: Value(None) for number in range(60)}
+    hot: dict[bytes, IndexValue | None] = {b"000003": IndexValue(None, b"hot")}
+    crowd: dict[bytes, IndexValue | None] = {b"000090/%d" % number: IndexValue(None) for number in range(60)}
     after = put(shelf, before, hot | crowd, ROOMY)
 
     assert after.container.page.between(0, after.container.page.count) == [*hot.items()]
-    assert reopened(shelf, after).get(b"000003") == Value(None, b"hot")
+    assert reopened(shelf, after).get(b"000003") == IndexValue(None, b"hot")
 
 
 def test_a_change_that_fits_writes_nothing_but_the_commit(shelf: Shelf) -> None:
-    after = put(shelf, filled(shelf, 2000, MANY), {b"000200": Value(None, b"new")}, MANY)
+    after = put(shelf, filled(shelf, 2000, MANY), {b"000200": IndexValue(None, b"new")}, MANY)
 
     assert after.objects == []
 
 
 def test_a_spill_into_lists_leaves_their_stripes_alone(shelf: Shelf) -> None:
     before = filled(shelf, 2000, MANY)
-    after = put(shelf, before, {b"%06d" % number: Value(None) for number in range(0, 2000, 25)}, MANY)
+    after = put(shelf, before, {b"%06d" % number: IndexValue(None) for number in range(0, 2000, 25)}, MANY)
 
     assert set(kinds(after)) == {"stripe-list"}
 
@@ -88,7 +88,7 @@ def test_a_spill_reads_each_level_in_one_go(shelf: Shelf) -> None:
     editor = IndexEditor(index)
     editor.get_many([key + b"/new" for key in numbered(2000)])
     for key in numbered(2000):
-        editor.put(key + b"/new", Value(None))
+        editor.put(key + b"/new", IndexValue(None))
     shelf.asked.clear()
     editor.stored(shelf.new_ids, MANY)
 
@@ -96,25 +96,25 @@ def test_a_spill_reads_each_level_in_one_go(shelf: Shelf) -> None:
 
 
 def test_an_entry_too_large_to_stay_embedded_moves_at_once(shelf: Shelf) -> None:
-    stored = filled(shelf, 10, Limits(embedded_bytes=2000, stripe_bytes=2000))
-    after = put(shelf, stored, {b"large": Value(None, bytes(1001))}, Limits(embedded_bytes=2000, stripe_bytes=2000))
+    stored = filled(shelf, 10, IndexLimits(embedded_bytes=2000, stripe_bytes=2000))
+    after = put(shelf, stored, {b"large": IndexValue(None, bytes(1001))}, IndexLimits(embedded_bytes=2000, stripe_bytes=2000))
 
     assert (stored.container.levels, after.container.levels) == (0, 1)
 
 
 def test_an_entry_larger_than_a_stripe_gets_one_of_its_own(shelf: Shelf) -> None:
     large = Random(1).randbytes(5000)
-    after = put(shelf, filled(shelf, 100, ROOMY), {b"000050/large": Value(None, large)}, ROOMY)
+    after = put(shelf, filled(shelf, 100, ROOMY), {b"000050/large": IndexValue(None, large)}, ROOMY)
     counts = {len(stripe.entries) > ROOMY.stripe_bytes: stripe.page.count for stripe in stripes_below(shelf, after.container)}
 
     assert counts[True] == 1
-    assert reopened(shelf, after).get(b"000050/large") == Value(None, large)
+    assert reopened(shelf, after).get(b"000050/large") == IndexValue(None, large)
 
 
 def test_a_changed_value_leaves_the_packed_keys_of_its_stripe_as_they_are(shelf: Shelf) -> None:
-    limits = Limits(embedded_bytes=256, stripe_bytes=4096)
+    limits = IndexLimits(embedded_bytes=256, stripe_bytes=4096)
     before = filled(shelf, 200, limits)
-    after = put(shelf, before, {b"%06d" % number: Value(ObjectId(7), b"%d" % number) for number in range(20)}, limits)
+    after = put(shelf, before, {b"%06d" % number: IndexValue(ObjectId(7), b"%d" % number) for number in range(20)}, limits)
     (one, *_), (other, *_) = stripes_below(shelf, before.container), stripes_below(shelf, after.container)
 
     assert one.entries != other.entries
@@ -122,13 +122,13 @@ def test_a_changed_value_leaves_the_packed_keys_of_its_stripe_as_they_are(shelf:
 
 
 def test_stripes_with_equal_entries_have_equal_bytes(shelf: Shelf) -> None:
-    limits = Limits(embedded_bytes=64, stripe_bytes=1 << 20)
+    limits = IndexLimits(embedded_bytes=64, stripe_bytes=1 << 20)
     content = list(numbered(300).items())
     stored = filled(shelf, 0, limits)
     Random(1).shuffle(content)
     for at in range(0, 300, 30):
-        wrong: dict[bytes, Value | None] = {key: Value(ObjectId(1 << 50), b"else") for key, _ in content[at : at + 5]}
-        gone: dict[bytes, Value | None] = {b"gone": Value(None, b"soon")}
+        wrong: dict[bytes, IndexValue | None] = {key: IndexValue(ObjectId(1 << 50), b"else") for key, _ in content[at : at + 5]}
+        gone: dict[bytes, IndexValue | None] = {b"gone": IndexValue(None, b"soon")}
         stored = put(shelf, stored, wrong | gone, limits)
         stored = put(shelf, stored, dict(content[at : at + 30]) | dict.fromkeys(gone), limits)
 
@@ -168,7 +168,7 @@ def test_an_index_that_was_emptied_can_be_filled_again(shelf: Shelf) -> None:
 
 
 def test_keys_that_come_in_order_fill_their_stripes(shelf: Shelf) -> None:
-    limits = Limits(embedded_bytes=256, stripe_bytes=2048)
+    limits = IndexLimits(embedded_bytes=256, stripe_bytes=2048)
     stored = in_order(shelf, 600, 5, limits)
     sizes = [len(stripe.entries) for stripe in stripes_below(shelf, stored.container)]
 
@@ -201,7 +201,7 @@ def test_length_is_known_without_reading_a_stripe(shelf: Shelf) -> None:
 
 def test_what_an_index_points_to_is_its_children_and_what_they_point_to(shelf: Shelf) -> None:
     before = filled(shelf, 2000, MANY)
-    stored = put(shelf, before, {b"000007": Value(ObjectId(99_999)), b"000008": None}, MANY)
+    stored = put(shelf, before, {b"000007": IndexValue(ObjectId(99_999)), b"000008": None}, MANY)
     waiting, found = list(stored.container.points_to()), set[ObjectId]()
     while waiting:
         found.add(object_id := waiting.pop())

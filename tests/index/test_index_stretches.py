@@ -7,11 +7,11 @@ import itertools
 import pytest
 from shelves import MANY, ROOMY, Shelf, filled, reopened
 
-from headwater.index import Limits
+from headwater.index import IndexLimits
 
 
 @pytest.mark.parametrize("limits", [ROOMY, MANY])
-def test_the_stretches_between_bounds_are_the_whole_index(limits: Limits) -> None:
+def test_the_stretches_between_bounds_are_the_whole_index(limits: IndexLimits) -> None:
     shelf = Shelf()
     index = reopened(shelf, filled(shelf, 2000, limits))
     bounds: list[bytes | None] = [None, *index.bounds(), None]

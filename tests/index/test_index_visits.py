@@ -7,35 +7,35 @@ import random
 import pytest
 from shelves import MANY, TINY, Shelf, commit, filled, numbered, reopened
 
-from headwater.errors import UnreadableError
-from headwater.index import IndexContainer, Limits, Stored, Value, Visit
+from headwater.errors import CorruptionError
+from headwater.index import IndexContainer, IndexLimits, IndexValue, SharedIndexScan, StoredIndex
 from headwater.store import ObjectId
 
 
 class Visitor:
     def __init__(self, shelf: Shelf) -> None:
         self.met: set[ObjectId] = set()
-        self.visit = Visit(shelf, is_new=self._meet, was_met=self.met.__contains__)
+        self.visit = SharedIndexScan(shelf, is_new=self._meet, was_met=self.met.__contains__)
 
     def _meet(self, object_id: ObjectId) -> bool:
         assert object_id not in self.met
         self.met.add(object_id)
         return True
 
-    def told(self, stored: Stored) -> set[bytes]:
+    def told(self, stored: StoredIndex) -> set[bytes]:
         held = stored.container
         fresh = IndexContainer(held.length, held.embedded, held.spilled, held.levels)
         return {data for some in self.visit.data(fresh) for data in some}
 
 
-def held(shelf: Shelf, stored: Stored) -> set[bytes]:
+def held(shelf: Shelf, stored: StoredIndex) -> set[bytes]:
     return {value.data for _, value in reopened(shelf, stored).range()}
 
 
-def changes(chance: random.Random, count: int, number: int) -> dict[bytes, Value | None]:
+def changes(chance: random.Random, count: int, number: int) -> dict[bytes, IndexValue | None]:
     """Some keys removed and some with another value."""
     keys = chance.sample(sorted(numbered(count)), 12)
-    return {key: None if chance.random() < 0.5 else Value(ObjectId(1), b"%d %s" % (number, key)) for key in keys}
+    return {key: None if chance.random() < 0.5 else IndexValue(ObjectId(1), b"%d %s" % (number, key)) for key in keys}
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def shelf() -> Shelf:
 
 
 @pytest.mark.parametrize(("limits", "count", "levels"), [(TINY, 4, 0), (TINY, 120, 1), (MANY, 2500, 2)])
-def test_all_that_one_index_holds_is_told(shelf: Shelf, limits: Limits, count: int, levels: int) -> None:
+def test_all_that_one_index_holds_is_told(shelf: Shelf, limits: IndexLimits, count: int, levels: int) -> None:
     stored = filled(shelf, count, limits)
 
     assert stored.container.levels == levels
@@ -54,7 +54,7 @@ def test_all_that_one_index_holds_is_told(shelf: Shelf, limits: Limits, count: i
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("limits", "count"), [(TINY, 120), (MANY, 1500)])
 def test_visits_to_many_versions_tell_all_that_any_holds_and_nothing_else(
-    shelf: Shelf, limits: Limits, count: int, seed: int
+    shelf: Shelf, limits: IndexLimits, count: int, seed: int
 ) -> None:
     chance = random.Random(seed)
     versions = [filled(shelf, count, limits)]
@@ -81,5 +81,5 @@ def test_a_part_that_is_missing_ends_the_visit(shelf: Shelf) -> None:
     stored = filled(shelf, 120, TINY)
     shelf.rows.clear()
 
-    with pytest.raises(UnreadableError):
+    with pytest.raises(CorruptionError):
         Visitor(shelf).told(stored)

@@ -8,15 +8,17 @@ from hypothesis import strategies as st
 from shelves import MANY, ROOMY, TINY, Shelf, commit, numbered, reopened
 
 from headwater.errors import RefusedError
-from headwater.index import KEY_BYTES, Index, IndexContainer, Limits, NewIndex, Stored, Value
+from headwater.index import KEY_BYTES, Index, IndexContainer, IndexLimits, IndexValue, NewIndex, StoredIndex
 from headwater.store import ObjectId
 
-values = st.builds(Value, st.none() | st.integers(1, 1 << 62).map(ObjectId), st.binary(max_size=12) | st.just(b"long" * 100))
+values = st.builds(
+    IndexValue, st.none() | st.integers(1, 1 << 62).map(ObjectId), st.binary(max_size=12) | st.just(b"long" * 100)
+)
 long_keys = st.binary(min_size=1, max_size=4).map(lambda end: b"k" * (KEY_BYTES - len(end)) + end)
 entries = st.dictionaries(st.binary(min_size=1, max_size=4) | long_keys, values, max_size=60)
 
 
-def new(content: dict[bytes, Value]) -> NewIndex:
+def new(content: dict[bytes, IndexValue]) -> NewIndex:
     objects = {key: value.object_id for key, value in content.items() if value.object_id is not None}
     return NewIndex({key: value.data for key, value in content.items()}, objects)
 
@@ -25,20 +27,20 @@ def fields(container: IndexContainer) -> tuple[int, bytes, bytes, int]:
     return container.length, container.embedded, container.spilled, container.levels
 
 
-def assert_stored_alike(one: Stored, other: Stored) -> None:
+def assert_stored_alike(one: StoredIndex, other: StoredIndex) -> None:
     assert fields(one.container) == fields(other.container)
     assert one.objects == other.objects
 
 
 @given(entries, st.sampled_from([TINY, ROOMY, MANY]))
-def test_a_new_index_is_stored_as_an_editor_stores_it(content: dict[bytes, Value], limits: Limits) -> None:
+def test_a_new_index_is_stored_as_an_editor_stores_it(content: dict[bytes, IndexValue], limits: IndexLimits) -> None:
     made = new(content).stored(Shelf().new_ids, limits)
 
     assert_stored_alike(made, commit(Shelf(), Index(), content, limits))
 
 
 @pytest.mark.parametrize("limits", [TINY, MANY])
-def test_a_new_index_with_lists_of_stripes_is_stored_as_an_editor_stores_it(limits: Limits) -> None:
+def test_a_new_index_with_lists_of_stripes_is_stored_as_an_editor_stores_it(limits: IndexLimits) -> None:
     made = new(numbered(3000)).stored(Shelf().new_ids, limits)
 
     assert made.container.levels == 2

@@ -27,13 +27,13 @@ from headwater.commits import (
     read_page,
 )
 from headwater.errors import ExpiredError
-from headwater.index import Index, IndexEditor, Value
+from headwater.index import Index, IndexEditor, IndexValue
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store, StoredObject, object_type
 
 __all__ = ["CommittedIndex", "Leaf"]
 
 NAMES = ("things", "others")
-Contents = dict[str, dict[bytes, Value]]
+Contents = dict[str, dict[bytes, IndexValue]]
 Edit = Callable[[Transaction, Contents], None]
 
 seeds = st.integers(0, (1 << 32) - 1)
@@ -59,7 +59,7 @@ class Walk:
 
     commit_id: ObjectId
     token: str
-    rest: list[tuple[bytes, Value]]
+    rest: list[tuple[bytes, IndexValue]]
 
 
 class CommittedIndex(RuleBasedStateMachine):
@@ -102,7 +102,7 @@ class CommittedIndex(RuleBasedStateMachine):
         def change(tx: Transaction, new: Contents) -> None:
             for number in range(first, first + count):
                 data = new_data(chance, largest=60) if count < 500 else chance.randbytes(12)
-                self._put(tx, new, name, stem + b"/%05d" % number, Value(None, data))
+                self._put(tx, new, name, stem + b"/%05d" % number, IndexValue(None, data))
 
         self._commit(chance, change)
 
@@ -131,7 +131,7 @@ class CommittedIndex(RuleBasedStateMachine):
             for name in NAMES:
                 for key, value in old[name].items():
                     if key not in new[name] and chance.random() < 0.5:
-                        self._put(tx, new, name, key, Value(None, value.data))
+                        self._put(tx, new, name, key, IndexValue(None, value.data))
 
         self._commit(chance, change)
 
@@ -143,12 +143,12 @@ class CommittedIndex(RuleBasedStateMachine):
 
         def change(tx: Transaction, new: Contents) -> None:
             for key, value in list(new[name].items())[:3]:
-                self._put(tx, new, name, key, Value(None, b"passing"))
+                self._put(tx, new, name, key, IndexValue(None, b"passing"))
                 assert tx.index(name).put(key, value) is False
                 new[name][key] = value
             fresh = b"fresh" + new_key(chance)[:400]
             if fresh not in new[name]:
-                self._put(tx, new, name, fresh, Value(None, b"passing"))
+                self._put(tx, new, name, fresh, IndexValue(None, b"passing"))
                 self._remove(tx, new, name, fresh)
 
         self._commit(chance, change)
@@ -299,7 +299,7 @@ class CommittedIndex(RuleBasedStateMachine):
             assert_same(found.index(name), old.contents[name])
             assert_answers_alike(found.index(name), old.contents[name], chance, questions=3)
 
-    def _check_page(self, page: IndexPage, expected: list[tuple[bytes, Value]], limit: int | None) -> None:
+    def _check_page(self, page: IndexPage, expected: list[tuple[bytes, IndexValue]], limit: int | None) -> None:
         assert list(page.entries) == expected[:limit]
         rest = expected[len(page.entries) :]
         assert (page.next_token is None) == (not rest)
@@ -328,14 +328,14 @@ class CommittedIndex(RuleBasedStateMachine):
         for name in NAMES:
             assert_answers_alike(tx.index(name), new[name], chance, questions=2)
 
-    def _value(self, tx: Transaction, chance: Random) -> Value:
+    def _value(self, tx: Transaction, chance: Random) -> IndexValue:
         data = new_data(chance, largest=self.largest)
         if chance.random() < 0.8:
-            return Value(None, data)
+            return IndexValue(None, data)
         self.added = True
-        return Value(tx.add_object(Leaf(number=chance.randrange(1 << 20))), data)
+        return IndexValue(tx.add_object(Leaf(number=chance.randrange(1 << 20))), data)
 
-    def _put(self, tx: Transaction, new: Contents, name: str, key: bytes, value: Value) -> None:
+    def _put(self, tx: Transaction, new: Contents, name: str, key: bytes, value: IndexValue) -> None:
         assert tx.index(name).put(key, value) == (key not in new[name]), key
         new[name][key] = value
 
@@ -343,18 +343,18 @@ class CommittedIndex(RuleBasedStateMachine):
         assert tx.index(name).remove(key) == (key in new[name]), key
         new[name].pop(key, None)
 
-    def _edit_plain(self, editor: IndexEditor, truth: dict[bytes, Value], chance: Random) -> None:
+    def _edit_plain(self, editor: IndexEditor, truth: dict[bytes, IndexValue], chance: Random) -> None:
         for _ in range(chance.randint(1, 8)):
             key = near_key(chance, list(truth)) or b"k"
             if chance.random() < 0.4:
                 assert editor.remove(key) == (truth.pop(key, None) is not None)
             elif len(key) <= 500:
-                value = Value(None, new_data(chance, largest=100))
+                value = IndexValue(None, new_data(chance, largest=100))
                 assert editor.put(key, value) == (key not in truth)
                 truth[key] = value
 
 
-def _operations(name: str, before: dict[bytes, Value], after: dict[bytes, Value]) -> list[Operation]:
+def _operations(name: str, before: dict[bytes, IndexValue], after: dict[bytes, IndexValue]) -> list[Operation]:
     return [
         Operation(name, key, removed=True)
         if value is None
@@ -363,5 +363,5 @@ def _operations(name: str, before: dict[bytes, Value], after: dict[bytes, Value]
     ]
 
 
-def _difference(before: dict[bytes, Value], after: dict[bytes, Value]) -> list[tuple[bytes, Value | None]]:
+def _difference(before: dict[bytes, IndexValue], after: dict[bytes, IndexValue]) -> list[tuple[bytes, IndexValue | None]]:
     return [(key, after.get(key)) for key in sorted(before.keys() | after.keys()) if before.get(key) != after.get(key)]

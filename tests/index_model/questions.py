@@ -8,11 +8,11 @@ from random import Random
 
 from odd_keys import near_key, new_key
 
-from headwater.index import Index, Value
+from headwater.index import Index, IndexValue
 
 __all__ = ["assert_answers_alike", "assert_same"]
 
-Expected = Mapping[bytes, Value]
+Expected = Mapping[bytes, IndexValue]
 
 
 def assert_same(index: Index, expected: Expected) -> None:
@@ -73,7 +73,7 @@ def _beginning_with(prefix: bytes, keys: list[bytes]) -> Iterator[bytes]:
         yield key
 
 
-def _read(expected: Expected, keys: list[bytes], reverse: bool, limit: int | None) -> list[tuple[bytes, Value]]:
+def _read(expected: Expected, keys: list[bytes], reverse: bool, limit: int | None) -> list[tuple[bytes, IndexValue]]:
     ordered = keys[::-1] if reverse else keys
     return [(key, expected[key]) for key in ordered[:limit]]
 

@@ -19,7 +19,7 @@ from questions import assert_same
 from backend_fixtures import STORES
 from fake_clock import FakeClock
 from headwater.commits import commit_change, ensure_reference, read_head
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.settings import Settings
 from headwater.store import RealmId, RealmKey, Store, open_store
 
@@ -89,13 +89,13 @@ def test_an_index_of_many_lists_is_a_sorted_dictionary_all_its_life(seed: int) -
 def test_a_value_larger_than_a_row_lies_beside_small_ones(place: str) -> None:
     keys = [b"%03d" % number for number in range(100)]
     large = {"first": b"", "middle": b"050\x00", "last": b"999"}[place] or b"\x00"
-    truth = {key: Value(None, key * 4) for key in keys} | {large: Value(None, Random(1).randbytes(400_000))}
+    truth = {key: IndexValue(None, key * 4) for key in keys} | {large: IndexValue(None, Random(1).randbytes(400_000))}
     with opened("memory://", 256, 256) as store:
         rows = store.rows(RealmId("acme"), RealmKey(7))
         ensure_reference(rows, "main")
         commit_change(rows, "main", lambda tx: [tx.index("things").put(key, value) for key, value in truth.items()])
-        commit_change(rows, "main", lambda tx: tx.index("things").put(b"050", Value(None, b"new")))
-        truth[b"050"] = Value(None, b"new")
+        commit_change(rows, "main", lambda tx: tx.index("things").put(b"050", IndexValue(None, b"new")))
+        truth[b"050"] = IndexValue(None, b"new")
         newest = read_head(rows.without_cache(), "main", fresh=True)
 
         assert newest is not None

@@ -7,16 +7,16 @@ from typing import Any
 from headwater.catalogs import CatalogState
 from headwater.clock import Micros
 from headwater.realms import RealmState
-from headwater.reconcile import CatalogDescription, ImportDescription, Outcome, RealmDescription, TaskDescription
+from headwater.reconcile import CatalogDescription, ImportDescription, RealmDescription, ReconcileOutcome, TaskDescription
 from headwater.tasks import TaskState
-from headwater_operator.resources import Resource
+from headwater_operator.runtime.informer_cache import CachedResource
 
 NOW = Micros(1_780_000_000_000_000)
 NOW_TEXT = "2026-05-28T20:26:40Z"
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
 
-OK = Outcome(subject="it")
+OK = ReconcileOutcome(subject="it")
 
 
 def later(seconds: float) -> Micros:
@@ -43,12 +43,12 @@ def body(kind: str = "Realm", name: str = "acme", **others: Any) -> dict[str, An
     return made if status is None else {**made, "status": status}
 
 
-def realm(**others: Any) -> Resource:
-    return Resource.of(body("Realm", **others))
+def realm(**others: Any) -> CachedResource:
+    return CachedResource.from_body(body("Realm", **others))
 
 
-def catalog(**others: Any) -> Resource:
-    return Resource.of(body("Catalog", **{"name": "lake", **others}))
+def catalog(**others: Any) -> CachedResource:
+    return CachedResource.from_body(body("Catalog", **{"name": "lake", **others}))
 
 
 def task(**others: Any) -> TaskDescription:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import urllib3
 
-from headwater_operator.kube import Connection
+from headwater_operator.kube import KubeConnection
 
 __all__ = ["FAULTS", "FaultyConnection", "HttpFault"]
 
@@ -37,7 +37,7 @@ class FaultyConnection:
     that the server may have seen, after it.
     """
 
-    def __init__(self, connection: Connection, wrote: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, connection: KubeConnection, wrote: Callable[[], None] = lambda: None) -> None:
         self._connection = connection
         self._wrote = wrote
         self._lock = threading.Lock()

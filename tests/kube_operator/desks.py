@@ -10,15 +10,15 @@ from typing import Any
 from cutting import FaultyConnection
 
 from fake_clock import FakeClock
-from headwater.maintenance import COLLECT, PURGE, run_collection, run_purge
+from headwater.jobs import COLLECT, PURGE, run_collection, run_purge
 from headwater.store import Store
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 from headwater_operator.kube import KubeApi
-from headwater_operator.metrics import Metrics
-from headwater_operator.queueing import WorkQueue
-from headwater_operator.reconciling import Reconciler
-from headwater_operator.resources import Key, ResourceCache
-from headwater_operator.settings import OperatorSettings
+from headwater_operator.metrics.operator_metrics import OperatorMetrics
+from headwater_operator.resource.reconciler import Reconciler
+from headwater_operator.runtime.informer_cache import ResourceCache, ResourceKey
+from headwater_operator.runtime.operator_settings import OperatorSettings
+from headwater_operator.runtime.workqueue import WorkQueue
 from kubetest import Namespace
 
 __all__ = ["Desk", "Killed", "Writes", "make_catalog", "make_realm"]
@@ -78,9 +78,9 @@ class Desk:
     fence: Callable[[], None] = lambda: None
     resync_seconds: float = 300.0
     cluster: str = "tests"
-    metrics: Metrics = field(default_factory=Metrics)
+    metrics: OperatorMetrics = field(default_factory=OperatorMetrics)
     others: tuple[Namespace, ...] = ()
-    worked: list[Key] = field(default_factory=list)
+    worked: list[ResourceKey] = field(default_factory=list)
     writes: Writes | None = None
     seen: int = field(default=-1, init=False)
 
@@ -90,7 +90,7 @@ class Desk:
         self.http = FaultyConnection(self.namespace.cluster.connection, self._wrote)
         self.api = KubeApi(self.http, fence=self.fence)  # type: ignore[arg-type]  # it does what a connection does
         self.cache = ResourceCache()
-        self.queue = WorkQueue[Key](self.clock)
+        self.queue = WorkQueue[ResourceKey](self.clock)
         self.settings = OperatorSettings(resync_seconds=self.resync_seconds, cluster=self.cluster)
         self.reconciler = Reconciler(
             self.store, self.api, self.cache, self.queue, self.store.settings, self.settings, self.metrics, self.fence
@@ -103,21 +103,21 @@ class Desk:
             return
         for kind in ("Realm", "Catalog"):
             watched = (self.namespace, *self.others)
-            bodies = [body for one in watched for body in one.cluster.api.list(one.path(kind))]
+            bodies = [body for one in watched for body in one.cluster.api.list_resources(one.path(kind))]
             named = [{**body, "apiVersion": API, "kind": kind} for body in bodies]
             for key in self.cache.replace_all(kind, named):
-                self.queue.add(key)
+                self.queue.enqueue(key)
         self.seen = -1 if written is None else written
 
     def work(self) -> int:
         """Reconcile all that is ready, seeing after each one what came of it. Returns how many there were."""
         self.look()
         count = 0
-        while (key := self.queue.get(timeout=0)) is not None:
+        while (key := self.queue.take_key(timeout=0)) is not None:
             try:
                 self.reconciler.reconcile(key)
             finally:
-                self.queue.done(key)
+                self.queue.mark_done(key)
             self.worked.append(key)
             count += 1
             assert count < 500, f"this never ends: {self.worked[-20:]}"
@@ -135,35 +135,37 @@ class Desk:
     def work_off(self) -> int:
         """Do what a worker would: the purges and collections that are due. Returns how many there were."""
         store = self.worker_store or self.store
-        tasks, now = Tasks(store), self.clock.now()
-        due = [seen for seen in tasks.list() if seen.value.is_active and seen.value.due <= now]
+        tasks, now = TaskQueue(store), self.clock.now()
+        due = [seen for seen in tasks.list_tasks() if seen.value.is_active and seen.value.due <= now]
         for seen in due:
-            claim = tasks.claim(seen.id, "a worker")
+            claim = tasks.claim_task(seen.id, "a worker")
             assert claim is not None
-            claim.finish(WORK[seen.value.kind](store, claim))
+            claim.finish_task(WORK[seen.value.kind](store, claim))
         return len(due)
 
     def apply(self, *bodies: dict[str, Any]) -> None:
         """As a person applies them: spec and annotations are as given, and nothing else changes."""
         for body in bodies:
             path = self.namespace.path(body["kind"], body["metadata"]["name"])
-            self.namespace.cluster.api.patch(path, body, kind="apply", manager="a-person")
+            self.namespace.cluster.api.patch_resource(path, body, kind="apply", manager="a-person")
             self._wrote()
 
     def put_in_the_way(self, name: str = "acme-root-credentials") -> None:
         """A Secret of somebody else, by the name under which the credentials of a Realm are kept."""
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"token": "theirs"}}
-        self.namespace.cluster.api.create(self.namespace.path("Secret"), body)
+        self.namespace.cluster.api.create_resource(self.namespace.path("Secret"), body)
         self._wrote()
 
     def delete(self, kind: str, name: str) -> None:
-        self.namespace.cluster.api.delete(self.namespace.path(kind, name))
+        self.namespace.cluster.api.delete_resource(self.namespace.path(kind, name))
         self._wrote()
 
     def annotate(self, kind: str, name: str, **annotations: str | None) -> None:
         """``annotate("Realm", "acme", run_now="gc")``; None takes one away."""
         named = {f"headwater.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
-        self.namespace.cluster.api.patch(self.namespace.path(kind, name), {"metadata": {"annotations": named}}, kind="merge")
+        self.namespace.cluster.api.patch_resource(
+            self.namespace.path(kind, name), {"metadata": {"annotations": named}}, kind="merge"
+        )
         self._wrote()
 
     def status(self, kind: str, name: str) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from desks import Desk, Writes, make_catalog, make_realm
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalogs
-from headwater.realms import Credentials, Realms, find_root, verify
+from headwater.realms import Credentials, RealmRegistry, find_root, verify_secret
 from headwater.settings import Settings
 from headwater.store import RealmId, Store, open_store
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 from kubetest import Cluster, Namespace
 
 __all__ = ["Stage", "assert_as_declared", "assert_gone"]
@@ -36,7 +36,9 @@ class Stage:
 
     def reset(self) -> None:
         name = f"fire-{secrets.token_hex(6)}"
-        self.cluster.api.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        self.cluster.api.create_resource(
+            "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        )
         self.namespace = Namespace(self.cluster, name)
         self.writes = Writes()
         self.clock = FakeClock()
@@ -91,14 +93,16 @@ def assert_as_declared(desk: Desk, *, rest_seconds: float = 8, **spec: Any) -> N
     """Ready, the store as the resources say, one of everything, and, a moment later, nothing left to write."""
     come_to_rest(desk, until=lambda: is_ready(desk))
     assert is_ready(desk), (desk.status("Realm", "acme"), desk.status("Catalog", "sales"))
-    realms = Realms(desk.store)
-    assert [realm.id for realm in realms.list() if not realm.id.startswith("::")] == ["acme"]
-    assert [catalog.name for catalog in Catalogs(realms.open(RealmId("acme"))).list()] == ["sales"]
+    realms = RealmRegistry(desk.store)
+    assert [realm.id for realm in realms.list_realms() if not realm.id.startswith("::")] == ["acme"]
+    assert [catalog.name for catalog in Catalogs(realms.open_realm(RealmId("acme"))).list_catalogs()] == ["sales"]
     _assert_one_set_of_credentials(desk)
-    active = Counter((seen.value.kind, seen.value.subject) for seen in Tasks(desk.store).list() if seen.value.is_active)
+    active = Counter(
+        (seen.value.kind, seen.value.subject) for seen in TaskQueue(desk.store).list_tasks() if seen.value.is_active
+    )
     assert active == {("gc", ""): 1}
     desk.work_off()
-    realm = realms.read("acme")
+    realm = realms.read_realm("acme")
     for name, value in spec.items():
         assert getattr(realm, name) == value
     desk.go_on(rest_seconds, step=2)
@@ -111,15 +115,15 @@ def assert_gone(desk: Desk) -> None:
     """The resources, the realm, its rows and its Secret."""
     come_to_rest(desk, until=lambda: is_gone(desk))
     assert is_gone(desk), (desk.namespace.find("Realm", "acme"), desk.namespace.find("Catalog", "sales"))
-    assert [realm.id for realm in Realms(desk.store).list() if not realm.id.startswith("::")] == []
+    assert [realm.id for realm in RealmRegistry(desk.store).list_realms() if not realm.id.startswith("::")] == []
     assert desk.namespace.find("Secret", "acme-root-credentials") is None
-    assert [seen.value.kind for seen in Tasks(desk.store).list() if seen.value.is_active] == []
+    assert [seen.value.kind for seen in TaskQueue(desk.store).list_tasks() if seen.value.is_active] == []
 
 
 def _assert_one_set_of_credentials(desk: Desk) -> None:
-    secrets = desk.namespace.cluster.api.list(desk.namespace.path("Secret"))
+    secrets = desk.namespace.cluster.api.list_resources(desk.namespace.path("Secret"))
     assert [secret["metadata"]["name"] for secret in secrets] == ["acme-root-credentials"]
     texts = {name: base64.b64decode(value).decode() for name, value in secrets[0]["data"].items()}
-    root = find_root(Realms(desk.store), RealmId("acme"))
+    root = find_root(RealmRegistry(desk.store), RealmId("acme"))
     assert root is not None
-    assert verify(root.credentials, Credentials(texts["clientId"], texts["clientSecret"]))
+    assert verify_secret(root.credentials, Credentials(texts["clientId"], texts["clientSecret"]))

@@ -15,8 +15,8 @@ import time
 from typing import NoReturn
 
 from headwater.errors import FencedError
-from headwater_operator.kube import KubeApi, Timeouts, kubeconfig_connection
-from headwater_operator.leading import Leadership, LeaseTiming
+from headwater_operator.kube import KubeApi, KubeTimeouts, kubeconfig_connection
+from headwater_operator.runtime.leader_election import Leadership, LeaseTiming
 
 LOST = 6
 
@@ -25,7 +25,7 @@ def main(kubeconfig: str, namespace: str, identity: str, acts: str, timing: str)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     lead = Leadership(
-        KubeApi(kubeconfig_connection(kubeconfig), timeouts=Timeouts(0.5, 0.5)),
+        KubeApi(kubeconfig_connection(kubeconfig), timeouts=KubeTimeouts(0.5, 0.5)),
         namespace=namespace,
         name="contended",
         identity=identity,
@@ -41,7 +41,7 @@ def main(kubeconfig: str, namespace: str, identity: str, acts: str, timing: str)
             except FencedError as fault:
                 _end(str(fault))
             os.write(file, f"{at} {identity}\n".encode())
-    lead.release()
+    lead.release_lead()
     return 0
 
 

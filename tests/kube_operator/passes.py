@@ -8,20 +8,22 @@ from bodies import OK, body, catalog_seen, import_seen, later, realm, realm_seen
 from hypothesis import strategies as st
 
 from headwater.clock import Micros
-from headwater.errors import (
-    ConflictError,
-    HeadwaterError,
-    RefusedError,
-    UnavailableError,
-    UnknownOutcomeError,
-    UnreadableError,
-)
+from headwater.errors import ConflictError, CorruptionError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
 from headwater.realms import RealmState
-from headwater.reconcile import ManifestError, Outcome, Preview, Refuse, Report, Step, Wait
-from headwater.reconcile.reading import Fault
+from headwater.reconcile import (
+    ManifestError,
+    PlannedStep,
+    PlanPreview,
+    ReconcileOutcome,
+    RefuseManifest,
+    ReportDrift,
+    WaitUntil,
+)
+from headwater.reconcile.yaml_values import ManifestFault
 from headwater.tasks import TaskState
-from headwater_operator.resources import Resource
-from headwater_operator.statuses import UNSEEN, PlanMade, SecretSeen, catalog_status, realm_status
+from headwater_operator.resource.condition_rules import UNSEEN, SecretSeen
+from headwater_operator.resource.resource_status import PlanMade, catalog_status, realm_status
+from headwater_operator.runtime.informer_cache import CachedResource
 
 __all__ = ["either", "status_of"]
 
@@ -35,9 +37,9 @@ errors = st.one_of(
     texts.map(RefusedError),
     texts.map(UnknownOutcomeError),
     texts.map(ConflictError),
-    texts.map(UnreadableError),
+    texts.map(CorruptionError),
     texts.map(HeadwaterError),
-    st.builds(lambda path, message: ManifestError([Fault("", 0, path, message)]), texts, texts),
+    st.builds(lambda path, message: ManifestError([ManifestFault("", 0, path, message)]), texts, texts),
 )
 WAITS = {
     "Realm": ["PurgeUnconfirmed", "PurgeHold", "Purging", "Purged", "Loading"],
@@ -47,25 +49,27 @@ REFUSALS = {
     "Realm": ["ManagedByAnother", "DeletionProtected"],
     "Catalog": ["ManagedByAnother", "RealmManagedByAnother", "DeletionProtected"],
 }
-reports = st.builds(Report, st.sampled_from(["Drifted", "TaskDeadLettered", "TaskCancelled", "RotationWaits"]), texts)
-steps = st.builds(Step, st.sampled_from(["RealmUpdated", "RealmMoved", "TaskRequested", "Noted", "CatalogUpdated"]), texts)
+reports = st.builds(ReportDrift, st.sampled_from(["Drifted", "TaskDeadLettered", "TaskCancelled", "RotationWaits"]), texts)
+steps = st.builds(
+    PlannedStep, st.sampled_from(["RealmUpdated", "RealmMoved", "TaskRequested", "Noted", "CatalogUpdated"]), texts
+)
 
 
 def few(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
     return st.lists(strategy, max_size=2).map(tuple)
 
 
-def waits(kind: str) -> st.SearchStrategy[Wait]:
-    return st.builds(Wait, st.sampled_from(WAITS[kind]), texts, st.none() | times)
+def waits(kind: str) -> st.SearchStrategy[WaitUntil]:
+    return st.builds(WaitUntil, st.sampled_from(WAITS[kind]), texts, st.none() | times)
 
 
-def refusals(kind: str) -> st.SearchStrategy[Refuse]:
-    return st.builds(Refuse, st.sampled_from(REFUSALS[kind]), texts)
+def refusals(kind: str) -> st.SearchStrategy[RefuseManifest]:
+    return st.builds(RefuseManifest, st.sampled_from(REFUSALS[kind]), texts)
 
 
-def passes(kind: str) -> st.SearchStrategy[Outcome | Exception]:
+def passes(kind: str) -> st.SearchStrategy[ReconcileOutcome | Exception]:
     outcomes = st.builds(
-        Outcome,
+        ReconcileOutcome,
         subject=st.just("it"),
         steps=few(steps),
         waits=few(waits(kind)),
@@ -133,7 +137,7 @@ absent = st.none() | st.just(UNSEEN)
 plans = st.none() | st.builds(
     PlanMade,
     st.just("t1"),
-    st.builds(Preview, steps=few(texts), waits=few(waits("Realm")), refused=few(refusals("Realm")), reports=few(reports)),
+    st.builds(PlanPreview, steps=few(texts), waits=few(waits("Realm")), refused=few(refusals("Realm")), reports=few(reports)),
 )
 metadata = st.fixed_dictionaries(
     {"generation": st.integers(1, 3)},
@@ -164,7 +168,7 @@ def catalog_passes(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def status_of(made: dict[str, Any], brought: dict[str, Any], *, now: Micros) -> dict[str, Any]:
     make = {"Realm": realm_status, "Catalog": catalog_status}[made["kind"]]
-    return make(Resource.of(made), now=now, **brought)
+    return make(CachedResource.from_body(made), now=now, **brought)
 
 
 either = realm_passes() | catalog_passes()

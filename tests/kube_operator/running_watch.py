@@ -14,10 +14,10 @@ from typing import Any
 import yaml
 
 from headwater.clock import Clock, SystemClock
-from headwater_operator.kube import Connection, KubeApi, connect, plain_connection, resource_path
-from headwater_operator.queueing import WorkQueue
-from headwater_operator.resources import Key, ResourceCache
-from headwater_operator.watch import ResourceWatch, WatchScope, WatchTiming
+from headwater_operator.kube import KubeApi, KubeConnection, connect, plain_connection, resource_path
+from headwater_operator.runtime.informer_cache import ResourceCache, ResourceKey
+from headwater_operator.runtime.watch import ResourceWatch, WatchScope, WatchTiming
+from headwater_operator.runtime.workqueue import WorkQueue
 from kubetest.cluster import PersonConnection
 from kubetest.emulated import Emulated, start_emulated
 from kubetest.recorded_shapes import assert_recorded
@@ -49,10 +49,10 @@ class QuickServer:
     def make(self, *bodies: dict[str, Any], namespace: str = "default") -> None:
         for body in bodies:
             metadata = {"namespace": namespace, **body["metadata"]}
-            self.api.create(resource_path(body["kind"], namespace, None), {**body, "metadata": metadata})
+            self.api.create_resource(resource_path(body["kind"], namespace, None), {**body, "metadata": metadata})
 
     def remove(self, kind: str, name: str, namespace: str = "default") -> None:
-        self.api.delete(resource_path(kind, namespace, name))
+        self.api.delete_resource(resource_path(kind, namespace, name))
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def quick_server(folder: Path) -> Iterator[QuickServer]:
         server = QuickServer(emulated, KubeApi(PersonConnection(connection)))  # type: ignore[arg-type]  # it does what one does
         for file in sorted(CRDS.glob("*.yaml")):
             crd = yaml.safe_load(file.read_text(encoding="utf-8"))
-            server.api.create(resource_path("CustomResourceDefinition", None, None), crd)
+            server.api.create_resource(resource_path("CustomResourceDefinition", None, None), crd)
         yield server
         assert_recorded(emulated.url)
     finally:
@@ -77,7 +77,7 @@ class RunningWatch:
 
     watch: ResourceWatch
     cache: ResourceCache
-    queue: WorkQueue[Key]
+    queue: WorkQueue[ResourceKey]
     fault: BaseException | None = None
     ended: threading.Event = field(default_factory=threading.Event)
 
@@ -86,13 +86,13 @@ class RunningWatch:
         cls,
         *,
         clock: Clock | None = None,
-        connection: Connection | None = None,
+        connection: KubeConnection | None = None,
         namespaces: Iterable[str] = (),
         label_selector: str = "",
         **timing: float,
     ) -> RunningWatch:
         clock = clock or SystemClock()
-        cache, queue, api = ResourceCache(), WorkQueue[Key](clock), KubeApi(connection or connect())
+        cache, queue, api = ResourceCache(), WorkQueue[ResourceKey](clock), KubeApi(connection or connect())
         scope = WatchScope(tuple(namespaces), label_selector)
         return cls(ResourceWatch(cache, queue, api, clock=clock, scope=scope, timing=WatchTiming(**timing)), cache, queue)
 
@@ -125,9 +125,9 @@ class RunningWatch:
     def taken(self) -> set[str]:
         """The names that are in the queue, which is empty afterwards."""
         found = set()
-        while (key := self.queue.get(timeout=0)) is not None:
+        while (key := self.queue.take_key(timeout=0)) is not None:
             found.add(key.name)
-            self.queue.done(key)
+            self.queue.mark_done(key)
         return found
 
     def _run(self) -> None:

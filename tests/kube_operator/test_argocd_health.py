@@ -73,5 +73,5 @@ def test_the_charts_checks_are_merged_into_those_of_argo_cd_by_the_documented_co
     (tmp_path / "health.json").write_text(read.stdout, encoding="utf-8")
     namespace.kubectl("patch", "configmap", "argocd-cm", "--type", "merge", "--patch-file", tmp_path / "health.json")
 
-    merged = namespace.cluster.api.get(f"/api/v1/namespaces/{namespace.name}/configmaps/argocd-cm")["data"]
+    merged = namespace.cluster.api.get_resource(f"/api/v1/namespaces/{namespace.name}/configmaps/argocd-cm")["data"]
     assert merged == theirs["data"] | data

@@ -9,10 +9,11 @@ from bodies import NOW_TEXT, OK, catalog, catalog_seen, condition, ended, import
 
 from headwater.clock import as_text
 from headwater.errors import RefusedError, UnavailableError
-from headwater.reconcile import CatalogDescription, ImportDescription, Outcome, Preview, Refuse, Wait
+from headwater.reconcile import CatalogDescription, ImportDescription, PlanPreview, ReconcileOutcome, RefuseManifest, WaitUntil
 from headwater.tasks import TaskState
-from headwater_operator.resources import Resource
-from headwater_operator.statuses import UNSEEN, PlanMade, Unseen, catalog_status, is_written
+from headwater_operator.resource.condition_rules import UNSEEN, UnreadState
+from headwater_operator.resource.resource_status import PlanMade, catalog_status, is_written
+from headwater_operator.runtime.informer_cache import CachedResource
 
 THERE = catalog_seen()
 REPORT = {
@@ -26,16 +27,16 @@ REPORT = {
 
 
 def status(
-    resource: Resource | None = None,
-    outcome: Outcome | Exception = OK,
-    seen: CatalogDescription | Unseen | None = THERE,
+    resource: CachedResource | None = None,
+    outcome: ReconcileOutcome | Exception = OK,
+    seen: CatalogDescription | UnreadState | None = THERE,
     **others: Any,
 ) -> dict[str, Any]:
     return catalog_status(resource or catalog(), outcome, seen, **{"now": later(0), "realm": realm()} | others)
 
 
-def wait(reason: str) -> Outcome:
-    return Outcome(subject="it", waits=(Wait(reason, "it waits"),))
+def wait(reason: str) -> ReconcileOutcome:
+    return ReconcileOutcome(subject="it", waits=(WaitUntil(reason, "it waits"),))
 
 
 def with_import(**others: Any) -> CatalogDescription:
@@ -91,7 +92,7 @@ def test_a_realm_that_was_not_looked_for_leaves_what_was_seen_last() -> None:
 
 
 def test_a_catalog_in_a_realm_of_another_manager_is_not_shown() -> None:
-    foreign = Outcome(subject="it", refused=(Refuse("RealmManagedByAnother", "it is in a realm of another"),))
+    foreign = ReconcileOutcome(subject="it", refused=(RefuseManifest("RealmManagedByAnother", "it is in a realm of another"),))
 
     shown = status(catalog(status=status()), foreign)
 
@@ -101,7 +102,9 @@ def test_a_catalog_in_a_realm_of_another_manager_is_not_shown() -> None:
 
 
 def test_a_catalog_of_another_manager_is_in_a_realm_of_its_own() -> None:
-    shown = status(outcome=Outcome(subject="it", refused=(Refuse("ManagedByAnother", "it belongs to another"),)))
+    shown = status(
+        outcome=ReconcileOutcome(subject="it", refused=(RefuseManifest("ManagedByAnother", "it belongs to another"),))
+    )
 
     assert condition(shown, "Accepted") == ("False", "ManagedByAnother")
     assert condition(shown, "RealmReady") == ("True", "RealmActive")
@@ -128,7 +131,9 @@ def test_a_catalog_that_was_never_seen_is_pending() -> None:
 
 
 def test_a_location_that_belongs_to_another_is_not_accepted() -> None:
-    shown = status(outcome=Outcome(subject="it", error=RefusedError("s3://lake/ overlaps with catalog pond")), seen=None)
+    shown = status(
+        outcome=ReconcileOutcome(subject="it", error=RefusedError("s3://lake/ overlaps with catalog pond")), seen=None
+    )
 
     assert condition(shown, "Accepted") == ("False", "Refused")
     assert condition(shown, "Ready") == ("False", "Refused")
@@ -270,4 +275,4 @@ def test_the_maintenance_of_its_realm_is_told() -> None:
 def test_a_plan_is_shown_to_who_asked() -> None:
     asking = catalog(annotations={"headwater.dev/plan": '{"token": "t1"}'})
 
-    assert status(asking, plan=PlanMade("t1", Preview(steps=("create it",))))["plan"]["steps"] == ["create it"]
+    assert status(asking, plan=PlanMade("t1", PlanPreview(steps=("create it",))))["plan"]["steps"] == ["create it"]

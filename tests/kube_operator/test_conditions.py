@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.clock import as_text
-from headwater_operator.conditions import Condition, cut, kept, merged
-from headwater_operator.reasons import CONDITIONS
+from headwater_operator.resource.conditions import Condition, cut_message, kept_conditions, merge_conditions
+from headwater_operator.resource.reasons import CONDITIONS
 
 READY = Condition("Ready", "True", "AsDeclared")
 WAITING = Condition("Ready", "False", "Loading", "it is being loaded")
@@ -29,7 +29,7 @@ conditions = st.lists(
 
 
 def first(wanted: list[Condition], *, generation: int = 1) -> list[dict[str, Any]]:
-    return merged([], wanted, generation=generation, now=NOW)
+    return merge_conditions([], wanted, generation=generation, now=NOW)
 
 
 def test_a_condition_has_all_that_the_api_asks_for() -> None:
@@ -53,7 +53,7 @@ def test_conditions_stand_in_the_order_of_the_catalogue() -> None:
 
 
 def test_the_time_changes_with_the_status() -> None:
-    (after,) = merged(first([WAITING]), [READY], generation=1, now=later(60))
+    (after,) = merge_conditions(first([WAITING]), [READY], generation=1, now=later(60))
 
     assert after["lastTransitionTime"] == as_text(later(60))
 
@@ -61,7 +61,7 @@ def test_the_time_changes_with_the_status() -> None:
 def test_the_time_stays_when_reason_message_or_generation_change() -> None:
     other = Condition("Ready", "False", "PurgeHold", "it is held")
 
-    (after,) = merged(first([WAITING]), [other], generation=2, now=later(60))
+    (after,) = merge_conditions(first([WAITING]), [other], generation=2, now=later(60))
 
     assert (after["reason"], after["observedGeneration"], after["lastTransitionTime"]) == ("PurgeHold", 2, NOW_TEXT)
 
@@ -69,43 +69,43 @@ def test_the_time_stays_when_reason_message_or_generation_change() -> None:
 def test_a_condition_that_does_not_apply_any_more_leaves() -> None:
     former = first([READY, Condition("Purging", "False", "PurgeHold")])
 
-    assert [one["type"] for one in merged(former, [READY], generation=1, now=NOW)] == ["Ready"]
+    assert [one["type"] for one in merge_conditions(former, [READY], generation=1, now=NOW)] == ["Ready"]
 
 
 @pytest.mark.parametrize("time", [None, "", "yesterday", 7])
 def test_a_time_that_is_none_is_not_kept(time: object) -> None:
     former = [{"type": "Ready", "status": "True", "lastTransitionTime": time}]
 
-    assert merged(former, [READY], generation=1, now=NOW)[0]["lastTransitionTime"] == NOW_TEXT
+    assert merge_conditions(former, [READY], generation=1, now=NOW)[0]["lastTransitionTime"] == NOW_TEXT
 
 
 def test_a_condition_can_be_said_again_as_it_was() -> None:
-    assert kept(first([WAITING]), "Ready") == WAITING
-    assert kept(first([WAITING]), "Drifted") is None
-    assert kept([{"type": "Ready", "status": "Perhaps"}], "Ready") is None
+    assert kept_conditions(first([WAITING]), "Ready") == WAITING
+    assert kept_conditions(first([WAITING]), "Drifted") is None
+    assert kept_conditions([{"type": "Ready", "status": "Perhaps"}], "Ready") is None
 
 
 @given(former=conditions, wanted=conditions)
 def test_what_was_merged_is_not_changed_by_merging_it_again(former: list[Condition], wanted: list[Condition]) -> None:
-    once = merged(merged([], former, generation=1, now=NOW), wanted, generation=2, now=later(60))
-    again = [said for one in once if (said := kept(once, one["type"])) is not None]
+    once = merge_conditions(merge_conditions([], former, generation=1, now=NOW), wanted, generation=2, now=later(60))
+    again = [said for one in once if (said := kept_conditions(once, one["type"])) is not None]
 
-    assert merged(once, wanted, generation=2, now=later(3600)) == once
-    assert merged(once, again, generation=2, now=later(3600)) == once
+    assert merge_conditions(once, wanted, generation=2, now=later(3600)) == once
+    assert merge_conditions(once, again, generation=2, now=later(3600)) == once
 
 
 @given(text=st.text(max_size=3000), limit=st.integers(min_value=10, max_value=1024))
 def test_a_text_is_cut_to_its_limit_and_once_only(text: str, limit: int) -> None:
-    short = cut(text, limit)
+    short = cut_message(text, limit)
 
     assert len(short) <= limit
-    assert cut(short, limit) == short
+    assert cut_message(short, limit) == short
     assert short == text.strip() or short.endswith("…")
 
 
 def test_a_text_is_cut_where_a_sentence_ends() -> None:
-    assert cut("One is done. Two is done. Three is not done yet.", 30) == "One is done. Two is done. …"
+    assert cut_message("One is done. Two is done. Three is not done yet.", 30) == "One is done. Two is done. …"
 
 
 def test_a_text_without_sentences_is_cut_where_it_must_be() -> None:
-    assert cut("x" * 50, 10) == "xxxxxxxx …"
+    assert cut_message("x" * 50, 10) == "xxxxxxxx …"

@@ -9,11 +9,11 @@ from desks import Desk, make_catalog, make_realm
 
 from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalogs
-from headwater.maintenance import PURGE
-from headwater.realms import Realms, RealmState
+from headwater.jobs import PURGE
+from headwater.realms import RealmRegistry, RealmState
 from headwater.settings import Settings
 from headwater.store import RealmId, Store
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 
 POLICIES = ["Retain", "Purge"]
 INVALID = {"headwater.dev/unheard-of": "yes"}
@@ -51,11 +51,13 @@ def a_realm_that_is_being_deleted(desk: Desk) -> None:
 def a_realm_that_was_purged_by_hand(desk: Desk) -> None:
     desk.apply(make_realm())
     desk.work()
-    realms = Realms(desk.store)
-    realms.move(realms.read("acme"), RealmState.INACTIVE)
+    realms = RealmRegistry(desk.store)
+    realms.move_realm(realms.read_realm("acme"), RealmState.INACTIVE)
     desk.clock.advance(61)
-    realms.move(realms.read("acme"), RealmState.PURGING)
-    Tasks(desk.store).submit(PURGE, realm=RealmId("acme"), realm_key=realms.read("acme").key, due=desk.clock.now())
+    realms.move_realm(realms.read_realm("acme"), RealmState.PURGING)
+    TaskQueue(desk.store).submit_task(
+        PURGE, realm=RealmId("acme"), realm_key=realms.read_realm("acme").key, due=desk.clock.now()
+    )
     desk.work_off()
 
 
@@ -115,7 +117,7 @@ def test_a_catalog_of_another_is_left_alone_by_a_purge_and_that_is_told(desk: De
 
     assert desk.namespace.find("Catalog", "sales") is None
     assert [reason for reason, _ in desk.namespace.events("sales", kind="Catalog")][-1] == "ManagedByAnother"
-    assert Catalogs(Realms(desk.store).open(RealmId("acme"))).find("sales") is not None
+    assert Catalogs(RealmRegistry(desk.store).open_realm(RealmId("acme"))).find_catalog("sales") is not None
 
 
 def test_a_catalog_that_is_its_own_waits_for_its_confirmation(desk: Desk) -> None:

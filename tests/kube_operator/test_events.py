@@ -8,32 +8,33 @@ import pytest
 from bodies import NOW_TEXT, OK, catalog, catalog_seen, ended, import_seen, later, realm, realm_seen
 
 from fake_clock import FakeClock
-from headwater.errors import BeatenError, FencedError, MissingError, RefusedError, UnavailableError
+from headwater.errors import FencedError, NotFoundError, RefusedError, SwapConflictError, UnavailableError
 from headwater.realms import RealmState
-from headwater.reconcile import Outcome, Refuse, Report, Step, TaskDescription, Wait
-from headwater_operator.events import BURST, REFILL_SECONDS, Event, EventPoster, events_for, is_drift_corrected
-from headwater_operator.resources import Resource
-from headwater_operator.statuses import UNSEEN, SecretSeen, catalog_status, realm_status
+from headwater.reconcile import PlannedStep, ReconcileOutcome, RefuseManifest, ReportDrift, TaskDescription, WaitUntil
+from headwater_operator.resource.condition_rules import UNSEEN, SecretSeen
+from headwater_operator.resource.events import BURST, REFILL_SECONDS, Event, EventPoster, events_for, is_drift_corrected
+from headwater_operator.resource.resource_status import catalog_status, realm_status
+from headwater_operator.runtime.informer_cache import CachedResource
 
 SECRET = SecretSeen("acme-root-credentials", True)
 EVENTS = "/api/v1/namespaces/default/events"
 
 
-def status(outcome: Outcome | Exception = OK, before: dict[str, Any] | None = None, **others: Any) -> dict[str, Any]:
+def status(outcome: ReconcileOutcome | Exception = OK, before: dict[str, Any] | None = None, **others: Any) -> dict[str, Any]:
     seen = others.pop("seen", realm_seen())
     return realm_status(realm(status=before or {}), outcome, seen, **{"now": later(0), "secret": SECRET} | others)
 
 
 def waiting(reason: str) -> dict[str, Any]:
-    return status(Outcome(subject="it", waits=(Wait(reason, "it waits"),)))
+    return status(ReconcileOutcome(subject="it", waits=(WaitUntil(reason, "it waits"),)))
 
 
 def words(events: list[Event]) -> list[str]:
     return [event.reason for event in events]
 
 
-def step(reason: str) -> Step:
-    return Step(reason, f"did {reason}")
+def step(reason: str) -> PlannedStep:
+    return PlannedStep(reason, f"did {reason}")
 
 
 # Which
@@ -71,7 +72,7 @@ def test_the_most_important_step_gives_the_event_its_name(steps: list[str], name
 
 
 def test_what_stands_in_the_way_is_told_once() -> None:
-    refused = status(Outcome(subject="it", refused=(Refuse("ManagedByAnother", "it is another's"),)))
+    refused = status(ReconcileOutcome(subject="it", refused=(RefuseManifest("ManagedByAnother", "it is another's"),)))
 
     assert events_for(realm(), {}, refused, []) == [Event("Warning", "ManagedByAnother", "it is another's")]
     assert events_for(realm(), refused, refused, []) == []
@@ -102,7 +103,7 @@ def test_a_secret_that_went_is_a_warning() -> None:
 
 
 def test_drift_that_is_left_is_told_when_it_is_seen() -> None:
-    drifted = status(Outcome(subject="it", reports=(Report("Drifted", "state is INACTIVE"),)))
+    drifted = status(ReconcileOutcome(subject="it", reports=(ReportDrift("Drifted", "state is INACTIVE"),)))
 
     assert events_for(realm(), status(), drifted, []) == [Event("Warning", "DriftReported", "state is INACTIVE")]
     assert words(events_for(realm(), drifted, status(), [])) == ["AsDeclared"]
@@ -124,7 +125,7 @@ def test_drift_that_was_corrected_is_one_warning() -> None:
         (realm(deletionTimestamp=NOW_TEXT), status()),
     ],
 )
-def test_a_change_that_was_declared_is_no_drift(resource: Resource, before: dict[str, Any]) -> None:
+def test_a_change_that_was_declared_is_no_drift(resource: CachedResource, before: dict[str, Any]) -> None:
     assert not is_drift_corrected(resource, before, [step("RealmUpdated")])
 
 
@@ -160,7 +161,7 @@ def test_an_import_that_ended_is_told_once_with_its_counts() -> None:
 
 def test_the_first_run_of_an_import_is_told_with_its_counts() -> None:
     before, after = with_imports(initial=None), with_imports(initial=ended(outcome={"imported": 8}))
-    noted = Step("ImportDone", "noted that import initial of catalog lake is done", "initial")
+    noted = PlannedStep("ImportDone", "noted that import initial of catalog lake is done", "initial")
 
     assert events_for(catalog(), before, after, [noted, step("TaskRequested")]) == [
         Event("Normal", "TaskRequested", "did TaskRequested"),
@@ -169,7 +170,7 @@ def test_the_first_run_of_an_import_is_told_with_its_counts() -> None:
 
 
 def test_a_first_run_that_was_faster_than_the_first_status_is_told_with_its_counts() -> None:
-    noted = Step("ImportDone", "noted that import initial of catalog lake is done", "initial")
+    noted = PlannedStep("ImportDone", "noted that import initial of catalog lake is done", "initial")
 
     told = events_for(catalog(), {}, with_imports(initial=ended(outcome={"imported": 8})), [noted])
 
@@ -211,7 +212,7 @@ def test_a_catalog_that_is_kept_is_told_as_detached() -> None:
 
 
 def test_a_message_of_an_event_is_bounded() -> None:
-    (event,) = events_for(realm(), {}, {}, [Step("RealmCreated", "x" * 5000)])
+    (event,) = events_for(realm(), {}, {}, [PlannedStep("RealmCreated", "x" * 5000)])
 
     assert len(event.message) <= 1024
 
@@ -226,21 +227,21 @@ class Events:
         self.kept: dict[str, dict[str, Any]] = {}
         self.faults: list[Exception] = []
 
-    def get(self, path: str) -> dict[str, Any]:
+    def get_resource(self, path: str) -> dict[str, Any]:
         self._fail()
         if path not in self.kept:
-            raise MissingError(f"GET {path}: not found")
+            raise NotFoundError(f"GET {path}: not found")
         return self.kept[path]
 
-    def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    def create_resource(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         self._fail()
         name = f"{path}/{body['metadata']['name']}"
         if name in self.kept:
-            raise BeatenError(f"POST {path}: there is one already")
+            raise SwapConflictError(f"POST {path}: there is one already")
         self.kept[name] = body
         return body
 
-    def patch(self, path: str, body: Any, *, kind: Any) -> dict[str, Any]:
+    def patch_resource(self, path: str, body: Any, *, kind: Any) -> dict[str, Any]:
         self._fail()
         assert kind == "merge"
         self.kept[path] = {**self.kept[path], **body}
@@ -311,7 +312,7 @@ def test_other_words_and_other_objects_are_other_events(poster: EventPoster, api
 
 
 def test_an_event_that_left_in_between_is_posted_anew(poster: EventPoster, api: Events) -> None:
-    api.faults = [BeatenError("there is one"), MissingError("there is none")]
+    api.faults = [SwapConflictError("there is one"), NotFoundError("there is none")]
 
     poster.post(realm(), [HELD])
 

@@ -10,9 +10,9 @@ from cutting import FaultyConnection, HttpFault
 from desks import make_realm
 
 from headwater.errors import HeadwaterError, UnavailableError
-from headwater_operator.finalizing import FINALIZER, add_finalizer, remove_finalizer
 from headwater_operator.kube import KubeApi, kubeconfig_connection
-from headwater_operator.resources import Resource
+from headwater_operator.resource.finalizers import FINALIZER, add_finalizer, remove_finalizer
+from headwater_operator.runtime.informer_cache import CachedResource
 from kubetest import Namespace
 
 
@@ -26,15 +26,15 @@ def api(http: FaultyConnection) -> KubeApi:
     return KubeApi(http)  # type: ignore[arg-type]  # it does what a connection does
 
 
-def make(namespace: Namespace, *finalizers: str) -> Resource:
+def make(namespace: Namespace, *finalizers: str) -> CachedResource:
     body = make_realm()
     body["metadata"]["finalizers"] = list(finalizers)
-    return Resource.of(namespace.cluster.api.create(namespace.path("Realm"), body))
+    return CachedResource.from_body(namespace.cluster.api.create_resource(namespace.path("Realm"), body))
 
 
 def touch(namespace: Namespace, **metadata: Any) -> None:
     """Somebody else changes the resource."""
-    namespace.cluster.api.patch(namespace.path("Realm", "acme"), {"metadata": metadata}, kind="merge", manager="else")
+    namespace.cluster.api.patch_resource(namespace.path("Realm", "acme"), {"metadata": metadata}, kind="merge", manager="else")
 
 
 def finalizers(namespace: Namespace) -> list[str]:
@@ -62,8 +62,8 @@ def test_it_goes_alone(namespace: Namespace, api: KubeApi, others: list[str]) ->
 
 def test_the_last_one_lets_a_deleted_resource_go(namespace: Namespace, api: KubeApi) -> None:
     make(namespace, FINALIZER)
-    namespace.cluster.api.delete(namespace.path("Realm", "acme"))
-    resource = Resource.of(namespace.read("Realm", "acme"))
+    namespace.cluster.api.delete_resource(namespace.path("Realm", "acme"))
+    resource = CachedResource.from_body(namespace.read("Realm", "acme"))
 
     remove_finalizer(api, resource)
 
@@ -77,7 +77,7 @@ def test_who_was_beaten_reads_again_and_keeps_what_others_did(namespace: Namespa
     add_finalizer(api, seen)
     assert finalizers(namespace) == ["a.example/x", FINALIZER]
 
-    stale = Resource.of(namespace.read("Realm", "acme"))
+    stale = CachedResource.from_body(namespace.read("Realm", "acme"))
     touch(namespace, finalizers=[FINALIZER, "b.example/y"])
     remove_finalizer(api, stale)
     assert finalizers(namespace) == ["b.example/y"]
@@ -94,7 +94,7 @@ def test_one_that_is_there_is_not_added_twice(namespace: Namespace, api: KubeApi
 
 def test_none_is_added_to_what_is_being_deleted(namespace: Namespace, api: KubeApi) -> None:
     seen = make(namespace, "a.example/x")
-    namespace.cluster.api.delete(namespace.path("Realm", "acme"))
+    namespace.cluster.api.delete_resource(namespace.path("Realm", "acme"))
 
     assert add_finalizer(api, seen) is None
     assert finalizers(namespace) == ["a.example/x"]
@@ -102,7 +102,7 @@ def test_none_is_added_to_what_is_being_deleted(namespace: Namespace, api: KubeA
 
 def test_a_resource_that_was_made_again_is_not_touched(namespace: Namespace, api: KubeApi) -> None:
     seen = make(namespace)
-    namespace.cluster.api.delete(namespace.path("Realm", "acme"))
+    namespace.cluster.api.delete_resource(namespace.path("Realm", "acme"))
     make(namespace, FINALIZER)
 
     assert add_finalizer(api, seen) is None
@@ -112,7 +112,7 @@ def test_a_resource_that_was_made_again_is_not_touched(namespace: Namespace, api
 
 def test_a_resource_that_is_gone_is_fine(namespace: Namespace, api: KubeApi) -> None:
     seen = make(namespace)
-    namespace.cluster.api.delete(namespace.path("Realm", "acme"))
+    namespace.cluster.api.delete_resource(namespace.path("Realm", "acme"))
 
     assert add_finalizer(api, seen) is None
     assert remove_finalizer(api, seen) is None
@@ -122,8 +122,8 @@ def test_a_quarrel_ends_after_some_tries(namespace: Namespace, api: KubeApi, htt
     seen = make(namespace)
 
     class Meddler(KubeApi):
-        def find(self, path: str) -> dict[str, Any] | None:
-            found = super().find(path)
+        def find_resource(self, path: str) -> dict[str, Any] | None:
+            found = super().find_resource(path)
             touch(namespace, labels={"count": str(len(http.requests))})
             return found
 

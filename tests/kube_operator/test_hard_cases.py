@@ -13,8 +13,8 @@ import pytest
 import urllib3
 from desks import API, Desk, make_catalog, make_realm
 
-from headwater_operator.credentials import secret_name
-from headwater_operator.resources import Key
+from headwater_operator.resource.credentials_secret import secret_name
+from headwater_operator.runtime.informer_cache import ResourceKey
 from kubetest import Namespace
 
 WRONG = {"headwater.dev/unheard-of": "yes"}
@@ -126,16 +126,16 @@ def test_a_realm_that_another_resource_took_over_stays_in_the_metrics(ready: Des
 def test_a_resource_that_is_made_again_while_it_is_being_forgotten_is_looked_after(
     ready: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key, drop = Key("Catalog", ready.namespace.name, "sales"), ready.queue.drop
+    key, drop = ResourceKey("Catalog", ready.namespace.name, "sales"), ready.queue.drop
     made: list[Any] = []
 
-    def drop_late(dropped: Key) -> None:
+    def drop_late(dropped: ResourceKey) -> None:
         """The watch tells of the new one between the look into the cache and this."""
         if not made:
             ready.apply(make_catalog())
             made.append(ready.namespace.read("Catalog", "sales"))
-            assert ready.cache.update("ADDED", made[0])
-            ready.queue.add(key)
+            assert ready.cache.update_resource("ADDED", made[0])
+            ready.queue.enqueue(key)
         drop(dropped)
 
     monkeypatch.setattr(ready.queue, "drop", drop_late)
@@ -162,13 +162,13 @@ def test_a_path_that_is_not_found_for_a_moment_does_not_make_its_resource_gone(
     monkeypatch.setattr(ready.http, "request", lose_one)
     ready.apply(make_realm(state="Inactive"))
     ready.look()
-    key = ready.queue.get(timeout=0)
+    key = ready.queue.take_key(timeout=0)
     assert key is not None and key.name == "acme"
     ready.reconciler.reconcile(key)
-    ready.queue.done(key)
+    ready.queue.mark_done(key)
 
     assert failed
-    assert ready.cache.get(key) is not None
+    assert ready.cache.find_resource(key) is not None
     ready.go_on(5)
     assert ready.status("Realm", "acme")["state"] == "INACTIVE"
 
@@ -182,7 +182,7 @@ def test_conditions_of_others_do_not_stand_in_the_way_of_a_deletion(ready: Desk)
         "status": {"conditions": [{**blessing, "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
     }
     path = ready.namespace.path("Realm", "acme") + "/status"
-    ready.namespace.cluster.api.patch(path, body, kind="apply", manager="a-priest")
+    ready.namespace.cluster.api.patch_resource(path, body, kind="apply", manager="a-priest")
     ready.delete("Realm", "acme")
 
     ready.work()
@@ -248,23 +248,29 @@ def test_a_word_that_rotated_before_makes_no_credentials_and_tells_of_none(ready
 
 TELL_OF_A_BUG = """
 from headwater.settings import Settings
-from {package}.logs import configure_logs
+from {module} import {configure}
 import structlog
 
 def hash_something(client_secret):
     raise KeyError("a bug")
 
-configure_logs(Settings())
+{configure}(Settings())
 try:
     hash_something("".join(["hush", "-", "hush"]))
 except KeyError:
-    structlog.get_logger("{package}").exception("a pass ended in a bug")
+    structlog.get_logger("{module}").exception("a pass ended in a bug")
 """
 
 
-@pytest.mark.parametrize("package", ["headwater_operator", "headwater_workers"])
-def test_the_log_of_a_bug_shows_no_values_of_variables(package: str) -> None:
-    command = [sys.executable, "-c", TELL_OF_A_BUG.format(package=package)]
+@pytest.mark.parametrize(
+    ("module", "configure"),
+    [
+        ("headwater_operator.runtime.operator_logs", "configure_operator_logs"),
+        ("headwater_workers.celery_app", "configure_worker_logs"),
+    ],
+)
+def test_the_log_of_a_bug_shows_no_values_of_variables(module: str, configure: str) -> None:
+    command = [sys.executable, "-c", TELL_OF_A_BUG.format(module=module, configure=configure)]
     said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stderr
 
     assert logging.getLevelName(logging.ERROR).lower() in said

@@ -10,18 +10,18 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from headwater.reconcile import CatalogDescription
 from headwater.tasks import TaskState
-from headwater_operator.metrics import Metrics
-from headwater_operator.resources import Key
-from headwater_operator.tallies import OTHERS
+from headwater_operator.metrics.metric_labels import OTHERS
+from headwater_operator.metrics.operator_metrics import OperatorMetrics
+from headwater_operator.runtime.informer_cache import ResourceKey
 
-LAKE = Key("Catalog", "default", "lake")
-SALES = Key("Catalog", "default", "sales")
+LAKE = ResourceKey("Catalog", "default", "lake")
+SALES = ResourceKey("Catalog", "default", "sales")
 
 
 @pytest.fixture
-def metrics() -> Metrics:
+def metrics() -> OperatorMetrics:
     """Of a leader that tells two realms by name."""
-    metrics = Metrics(realms=2)
+    metrics = OperatorMetrics(realms=2)
     metrics.sources.is_leading = lambda: True
     return metrics
 
@@ -32,7 +32,7 @@ def imported(task: str = "1", *, finished: float = -60, left: int = 2, **counts:
     return catalog_seen(imports=(import_seen(last=ended(id=task, finished=later(finished), outcome=outcome)),))
 
 
-def shown(metrics: Metrics, name: str) -> dict[tuple[str, ...], float]:
+def shown(metrics: OperatorMetrics, name: str) -> dict[tuple[str, ...], float]:
     """The samples of a family by the values of their labels, those of nothing left out."""
     families = {one.name: one for one in text_string_to_metric_families(metrics.render().decode())}
     family = families[f"headwater_import_{name}"]
@@ -44,10 +44,10 @@ def shown(metrics: Metrics, name: str) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_a_run_is_counted_once_however_often_it_is_seen(metrics: Metrics) -> None:
+def test_a_run_is_counted_once_however_often_it_is_seen(metrics: OperatorMetrics) -> None:
     for _ in range(3):
-        metrics.note_catalog(LAKE, "acme", imported("1"))
-    metrics.note_catalog(LAKE, "acme", imported("2", imported=0, updated=1, unchanged=2))
+        metrics.set_catalog(LAKE, "acme", imported("1"))
+    metrics.set_catalog(LAKE, "acme", imported("2", imported=0, updated=1, unchanged=2))
 
     assert shown(metrics, "tables") == {
         ("acme", "imported"): 3,
@@ -57,48 +57,48 @@ def test_a_run_is_counted_once_however_often_it_is_seen(metrics: Metrics) -> Non
     }
 
 
-def test_a_run_that_ended_before_this_process_led_was_counted_by_another(metrics: Metrics) -> None:
+def test_a_run_that_ended_before_this_process_led_was_counted_by_another(metrics: OperatorMetrics) -> None:
     metrics.lead_from(NOW)
-    metrics.note_catalog(LAKE, "acme", imported(finished=-1))
+    metrics.set_catalog(LAKE, "acme", imported(finished=-1))
 
     assert shown(metrics, "tables") == {}
     assert shown(metrics, "quarantined_tables") == {("acme",): 2}
 
 
-def test_what_the_catalogs_of_a_realm_have_left_alone_adds_up(metrics: Metrics) -> None:
-    metrics.note_catalog(LAKE, "acme", imported(left=2))
-    metrics.note_catalog(SALES, "acme", imported(left=5))
+def test_what_the_catalogs_of_a_realm_have_left_alone_adds_up(metrics: OperatorMetrics) -> None:
+    metrics.set_catalog(LAKE, "acme", imported(left=2))
+    metrics.set_catalog(SALES, "acme", imported(left=5))
 
     assert shown(metrics, "quarantined_tables") == {("acme",): 7}
 
 
-def test_the_success_that_is_longest_ago_is_told_and_outlives_a_failure(metrics: Metrics) -> None:
-    metrics.note_catalog(SALES, "acme", imported(finished=-50))
-    metrics.note_catalog(LAKE, "acme", imported(finished=-90))
+def test_the_success_that_is_longest_ago_is_told_and_outlives_a_failure(metrics: OperatorMetrics) -> None:
+    metrics.set_catalog(SALES, "acme", imported(finished=-50))
+    metrics.set_catalog(LAKE, "acme", imported(finished=-90))
     failed: dict[str, Any] = {"last": ended(TaskState.FAILED, id="9"), "succeeded": imported(finished=-90).imports[0].succeeded}
-    metrics.note_catalog(LAKE, "acme", catalog_seen(imports=(import_seen(**failed),)))
+    metrics.set_catalog(LAKE, "acme", catalog_seen(imports=(import_seen(**failed),)))
 
     assert shown(metrics, "last_success_timestamp_seconds") == {("acme",): later(-90) / 1_000_000}
 
 
-def test_realms_beyond_the_limit_share_a_label_for_imports(metrics: Metrics) -> None:
+def test_realms_beyond_the_limit_share_a_label_for_imports(metrics: OperatorMetrics) -> None:
     for realm in ("a", "b", "c", "d"):
-        metrics.note_catalog(Key("Catalog", realm, "lake"), realm, imported(left=0))
+        metrics.set_catalog(ResourceKey("Catalog", realm, "lake"), realm, imported(left=0))
 
     assert shown(metrics, "tables") == {("a", "imported"): 3, ("b", "imported"): 3, (OTHERS, "imported"): 6}
 
 
-def test_a_catalog_that_is_gone_or_imports_no_more_is_forgotten(metrics: Metrics) -> None:
-    metrics.note_catalog(LAKE, "acme", imported())
-    metrics.note_catalog(SALES, "other", imported())
-    metrics.forget_catalog(LAKE)
-    metrics.note_catalog(SALES, "other", catalog_seen())
+def test_a_catalog_that_is_gone_or_imports_no_more_is_forgotten(metrics: OperatorMetrics) -> None:
+    metrics.set_catalog(LAKE, "acme", imported())
+    metrics.set_catalog(SALES, "other", imported())
+    metrics.delete_catalog(LAKE)
+    metrics.set_catalog(SALES, "other", catalog_seen())
 
     assert shown(metrics, "quarantined_tables") == {}
 
 
-def test_a_catalog_in_another_realm_than_before_counts_there(metrics: Metrics) -> None:
-    metrics.note_catalog(LAKE, "acme", imported())
-    metrics.note_catalog(LAKE, "later", imported())
+def test_a_catalog_in_another_realm_than_before_counts_there(metrics: OperatorMetrics) -> None:
+    metrics.set_catalog(LAKE, "acme", imported())
+    metrics.set_catalog(LAKE, "later", imported())
 
     assert shown(metrics, "quarantined_tables") == {("later",): 2}

@@ -11,9 +11,9 @@ import pytest
 from desks import make_catalog, make_realm
 
 from headwater.catalogs import Catalogs
-from headwater.realms import Realms
+from headwater.realms import RealmRegistry
 from headwater.store import RealmId
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 from kube_fixtures import Installation
 from kubetest import Namespace
 from kubetest.waiting import wait_for
@@ -57,10 +57,10 @@ def test_operators_that_are_killed_at_random_times_leave_everything_as_declared(
         namespace.wait_for_condition("Catalog", f"{name}-b", "Ready", seconds=60)
 
     with installation.open_store() as store:
-        realms = Realms(store)
-        assert sorted(realm.id for realm in realms.list() if not realm.id.startswith("::")) == REALMS
-        assert [len(Catalogs(realms.open(RealmId(name))).list()) for name in REALMS] == [2] * len(REALMS)
-        waiting = [(seen.value.realm, seen.value.kind) for seen in Tasks(store).list() if seen.value.is_active]
+        realms = RealmRegistry(store)
+        assert sorted(realm.id for realm in realms.list_realms() if not realm.id.startswith("::")) == REALMS
+        assert [len(Catalogs(realms.open_realm(RealmId(name))).list_catalogs()) for name in REALMS] == [2] * len(REALMS)
+        waiting = [(seen.value.realm, seen.value.kind) for seen in TaskQueue(store).list_tasks() if seen.value.is_active]
         assert sorted(waiting) == [(name, "gc") for name in REALMS]
-    secrets = namespace.cluster.api.list(namespace.path("Secret"))
+    secrets = namespace.cluster.api.list_resources(namespace.path("Secret"))
     assert sorted(one["metadata"]["name"] for one in secrets) == [f"{name}-root-credentials" for name in REALMS]

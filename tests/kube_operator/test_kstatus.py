@@ -11,14 +11,14 @@ from hypothesis import given
 from kstatus import kstatus
 from passes import either, status_of
 
-from headwater.errors import ConflictError, RefusedError, UnavailableError, UnknownOutcomeError, UnreadableError
-from headwater.reconcile import ManifestError, Outcome, Refuse, Report, Wait
-from headwater.reconcile.reading import Fault
-from headwater_operator.reasons import REASONS
-from headwater_operator.statuses import UNSEEN, SecretSeen
+from headwater.errors import ConflictError, CorruptionError, RefusedError, UnavailableError, UnknownOutcomeError
+from headwater.reconcile import ManifestError, ReconcileOutcome, RefuseManifest, ReportDrift, WaitUntil
+from headwater.reconcile.yaml_values import ManifestFault
+from headwater_operator.resource.condition_rules import UNSEEN, SecretSeen
+from headwater_operator.resource.reasons import REASONS
 
 JUDGEMENTS = {"Reconciling": "InProgress", "Stalled": "Failed"}
-INVALID = ManifestError([Fault("", 0, "spec.purgeHold", "is too short")])
+INVALID = ManifestError([ManifestFault("", 0, "spec.purgeHold", "is too short")])
 
 
 def judged(desk: Desk, kind: str, name: str) -> str:
@@ -88,18 +88,18 @@ def test_the_conditions_of_kstatus_are_true_or_absent_and_say_what_ready_says(on
 @pytest.mark.parametrize(
     ("outcome", "judgement"),
     [
-        (Outcome(subject="it"), "Current"),
-        (Outcome(subject="it", reports=(Report("Drifted", "properties is {}"),)), "Current"),
-        (Outcome(subject="it", waits=(Wait("Loading", "it is loaded"),)), "InProgress"),
+        (ReconcileOutcome(subject="it"), "Current"),
+        (ReconcileOutcome(subject="it", reports=(ReportDrift("Drifted", "properties is {}"),)), "Current"),
+        (ReconcileOutcome(subject="it", waits=(WaitUntil("Loading", "it is loaded"),)), "InProgress"),
         (UnavailableError("no route"), "InProgress"),
         (UnknownOutcomeError("the answer was lost"), "InProgress"),
         (ConflictError("somebody was faster"), "InProgress"),
         (ValueError("a bug"), "InProgress"),
         (INVALID, "Failed"),
         (RefusedError("overlaps with catalog b"), "Failed"),
-        (UnreadableError("a row is damaged"), "Failed"),
-        (Outcome(subject="it", refused=(Refuse("ManagedByAnother", "it is another's"),)), "Failed"),
-        (Outcome(subject="it", waits=(Wait("Purged", "it was purged by hand"),)), "Failed"),
+        (CorruptionError("a row is damaged"), "Failed"),
+        (ReconcileOutcome(subject="it", refused=(RefuseManifest("ManagedByAnother", "it is another's"),)), "Failed"),
+        (ReconcileOutcome(subject="it", waits=(WaitUntil("Purged", "it was purged by hand"),)), "Failed"),
     ],
 )
 def test_a_realm_is_judged_by_what_a_pass_came_to(outcome: Any, judgement: str) -> None:

@@ -17,11 +17,11 @@ import pytest
 import yaml
 from answering import Answering, answering, status
 
-from headwater.errors import BeatenError, FencedError, HeadwaterError, MissingError, RefusedError
+from headwater.errors import FencedError, HeadwaterError, NotFoundError, RefusedError, SwapConflictError
 from headwater_operator.kube import (
     ApiUnavailableError,
     KubeApi,
-    Timeouts,
+    KubeTimeouts,
     cluster_connection,
     connect,
     kubeconfig_connection,
@@ -49,7 +49,7 @@ def api(server: Answering) -> Iterator[KubeApi]:
 def raised_by(api: KubeApi, answer: tuple[Any, ...], server: Answering, **options: Any) -> HeadwaterError:
     server.script(answer)
     with pytest.raises(HeadwaterError) as raised:
-        api.patch(PATH, {}, **{"kind": "merge", **options})
+        api.patch_resource(PATH, {}, **{"kind": "merge", **options})
     return raised.value
 
 
@@ -80,9 +80,9 @@ def test_an_unknown_kind_is_refused() -> None:
         (400, "BadRequest", RefusedError),
         (401, "Unauthorized", ApiUnavailableError),
         (403, "Forbidden", RefusedError),
-        (404, "NotFound", MissingError),
-        (409, "Conflict", BeatenError),
-        (410, "Expired", MissingError),
+        (404, "NotFound", NotFoundError),
+        (409, "Conflict", SwapConflictError),
+        (410, "Expired", NotFoundError),
         (415, "UnsupportedMediaType", RefusedError),
         (422, "Invalid", RefusedError),
         (429, "TooManyRequests", ApiUnavailableError),
@@ -102,7 +102,7 @@ def test_an_answer_becomes_the_error_that_says_what_to_do_next(
 def test_a_json_patch_whose_test_failed_has_lost_a_race(api: KubeApi, server: Answering) -> None:
     refusal = (422, {"kind": "Status", "message": "the server rejected our request", "reason": "Invalid", "details": {}})
 
-    assert type(raised_by(api, refusal, server, kind="json")) is BeatenError
+    assert type(raised_by(api, refusal, server, kind="json")) is SwapConflictError
 
 
 def test_a_json_patch_that_breaks_the_schema_is_refused(api: KubeApi, server: Answering) -> None:
@@ -128,7 +128,7 @@ def test_a_read_waits_a_little_for_a_busy_server(server: Answering) -> None:
     waits: list[float] = []
     server.script((*status(429, "TooManyRequests", "busy"), {"Retry-After": "1"}), (200, {"kind": "Realm"}))
     connection = plain_connection(server.url)
-    found = KubeApi(connection, sleep=waits.append).get(PATH)
+    found = KubeApi(connection, sleep=waits.append).get_resource(PATH)
     connection.close()
 
     assert (found, waits) == ({"kind": "Realm"}, [1.0])
@@ -139,7 +139,7 @@ def test_a_read_does_not_wait_for_ever(server: Answering) -> None:
     server.script((*status(429, "TooManyRequests", "busy"), {"Retry-After": "1"}))
     connection = plain_connection(server.url)
     with pytest.raises(ApiUnavailableError):
-        KubeApi(connection, sleep=waits.append).get(PATH)
+        KubeApi(connection, sleep=waits.append).get_resource(PATH)
     connection.close()
 
     assert waits == [1.0, 1.0]
@@ -149,22 +149,22 @@ def test_a_write_is_sent_once_whatever_happens(api: KubeApi, server: Answering) 
     raised_by(api, (*status(429, "TooManyRequests", "busy"), {"Retry-After": "0"}), server)
     server.script(None)
     with pytest.raises(ApiUnavailableError, match="no answer"):
-        api.create(COLLECTION, {})
+        api.create_resource(COLLECTION, {})
 
     assert [asked.method for asked in server.asked] == ["PATCH", "POST"]
 
 
 def test_a_read_outlives_a_connection_that_had_gone_stale(api: KubeApi, server: Answering) -> None:
     server.script((200, {"kind": "Realm"}), None, (200, {"kind": "Realm"}))
-    api.get(PATH)
+    api.get_resource(PATH)
 
-    assert api.get(PATH) == {"kind": "Realm"}
+    assert api.get_resource(PATH) == {"kind": "Realm"}
 
 
 def test_nobody_listening_is_unavailable(server: Answering) -> None:
     connection = plain_connection("http://127.0.0.1:1")
     with pytest.raises(ApiUnavailableError, match=f"GET {PATH}: no answer"):
-        KubeApi(connection).get(PATH)
+        KubeApi(connection).get_resource(PATH)
     connection.close()
 
 
@@ -173,7 +173,7 @@ def test_a_server_that_does_not_answer_in_time_is_unavailable(server: Answering)
     server.answer = lambda asked: (late.wait(10), (200, {}))[1]
     connection = plain_connection(server.url)
     with pytest.raises(ApiUnavailableError, match="no answer"):
-        KubeApi(connection, timeouts=Timeouts(1.0, 0.1)).replace(PATH, {})
+        KubeApi(connection, timeouts=KubeTimeouts(1.0, 0.1)).replace_resource(PATH, {})
     late.set()
     connection.close()
 
@@ -181,14 +181,14 @@ def test_a_server_that_does_not_answer_in_time_is_unavailable(server: Answering)
 def test_finding_nothing_is_no_error(api: KubeApi, server: Answering) -> None:
     server.script(status(404, "NotFound", "not found"))
 
-    assert api.find(PATH) is None
+    assert api.find_resource(PATH) is None
 
 
 def test_a_collection_is_read_page_by_page(api: KubeApi, server: Answering) -> None:
     server.script(
         (200, {"items": [{"n": 1}, {"n": 2}], "metadata": {"continue": "more"}}), (200, {"items": [{"n": 3}], "metadata": {}})
     )
-    found = api.list(COLLECTION, label_selector="a=b")
+    found = api.list_resources(COLLECTION, label_selector="a=b")
 
     assert [item["n"] for item in found] == [1, 2, 3]
     assert [asked.parameters.get("continue") for asked in server.asked] == [None, "more"]
@@ -202,7 +202,7 @@ def test_a_collection_that_changed_too_much_between_pages_is_read_again(api: Kub
         (200, {"items": [{"n": 2}], "metadata": {}}),
     )
 
-    assert api.list(COLLECTION) == [{"n": 2}]
+    assert api.list_resources(COLLECTION) == [{"n": 2}]
 
 
 def test_pages_of_metadata_are_asked_for_as_such(api: KubeApi, server: Answering) -> None:
@@ -230,7 +230,7 @@ def test_watch_is_open_before_it_says_anything(api: KubeApi, server: Answering) 
 
 
 def test_an_apply_names_its_manager_and_takes_fields_from_others(api: KubeApi, server: Answering) -> None:
-    api.patch(f"{PATH}/status", {"status": {}}, kind="apply", dry_run=True)
+    api.patch_resource(f"{PATH}/status", {"status": {}}, kind="apply", dry_run=True)
 
     (asked,) = server.asked
     assert asked.parameters == {"fieldManager": "headwater-operator", "force": "true", "dryRun": "All"}
@@ -239,7 +239,7 @@ def test_an_apply_names_its_manager_and_takes_fields_from_others(api: KubeApi, s
 
 def test_deleting_names_the_very_resource_and_does_not_mind_its_absence(api: KubeApi, server: Answering) -> None:
     server.script(status(404, "NotFound", "not found"))
-    api.delete(PATH, uid="one", propagation="Background")
+    api.delete_resource(PATH, uid="one", propagation="Background")
 
     (asked,) = server.asked
     assert asked.body["preconditions"] == {"uid": "one"}
@@ -250,11 +250,11 @@ def test_each_request_is_told_with_verb_code_and_seconds(server: Answering) -> N
     told: list[tuple[str, int]] = []
     connection = plain_connection(server.url)
     api = KubeApi(connection, observe=lambda verb, code, seconds: told.append((verb, code)))
-    api.list(COLLECTION)
-    api.create(COLLECTION, {})
+    api.list_resources(COLLECTION)
+    api.create_resource(COLLECTION, {})
     server.script(None)
     with pytest.raises(ApiUnavailableError):
-        api.delete(PATH)
+        api.delete_resource(PATH)
     connection.close()
 
     assert told == [("list", 200), ("create", 200), ("delete", 0)]
@@ -266,8 +266,12 @@ def test_a_fence_stops_writes_and_lets_reads_pass(server: Answering) -> None:
 
     connection = plain_connection(server.url)
     api = KubeApi(connection, fence=fence)
-    api.get(PATH)
-    for write in (lambda: api.create(COLLECTION, {}), lambda: api.replace(PATH, {}), lambda: api.delete(PATH)):
+    api.get_resource(PATH)
+    for write in (
+        lambda: api.create_resource(COLLECTION, {}),
+        lambda: api.replace_resource(PATH, {}),
+        lambda: api.delete_resource(PATH),
+    ):
         with pytest.raises(FencedError):
             write()
     connection.close()
@@ -279,18 +283,18 @@ def test_the_fence_is_asked_after_the_wait_for_a_token(server: Answering) -> Non
     order: list[str] = []
 
     class Bucket:
-        def take(self) -> None:
+        def reserve_token(self) -> None:
             order.append("token")
 
     connection = plain_connection(server.url)
-    KubeApi(connection, bucket=Bucket(), fence=lambda: order.append("fence")).create(COLLECTION, {})
+    KubeApi(connection, bucket=Bucket(), fence=lambda: order.append("fence")).create_resource(COLLECTION, {})
     connection.close()
 
     assert order == ["token", "fence"]
 
 
 def test_threads_share_connections(api: KubeApi, server: Answering) -> None:
-    threads = [threading.Thread(target=lambda: [api.get(PATH) for _ in range(20)]) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: [api.get_resource(PATH) for _ in range(20)]) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -305,7 +309,7 @@ def test_an_error_about_a_secret_does_not_quote_it(api: KubeApi, server: Answeri
     server.answer = lambda asked: status(422, "Invalid", f"Invalid value: {json.dumps(asked.body)} (hush-hush)")
     body = {"kind": "Secret", place: {"clientSecret": value if place == "data" else "hush-hush"}}
     with pytest.raises(RefusedError) as refused:
-        api.create(resource_path("Secret", "default", None), body)
+        api.create_resource(resource_path("Secret", "default", None), body)
 
     assert "hush-hush" not in str(refused.value) and value not in str(refused.value)
     assert "(hidden)" in str(refused.value)
@@ -333,7 +337,7 @@ def kubeconfig(folder: Path, server: str, user: dict[str, Any], **cluster: Any) 
 
 def test_a_token_of_the_kubeconfig_is_sent(server: Answering, tmp_path: Path) -> None:
     connection = kubeconfig_connection(kubeconfig(tmp_path, server.url, {"token": "abc"}))
-    KubeApi(connection).get(PATH)
+    KubeApi(connection).get_resource(PATH)
     connection.close()
 
     assert server.asked[0].headers["Authorization"] == "Bearer abc"
@@ -352,7 +356,7 @@ def test_an_exec_plugin_is_asked_again_when_its_token_is_refused(server: Answeri
     server.answer = lambda asked: (
         (200, {}) if asked.headers["Authorization"] == "Bearer t1" else status(401, "Unauthorized", "Unauthorized")
     )
-    KubeApi(connection).create(COLLECTION, {})
+    KubeApi(connection).create_resource(COLLECTION, {})
     connection.close()
 
     assert [asked.headers["Authorization"] for asked in server.asked] == ["Bearer t0", "Bearer t1"]
@@ -379,7 +383,7 @@ def test_a_client_certificate_of_the_kubeconfig_is_shown(certificates: dict[str,
     with answering(**certificates, clients=certificates["certificate"]) as server:
         file = kubeconfig(tmp_path, server.url, user, **{"certificate-authority": certificates["certificate"]})
         connection = kubeconfig_connection(file)
-        found = KubeApi(connection).get("/version")
+        found = KubeApi(connection).get_resource("/version")
         connection.close()
 
     assert found == {}
@@ -389,7 +393,7 @@ def test_a_server_that_the_authority_does_not_vouch_for_is_not_talked_to(certifi
     with answering(**certificates) as server:
         connection = kubeconfig_connection(kubeconfig(tmp_path, server.url, {"token": "abc"}))
         with pytest.raises(ApiUnavailableError, match="certificate"):
-            KubeApi(connection).get("/version")
+            KubeApi(connection).get_resource("/version")
         connection.close()
 
         assert server.asked == []
@@ -406,7 +410,7 @@ def test_a_pod_reads_its_token_again_when_the_old_one_is_refused(certificates: d
             (200, {}) if asked.headers["Authorization"].endswith("new") else status(401, "Unauthorized", "Unauthorized")
         )
         token.write_text("new")
-        KubeApi(connection).replace(PATH, {})
+        KubeApi(connection).replace_resource(PATH, {})
         connection.close()
 
         assert [asked.headers["Authorization"] for asked in server.asked] == ["bearer old", "bearer new"]

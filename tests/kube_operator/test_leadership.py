@@ -14,8 +14,8 @@ from answering import status
 from leases import LeaseServer, lease_server
 
 from headwater.errors import FencedError
-from headwater_operator.kube import Connection, KubeApi, Timeouts, plain_connection
-from headwater_operator.leading import Leadership, LeaseTiming, UncontestedLead
+from headwater_operator.kube import KubeApi, KubeConnection, KubeTimeouts, plain_connection
+from headwater_operator.runtime.leader_election import Leadership, LeaseTiming, UncontestedLead
 from kubetest import wait_for
 
 TIMING = LeaseTiming(duration=0.9, renew_deadline=0.6, renew=0.1, retry=0.05)
@@ -29,7 +29,7 @@ def server() -> Iterator[LeaseServer]:
 
 
 @pytest.fixture
-def connection(server: LeaseServer) -> Iterator[Connection]:
+def connection(server: LeaseServer) -> Iterator[KubeConnection]:
     opened = plain_connection(server.url)
     yield opened
     opened.close()
@@ -38,10 +38,10 @@ def connection(server: LeaseServer) -> Iterator[Connection]:
 class Contender:
     """A process that would lead, here as an object: what it was told, and the lead itself."""
 
-    def __init__(self, connection: Connection, name: str, timing: LeaseTiming) -> None:
+    def __init__(self, connection: KubeConnection, name: str, timing: LeaseTiming) -> None:
         self.losses: list[str] = []
         self.stop = threading.Event()
-        api = KubeApi(connection, timeouts=Timeouts(0.5, 0.5))
+        api = KubeApi(connection, timeouts=KubeTimeouts(0.5, 0.5))
         self.lead = Leadership(api, namespace="n", name="l", identity=name, timing=timing, on_lost=self.losses.append)
         self.thread = threading.Thread(target=self.lead.acquire, args=(self.stop,))
 
@@ -57,11 +57,11 @@ class Contender:
         self.stop.set()
         if self.thread.ident is not None:
             self.thread.join()
-        self.lead.release()
+        self.lead.release_lead()
 
 
 @pytest.fixture
-def make_contender(connection: Connection) -> Iterator[Callable[..., Contender]]:
+def make_contender(connection: KubeConnection) -> Iterator[Callable[..., Contender]]:
     made: list[Contender] = []
 
     def make(name: str, timing: LeaseTiming = TIMING) -> Contender:
@@ -270,7 +270,7 @@ def test_who_stops_waiting_takes_nothing(make_contender: Make, server: LeaseServ
 
 
 def test_giving_back_without_having_led_writes_nothing(make_contender: Make, server: LeaseServer) -> None:
-    make_contender("a").lead.release()
+    make_contender("a").lead.release_lead()
 
     assert server.version == 0
 
@@ -293,7 +293,7 @@ def test_a_server_that_is_away_does_not_hold_up_the_end(make_contender: Make, se
 
 
 @pytest.mark.long
-def test_of_many_who_take_it_at_the_same_moment_one_has_it(connection: Connection, server: LeaseServer) -> None:
+def test_of_many_who_take_it_at_the_same_moment_one_has_it(connection: KubeConnection, server: LeaseServer) -> None:
     seed = random.SystemRandom().randrange(2**32)
     chance = random.Random(seed)
     timing = LeaseTiming(duration=0.4, renew_deadline=0.25, renew=0.05, retry=0.01)
@@ -309,7 +309,7 @@ def test_of_many_who_take_it_at_the_same_moment_one_has_it(connection: Connectio
             while time.monotonic() < until and _acted(contender, acts):
                 threading.Event().wait(0.002)
             if chance.random() < 0.6:
-                contender.lead.release()
+                contender.lead.release_lead()
             else:
                 contender.lead._stopped.set()  # as if it had been killed
 
@@ -343,5 +343,5 @@ def test_leading_without_a_lease_is_never_lost() -> None:
 
     assert lead.acquire(NEVER)
     lead.fence()
-    lead.release()
+    lead.release_lead()
     assert lead.is_held

@@ -60,11 +60,11 @@ class Contest:
         return wait_for(lambda: next(iter(self.turns()[-1:]), than) != than and self.turns()[-1], why=self.turns) or ""
 
     def holder(self) -> str:
-        lease = self._namespace.cluster.api.get(resource_path("Lease", self._namespace.name, "contended"))
+        lease = self._namespace.cluster.api.get_resource(resource_path("Lease", self._namespace.name, "contended"))
         return str(lease["spec"].get("holderIdentity") or "")
 
     def transitions(self) -> int:
-        lease = self._namespace.cluster.api.get(resource_path("Lease", self._namespace.name, "contended"))
+        lease = self._namespace.cluster.api.get_resource(resource_path("Lease", self._namespace.name, "contended"))
         return int(lease["spec"]["leaseTransitions"])
 
     def end(self) -> None:

@@ -15,14 +15,15 @@ from running_watch import QuickServer, RunningWatch, quick_server
 
 from headwater.catalogs import Catalogs
 from headwater.errors import FencedError
-from headwater.realms import Realms, credentials
+from headwater.realms import RealmRegistry
+from headwater.realms import root_credentials as credentials
 from headwater.settings import Settings
 from headwater.store import RealmId, Store, open_store
 from headwater_operator.kube import KubeApi, plain_connection, resource_path
-from headwater_operator.metrics import Metrics
-from headwater_operator.reconciling import Reconciler
-from headwater_operator.settings import OperatorSettings
-from headwater_operator.working import Workers
+from headwater_operator.metrics.operator_metrics import OperatorMetrics
+from headwater_operator.resource.reconciler import Reconciler
+from headwater_operator.runtime.operator_settings import OperatorSettings
+from headwater_operator.runtime.workqueue import WorkerThreads
 from kubetest.waiting import wait_for
 
 HOLDER = """
@@ -59,8 +60,8 @@ def live(
     connection = plain_connection(server.emulated.url)
     api = KubeApi(connection, fence=fence)
     settings = OperatorSettings(resync_seconds=2, cluster="tests")
-    reconciler = Reconciler(store, api, running.cache, running.queue, store.settings, settings, Metrics(), fence)
-    workers = Workers(running.queue, reconciler.reconcile, count=4, on_fenced=(fenced or []).append)
+    reconciler = Reconciler(store, api, running.cache, running.queue, store.settings, settings, OperatorMetrics(), fence)
+    workers = WorkerThreads(running.queue, reconciler.reconcile, count=4, on_fenced=(fenced or []).append)
     running.start()
     try:
         running.wait_until_listed()
@@ -75,14 +76,14 @@ def live(
 def ready(server: QuickServer, kind: str) -> set[str]:
     return {
         body["metadata"]["name"]
-        for body in server.api.list(resource_path(kind, "default", None))
+        for body in server.api.list_resources(resource_path(kind, "default", None))
         for one in body.get("status", {}).get("conditions", [])
         if one["type"] == "Ready" and one["status"] == "True"
     }
 
 
 def reason(server: QuickServer, kind: str, name: str) -> str:
-    conditions = server.api.get(resource_path(kind, "default", name)).get("status", {}).get("conditions", [])
+    conditions = server.api.get_resource(resource_path(kind, "default", name)).get("status", {}).get("conditions", [])
     return next((str(one["reason"]) for one in conditions if one["type"] == "Ready"), "")
 
 
@@ -106,10 +107,10 @@ def test_a_misbehaving_api_server_delays_everything_and_harms_nothing(server: Qu
                 server.control("POST", "compact")
         wait_for(lambda: ready(server, "Realm") == set(realms) and len(ready(server, "Catalog")) == 12, seconds=90)
 
-    held = Realms(live_store)
-    assert sorted(realm.id for realm in held.list() if not realm.id.startswith("::")) == realms
-    assert [len(Catalogs(held.open(RealmId(name))).list()) for name in realms] == [2] * 6
-    secrets = server.api.list(resource_path("Secret", "default", None))
+    held = RealmRegistry(live_store)
+    assert sorted(realm.id for realm in held.list_realms() if not realm.id.startswith("::")) == realms
+    assert [len(Catalogs(held.open_realm(RealmId(name))).list_catalogs()) for name in realms] == [2] * 6
+    secrets = server.api.list_resources(resource_path("Secret", "default", None))
     assert sorted(secret["metadata"]["name"] for secret in secrets) == [f"{name}-root-credentials" for name in realms]
 
 
@@ -122,13 +123,13 @@ def test_a_store_that_another_process_holds_is_waited_for(server: QuickServer, l
         ) as holder:
             assert holder.stdout is not None and holder.stdout.readline() == "held\n"
             path = resource_path("Realm", "default", "acme")
-            server.api.patch(path, {"spec": {"state": "Inactive"}}, kind="merge", manager="a-person")
+            server.api.patch_resource(path, {"spec": {"state": "Inactive"}}, kind="merge", manager="a-person")
             wait_for(
                 lambda: reason(server, "Realm", "acme") in ("Unavailable", "StoreUnavailable", "OutcomeUnknown"), seconds=60
             )
             assert holder.stdin is not None
             holder.stdin.close()
-        wait_for(lambda: server.api.get(path)["status"]["state"] == "INACTIVE", seconds=60)
+        wait_for(lambda: server.api.get_resource(path)["status"]["state"] == "INACTIVE", seconds=60)
         wait_for(lambda: ready(server, "Realm") == {"acme"})
 
 
@@ -146,5 +147,5 @@ def test_threads_end_at_once_when_the_lead_is_lost(server: QuickServer, live_sto
         wait_for(lambda: running.queue.is_closed)
 
         assert fenced == ["begun", "the lead is lost"]
-        assert "finalizers" not in server.api.get(resource_path("Realm", "default", "acme"))["metadata"]
-        assert Realms(live_store).find("acme") is None
+        assert "finalizers" not in server.api.get_resource(resource_path("Realm", "default", "acme"))["metadata"]
+        assert RealmRegistry(live_store).find_realm("acme") is None

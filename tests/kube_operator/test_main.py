@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from answering import Answering, Asked, answering, status
 
-from headwater.realms import Realms
+from headwater.realms import RealmRegistry
 from headwater.store import open_store
-from headwater_operator.kubectl_command import main as run_plugin
+from headwater_operator.kubectl_command import kubectl_main as run_plugin
 from headwater_operator.main import EXIT_CODES, main
 from headwater_operator.permissions import LEASE_PERMISSIONS, PERMISSIONS
 from kube_fixtures import Installation, installation
@@ -119,7 +119,7 @@ def test_the_check_changes_nothing(run: Run, environment: pytest.MonkeyPatch, na
 
 def test_the_check_counts_the_realms_of_a_store(run: Run, environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with open_store(f"sqlite:///{tmp_path}/store.db") as store:
-        Realms(store).create("acme")
+        RealmRegistry(store).create_realm("acme")
     _, printed, _ = run("check")
 
     assert printed.splitlines()[-1].endswith("store.db answers, with 1 realm")
@@ -134,7 +134,7 @@ def test_a_store_that_cannot_be_opened_is_one_finding(run: Run, environment: pyt
 
 
 @pytest.mark.parametrize(
-    ("module", "words"), [("headwater_operator.serving", ["run"]), ("headwater_operator.checking", ["check"])]
+    ("module", "words"), [("headwater_operator.process", ["run"]), ("headwater_operator.self_check", ["check"])]
 )
 def test_a_module_of_ours_that_is_missing_is_a_bug(
     run: Run, monkeypatch: pytest.MonkeyPatch, module: str, words: list[str]

@@ -11,27 +11,27 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fake_clock import FakeClock
 from headwater.clock import Micros
-from headwater.realms import Realms, RealmState
+from headwater.realms import RealmRegistry, RealmState
 from headwater.reconcile import RealmDescription, TaskDescription
 from headwater.store import Store
-from headwater.tasks import Tasks, TaskState
-from headwater_operator.figures import Figures, FiguresReader
-from headwater_operator.metrics import CATALOGUE, Metrics
-from headwater_operator.resources import Key
-from headwater_operator.tallies import OTHERS
+from headwater.tasks import TaskQueue, TaskState
+from headwater_operator.metrics.metric_labels import OTHERS
+from headwater_operator.metrics.operator_metrics import CATALOGUE, OperatorMetrics
+from headwater_operator.metrics.store_metrics import FiguresReader, StoreFigures
+from headwater_operator.runtime.informer_cache import ResourceKey
 
 SECOND = 1_000_000
 
 
 @pytest.fixture
-def metrics() -> Metrics:
+def metrics() -> OperatorMetrics:
     """Of a process that leads."""
-    made = Metrics(realms=2)
+    made = OperatorMetrics(realms=2)
     made.sources.is_leading = lambda: True
     return made
 
 
-def samples(metrics: Metrics) -> dict[str, float]:
+def samples(metrics: OperatorMetrics) -> dict[str, float]:
     """By name and labels as they are written."""
     found = {}
     for family in text_string_to_metric_families(metrics.render().decode()):
@@ -41,7 +41,7 @@ def samples(metrics: Metrics) -> dict[str, float]:
     return found
 
 
-def of_realms(metrics: Metrics, name: str) -> dict[str, float]:
+def of_realms(metrics: OperatorMetrics, name: str) -> dict[str, float]:
     """A metric of realms, by realm."""
     start = f'headwater_{name}{{realm="'
     return {key.removeprefix(start)[:-2]: value for key, value in samples(metrics).items() if key.startswith(start)}
@@ -70,7 +70,7 @@ def collected(realm_id: str = "acme", task: str = "1", *, finished: int = 5, **o
     return make_realm(realm_id, last_collection=ended, last_success=ended.finished)
 
 
-def tell_everything(metrics: Metrics) -> None:
+def tell_everything(metrics: OperatorMetrics) -> None:
     metrics.reconciled("Realm", "settled", 0.1)
     metrics.retried("Realm")
     metrics.drifted("Realm", "corrected")
@@ -79,17 +79,17 @@ def tell_everything(metrics: Metrics) -> None:
     metrics.sources.watch_ages = lambda: {"Realm": 1.0}
     metrics.sources.standings = lambda: {("Realm", "Ready", "True"): 3}
     purge = make_task("purge", TaskState.RUNNING, done=3, total=10)
-    metrics.note_realm(make_realm(purge=purge, last_success=Micros(SECOND), next_collection=Micros(2 * SECOND)))
+    metrics.set_realm(make_realm(purge=purge, last_success=Micros(SECOND), next_collection=Micros(2 * SECOND)))
     imported = catalog_seen(imports=(import_seen(last=make_task("import")),))
-    metrics.note_catalog(Key("Catalog", "default", "lake"), "acme", imported)
+    metrics.set_catalog(ResourceKey("Catalog", "default", "lake"), "acme", imported)
 
 
 def test_every_metric_is_in_the_catalogue_and_as_it_says_there(
-    metrics: Metrics, store: Store, clock: FakeClock, make_due_task: Callable[[], None]
+    metrics: OperatorMetrics, store: Store, clock: FakeClock, make_due_task: Callable[[], None]
 ) -> None:
     tell_everything(metrics)
     make_due_task()
-    metrics.note_figures(FiguresReader(store, clock, 15, lambda: True, lambda figures: None).read())
+    metrics.set_store_figures(FiguresReader(store, clock, 15, lambda: True, lambda figures: None).read_figures())
     families = {
         family.name: family
         for family in text_string_to_metric_families(metrics.render().decode())
@@ -114,9 +114,9 @@ def test_the_names_in_the_catalogue_are_unique_and_say_what_they_are() -> None:
     assert [entry.name for entry in CATALOGUE if not entry.help.endswith(".")] == []
 
 
-def test_who_stands_by_tells_nothing_that_the_leader_tells(metrics: Metrics) -> None:
+def test_who_stands_by_tells_nothing_that_the_leader_tells(metrics: OperatorMetrics) -> None:
     tell_everything(metrics)
-    metrics.note_figures(Figures(is_up=True, realms={"ACTIVE": 3}))
+    metrics.set_store_figures(StoreFigures(is_up=True, realms={"ACTIVE": 3}))
     metrics.sources.is_leading = lambda: False
     found = samples(metrics)
 
@@ -126,38 +126,38 @@ def test_who_stands_by_tells_nothing_that_the_leader_tells(metrics: Metrics) -> 
     ] == []
 
 
-def test_a_request_without_an_answer_is_counted_as_such(metrics: Metrics) -> None:
+def test_a_request_without_an_answer_is_counted_as_such(metrics: OperatorMetrics) -> None:
     metrics.api_request("get", 0, 1.0)
 
     assert samples(metrics)['headwater_operator_api_requests_total{code="none",verb="get"}'] == 1
 
 
-def test_a_collection_is_counted_once_however_often_it_is_seen(metrics: Metrics) -> None:
+def test_a_collection_is_counted_once_however_often_it_is_seen(metrics: OperatorMetrics) -> None:
     for _ in range(3):
-        metrics.note_realm(collected(task="1"))
-    metrics.note_realm(collected(task="2", deleted=1, deletedBytes=7))
+        metrics.set_realm(collected(task="1"))
+    metrics.set_realm(collected(task="2", deleted=1, deletedBytes=7))
 
     assert of_realms(metrics, "maintenance_objects_deleted_total") == {"acme": 11}
     assert of_realms(metrics, "maintenance_bytes_reclaimed_total") == {"acme": 1007}
 
 
-def test_a_collection_that_ended_before_this_process_led_was_counted_by_another(metrics: Metrics) -> None:
+def test_a_collection_that_ended_before_this_process_led_was_counted_by_another(metrics: OperatorMetrics) -> None:
     metrics.lead_from(Micros(6 * SECOND))
-    metrics.note_realm(collected(finished=5))
+    metrics.set_realm(collected(finished=5))
 
     assert of_realms(metrics, "maintenance_objects_deleted_total") == {"acme": 0}
 
 
-def test_the_last_success_outlives_a_later_failure(metrics: Metrics) -> None:
-    metrics.note_realm(collected(finished=5))
-    metrics.note_realm(make_realm(last_collection=make_task(id="2", state=TaskState.FAILED)))
+def test_the_last_success_outlives_a_later_failure(metrics: OperatorMetrics) -> None:
+    metrics.set_realm(collected(finished=5))
+    metrics.set_realm(make_realm(last_collection=make_task(id="2", state=TaskState.FAILED)))
 
     assert of_realms(metrics, "maintenance_last_success_timestamp_seconds") == {"acme": 5}
 
 
-def test_a_suspended_realm_has_no_next_collection(metrics: Metrics) -> None:
-    metrics.note_realm(make_realm(next_collection=Micros(9 * SECOND)))
-    metrics.note_realm(make_realm(is_suspended=True))
+def test_a_suspended_realm_has_no_next_collection(metrics: OperatorMetrics) -> None:
+    metrics.set_realm(make_realm(next_collection=Micros(9 * SECOND)))
+    metrics.set_realm(make_realm(is_suspended=True))
 
     assert of_realms(metrics, "maintenance_next_due_timestamp_seconds") == {}
 
@@ -171,40 +171,42 @@ def test_a_suspended_realm_has_no_next_collection(metrics: Metrics) -> None:
         (None, {}),
     ],
 )
-def test_a_purge_tells_what_it_has_left(metrics: Metrics, task: TaskDescription | None, remaining: dict[str, float]) -> None:
-    metrics.note_realm(make_realm(purge=task))
+def test_a_purge_tells_what_it_has_left(
+    metrics: OperatorMetrics, task: TaskDescription | None, remaining: dict[str, float]
+) -> None:
+    metrics.set_realm(make_realm(purge=task))
 
     assert of_realms(metrics, "purge_rows_remaining") == remaining
 
 
-def test_realms_beyond_the_limit_share_a_label(metrics: Metrics) -> None:
+def test_realms_beyond_the_limit_share_a_label(metrics: OperatorMetrics) -> None:
     for number, name in enumerate(["a", "b", "c", "d"], start=1):
-        metrics.note_realm(collected(name, finished=number))
+        metrics.set_realm(collected(name, finished=number))
 
     assert of_realms(metrics, "maintenance_objects_deleted_total") == {"a": 10, "b": 10, OTHERS: 20}
     assert of_realms(metrics, "maintenance_last_success_timestamp_seconds") == {"a": 1, "b": 2, OTHERS: 3}
 
 
-def test_rows_of_purges_that_share_a_label_add_up(metrics: Metrics) -> None:
+def test_rows_of_purges_that_share_a_label_add_up(metrics: OperatorMetrics) -> None:
     for name in ["a", "b", "c", "d"]:
-        metrics.note_realm(make_realm(name, purge=make_task("purge", TaskState.RUNNING, done=1, total=6)))
+        metrics.set_realm(make_realm(name, purge=make_task("purge", TaskState.RUNNING, done=1, total=6)))
 
     assert of_realms(metrics, "purge_rows_remaining") == {"a": 5, "b": 5, OTHERS: 10}
 
 
-def test_a_realm_that_is_gone_makes_room_for_a_new_one_and_counters_only_grow(metrics: Metrics) -> None:
+def test_a_realm_that_is_gone_makes_room_for_a_new_one_and_counters_only_grow(metrics: OperatorMetrics) -> None:
     for name in ["a", "b", "c"]:
-        metrics.note_realm(collected(name))
-    metrics.forget_realm("a")
-    metrics.note_realm(collected("c"))
-    metrics.note_realm(collected("d"))
-    metrics.forget_realm("c")
+        metrics.set_realm(collected(name))
+    metrics.delete_realm("a")
+    metrics.set_realm(collected("c"))
+    metrics.set_realm(collected("d"))
+    metrics.delete_realm("c")
 
     assert of_realms(metrics, "maintenance_objects_deleted_total") == {"b": 10, "d": 10, OTHERS: 10}
 
 
-def test_a_realm_called_as_the_shared_label_is_one_of_the_others(metrics: Metrics) -> None:
-    metrics.note_realm(collected(OTHERS))
+def test_a_realm_called_as_the_shared_label_is_one_of_the_others(metrics: OperatorMetrics) -> None:
+    metrics.set_realm(collected(OTHERS))
 
     assert of_realms(metrics, "maintenance_objects_deleted_total") == {OTHERS: 10}
 
@@ -214,8 +216,8 @@ def make_due_task(store: Store) -> Callable[[], None]:
     """A realm with a collection that is due."""
 
     def make() -> None:
-        realm = Realms(store).create("acme")
-        Tasks(store).submit("gc", realm="acme", realm_key=realm.key)
+        realm = RealmRegistry(store).create_realm("acme")
+        TaskQueue(store).submit_task("gc", realm="acme", realm_key=realm.key)
 
     return make
 
@@ -223,20 +225,22 @@ def make_due_task(store: Store) -> Callable[[], None]:
 def test_the_leader_reads_all_figures(store: Store, clock: FakeClock, make_due_task: Callable[[], None]) -> None:
     make_due_task()
     clock.advance(30)
-    figures = FiguresReader(store, clock, 15, lambda: True, lambda figures: None).read()
+    figures = FiguresReader(store, clock, 15, lambda: True, lambda figures: None).read_figures()
 
     assert figures.is_up and figures.realms == {"CREATED": 1}
     assert figures.tasks is not None and figures.tasks.due == {"gc": 1}
 
 
-def test_failed_attempts_and_durations_of_tasks_are_told_by_kind(metrics: Metrics, store: Store, clock: FakeClock) -> None:
-    tasks = Tasks(store)
-    failed, done = (tasks.claim(tasks.submit("gc", realm=realm).id, "worker-1") for realm in ("a", "b"))
+def test_failed_attempts_and_durations_of_tasks_are_told_by_kind(
+    metrics: OperatorMetrics, store: Store, clock: FakeClock
+) -> None:
+    tasks = TaskQueue(store)
+    failed, done = (tasks.claim_task(tasks.submit_task("gc", realm=realm).id, "worker-1") for realm in ("a", "b"))
     assert failed is not None and done is not None
     clock.advance(7)
-    failed.fail("no luck")
-    done.finish({})
-    metrics.note_figures(FiguresReader(store, clock, 15, lambda: True, lambda figures: None).read())
+    failed.fail_task("no luck")
+    done.finish_task({})
+    metrics.set_store_figures(FiguresReader(store, clock, 15, lambda: True, lambda figures: None).read_figures())
 
     found = samples(metrics)
     assert found['headwater_task_retries{kind="gc"}'] == 1
@@ -244,4 +248,4 @@ def test_failed_attempts_and_durations_of_tasks_are_told_by_kind(metrics: Metric
 
 
 def test_who_stands_by_reads_only_whether_the_store_answers(store: Store, clock: FakeClock) -> None:
-    assert FiguresReader(store, clock, 15, lambda: False, lambda figures: None).read() == Figures(is_up=True)
+    assert FiguresReader(store, clock, 15, lambda: False, lambda figures: None).read_figures() == StoreFigures(is_up=True)

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from headwater.errors import RefusedError
-from headwater_operator.settings import OperatorSettings, variable_of
+from headwater_operator.runtime.operator_settings import OperatorSettings, operator_variable
 
 DEFAULTS = {
     "namespaces": (),
@@ -111,4 +111,4 @@ def test_each_setting_has_a_purpose_and_a_variable() -> None:
     fields = dataclasses.fields(OperatorSettings)
 
     assert [field.name for field in fields if not field.metadata["purpose"]] == []
-    assert len({variable_of(field.name) for field in fields}) == len(fields)
+    assert len({operator_variable(field.name) for field in fields}) == len(fields)

@@ -6,14 +6,14 @@ import pytest
 from bodies import NOW, OK, catalog, later, realm, task
 
 from headwater.errors import RefusedError
-from headwater.reconcile import Outcome, Wait
-from headwater.reconcile.actions import Refuse
+from headwater.reconcile import ReconcileOutcome, WaitUntil
+from headwater.reconcile.actions import RefuseManifest
 from headwater.store import RealmId
 from headwater.tasks import TaskState
-from headwater_operator.belonging import Belonging, may_go
-from headwater_operator.pacing import Pace, seconds_until_next_look
+from headwater_operator.resource.realm_ref import Belonging, may_go
+from headwater_operator.runtime.workqueue import RequeuePace, seconds_until_next_look
 
-PACE = Pace(resync_seconds=300, crowd=10)
+PACE = RequeuePace(resync_seconds=300, crowd=10)
 
 
 def test_what_rests_is_looked_at_at_the_resync() -> None:
@@ -22,11 +22,11 @@ def test_what_rests_is_looked_at_at_the_resync() -> None:
 
 @pytest.mark.parametrize(("chance", "seconds"), [(0.0, 270), (1.0, 330)])
 def test_resyncs_are_jittered_by_a_tenth(chance: float, seconds: float) -> None:
-    assert seconds_until_next_look(OK, [], now=NOW, pace=Pace(300, 10, chance)) == pytest.approx(seconds)
+    assert seconds_until_next_look(OK, [], now=NOW, pace=RequeuePace(300, 10, chance)) == pytest.approx(seconds)
 
 
 def test_what_waits_for_a_time_is_looked_at_right_after_it() -> None:
-    waiting = Outcome(subject="it", waits=(Wait("PurgeHold", "held", later(60)),))
+    waiting = ReconcileOutcome(subject="it", waits=(WaitUntil("PurgeHold", "held", later(60)),))
 
     assert seconds_until_next_look(waiting, [], now=NOW, pace=PACE) == 61
 
@@ -49,7 +49,7 @@ def test_a_task_that_lasts_is_looked_at_less_and_less_often() -> None:
 
 
 def test_many_resources_with_work_share_a_bounded_number_of_looks() -> None:
-    assert seconds_until_next_look(OK, [task(due=NOW)], now=NOW, pace=Pace(300, crowd=4000)) == 40
+    assert seconds_until_next_look(OK, [task(due=NOW)], now=NOW, pace=RequeuePace(300, crowd=4000)) == 40
 
 
 def test_nothing_is_looked_at_later_than_at_the_resync() -> None:
@@ -64,12 +64,12 @@ ALONE = Belonging(None, RealmId("acme"))
 GOING = Belonging(realm(deletionTimestamp="2026-05-28T20:26:40Z"), RealmId("acme"))
 
 
-def refused(reason: str) -> Outcome:
-    return Outcome(subject="it", refused=(Refuse(reason, ""),))
+def refused(reason: str) -> ReconcileOutcome:
+    return ReconcileOutcome(subject="it", refused=(RefuseManifest(reason, ""),))
 
 
-def waits(reason: str) -> Outcome:
-    return Outcome(subject="it", waits=(Wait(reason, ""),))
+def waits(reason: str) -> ReconcileOutcome:
+    return ReconcileOutcome(subject="it", waits=(WaitUntil(reason, ""),))
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ def waits(reason: str) -> Outcome:
         (waits("RealmNotActive"), GOING, "Retain", True),
         (waits("RealmNotActive"), ALONE, "Purge", False),
         (RefusedError("no"), LASTING, "Retain", False),
-        (Outcome(subject="it", error=RefusedError("no")), ALONE, "Retain", False),
+        (ReconcileOutcome(subject="it", error=RefusedError("no")), ALONE, "Retain", False),
     ],
 )
 def test_a_catalog_goes_when_nothing_is_left_to_do(
-    outcome: Outcome | Exception, belonging: Belonging, policy: str, goes: bool
+    outcome: ReconcileOutcome | Exception, belonging: Belonging, policy: str, goes: bool
 ) -> None:
     deleted = catalog(deletionTimestamp="2026-05-28T20:26:40Z", spec={"deletionPolicy": policy})
 
@@ -99,5 +99,5 @@ def test_a_catalog_goes_when_nothing_is_left_to_do(
     ("outcome", "goes"),
     [(OK, True), (waits("PurgeHold"), False), (refused("ManagedByAnother"), True), (refused("DeletionProtected"), False)],
 )
-def test_a_realm_goes_when_nothing_is_left_to_do(outcome: Outcome, goes: bool) -> None:
+def test_a_realm_goes_when_nothing_is_left_to_do(outcome: ReconcileOutcome, goes: bool) -> None:
     assert may_go(realm(deletionTimestamp="2026-05-28T20:26:40Z"), outcome) is goes

@@ -12,13 +12,12 @@ import pytest
 
 from fake_clock import FakeClock
 from headwater.errors import UnavailableError
-from headwater_operator.leading import UncontestedLead
-from headwater_operator.probing import Health, ProbeServer
-from headwater_operator.resources import Key
-from headwater_operator.settings import OperatorSettings
-from headwater_operator.vitals import Looks, Vitals
+from headwater_operator.runtime.health import Health, LookTimes, ProbeServer, ProcessHealth
+from headwater_operator.runtime.informer_cache import ResourceKey
+from headwater_operator.runtime.leader_election import UncontestedLead
+from headwater_operator.runtime.operator_settings import OperatorSettings
 
-ACME = Key("Realm", "default", "acme")
+ACME = ResourceKey("Realm", "default", "acme")
 
 
 @dataclass
@@ -44,17 +43,17 @@ def lead() -> Standby:
 
 
 @pytest.fixture
-def vitals(lead: Standby, clock: FakeClock) -> Vitals:
+def vitals(lead: Standby, clock: FakeClock) -> ProcessHealth:
     """Of a process that stands by, and has met the store."""
-    return Vitals(lead, OperatorSettings(), clock, has_met_store=True)
+    return ProcessHealth(lead, OperatorSettings(), clock, has_met_store=True)
 
 
 @pytest.fixture
-def watches(vitals: Vitals, lead: Standby, clock: FakeClock) -> Watches:
+def watches(vitals: ProcessHealth, lead: Standby, clock: FakeClock) -> Watches:
     """Those of the process once it leads."""
     lead.is_held = True
     begun = Watches()
-    vitals.begin(begun, Looks(lambda key: None, clock))
+    vitals.begin_leading(begun, LookTimes(lambda key: None, clock))
     return begun
 
 
@@ -62,30 +61,30 @@ def wrong(findings: dict[str, str]) -> dict[str, str]:
     return {what: why for what, why in findings.items() if why}
 
 
-def test_who_stands_by_is_alive_and_ready(vitals: Vitals) -> None:
+def test_who_stands_by_is_alive_and_ready(vitals: ProcessHealth) -> None:
     assert (wrong(vitals.alive()), wrong(vitals.ready())) == ({}, {})
 
 
-def test_who_stands_by_is_ready_only_while_it_sees_the_lease(vitals: Vitals, lead: Standby) -> None:
+def test_who_stands_by_is_ready_only_while_it_sees_the_lease(vitals: ProcessHealth, lead: Standby) -> None:
     lead.seen_seconds_ago = 31
 
     assert wrong(vitals.ready()) == {"Lease": "the Lease was not read for 31s"}
     assert wrong(vitals.alive()) == {}
 
 
-def test_who_never_saw_the_lease_says_so(vitals: Vitals, lead: Standby) -> None:
+def test_who_never_saw_the_lease_says_so(vitals: ProcessHealth, lead: Standby) -> None:
     lead.seen_seconds_ago = float("inf")
 
     assert wrong(vitals.ready()) == {"Lease": "the Lease was not read yet"}
 
 
-def test_who_never_met_the_store_does_not_replace_one_who_has(vitals: Vitals) -> None:
+def test_who_never_met_the_store_does_not_replace_one_who_has(vitals: ProcessHealth) -> None:
     vitals.has_met_store = False
 
     assert wrong(vitals.ready()) == {"store": "the store has not answered yet"}
 
 
-def test_a_leader_is_ready_when_everything_was_listed(vitals: Vitals, watches: Watches) -> None:
+def test_a_leader_is_ready_when_everything_was_listed(vitals: ProcessHealth, watches: Watches) -> None:
     before = wrong(vitals.ready())
     watches.is_listed = True
 
@@ -93,20 +92,22 @@ def test_a_leader_is_ready_when_everything_was_listed(vitals: Vitals, watches: W
     assert wrong(vitals.ready()) == {}
 
 
-def test_who_stops_is_not_ready_and_alive(vitals: Vitals, watches: Watches) -> None:
+def test_who_stops_is_not_ready_and_alive(vitals: ProcessHealth, watches: Watches) -> None:
     watches.is_listed, vitals.is_stopping = True, True
 
     assert wrong(vitals.ready()) == {"process": "it is stopping"}
     assert wrong(vitals.alive()) == {}
 
 
-def test_a_leader_whose_watch_is_silent_is_not_alive(vitals: Vitals, watches: Watches) -> None:
+def test_a_leader_whose_watch_is_silent_is_not_alive(vitals: ProcessHealth, watches: Watches) -> None:
     watches.heard = {"Realm": 5.0, "Catalog": 181.0}
 
     assert wrong(vitals.alive()) == {"watch of Catalog resources": "nothing was heard of it for 3m1s"}
 
 
-def test_a_watch_that_was_never_heard_of_has_time_from_the_start(vitals: Vitals, watches: Watches, clock: FakeClock) -> None:
+def test_a_watch_that_was_never_heard_of_has_time_from_the_start(
+    vitals: ProcessHealth, watches: Watches, clock: FakeClock
+) -> None:
     watches.heard = {"Realm": 5.0}
     clock.advance(180)
     before = wrong(vitals.alive())
@@ -120,12 +121,12 @@ def test_a_reconcile_that_hangs_is_told_with_its_resource(lead: Standby, clock: 
     lead.is_held = True
     begun, goes_on = threading.Event(), threading.Event()
 
-    def hang(key: Key) -> None:
+    def hang(key: ResourceKey) -> None:
         begun.set()
         goes_on.wait(30)
 
-    looks, vitals = Looks(hang, clock), Vitals(lead, OperatorSettings(), clock)
-    vitals.begin(Watches(heard={"Realm": 0.0, "Catalog": 0.0}), looks)
+    looks, vitals = LookTimes(hang, clock), ProcessHealth(lead, OperatorSettings(), clock)
+    vitals.begin_leading(Watches(heard={"Realm": 0.0, "Catalog": 0.0}), looks)
     thread = threading.Thread(target=looks, args=(ACME,))
     thread.start()
     assert begun.wait(10)
@@ -139,10 +140,10 @@ def test_a_reconcile_that_hangs_is_told_with_its_resource(lead: Standby, clock: 
 
 
 def test_a_look_that_fails_is_not_told_as_hanging(clock: FakeClock) -> None:
-    def fail(key: Key) -> None:
+    def fail(key: ResourceKey) -> None:
         raise RuntimeError("no")
 
-    looks = Looks(fail, clock)
+    looks = LookTimes(fail, clock)
     with pytest.raises(RuntimeError):
         looks(ACME)
 

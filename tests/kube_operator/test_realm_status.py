@@ -11,44 +11,53 @@ from headwater.clock import as_text
 from headwater.errors import (
     CommitTimeoutError,
     ConflictError,
+    CorruptionError,
     HeadwaterError,
     RefusedError,
     UnavailableError,
     UnknownOutcomeError,
-    UnreadableError,
 )
 from headwater.realms import RealmState
-from headwater.reconcile import ManifestError, Outcome, Preview, RealmDescription, Refuse, Report, Wait
-from headwater.reconcile.reading import Fault
+from headwater.reconcile import (
+    ManifestError,
+    PlanPreview,
+    RealmDescription,
+    ReconcileOutcome,
+    RefuseManifest,
+    ReportDrift,
+    WaitUntil,
+)
+from headwater.reconcile.yaml_values import ManifestFault
 from headwater.tasks import TaskState
-from headwater_operator.resources import Resource
-from headwater_operator.statuses import UNSEEN, PlanMade, SecretSeen, Unseen, asked_plan, is_written, realm_status
+from headwater_operator.resource.condition_rules import UNSEEN, SecretSeen, UnreadState
+from headwater_operator.resource.resource_status import PlanMade, asked_plan, is_written, realm_status
+from headwater_operator.runtime.informer_cache import CachedResource
 
 ACTIVE = realm_seen()
 SECRET = SecretSeen("acme-root-credentials", True)
-FOREIGN = Refuse("ManagedByAnother", "realm acme is managed by there/team/acme")
+FOREIGN = RefuseManifest("ManagedByAnother", "realm acme is managed by there/team/acme")
 PURGE = {"spec": {"deletionPolicy": "Purge"}, "deletionTimestamp": NOW_TEXT}
-HOLD = Wait("PurgeHold", "realm acme is INACTIVE and held before its purge", later(3600))
+HOLD = WaitUntil("PurgeHold", "realm acme is INACTIVE and held before its purge", later(3600))
 
 
 def status(
-    resource: Resource | None = None,
-    outcome: Outcome | Exception = OK,
-    seen: RealmDescription | Unseen | None = ACTIVE,
+    resource: CachedResource | None = None,
+    outcome: ReconcileOutcome | Exception = OK,
+    seen: RealmDescription | UnreadState | None = ACTIVE,
     **others: Any,
 ) -> dict[str, Any]:
     return realm_status(resource or realm(), outcome, seen, **{"now": later(0), "secret": SECRET} | others)
 
 
-def wait(reason: str) -> Outcome:
-    return Outcome(subject="it", waits=(Wait(reason, "it waits"),))
+def wait(reason: str) -> ReconcileOutcome:
+    return ReconcileOutcome(subject="it", waits=(WaitUntil(reason, "it waits"),))
 
 
-def failed(error: HeadwaterError) -> Outcome:
-    return Outcome(subject="it", error=error)
+def failed(error: HeadwaterError) -> ReconcileOutcome:
+    return ReconcileOutcome(subject="it", error=error)
 
 
-def after(former: dict[str, Any], **others: Any) -> Resource:
+def after(former: dict[str, Any], **others: Any) -> CachedResource:
     return realm(status=former, **others)
 
 
@@ -77,7 +86,7 @@ def test_it_shows_whose_rows_they_are_and_how_much_there_is() -> None:
 
 
 def test_a_realm_without_an_id_of_its_own_has_that_of_its_resource() -> None:
-    assert status(Resource.of({"kind": "Realm", "metadata": {"name": "blue"}}))["realmId"] == "blue"
+    assert status(CachedResource.from_body({"kind": "Realm", "metadata": {"name": "blue"}}))["realmId"] == "blue"
 
 
 def test_waiting_for_ready_ends_for_a_realm_that_shall_be_inactive() -> None:
@@ -126,15 +135,17 @@ def test_what_is_waited_for_stands_in_ready(reason: str) -> None:
 
 
 def test_what_is_refused_comes_before_what_is_waited_for() -> None:
-    both = Outcome(
-        subject="it", waits=(Wait("Loading", "it waits"),), refused=(Refuse("DeletionProtected", "it is protected"),)
+    both = ReconcileOutcome(
+        subject="it",
+        waits=(WaitUntil("Loading", "it waits"),),
+        refused=(RefuseManifest("DeletionProtected", "it is protected"),),
     )
 
     assert condition(status(outcome=both), "Ready") == ("False", "DeletionProtected")
 
 
 def test_a_realm_of_another_manager_is_not_shown() -> None:
-    shown = status(after(status()), Outcome(subject="it", refused=(FOREIGN,)))
+    shown = status(after(status()), ReconcileOutcome(subject="it", refused=(FOREIGN,)))
 
     assert condition(shown, "Accepted") == ("False", "ManagedByAnother")
     assert condition(shown, "Ready") == ("False", "ManagedByAnother")
@@ -144,7 +155,7 @@ def test_a_realm_of_another_manager_is_not_shown() -> None:
 
 
 def test_a_manifest_with_faults_is_not_accepted() -> None:
-    faults = ManifestError([Fault("", 0, "spec.purgeHold", "is too short"), Fault("", 0, "", "is odd")])
+    faults = ManifestError([ManifestFault("", 0, "spec.purgeHold", "is too short"), ManifestFault("", 0, "", "is odd")])
 
     shown = status(outcome=faults, seen=UNSEEN)
 
@@ -154,7 +165,7 @@ def test_a_manifest_with_faults_is_not_accepted() -> None:
 
 
 def test_drift_that_is_only_reported_leaves_a_realm_in_the_declared_state_ready() -> None:
-    drifted = Outcome(subject="it", reports=(Report("Drifted", "properties is {}"),))
+    drifted = ReconcileOutcome(subject="it", reports=(ReportDrift("Drifted", "properties is {}"),))
 
     shown = status(outcome=drifted)
 
@@ -164,7 +175,7 @@ def test_drift_that_is_only_reported_leaves_a_realm_in_the_declared_state_ready(
 
 
 def test_drift_that_is_only_reported_is_not_ready_in_another_state() -> None:
-    drifted = Outcome(subject="it", reports=(Report("Drifted", "state is INACTIVE"),))
+    drifted = ReconcileOutcome(subject="it", reports=(ReportDrift("Drifted", "state is INACTIVE"),))
 
     shown = status(outcome=drifted, seen=realm_seen(state=RealmState.INACTIVE))
 
@@ -175,7 +186,7 @@ def test_drift_that_is_only_reported_is_not_ready_in_another_state() -> None:
 
 
 @pytest.mark.parametrize("outcome", [failed(UnavailableError("no route")), UnavailableError("no route"), OK])
-def test_a_store_that_does_not_answer_leaves_what_was_seen_last(outcome: Outcome | Exception) -> None:
+def test_a_store_that_does_not_answer_leaves_what_was_seen_last(outcome: ReconcileOutcome | Exception) -> None:
     first = status(seen=realm_seen(last_collection=ended(), last_success=later(-60)))
 
     shown = status(after(first), outcome, UNSEEN, now=later(60), secret=UNSEEN)
@@ -219,7 +230,7 @@ def test_a_new_spec_is_not_accepted_as_long_as_the_store_does_not_answer() -> No
         (UnknownOutcomeError("the answer was lost"), ("Unknown", "OutcomeUnknown")),
         (RefusedError("overlaps with catalog b"), ("False", "Refused")),
         (ConflictError("other credentials"), ("False", "Conflict")),
-        (UnreadableError("holds no credentials"), ("False", "Unreadable")),
+        (CorruptionError("holds no credentials"), ("False", "Unreadable")),
         (HeadwaterError("of no kind"), ("Unknown", "InternalError")),
     ],
 )
@@ -264,7 +275,7 @@ def test_a_purge_that_nobody_confirmed_is_waited_for() -> None:
 def test_the_end_of_the_hold_is_told() -> None:
     seen = realm_seen(state=RealmState.INACTIVE, tasks=(), hold_until=later(3600))
 
-    shown = status(realm(**PURGE), Outcome(subject="it", waits=(HOLD,)), seen)
+    shown = status(realm(**PURGE), ReconcileOutcome(subject="it", waits=(HOLD,)), seen)
 
     assert condition(shown, "Purging") == ("False", "PurgeHold")
     assert shown["purge"] == {"holdUntil": as_text(later(3600))}
@@ -311,7 +322,9 @@ def test_a_purge_that_has_ended_leaves_nothing() -> None:
 def test_a_purge_that_nobody_carries_out_any_more_is_what_the_end_waits_for(state: TaskState, reason: str) -> None:
     purge = ended(state, kind="purge", failures=5, error="disk full")
     seen = realm_seen(state=RealmState.PURGING, tasks=(), purge=purge)
-    stuck = Outcome(subject="it", waits=(Wait("Purging", "it is emptied"),), reports=(Report(reason, "it is stuck"),))
+    stuck = ReconcileOutcome(
+        subject="it", waits=(WaitUntil("Purging", "it is emptied"),), reports=(ReportDrift(reason, "it is stuck"),)
+    )
 
     shown = status(realm(**PURGE), stuck, seen)
 
@@ -523,7 +536,7 @@ def test_a_secret_that_was_not_looked_for_is_as_before() -> None:
 
 
 def test_a_rotation_that_waits_is_told() -> None:
-    waiting = Outcome(subject="it", reports=(Report("RotationWaits", "rotated once it is ACTIVE"),))
+    waiting = ReconcileOutcome(subject="it", reports=(ReportDrift("RotationWaits", "rotated once it is ACTIVE"),))
 
     shown = status(realm(spec={"state": "Inactive"}), waiting, realm_seen(state=RealmState.INACTIVE))
 
@@ -538,12 +551,12 @@ def test_credentials_are_nothing_to_speak_of_before_and_after_a_realms_life(stat
 # Plans
 
 
-def asking(token: str, **others: Any) -> Resource:
+def asking(token: str, **others: Any) -> CachedResource:
     return realm(annotations={"headwater.dev/plan": f'{{"token": "{token}"}}'}, **others)
 
 
 def test_a_plan_is_asked_for_until_it_is_made() -> None:
-    preview = Preview(steps=("create realm acme",), waits=(HOLD,), refused=(FOREIGN,))
+    preview = PlanPreview(steps=("create realm acme",), waits=(HOLD,), refused=(FOREIGN,))
     assert asked_plan(realm()) is None
     assert asked_plan(asking("t1")) == "t1"
 
@@ -562,10 +575,10 @@ def test_a_plan_is_asked_for_until_it_is_made() -> None:
 
 
 def test_a_plan_that_was_made_stays_as_long_as_it_is_asked_for() -> None:
-    made = status(asking("t1"), plan=PlanMade("t1", Preview()))
+    made = status(asking("t1"), plan=PlanMade("t1", PlanPreview()))
 
     assert status(asking("t1", status=made), now=later(60)) == made
-    assert status(asking("t1", status=made), plan=PlanMade("t1", Preview()), now=later(60)) == made
+    assert status(asking("t1", status=made), plan=PlanMade("t1", PlanPreview()), now=later(60)) == made
     assert "plan" not in status(asking("t2", status=made))
     assert "plan" not in status(after(made))
 
@@ -578,7 +591,7 @@ def test_any_other_text_asks_for_a_plan_too() -> None:
 
 
 def test_a_plan_that_nobody_asked_for_is_not_shown() -> None:
-    assert "plan" not in status(plan=PlanMade("t1", Preview()))
+    assert "plan" not in status(plan=PlanMade("t1", PlanPreview()))
 
 
 # Writing

@@ -9,11 +9,10 @@ import pytest
 
 import headwater.reconcile as planners
 from headwater.reconcile import REASONS as STEPS
-from headwater_operator.documentation import conditions_table, events_table, reasons_table
-from headwater_operator.reasons import CONDITIONS, REASONS, reason_named
+from headwater_operator.resource.reasons import CONDITIONS, REASONS, conditions_table, events_table, reason_named, reasons_table
 
 WORD = re.compile(r"[A-Z][A-Za-z]+")
-NOTICE = re.compile(r"\b(?:Wait|Refuse|Report)\(\s*\"([A-Za-z]+)\"")
+NOTICE = re.compile(r"\b(?:WaitUntil|RefuseManifest|ReportDrift)\(\s*\"([A-Za-z]+)\"")
 ROOM = Path(planners.__file__).parent
 
 

@@ -12,15 +12,15 @@ from desks import Desk, make_catalog, make_realm
 from faulty_backend import FaultyBackend
 from headwater.catalogs import CatalogDefinition, Catalogs
 from headwater.errors import FencedError, RefusedError
-from headwater.realms import Realm, Realms, RealmState
+from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import RealmId, Store
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 
 DAY = 86_400.0
 
 
 def find_realm(desk: Desk, realm_id: str = "acme") -> Realm | None:
-    return Realms(desk.store).find(realm_id)
+    return RealmRegistry(desk.store).find_realm(realm_id)
 
 
 def state_of(desk: Desk, realm_id: str = "acme") -> RealmState | None:
@@ -29,13 +29,13 @@ def state_of(desk: Desk, realm_id: str = "acme") -> RealmState | None:
 
 
 def find_catalog(desk: Desk, name: str = "sales", realm_id: str = "acme") -> CatalogDefinition | None:
-    return Catalogs(Realms(desk.store).open(RealmId(realm_id))).find(name)
+    return Catalogs(RealmRegistry(desk.store).open_realm(RealmId(realm_id))).find_catalog(name)
 
 
 def change_realm(desk: Desk, **changes: Any) -> None:
     """As the command line does, behind the operator's back."""
-    realms = Realms(desk.store)
-    realms.update(realms.read("acme"), **changes)
+    realms = RealmRegistry(desk.store)
+    realms.update_realm(realms.read_realm("acme"), **changes)
 
 
 @pytest.fixture
@@ -347,7 +347,7 @@ def test_a_resource_that_is_wrong_can_be_deleted(ready: Desk) -> None:
 
 def test_a_resource_whose_finalizer_was_taken_away_by_hand_leaves_word_of_it(ready: Desk) -> None:
     ready.delete("Catalog", "sales")
-    ready.namespace.cluster.api.patch(
+    ready.namespace.cluster.api.patch_resource(
         ready.namespace.path("Catalog", "sales"), {"metadata": {"finalizers": None}}, kind="merge", manager="a-person"
     )
 
@@ -618,7 +618,9 @@ def test_who_may_not_act_any_more_stops_at_once(ready: Desk, make_desk: Callable
 
 def test_a_status_that_somebody_changed_is_put_right(ready: Desk) -> None:
     path = f"{ready.namespace.path('Realm', 'acme')}/status"
-    ready.namespace.cluster.api.patch(path, {"status": {"message": "mine", "state": "PURGED"}}, kind="merge", manager="else")
+    ready.namespace.cluster.api.patch_resource(
+        path, {"status": {"message": "mine", "state": "PURGED"}}, kind="merge", manager="else"
+    )
 
     ready.work()
 
@@ -632,7 +634,7 @@ def test_two_who_insist_on_a_status_do_not_keep_each_other_busy(ready: Desk) -> 
 
     def insist() -> bool:
         if ready.status("Realm", "acme")["message"] != "mine":
-            ready.namespace.cluster.api.patch(path, {"status": {"message": "mine"}}, kind="merge", manager="else")
+            ready.namespace.cluster.api.patch_resource(path, {"status": {"message": "mine"}}, kind="merge", manager="else")
         return False
 
     ready.go_on(600, until=insist, step=2)
@@ -651,7 +653,7 @@ def test_a_condition_of_somebody_else_stays(ready: Desk) -> None:
     path = f"{ready.namespace.path('Realm', 'acme')}/status"
     body = {**make_realm(), "status": {"conditions": [theirs]}}
     body.pop("spec")
-    ready.namespace.cluster.api.patch(path, body, kind="apply", manager="auditor")
+    ready.namespace.cluster.api.patch_resource(path, body, kind="apply", manager="auditor")
     ready.http.fail(None)
     ready.apply(make_realm(state="Inactive"))
     ready.work()
@@ -670,4 +672,4 @@ def test_what_is_gone_is_forgotten(ready: Desk) -> None:
     ready.go_on(900, step=60)
 
     assert {key.name for key in ready.worked} == {"acme"}
-    assert [task for task in Tasks(ready.store).list() if task.value.kind == "import"] == []
+    assert [task for task in TaskQueue(ready.store).list_tasks() if task.value.kind == "import"] == []

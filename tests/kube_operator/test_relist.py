@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from fake_clock import FakeClock
-from headwater_operator.relist import Sighting, WatchProgress, WatchTarget
-from headwater_operator.resources import Key
+from headwater_operator.runtime.informer_cache import ResourceKey
+from headwater_operator.runtime.relist import Sighting, WatchProgress, WatchTarget
 
 REALMS = WatchTarget("Realm", None)
-ACME = Key("Realm", "default", "acme")
+ACME = ResourceKey("Realm", "default", "acme")
 
 
 def body(name: str = "acme", *, uid: str = "u1", version: int = 1) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def body(name: str = "acme", *, uid: str = "u1", version: int = 1) -> dict[str, 
     return {"kind": "Realm", "metadata": metadata}
 
 
-def listed(*, uid: str = "u1", version: int = 1) -> dict[Key, Sighting]:
+def listed(*, uid: str = "u1", version: int = 1) -> dict[ResourceKey, Sighting]:
     return {ACME: Sighting(uid, str(version))}
 
 

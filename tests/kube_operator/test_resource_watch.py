@@ -12,11 +12,11 @@ from desks import make_catalog, make_realm
 from running_watch import QuickServer, RunningWatch, quick_server
 
 from fake_clock import FakeClock
-from headwater.errors import MissingError, UnavailableError
-from headwater_operator.finalizing import FINALIZER
+from headwater.errors import NotFoundError, UnavailableError
 from headwater_operator.kube import resource_path
-from headwater_operator.resources import Key
-from headwater_operator.watch import JitteredBackoffs, watch_settings
+from headwater_operator.resource.finalizers import FINALIZER
+from headwater_operator.runtime.informer_cache import ResourceKey
+from headwater_operator.runtime.watch import JitteredBackoffs, watch_settings
 from kubetest.waiting import wait_for
 
 WATCHES = ("realms", "catalogs")
@@ -82,7 +82,7 @@ def test_of_a_list_what_is_not_as_declared_comes_before_the_others(
     status = {"observedGeneration": 1, "conditions": [ready]}
     for number in range(20):
         path = resource_path("Catalog", "default", f"settled-{number}", "status")
-        server.api.patch(path, {"status": status}, kind="merge")
+        server.api.patch_resource(path, {"status": status}, kind="merge")
 
     clock = FakeClock()  # stands still while the list is taken in, however busy the machine is
     watch = watches(clock=clock)
@@ -99,9 +99,9 @@ def test_what_comes_changes_and_goes_is_seen(server: QuickServer, watch: Running
     assert watch.taken() == {"acme"}
 
     path = resource_path("Realm", "default", "acme")
-    server.api.patch(path, {"spec": {"state": "Inactive"}}, kind="merge")
+    server.api.patch_resource(path, {"spec": {"state": "Inactive"}}, kind="merge")
     wait_for(lambda: watch.taken() == {"acme"})
-    seen = watch.cache.get(Key("Realm", "default", "acme"))
+    seen = watch.cache.find_resource(ResourceKey("Realm", "default", "acme"))
     assert seen is not None and seen.spec["state"] == "Inactive"
 
     server.remove("Realm", "acme")
@@ -111,7 +111,7 @@ def test_what_comes_changes_and_goes_is_seen(server: QuickServer, watch: Running
 
 def test_only_the_namespaces_that_are_named_are_watched(server: QuickServer, watches: Callable[..., RunningWatch]) -> None:
     for name in ("ours", "other"):
-        server.api.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        server.api.create_resource("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     server.make(make_realm("one"), namespace="ours")
     server.make(make_realm("two"))
 
@@ -121,7 +121,7 @@ def test_only_the_namespaces_that_are_named_are_watched(server: QuickServer, wat
     server.make(make_realm("four"), namespace="ours")
     watch.wait_for_names("Realm", "four", "one", "two")
 
-    assert watch.cache.get(Key("Realm", "other", "three")) is None
+    assert watch.cache.find_resource(ResourceKey("Realm", "other", "three")) is None
 
 
 def test_a_label_selector_is_left_to_the_server(server: QuickServer, watches: Callable[..., RunningWatch]) -> None:
@@ -153,14 +153,16 @@ def test_the_watch_writes_nothing_whatever_it_sees(server: QuickServer, watch: R
     held = make_realm()
     held["metadata"]["finalizers"] = [FINALIZER]
     server.make(held, make_catalog())
-    server.api.patch(resource_path("Realm", "default", "acme"), {"spec": {"state": "Inactive"}}, kind="merge")
+    server.api.patch_resource(resource_path("Realm", "default", "acme"), {"spec": {"state": "Inactive"}}, kind="merge")
     server.remove("Realm", "acme")
     watch.wait_for_names("Catalog", "sales")
-    wait_for(lambda: (seen := watch.cache.get(Key("Realm", "default", "acme"))) is not None and seen.is_deleted)
+    wait_for(
+        lambda: (seen := watch.cache.find_resource(ResourceKey("Realm", "default", "acme"))) is not None and seen.is_deleted
+    )
     watch.stop()
 
     assert {one["verb"] for one in server.requests(user_agent="kopf")} <= {"get", "list", "watch"}
-    body = server.api.get(resource_path("Realm", "default", "acme"))
+    body = server.api.get_resource(resource_path("Realm", "default", "acme"))
     assert body["metadata"]["finalizers"] == [FINALIZER]
     assert "annotations" not in body["metadata"]
 
@@ -268,7 +270,7 @@ def test_a_server_that_is_silent_for_a_while_loses_nothing(server: QuickServer, 
 
 
 def test_a_kind_that_is_served_no_more_ends_the_feed(server: QuickServer, watch: RunningWatch) -> None:
-    server.api.delete(resource_path("CustomResourceDefinition", None, "realms.headwater.dev"))
+    server.api.delete_resource(resource_path("CustomResourceDefinition", None, "realms.headwater.dev"))
     server.control("POST", "watches/cut")
 
     assert watch.ended.wait(60)
@@ -277,12 +279,12 @@ def test_a_kind_that_is_served_no_more_ends_the_feed(server: QuickServer, watch:
 
 
 def test_kinds_that_were_never_there_are_refused_by_name(server: QuickServer, watches: Callable[..., RunningWatch]) -> None:
-    server.api.delete(resource_path("CustomResourceDefinition", None, "catalogs.headwater.dev"))
+    server.api.delete_resource(resource_path("CustomResourceDefinition", None, "catalogs.headwater.dev"))
 
     watch = watches()
     assert watch.ended.wait(60)
 
-    assert isinstance(watch.fault, MissingError)
+    assert isinstance(watch.fault, NotFoundError)
     assert "catalogs.headwater.dev" in str(watch.fault)
 
 

@@ -9,15 +9,15 @@ import pytest
 from desks import Desk, make_catalog, make_realm
 
 from headwater.catalogs import CatalogDefinition, Catalogs
-from headwater.realms import Manager, Realm, Realms
+from headwater.realms import Realm, RealmManager, RealmRegistry
 
 
 def realm_of(desk: Desk) -> Realm:
-    return Realms(desk.store).read("acme")
+    return RealmRegistry(desk.store).read_realm("acme")
 
 
 def catalog_of(desk: Desk) -> CatalogDefinition:
-    return Catalogs(Realms(desk.store).open("acme")).read("sales")
+    return Catalogs(RealmRegistry(desk.store).open_realm("acme")).read_catalog("sales")
 
 
 def made_ready(desk: Desk) -> Desk:
@@ -56,7 +56,7 @@ def lose(desk: Desk) -> None:
     """The resources go with the cluster, and the store is not told."""
     for kind, name in (("Catalog", "sales"), ("Realm", "acme")):
         path = desk.namespace.path(kind, name)
-        desk.namespace.cluster.api.patch(path, {"metadata": {"finalizers": None}}, kind="merge", manager="a-fire")
+        desk.namespace.cluster.api.patch_resource(path, {"metadata": {"finalizers": None}}, kind="merge", manager="a-fire")
         desk.delete(kind, name)
     desk.work()
 
@@ -129,11 +129,11 @@ def test_a_refused_catalog_of_a_nameless_cluster_goes_without_harm(nameless: Des
 
 
 def test_a_copy_of_a_cluster_that_was_succeeded_leaves_realm_and_catalogs_alone(ready: Desk) -> None:
-    realms, realm = Realms(ready.store), realm_of(ready)
+    realms, realm = RealmRegistry(ready.store), realm_of(ready)
     assert realm.manager is not None
-    successor = Manager(cluster="tests", namespace=realm.manager.namespace, name="acme", uid="made-later")
+    successor = RealmManager(cluster="tests", namespace=realm.manager.namespace, name="acme", uid="made-later")
     acted = {**realm.acted, "headwater.dev/succeeded-uids": realm.manager.uid}
-    realms.update(realm, manager=successor, acted=acted)
+    realms.update_realm(realm, manager=successor, acted=acted)
     ready.go_on(700, step=100)
 
     assert ready.reason("Realm", "acme", "Accepted") == ("False", "ManagedByAnother")

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from cutting import FAULTS, FaultyConnection, HttpFault
 
-from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnreadableError
+from headwater.errors import CorruptionError, HeadwaterError, RefusedError, SwapConflictError
 from headwater.realms import Credentials
 from headwater.store import RealmId
-from headwater_operator.credentials import SecretCredentials
 from headwater_operator.kube import KubeApi, kubeconfig_connection
+from headwater_operator.resource.credentials_secret import SecretCredentials
 from kubetest import Namespace
 
 ACME, OTHER = RealmId("acme"), RealmId("other")
@@ -44,11 +44,11 @@ def make_secret(namespace: Namespace, *, ours: bool = True, realm_id: str = "acm
     if ours:
         metadata["labels"] = {"app.kubernetes.io/managed-by": "headwater-operator"}
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": texts}
-    namespace.cluster.api.create(namespace.path("Secret"), body)
+    namespace.cluster.api.create_resource(namespace.path("Secret"), body)
 
 
 def test_what_is_written_is_kept_with_all_that_tells_whose_it_is(namespace: Namespace, sink: SecretCredentials) -> None:
-    assert sink.write(ACME, FIRST) == FIRST
+    assert sink.write_credentials(ACME, FIRST) == FIRST
 
     assert data(namespace) == {"realm": "acme", "clientId": "id-1", "clientSecret": "swordfish-1"}
     secret = namespace.read("Secret", NAME)
@@ -59,9 +59,9 @@ def test_what_is_written_is_kept_with_all_that_tells_whose_it_is(namespace: Name
 
 
 def test_what_was_written_first_stays(namespace: Namespace, sink: SecretCredentials) -> None:
-    sink.write(ACME, FIRST)
+    sink.write_credentials(ACME, FIRST)
 
-    assert sink.write(ACME, SECOND) == FIRST
+    assert sink.write_credentials(ACME, SECOND) == FIRST
     assert data(namespace)["clientId"] == "id-1"
 
 
@@ -70,12 +70,12 @@ def test_what_was_written_first_stays(namespace: Namespace, sink: SecretCredenti
 def test_a_write_that_was_broken_off_is_taken_up(
     namespace: Namespace, sink: SecretCredentials, http: FaultyConnection, fault: HttpFault, at: int
 ) -> None:
-    sink.write(ACME, FIRST)
+    sink.write_credentials(ACME, FIRST)
     http.fail(fault, at=at)
     try:
-        kept = sink.write(ACME, SECOND)
+        kept = sink.write_credentials(ACME, SECOND)
     except HeadwaterError:
-        kept = sink.write(ACME, SECOND)
+        kept = sink.write_credentials(ACME, SECOND)
 
     assert kept == FIRST
 
@@ -87,10 +87,10 @@ def test_a_secret_of_something_else_is_refused_by_name_and_left_alone(
     make_secret(namespace, ours=ours, realm_id=realm_id, clientId="theirs", clientSecret="theirs")
 
     with pytest.raises(RefusedError, match=f"Secret {namespace.name}/{NAME}"):
-        sink.write(ACME, FIRST)
+        sink.write_credentials(ACME, FIRST)
     with pytest.raises(RefusedError, match=f"Secret {namespace.name}/{NAME}"):
-        sink.rotate(ACME, FIRST, "t1")
-    sink.remove(ACME, confirm)
+        sink.rotate_credentials(ACME, FIRST, "t1")
+    sink.remove_credentials(ACME, confirm)
     assert not sink.exists(ACME)
     assert data(namespace) == {"clientId": "theirs", "clientSecret": "theirs"}
 
@@ -102,38 +102,38 @@ def test_a_secret_without_credentials_is_not_guessed_at(
     make_secret(namespace, **texts)
 
     assert not sink.exists(ACME)
-    with pytest.raises(UnreadableError, match=NAME):
-        sink.write(ACME, FIRST)
+    with pytest.raises(CorruptionError, match=NAME):
+        sink.write_credentials(ACME, FIRST)
 
 
 def test_a_rotation_replaces_them_once_for_each_token(namespace: Namespace, sink: SecretCredentials) -> None:
-    sink.write(ACME, FIRST)
+    sink.write_credentials(ACME, FIRST)
 
-    assert sink.rotate(ACME, SECOND, "t1") == SECOND
-    assert sink.rotate(ACME, FIRST, "t1") == SECOND
+    assert sink.rotate_credentials(ACME, SECOND, "t1") == SECOND
+    assert sink.rotate_credentials(ACME, FIRST, "t1") == SECOND
     assert namespace.read("Secret", NAME)["metadata"]["annotations"]["headwater.dev/rotation"] == "t1"
-    assert sink.rotate(ACME, FIRST, "t2") == FIRST
+    assert sink.rotate_credentials(ACME, FIRST, "t2") == FIRST
 
 
 def test_a_rotation_makes_a_secret_that_was_lost(namespace: Namespace, sink: SecretCredentials) -> None:
-    assert sink.rotate(ACME, SECOND, "t1") == SECOND
-    assert sink.rotate(ACME, FIRST, "t1") == SECOND
+    assert sink.rotate_credentials(ACME, SECOND, "t1") == SECOND
+    assert sink.rotate_credentials(ACME, FIRST, "t1") == SECOND
     assert sink.exists(ACME)
 
 
 def test_a_rotation_fills_a_secret_of_ours_that_holds_none(namespace: Namespace, sink: SecretCredentials) -> None:
     make_secret(namespace, clientId="half")
 
-    assert sink.rotate(ACME, SECOND, "t1") == SECOND
+    assert sink.rotate_credentials(ACME, SECOND, "t1") == SECOND
     assert data(namespace)["clientSecret"] == "swordfish-2"
 
 
 def test_a_rotation_leaves_what_others_added_to_the_secret(namespace: Namespace, sink: SecretCredentials) -> None:
-    sink.write(ACME, FIRST)
+    sink.write_credentials(ACME, FIRST)
     more = {"metadata": {"labels": {"theirs": "yes"}}, "stringData": {"theirs": "too"}}
-    namespace.cluster.api.patch(namespace.path("Secret", NAME), more, kind="merge", manager="else")
+    namespace.cluster.api.patch_resource(namespace.path("Secret", NAME), more, kind="merge", manager="else")
 
-    sink.rotate(ACME, SECOND, "t1")
+    sink.rotate_credentials(ACME, SECOND, "t1")
 
     assert namespace.read("Secret", NAME)["metadata"]["labels"]["theirs"] == "yes"
     assert data(namespace) == {"realm": "acme", "clientId": "id-2", "clientSecret": "swordfish-2", "theirs": "too"}
@@ -144,40 +144,40 @@ def test_a_rotation_leaves_what_others_added_to_the_secret(namespace: Namespace,
 def test_a_rotation_that_was_broken_off_is_taken_up(
     namespace: Namespace, sink: SecretCredentials, http: FaultyConnection, fault: HttpFault, at: int
 ) -> None:
-    sink.write(ACME, FIRST)
+    sink.write_credentials(ACME, FIRST)
     http.fail(fault, at=at)
     try:
-        kept = sink.rotate(ACME, SECOND, "t1")
+        kept = sink.rotate_credentials(ACME, SECOND, "t1")
     except HeadwaterError:
-        kept = sink.rotate(ACME, Credentials("id-3", "swordfish-3"), "t1")
+        kept = sink.rotate_credentials(ACME, Credentials("id-3", "swordfish-3"), "t1")
 
     assert data(namespace)["clientId"] == kept.client_id != "id-1"
 
 
 def test_removing_takes_the_secret_and_none_is_fine(namespace: Namespace, sink: SecretCredentials) -> None:
-    sink.write(ACME, FIRST)
+    sink.write_credentials(ACME, FIRST)
 
-    sink.remove(ACME, confirm)
-    sink.remove(ACME, confirm)
+    sink.remove_credentials(ACME, confirm)
+    sink.remove_credentials(ACME, confirm)
 
     assert namespace.find("Secret", NAME) is None
     assert not sink.exists(ACME)
 
 
 def test_a_secret_that_was_made_again_since_stays(namespace: Namespace, sink: SecretCredentials) -> None:
-    sink.write(ACME, FIRST)
+    sink.write_credentials(ACME, FIRST)
     asked = 0
 
     def replace_once() -> None:
         nonlocal asked
         asked += 1
         if asked > 1:
-            raise BeatenError("it was made again")
-        sink.remove(ACME, confirm)
-        sink.write(ACME, SECOND)
+            raise SwapConflictError("it was made again")
+        sink.remove_credentials(ACME, confirm)
+        sink.write_credentials(ACME, SECOND)
 
-    with pytest.raises(BeatenError):
-        sink.remove(ACME, replace_once)
+    with pytest.raises(SwapConflictError):
+        sink.remove_credentials(ACME, replace_once)
     assert data(namespace)["clientId"] == "id-2"
 
 
@@ -190,7 +190,7 @@ def test_no_error_shows_a_value(namespace: Namespace, sink: SecretCredentials, h
     for fault in FAULTS:
         http.fail(fault, at=2)
         try:
-            sink.rotate(ACME, SECOND, str(fault).replace(" ", "-"))
+            sink.rotate_credentials(ACME, SECOND, str(fault).replace(" ", "-"))
         except HeadwaterError as error:
             told.append(f"{error!r} {error.__cause__!r}")
 

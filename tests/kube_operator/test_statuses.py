@@ -11,12 +11,12 @@ from bodies import later
 from hypothesis import given
 from passes import either, status_of
 
-from headwater.reconcile import Outcome
-from headwater_operator.conditions import MESSAGE_LIMIT
-from headwater_operator.events import events_for
-from headwater_operator.reasons import REASONS
-from headwater_operator.resources import Resource
-from headwater_operator.statuses import is_written
+from headwater.reconcile import ReconcileOutcome
+from headwater_operator.resource.conditions import MESSAGE_LIMIT
+from headwater_operator.resource.events import events_for
+from headwater_operator.resource.reasons import REASONS
+from headwater_operator.resource.resource_status import is_written
+from headwater_operator.runtime.informer_cache import CachedResource
 from kubeapi.admission import CompiledKind
 
 FOLDER = Path(__file__).parents[2] / "crds"
@@ -38,8 +38,8 @@ def test_a_status_fed_back_gives_itself_whatever_stood_there_before(one: Any, ot
     second = status_of({**made, "status": first}, brought, now=later(0))
 
     assert second == first
-    assert is_written(Resource.of({**made, "status": first}), second)
-    assert events_for(Resource.of(made), first, second, ()) == []
+    assert is_written(CachedResource.from_body({**made, "status": first}), second)
+    assert events_for(CachedResource.from_body(made), first, second, ()) == []
 
 
 @given(one=either, other=either)
@@ -87,5 +87,5 @@ def test_a_ready_resource_is_one_that_nothing_stands_against(one: Any) -> None:
 
     ready = next(condition for condition in status["conditions"] if condition["type"] == "Ready")
     if ready["status"] == "True":
-        assert isinstance(outcome, Outcome)
+        assert isinstance(outcome, ReconcileOutcome)
         assert outcome.is_settled

@@ -12,12 +12,12 @@ from bodies import body, condition
 from fake_clock import FakeClock
 from headwater import Store
 from headwater.clock import Micros, as_text
-from headwater.realms import Realms, RealmState
+from headwater.realms import RealmRegistry, RealmState
 from headwater.reconcile import (
     FileCredentials,
     ManagerIdentity,
-    Outcome,
     RealmManifest,
+    ReconcileOutcome,
     describe_catalog,
     describe_realm,
     read_manifest,
@@ -25,9 +25,10 @@ from headwater.reconcile import (
     reconcile_realm,
 )
 from headwater.store import RealmId
-from headwater_operator.events import events_for
-from headwater_operator.resources import Resource
-from headwater_operator.statuses import UNSEEN, SecretSeen, catalog_status, realm_status
+from headwater_operator.resource.condition_rules import UNSEEN, SecretSeen
+from headwater_operator.resource.events import events_for
+from headwater_operator.resource.resource_status import catalog_status, realm_status
+from headwater_operator.runtime.informer_cache import CachedResource
 
 Passed = tuple[dict[str, Any], list[str]]
 Pass = Callable[[dict[str, Any]], Passed]
@@ -40,9 +41,9 @@ def look_after(store: Store, tmp_path: Path) -> Pass:
     manager, sink = ManagerIdentity(cluster="here"), FileCredentials(tmp_path)
 
     def pass_over(made: dict[str, Any]) -> Passed:
-        resource = Resource.of(made)
+        resource = CachedResource.from_body(made)
         manifest = read_manifest(resource.body(), settings=store.settings, realm_id=RealmId("acme"))
-        outcome: Outcome
+        outcome: ReconcileOutcome
         if isinstance(manifest, RealmManifest):
             outcome = reconcile_realm(store, manifest, credentials=sink, manager=manager)
             seen = describe_realm(store, manifest.spec.realm_id)
@@ -73,8 +74,8 @@ def test_a_new_realm_is_ready_after_one_pass_and_still_after_the_next(look_after
 def test_drift_is_corrected_and_told(look_after: Pass, store: Store) -> None:
     realm = body()
     before, _ = look_after(realm)
-    realms = Realms(store)
-    realms.move(realms.read("acme"), RealmState.INACTIVE)
+    realms = RealmRegistry(store)
+    realms.move_realm(realms.read_realm("acme"), RealmState.INACTIVE)
 
     after, told = look_after(realm)
 
@@ -85,8 +86,8 @@ def test_drift_is_corrected_and_told(look_after: Pass, store: Store) -> None:
 def test_drift_that_shall_be_reported_is_told_and_stays(look_after: Pass, store: Store) -> None:
     realm = body(spec={"driftPolicy": "Report"})
     look_after(realm)
-    realms = Realms(store)
-    realms.move(realms.read("acme"), RealmState.INACTIVE)
+    realms = RealmRegistry(store)
+    realms.move_realm(realms.read_realm("acme"), RealmState.INACTIVE)
 
     after, told = look_after(realm)
 

@@ -8,7 +8,7 @@ import pytest
 
 from fake_clock import FakeClock
 from headwater.errors import UnavailableError
-from headwater_operator.throttling import TokenBucket
+from headwater_operator.runtime.rate_limit import TokenBucket
 
 
 @pytest.fixture
@@ -29,14 +29,14 @@ def bucket(clock: FakeClock, waits: list[float]) -> TokenBucket:
 
 def test_a_burst_passes_at_once(bucket: TokenBucket, waits: list[float]) -> None:
     for _ in range(5):
-        bucket.take()
+        bucket.reserve_token()
 
     assert waits == []
 
 
 def test_after_the_burst_tokens_come_at_the_rate(bucket: TokenBucket, clock: FakeClock) -> None:
     for _ in range(55):
-        bucket.take()
+        bucket.reserve_token()
 
     assert clock.monotonic() == pytest.approx(5.0)
 
@@ -46,7 +46,7 @@ def test_quiet_time_fills_the_stock_no_further_than_the_burst(
 ) -> None:
     clock.advance(3600)
     for _ in range(6):
-        bucket.take()
+        bucket.reserve_token()
 
     assert waits == [pytest.approx(0.1)]
 
@@ -55,16 +55,16 @@ def test_a_closed_bucket_lets_nobody_through(bucket: TokenBucket) -> None:
     bucket.close()
 
     with pytest.raises(UnavailableError, match="stopping"):
-        bucket.take()
+        bucket.reserve_token()
 
 
 def test_closing_ends_the_wait_of_everybody() -> None:
     bucket, ended = TokenBucket(0.001, 1), []
-    bucket.take()
+    bucket.reserve_token()
 
     def take() -> None:
         with pytest.raises(UnavailableError):
-            bucket.take()
+            bucket.reserve_token()
         ended.append(True)
 
     threads = [threading.Thread(target=take) for _ in range(3)]
@@ -86,7 +86,7 @@ def test_threads_together_stay_within_the_rate() -> None:
             promised.append(seconds)
 
     bucket = TokenBucket(100, 10, monotonic=clock.monotonic, wait=wait)
-    threads = [threading.Thread(target=lambda: [bucket.take() for _ in range(50)]) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: [bucket.reserve_token() for _ in range(50)]) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

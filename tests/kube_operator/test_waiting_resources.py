@@ -9,17 +9,16 @@ from desks import Desk, make_catalog, make_realm
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.errors import UnreadableError
-from headwater.realms import Realms
+from headwater.errors import CorruptionError
+from headwater.realms import RealmRegistry
 from headwater.reconcile import release_realm
 from headwater.store import Store
-from headwater_operator.contention import KEPT_OFF_SECONDS, Contention
-from headwater_operator.outage import ASK_SECONDS, STORE, StoreOutage
-from headwater_operator.queueing import WorkQueue
-from headwater_operator.reconciling import SECRET_SECONDS
-from headwater_operator.resources import Key
+from headwater_operator.resource.reconciler import SECRET_SECONDS
+from headwater_operator.resource.waiting_resources import ASK_SECONDS, KEPT_OFF_SECONDS, STORE, Contention, StoreOutage
+from headwater_operator.runtime.informer_cache import ResourceKey
+from headwater_operator.runtime.workqueue import WorkQueue
 
-ACME, OTHER = Key("Realm", "default", "acme"), Key("Realm", "default", "other")
+ACME, OTHER = ResourceKey("Realm", "default", "acme"), ResourceKey("Realm", "default", "other")
 REALMS = [f"realm-{number}" for number in range(5)]
 
 
@@ -46,12 +45,12 @@ def rival(desk: Desk, make_desk: Callable[..., Desk]) -> Desk:
     return there
 
 
-def passes(desk: Desk, *, kind: str = "Realm") -> list[Key]:
+def passes(desk: Desk, *, kind: str = "Realm") -> list[ResourceKey]:
     return [key for key in desk.worked if key.kind == kind]
 
 
 def manager_of(desk: Desk, realm_id: str = "acme") -> tuple[str, str]:
-    manager = Realms(desk.store).read(realm_id).manager
+    manager = RealmRegistry(desk.store).read_realm(realm_id).manager
     return (manager.namespace, manager.name) if manager else ("", "")
 
 
@@ -81,7 +80,7 @@ def test_a_store_that_is_away_is_asked_by_one_alone_every_few_seconds(faulty_des
 
 
 def test_a_store_that_holds_damage_is_not_away(faulty_desk: Desk, faults: FaultyBackend) -> None:
-    faults.fail(times=10_000, fault=UnreadableError("a row is damaged"))
+    faults.fail(times=10_000, fault=CorruptionError("a row is damaged"))
     faulty_desk.go_on(400, step=20)
 
     assert {faulty_desk.reason("Realm", name)[1] for name in REALMS} == {"Unreadable"}
@@ -95,28 +94,28 @@ def test_a_store_that_answers_is_not_asked(faulty_desk: Desk) -> None:
 
 
 @pytest.fixture
-def queue(clock: FakeClock) -> WorkQueue[Key]:
-    return WorkQueue[Key](clock)
+def queue(clock: FakeClock) -> WorkQueue[ResourceKey]:
+    return WorkQueue[ResourceKey](clock)
 
 
 @pytest.fixture
-def outage(faults: FaultyBackend, memory_store: Store, queue: WorkQueue[Key], clock: FakeClock) -> StoreOutage:
+def outage(faults: FaultyBackend, memory_store: Store, queue: WorkQueue[ResourceKey], clock: FakeClock) -> StoreOutage:
     store = Store(faults, url=memory_store.url, settings=memory_store.settings, clock=clock)
     return StoreOutage(store, queue)
 
 
-def ready_keys(queue: WorkQueue[Key]) -> list[Key]:
+def ready_keys(queue: WorkQueue[ResourceKey]) -> list[ResourceKey]:
     return list(iter(lambda: taken(queue), None))
 
 
-def taken(queue: WorkQueue[Key]) -> Key | None:
-    if (key := queue.get(timeout=0)) is not None:
-        queue.done(key)
+def taken(queue: WorkQueue[ResourceKey]) -> ResourceKey | None:
+    if (key := queue.take_key(timeout=0)) is not None:
+        queue.mark_done(key)
     return key
 
 
-def test_a_resource_that_fails_alone_goes_by_its_own_pauses(outage: StoreOutage, queue: WorkQueue[Key]) -> None:
-    outage.note(ACME, is_away=True, began=0.0)
+def test_a_resource_that_fails_alone_goes_by_its_own_pauses(outage: StoreOutage, queue: WorkQueue[ResourceKey]) -> None:
+    outage.record_outage(ACME, is_away=True, began=0.0)
     assert ready_keys(queue) == [STORE]
 
     outage.ask()
@@ -125,19 +124,19 @@ def test_a_resource_that_fails_alone_goes_by_its_own_pauses(outage: StoreOutage,
 
 
 def test_a_look_that_began_before_the_store_was_back_is_repeated_at_once(
-    outage: StoreOutage, queue: WorkQueue[Key], faults: FaultyBackend, clock: FakeClock
+    outage: StoreOutage, queue: WorkQueue[ResourceKey], faults: FaultyBackend, clock: FakeClock
 ) -> None:
     began = clock.monotonic()
     faults.fail(times=10_000)
-    outage.note(OTHER, is_away=True, began=began)
+    outage.record_outage(OTHER, is_away=True, began=began)
     outage.ask()
     faults.heal()
     clock.advance(ASK_SECONDS)
     outage.ask()
     ready_keys(queue)
 
-    outage.note(ACME, is_away=True, began=began)
-    outage.note(OTHER, is_away=True, began=clock.monotonic())
+    outage.record_outage(ACME, is_away=True, began=began)
+    outage.record_outage(OTHER, is_away=True, began=clock.monotonic())
 
     assert ready_keys(queue) == [ACME, STORE]
 
@@ -186,22 +185,22 @@ def test_a_catalog_that_another_one_leaves_behind_is_adopted_at_once(desk: Desk)
 
 def test_a_change_during_the_look_of_one_that_is_kept_off_is_not_missed() -> None:
     contention = Contention()
-    with contention.look() as since:
+    with contention.record_look() as since:
         assert contention.change(ACME, "acme") == []
-        assert contention.note(OTHER, "acme", is_kept_off=True, since=since)
-    with contention.look() as since:
-        assert not contention.note(OTHER, "acme", is_kept_off=True, since=since)
+        assert contention.record_contention(OTHER, "acme", is_kept_off=True, since=since)
+    with contention.record_look() as since:
+        assert not contention.record_contention(OTHER, "acme", is_kept_off=True, since=since)
     assert contention.change(ACME, "acme") == [OTHER]
 
 
 def test_changes_are_forgotten_with_the_looks_that_began_before_them() -> None:
     contention = Contention()
-    with contention.look() as before:
+    with contention.record_look() as before:
         contention.change(ACME, "acme")
-        with contention.look():
+        with contention.record_look():
             contention.change(ACME, "other")
-        assert contention.note(OTHER, "acme", is_kept_off=True, since=before)
-        assert contention.note(OTHER, "other", is_kept_off=True, since=before)
+        assert contention.record_contention(OTHER, "acme", is_kept_off=True, since=before)
+        assert contention.record_contention(OTHER, "other", is_kept_off=True, since=before)
 
     assert not contention._changed
 
@@ -220,7 +219,9 @@ def test_two_that_keep_each_other_off_are_not_looked_at_all_the_time(desk: Desk)
 def test_many_that_are_kept_off_are_looked_at_less_often() -> None:
     contention = Contention()
     for number in range(4000):
-        contention.note(Key("Realm", "default", f"realm-{number}"), f"realm-{number}", is_kept_off=True, since=0)
+        contention.record_contention(
+            ResourceKey("Realm", "default", f"realm-{number}"), f"realm-{number}", is_kept_off=True, since=0
+        )
 
     assert contention.seconds_between_looks == 2000
 

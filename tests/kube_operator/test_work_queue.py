@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fake_clock import FakeClock
 from headwater.clock import SystemClock
-from headwater_operator.queueing import Backoff, WorkQueue
+from headwater_operator.runtime.workqueue import RetryBackoff, WorkQueue
 
 
 @pytest.fixture
@@ -28,41 +28,41 @@ def queue(clock: FakeClock) -> WorkQueue[str]:
 
 def take_all(queue: WorkQueue[str]) -> list[str]:
     taken = []
-    while (key := queue.get(timeout=0)) is not None:
+    while (key := queue.take_key(timeout=0)) is not None:
         taken.append(key)
-        queue.done(key)
+        queue.mark_done(key)
     return taken
 
 
 def test_a_key_that_is_added_twice_is_handed_out_once(queue: WorkQueue[str]) -> None:
-    queue.add("a")
-    queue.add("a")
+    queue.enqueue("a")
+    queue.enqueue("a")
 
     assert take_all(queue) == ["a"]
 
 
 def test_keys_come_in_the_order_in_which_they_became_ready(queue: WorkQueue[str], clock: FakeClock) -> None:
-    queue.add_after("late", 5)
-    queue.add_after("early", 3)
-    queue.add("now")
+    queue.enqueue_after("late", 5)
+    queue.enqueue_after("early", 3)
+    queue.enqueue("now")
     clock.advance(10)
-    queue.add("last")
+    queue.enqueue("last")
 
     assert take_all(queue) == ["now", "early", "late", "last"]
 
 
 def test_a_delayed_key_waits_for_its_time(queue: WorkQueue[str], clock: FakeClock) -> None:
-    queue.add_after("a", 5)
+    queue.enqueue_after("a", 5)
 
-    assert queue.get(timeout=0) is None
+    assert queue.take_key(timeout=0) is None
     clock.advance(5)
-    assert queue.get(timeout=0) == "a"
+    assert queue.take_key(timeout=0) == "a"
 
 
 @pytest.mark.parametrize("waits", [(5, 60), (60, 5)])
 def test_the_earlier_of_two_times_counts(queue: WorkQueue[str], clock: FakeClock, waits: tuple[float, float]) -> None:
     for wait in waits:
-        queue.add_after("a", wait)
+        queue.enqueue_after("a", wait)
 
     clock.advance(5)
     assert take_all(queue) == ["a"]
@@ -72,30 +72,30 @@ def test_the_earlier_of_two_times_counts(queue: WorkQueue[str], clock: FakeClock
 
 def test_a_retry_and_a_delay_together_mean_the_earlier_one(queue: WorkQueue[str], clock: FakeClock) -> None:
     queue.retry("a")
-    queue.add_after("a", 300)
+    queue.enqueue_after("a", 300)
 
     clock.advance(1)
     assert take_all(queue) == ["a"]
 
 
 def test_a_key_that_is_added_during_the_work_on_it_is_done_again_afterwards(queue: WorkQueue[str]) -> None:
-    queue.add("a")
-    assert queue.get(timeout=0) == "a"
-    queue.add("a")
+    queue.enqueue("a")
+    assert queue.take_key(timeout=0) == "a"
+    queue.enqueue("a")
 
-    assert queue.get(timeout=0) is None
-    queue.done("a")
-    assert queue.get(timeout=0) == "a"
+    assert queue.take_key(timeout=0) is None
+    queue.mark_done("a")
+    assert queue.take_key(timeout=0) == "a"
 
 
 def test_a_delay_that_is_asked_for_during_the_work_gives_way_to_news(queue: WorkQueue[str]) -> None:
-    queue.add("a")
-    assert queue.get(timeout=0) == "a"
-    queue.add_after("a", 300)
-    queue.add("a")
-    queue.done("a")
+    queue.enqueue("a")
+    assert queue.take_key(timeout=0) == "a"
+    queue.enqueue_after("a", 300)
+    queue.enqueue("a")
+    queue.mark_done("a")
 
-    assert queue.get(timeout=0) == "a"
+    assert queue.take_key(timeout=0) == "a"
 
 
 def test_waits_between_retries_double_up_to_the_longest(clock: FakeClock) -> None:
@@ -103,13 +103,13 @@ def test_waits_between_retries_double_up_to_the_longest(clock: FakeClock) -> Non
         def random(self) -> float:
             return 1.0
 
-    queue = WorkQueue[str](clock, backoff=Backoff(1.0, 60.0, NoJitter()))
+    queue = WorkQueue[str](clock, backoff=RetryBackoff(1.0, 60.0, NoJitter()))
 
     assert [queue.retry("a") for _ in range(8)] == pytest.approx([1, 2, 4, 8, 16, 32, 60, 60])
 
 
 def test_waits_between_retries_are_jittered_over_their_whole_range(clock: FakeClock) -> None:
-    backoff = Backoff(1.0, 60.0, random.Random(4))
+    backoff = RetryBackoff(1.0, 60.0, random.Random(4))
 
     waits = [backoff.seconds(10) for _ in range(500)]
 
@@ -119,7 +119,7 @@ def test_waits_between_retries_are_jittered_over_their_whole_range(clock: FakeCl
 def test_a_success_makes_the_next_failure_the_first_one(queue: WorkQueue[str]) -> None:
     for _ in range(10):
         queue.retry("a")
-    queue.forget("a")
+    queue.forget_failures("a")
 
     assert queue.retry("a") <= 1
 
@@ -129,26 +129,26 @@ def test_a_server_that_names_a_wait_gets_at_least_that(queue: WorkQueue[str]) ->
 
 
 def test_a_dropped_key_is_not_handed_out(queue: WorkQueue[str], clock: FakeClock) -> None:
-    queue.add_after("a", 5)
+    queue.enqueue_after("a", 5)
     queue.drop("a")
     clock.advance(5)
 
-    assert queue.get(timeout=0) is None
+    assert queue.take_key(timeout=0) is None
 
 
 def test_the_queue_says_how_much_waits_and_for_how_long(queue: WorkQueue[str], clock: FakeClock) -> None:
-    queue.add("a")
-    queue.add("b")
-    queue.add_after("c", 60)
+    queue.enqueue("a")
+    queue.enqueue("b")
+    queue.enqueue_after("c", 60)
     clock.advance(4)
-    queue.get(timeout=0)
+    queue.take_key(timeout=0)
     clock.advance(1)
 
     assert (queue.depth, queue.delayed, queue.in_work, queue.oldest_seconds) == (1, 1, 1, 5)
 
 
 def test_an_empty_queue_has_no_age(queue: WorkQueue[str]) -> None:
-    queue.add_after("a", 60)
+    queue.enqueue_after("a", 60)
 
     assert (queue.depth, queue.oldest_seconds) == (0, 0)
 
@@ -156,7 +156,7 @@ def test_an_empty_queue_has_no_age(queue: WorkQueue[str]) -> None:
 def test_closing_wakes_everybody_who_waits() -> None:
     queue = WorkQueue[str](SystemClock())
     got: list[str | None] = []
-    threads = [threading.Thread(target=lambda: got.append(queue.get())) for _ in range(3)]
+    threads = [threading.Thread(target=lambda: got.append(queue.take_key())) for _ in range(3)]
     for thread in threads:
         thread.start()
     queue.close()
@@ -168,18 +168,18 @@ def test_closing_wakes_everybody_who_waits() -> None:
 
 def test_a_waiting_thread_gets_a_key_that_comes_earlier_than_the_one_it_waits_for() -> None:
     queue = WorkQueue[str](SystemClock())
-    queue.add_after("later", 3600)
+    queue.enqueue_after("later", 3600)
     got: list[str | None] = []
-    thread = threading.Thread(target=lambda: got.append(queue.get(timeout=30)))
+    thread = threading.Thread(target=lambda: got.append(queue.take_key(timeout=30)))
     thread.start()
-    queue.add("now")
+    queue.enqueue("now")
     thread.join(10)
 
     assert got == ["now"]
 
 
 def test_many_threads_never_work_on_one_key_at_a_time_and_lose_none() -> None:
-    queue = WorkQueue[int](SystemClock(), backoff=Backoff(0.0001, 0.001))
+    queue = WorkQueue[int](SystemClock(), backoff=RetryBackoff(0.0001, 0.001))
     busy: set[int] = set()
     faults: list[int] = []
     seen: Counter[int] = Counter()
@@ -187,7 +187,7 @@ def test_many_threads_never_work_on_one_key_at_a_time_and_lose_none() -> None:
     lock = threading.Lock()
 
     def work() -> None:
-        while (key := queue.get(timeout=5)) is not None:
+        while (key := queue.take_key(timeout=5)) is not None:
             with lock:
                 if key in busy:
                     faults.append(key)
@@ -197,7 +197,7 @@ def test_many_threads_never_work_on_one_key_at_a_time_and_lose_none() -> None:
                 queue.retry(key)
             with lock:
                 busy.discard(key)
-            queue.done(key)
+            queue.mark_done(key)
 
     workers = [threading.Thread(target=work) for _ in range(4)]
     for worker in workers:
@@ -206,7 +206,7 @@ def test_many_threads_never_work_on_one_key_at_a_time_and_lose_none() -> None:
         for key in range(20):
             with lock:
                 wished[key] = round_
-            queue.add(key)
+            queue.enqueue(key)
     deadline = SystemClock().monotonic() + 30
     while (queue.depth or queue.delayed or queue.in_work) and SystemClock().monotonic() < deadline:
         threading.Event().wait(0.005)
@@ -233,7 +233,7 @@ class QueueModel(RuleBasedStateMachine):
 
     @rule(key=KEYS, seconds=st.integers(0, 50))
     def add_after(self, key: str, seconds: int) -> None:
-        self.queue.add_after(key, seconds)
+        self.queue.enqueue_after(key, seconds)
         self._ask(key, self.clock.monotonic() + seconds)
 
     @rule(key=KEYS)
@@ -253,7 +253,7 @@ class QueueModel(RuleBasedStateMachine):
     def get(self) -> None:
         now = self.clock.monotonic()
         ready = {key: time for key, time in self.times.items() if time <= now and key not in self.working}
-        key = self.queue.get(timeout=0)
+        key = self.queue.take_key(timeout=0)
         if key is None:
             assert not ready
         else:
@@ -265,7 +265,7 @@ class QueueModel(RuleBasedStateMachine):
     def done(self, key: str) -> None:
         if key in self.working:
             self.working.discard(key)
-            self.queue.done(key)
+            self.queue.mark_done(key)
 
     @invariant()
     def counts_agree(self) -> None:

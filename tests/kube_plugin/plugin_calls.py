@@ -73,12 +73,12 @@ class Lakes:
         """Replace fields of the status, as the operator does."""
         body = {"apiVersion": "headwater.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "status": status}
         path = self.namespace.path(kind, name) + "/status"
-        self.namespace.cluster.api.patch(path, body, kind="apply")
+        self.namespace.cluster.api.patch_resource(path, body, kind="apply")
 
     def let_go(self, kind: str = "Realm", name: str = "acme") -> None:
         """Take the finalizer off."""
         path = self.namespace.path(kind, name)
-        self.namespace.cluster.api.patch(path, {"metadata": {"finalizers": None}}, kind="merge")
+        self.namespace.cluster.api.patch_resource(path, {"metadata": {"finalizers": None}}, kind="merge")
 
     def make_lease(self, holder: str, *, seconds: int = 1) -> None:
         spec = {"holderIdentity": holder or None, "leaseDurationSeconds": seconds, "renewTime": "2026-11-22T12:00:00.000000Z"}
@@ -88,7 +88,7 @@ class Lakes:
             "metadata": {"name": "headwater-operator"},
             "spec": spec,
         }
-        self.namespace.cluster.api.create(self.namespace.path("Lease"), body)
+        self.namespace.cluster.api.create_resource(self.namespace.path("Lease"), body)
 
     @contextmanager
     def watched(self, act: Callable[[Body], bool], kind: str = "Realm", name: str = "acme") -> Iterator[None]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from headwater_operator.plugin.kubeconfigs import DEFAULT_KUBECONFIG, find_kubeconfig, namespace_of
+from headwater_operator.plugin.cluster_session import DEFAULT_KUBECONFIG, find_kubeconfig, namespace_of
 
 
 @pytest.fixture

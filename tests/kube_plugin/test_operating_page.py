@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from headwater_operator.metrics import CATALOGUE
+from headwater_operator.metrics.operator_metrics import CATALOGUE
 from headwater_operator.plugin import main
-from headwater_operator.plugin.application import EXIT_CODES
-from headwater_operator.reasons import CONDITIONS, REASONS
+from headwater_operator.plugin.kubectl_cli import EXIT_CODES
+from headwater_operator.resource.reasons import CONDITIONS, REASONS
 
 FOLDER = Path(__file__).parents[2]
 PAGE = (FOLDER / "docs" / "operating.md").read_text(encoding="utf-8")

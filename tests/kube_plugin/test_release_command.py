@@ -21,7 +21,7 @@ def renewed(lakes: Lakes) -> Iterator[None]:
     def renew() -> bool:
         spec = {"renewTime": f"2026-11-22T12:00:00.{next(numbers):06}Z"}
         path = lakes.namespace.path("Lease", "headwater-operator")
-        lakes.namespace.cluster.api.patch(path, {"spec": spec}, kind="merge")
+        lakes.namespace.cluster.api.patch_resource(path, {"spec": spec}, kind="merge")
         return ended.is_set()
 
     thread = threading.Thread(target=wait_for, args=(renew,), kwargs={"seconds": 60})
@@ -90,7 +90,7 @@ def test_finalizers_of_others_stay(plugin: Plugin, lakes: Lakes) -> None:
     lakes.make_realm(held=True)
     path = lakes.namespace.path("Realm", "acme")
     both = {"metadata": {"finalizers": ["example.com/theirs", FINALIZER]}}
-    lakes.namespace.cluster.api.patch(path, both, kind="merge")
+    lakes.namespace.cluster.api.patch_resource(path, both, kind="merge")
     plugin.ok("release", "acme", "--yes", "--operator-namespace", lakes.name)
 
     assert finalizers(lakes) == ["example.com/theirs"]
@@ -117,8 +117,8 @@ def test_without_a_lease_an_operator_that_runs_is_known_by_its_pod(plugin: Plugi
     container = {"name": "operator", "image": "headwater-operator:0.1.0"}
     pod = {"metadata": {"name": "operator-1", "labels": labels}, "spec": {"containers": [container]}}
     api, path = lakes.namespace.cluster.api, lakes.namespace.path("Pod")
-    api.create(path, {"apiVersion": "v1", "kind": "Pod", **pod})
-    api.patch(f"{path}/operator-1/status", {"status": {"phase": "Running"}}, kind="merge")
+    api.create_resource(path, {"apiVersion": "v1", "kind": "Pod", **pod})
+    api.patch_resource(f"{path}/operator-1/status", {"status": {"phase": "Running"}}, kind="merge")
 
     assert "the pod operator-1" in plugin.refused(5, "release", "acme", "--yes", "--operator-namespace", lakes.name)
     assert finalizers(lakes) == [FINALIZER]

@@ -14,8 +14,7 @@ import pytest
 from plugin_bodies import NOW, catalog_body, catalog_status, realm_body, realm_status, with_identity
 from plugin_calls import Lakes, Plugin
 
-from headwater_operator.plugin.bundling import archive, files_of
-from headwater_operator.plugin.gathering import Gathered, gather
+from headwater_operator.plugin.support_bundle import BundleContents, archive, bundle_files, gather
 
 Body = dict[str, Any]
 
@@ -108,7 +107,7 @@ def bundle() -> dict[str, str]:
     catalog = with_identity(catalog, uid="uid-2", **catalog_status(message=f"{SECRETS['url of a location']} did not work"))
     last_applied = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(planted()[0])}
     realm["metadata"]["annotations"] |= last_applied
-    gathered = Gathered(realms=[realm], catalogs=[catalog], events=[event()])
+    gathered = BundleContents(realms=[realm], catalogs=[catalog], events=[event()])
     gathered.files = {
         "realms/lakes/acme.yaml": realm,
         "catalogs/lakes/lake.yaml": catalog,
@@ -117,7 +116,7 @@ def bundle() -> dict[str, str]:
         "logs/headwater/operator-1/operator.log": log_with_secrets(),
     }
     gathered.missing = {"leases": f"GET https://admin:{SECRETS['url']}@api/: forbidden (403)"}
-    return files_of(gathered, NOW)
+    return bundle_files(gathered, NOW)
 
 
 @pytest.mark.parametrize("where", SECRETS)
@@ -169,10 +168,10 @@ def test_a_bundle_of_a_cluster_holds_its_resources_and_no_secret(plugin: Plugin,
     catalog["spec"]["storage"]["baseLocation"] = "s3://lake/tables"  # with a password the API server itself refuses it
     lakes.namespace.apply(realm, catalog)
     lakes.set_status(status_with_secrets())
-    lakes.namespace.cluster.api.create(lakes.namespace.path("Pod"), pod())
+    lakes.namespace.cluster.api.create_resource(lakes.namespace.path("Pod"), pod())
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "acme-root-credentials"}}
     encoded = {"clientSecret": base64.b64encode(SECRETS["credentials"].encode()).decode()}
-    lakes.namespace.cluster.api.create(lakes.namespace.path("Secret"), {**secret, "data": encoded})
+    lakes.namespace.cluster.api.create_resource(lakes.namespace.path("Secret"), {**secret, "data": encoded})
     file = tmp_path / "report.tar.gz"
     plugin.ok("report", "-o", file, "--only-namespace")
 

@@ -42,7 +42,7 @@ def test_events_about_the_realm_are_on_its_page(plugin: Plugin, lakes: Lakes) ->
         body = {"involvedObject": reference, "reason": "RealmCreated", "message": f"realm {name} is created", "type": "Normal"}
         metadata = {"name": f"{name}.1", "namespace": lakes.name}
         event = {"apiVersion": "v1", "kind": "Event", "metadata": metadata, "lastTimestamp": "2026-11-22T12:00:00Z", **body}
-        lakes.namespace.cluster.api.create(lakes.namespace.path("Event"), event)
+        lakes.namespace.cluster.api.create_resource(lakes.namespace.path("Event"), event)
 
     assert [event["message"] for event in plugin.data("status", "acme")["events"]] == ["realm acme is created"]
 

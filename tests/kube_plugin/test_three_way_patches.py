@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater_operator.plugin.applying import three_way_patch
+from headwater_operator.plugin.plan_command import three_way_patch
 
 Body = dict[str, Any]
 

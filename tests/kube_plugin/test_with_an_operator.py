@@ -9,7 +9,7 @@ import yaml
 from plugin_bodies import catalog_body, realm_body
 from plugin_calls import Plugin
 
-from headwater.realms import Realms, RealmState
+from headwater.realms import RealmRegistry, RealmState
 from kube_fixtures import Installation
 from kubetest import Namespace
 
@@ -33,7 +33,7 @@ def asked(namespace: Namespace) -> Plugin:
 
 def state_of(running: Installation) -> RealmState | None:
     with running.open_store() as store:
-        found = Realms(store).find("acme")
+        found = RealmRegistry(store).find_realm("acme")
     return None if found is None else found.state
 
 

@@ -6,7 +6,7 @@ from base64 import b64decode
 from dataclasses import dataclass
 from typing import Any
 
-from headwater.realms import Credentials, Realm, Realms
+from headwater.realms import Credentials, Realm, RealmRegistry
 from headwater.store import RealmId, Store
 from kubetest import Namespace
 
@@ -44,8 +44,8 @@ class Story:
     name: str
 
     @property
-    def realms(self) -> Realms:
-        return Realms(self.store)
+    def realms(self) -> RealmRegistry:
+        return RealmRegistry(self.store)
 
     def kubectl(self, *arguments: object, check: bool = True, text: str | None = None) -> str:
         """What kubectl prints, standard error included."""
@@ -65,10 +65,10 @@ class Story:
         return self.namespace.wait_for_condition(kind, name or self.name, condition, status, **more)
 
     def realm(self) -> Realm:
-        return self.realms.read(self.name)
+        return self.realms.read_realm(self.name)
 
     def find_realm(self) -> Realm | None:
-        return self.realms.find(RealmId(self.name))
+        return self.realms.find_realm(RealmId(self.name))
 
     def resource(self) -> dict[str, Any]:
         return self.namespace.read("Realm", self.name)

@@ -22,7 +22,7 @@ def test_a_realm_and_its_catalog_come_in_one_file(story: Story) -> None:
     story.namespace.apply(realm_body(story.name), catalog_body("lake", story.name))
     story.kubectl("wait", "--for=condition=Ready", f"realm/{story.name}", "catalog/lake", "--timeout=20s")
 
-    assert Catalogs(story.realms.open(story.name)).read("lake").base_location == f"s3://{story.name}/lake/"
+    assert Catalogs(story.realms.open_realm(story.name)).read_catalog("lake").base_location == f"s3://{story.name}/lake/"
 
 
 def test_a_catalog_waits_for_its_realm_and_goes_on_by_itself(story: Story) -> None:
@@ -117,7 +117,7 @@ def test_a_property_of_a_catalog_is_edited(story: Story) -> None:
     story.namespace.apply(catalog_body("lake", story.name, properties={"tier": "gold"}))
     story.wait("Catalog", "Ready", name="lake")
 
-    assert Catalogs(story.realms.open(story.name)).read("lake").properties == {"tier": "gold"}
+    assert Catalogs(story.realms.open_realm(story.name)).read_catalog("lake").properties == {"tier": "gold"}
 
 
 def test_explain_tells_what_a_field_is_for(story: Story) -> None:
@@ -159,7 +159,7 @@ def test_a_realm_has_the_id_that_its_manifest_gives(story: Story) -> None:
     story.namespace.apply(realm_body("acme", realmId=f"{story.name}_Acme"), catalog_body("lake", "acme"))
     story.wait("Catalog", "Ready", name="lake")
 
-    assert story.realms.read(f"{story.name}_Acme").manager.name == "acme"  # type: ignore[union-attr]
+    assert story.realms.read_realm(f"{story.name}_Acme").manager.name == "acme"  # type: ignore[union-attr]
     assert story.namespace.read("Catalog", "lake")["status"]["realmId"] == f"{story.name}_Acme"
 
 

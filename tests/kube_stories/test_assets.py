@@ -55,7 +55,7 @@ def test_the_api_server_is_reached_by_tls_and_a_token(cluster: Cluster) -> None:
     config = yaml.safe_load(cluster.kubeconfig.read_text(encoding="utf-8"))
     assert config["clusters"][0]["cluster"]["server"].startswith("https://127.0.0.1:")
     assert len(config["users"][0]["user"]["token"]) == 32
-    assert cluster.api.get("/api/v1/namespaces/assets-1")["metadata"]["name"] == "assets-1"
+    assert cluster.api.get_resource("/api/v1/namespaces/assets-1")["metadata"]["name"] == "assets-1"
 
 
 def test_the_api_server_keeps_its_data_in_the_etcd_that_was_started(cluster: Cluster, assets: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from stories import Story, kept_credentials
 
-from headwater.realms import Credentials, find_root, verify
+from headwater.realms import Credentials, find_root, verify_secret
 
 pytestmark = pytest.mark.long
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.long
 def are_accepted(story: Story, credentials: Credentials) -> bool:
     root = find_root(story.realms, story.name)
     assert root is not None
-    return verify(root.credentials, credentials)
+    return verify_secret(root.credentials, credentials)
 
 
 def test_the_secret_of_a_new_realm_opens_it(story: Story) -> None:

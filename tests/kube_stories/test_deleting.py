@@ -110,7 +110,7 @@ def test_retain_leaves_a_catalog_in_its_realm(story: Story) -> None:
     story.wait("Catalog", "Ready", name="lake")
     story.kubectl("delete", "catalog", "lake", "--timeout=20s")
 
-    assert Catalogs(story.realms.open(story.name)).read("lake").manager is None
+    assert Catalogs(story.realms.open_realm(story.name)).read_catalog("lake").manager is None
 
 
 def test_a_confirmed_catalog_goes(story: Story) -> None:
@@ -122,7 +122,7 @@ def test_a_confirmed_catalog_goes(story: Story) -> None:
     story.namespace.wait_until_gone("Catalog", "lake")
 
     assert f"{story.name}/lake" in waits["message"]
-    assert Catalogs(story.realms.open(story.name)).find("lake") is None
+    assert Catalogs(story.realms.open_realm(story.name)).find_catalog("lake") is None
 
 
 @pytest.mark.parametrize("kind", ["realm", "catalog"])

@@ -64,16 +64,16 @@ def run_whole(command: list[str], environment: dict[str, str]) -> subprocess.Com
 def be_the_kubelet(cluster: Cluster, pods: Installation) -> None:
     """Nothing runs in the cluster of the tests: run what the chart's Deployments would run, and say that they are available."""
     path = "/apis/apps/v1/namespaces/headwater-demo/deployments"
-    made = wait_for(lambda: there if len(there := cluster.api.list(path)) == 2 else None, seconds=60)
+    made = wait_for(lambda: there if len(there := cluster.api.list_resources(path)) == 2 else None, seconds=60)
     pods.start_operator()
     for deployment in made or []:
         counts = dict.fromkeys(("replicas", "readyReplicas", "updatedReplicas", "availableReplicas"), 1)
         reasons = {"Available": "MinimumReplicasAvailable", "Progressing": "NewReplicaSetAvailable"}
         conditions = [{"type": word, "status": "True", "reason": reason, "message": ""} for word, reason in reasons.items()]
         status = {"observedGeneration": deployment["metadata"]["generation"], "conditions": conditions} | counts
-        cluster.api.patch(f"{path}/{deployment['metadata']['name']}/status", {"status": status}, kind="merge")
+        cluster.api.patch_resource(f"{path}/{deployment['metadata']['name']}/status", {"status": status}, kind="merge")
     claim = "/api/v1/namespaces/headwater-demo/persistentvolumeclaims/headwater-data/status"
-    cluster.api.patch(claim, {"status": {"phase": "Bound"}}, kind="merge")
+    cluster.api.patch_resource(claim, {"status": {"phase": "Bound"}}, kind="merge")
 
 
 def left_behind(cluster: Cluster) -> list[str]:
@@ -82,10 +82,10 @@ def left_behind(cluster: Cluster) -> list[str]:
     Only a controller lets a namespace go: without one it is on its way out for ever.
     """
     if cluster.server.has_controllers:
-        wait_for(lambda: cluster.api.find(NAMESPACE) is None)
+        wait_for(lambda: cluster.api.find_resource(NAMESPACE) is None)
     kinds = "crd,validatingadmissionpolicies,validatingadmissionpolicybindings,clusterroles,clusterrolebindings"
     names = cluster.kubectl("get", kinds, "-o", "name").stdout.split()
-    namespace = cluster.api.find(NAMESPACE) or {"status": {"phase": "Terminating"}}
+    namespace = cluster.api.find_resource(NAMESPACE) or {"status": {"phase": "Terminating"}}
     stays = [] if namespace["status"]["phase"] == "Terminating" else ["namespace/headwater-demo"]
     return [name for name in names if "headwater" in name] + stays
 
@@ -95,7 +95,7 @@ def test_a_context_that_is_not_confirmed_is_refused(run_demo: RunDemo, bare_clus
 
     assert done.returncode == 1
     assert "say that you mean it: make demo-kube CONFIRM_CONTEXT=tests" in done.stderr
-    assert bare_cluster.api.find(NAMESPACE) is None
+    assert bare_cluster.api.find_resource(NAMESPACE) is None
 
 
 @pytest.mark.long
@@ -133,7 +133,7 @@ def test_the_demo_installs_the_chart_and_takes_it_away_again(
 def test_a_namespace_that_no_demo_made_is_left_alone(run_demo: RunDemo, bare_cluster: Cluster) -> None:
     bare_cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "headwater-demo"}})
     done = run_demo("--local", confirmed="tests")
-    kept = bare_cluster.api.find(NAMESPACE)
+    kept = bare_cluster.api.find_resource(NAMESPACE)
 
     assert done.returncode == 1
     assert "no demo made it" in done.stderr

@@ -15,7 +15,7 @@ import pytest
 from stories import Story, catalog_body, realm_body
 
 from headwater.store import ObjectId, Store
-from headwater.tasks import AttemptEnd, Tasks
+from headwater.tasks import AttemptEnd, TaskQueue
 from kube_fixtures import Installation
 from kubetest import Namespace, Operator, Worker, wait_for
 
@@ -77,14 +77,17 @@ def test_a_lake_is_imported_though_its_worker_is_killed_in_the_middle(
     namespace.apply(realm_body("acme"), catalog_body("lake", "acme", storage=storage, imports=imports))
     asked = namespace.wait_until("Catalog", "lake", lambda body: of_import(body).get("task"))
     task = ObjectId(int(of_import(asked)["task"], 16))
-    wait_for(lambda: (done := Tasks(store).read(task).value.progress) is not None and done.done > 0)
+    wait_for(lambda: (done := TaskQueue(store).read_task(task).value.progress) is not None and done.done > 0)
     doomed.kill()
     worker()
 
     ended = of_import(namespace.wait_until("Catalog", "lake", lambda body: of_import(body).get("lastResult"), seconds=60))
     listed = headwater(installation, "catalog", "tables", "acme", "lake")
     tables = [entry for entry in listed if entry["type"] == "ICEBERG_TABLE"]
-    assert [attempt.outcome for attempt in Tasks(store).read(task).value.attempts] == [AttemptEnd.LOST, AttemptEnd.SUCCEEDED]
+    assert [attempt.outcome for attempt in TaskQueue(store).read_task(task).value.attempts] == [
+        AttemptEnd.LOST,
+        AttemptEnd.SUCCEEDED,
+    ]
     assert (ended["lastResult"], ended["surveyed"], ended["quarantined"]) == ("Succeeded", COPIES + 13, 2)
     assert ended["imported"] + ended["unchanged"] == len(tables) == COPIES + 11
     assert sum(code["tables"] for code in ended["quarantineCodes"]) == 2

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 from stories import Story, catalog_body, realm_body
 
-from headwater.maintenance import COLLECT
-from headwater.tasks import Task, Tasks, TaskState
+from headwater.jobs import COLLECT
+from headwater.tasks import Task, TaskQueue, TaskState
 
 pytestmark = pytest.mark.long
 
 
 def collections(story: Story) -> list[Task]:
     """Of this realm: the active one and the last that ended."""
-    return [seen.value for seen in Tasks(story.store).of_realm(story.name) if seen.value.kind == COLLECT]
+    return [seen.value for seen in TaskQueue(story.store).of_realm(story.name) if seen.value.kind == COLLECT]
 
 
 def finished(story: Story) -> list[Task]:
-    everything = Tasks(story.store).list(kind=COLLECT, realm=story.name, limit=100)
+    everything = TaskQueue(story.store).list_tasks(kind=COLLECT, realm=story.name, limit=100)
     return [seen.value for seen in everything if seen.value.state is TaskState.SUCCEEDED]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from stories import Story, realm_body
 
-from headwater.realms import Manager, RealmState, bootstrap, hash_credentials, new_credentials
+from headwater.realms import RealmManager, RealmState, bootstrap, hash_credentials, new_credentials
 from kube_fixtures import Installation
 from kubetest import Namespace
 
@@ -58,7 +58,7 @@ def test_deleting_a_refused_resource_harms_nobody(story: Story, other: Namespace
 
 
 def test_a_realm_that_a_person_made_is_adopted_when_asked(story: Story) -> None:
-    story.realms.create(story.name, manager=Manager(cluster="", namespace="", name="by-hand", uid=""))
+    story.realms.create_realm(story.name, manager=RealmManager(cluster="", namespace="", name="by-hand", uid=""))
     bootstrap(story.realms, story.name, hash_credentials(new_credentials()))
     story.apply_realm()
     story.wait("Realm", "Ready", "False", reason="ManagedByAnother")
@@ -70,14 +70,14 @@ def test_a_realm_that_a_person_made_is_adopted_when_asked(story: Story) -> None:
 
 def test_a_realm_that_was_changed_behind_the_operators_back_is_corrected(story: Story) -> None:
     story.make_realm()
-    story.realms.move(story.realm(), RealmState.INACTIVE)
+    story.realms.move_realm(story.realm(), RealmState.INACTIVE)
 
     story.namespace.wait_until("Realm", story.name, lambda _: story.realm().state is RealmState.ACTIVE, seconds=10)
 
 
 def test_drift_is_only_reported_where_the_policy_says_so(story: Story) -> None:
     story.make_realm(driftPolicy="Report")
-    story.realms.move(story.realm(), RealmState.INACTIVE)
+    story.realms.move_realm(story.realm(), RealmState.INACTIVE)
     drifted = story.wait("Realm", "Drifted", seconds=10)
 
     assert "INACTIVE" in drifted["message"]
@@ -86,8 +86,8 @@ def test_drift_is_only_reported_where_the_policy_says_so(story: Story) -> None:
 
 def test_drift_that_somebody_mended_is_no_longer_reported(story: Story) -> None:
     story.make_realm(driftPolicy="Report")
-    story.realms.move(story.realm(), RealmState.INACTIVE)
+    story.realms.move_realm(story.realm(), RealmState.INACTIVE)
     story.wait("Realm", "Drifted", seconds=10)
-    story.realms.move(story.realm(), RealmState.ACTIVE)
+    story.realms.move_realm(story.realm(), RealmState.ACTIVE)
 
     story.wait("Realm", "Drifted", "False", seconds=10)

@@ -13,7 +13,7 @@ from redis_server import Redis
 from stories import Story, catalog_body, kept_credentials, realm_body
 
 from headwater.catalogs import Catalogs
-from headwater.realms import Realms, RealmState, find_root, verify
+from headwater.realms import RealmRegistry, RealmState, find_root, verify_secret
 from headwater.store import Store
 from kube_fixtures import Installation
 from kubetest import Namespace, Operator, Worker, wait_for
@@ -67,11 +67,13 @@ def test_an_operator_that_is_killed_at_any_time_is_replaced_and_nothing_is_half_
     for name in names:
         own.wait("Catalog", "Ready", name=f"lake-{name}")
 
-    assert [realm.state for realm in Realms(store).list()] == [RealmState.ACTIVE] * len(names), dice_seed
+    assert [realm.state for realm in RealmRegistry(store).list_realms()] == [RealmState.ACTIVE] * len(names), dice_seed
     for name in names:
-        root = find_root(Realms(store), name)
-        assert root is not None and verify(root.credentials, kept_credentials(own.namespace, name)), (name, dice_seed)
-        assert [catalog.name for catalog in Catalogs(Realms(store).open(name)).list()] == [f"lake-{name}"], dice_seed
+        root = find_root(RealmRegistry(store), name)
+        assert root is not None and verify_secret(root.credentials, kept_credentials(own.namespace, name)), (name, dice_seed)
+        assert [catalog.name for catalog in Catalogs(RealmRegistry(store).open_realm(name)).list_catalogs()] == [
+            f"lake-{name}"
+        ], dice_seed
 
 
 def test_an_operator_that_is_started_again_writes_nothing(own: Story, operator: Callable[..., Operator]) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import urllib3
 import yaml
 
-from headwater_operator.kube import Connection, KubeApi, kubeconfig_connection
+from headwater_operator.kube import KubeApi, KubeConnection, kubeconfig_connection
 from kubetest.assets import ASSETS, start_assets
 from kubetest.emulated import start_emulated
 from kubetest.processes import clean_environment
@@ -59,7 +59,7 @@ class Server(Protocol):
 class PersonConnection:
     """A connection that does not pass for one of Headwater's programs."""
 
-    connection: Connection
+    connection: KubeConnection
 
     @property
     def host(self) -> str:
@@ -105,7 +105,7 @@ class Cluster:
         return clean_environment() | {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.folder / "kubectl-cache")}
 
     @cached_property
-    def connection(self) -> Connection:
+    def connection(self) -> KubeConnection:
         """Shared by all of this process that talk to the cluster."""
         return kubeconfig_connection(str(self.kubeconfig))
 
@@ -180,7 +180,7 @@ class Namespace:
         return f"{group}/namespaces/{self.name}/{kind.lower()}s" + (f"/{name}" if name else "")
 
     def find(self, kind: str, name: str) -> Body | None:
-        found: Body | None = self.cluster.api.find(self.path(kind, name))
+        found: Body | None = self.cluster.api.find_resource(self.path(kind, name))
         return found
 
     def read(self, kind: str, name: str) -> Body:
@@ -228,7 +228,7 @@ class Namespace:
 
     def events(self, name: str, *, kind: str = "Realm") -> list[tuple[str, str]]:
         """Reasons and messages of the Events about a resource, oldest first."""
-        found = self.cluster.api.list(self.path("Event"))
+        found = self.cluster.api.list_resources(self.path("Event"))
         ours = [one for one in found if (one["involvedObject"]["kind"], one["involvedObject"]["name"]) == (kind, name)]
         return [
             (one["reason"], one["message"]) for one in sorted(ours, key=lambda one: int(one["metadata"]["resourceVersion"]))

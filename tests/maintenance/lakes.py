@@ -9,20 +9,21 @@ from dataclasses import dataclass, field
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put, iceberg
+from headwater import iceberg
+from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
 from headwater.clock import Clock
 from headwater.commits import ensure_reference, mark_reachable
 from headwater.errors import HeadwaterError
-from headwater.maintenance import Collected, collect
-from headwater.realms import REALM_REFERENCES, Realm, Realms, RealmState, Retention
+from headwater.gc import CollectionResult, collect_realm
+from headwater.realms import REALM_REFERENCES, HistoryRetention, Realm, RealmRegistry, RealmState
 from headwater.settings import Settings
-from headwater.store import Backend, ObjectId, RealmStore, Split, Store
+from headwater.store import Backend, ObjectId, RealmStore, ScanSplit, Store
 from headwater.store.backends.memory import MemoryBackend
 
 REALM = "acme"
 HOUR = 3600.0
 Act = Callable[[Store], object]
-FOUND = iceberg.Found(
+FOUND = iceberg.AcceptedTable(
     directory="s3://lake/orders",
     key=("orders",),
     metadata_location="s3://lake/orders/metadata/v1.metadata.json",
@@ -33,7 +34,7 @@ FOUND = iceberg.Found(
     spec_id=0,
     sort_order_id=0,
     log=(),
-    rule=iceberg.Rule.HIGHEST_NUMBER,
+    rule=iceberg.ChoiceRule.HIGHEST_NUMBER,
     evidence=(),
 )
 
@@ -42,10 +43,10 @@ FOUND = iceberg.Found(
 class HandmadeSurvey:
     """A survey whose outcomes a test makes."""
 
-    look: Callable[[iceberg.Scope, iceberg.Progress], Iterable[iceberg.Outcome]]
+    look: Callable[[iceberg.SurveyScope, iceberg.SurveyProgress], Iterable[iceberg.SurveyOutcome]]
     name: str = "test"
 
-    def __call__(self, scope: iceberg.Scope, progress: iceberg.Progress) -> Iterable[iceberg.Outcome]:
+    def __call__(self, scope: iceberg.SurveyScope, progress: iceberg.SurveyProgress) -> Iterable[iceberg.SurveyOutcome]:
         return self.look(scope, progress)
 
 
@@ -56,32 +57,32 @@ def open_on(backend: Backend | FaultyBackend, settings: Settings, clock: Clock) 
 
 def make_realm(store: Store, *, commits: int = 1, reference_commits: int = 20, age_seconds: float = 0.0) -> Realm:
     """An ACTIVE realm that keeps so much history."""
-    realms = Realms(store)
-    wanted = Retention(content_commits=commits, content_age_seconds=age_seconds, reference_commits=reference_commits)
-    realm = realms.move(realms.create(REALM, retention=wanted), RealmState.INITIALIZING)
-    rows = realms.open_for(REALM, RealmState.INITIALIZING)
+    realms = RealmRegistry(store)
+    wanted = HistoryRetention(content_commits=commits, content_age_seconds=age_seconds, reference_commits=reference_commits)
+    realm = realms.move_realm(realms.create_realm(REALM, retention=wanted), RealmState.INITIALIZING)
+    rows = realms.open_realm_for(REALM, RealmState.INITIALIZING)
     for name in REALM_REFERENCES:
         ensure_reference(rows, name)
-    return realms.move(realm, RealmState.ACTIVE)
+    return realms.move_realm(realm, RealmState.ACTIVE)
 
 
 def rows_of(store: Store) -> RealmStore:
-    return Realms(store).open(REALM)
+    return RealmRegistry(store).open_realm(REALM)
 
 
 def make_lake(store: Store) -> Catalog:
-    Catalogs(rows_of(store)).create("lake", base_location="s3://lake/")
+    Catalogs(rows_of(store)).create_catalog("lake", base_location="s3://lake/")
     return lake(store)
 
 
 def lake(store: Store) -> Catalog:
-    return Catalogs(rows_of(store)).open("lake")
+    return Catalogs(rows_of(store)).open_catalog("lake")
 
 
 def put(catalog: Catalog, version: int, *, branch: str = "main", table: str = "orders") -> ObjectId:
     """Commit a version of a table; returns the commit."""
     key = ContentKey.of(table)
-    there = catalog.get(branch, key)
+    there = catalog.get_content(branch, key)
     content = IcebergTable(id=None if there is None else there.id, metadata_location=f"s3://lake/{table}/v{version}.json")
     done = catalog.commit(branch, [Put(key, content)], message=f"{table} v{version}")
     assert done.commit_id is not None
@@ -91,9 +92,9 @@ def put(catalog: Catalog, version: int, *, branch: str = "main", table: str = "o
 def copied(backend: Backend) -> MemoryBackend:
     """The same rows in a memory of their own."""
     copy = MemoryBackend()
-    for reference in backend.scan_references(Split(), None, 100_000):
+    for reference in backend.scan_references(ScanSplit(), None, 100_000):
         copy.create_references([row for row in backend.read_references(reference.realm, [reference.name]) if row is not None])
-    for key in backend.scan_objects(Split(), None, 100_000):
+    for key in backend.scan_objects(ScanSplit(), None, 100_000):
         copy.write_objects([row for row in backend.read_objects(key.realm, [(key.id, key.part)]) if row is not None])
     return copy
 
@@ -119,17 +120,17 @@ class Meeting:
     backend: MemoryBackend
     clock: FakeClock
     settings: Settings
-    collected: Collected | HeadwaterError
+    collected: CollectionResult | HeadwaterError
     acted: list[object] = field(default_factory=list)
 
     @property
     def faults(self) -> list[str]:
         return unreadable_heads(self.backend, self.settings, self.clock)
 
-    def collect_again(self) -> Collected:
+    def collect_again(self) -> CollectionResult:
         """After all graces are over."""
         self.clock.advance(HOUR)
-        return collect(open_on(self.backend, self.settings, self.clock), REALM)
+        return collect_realm(open_on(self.backend, self.settings, self.clock), REALM)
 
     def open(self) -> Store:
         return open_on(self.backend, self.settings, self.clock)
@@ -142,8 +143,8 @@ def meetings(prepared: Backend, settings: Settings, start: int, act: Act, calls:
         other = open_on(backend, settings, clock)
         faulty, acted = FaultyBackend(backend), list[object]()
         faulty.intervene("*", lambda: _run(lambda: acted.append(_outcome(act, other))), at=call)  # noqa: B023 - called before the next round
-        collected = _outcome(lambda store: collect(store, REALM), open_on(faulty, settings, clock))
-        assert isinstance(collected, Collected | HeadwaterError)
+        collected = _outcome(lambda store: collect_realm(store, REALM), open_on(faulty, settings, clock))
+        assert isinstance(collected, CollectionResult | HeadwaterError)
         if not acted:
             return
         yield Meeting(call, backend, clock, settings, collected, acted)
@@ -196,8 +197,8 @@ def _awaken(
 
     faulty = FaultyBackend(backend)
     faulty.intervene("*", let_go, at=call)
-    collected = _outcome(lambda store: collect(store, REALM), open_on(faulty, settings, clock))
-    assert isinstance(collected, Collected | HeadwaterError)
+    collected = _outcome(lambda store: collect_realm(store, REALM), open_on(faulty, settings, clock))
+    assert isinstance(collected, CollectionResult | HeadwaterError)
     is_met = woken.is_set()
     let_go()
     return Meeting(call, backend, clock, settings, collected, acted if is_met else [])

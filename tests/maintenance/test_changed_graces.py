@@ -15,7 +15,8 @@ from headwater.catalogs import Catalog
 from headwater.clock import Micros
 from headwater.commits import read_collection
 from headwater.errors import UnavailableError
-from headwater.maintenance import check_store, collect
+from headwater.fsck import check_store
+from headwater.gc import collect_realm
 from headwater.settings import Settings
 from headwater.store import Backend, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -86,12 +87,12 @@ def test_longer_settings_refuse_no_collection(
     clock.advance(60)
     act(lake(short), clock)
     clock.advance(waited)
-    collect(short, "acme")
+    collect_realm(short, "acme")
     clock.advance(1)
     store = opened(backend, clock, **longer)
 
     assert list(check_store(store, realm="acme")) == []
-    collect(store, "acme")
+    collect_realm(store, "acme")
     assert unreadable_heads(backend, store.settings, clock) == []
 
 
@@ -100,15 +101,15 @@ def test_record_of_earlier_release_refuses_no_collection(short: Store, backend: 
     put(lake(short), 1)
     delete_branch(lake(short), clock)
     clock.advance(waited)
-    collect(short, "acme")
+    collect_realm(short, "acme")
     rows = rows_of(short)
     record = read_collection(rows)
     assert record is not None
-    rows.update(record, msgspec.structs.replace(record.value, kept_since=Micros(0)))
+    rows.update_object(record, msgspec.structs.replace(record.value, kept_since=Micros(0)))
     store = opened(backend, clock)
 
     assert list(check_store(store, realm="acme")) == []
-    assert collect(store, "acme").deleted == 0
+    assert collect_realm(store, "acme").deleted == 0
 
 
 def test_interrupted_sweep_goes_on_under_longer_settings(short: Store, backend: Backend, clock: FakeClock) -> None:
@@ -119,9 +120,9 @@ def test_interrupted_sweep_goes_on_under_longer_settings(short: Store, backend: 
     faulty = FaultyBackend(backend)
     faulty.fail("delete_objects", at=1, fault=UnavailableError("gone"))
     with pytest.raises(UnavailableError):
-        collect(open_on(faulty, short.settings, clock), "acme")
+        collect_realm(open_on(faulty, short.settings, clock), "acme")
     store = opened(backend, clock)
 
-    assert collect(store, "acme").resumed == 1
+    assert collect_realm(store, "acme").resumed == 1
     assert list(check_store(store, realm="acme")) == []
-    assert collect(store, "acme").deleted == 0
+    assert collect_realm(store, "acme").deleted == 0

@@ -15,10 +15,11 @@ from headwater import Settings
 from headwater.catalogs import Catalog
 from headwater.clock import Micros, SystemClock
 from headwater.commits import read_log
-from headwater.maintenance import COLLECT, collect, run_collection
-from headwater.realms import Realm, Realms, RealmState
+from headwater.gc import collect_realm
+from headwater.jobs import COLLECT, run_collection
+from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import DoubtfulClockError, RealmStore, Store, check_clock, confirm_clock, id_time
-from headwater.tasks import LeaseWatch, NotYetError, Tasks
+from headwater.tasks import LeaseWatch, TaskNotReadyError, TaskQueue
 
 DAY = 24 * HOUR
 Opens = Callable[[float], Store]
@@ -52,7 +53,7 @@ def kept(rows: RealmStore, catalog: Catalog) -> int:
 @pytest.mark.parametrize("days", [15, 5 * 365])
 def test_collector_that_is_ahead_deletes_nothing(realm_rows: RealmStore, history: Catalog, opened: Opens, days: float) -> None:
     with pytest.raises(DoubtfulClockError, match="nobody wrote to the store between"):
-        collect(opened(days * DAY), REALM)
+        collect_realm(opened(days * DAY), REALM)
     assert kept(realm_rows, history) == 10
 
 
@@ -60,30 +61,30 @@ def test_machine_that_jumped_ahead_is_told_by_its_past(realm_rows: RealmStore, h
     put_by(opened(400 * DAY), 99)  # another process of the same machine
 
     with pytest.raises(DoubtfulClockError):
-        collect(opened(400 * DAY + HOUR), REALM)
+        collect_realm(opened(400 * DAY + HOUR), REALM)
     assert kept(realm_rows, history) == 11
 
 
 def test_idle_store_is_collected_a_day_after_it_woke(history: Catalog, opened: Opens) -> None:
-    Realms(opened(20 * DAY)).update(Realms(opened(20 * DAY)).read(REALM), properties={"awake": "yes"})
+    RealmRegistry(opened(20 * DAY)).update_realm(RealmRegistry(opened(20 * DAY)).read_realm(REALM), properties={"awake": "yes"})
 
-    assert collect(opened(21.1 * DAY), REALM).dry_run is False
+    assert collect_realm(opened(21.1 * DAY), REALM).dry_run is False
 
 
 def test_clock_that_was_confirmed_is_believed(history: Catalog, opened: Opens) -> None:
     confirm_clock(opened(60 * DAY))
 
-    assert collect(opened(60 * DAY + HOUR), REALM).deleted > 0
+    assert collect_realm(opened(60 * DAY + HOUR), REALM).deleted > 0
 
 
 def test_dry_run_tells_of_doubtful_clock(history: Catalog, opened: Opens) -> None:
-    assert any("nobody wrote" in note for note in collect(opened(60 * DAY), REALM, dry_run=True).notes)
+    assert any("nobody wrote" in note for note in collect_realm(opened(60 * DAY), REALM, dry_run=True).notes)
 
 
 def test_process_that_wrote_all_itself_needs_no_witness(store: Store, history: Catalog, clock: FakeClock) -> None:
     clock.advance(400 * DAY)
 
-    assert collect(store, REALM).deleted > 0
+    assert collect_realm(store, REALM).deleted > 0
 
 
 def test_process_that_runs_alone_collects_for_weeks(history: Catalog, opened: Opens) -> None:
@@ -92,7 +93,7 @@ def test_process_that_runs_alone_collects_for_weeks(history: Catalog, opened: Op
         clock.advance(5 * DAY)
         put_by(alone, 100 + version)
 
-        assert collect(alone, REALM).dry_run is False
+        assert collect_realm(alone, REALM).dry_run is False
 
 
 def test_clock_set_ahead_under_a_running_process_is_noticed(realm_rows: RealmStore, history: Catalog, opened: Opens) -> None:
@@ -104,7 +105,7 @@ def test_clock_set_ahead_under_a_running_process_is_noticed(realm_rows: RealmSto
         put_by(alone, 101 + version)
 
     with pytest.raises(DoubtfulClockError, match="nobody wrote to the store between"):
-        collect(alone, REALM)
+        collect_realm(alone, REALM)
     assert kept(realm_rows, history) == 14
 
 
@@ -123,13 +124,13 @@ def test_clock_that_stays_ahead_is_doubted_for_a_day(history: Catalog, opened: O
 
 
 def test_doubt_ends_a_day_after_it_was_first_raised(store: Store, history: Catalog, opened: Opens) -> None:
-    realms = Realms(store)
-    realm = realms.move(realms.read(REALM), RealmState.INACTIVE)
+    realms = RealmRegistry(store)
+    realm = realms.move_realm(realms.read_realm(REALM), RealmState.INACTIVE)
     for days in (60, 60.9):
         with pytest.raises(DoubtfulClockError):
-            Realms(opened(days * DAY)).move(realm, RealmState.PURGING)
+            RealmRegistry(opened(days * DAY)).move_realm(realm, RealmState.PURGING)
 
-    assert Realms(opened(61.1 * DAY)).move(realm, RealmState.PURGING).state is RealmState.PURGING
+    assert RealmRegistry(opened(61.1 * DAY)).move_realm(realm, RealmState.PURGING).state is RealmState.PURGING
 
 
 def test_confirmation_outlives_a_doubt(history: Catalog, opened: Opens) -> None:
@@ -144,20 +145,20 @@ def test_confirmation_outlives_a_doubt(history: Catalog, opened: Opens) -> None:
 
 def test_task_waits_while_clock_is_doubtful(history: Catalog, opened: Opens) -> None:
     late = opened(60 * DAY)
-    tasks = Tasks(late)
-    claim = tasks.claim(tasks.submit(COLLECT, realm=REALM).id, "worker", LeaseWatch(late.clock, 60))
+    tasks = TaskQueue(late)
+    claim = tasks.claim_task(tasks.submit_task(COLLECT, realm=REALM).id, "worker", LeaseWatch(late.clock, 60))
     assert claim is not None
 
-    with pytest.raises(NotYetError, match="clock-is-right"):
+    with pytest.raises(TaskNotReadyError, match="clock-is-right"):
         run_collection(late, claim)
 
 
 def test_purge_by_clock_that_is_ahead_waits(store: Store, history: Catalog, opened: Opens) -> None:
-    realms = Realms(store)
-    realm = realms.move(realms.read(REALM), RealmState.INACTIVE)
+    realms = RealmRegistry(store)
+    realm = realms.move_realm(realms.read_realm(REALM), RealmState.INACTIVE)
 
     with pytest.raises(DoubtfulClockError):
-        Realms(opened(60 * DAY)).move(realm, RealmState.PURGING)
+        RealmRegistry(opened(60 * DAY)).move_realm(realm, RealmState.PURGING)
 
 
 def test_tombstone_counts_from_the_commit_it_left(
@@ -172,7 +173,7 @@ def test_tombstone_counts_from_the_commit_it_left(
     found = realm_rows.find_row(row.name)
     assert found is not None
     assert found.deleted == id_time(left)
-    collect(store, REALM)
+    collect_realm(store, REALM)
     assert realm_rows.find_row(row.name) is not None
 
 
@@ -212,20 +213,22 @@ def test_clock_is_held_against_the_databases(request: pytest.FixtureRequest, set
     with closing(BACKENDS[database](request)) as backend:
         store = open_on(backend, settings, SystemClock())
         make_realm(store)
-        assert collect(store, REALM).dry_run is False
+        assert collect_realm(store, REALM).dry_run is False
 
         with pytest.raises(DoubtfulClockError, match="that of the database"):
-            collect(open_on(backend, settings, Ahead()), REALM)
+            collect_realm(open_on(backend, settings, Ahead()), REALM)
 
 
 def test_task_waits_where_a_clock_differs_from_the_databases(request: pytest.FixtureRequest, settings: Settings) -> None:
     with closing(BACKENDS["postgresql"](request)) as backend:
         late = open_on(backend, settings, Ahead())
         make_realm(late)
-        claim = Tasks(late).claim(Tasks(late).submit(COLLECT, realm=REALM).id, "worker", LeaseWatch(late.clock, 60))
+        claim = TaskQueue(late).claim_task(
+            TaskQueue(late).submit_task(COLLECT, realm=REALM).id, "worker", LeaseWatch(late.clock, 60)
+        )
         assert claim is not None
 
-        with pytest.raises(NotYetError, match="set the clocks right") as waits:
+        with pytest.raises(TaskNotReadyError, match="set the clocks right") as waits:
             run_collection(late, claim)
         assert 50 < waits.value.seconds <= 60
 

@@ -10,10 +10,10 @@ import pytest
 from lakes import HOUR, REALM
 
 from fake_clock import FakeClock
-from headwater.catalogs import IDS, Catalog, ContentKey, IcebergTable, Put, metadata_of
-from headwater.catalogs.iceberg.parts import put_together, take_apart
-from headwater.catalogs.metadata import read_metadata
-from headwater.maintenance import collect
+from headwater.catalogs import IDS, Catalog, ContentKey, IcebergTable, Put, stored_metadata_of
+from headwater.catalogs.stored_metadata import read_metadata
+from headwater.gc import collect_realm
+from headwater.iceberg.metadata_split import join_metadata, split_metadata
 from headwater.store import RealmStore, Store
 
 ORDERS = ContentKey.of("orders")
@@ -30,18 +30,18 @@ def document(version: int) -> dict[str, Any]:
 
 
 def put(catalog: Catalog, version: int) -> None:
-    there = catalog.get("main", ORDERS)
+    there = catalog.get_content("main", ORDERS)
     content = IcebergTable(id=None if there is None else there.id, metadata_location=f"s3://lake/orders/v{version}.json")
-    parts = take_apart(json.dumps(document(version)).encode())
+    parts = split_metadata(json.dumps(document(version)).encode())
     catalog.commit("main", [Put(ORDERS, content, metadata=parts)], message=f"v{version}")
 
 
 def kept(catalog: Catalog, rows: RealmStore, ref: str) -> Any:
-    head, table = catalog.resolve(ref), catalog.get(ref, ORDERS)
+    head, table = catalog.resolve(ref), catalog.get_content(ref, ORDERS)
     assert head is not None and table is not None and table.id is not None
-    found = metadata_of(head.index(IDS), table.id)
+    found = stored_metadata_of(head.index(IDS), table.id)
     assert found is not None
-    return json.loads(put_together(read_metadata(rows, found)))
+    return json.loads(join_metadata(read_metadata(rows, found)))
 
 
 def types(rows: RealmStore) -> Counter[str]:
@@ -59,7 +59,7 @@ def versions(lake: Catalog, clock: FakeClock) -> int:
 
 def test_what_the_newest_version_shares_stays(store: Store, lake: Catalog, realm_rows: RealmStore, versions: int) -> None:
     before = types(realm_rows)
-    collect(store, REALM)
+    collect_realm(store, REALM)
     store.cache.clear()
 
     after = types(realm_rows)
@@ -77,7 +77,7 @@ def test_what_a_tag_keeps_stays_with_all_its_pieces(
         clock.advance(HOUR)
         put(lake, version)
     clock.advance(HOUR)
-    collect(store, REALM)
+    collect_realm(store, REALM)
     store.cache.clear()
 
     assert kept(lake, realm_rows, "first") == document(0)
@@ -88,10 +88,10 @@ def test_what_a_tag_keeps_stays_with_all_its_pieces(
 def test_the_next_version_stands_on_one_that_was_collected_around(
     store: Store, lake: Catalog, realm_rows: RealmStore, clock: FakeClock, versions: int
 ) -> None:
-    collect(store, REALM)
+    collect_realm(store, REALM)
     put(lake, versions)
     clock.advance(HOUR)
-    collect(store, REALM)
+    collect_realm(store, REALM)
     store.cache.clear()
 
     assert kept(lake, realm_rows, "main") == document(versions)

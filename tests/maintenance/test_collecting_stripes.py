@@ -12,7 +12,8 @@ from fake_clock import FakeClock
 from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, Put, reference_names
 from headwater.commits import COLLECTION_ID, CollectionRecord, mark_reachable
 from headwater.errors import ExpiredError
-from headwater.maintenance import check_store, collect
+from headwater.fsck import check_store
+from headwater.gc import collect_realm
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, Store, id_text
 from headwater.store.backends.memory import MemoryBackend
@@ -59,7 +60,7 @@ def test_stripes_stay_as_long_as_a_kept_commit_holds_them_and_no_longer(store: S
     rows = rows_of(store)
     before = stripes(rows)
     kept = [entry.id for entry in wide.log(limit=3)]
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert stripes(rows) == reached(rows, kept) & before
     assert 0 < len(stripes(rows)) < len(before)
@@ -69,7 +70,7 @@ def test_stripes_stay_as_long_as_a_kept_commit_holds_them_and_no_longer(store: S
 def test_kept_commits_read_the_same_after_a_collection(store: Store, wide: Catalog) -> None:
     kept = [entry.hash for entry in wide.log(limit=3)]
     before = [wide.entries(one).entries for one in kept]
-    collect(store, "acme")
+    collect_realm(store, "acme")
     store.cache.clear()
 
     assert [lake(store).entries(one).entries for one in kept] == before
@@ -79,7 +80,7 @@ def test_kept_commits_read_the_same_after_a_collection(store: Store, wide: Catal
 def test_a_page_past_a_collection_says_that_it_has_expired(store: Store, wide: Catalog) -> None:
     old = next(entry for entry in wide.log() if entry.seq == 20)
     token = wide.entries(old.hash, limit=50).next_token
-    collect(store, "acme")
+    collect_realm(store, "acme")
     with pytest.raises(ExpiredError, match="without a page token"):
         wide.entries(page_token=token)
 
@@ -92,7 +93,7 @@ def test_a_page_in_the_middle_of_a_sweep_says_that_it_has_expired(store: Store, 
     wide.commit(None, [Delete(ContentKey.of(name)) for name in TABLES])
     gone = reached(rows, [head.id]) & stripes(rows)
     rows.delete_unchanged([key for batch in rows.scan_objects() for key in batch if key.id in gone])
-    rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True))
+    rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True))
     with pytest.raises(ExpiredError, match="without a page token"):
         wide.entries(page_token=token)
 

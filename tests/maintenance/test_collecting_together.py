@@ -13,11 +13,11 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.commits import ensure_reference, read_collection
 from headwater.errors import FencedError, RefusedError, UnavailableError
-from headwater.maintenance import Collected, collect
-from headwater.maintenance.garbage.pacing import Watch
-from headwater.maintenance.garbage.together import collect_together
-from headwater.maintenance.garbage.turns import scan_turn
-from headwater.realms import REALM_REFERENCES, Realms, RealmState
+from headwater.gc import CollectionResult, collect_realm
+from headwater.gc.scan_lock import hold_scan_lock
+from headwater.gc.shared_scan import collect_realms
+from headwater.gc.throttle import FenceWatch
+from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
 from headwater.settings import Settings
 from headwater.store import ObjectKey, RealmStore, Store, StoredObject, object_type
 from unordered import UnorderedBackend
@@ -38,21 +38,21 @@ class Crumb(StoredObject, frozen=True, kw_only=True):
 def store(request: pytest.FixtureRequest, settings: Settings, clock: FakeClock) -> Iterator[Store]:
     """Three realms with ten crumbs each, old ones."""
     with open_on(BACKENDS[request.param](request), dataclasses.replace(settings, delete_batch=3), clock) as opened:
-        realms = Realms(opened)
+        realms = RealmRegistry(opened)
         for name in REALMS:
-            realm = realms.move(realms.create(name), RealmState.INITIALIZING)
-            rows = realms.open_for(name, RealmState.INITIALIZING)
+            realm = realms.move_realm(realms.create_realm(name), RealmState.INITIALIZING)
+            rows = realms.open_realm_for(name, RealmState.INITIALIZING)
             for reference in REALM_REFERENCES:
                 ensure_reference(rows, reference)
-            realms.move(realm, RealmState.ACTIVE)
-            rows = realms.open(name)
-            rows.write((rows.new_id(), Crumb()) for _ in range(10))
+            realms.move_realm(realm, RealmState.ACTIVE)
+            rows = realms.open_realm(name)
+            rows.write_objects((rows.new_id(), Crumb()) for _ in range(10))
         clock.advance(HOUR)
         yield opened
 
 
 def crumbs(store: Store) -> list[int]:
-    return [sum(key.type == "test-together" for key in keys_of(Realms(store).open(name))) for name in REALMS]
+    return [sum(key.type == "test-together" for key in keys_of(RealmRegistry(store).open_realm(name))) for name in REALMS]
 
 
 def keys_of(rows: RealmStore) -> list[ObjectKey]:
@@ -60,24 +60,28 @@ def keys_of(rows: RealmStore) -> list[ObjectKey]:
 
 
 def test_each_realm_is_collected(store: Store) -> None:
-    fates = collect_together(store, REALMS)
+    fates = collect_realms(store, REALMS)
 
-    assert [fate.deleted_types["test-together"][0] for fate in fates.values() if isinstance(fate, Collected)] == [10, 10, 10]
+    assert [fate.deleted_types["test-together"][0] for fate in fates.values() if isinstance(fate, CollectionResult)] == [
+        10,
+        10,
+        10,
+    ]
     assert crumbs(store) == [0, 0, 0]
 
 
 def test_a_set_tells_of_each_realm_what_a_collection_alone_does(store: Store) -> None:
-    alone = collect(store, "two", dry_run=True)
-    together = collect_together(store, REALMS, dry_run=True)["two"]
+    alone = collect_realm(store, "two", dry_run=True)
+    together = collect_realms(store, REALMS, dry_run=True)["two"]
 
-    assert isinstance(together, Collected)
+    assert isinstance(together, CollectionResult)
     assert (together.scanned, together.kept, together.garbage) == (alone.scanned, alone.kept, alone.garbage)
     assert crumbs(store) == [10, 10, 10]
 
 
 def test_a_realm_that_cannot_be_collected_hinders_no_other(store: Store) -> None:
-    Realms(store).create("new")
-    fates = collect_together(store, ["one", "new", "two"])
+    RealmRegistry(store).create_realm("new")
+    fates = collect_realms(store, ["one", "new", "two"])
 
     assert isinstance(fates["new"], RefusedError)
     assert crumbs(store) == [0, 0, 10]
@@ -87,13 +91,13 @@ def test_an_unordered_store_is_scanned_twice_for_however_many_realms(settings: S
     faulty = FaultyBackend(UnorderedBackend())
     with open_on(faulty, settings, clock) as opened:
         for name in REALMS:
-            realms = Realms(opened)
-            realm = realms.move(realms.create(name), RealmState.INITIALIZING)
+            realms = RealmRegistry(opened)
+            realm = realms.move_realm(realms.create_realm(name), RealmState.INITIALIZING)
             for reference in REALM_REFERENCES:
-                ensure_reference(realms.open_for(name, RealmState.INITIALIZING), reference)
-            realms.move(realm, RealmState.ACTIVE)
+                ensure_reference(realms.open_realm_for(name, RealmState.INITIALIZING), reference)
+            realms.move_realm(realm, RealmState.ACTIVE)
         faulty.calls.clear()
-        collect_together(opened, REALMS)
+        collect_realms(opened, REALMS)
 
     assert faulty.calls.count("scan_objects") == 4  # a page and an empty one, to plan and to sweep
 
@@ -102,12 +106,12 @@ def test_a_set_that_dies_in_its_sweep_is_gone_on_with(store: Store, clock: FakeC
     faulty = FaultyBackend(store.backend)
     faulty.fail("delete_objects", at=5, fault=Killed())  # type: ignore[arg-type]  # raised as it is
     with pytest.raises(Killed):
-        collect_together(open_on(faulty, store.settings, clock), REALMS)
+        collect_realms(open_on(faulty, store.settings, clock), REALMS)
     clock.advance(HOUR)
-    collect_together(store, REALMS)
+    collect_realms(store, REALMS)
 
     assert crumbs(store) == [0, 0, 0]
-    assert not any(found.value.sweeping for name in REALMS if (found := read_collection(Realms(store).open(name))))
+    assert not any(found.value.sweeping for name in REALMS if (found := read_collection(RealmRegistry(store).open_realm(name))))
 
 
 def test_a_taken_over_set_stops(store: Store) -> None:
@@ -115,20 +119,20 @@ def test_a_taken_over_set_stops(store: Store) -> None:
         raise FencedError("taken over")
 
     with pytest.raises(FencedError):
-        collect_together(store, REALMS, fence=fence)
+        collect_realms(store, REALMS, fence=fence)
     assert crumbs(store) == [10, 10, 10]
 
 
 def test_one_scan_of_a_store_is_on_at_a_time(store: Store, clock: FakeClock) -> None:
-    with scan_turn(store, "first", Watch(lambda: None, clock)) as turn:
-        lives = Watch(turn.beat, clock)  # the first one goes on beating while the second one waits
-        with pytest.raises(UnavailableError, match="first"), scan_turn(store, "second", lives):
+    with hold_scan_lock(store, "first", FenceWatch(lambda: None, clock)) as turn:
+        lives = FenceWatch(turn.heartbeat, clock)  # the first one goes on beating while the second one waits
+        with pytest.raises(UnavailableError, match="first"), hold_scan_lock(store, "second", lives):
             pass
 
 
 def test_the_turn_of_one_that_died_is_taken_over_after_a_lease(store: Store, clock: FakeClock) -> None:
-    died = scan_turn(store, "first", Watch(lambda: None, clock))
+    died = hold_scan_lock(store, "first", FenceWatch(lambda: None, clock))
     died.__enter__()
     began = clock.monotonic()
-    with scan_turn(store, "second", Watch(lambda: None, clock)):
+    with hold_scan_lock(store, "second", FenceWatch(lambda: None, clock)):
         assert clock.monotonic() - began >= store.settings.task_lease_seconds

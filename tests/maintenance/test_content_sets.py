@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from headwater.maintenance.garbage.contents import Contents
+from headwater.gc.live_set import ContentIdSet
 
 COUNT = 30_000
 
@@ -16,38 +16,38 @@ def ids(seed: int, count: int = COUNT) -> list[UUID]:
 
 
 @pytest.fixture
-def contents() -> Contents:
+def contents() -> ContentIdSet:
     """All of the first ids, the first half of them twice."""
-    made = Contents()
-    made.update(one.bytes for one in ids(1) + ids(1)[: COUNT // 2])
+    made = ContentIdSet()
+    made.add_ids(one.bytes for one in ids(1) + ids(1)[: COUNT // 2])
     return made
 
 
-def test_what_was_added_is_in_it_and_counted_once(contents: Contents) -> None:
+def test_what_was_added_is_in_it_and_counted_once(contents: ContentIdSet) -> None:
     assert all(one in contents for one in ids(1))
     assert len(contents) == COUNT
 
 
-def test_what_was_not_added_is_not_in_it(contents: Contents) -> None:
+def test_what_was_not_added_is_not_in_it(contents: ContentIdSet) -> None:
     assert not any(one in contents for one in ids(2))
 
 
 def test_ids_that_follow_one_another_are_told_apart() -> None:
-    made = Contents()
-    made.update(number.to_bytes(16, "big") for number in range(0, 2000, 2))
+    made = ContentIdSet()
+    made.add_ids(number.to_bytes(16, "big") for number in range(0, 2000, 2))
 
     assert [UUID(int=number) in made for number in range(2000)] == [True, False] * 1000
 
 
-def test_it_is_the_same_after_it_was_persisted(contents: Contents) -> None:
-    again = Contents.from_chunks(contents.chunks())
+def test_it_is_the_same_after_it_was_persisted(contents: ContentIdSet) -> None:
+    again = ContentIdSet.from_chunks(contents.chunks())
 
     assert all(one in again for one in ids(1))
     assert len(again) == COUNT
 
 
-def test_more_can_be_added_to_what_was_persisted(contents: Contents) -> None:
-    again = Contents.from_chunks(contents.chunks())
-    again.update(one.bytes for one in ids(2))
+def test_more_can_be_added_to_what_was_persisted(contents: ContentIdSet) -> None:
+    again = ContentIdSet.from_chunks(contents.chunks())
+    again.add_ids(one.bytes for one in ids(2))
 
     assert len(again) == 2 * COUNT

@@ -16,15 +16,14 @@ from lakes import FOUND, HOUR, REALM, HandmadeSurvey, copied, make_lake, make_re
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.errors import FencedError
-from headwater.maintenance import run_collection, run_import, run_purge
-from headwater.maintenance.work import run_export, run_load, run_restore
-from headwater.realms import Realms, RealmState, bootstrap, hash_credentials, new_credentials
+from headwater.jobs import run_collection, run_export, run_import, run_load, run_purge, run_restore
+from headwater.realms import RealmRegistry, RealmState, bootstrap, hash_credentials, new_credentials
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store, id_text
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import Claim, StoodStill, StoppedError, Tasks, TaskState
+from headwater.tasks import LeaseExpiry, TaskLease, TaskQueue, TaskState, TaskStoppedError
 
-Run = Callable[[Store, Claim], dict[str, Any]]
+Run = Callable[[Store, TaskLease], dict[str, Any]]
 
 # An insertion is the lease of a node or an empty record, which say nothing; an update of the task is conditional by itself.
 EXPORTED = "exported.archive"
@@ -56,12 +55,12 @@ class World:
     folder: Path
     run: Run
 
-    def begin(self) -> tuple[FaultyBackend, Store, Claim]:
+    def begin(self) -> tuple[FaultyBackend, Store, TaskLease]:
         """The first attempt, on rows of its own."""
         (self.folder / EXPORTED).unlink(missing_ok=True)
         faulty = FaultyBackend(copied(self.rows))
         store = open_on(faulty, self.settings, FakeClock(self.now))
-        claim = Tasks(store).claim(self.task, "first")
+        claim = TaskQueue(store).claim_task(self.task, "first")
         assert claim is not None
         return faulty, store, claim
 
@@ -69,18 +68,18 @@ class World:
         """What undisturbed work asks of the database."""
         faulty, store, claim = self.begin()
         before = len(faulty.calls)
-        claim.finish(self.run(store, claim))
+        claim.finish_task(self.run(store, claim))
         return faulty.calls[before:]
 
 
 def taken_over(world: World, call: int) -> tuple[list[str], bool]:
     """What an attempt still wrote that lost its task before the call; and whether it was told so."""
     faulty, store, claim = world.begin()
-    others = Tasks(open_on(faulty.backend, world.settings, FakeClock(world.now)))
-    token, before = StoodStill(others.read(world.task).token), len(faulty.calls)
-    faulty.intervene("*", lambda: others.claim(world.task, "second", token), at=call + 1)
+    others = TaskQueue(open_on(faulty.backend, world.settings, FakeClock(world.now)))
+    token, before = LeaseExpiry(others.read_task(world.task).token), len(faulty.calls)
+    faulty.intervene("*", lambda: others.claim_task(world.task, "second", token), at=call + 1)
     try:
-        claim.finish(world.run(store, claim))
+        claim.finish_task(world.run(store, claim))
     except FencedError:
         return _but_taken_back([late for late in faulty.calls[before + call :] if late in WRITES]), True
     return [], False
@@ -94,23 +93,23 @@ def _but_taken_back(writes: list[str]) -> list[str]:
 def stopped(world: World, call: int) -> TaskState:
     """How a task ends whose first attempt is asked to stop before the call, and whose second one goes on."""
     faulty, store, claim = world.begin()
-    faulty.intervene("*", lambda: claim.stop("the worker stops"), at=call + 1)
+    faulty.intervene("*", lambda: claim.request_stop("the worker stops"), at=call + 1)
     try:
-        claim.finish(world.run(store, claim))
-    except StoppedError:
+        claim.finish_task(world.run(store, claim))
+    except TaskStoppedError:
         claim.end_stopped()
-        second = Tasks(store).claim(world.task, "second")
+        second = TaskQueue(store).claim_task(world.task, "second")
         assert second is not None and second.task.failures == 0
-        second.finish(world.run(store, second))
-    return Tasks(store).read(world.task).value.state
+        second.finish_task(world.run(store, second))
+    return TaskQueue(store).read_task(world.task).value.state
 
 
 Make = Callable[[Store, FakeClock, Path], tuple[ObjectId, Run]]
 
 
 def _submit(store: Store, kind: str, **arguments: Any) -> ObjectId:
-    realm = Realms(store).read(REALM)
-    return Tasks(store).submit(kind, realm=REALM, realm_key=realm.key, arguments=arguments).id
+    realm = RealmRegistry(store).read_realm(REALM)
+    return TaskQueue(store).submit_task(kind, realm=REALM, realm_key=realm.key, arguments=arguments).id
 
 
 def _lake(store: Store, clock: FakeClock) -> None:
@@ -129,10 +128,10 @@ def _collection(store: Store, clock: FakeClock, folder: Path) -> tuple[ObjectId,
 
 def _purge(store: Store, clock: FakeClock, folder: Path) -> tuple[ObjectId, Run]:
     _lake(store, clock)
-    realms = Realms(store)
-    inactive = realms.move(realms.read(REALM), RealmState.INACTIVE)
+    realms = RealmRegistry(store)
+    inactive = realms.move_realm(realms.read_realm(REALM), RealmState.INACTIVE)
     clock.advance(24 * HOUR)
-    realms.move(inactive, RealmState.PURGING)
+    realms.move_realm(inactive, RealmState.PURGING)
     return _submit(store, "purge"), run_purge
 
 
@@ -145,8 +144,8 @@ def _import(store: Store, clock: FakeClock, folder: Path) -> tuple[ObjectId, Run
 
 
 def _export(store: Store, clock: FakeClock, folder: Path) -> tuple[ObjectId, Run]:
-    realms = Realms(store)
-    realms.create(REALM)
+    realms = RealmRegistry(store)
+    realms.create_realm(REALM)
     bootstrap(realms, REALM, ROOT)  # only what was filled is exported
     put(make_lake(store), 1)
     clock.advance(24 * HOUR)
@@ -155,11 +154,11 @@ def _export(store: Store, clock: FakeClock, folder: Path) -> tuple[ObjectId, Run
 
 def _load(store: Store, clock: FakeClock, folder: Path) -> tuple[ObjectId, Run]:
     task, run = _export(store, clock, folder)
-    claim = Tasks(store).claim(task, "exporter")
+    claim = TaskQueue(store).claim_task(task, "exporter")
     assert claim is not None
-    claim.finish(run(store, claim))
+    claim.finish_task(run(store, claim))
     archive = (folder / EXPORTED).rename(folder / "loaded.archive")
-    return Tasks(store).submit("load", realm="copy", arguments={"file": str(archive)}).id, run_load
+    return TaskQueue(store).submit_task("load", realm="copy", arguments={"file": str(archive)}).id, run_load
 
 
 def _restore(store: Store, clock: FakeClock, folder: Path) -> tuple[ObjectId, Run]:

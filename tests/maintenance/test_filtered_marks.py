@@ -11,12 +11,11 @@ from fake_clock import FakeClock
 from headwater.catalogs import ContentKey, IcebergTable, Put
 from headwater.commits import mark_reachable
 from headwater.errors import FencedError
-from headwater.maintenance import collect
-from headwater.maintenance.garbage.collecting import marker_for
-from headwater.maintenance.garbage.listing import scope_of
-from headwater.maintenance.garbage.marking import Marker
-from headwater.maintenance.garbage.marks import Marks
-from headwater.maintenance.garbage.retention import Why
+from headwater.gc import collect_realm
+from headwater.gc.collector import open_marker
+from headwater.gc.live_set import LiveSet
+from headwater.gc.mark_phase import LiveMarker
+from headwater.gc.retention import KeepReason, open_scope
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store, is_leaf
 
@@ -53,16 +52,16 @@ def reached(store: Store) -> set[ObjectId]:
     return seen
 
 
-def marked(store: Store, marks: Marks | None = None) -> Marker:
-    marker = marker_for(scope_of(store, "acme"))
+def marked(store: Store, marks: LiveSet | None = None) -> LiveMarker:
+    marker = open_marker(open_scope(store, "acme"))
     marker.marks = marker.marks if marks is None else marks
-    marker.mark(marker.scope.found())
+    marker.mark(marker.scope.find_references())
     return marker
 
 
 @pytest.mark.parametrize("store", ["memory", "sqlite", "postgresql", "mongodb"], indirect=True)
 def test_a_realm_beyond_the_memory_for_exact_marks_is_collected(store: Store, tight: Settings, clock: FakeClock) -> None:
-    done = collect(store, "acme")
+    done = collect_realm(store, "acme")
 
     assert done.deleted
     assert done.kept["filter"]
@@ -72,7 +71,7 @@ def test_a_realm_beyond_the_memory_for_exact_marks_is_collected(store: Store, ti
 def test_the_filter_deletes_what_exact_marks_would(store: Store, settings: Settings, clock: FakeClock) -> None:
     exact = open_on(copied(store.backend), settings, clock)
 
-    assert collect(store, "acme").garbage == collect(exact, "acme").garbage > 0
+    assert collect_realm(store, "acme").garbage == collect_realm(exact, "acme").garbage > 0
 
 
 def test_everything_that_points_on_is_marked_exactly(store: Store) -> None:
@@ -81,14 +80,14 @@ def test_everything_that_points_on_is_marked_exactly(store: Store) -> None:
 
     inner = [object_id for object_id in reached(store) if not is_leaf(types[object_id])]
     assert all(marker.marks.is_exact(object_id) for object_id in inner)
-    assert Why.FILTER in marker.marks.judge(sorted(reached(store)))
+    assert KeepReason.FILTER in marker.marks.reasons_of(sorted(reached(store)))
 
 
 def test_a_filter_that_claims_everything_ends_no_descent(store: Store) -> None:
-    liar = Marks(10)
+    liar = LiveSet(10)
     for number in range(100_000):
-        liar.add_leaf(ObjectId(number), Why.HEAD)
-    assert liar.find(next(iter(reached(store)))) is Why.FILTER
+        liar.mark_leaf(ObjectId(number), KeepReason.HEAD)
+    assert liar.reason_of(next(iter(reached(store)))) is KeepReason.FILTER
     types = {key.id: key.type for batch in rows_of(store).scan_objects() for key in batch}
 
     inner = [object_id for object_id in reached(store) if not is_leaf(types[object_id])]
@@ -96,7 +95,7 @@ def test_a_filter_that_claims_everything_ends_no_descent(store: Store) -> None:
 
 
 def test_what_ends_a_task_ends_its_marking(store: Store) -> None:
-    marker = marker_for(scope_of(store, "acme"))
+    marker = open_marker(open_scope(store, "acme"))
     looks: list[int] = []
 
     def look() -> None:
@@ -106,4 +105,4 @@ def test_what_ends_a_task_ends_its_marking(store: Store) -> None:
 
     marker.look = look
     with pytest.raises(FencedError):
-        marker.mark(marker.scope.found())
+        marker.mark(marker.scope.find_references())

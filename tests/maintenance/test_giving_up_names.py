@@ -11,9 +11,9 @@ from lakes import lake as open_lake
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.catalogs import CATALOGS, Catalog, Catalogs, Claim, Claims, ContentKey, reference_names
+from headwater.catalogs import CATALOGS, Catalog, Catalogs, ContentKey, TableClaim, TableClaims, reference_names
 from headwater.errors import HeadwaterError
-from headwater.maintenance import collect
+from headwater.gc import collect_realm
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -38,7 +38,7 @@ def deleted_branch(lake: Catalog, old_commits: list[ObjectId]) -> str:
 def test_a_tombstone_stays_for_the_grace_and_its_name_with_it(
     store: Store, realm_rows: RealmStore, deleted_branch: str
 ) -> None:
-    done = collect(store, "acme")
+    done = collect_realm(store, "acme")
 
     assert done.tombstones_removed == 0
     assert names(realm_rows, deleted_branch) == row_names(realm_rows, deleted_branch) != []
@@ -48,7 +48,7 @@ def test_after_the_grace_tombstone_and_name_are_gone(
     store: Store, realm_rows: RealmStore, deleted_branch: str, clock: FakeClock
 ) -> None:
     clock.advance(HOUR)
-    done = collect(store, "acme")
+    done = collect_realm(store, "acme")
 
     assert done.tombstones_removed == 1
     assert names(realm_rows, deleted_branch) == row_names(realm_rows, deleted_branch) == []
@@ -61,7 +61,7 @@ def test_a_name_stays_when_the_collector_dies_between_tombstone_and_list(
     backend = FaultyBackend(store.backend)
     backend.intervene("remove_reference", lambda: backend.fail("*", fault=KeyboardInterrupt(), before=False))
     with pytest.raises(KeyboardInterrupt):
-        collect(open_on(backend, store.settings, clock), "acme")
+        collect_realm(open_on(backend, store.settings, clock), "acme")
 
     assert row_names(realm_rows, deleted_branch) == []
     assert names(realm_rows, deleted_branch) != []
@@ -73,10 +73,10 @@ def test_a_listed_name_without_a_row_is_buried_and_then_given_up(
     [name] = row_names(realm_rows, deleted_branch)
     realm_rows.remove_tombstone(realm_rows.find_row(name))
     clock.advance(HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
     assert len(row_names(realm_rows, deleted_branch)) == 1
     clock.advance(HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert names(realm_rows, deleted_branch) == row_names(realm_rows, deleted_branch) == []
 
@@ -106,11 +106,11 @@ def test_a_branch_made_again_during_a_collection_is_listed_afterwards(
 def test_a_deleted_catalog_goes_entirely_in_the_end(
     store: Store, realm_rows: RealmStore, deleted_branch: str, clock: FakeClock
 ) -> None:
-    Catalogs(realm_rows).delete("lake")
-    Catalogs(realm_rows).purge("lake")
+    Catalogs(realm_rows).delete_catalog("lake")
+    Catalogs(realm_rows).purge_catalog("lake")
     for _ in range(4):
         clock.advance(HOUR)
-        collect(store, "acme")
+        collect_realm(store, "acme")
     store.cache.clear()
 
     assert names(realm_rows) == []
@@ -127,19 +127,19 @@ def test_a_deleted_catalog_goes_entirely_in_the_end(
 def test_the_definition_of_a_deleted_catalog_is_listed_until_its_last_reference_is_gone(
     store: Store, realm_rows: RealmStore, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
-    Catalogs(realm_rows).delete("lake")
-    Catalogs(realm_rows).purge("lake")
+    Catalogs(realm_rows).delete_catalog("lake")
+    Catalogs(realm_rows).purge_catalog("lake")
     while names(realm_rows):
         unlisted = set(row_names(realm_rows)) - set(names(realm_rows))
         assert not any(name.startswith("cat/") for name in unlisted)
         clock.advance(HOUR)
-        collect(store, "acme")
+        collect_realm(store, "acme")
 
     assert CATALOGS in row_names(realm_rows)
 
 
 def content_id(lake: Catalog) -> UUID:
-    found = lake.get(None, ContentKey.of("orders"))
+    found = lake.get_content(None, ContentKey.of("orders"))
     assert found is not None
     assert found.id is not None
     return found.id
@@ -148,44 +148,44 @@ def content_id(lake: Catalog) -> UUID:
 def test_a_claim_of_living_content_stays(
     store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
-    Claims(realm_rows).take([Claim(lake.definition.id, content_id(lake), "s3://lake/orders", uuid4())])
+    TableClaims(realm_rows).take_claims([TableClaim(lake.definition.id, content_id(lake), "s3://lake/orders", uuid4())])
     clock.advance(HOUR)
-    done = collect(store, "acme")
+    done = collect_realm(store, "acme")
 
     assert done.claims_released == 0
-    assert Claims(realm_rows).find_location("s3://lake/orders") is not None
+    assert TableClaims(realm_rows).find_location("s3://lake/orders") is not None
 
 
 def test_a_claim_of_no_content_is_released_after_the_grace(
     store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
-    Claims(realm_rows).take([Claim(lake.definition.id, uuid4(), "s3://lake/lost", uuid4())])
-    assert collect(store, "acme").claims_released == 0
+    TableClaims(realm_rows).take_claims([TableClaim(lake.definition.id, uuid4(), "s3://lake/lost", uuid4())])
+    assert collect_realm(store, "acme").claims_released == 0
     clock.advance(HOUR)
 
-    assert collect(store, "acme").claims_released == 2  # the uuid and the location
-    assert Claims(realm_rows).find_location("s3://lake/lost") is None
+    assert collect_realm(store, "acme").claims_released == 2  # the uuid and the location
+    assert TableClaims(realm_rows).find_location("s3://lake/lost") is None
 
 
 def test_a_claim_taken_again_stays(
     store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
-    claim = Claim(lake.definition.id, uuid4(), "s3://lake/slow", uuid4())
-    Claims(realm_rows).take([claim])
+    claim = TableClaim(lake.definition.id, uuid4(), "s3://lake/slow", uuid4())
+    TableClaims(realm_rows).take_claims([claim])
     clock.advance(HOUR)
-    Claims(realm_rows).take([claim])
+    TableClaims(realm_rows).take_claims([claim])
 
-    assert collect(store, "acme").claims_released == 0
+    assert collect_realm(store, "acme").claims_released == 0
 
 
 def test_the_claims_of_a_deleted_catalog_are_released(
     store: Store, realm_rows: RealmStore, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
-    Claims(realm_rows).take([Claim(lake.definition.id, content_id(lake), "s3://lake/orders", uuid4())])
-    Catalogs(realm_rows).delete("lake")
-    Catalogs(realm_rows).purge("lake")
+    TableClaims(realm_rows).take_claims([TableClaim(lake.definition.id, content_id(lake), "s3://lake/orders", uuid4())])
+    Catalogs(realm_rows).delete_catalog("lake")
+    Catalogs(realm_rows).purge_catalog("lake")
     for _ in range(2):
         clock.advance(HOUR)
-        collect(store, "acme")
+        collect_realm(store, "acme")
 
-    assert Claims(realm_rows).find_location("s3://lake/orders") is None
+    assert TableClaims(realm_rows).find_location("s3://lake/orders") is None

@@ -8,14 +8,15 @@ import pytest
 from lakes import HOUR, HandmadeSurvey, make_lake, make_realm, rows_of
 
 from fake_clock import FakeClock
-from headwater import Settings
-from headwater.catalogs import Catalog, ImportSpec, ReportRow, iceberg
-from headwater.errors import FencedError, MissingError
-from headwater.maintenance import Run, collect, list_runs, read_report, record_run, run_import
-from headwater.maintenance import reports as reports_module
-from headwater.maintenance.reports import ReportWriter
+from headwater import Settings, iceberg
+from headwater.catalogs import Catalog, ImportSpec, ReportRow
+from headwater.errors import FencedError, NotFoundError
+from headwater.gc import collect_realm
+from headwater.jobs import run_history as reports_module
+from headwater.jobs import run_import
+from headwater.jobs.run_history import ReportWriter, Run, list_runs, read_report, record_run
 from headwater.store import SYSTEM_REALM, ObjectId, Store, open_store
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 
 WEEK = 7 * 24 * HOUR
 
@@ -27,8 +28,8 @@ def row(number: int) -> ReportRow:
 def keep(store: Store, task: int, attempt: int, rows: Iterable[ReportRow]) -> None:
     writer = ReportWriter(store, ObjectId(task), attempt)
     for one in rows:
-        writer.add(one)
-    writer.close()
+        writer.add_row(one)
+    writer.finish_report()
 
 
 def read(store: Store, task: int, attempt: int) -> list[ReportRow]:
@@ -53,7 +54,7 @@ def test_a_report_without_rows_is_there(store: Store) -> None:
     keep(store, 1000, 1, [])
 
     assert read(store, 1000, 1) == []
-    with pytest.raises(MissingError):
+    with pytest.raises(NotFoundError):
         read(store, 1000, 2)
 
 
@@ -62,7 +63,7 @@ def test_a_later_attempt_takes_the_place_of_an_earlier_one(store: Store) -> None
     keep(store, 1000, 2, [row(2)])
 
     assert read(store, 1000, 2) == [row(2)]
-    with pytest.raises(MissingError):
+    with pytest.raises(NotFoundError):
         read(store, 1000, 1)
 
 
@@ -71,9 +72,9 @@ def test_a_fenced_attempt_keeps_no_rows(store: Store) -> None:
         raise FencedError("taken over")
 
     with pytest.raises(FencedError):
-        ReportWriter(store, ObjectId(1000), 1, fence=fence).close()
+        ReportWriter(store, ObjectId(1000), 1, fence=fence).finish_report()
 
-    with pytest.raises(MissingError):
+    with pytest.raises(NotFoundError):
         read(store, 1000, 1)
 
 
@@ -83,7 +84,7 @@ def test_a_report_outlives_collections_while_its_run_is_recorded(store: Store, c
     clock.advance(2 * WEEK)
     record_run(store, run_of(store, 1001))
 
-    collect(store, SYSTEM_REALM)
+    collect_realm(store, SYSTEM_REALM)
 
     assert read(store, 1000, 1) == [row(1)]
 
@@ -103,7 +104,7 @@ def test_a_report_leaves_when_its_run_has_left_and_it_is_old(
         if is_kept:
             assert read(store, 1000, 1) == [row(1)]
         else:
-            with pytest.raises(MissingError):
+            with pytest.raises(NotFoundError):
                 read(store, 1000, 1)
 
 
@@ -114,7 +115,7 @@ def lake(store: Store) -> Catalog:
 
 
 def test_an_import_leaves_a_report_beside_its_run(store: Store, lake: Catalog) -> None:
-    broken = iceberg.Quarantined(
+    broken = iceberg.QuarantinedTable(
         directory="s3://lake/x", key=("x",), code=iceberg.QuarantineCode.CORRUPT, message="s3://lake/x is broken"
     )
 
@@ -128,9 +129,11 @@ def test_an_import_leaves_a_report_beside_its_run(store: Store, lake: Catalog) -
 def test_a_survey_that_is_not_read_to_its_end_is_ended(store: Store, lake: Catalog) -> None:
     ended: list[str] = []
 
-    def survey() -> Iterable[iceberg.Outcome]:
+    def survey() -> Iterable[iceberg.SurveyOutcome]:
         try:
-            yield iceberg.Quarantined(directory="s3://lake/x", key=("x",), code=iceberg.QuarantineCode.CORRUPT, message="x")
+            yield iceberg.QuarantinedTable(
+                directory="s3://lake/x", key=("x",), code=iceberg.QuarantineCode.CORRUPT, message="x"
+            )
             raise FencedError("the session found out")
         finally:
             ended.append("yes")
@@ -140,10 +143,12 @@ def test_a_survey_that_is_not_read_to_its_end_is_ended(store: Store, lake: Catal
     assert ended == ["yes"]
 
 
-def _import(store: Store, lake: Catalog, survey: Callable[[], Iterable[iceberg.Outcome]]) -> None:
-    tasks = Tasks(store)
+def _import(store: Store, lake: Catalog, survey: Callable[[], Iterable[iceberg.SurveyOutcome]]) -> None:
+    tasks = TaskQueue(store)
     spec = ImportSpec(name="by hand", locations=("s3://lake/wh",))
     arguments = {"catalog": "lake", "catalogId": lake.definition.id, "spec": {"name": spec.name, "locations": ["s3://lake/wh"]}}
-    claim = tasks.claim(tasks.submit("import", realm="acme", realm_key=rows_of(store).key, arguments=arguments).id, "worker")
+    claim = tasks.claim_task(
+        tasks.submit_task("import", realm="acme", realm_key=rows_of(store).key, arguments=arguments).id, "worker"
+    )
     assert claim is not None
     run_import(store, claim, survey=HandmadeSurvey(lambda scope, progress: survey()))

@@ -11,7 +11,8 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.commits import read_collection
 from headwater.errors import FencedError, HeadwaterError
-from headwater.maintenance import check_store, collect
+from headwater.fsck import check_store
+from headwater.gc import collect_realm
 from headwater.settings import Settings
 from headwater.store import ObjectKey, Store, id_text
 from headwater.store.backends.memory import MemoryBackend
@@ -56,7 +57,7 @@ def killed_at(prepared: MemoryBackend, settings: Settings, start: int, *, before
     faulty = FaultyBackend(backend)
     faulty.fail("*", at=at, before=before, fault=Killed())  # type: ignore[arg-type]  # raised as it is
     try:
-        collect(open_on(faulty, settings, clock), "acme")
+        collect_realm(open_on(faulty, settings, clock), "acme")
     except Killed:
         return Meeting(at, backend, clock, settings, HeadwaterError())
     return None
@@ -67,7 +68,7 @@ def test_wherever_a_collection_dies_the_next_one_ends_right(
     prepared: MemoryBackend, settings: Settings, clock: FakeClock, before: bool, sample: Sample
 ) -> None:
     undisturbed = Meeting(0, copied(prepared), FakeClock(clock.now()), settings, HeadwaterError())
-    collect(undisturbed.open(), "acme")
+    collect_realm(undisturbed.open(), "acme")
     undisturbed.collect_again()
 
     for call in sample.one_in(5, itertools.count(1)):
@@ -93,7 +94,7 @@ def test_wherever_the_database_fails_once_nothing_is_lost(
         faulty.fail("*", at=call, before=before)
         met = Meeting(call, backend, now, settings, HeadwaterError())
         try:
-            collect(open_on(faulty, settings, now), "acme")
+            collect_realm(open_on(faulty, settings, now), "acme")
         except HeadwaterError as fault:
             assert "injected" in repr(fault) + repr(fault.__cause__) + repr(fault.__context__)
         assert met.faults == []
@@ -113,7 +114,7 @@ def test_a_fenced_collection_stops_before_its_next_step(prepared: MemoryBackend,
         faulty = FaultyBackend(backend)
         fence = Fence(faulty, raises_at=step)
         try:
-            collect(open_on(faulty, settings, FakeClock(clock.now())), "acme", fence=fence)
+            collect_realm(open_on(faulty, settings, FakeClock(clock.now())), "acme", fence=fence)
         except FencedError:
             assert STEPS.isdisjoint(faulty.calls[fence.calls_before :])
             assert unreadable_heads(backend, settings, clock) == []
@@ -140,7 +141,7 @@ class Fence:
 def test_every_deletion_has_a_fence_before_it(prepared: MemoryBackend, settings: Settings, clock: FakeClock) -> None:
     backend = FaultyBackend(prepared)
     marks: list[int] = []
-    collect(open_on(backend, settings, clock), "acme", fence=lambda: marks.append(len(backend.calls)))
+    collect_realm(open_on(backend, settings, clock), "acme", fence=lambda: marks.append(len(backend.calls)))
     deletions = [at for at, name in enumerate(backend.calls) if name in ("delete_objects", "remove_reference")]
 
     assert deletions
@@ -154,9 +155,9 @@ def test_the_flag_is_left_to_the_successor(prepared: MemoryBackend, settings: Se
     backend = FaultyBackend(prepared)
     fence = Fence(backend, raises_at=10_000)
     store = open_on(prepared, settings, clock)
-    backend.intervene("delete_objects", lambda: collect(store, "acme", owner="second") and None)
+    backend.intervene("delete_objects", lambda: collect_realm(store, "acme", owner="second") and None)
 
-    collect(open_on(backend, settings, clock), "acme", owner="first", fence=fence)
+    collect_realm(open_on(backend, settings, clock), "acme", owner="first", fence=fence)
     record = read_collection(rows_of(store))
     assert record is not None
     assert (record.value.owner, record.value.sweeping) == ("second", False)
@@ -166,9 +167,9 @@ def test_an_interrupted_sweep_is_named_by_the_next(prepared: MemoryBackend, sett
     backend = FaultyBackend(prepared)
     backend.fail("delete_objects", fault=Killed())  # type: ignore[arg-type]
     with pytest.raises(Killed):
-        collect(open_on(backend, settings, clock), "acme", owner="task 1")
+        collect_realm(open_on(backend, settings, clock), "acme", owner="task 1")
 
-    assert any("task 1" in note for note in collect(open_on(prepared, settings, clock), "acme").notes)
+    assert any("task 1" in note for note in collect_realm(open_on(prepared, settings, clock), "acme").notes)
 
 
 def is_sweeping(store: Store) -> bool:

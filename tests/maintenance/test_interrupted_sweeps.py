@@ -11,8 +11,8 @@ from lakes import HOUR, copied, lake, make_lake, make_realm, open_on, put, rows_
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.commits import COLLECTION_ID, CollectionRecord, MarkChunk, read_collection
-from headwater.errors import HeadwaterError, UnavailableError, UnreadableError
-from headwater.maintenance import Collected, collect
+from headwater.errors import CorruptionError, HeadwaterError, UnavailableError
+from headwater.gc import CollectionResult, collect_realm
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, Store, StoredObject, object_type
 from headwater.store.backends.memory import MemoryBackend
@@ -52,7 +52,7 @@ def backend(small: Settings, clock: FakeClock) -> MemoryBackend:
 
 def litter(rows: RealmStore, count: int) -> list[ObjectId]:
     ids = rows.new_ids(count)
-    rows.write((object_id, Litter(text="x")) for object_id in ids)
+    rows.write_objects((object_id, Litter(text="x")) for object_id in ids)
     return ids
 
 
@@ -65,15 +65,15 @@ def interrupted(backend: MemoryBackend, small: Settings, clock: FakeClock, *, at
     faulty = FaultyBackend(backend)
     faulty.fail("delete_objects", at=at, fault=Killed())  # type: ignore[arg-type]  # raised as it is
     with pytest.raises(Killed):
-        collect(open_on(faulty, small, clock), "acme", owner="first")
+        collect_realm(open_on(faulty, small, clock), "acme", owner="first")
     record = read_collection(rows_of(open_on(backend, small, clock)))
     assert record is not None
     return record.value
 
 
-def go_on(backend: MemoryBackend, small: Settings, clock: FakeClock) -> Collected:
+def go_on(backend: MemoryBackend, small: Settings, clock: FakeClock) -> CollectionResult:
     clock.advance(HOUR)
-    return collect(open_on(backend, small, clock), "acme", owner="second")
+    return collect_realm(open_on(backend, small, clock), "acme", owner="second")
 
 
 def test_the_next_run_goes_on_by_the_same_cut_offs(backend: MemoryBackend, small: Settings, clock: FakeClock) -> None:
@@ -94,7 +94,7 @@ def test_the_next_run_marks_nothing(backend: MemoryBackend, small: Settings, clo
     store.backend.delete_objects([key for batch in rows_of(store).scan_objects() for key in batch if key.id == needed])
 
     assert go_on(backend, small, clock).resumed == 1
-    with pytest.raises(UnreadableError):  # a run that marks finds it missing
+    with pytest.raises(CorruptionError):  # a run that marks finds it missing
         go_on(backend, small, clock)
 
 
@@ -111,7 +111,7 @@ def test_where_the_splits_stood_nothing_is_looked_at_again(backend: MemoryBacken
 
 
 def test_deletions_of_all_attempts_are_counted_together(backend: MemoryBackend, small: Settings, clock: FakeClock) -> None:
-    whole = collect(open_on(copied(backend), small, FakeClock(clock.now())), "acme")
+    whole = collect_realm(open_on(copied(backend), small, FakeClock(clock.now())), "acme")
     record = interrupted(backend, small, clock, at=41)
     done = go_on(backend, small, clock)
 
@@ -142,7 +142,7 @@ def test_wherever_a_sweep_that_goes_on_dies_the_next_one_ends_it(
         faulty = FaultyBackend(again)
         faulty.fail("*", at=call, fault=Killed())  # type: ignore[arg-type]
         try:
-            collect(open_on(faulty, few, now), "acme")
+            collect_realm(open_on(faulty, few, now), "acme")
         except Killed:
             go_on(again, few, now)
             assert left(open_on(again, few, now)) == 0
@@ -156,7 +156,7 @@ def test_marks_that_cannot_be_read_are_made_anew(backend: MemoryBackend, small: 
     record = interrupted(backend, small, clock, at=5)
     assert record.sweep is not None
     rows = rows_of(open_on(backend, small, clock))
-    rows.write([(record.sweep.marks[0], MarkChunk(data=b"nonsense"))])
+    rows.write_objects([(record.sweep.marks[0], MarkChunk(data=b"nonsense"))])
     done = go_on(backend, small, clock)
 
     assert any("cannot be gone on with" in note and "marked anew" in note for note in done.notes)
@@ -173,10 +173,12 @@ def test_the_marks_of_a_sweep_that_is_over_are_garbage(backend: MemoryBackend, s
 
 def test_who_was_overtaken_in_a_sweep_stops(backend: MemoryBackend, small: Settings, clock: FakeClock) -> None:
     faulty = FaultyBackend(backend)
-    faulty.intervene("delete_objects", lambda: collect(open_on(backend, small, clock), "acme", owner="second") and None, at=30)
+    faulty.intervene(
+        "delete_objects", lambda: collect_realm(open_on(backend, small, clock), "acme", owner="second") and None, at=30
+    )
 
     with pytest.raises(UnavailableError, match="second"):
-        collect(open_on(faulty, small, clock), "acme", owner="first")
+        collect_realm(open_on(faulty, small, clock), "acme", owner="first")
     record = read_collection(rows_of(open_on(backend, small, clock)))
     assert record is not None
     assert (record.value.sweeping, record.value.sweep) == (False, None)
@@ -188,7 +190,7 @@ def test_a_database_that_fails_in_a_sweep_leaves_it_to_the_next_attempt(
     faulty = FaultyBackend(backend)
     faulty.fail("delete_objects", at=10)
     with pytest.raises(HeadwaterError, match="injected"):
-        collect(open_on(faulty, small, clock), "acme")
+        collect_realm(open_on(faulty, small, clock), "acme")
 
     assert go_on(backend, small, clock).resumed == 1
 
@@ -197,7 +199,7 @@ def test_a_record_of_an_earlier_release_is_gone_on_with_by_marking(
     backend: MemoryBackend, small: Settings, clock: FakeClock
 ) -> None:
     rows = rows_of(open_on(backend, small, clock))
-    rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True, owner="someone"))
+    rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True, owner="someone"))
     done = go_on(backend, small, clock)
 
     assert any("someone" in note and "marked anew" in note for note in done.notes)

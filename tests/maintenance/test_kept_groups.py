@@ -11,16 +11,18 @@ import pytest
 from lakes import HOUR, make_lake, make_realm, open_on, put, rows_of
 
 from fake_clock import FakeClock
-from headwater.catalogs import Catalog, ContentType, ContentValue, IcebergTable, NameKind, content_digest
-from headwater.catalogs.content.indexes import CONTENT, IDS
-from headwater.catalogs.names import content_reference
+from headwater.catalogs import Catalog, ContentType, ContentValue, IcebergTable, RefKind, content_digest
+from headwater.catalogs.content.content_index import CONTENT, IDS
+from headwater.catalogs.registry import content_reference
 from headwater.commits import Commit, Transaction, read_commit, read_head, read_log
 from headwater.errors import ExpiredError, RefusedError
-from headwater.index import Value
-from headwater.maintenance import Code, check_store, collect, explain
-from headwater.maintenance.garbage.collecting import marker_for
-from headwater.maintenance.garbage.listing import scope_of
-from headwater.realms import Realms, Retention
+from headwater.fsck import FindingCode, check_store
+from headwater.fsck.explanation import explain
+from headwater.gc import collect_realm
+from headwater.gc.collector import open_marker
+from headwater.gc.retention import open_scope
+from headwater.index import IndexValue
+from headwater.realms import HistoryRetention, RealmRegistry
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, Store, id_text
 from headwater.store.backends.memory import MemoryBackend
@@ -47,16 +49,16 @@ class River:
 
     @property
     def reference(self) -> str:
-        return content_reference(self.catalog.definition.id, NameKind.BRANCH, "main")
+        return content_reference(self.catalog.definition.id, RefKind.BRANCH, "main")
 
     def is_there(self, commit_id: ObjectId) -> bool:
-        return self.rows.without_cache().find(commit_id, Commit) is not None
+        return self.rows.without_cache().find_object(commit_id, Commit) is not None
 
     def content(self, commit_id: ObjectId) -> list[str]:
         """What a process that remembers nothing reads at a commit, contents included."""
         self.store.cache.clear()
         keys = [entry.key for entry in self.catalog.entries(id_text(commit_id)).entries]
-        found = self.catalog.get_many(id_text(commit_id), keys)
+        found = self.catalog.get_contents(id_text(commit_id), keys)
         return [str(key) for key in keys if key in found]
 
 
@@ -74,7 +76,7 @@ def river(request: pytest.FixtureRequest, settings: Settings, clock: FakeClock) 
     base = put(catalog, 1)
     clock.advance(HOUR)
     make = written if request.param == "by hand" else committed
-    outer, inner, last = make(rows_of(store), content_reference(catalog.definition.id, NameKind.BRANCH, "main"))
+    outer, inner, last = make(rows_of(store), content_reference(catalog.definition.id, RefKind.BRANCH, "main"))
     clock.advance(HOUR)
     return River(store, catalog, base, outer, inner, last)
 
@@ -82,7 +84,7 @@ def river(request: pytest.FixtureRequest, settings: Settings, clock: FakeClock) 
 def written(rows: RealmStore, reference: str) -> list[ObjectId]:
     def stored(content: IcebergTable) -> ObjectId:
         object_id = rows.new_id()
-        rows.write([(object_id, content)])
+        rows.write_objects([(object_id, content)])
         return object_id
 
     edits = [{key: None if name is None else table(name, stored) for key, name in edit.items()} for edit in EDITS]
@@ -103,14 +105,14 @@ def committed(rows: RealmStore, reference: str) -> list[ObjectId]:
     return commit_together(rows, reference, changes, properties=newest.commit.properties)
 
 
-def table(name: str, add: Callable[[IcebergTable], ObjectId]) -> Value:
+def table(name: str, add: Callable[[IcebergTable], ObjectId]) -> IndexValue:
     """The value of a table, whose content is added."""
     content = IcebergTable(metadata_location=f"s3://lake/{name}.json")
-    return ContentValue(ContentType.ICEBERG_TABLE, uuid4(), content_digest(content), add(content)).encode()
+    return ContentValue(ContentType.ICEBERG_TABLE, uuid4(), content_digest(content), add(content)).to_value()
 
 
 def test_threads_make_the_group_that_is_written_by_hand(river: River) -> None:
-    members = [river.rows.read(one, Commit) for one in (river.outer, river.inner, river.last)]
+    members = [river.rows.read_object(one, Commit) for one in (river.outer, river.inner, river.last)]
 
     assert [(one.depth, one.base, len(one.operations)) for one in members] == [
         (1, river.base, 1),
@@ -122,28 +124,28 @@ def test_threads_make_the_group_that_is_written_by_hand(river: River) -> None:
 
 def test_a_kept_inner_member_stays_readable_through_two_collections(river: River, clock: FakeClock) -> None:
     for _ in range(2):
-        collect(river.store, "acme")
+        collect_realm(river.store, "acme")
         clock.advance(HOUR)
 
         assert river.content(river.inner) == ["one", "orders", "two"]
         assert river.content(river.last) == ["one", "orders", "two"]
         # what was put into the index of content alone has no way back from its content id, and that is all that is wrong
-        assert {finding.code for finding in check_store(river.store)} == {Code.CONTENT_WRONG}
+        assert {finding.code for finding in check_store(river.store)} == {FindingCode.CONTENT_WRONG}
 
 
 def test_what_an_inner_member_is_read_from_goes_with_it(river: River, clock: FakeClock) -> None:
-    collect(river.store, "acme")
+    collect_realm(river.store, "acme")
     clock.advance(HOUR)
     put(river.catalog, 2)
     clock.advance(HOUR)
-    collect(river.store, "acme")
+    collect_realm(river.store, "acme")
 
     assert [river.is_there(one) for one in (river.base, river.outer, river.inner, river.last)] == [False, False, False, True]
     assert river.content(river.last) == ["one", "orders", "two"]
 
 
 def test_what_is_kept_for_an_inner_member_alone_is_no_target(river: River) -> None:
-    collect(river.store, "acme")
+    collect_realm(river.store, "acme")
     for garbage in (river.base, river.outer):
         with pytest.raises(RefusedError, match="kept history"):
             river.catalog.assign_branch("main", garbage)
@@ -154,13 +156,13 @@ def test_what_is_kept_for_an_inner_member_alone_is_no_target(river: River) -> No
 
 
 def test_a_longer_retention_brings_nothing_back_that_stayed_for_an_inner_member(river: River, clock: FakeClock) -> None:
-    collect(river.store, "acme")
-    realms = Realms(river.store)
-    realms.update(realms.read("acme"), retention=Retention(content_commits=100))
+    collect_realm(river.store, "acme")
+    realms = RealmRegistry(river.store)
+    realms.update_realm(realms.read_realm("acme"), retention=HistoryRetention(content_commits=100))
     clock.advance(HOUR)
-    collect(river.store, "acme")
-    marker = marker_for(scope_of(river.store, "acme"), trace=True)
-    marker.mark(marker.scope.found())
+    collect_realm(river.store, "acme")
+    marker = open_marker(open_scope(river.store, "acme"), trace=True)
+    marker.mark(marker.scope.find_references())
     kept = {commit_id for commit_id, origin in marker.origins.items() if origin.reference == river.reference}
 
     assert kept == {river.inner, river.last}
@@ -169,7 +171,7 @@ def test_a_longer_retention_brings_nothing_back_that_stayed_for_an_inner_member(
 
 
 def test_the_log_shows_only_what_is_readable_after_a_collection(river: River) -> None:
-    collect(river.store, "acme")
+    collect_realm(river.store, "acme")
     river.store.cache.clear()
     found = [one.id for one in read_log(river.rows, river.reference)]
 
@@ -181,7 +183,7 @@ def test_the_log_shows_only_what_is_readable_after_a_collection(river: River) ->
 def test_a_branch_put_on_an_inner_member_keeps_it_and_can_be_committed_to(river: River, clock: FakeClock) -> None:
     river.catalog.assign_branch("main", river.inner)
     clock.advance(HOUR)
-    collect(river.store, "acme")
+    collect_realm(river.store, "acme")
     assert river.content(river.inner) == ["one", "orders", "two"]
     above = put(river.catalog, 7, table="more")
 
@@ -210,6 +212,6 @@ def test_an_inner_member_of_which_a_broken_sweep_left_only_itself_has_expired(ri
     put(river.catalog, 3)
     clock.advance(HOUR)
     kept = read_commit(river.rows, river.inner)
-    collect(river.store, "acme")
+    collect_realm(river.store, "acme")
     with pytest.raises(ExpiredError, match="was collected"):
         kept.index(CONTENT)

@@ -9,8 +9,10 @@ from lakes import HOUR, put
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalog
-from headwater.maintenance import check_store, collect, explain
-from headwater.maintenance.garbage.parts import LeftOvers
+from headwater.fsck import check_store
+from headwater.fsck.explanation import explain
+from headwater.gc import collect_realm
+from headwater.gc.classifier import LeftoverParts
 from headwater.store import ObjectId, ObjectKey, ObjectRow, RealmStore, Store, fixed_id
 
 
@@ -46,23 +48,23 @@ def table(lake: Catalog, realm_rows: RealmStore, old_commits: list[ObjectId]) ->
 
 def test_a_left_over_part_is_deleted_and_the_object_stays(store: Store, realm_rows: RealmStore, table: ObjectId) -> None:
     leave_part(realm_rows, table, 2)
-    done = collect(store, "acme")
+    done = collect_realm(store, "acme")
 
     assert done.leftover_parts == 1
     assert [row_of(realm_rows, table, part) is not None for part in range(3)] == [True, True, False]
 
 
 def test_a_collection_without_left_over_parts_counts_none(store: Store, realm_rows: RealmStore, table: ObjectId) -> None:
-    done = collect(store, "acme")
+    done = collect_realm(store, "acme")
 
     assert (done.leftover_parts, row_of(realm_rows, table, 1) is None) == (0, False)
 
 
 def test_left_over_parts_count_as_garbage_of_their_type(store: Store, realm_rows: RealmStore, table: ObjectId) -> None:
-    collect(store, "acme")
+    collect_realm(store, "acme")
     for part in (2, 3, 7):
         leave_part(realm_rows, table, part)
-    done = collect(store, "acme")
+    done = collect_realm(store, "acme")
 
     kind = explain(store, "acme", table).type
     assert (done.leftover_parts, done.types[kind]["garbage"], done.deleted) == (3, 3, done.garbage)
@@ -70,7 +72,7 @@ def test_left_over_parts_count_as_garbage_of_their_type(store: Store, realm_rows
 
 def test_a_dry_run_tells_of_left_over_parts_and_leaves_them(store: Store, realm_rows: RealmStore, table: ObjectId) -> None:
     leave_part(realm_rows, table, 2)
-    planned = collect(store, "acme", dry_run=True)
+    planned = collect_realm(store, "acme", dry_run=True)
 
     assert (planned.as_plain()["leftoverParts"], row_of(realm_rows, table, 2) is None) == (1, False)
 
@@ -80,7 +82,7 @@ def test_a_part_younger_than_the_writers_grace_is_left_alone(
 ) -> None:
     leave_part(realm_rows, table, 2, created=clock.now())
 
-    assert collect(store, "acme").leftover_parts == 0
+    assert collect_realm(store, "acme").leftover_parts == 0
     assert "PART_LEFT_OVER" not in {finding.code for finding in check_store(store, realm="acme")}
     assert row_of(realm_rows, table, 2) is not None
 
@@ -96,7 +98,7 @@ def test_a_part_that_is_written_anew_before_it_is_deleted_stays(
         _replace(store, left, clock)
 
     backend.intervene("delete_objects", rewrite)
-    done = collect(Store(backend, url="", settings=store.settings, clock=clock), "acme")  # type: ignore[arg-type]
+    done = collect_realm(Store(backend, url="", settings=store.settings, clock=clock), "acme")  # type: ignore[arg-type]
 
     assert (done.deleted, row_of(realm_rows, table, 2) is None) == (done.garbage - 1, False)
 
@@ -113,15 +115,15 @@ def test_parts_of_an_object_that_nothing_keeps_are_no_left_overs(
     garbage = old_commits[0]
     cut_in_two(realm_rows, garbage)
     leave_part(realm_rows, garbage, 2)
-    done = collect(store, "acme")
+    done = collect_realm(store, "acme")
 
     assert (done.leftover_parts, [row_of(realm_rows, garbage, part) for part in range(3)]) == (0, [None] * 3)
 
 
 def test_a_left_over_part_under_a_fixed_id_is_deleted(store: Store, realm_rows: RealmStore, table: ObjectId) -> None:
-    collect(store, "acme")
+    collect_realm(store, "acme")
     leave_part(realm_rows, fixed_id(2), 1, created=1)
-    done = collect(store, "acme")
+    done = collect_realm(store, "acme")
 
     assert (done.leftover_parts, row_of(realm_rows, fixed_id(2)) is None) == (1, False)
 
@@ -137,19 +139,19 @@ def test_a_first_part_that_is_scanned_after_the_others_is_looked_up(realm_rows: 
     leave_part(realm_rows, table, 2)
     further = [key for batch in realm_rows.scan_objects() for key in batch if key.id == table and key.part]
 
-    assert [key.part for key in LeftOvers(realm_rows).among(further, further)] == [2]
+    assert [key.part for key in LeftoverParts(realm_rows).among(further, further)] == [2]
 
 
 def test_a_part_without_a_first_one_is_not_judged(realm_rows: RealmStore, table: ObjectId) -> None:
     key = ObjectKey(realm_rows.key, realm_rows.new_id(), 1, "note", realm_rows.clock.now(), None, 2, 10)
 
-    assert not LeftOvers(realm_rows).among([key], [key])
+    assert not LeftoverParts(realm_rows).among([key], [key])
 
 
 def test_an_ordered_scan_looks_nothing_up(store: Store, realm_rows: RealmStore, table: ObjectId, clock: FakeClock) -> None:
     backend = FaultyBackend(store.backend)
     rows = Store(backend, url="", settings=store.settings, clock=clock).rows(realm_rows.realm, realm_rows.key)  # type: ignore[arg-type]
-    left_overs = LeftOvers(rows)
+    left_overs = LeftoverParts(rows)
     scanned = (key for batch in realm_rows.scan_objects() for key in batch)
     for key in sorted(scanned, key=lambda key: key.position):  # each batch ends in the worst place
         left_overs.among([key], [key])
@@ -161,7 +163,7 @@ def test_a_table_in_two_parts_can_be_changed_afterwards(
     store: Store, realm_rows: RealmStore, lake: Catalog, table: ObjectId, clock: FakeClock
 ) -> None:
     leave_part(realm_rows, table, 2)
-    collect(store, "acme")
+    collect_realm(store, "acme")
     clock.advance(HOUR)
 
     assert put(lake, 9)

@@ -11,9 +11,11 @@ from lakes import lake as lake_of
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.catalogs import CATALOGS, Catalog
-from headwater.errors import MissingError
-from headwater.maintenance import check_store, collect, explain
-from headwater.realms import Realm, Realms, Retention
+from headwater.errors import NotFoundError
+from headwater.fsck import check_store
+from headwater.fsck.explanation import explain
+from headwater.gc import collect_realm
+from headwater.realms import HistoryRetention, Realm, RealmRegistry
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store, StoredObject, fixed_id, id_text, object_type
 from headwater.store.backends.memory import MemoryBackend
@@ -60,7 +62,7 @@ def test_an_empty_store_has_no_findings(store: Store) -> None:
 
 
 def test_a_collected_store_has_no_findings(store: Store, old_commits: list[ObjectId]) -> None:
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert check_store(store) == []
 
@@ -112,7 +114,7 @@ def test_a_row_from_the_future_is_found(
     store: Store, realm_rows: RealmStore, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
     ahead = open_on(store.backend, store.settings, FakeClock(clock.now() + 3_600_000_000))
-    rows_of(ahead).write([(ahead.new_id(), Note())])
+    rows_of(ahead).write_objects([(ahead.new_id(), Note())])
 
     assert codes(store) == {"TIME_AHEAD"}
 
@@ -127,7 +129,7 @@ def test_a_catalog_without_its_default_branch_is_found(
 
 def test_rows_of_no_realm_are_found(store: Store, realm: Realm) -> None:
     stray = store.rows(RealmId("stray"), RealmKey(store.new_id()))
-    stray.write([(store.new_id(), Note())])
+    stray.write_objects([(store.new_id(), Note())])
 
     assert codes(store, None) == {"ROWS_OF_NO_REALM"}
 
@@ -165,7 +167,7 @@ def lose_reference(store: Store, rows: RealmStore, reference: str) -> None:
 
 
 def test_fsck_of_a_realm_that_is_not_there_says_so(store: Store) -> None:
-    with pytest.raises(MissingError):
+    with pytest.raises(NotFoundError):
         check_store(store, realm="acme")
 
 
@@ -173,7 +175,7 @@ def test_fsck_of_a_realm_that_is_not_there_says_so(store: Store) -> None:
 def test_looking_changes_nothing_and_leases_no_node(
     store: Store, old_commits: list[ObjectId], clock: FakeClock, look: Callable[[Store], object]
 ) -> None:
-    collect(store, "acme")
+    collect_realm(store, "acme")
     backend = FaultyBackend(store.backend)
     look(open_on(backend, store.settings, clock))
 
@@ -202,7 +204,7 @@ def test_explain_names_the_grace(store: Store, lake: Catalog, old_commits: list[
 
 
 def test_explain_names_retention(store: Store, lake: Catalog, old_commits: list[ObjectId]) -> None:
-    Realms(store).update(Realms(store).read("acme"), retention=Retention(content_commits=2))
+    RealmRegistry(store).update_realm(RealmRegistry(store).read_realm("acme"), retention=HistoryRetention(content_commits=2))
 
     assert "retention" in explain(store, "acme", old_commits[1]).sentence
 
@@ -210,21 +212,21 @@ def test_explain_names_retention(store: Store, lake: Catalog, old_commits: list[
 def test_explain_names_the_record_of_the_last_collection(
     store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]
 ) -> None:
-    collect(store, "acme")
+    collect_realm(store, "acme")
     cuts = [key.id for batch in realm_rows.scan_objects() for key in batch if key.type == "cuts"]
 
     assert any("record" in explain(store, "acme", object_id).sentence for object_id in cuts)
 
 
 def test_explain_names_a_fixed_id(store: Store, old_commits: list[ObjectId]) -> None:
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert "fixed id" in explain(store, "acme", fixed_id(2)).sentence
 
 
 def test_explain_says_when_a_young_row_goes(store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:
     note = store.new_id()
-    realm_rows.write([(note, Note())])
+    realm_rows.write_objects([(note, Note())])
     found = explain(store, "acme", note)
 
     assert found.is_kept
@@ -241,15 +243,15 @@ def test_explain_says_that_garbage_goes_next(store: Store, old_commits: list[Obj
 def test_explain_agrees_with_the_next_collection(store: Store, realm_rows: RealmStore, old_commits: list[ObjectId]) -> None:
     every = {key.id for batch in realm_rows.scan_objects() for key in batch}
     kept = {object_id for object_id in every if explain(store, "acme", object_id).is_kept}
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert kept == every & {key.id for batch in realm_rows.scan_objects() for key in batch}
 
 
 def test_explain_of_what_is_not_there_says_so(store: Store, old_commits: list[ObjectId]) -> None:
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
-    with pytest.raises(MissingError, match="collected"):
+    with pytest.raises(NotFoundError, match="collected"):
         explain(store, "acme", old_commits[0])
 
 
@@ -265,5 +267,5 @@ def test_a_history_that_branches_share_is_read_once(settings: Settings, clock: F
     clock.advance(9 * HOUR)
     backend.calls.clear()
 
-    collect(faulty, "acme")
+    collect_realm(faulty, "acme")
     assert backend.calls.count("read_objects") < 100

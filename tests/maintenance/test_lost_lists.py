@@ -9,8 +9,9 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalogs
 from headwater.commits import read_collection
-from headwater.errors import UnreadableError
-from headwater.maintenance import Code, check_store, collect, plan_repairs, repair
+from headwater.errors import CorruptionError
+from headwater.fsck import FindingCode, check_store, plan_repairs, repair_realm
+from headwater.gc import collect_realm
 from headwater.settings import Settings
 from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend
@@ -43,22 +44,22 @@ def store(backend: MemoryBackend, settings: Settings, clock: FakeClock) -> Store
 def test_a_collection_deletes_nothing_and_names_the_list(
     store: Store, backend: MemoryBackend, settings: Settings, clock: FakeClock
 ) -> None:
-    with pytest.raises(UnreadableError, match=r"/refs' of realm 'acme', which lists the branches .* 2 of them are"):
-        collect(store, REALM)
+    with pytest.raises(CorruptionError, match=r"/refs' of realm 'acme', which lists the branches .* 2 of them are"):
+        collect_realm(store, REALM)
 
     assert unreadable_heads(backend, settings, clock) == []
 
 
 def test_the_catalog_is_not_completed_with_an_empty_list(store: Store) -> None:
-    with pytest.raises(UnreadableError, match="it was lost"):
-        Catalogs(rows_of(store)).create("lake", base_location="s3://lake/")
+    with pytest.raises(CorruptionError, match="it was lost"):
+        Catalogs(rows_of(store)).create_catalog("lake", base_location="s3://lake/")
 
 
 def test_fsck_tells_it_and_a_repair_leaves_it_to_people(store: Store) -> None:
     findings = check_store(store, realm=REALM)
-    done = list(repair(store, REALM, plan_repairs(findings)))
+    done = list(repair_realm(store, REALM, plan_repairs(findings)))
 
-    assert Code.LIST_UNREADABLE in [finding.code for finding in findings]
+    assert FindingCode.LIST_UNREADABLE in [finding.code for finding in findings]
     assert all("it was lost" in step.result for step in done)
 
 
@@ -72,8 +73,8 @@ def test_a_realm_that_lost_a_reference_of_its_own_is_not_collected(settings: Set
     store.backend.remove_reference(row)
     clock.advance(10 * HOUR)
 
-    with pytest.raises(UnreadableError, match=rf"has no reference {name}, which every realm has"):
-        collect(store, REALM)
+    with pytest.raises(CorruptionError, match=rf"has no reference {name}, which every realm has"):
+        collect_realm(store, REALM)
     record = read_collection(rows_of(store))
     assert record is None or not record.value.sweeping
 
@@ -84,10 +85,10 @@ def test_a_catalog_whose_making_stopped_before_its_list_is_collected(settings: S
     faulty = FaultyBackend(backend)
     faulty.fail("create_references", at=1, fault=KeyboardInterrupt())  # type: ignore[arg-type]  # raised as it is
     with pytest.raises(KeyboardInterrupt):
-        Catalogs(rows_of(open_on(faulty, settings, clock))).create("lake", base_location="s3://lake/")
+        Catalogs(rows_of(open_on(faulty, settings, clock))).create_catalog("lake", base_location="s3://lake/")
     clock.advance(10 * HOUR)
     store = open_on(backend, settings, clock)
-    collect(store, REALM)
+    collect_realm(store, REALM)
 
     assert make_lake(store).branches() != []
     assert lake(store).definition.name == "lake"

@@ -14,10 +14,10 @@ from fake_clock import FakeClock
 from headwater.catalogs import Catalog, ContentKey, Delete, content_ids
 from headwater.commits import read_commit
 from headwater.errors import RefusedError
-from headwater.maintenance import collect
-from headwater.maintenance.garbage.collecting import marker_for
-from headwater.maintenance.garbage.listing import scope_of
-from headwater.maintenance.garbage.marking import Marker
+from headwater.gc import collect_realm
+from headwater.gc.collector import open_marker
+from headwater.gc.mark_phase import LiveMarker
+from headwater.gc.retention import open_scope
 from headwater.settings import Settings
 from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend
@@ -30,7 +30,7 @@ def wander(catalog: Catalog, clock: FakeClock, chance: random.Random) -> None:
     for step in range(25):
         branch = chance.choice([branch.name for branch in catalog.branches()])
         table = ContentKey.of(chance.choice(TABLES))
-        if catalog.get(branch, table) is not None and chance.random() < 0.6:
+        if catalog.get_content(branch, table) is not None and chance.random() < 0.6:
             catalog.commit(branch, [Delete(table)])
         else:
             put(catalog, step, branch=branch, table=str(table))
@@ -41,13 +41,13 @@ def wander(catalog: Catalog, clock: FakeClock, chance: random.Random) -> None:
         clock.advance(chance.choice([1, 10, HOUR]))
 
 
-def marked(store: Store) -> Marker:
-    marker = marker_for(scope_of(store, "acme"), trace=True)
-    marker.mark(marker.scope.found())
+def marked(store: Store) -> LiveMarker:
+    marker = open_marker(open_scope(store, "acme"), trace=True)
+    marker.mark(marker.scope.find_references())
     return marker
 
 
-def held(marker: Marker) -> set[UUID]:
+def held(marker: LiveMarker) -> set[UUID]:
     """What the kept commits hold, each looked at on its own."""
     kept = [origin.commit for origin in marker.origins.values() if "/heads/" in origin.reference]
     return {content_id for commit in kept for content_id in content_ids(read_commit(marker.scope.rows, commit))}
@@ -70,7 +70,7 @@ def test_marking_finds_the_content_of_every_kept_commit(
         assert there
         assert all(content_id in marker.content for content_id in there)
         assert len(marker.content) == len(there)
-        collect(store, "acme")
+        collect_realm(store, "acme")
 
 
 def test_content_that_no_kept_commit_holds_is_not_found(settings: Settings, clock: FakeClock) -> None:
@@ -79,7 +79,7 @@ def test_content_that_no_kept_commit_holds_is_not_found(settings: Settings, cloc
     catalog = make_lake(store)
     put(catalog, 1, table="a")
     put(catalog, 1, table="b")
-    gone = catalog.get(None, ContentKey.of("a"))
+    gone = catalog.get_content(None, ContentKey.of("a"))
     catalog.commit(None, [Delete(ContentKey.of("a"))])
     put(catalog, 2, table="b")
     clock.advance(HOUR)

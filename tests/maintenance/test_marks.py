@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from headwater.errors import UnreadableError
-from headwater.maintenance.garbage.marks import CHUNK_BYTES, Marks
-from headwater.maintenance.garbage.retention import Why
+from headwater.errors import CorruptionError
+from headwater.gc.live_set import CHUNK_BYTES, LiveSet
+from headwater.gc.retention import KeepReason
 from headwater.store import ObjectId
 
 LOTS = 1 << 20
-REASONS = (Why.HEAD, Why.GRACE, Why.RETENTION, Why.RECORD)
+REASONS = (KeepReason.HEAD, KeepReason.GRACE, KeepReason.RETENTION, KeepReason.RECORD)
 
 
 def shuffled(count: int) -> list[ObjectId]:
@@ -21,18 +21,18 @@ def shuffled(count: int) -> list[ObjectId]:
     return ids
 
 
-def full(exact: int, leaves: int, *, expected: int = 0, salt: int = 0) -> Marks:
-    marks = Marks(exact * 10, expected=expected, salt=salt)
+def full(exact: int, leaves: int, *, expected: int = 0, salt: int = 0) -> LiveSet:
+    marks = LiveSet(exact * 10, expected=expected, salt=salt)
     for object_id in range(0, leaves * 2, 2):
-        marks.add_leaf(ObjectId(object_id), Why.HEAD)
+        marks.mark_leaf(ObjectId(object_id), KeepReason.HEAD)
     return marks
 
 
 @pytest.fixture
-def many() -> Marks:
-    marks = Marks(LOTS)
+def many() -> LiveSet:
+    marks = LiveSet(LOTS)
     for place, object_id in enumerate(shuffled(20_000)):
-        marks.add(object_id, REASONS[place % 4])
+        marks.mark(object_id, REASONS[place % 4])
     return marks
 
 
@@ -40,38 +40,38 @@ def many() -> Marks:
 def test_every_order_of_adding_makes_the_same_set(order: str) -> None:
     ids = shuffled(20_000)
     ids = ids if order == "shuffled" else sorted(ids, reverse=order == "descending")
-    marks = Marks(LOTS)
+    marks = LiveSet(LOTS)
 
-    assert all(marks.add(object_id, Why.HEAD) for object_id in ids)
-    assert not any(marks.add(object_id, Why.GRACE) for object_id in ids)
-    assert marks.judge([ObjectId(place) for place in range(40_000)]) == [Why.HEAD, None] * 20_000
+    assert all(marks.mark(object_id, KeepReason.HEAD) for object_id in ids)
+    assert not any(marks.mark(object_id, KeepReason.GRACE) for object_id in ids)
+    assert marks.reasons_of([ObjectId(place) for place in range(40_000)]) == [KeepReason.HEAD, None] * 20_000
 
 
 def test_the_first_reason_holds() -> None:
-    marks = Marks(LOTS)
-    marks.add(ObjectId(5), Why.GRACE)
-    marks.add(ObjectId(5), Why.HEAD)
+    marks = LiveSet(LOTS)
+    marks.mark(ObjectId(5), KeepReason.GRACE)
+    marks.mark(ObjectId(5), KeepReason.HEAD)
 
-    assert marks.find(ObjectId(5)) is Why.GRACE
+    assert marks.reason_of(ObjectId(5)) is KeepReason.GRACE
 
 
-def test_a_batch_from_all_over_is_judged_as_one_by_one(many: Marks) -> None:
+def test_a_batch_from_all_over_is_judged_as_one_by_one(many: LiveSet) -> None:
     batch = [ObjectId(39_998), ObjectId(3), ObjectId(0), ObjectId(20_000), ObjectId(1 << 62)]
 
-    assert many.judge(batch) == [many.find(object_id) for object_id in batch]
-    assert [why is None for why in many.judge(batch)] == [False, True, False, False, True]
+    assert many.reasons_of(batch) == [many.reason_of(object_id) for object_id in batch]
+    assert [why is None for why in many.reasons_of(batch)] == [False, True, False, False, True]
 
 
-def test_a_batch_of_a_scan_is_judged_with_the_reason_of_each(many: Marks) -> None:
+def test_a_batch_of_a_scan_is_judged_with_the_reason_of_each(many: LiveSet) -> None:
     expected = {object_id: REASONS[place % 4] for place, object_id in enumerate(shuffled(20_000))}
     batch = [ObjectId(place) for place in range(9_000, 10_000)]
 
-    assert many.judge(batch) == [expected.get(object_id) for object_id in batch]
+    assert many.reasons_of(batch) == [expected.get(object_id) for object_id in batch]
 
 
 def test_nothing_is_judged_by_empty_marks() -> None:
-    assert Marks(LOTS).judge([ObjectId(1), ObjectId(2)]) == [None, None]
-    assert Marks(LOTS).judge([]) == []
+    assert LiveSet(LOTS).reasons_of([ObjectId(1), ObjectId(2)]) == [None, None]
+    assert LiveSet(LOTS).reasons_of([]) == []
 
 
 def test_leaves_beyond_the_budget_go_to_the_filter_and_none_is_denied() -> None:
@@ -79,22 +79,25 @@ def test_leaves_beyond_the_budget_go_to_the_filter_and_none_is_denied() -> None:
 
     assert marks.is_full
     assert marks.filter_bytes > 0
-    assert marks.judge([ObjectId(place * 2) for place in range(3000)]) == [Why.HEAD] * 1000 + [Why.FILTER] * 2000
+    assert (
+        marks.reasons_of([ObjectId(place * 2) for place in range(3000)])
+        == [KeepReason.HEAD] * 1000 + [KeepReason.FILTER] * 2000
+    )
     assert 2950 < len(marks) < 3050
 
 
 def test_what_points_to_something_is_exact_beyond_the_budget_also_where_the_filter_claims_it() -> None:
     marks = full(exact=10, leaves=1000)
 
-    assert marks.find(ObjectId(1998)) is Why.FILTER
-    assert marks.add(ObjectId(1998), Why.GRACE)
-    assert marks.find(ObjectId(1998)) is Why.GRACE
+    assert marks.reason_of(ObjectId(1998)) is KeepReason.FILTER
+    assert marks.mark(ObjectId(1998), KeepReason.GRACE)
+    assert marks.reason_of(ObjectId(1998)) is KeepReason.GRACE
 
 
 def test_a_filter_sized_right_errs_as_seldom_as_it_says() -> None:
     marks = full(exact=1000, leaves=21_000, expected=21_000)
 
-    wrong = sum(why is not None for why in marks.judge([ObjectId(place * 2 + 1) for place in range(21_000)]))
+    wrong = sum(why is not None for why in marks.reasons_of([ObjectId(place * 2 + 1) for place in range(21_000)]))
     assert wrong <= 4
     assert marks.fpp == pytest.approx(1e-5, rel=0.3)
     assert not marks.is_overfull
@@ -107,7 +110,7 @@ def test_a_filter_that_got_more_than_it_was_sized_for_is_over_full() -> None:
 def test_with_another_salt_a_filter_errs_in_others() -> None:
     odd = [ObjectId(place * 2 + 1) for place in range(20_000)]
     first, second = (
-        full(exact=1, leaves=4000, salt=salt).judge(odd) for salt in (1_763_000_000_000_000, 1_763_600_000_000_000)
+        full(exact=1, leaves=4000, salt=salt).reasons_of(odd) for salt in (1_763_000_000_000_000, 1_763_600_000_000_000)
     )
     wrong = [sum(why is not None for why in judged) for judged in (first, second)]
     both = sum(one is not None and other is not None for one, other in zip(first, second, strict=True))
@@ -124,36 +127,36 @@ def test_a_filter_of_which_every_bit_is_set_still_tells_a_number() -> None:
     assert 25_000 < len(marks) < 60_000
 
 
-def persisted(marks: Marks) -> Iterator[bytes]:
+def persisted(marks: LiveSet) -> Iterator[bytes]:
     for chunk in marks.chunks():
         assert len(chunk) <= CHUNK_BYTES
         yield chunk
 
 
 def test_exact_marks_are_the_same_after_they_were_persisted() -> None:
-    marks = Marks(LOTS)
+    marks = LiveSet(LOTS)
     for place, object_id in enumerate(shuffled(70_000)):
-        marks.add(object_id, REASONS[place % 4])
-    again = Marks.from_chunks(persisted(marks))
+        marks.mark(object_id, REASONS[place % 4])
+    again = LiveSet.from_chunks(persisted(marks))
 
     batch = [ObjectId(place) for place in range(140_000)]
-    assert again.judge(batch) == marks.judge(batch)
-    assert again.add(ObjectId(70_001), Why.HEAD)
-    assert not again.add(ObjectId(70_000), Why.HEAD)
+    assert again.reasons_of(batch) == marks.reasons_of(batch)
+    assert again.mark(ObjectId(70_001), KeepReason.HEAD)
+    assert not again.mark(ObjectId(70_000), KeepReason.HEAD)
 
 
 def test_a_filter_is_the_same_after_it_was_persisted() -> None:
     marks = full(exact=1000, leaves=150_000, expected=150_000, salt=99)
-    again = Marks.from_chunks(persisted(marks))
+    again = LiveSet.from_chunks(persisted(marks))
 
     batch = [ObjectId(place) for place in range(0, 300_000, 7)]
-    assert again.judge(batch) == marks.judge(batch)
+    assert again.reasons_of(batch) == marks.reasons_of(batch)
     assert (again.is_full, again.is_overfull, len(again)) == (True, False, len(marks))
     assert list(again.chunks()) == list(marks.chunks())
 
 
 def test_empty_marks_survive_too() -> None:
-    assert len(Marks.from_chunks(Marks(LOTS).chunks())) == 0
+    assert len(LiveSet.from_chunks(LiveSet(LOTS).chunks())) == 0
 
 
 @pytest.mark.parametrize("lost", [0, 1, 2, -2, -1])
@@ -161,19 +164,19 @@ def test_marks_with_a_chunk_missing_are_refused(lost: int) -> None:
     chunks = list(full(exact=70_000, leaves=200_000).chunks())
     del chunks[lost]
 
-    with pytest.raises(UnreadableError, match="marks of a collection cannot be read"):
-        Marks.from_chunks(chunks)
+    with pytest.raises(CorruptionError, match="marks of a collection cannot be read"):
+        LiveSet.from_chunks(chunks)
 
 
-def test_marks_with_a_chunk_too_many_are_refused(many: Marks) -> None:
+def test_marks_with_a_chunk_too_many_are_refused(many: LiveSet) -> None:
     chunks = list(many.chunks())
 
-    with pytest.raises(UnreadableError):
-        Marks.from_chunks([*chunks, chunks[-1]])
+    with pytest.raises(CorruptionError):
+        LiveSet.from_chunks([*chunks, chunks[-1]])
 
 
-def test_marks_with_a_damaged_chunk_are_refused(many: Marks) -> None:
+def test_marks_with_a_damaged_chunk_are_refused(many: LiveSet) -> None:
     header, first, *rest = many.chunks()
 
-    with pytest.raises(UnreadableError, match="damaged"):
-        Marks.from_chunks([header, first[:-1] + b"\3", *rest])
+    with pytest.raises(CorruptionError, match="damaged"):
+        LiveSet.from_chunks([header, first[:-1] + b"\3", *rest])

@@ -10,7 +10,7 @@ from lakes import HOUR, lake, make_lake, make_realm, meetings, open_on, put
 from fake_clock import FakeClock
 from headwater.catalogs import ContentKey, MergeMode, MergeOptions, MergeResult
 from headwater.errors import ExpiredError
-from headwater.maintenance import collect
+from headwater.gc import collect_realm
 from headwater.settings import Settings
 from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend
@@ -62,7 +62,7 @@ def test_what_is_merged_during_a_collection_stays(
         meeting.collect_again()
 
         assert meeting.faults == []
-        assert set(lake(meeting.open()).get_many("main", [ORDERS, DRAFTS])) == {ORDERS, DRAFTS}
+        assert set(lake(meeting.open()).get_contents("main", [ORDERS, DRAFTS])) == {ORDERS, DRAFTS}
 
 
 def test_a_base_that_retention_has_cut_is_named_by_hand(store: Store, settings: Settings, clock: FakeClock) -> None:
@@ -70,21 +70,21 @@ def test_a_base_that_retention_has_cut_is_named_by_hand(store: Store, settings: 
         put(lake(store), version)
         put(lake(store), version, branch="dev", table="drafts")
     clock.advance(HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
     catalog = lake(store)
 
     with pytest.raises(ExpiredError, match="was collected: name the base of the merge yourself"):
         catalog.merge("dev")
     oldest = list(catalog.log("dev"))[-1].id
     done = catalog.merge("dev", options=MergeOptions(base=oldest, mode=MergeMode.FORCE))
-    assert [str(one.key) for one in done.keys] == ["drafts"]
+    assert [str(one.key) for one in done.merged_keys] == ["drafts"]
 
 
 def test_a_commit_whose_parent_was_collected_is_not_transplanted(store: Store, clock: FakeClock) -> None:
     for version in (4, 5):
         put(lake(store), version, branch="dev", table="drafts")
     clock.advance(HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
     oldest = list(lake(store).log("dev"))[-1].id
 
     with pytest.raises(ExpiredError, match="the commit before it was collected"):

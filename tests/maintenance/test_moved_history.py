@@ -7,7 +7,7 @@ from lakes import HOUR, lake, make_lake, make_realm, open_on, put, rows_of
 
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
-from headwater.maintenance import collect
+from headwater.gc import collect_realm
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -37,8 +37,8 @@ def grow(catalog: Catalog, clock: FakeClock, commits: int, branch: str) -> None:
 
 
 def make_busy(store: Store, clock: FakeClock) -> None:
-    Catalogs(rows_of(store)).create("pond", base_location="s3://pond/")
-    pond = Catalogs(rows_of(store)).open("pond")
+    Catalogs(rows_of(store)).create_catalog("pond", base_location="s3://pond/")
+    pond = Catalogs(rows_of(store)).open_catalog("pond")
     for number in range(_BUSY):
         pond.commit("main", [Put(ContentKey.of(f"t{number}"), IcebergTable(metadata_location=f"s3://pond/t{number}/v.json"))])
         clock.advance(60)
@@ -46,7 +46,7 @@ def make_busy(store: Store, clock: FakeClock) -> None:
 
 def collect_late(store: Store, clock: FakeClock) -> None:
     clock.advance(10 * HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
     store.cache.clear()
 
 

@@ -9,7 +9,7 @@ from fake_clock import FakeClock
 from headwater.catalogs import Catalog
 from headwater.commits import COLLECTION_ID, CollectionRecord, Commit, assign_reference, load_head
 from headwater.errors import ExpiredError, RefusedError
-from headwater.maintenance import collect
+from headwater.gc import collect_realm
 from headwater.store import ObjectId, RealmStore, Store
 
 
@@ -23,7 +23,7 @@ def branch_of(lake: Catalog) -> str:
 
 
 def is_there(rows: RealmStore, commit: ObjectId) -> bool:
-    return rows.without_cache().find(commit, Commit) is not None
+    return rows.without_cache().find_object(commit, Commit) is not None
 
 
 def test_what_a_late_commit_left_stays_for_the_grace(
@@ -33,7 +33,7 @@ def test_what_a_late_commit_left_stays_for_the_grace(
     put(lake, 2)
     clock.advance(HOUR)  # the second took effect only now
     note(realm_rows, lake, left)
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert is_there(realm_rows, left)
 
@@ -41,21 +41,21 @@ def test_what_a_late_commit_left_stays_for_the_grace(
 def test_what_had_been_let_go_before_its_note_keeps_no_collection_from_its_work(
     store: Store, lake: Catalog, realm_rows: RealmStore, old_commits: list[ObjectId]
 ) -> None:
-    collect(store, "acme")
+    collect_realm(store, "acme")
     note(realm_rows, lake, old_commits[0])
 
-    assert collect(store, "acme").garbage >= 0
+    assert collect_realm(store, "acme").garbage >= 0
     assert not is_there(realm_rows, old_commits[0])
 
 
 def test_a_note_brings_nothing_back_that_a_collection_has_let_go(
     store: Store, lake: Catalog, realm_rows: RealmStore, old_commits: list[ObjectId]
 ) -> None:
-    collect(store, "acme", dry_run=True)
-    copies = realm_rows.without_cache().find(old_commits[0], Commit)
+    collect_realm(store, "acme", dry_run=True)
+    copies = realm_rows.without_cache().find_object(old_commits[0], Commit)
     assert copies is not None
-    collect(store, "acme")
-    realm_rows.write([(old_commits[0], copies)])  # as if its row were the last that a late delete reaches
+    collect_realm(store, "acme")
+    realm_rows.write_objects([(old_commits[0], copies)])  # as if its row were the last that a late delete reaches
     note(realm_rows, lake, old_commits[0])
 
     with pytest.raises(RefusedError, match="may be collected at any time"):
@@ -66,7 +66,7 @@ def test_a_late_commit_notes_what_it_left_while_a_collection_sweeps(
     lake: Catalog, realm_rows: RealmStore, clock: FakeClock
 ) -> None:
     left = put(lake, 1)
-    realm_rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True))
+    realm_rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True))
     put(lake, 2)
     note(realm_rows, lake, left)
 
@@ -81,7 +81,7 @@ def test_what_a_note_keeps_is_kept_by_every_collection_within_the_grace(
     clock.advance(HOUR)
     note(realm_rows, lake, left)
     for _ in range(3):
-        collect(store, "acme")
+        collect_realm(store, "acme")
 
     assert is_there(realm_rows, left)
     assert assign_reference(rows_of(store), branch_of(lake), left, expected=head_of(realm_rows, lake), among=()).pointer == left

@@ -9,7 +9,7 @@ from fake_clock import FakeClock
 from headwater.catalogs import Catalog
 from headwater.commits import COLLECTION_ID, CollectionRecord, Commit, pin_commits, read_collection, read_pins, unpin_commits
 from headwater.errors import ExpiredError, RefusedError, UnavailableError
-from headwater.maintenance import collect
+from headwater.gc import collect_realm
 from headwater.store import ObjectId, RealmStore, Store
 
 OWNER = ObjectId(4711)
@@ -25,9 +25,9 @@ def test_a_pinned_commit_outlives_its_retention(store: Store, lake: Catalog, rea
     for version in range(2, 5):
         put(lake, version)
     clock.advance(HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
-    assert realm_rows.without_cache().find(pinned, Commit) is not None
+    assert realm_rows.without_cache().find_object(pinned, Commit) is not None
 
 
 def test_a_commit_that_was_unpinned_goes_after_the_grace(
@@ -38,16 +38,16 @@ def test_a_commit_that_was_unpinned_goes_after_the_grace(
     put(lake, 2)
     assert unpin_commits(realm_rows, OWNER) == 1
     clock.advance(HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
-    assert realm_rows.without_cache().find(pinned, Commit) is None
+    assert realm_rows.without_cache().find_object(pinned, Commit) is None
     assert read_pins(realm_rows) == []
 
 
 def test_what_is_garbage_already_cannot_be_pinned(
     store: Store, lake: Catalog, realm_rows: RealmStore, old_commits: list[ObjectId]
 ) -> None:
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     with pytest.raises((ExpiredError, RefusedError)):
         pin_commits(realm_rows, OWNER, {old_commits[0]: [branch_of(lake)]})
@@ -57,7 +57,7 @@ def test_what_is_garbage_already_cannot_be_pinned(
 def test_during_a_sweep_only_a_head_can_be_pinned(lake: Catalog, realm_rows: RealmStore, clock: FakeClock) -> None:
     old, new = put(lake, 1), put(lake, 2)
     assert read_collection(realm_rows) is None
-    realm_rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True))
+    realm_rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True))
     pin_commits(realm_rows, OWNER, {new: [branch_of(lake)]})
 
     with pytest.raises(UnavailableError, match="a collection is sweeping"):

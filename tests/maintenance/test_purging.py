@@ -15,11 +15,14 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalog
 from headwater.errors import FencedError, HeadwaterError, RefusedError, UnavailableError
-from headwater.maintenance import collect, list_runs, purge, run_purge
-from headwater.realms import Realm, Realms, RealmState
+from headwater.gc import collect_realm
+from headwater.jobs import run_purge
+from headwater.jobs.run_history import list_runs
+from headwater.purge.realm_purge import purge_realm
+from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.settings import DAY, Settings
-from headwater.store import SYSTEM_REALM, RealmKey, RealmStore, Split, Store, StoredObject, object_type
-from headwater.tasks import Claim, Tasks
+from headwater.store import SYSTEM_REALM, RealmKey, RealmStore, ScanSplit, Store, StoredObject, object_type
+from headwater.tasks import TaskLease, TaskQueue
 
 
 @object_type("test-late-note")
@@ -35,34 +38,34 @@ def purging(store: Store, clock: FakeClock) -> Realm:
 
 
 def to_purging(store: Store, clock: FakeClock) -> Realm:
-    realms = Realms(store)
-    inactive = realms.move(realms.read("acme"), RealmState.INACTIVE)
+    realms = RealmRegistry(store)
+    inactive = realms.move_realm(realms.read_realm("acme"), RealmState.INACTIVE)
     clock.advance(HOUR)
-    return realms.move(inactive, RealmState.PURGING)
+    return realms.move_realm(inactive, RealmState.PURGING)
 
 
 def rows_left(store: Store, key: RealmKey) -> int:
-    rows = [*store.backend.scan_objects(Split(), None, 10_000), *store.backend.scan_references(Split(), None, 10_000)]
+    rows = [*store.backend.scan_objects(ScanSplit(), None, 10_000), *store.backend.scan_references(ScanSplit(), None, 10_000)]
     return sum(row.realm == key for row in rows)
 
 
 def write_late(store: Store, key: RealmKey) -> None:
     """What a handle does that has passed its check long ago."""
-    rows = store.rows(Realms(store).read("acme").id, key)
-    rows.write([(rows.new_id(), Note(text="late"))])
+    rows = store.rows(RealmRegistry(store).read_realm("acme").id, key)
+    rows.write_objects([(rows.new_id(), Note(text="late"))])
 
 
 def test_a_purge_deletes_everything_and_says_so(store: Store, purging: Realm) -> None:
     expected = rows_left(store, purging.key)
-    done = purge(store, "acme")
+    done = purge_realm(store, "acme")
 
     assert (done.rows_deleted, rows_left(store, purging.key)) == (expected, 0)
-    assert Realms(store).read("acme").state is RealmState.PURGED
+    assert RealmRegistry(store).read_realm("acme").state is RealmState.PURGED
 
 
 def test_a_purge_says_how_much_there_is_to_delete(store: Store, purging: Realm) -> None:
     expected, told = rows_left(store, purging.key), []
-    purge(store, "acme", progress=lambda done, total, unit: told.append((done, total, unit)))
+    purge_realm(store, "acme", progress=lambda done, total, unit: told.append((done, total, unit)))
 
     assert told[-1] == (expected, expected, "rows")
 
@@ -70,7 +73,7 @@ def test_a_purge_says_how_much_there_is_to_delete(store: Store, purging: Realm) 
 def test_a_purge_deletes_in_batches(store: Store, purging: Realm, clock: FakeClock) -> None:
     asked, told = rows_left(store, purging.key), [0]
     small = open_on(store.backend, dataclasses.replace(store.settings, delete_batch=3), clock)
-    purge(small, "acme", progress=lambda done, total, unit: told.append(done))
+    purge_realm(small, "acme", progress=lambda done, total, unit: told.append(done))
 
     assert {after - before for before, after in pairwise(told)} <= {1, 2, 3}
     assert (told[-1], len(told) >= asked / 3) == (asked, True)
@@ -86,13 +89,13 @@ def test_a_purge_that_was_killed_between_two_batches_goes_on(store: Store, purgi
 
     while left > 5:
         with pytest.raises(KeyboardInterrupt):
-            purge(small, "acme", fence=be_killed)
+            purge_realm(small, "acme", fence=be_killed)
         assert rows_left(store, purging.key) == left - 5
-        assert Realms(store).read("acme").state is RealmState.PURGING
+        assert RealmRegistry(store).read_realm("acme").state is RealmState.PURGING
         left -= 5
-    purge(store, "acme")
+    purge_realm(store, "acme")
 
-    assert Realms(store).read("acme").state is RealmState.PURGED
+    assert RealmRegistry(store).read_realm("acme").state is RealmState.PURGED
 
 
 def test_a_fenced_purge_deletes_nothing_more(store: Store, purging: Realm) -> None:
@@ -102,7 +105,7 @@ def test_a_fenced_purge_deletes_nothing_more(store: Store, purging: Realm) -> No
         raise FencedError("taken over")
 
     with pytest.raises(FencedError):
-        purge(store, "acme", fence=fence)
+        purge_realm(store, "acme", fence=fence)
     assert rows_left(store, purging.key) == before
 
 
@@ -116,7 +119,7 @@ def test_a_late_write_during_a_purge_is_deleted_too(store: Store, purging: Realm
 
     at = 3 if store.backend.capabilities.bulk_realm_deletion else 9  # when it looks whether all is gone
     backend.intervene("scan_references", lambda: write_late(store, purging.key), at=at)
-    done = purge(open_on(backend, store.settings, clock), "acme", progress=write_once)
+    done = purge_realm(open_on(backend, store.settings, clock), "acme", progress=write_once)
 
     assert (done.rounds, rows_left(store, purging.key)) == (1, 0)
 
@@ -129,27 +132,27 @@ def test_a_realm_that_is_written_to_without_end_is_not_said_to_be_purged(
         backend.intervene("scan_references", lambda: write_late(store, purging.key), at=at)
 
     with pytest.raises(UnavailableError, match="stop its writers"):
-        purge(open_on(backend, store.settings, clock), "acme")
-    assert Realms(store).read("acme").state is RealmState.PURGING
+        purge_realm(open_on(backend, store.settings, clock), "acme")
+    assert RealmRegistry(store).read_realm("acme").state is RealmState.PURGING
 
 
 def test_a_late_write_into_a_purged_realm_is_deleted_by_another_purge(store: Store, purging: Realm) -> None:
-    purge(store, "acme")
+    purge_realm(store, "acme")
     write_late(store, purging.key)
-    realms = Realms(store)
+    realms = RealmRegistry(store)
     with pytest.raises(RefusedError, match="purge once more"):
-        realms.remove(realms.read("acme"))
+        realms.remove_realm(realms.read_realm("acme"))
 
-    purge(store, "acme", key=purging.key)
-    realms.remove(realms.read("acme"))
-    assert realms.find("acme") is None
+    purge_realm(store, "acme", key=purging.key)
+    realms.remove_realm(realms.read_realm("acme"))
+    assert realms.find_realm("acme") is None
 
 
 def test_a_late_write_never_lands_in_a_realm_created_again_under_the_id(
     store: Store, clock: FakeClock, make_realm_again: Callable[[], RealmStore]
 ) -> None:
     make_realm(store)
-    late, old = make_lake(store), Realms(store).read("acme")
+    late, old = make_lake(store), RealmRegistry(store).read_realm("acme")
     to_purging(store, clock)
     new = make_realm_again()
     before = rows_left(store, new.key)
@@ -164,9 +167,9 @@ def test_a_late_write_never_lands_in_a_realm_created_again_under_the_id(
 @pytest.fixture
 def make_realm_again(store: Store) -> Callable[[], RealmStore]:
     def make() -> RealmStore:
-        realms = Realms(store)
-        purge(store, "acme")
-        realms.remove(realms.read("acme"))
+        realms = RealmRegistry(store)
+        purge_realm(store, "acme")
+        realms.remove_realm(realms.read_realm("acme"))
         make_realm(store)
         make_lake(store)
         return rows_of(store)
@@ -180,24 +183,24 @@ def test_a_purge_of_the_old_realm_leaves_the_new_one_alone(
     new = make_realm_again()
     before = rows_left(store, new.key)
 
-    assert purge(store, "acme", key=purging.key).rows_deleted == 0
+    assert purge_realm(store, "acme", key=purging.key).rows_deleted == 0
     assert rows_left(store, new.key) == before
 
 
 def test_a_purge_of_a_key_that_no_realm_had_is_refused(store: Store, purging: Realm) -> None:
     with pytest.raises(RefusedError, match="created again"):
-        purge(store, "acme", key=purging.key + 1)
+        purge_realm(store, "acme", key=purging.key + 1)
 
     assert rows_left(store, purging.key)
 
 
 @pytest.mark.parametrize("state", [RealmState.ACTIVE, RealmState.INACTIVE])
 def test_a_realm_that_is_not_purging_is_left_alone(store: Store, lake: Catalog, realm: Realm, state: RealmState) -> None:
-    Realms(store).move(realm, state)
+    RealmRegistry(store).move_realm(realm, state)
     before = rows_left(store, realm.key)
 
     with pytest.raises(RefusedError, match=state):
-        purge(store, "acme")
+        purge_realm(store, "acme")
     assert rows_left(store, realm.key) == before
 
 
@@ -207,7 +210,7 @@ def test_every_collection_deletes_what_came_late_under_purged_keys(
 ) -> None:
     make_realm_again()
     write_late(store, purging.key)
-    done = collect(store, collected)
+    done = collect_realm(store, collected)
 
     assert (done.late_rows_deleted, rows_left(store, purging.key)) == (1, 0)
 
@@ -217,12 +220,12 @@ def test_a_purged_key_is_forgotten_after_its_time(
 ) -> None:
     make_realm_again()
     clock.advance(89 * DAY)
-    collect(store, SYSTEM_REALM)
-    assert list(Realms(store).purged_keys()) == [purging.key]
+    collect_realm(store, SYSTEM_REALM)
+    assert list(RealmRegistry(store).purged_keys()) == [purging.key]
     clock.advance(2 * DAY)
-    collect(store, SYSTEM_REALM)
+    collect_realm(store, SYSTEM_REALM)
 
-    assert Realms(store).purged_keys() == {}
+    assert RealmRegistry(store).purged_keys() == {}
 
 
 @pytest.fixture(params=STORES)
@@ -235,22 +238,22 @@ def any_purging(request: pytest.FixtureRequest, settings: Settings, clock: FakeC
         yield opened
 
 
-def claim_of(store: Store, realm: Realm, *, key: int | None = None) -> Claim:
-    tasks = Tasks(store)
-    submitted = tasks.submit("purge", realm=realm.id, realm_key=RealmKey(realm.key if key is None else key))
-    claim = tasks.claim(submitted.id, "worker")
+def claim_of(store: Store, realm: Realm, *, key: int | None = None) -> TaskLease:
+    tasks = TaskQueue(store)
+    submitted = tasks.submit_task("purge", realm=realm.id, realm_key=RealmKey(realm.key if key is None else key))
+    claim = tasks.claim_task(submitted.id, "worker")
     assert claim is not None
     return claim
 
 
 def test_a_worker_purges_on_any_database_and_keeps_a_record(any_purging: Store) -> None:
-    realm = Realms(any_purging).read("acme")
+    realm = RealmRegistry(any_purging).read_realm("acme")
     expected = rows_left(any_purging, realm.key)
     run_purge(any_purging, claim_of(any_purging, realm))
 
     [run] = list_runs(any_purging, kind="purge")
     assert (run.counts["rowsDeleted"], rows_left(any_purging, realm.key)) == (expected, 0)
-    assert Realms(any_purging).read("acme").state is RealmState.PURGED
+    assert RealmRegistry(any_purging).read_realm("acme").state is RealmState.PURGED
 
 
 @pytest.mark.parametrize("is_keyed", [True, False])
@@ -266,6 +269,6 @@ def test_a_stale_task_purges_no_active_realm(store: Store, lake: Catalog, realm:
 def test_a_purge_keeps_its_limit(store: Store, purging: Realm, clock: FakeClock) -> None:
     slow = open_on(store.backend, dataclasses.replace(store.settings, delete_rows_per_second=10, delete_batch=20), clock)
     began = clock.monotonic()
-    done = purge(slow, "acme")
+    done = purge_realm(slow, "acme")
 
     assert clock.monotonic() - began >= done.rows_deleted / 10

@@ -10,7 +10,7 @@ from headwater.catalogs import Catalog, ContentKey, KeyAction, LogFilter
 from headwater.clock import as_text
 from headwater.commits import LogEnd
 from headwater.errors import ExpiredError
-from headwater.maintenance import collect
+from headwater.gc import collect_realm
 from headwater.realms import Realm
 from headwater.store import ObjectId, Store, id_text
 
@@ -23,7 +23,7 @@ def cut(store: Store, realm: Realm, lake: Catalog, old_commits: list[ObjectId], 
     lake.create_tag("v3")
     put(lake, 4)
     clock.advance(HOUR)
-    collect(store, realm.id)
+    collect_realm(store, realm.id)
     return lake
 
 

@@ -14,7 +14,7 @@ from fake_clock import FakeClock
 from headwater import Settings
 from headwater.catalogs import Catalogs, ContentKey
 from headwater.errors import HeadwaterError
-from headwater.maintenance.restoring import Aim, Request, restore
+from headwater.restore import RestoreRequest, RestoreTarget, restore_state
 from headwater.store import ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
 from tiers import Sample
@@ -23,11 +23,13 @@ SOAK = bool(os.environ.get("HEADWATER_SOAK"))
 
 
 def restore_main(commit: ObjectId, store: Store) -> object:
-    return restore(rows_of(store), ObjectId(4711), Request(reference="lake/main", aim=Aim(commit=commit)))
+    return restore_state(
+        rows_of(store), ObjectId(4711), RestoreRequest(reference="lake/main", aim=RestoreTarget(commit=commit))
+    )
 
 
 def undelete_pond(store: Store) -> object:
-    return Catalogs(rows_of(store)).undelete("pond")
+    return Catalogs(rows_of(store)).undelete_catalog("pond")
 
 
 def undelete_branch(store: Store) -> object:
@@ -49,9 +51,9 @@ def prepared(settings: Settings, clock: FakeClock) -> tuple[MemoryBackend, dict[
     store = open_on(backend, settings, clock)
     make_realm(store, commits=2)
     made = make_lake(store)
-    Catalogs(rows_of(store)).create("pond", base_location="s3://pond/", hold_seconds=1)
-    put(Catalogs(rows_of(store)).open("pond"), 1)
-    Catalogs(rows_of(store)).delete("pond")
+    Catalogs(rows_of(store)).create_catalog("pond", base_location="s3://pond/", hold_seconds=1)
+    put(Catalogs(rows_of(store)).open_catalog("pond"), 1)
+    Catalogs(rows_of(store)).delete_catalog("pond")
     commits = {}
     for name in ("old", "kept", "new"):
         commits[name] = put(made, len(commits))
@@ -67,7 +69,7 @@ def check(met: Meeting) -> None:
     [acted] = met.acted
     opened = met.open()
     if not isinstance(acted, HeadwaterError):
-        done = lake(opened).get("main", ContentKey.of("orders"))
+        done = lake(opened).get_content("main", ContentKey.of("orders"))
         assert done is not None
     met.collect_again()
     assert met.faults == []

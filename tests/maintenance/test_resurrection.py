@@ -14,17 +14,18 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalogs, ContentKey, IcebergTable, Put
 from headwater.errors import (
-    BeatenError,
     CommitTimeoutError,
     ConflictError,
     ExpiredError,
     HeadwaterError,
-    MissingError,
+    NotFoundError,
     RefusedError,
+    SwapConflictError,
     UnavailableError,
     UnknownOutcomeError,
 )
-from headwater.maintenance import Collected, check_store, collect
+from headwater.fsck import check_store
+from headwater.gc import CollectionResult, collect_realm
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -33,11 +34,11 @@ from tiers import Sample, long_but_for
 STEP = 97
 """Of the calls of a collection every so many is met, shifted with each call of the sleeper."""
 REFUSALS = (
-    BeatenError,
+    SwapConflictError,
     CommitTimeoutError,
     ConflictError,
     ExpiredError,
-    MissingError,
+    NotFoundError,
     RefusedError,
     UnavailableError,
     UnknownOutcomeError,  # a catalog that was listed, and not completed
@@ -62,7 +63,7 @@ def prepared(backend: MemoryBackend, settings: Settings, clock: FakeClock) -> di
     catalog.create_branch("dev")
     clock.advance(HOUR)
     commits["dev"] = put(catalog, 100, branch="dev", table="drafts")
-    collect(store, "acme")
+    collect_realm(store, "acme")
     catalog.create_branch("gone")
     commits["gone"] = put(catalog, 200, branch="gone", table="lost")
     commits["kept"] = put(catalog, 2)
@@ -101,12 +102,12 @@ def delete_and_make_again(name: str, store: Store) -> object:
 
 
 def make_catalog(store: Store) -> object:
-    Catalogs(rows_of(store)).create("pond", base_location="s3://pond/")
-    return put(Catalogs(rows_of(store)).open("pond"), 1)
+    Catalogs(rows_of(store)).create_catalog("pond", base_location="s3://pond/")
+    return put(Catalogs(rows_of(store)).open_catalog("pond"), 1)
 
 
 def delete_catalog(store: Store) -> object:
-    return Catalogs(rows_of(store)).delete("lake")
+    return Catalogs(rows_of(store)).delete_catalog("lake")
 
 
 ACTS: dict[str, Callable[[dict[str, ObjectId]], Act]] = {
@@ -153,7 +154,7 @@ def assert_sound(met: Meeting, act: Act) -> None:
     """Nothing that lives was lost; who was refused can try again; and later collections find a clean store."""
     where = f"before call {met.call}: {met.acted[0]!r}"
     assert not isinstance(met.acted[0], HeadwaterError) or isinstance(met.acted[0], REFUSALS), where
-    assert isinstance(met.collected, Collected | BeatenError), f"{where}: {met.collected!r}"
+    assert isinstance(met.collected, CollectionResult | SwapConflictError), f"{where}: {met.collected!r}"
     assert met.faults == [], where
     if isinstance(met.acted[0], HeadwaterError):
         with contextlib.suppress(*REFUSALS):
@@ -169,7 +170,7 @@ def test_during_a_sweep_no_branch_is_put_on_an_old_commit(
     store, faulty = open_on(backend, settings, clock), FaultyBackend(backend)
     faulty.intervene("delete_objects", lambda: assert_sweeping(store, prepared["old"]))
 
-    collect(open_on(faulty, settings, clock), "acme")
+    collect_realm(open_on(faulty, settings, clock), "acme")
     assert lake(store).create_branch("new", at=prepared["main"]).head == prepared["main"]
 
 
@@ -184,7 +185,7 @@ def test_during_a_sweep_a_branch_is_put_on_a_head(
     store, faulty = open_on(backend, settings, clock), FaultyBackend(backend)
     faulty.intervene("delete_objects", lambda: branch_at("new", prepared["dev"], store) and None)
 
-    collect(open_on(faulty, settings, clock), "acme")
+    collect_realm(open_on(faulty, settings, clock), "acme")
     assert lake(store).branch("new").head == prepared["dev"]
 
 
@@ -196,11 +197,11 @@ def test_a_commit_prepared_before_a_collection_is_prepared_again(
 
     def sleep_through_a_collection() -> None:
         clock.advance(settings.commit_timeout_seconds - 1)
-        collect(store, "acme")
+        collect_realm(store, "acme")
 
     faulty.intervene("swap_reference", sleep_through_a_collection)
     content = IcebergTable(metadata_location="s3://lake/late.json")
     done = lake(open_on(faulty, settings, clock)).commit("main", [Put(ContentKey.of("late"), content)])
 
     assert done.attempts == 2
-    assert lake(store).get("main", ContentKey.of("late")) is not None
+    assert lake(store).get_content("main", ContentKey.of("late")) is not None

@@ -10,24 +10,24 @@ from lakes import HOUR, lake, make_lake, make_realm, open_on, put, rows_of
 from backend_fixtures import BACKENDS
 from fake_clock import FakeClock
 from headwater.commits import Transaction, commit_change, read_log
-from headwater.index import Value
-from headwater.maintenance import collect
-from headwater.realms import KeptHistory, Realms, Retention
+from headwater.gc import collect_realm
+from headwater.index import IndexValue
+from headwater.realms import HistoryRetention, KeptHistory, RealmRegistry
 from headwater.settings import Settings
 from headwater.store import Store
 
 
 def keep(store: Store, *patterns: tuple[str, int] | tuple[str, int, float]) -> None:
-    realms, kept = Realms(store), []
+    realms, kept = RealmRegistry(store), []
     for pattern, commits, *age in patterns:
         kept.append(KeptHistory(pattern=pattern, commits=commits, age_seconds=sum(age)))
-    wanted = Retention(content_commits=2, content_age_seconds=0.0, reference_commits=2, references=tuple(kept))
-    realms.update(realms.read("acme"), retention=wanted)
+    wanted = HistoryRetention(content_commits=2, content_age_seconds=0.0, reference_commits=2, references=tuple(kept))
+    realms.update_realm(realms.read_realm("acme"), retention=wanted)
 
 
 def left_of(store: Store, branches: Sequence[str]) -> list[int]:
     """How many commits the branches have after a collection."""
-    collect(store, "acme")
+    collect_realm(store, "acme")
     store.cache.clear()
     return [sum(1 for _ in lake(store).log(branch)) for branch in branches]
 
@@ -79,13 +79,13 @@ def test_a_pattern_without_a_catalog_means_the_realms_own_references(store: Stor
     rows = rows_of(store)
 
     def change(tx: Transaction) -> None:
-        tx.index("some").put(str(tx.time).encode(), Value(None))
+        tx.index("some").put(str(tx.time).encode(), IndexValue(None))
 
     for _ in range(5):
         for reference in ("grants", "principals"):
             commit_change(rows, reference, change)
         clock.advance(HOUR)
     keep(store, ("grants", 4))
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert [sum(1 for _ in read_log(rows.without_cache(), name)) for name in ("grants", "principals")] == [4, 2]

@@ -13,12 +13,12 @@ from fake_clock import FakeClock
 from headwater.catalogs import Catalog
 from headwater.commits.commit import TAIL
 from headwater.errors import RefusedError
-from headwater.maintenance import collect
-from headwater.maintenance.garbage import marking
-from headwater.maintenance.garbage.collecting import marker_for
-from headwater.maintenance.garbage.listing import Scope, scope_of
-from headwater.maintenance.garbage.marking import Marker
-from headwater.realms import KeptHistory, Realms, Retention
+from headwater.gc import collect_realm
+from headwater.gc import mark_phase as marking
+from headwater.gc.collector import open_marker
+from headwater.gc.mark_phase import LiveMarker
+from headwater.gc.retention import CollectionScope, open_scope
+from headwater.realms import HistoryRetention, KeptHistory, RealmRegistry
 from headwater.settings import Settings
 from headwater.store import ObjectId, ObjectRow, RealmKey, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -44,12 +44,12 @@ class Forgetful(dict[ObjectId, object]):
         return default
 
 
-def marked(store: Store, *, each_alone: bool = False) -> Marker:
-    scope = scope_of(store, "acme")
-    marker = marker_for(Scope(scope.rows.without_cache(), scope.policy, scope.is_system))
+def marked(store: Store, *, each_alone: bool = False) -> LiveMarker:
+    scope = open_scope(store, "acme")
+    marker = open_marker(CollectionScope(scope.rows.without_cache(), scope.policy, scope.is_system))
     if each_alone:
         marker._landmarks = Forgetful()  # type: ignore[assignment]
-    marker.mark(marker.scope.found())
+    marker.mark(marker.scope.find_references())
     return marker
 
 
@@ -78,10 +78,10 @@ def test_what_is_kept_and_cut_is_as_if_each_line_were_walked_alone(
     store, chance = open_on(MemoryBackend(), settings, clock), random.Random(seed)
     make_realm(store)
     pattern = KeptHistory(pattern="lake/b?", commits=chance.choice([1, 20]))
-    wanted = Retention(
+    wanted = HistoryRetention(
         content_commits=chance.choice([3, 8]), content_age_seconds=chance.choice([0, 4 * HOUR]), references=(pattern,)
     )
-    Realms(store).update(Realms(store).read("acme"), retention=wanted)
+    RealmRegistry(store).update_realm(RealmRegistry(store).read_realm("acme"), retention=wanted)
     catalog = make_lake(store)
     for steps in (range(60), range(60, 120)):
         grow(catalog, clock, chance, steps)
@@ -89,12 +89,12 @@ def test_what_is_kept_and_cut_is_as_if_each_line_were_walked_alone(
         if steps.stop == 120:
             grow(catalog, clock, chance, range(200, 230))
             for marker in (together, alone):
-                marker.mark(marker.scope.found())
+                marker.mark(marker.scope.find_references())
 
         assert together.cuts == alone.cuts
         assert list(together.marks) == list(alone.marks)
         assert list(together.content.chunks()) == list(alone.content.chunks())
-        collect(store, "acme")
+        collect_realm(store, "acme")
 
 
 def test_a_branch_costs_a_few_blocks_beyond_the_history_that_it_shares(settings: Settings, clock: FakeClock) -> None:
@@ -125,7 +125,7 @@ def test_what_did_not_change_is_not_marked_again(settings: Settings, clock: Fake
     catalog.create_branch("dev")
     marker = marked(store)
     changed = put(catalog, 11, branch="dev")
-    found = marker.scope.found()
+    found = marker.scope.find_references()
     backend.reads.clear()
     marker.mark(found)
 

@@ -14,9 +14,9 @@ from faulty_backend import FaultyBackend
 from headwater.catalogs import Catalog, ContentKey
 from headwater.commits import commit_change, read_log
 from headwater.errors import ExpiredError, RefusedError
-from headwater.index import Value
-from headwater.maintenance import collect
-from headwater.realms import Realms, Retention
+from headwater.gc import collect_realm
+from headwater.index import IndexValue
+from headwater.realms import HistoryRetention, RealmRegistry
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store, StoredObject, id_text, object_type
 from headwater.store.backends.memory import MemoryBackend
@@ -33,14 +33,14 @@ def is_readable(store: Store, lake: Catalog, commit_id: ObjectId) -> bool:
     """Whether a process that remembers nothing finds the commit and its content."""
     store.cache.clear()
     try:
-        return lake.get(id_text(commit_id), ORDERS) is not None
+        return lake.get_content(id_text(commit_id), ORDERS) is not None
     except ExpiredError:
         return False
 
 
 def test_a_commit_stays_for_the_grace_after_its_successor(store: Store, lake: Catalog, old_commits: list[ObjectId]) -> None:
     put(lake, 4)
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert is_readable(store, lake, old_commits[2])
 
@@ -48,7 +48,7 @@ def test_a_commit_stays_for_the_grace_after_its_successor(store: Store, lake: Ca
 def test_a_commit_goes_when_its_successor_is_older_than_the_grace(
     store: Store, lake: Catalog, old_commits: list[ObjectId]
 ) -> None:
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert [is_readable(store, lake, commit_id) for commit_id in old_commits] == [False, False, True]
 
@@ -58,7 +58,7 @@ def test_a_commit_stays_for_the_time_that_a_commit_may_take_beyond_the_grace(
 ) -> None:
     put(lake, 4)
     clock.advance(settings.reader_grace_seconds + settings.commit_timeout_seconds - 1)
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert is_readable(store, lake, old_commits[2])
 
@@ -68,16 +68,16 @@ def test_a_second_collection_within_that_time_keeps_it_too(
 ) -> None:
     put(lake, 4)
     clock.advance(settings.reader_grace_seconds + 1)
-    collect(store, "acme")
+    collect_realm(store, "acme")
     clock.advance(1)
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert is_readable(store, lake, old_commits[2])
 
 
 def test_what_a_branch_was_moved_from_stays_for_the_grace(store: Store, lake: Catalog, old_commits: list[ObjectId]) -> None:
     lake.assign_branch("main", old_commits[0])
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert is_readable(store, lake, old_commits[2])
 
@@ -87,7 +87,7 @@ def test_what_a_branch_was_moved_from_goes_after_the_grace(
 ) -> None:
     lake.assign_branch("main", old_commits[0])
     clock.advance(HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert not is_readable(store, lake, old_commits[2])
 
@@ -99,7 +99,7 @@ def test_a_deleted_branch_stays_readable_for_the_grace(
     lost = put(lake, 10, branch="dev")
     clock.advance(HOUR)
     lake.delete_branch("dev")
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert is_readable(store, lake, lost)
 
@@ -111,7 +111,7 @@ def test_a_deleted_branch_goes_after_the_grace(
     lost = put(lake, 10, branch="dev")
     lake.delete_branch("dev")
     clock.advance(HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert not is_readable(store, lake, lost)
 
@@ -124,7 +124,7 @@ def test_a_branch_that_is_made_again_remembers_what_it_was(
     clock.advance(HOUR)
     lake.delete_branch("dev")
     lake.create_branch("dev", "main")
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert is_readable(store, lake, before)
 
@@ -135,12 +135,12 @@ def test_an_old_commit_that_was_head_of_a_new_branch_stays_for_the_grace(store: 
     clock.advance(HOUR)
     put(lake, 2, branch="younger")
     clock.advance(HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
     put(lake, 3)
     clock.advance(HOUR)
     lake.create_branch("dev", at=kept)
     put(lake, 4, branch="dev")
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert is_readable(store, lake, kept)
 
@@ -150,7 +150,7 @@ def test_retention_keeps_so_many_commits(store: Store, clock: FakeClock) -> None
     lake = make_lake(store)
     commits = [put(lake, version) for version in range(4)]
     clock.advance(HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert [is_readable(store, lake, commit_id) for commit_id in commits] == [False, False, True, True]
 
@@ -162,7 +162,7 @@ def test_retention_keeps_what_was_head_within_an_age(store: Store, clock: FakeCl
     for version in range(4):
         commits.append(put(lake, version))
         clock.advance(HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     # superseded 3, 2 and 1 hours ago; the last one is HEAD
     assert [is_readable(store, lake, commit_id) for commit_id in commits] == [False, False, True, True]
@@ -173,10 +173,12 @@ def test_other_references_keep_their_own_number_of_commits(store: Store, clock: 
     rows = rows_of(store)
     for number in range(6):
         commit_change(
-            rows, "principals", lambda tx, n=number: tx.index("by-name").put(b"%d" % n, Value(tx.add_object(Note(text=str(n)))))
+            rows,
+            "principals",
+            lambda tx, n=number: tx.index("by-name").put(b"%d" % n, IndexValue(tx.add_object(Note(text=str(n))))),
         )
     clock.advance(HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
     store.cache.clear()
 
     assert len(list(read_log(rows, "principals"))) == 3
@@ -185,11 +187,11 @@ def test_other_references_keep_their_own_number_of_commits(store: Store, clock: 
 def test_a_longer_retention_starts_at_the_last_cut(
     store: Store, lake: Catalog, old_commits: list[ObjectId], clock: FakeClock
 ) -> None:
-    collect(store, "acme")
-    Realms(store).update(Realms(store).read("acme"), retention=Retention(content_commits=100))
+    collect_realm(store, "acme")
+    RealmRegistry(store).update_realm(RealmRegistry(store).read_realm("acme"), retention=HistoryRetention(content_commits=100))
     put(lake, 4)
     clock.advance(HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
     store.cache.clear()
 
     assert [found.id for found in read_log(rows_of(store), lake.branch("main").head)][1:] == [old_commits[2]]
@@ -204,11 +206,11 @@ def test_a_longer_grace_asks_for_nothing_that_a_shorter_one_let_go(settings: Set
     put(lake, 2)
     lake.assign_branch("main", first)
     clock.advance(2 * settings.reader_grace_seconds)
-    collect(store, "acme")
+    collect_realm(store, "acme")
     patient = open_on(backend, dataclasses.replace(settings, reader_grace_seconds=10 * HOUR), clock)
     clock.advance(HOUR)
 
-    assert collect(patient, "acme").references == sum(not row.deleted for row in rows_of(patient).scan_references())
+    assert collect_realm(patient, "acme").references == sum(not row.deleted for row in rows_of(patient).scan_references())
 
 
 @pytest.mark.parametrize("more", [0, 3], ids=["as it was", "with new commits"])
@@ -217,13 +219,13 @@ def test_a_branch_put_back_keeps_its_history(store: Store, clock: FakeClock, mor
     lake = make_lake(store)
     commits = [put(lake, version) for version in range(5)]
     clock.advance(HOUR)
-    commit_change(rows_of(store), "principals", lambda tx: tx.index("by-name").put(b"root", Value(tx.add_object(Note()))))
-    collect(store, "acme")
+    commit_change(rows_of(store), "principals", lambda tx: tx.index("by-name").put(b"root", IndexValue(tx.add_object(Note()))))
+    collect_realm(store, "acme")
     clock.advance(1)
     lake.assign_branch("main", commits[3])
     later = [put(lake, 10 + version) for version in range(more)]
     clock.advance(HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
     store.cache.clear()
 
     assert [entry.id for entry in lake.log(oldest_first=True)] == commits[:4] + later
@@ -238,7 +240,7 @@ def test_history_that_others_cut_is_no_target_even_where_a_branch_leads_over_it(
     ahead = put(lake, 3, branch="dev")
     [row] = store.backend.read_objects(rows_of(store).key, [(between, 0)])
     clock.advance(HOUR)
-    collect(store, "acme")
+    collect_realm(store, "acme")
     assert row is not None
     store.backend.write_objects([row])  # as if the sweep had not come that far
     lake.assign_branch("main", ahead)
@@ -258,7 +260,7 @@ def test_what_a_sleeper_left_stays_from_the_moment_when_it_really_left_it(
     backend = FaultyBackend(store.backend)
     backend.intervene("swap_reference", lambda: clock.advance(HOUR))
     leave(lake_of(open_on(backend, store.settings, clock)), "dev")
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert is_readable(store, lake, left)
 
@@ -270,7 +272,7 @@ def test_the_time_of_creation_does_not_matter(
     """HEAD for an hour, superseded half a minute ago at most."""
     put(lake, 4)
     clock.advance(age)
-    collect(store, "acme")
+    collect_realm(store, "acme")
 
     assert is_readable(store, lake, old_commits[2])
     assert not is_readable(store, lake, old_commits[1])

@@ -17,17 +17,18 @@ from headwater.catalogs import ContentKey, IcebergTable, Put
 from headwater.clock import Micros
 from headwater.commits import SweptSplit, pin_commits, read_collection, read_pins
 from headwater.errors import FencedError, UnavailableError
-from headwater.maintenance import collect, list_runs, run_collection
-from headwater.maintenance.garbage import Fence, Pacing, Phases, Why
-from headwater.maintenance.garbage.counts import Collected
-from headwater.maintenance.garbage.judging import Judge
-from headwater.maintenance.garbage.marks import Marks
-from headwater.maintenance.garbage.pacing import Pace, Watch
-from headwater.maintenance.garbage.sweeping import Landmarks, Sweeper
+from headwater.gc import Fence, KeepReason, PhaseTimer, Throttle, collect_realm
+from headwater.gc.classifier import RowClassifier
+from headwater.gc.collection_result import CollectionResult
+from headwater.gc.live_set import LiveSet
+from headwater.gc.sweep import RealmSweep, ScanLandmarks
+from headwater.gc.throttle import FenceWatch, RowRate
+from headwater.jobs import run_collection
+from headwater.jobs.run_history import list_runs
 from headwater.settings import Settings
 from headwater.store import ObjectId, ObjectKey, RealmKey, RealmStore, Store, StoredObject, UnknownObject, object_type
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import Claim, StoppedError, Tasks
+from headwater.tasks import TaskLease, TaskQueue, TaskStoppedError
 
 
 @object_type("test-sweepings")
@@ -37,7 +38,7 @@ class Dust(StoredObject, frozen=True, kw_only=True):
 
 def litter(rows: RealmStore, count: int) -> list[ObjectId]:
     ids = rows.new_ids(count)
-    rows.write((object_id, Dust(text="x" * 10)) for object_id in ids)
+    rows.write_objects((object_id, Dust(text="x" * 10)) for object_id in ids)
     return ids
 
 
@@ -45,9 +46,9 @@ def dust(rows: RealmStore) -> list[ObjectKey]:
     return [key for batch in rows.scan_objects() for key in batch if key.type == "test-sweepings"]
 
 
-def claim_of(store: Store) -> Claim:
-    tasks = Tasks(store)
-    claim = tasks.claim(tasks.submit("gc", realm="acme").id, "worker")
+def claim_of(store: Store) -> TaskLease:
+    tasks = TaskQueue(store)
+    claim = tasks.claim_task(tasks.submit_task("gc", realm="acme").id, "worker")
     assert claim is not None
     return claim
 
@@ -95,20 +96,23 @@ def test_splits_that_are_swept_side_by_side_delete_what_one_does(any_store: Stor
 
 def sweeper_of(
     rows: RealmStore, kept: list[ObjectId], *, fence: Fence = lambda: None, save: Callable[[object], None] = lambda _: None
-) -> tuple[Sweeper, Collected]:
+) -> tuple[RealmSweep, CollectionResult]:
     """Of a sweep that deletes all dust but this, and nothing else."""
-    marks, result = Marks(1 << 20), Collected(realm="acme", dry_run=False, writer_cutoff=Micros(0), reader_cutoff=Micros(0))
+    marks, result = (
+        LiveSet(1 << 20),
+        CollectionResult(realm="acme", dry_run=False, writer_cutoff=Micros(0), reader_cutoff=Micros(0)),
+    )
     for batch in rows.scan_objects():
         for key in batch:
             if key.type != "test-sweepings" or key.id in kept:
-                marks.add(key.id, Why.HEAD)
+                marks.mark(key.id, KeepReason.HEAD)
     now = rows.clock.now()
-    pacing, phases = Pacing(rows.settings, rows.clock, fence), Phases(rows.clock, result.seconds)
-    return Sweeper(rows, lambda: Judge(rows, marks, now), pacing, result, phases, save), result
+    pacing, phases = Throttle(rows.settings, rows.clock, fence), PhaseTimer(rows.clock, result.seconds)
+    return RealmSweep(rows, lambda: RowClassifier(rows, marks, now), pacing, result, phases, save), result
 
 
 def test_a_fault_in_one_split_stops_the_others(littered: Store) -> None:
-    rows, first, met = rows_of(littered), threading.Lock(), list[Sweeper]()
+    rows, first, met = rows_of(littered), threading.Lock(), list[RealmSweep]()
 
     def fence() -> None:
         if first.acquire(blocking=False):
@@ -127,7 +131,10 @@ def test_a_fault_in_one_split_stops_the_others(littered: Store) -> None:
 
 @pytest.mark.parametrize("splits", [1, 2, 5])
 def test_a_scan_is_cut_without_gap_or_overlap(splits: int) -> None:
-    landmarks, keys = Landmarks(), [ObjectKey(RealmKey(1), ObjectId(n), 0, "x", Micros(0), None, 1, 0) for n in range(100_000)]
+    landmarks, keys = (
+        ScanLandmarks(),
+        [ObjectKey(RealmKey(1), ObjectId(n), 0, "x", Micros(0), None, 1, 0) for n in range(100_000)],
+    )
     for at in range(0, len(keys), 100):
         landmarks.pass_by(keys[at : at + 100])
     cut = landmarks.cut(splits)
@@ -140,7 +147,7 @@ def test_a_scan_is_cut_without_gap_or_overlap(splits: int) -> None:
 
 
 def test_a_small_scan_is_not_cut(littered: Store) -> None:
-    landmarks = Landmarks()
+    landmarks = ScanLandmarks()
     landmarks.pass_by(dust(rows_of(littered)))
 
     assert landmarks.cut(4) == (SweptSplit(),)
@@ -149,7 +156,7 @@ def test_a_small_scan_is_not_cut(littered: Store) -> None:
 def test_deletions_keep_their_limit(littered: Store, clock: FakeClock) -> None:
     slow = open_on(littered.backend, dataclasses.replace(littered.settings, delete_rows_per_second=2), clock)
     began = clock.monotonic()
-    done = collect(slow, "acme")
+    done = collect_realm(slow, "acme")
 
     assert clock.monotonic() - began == pytest.approx(done.deleted / 2)
 
@@ -157,14 +164,14 @@ def test_deletions_keep_their_limit(littered: Store, clock: FakeClock) -> None:
 def test_scans_keep_their_limit(littered: Store, clock: FakeClock) -> None:
     slow = open_on(littered.backend, dataclasses.replace(littered.settings, scan_rows_per_second=5), clock)
     began = clock.monotonic()
-    done = collect(slow, "acme", dry_run=True)
+    done = collect_realm(slow, "acme", dry_run=True)
 
     assert clock.monotonic() - began == pytest.approx(done.scanned / 5)
 
 
 def test_who_waits_for_its_pace_looks_at_the_fence(clock: FakeClock) -> None:
     looks: list[float] = []
-    Pace(1, clock).spend(10, Watch(lambda: looks.append(clock.monotonic()), clock))
+    RowRate(1, clock).wait_for(10, FenceWatch(lambda: looks.append(clock.monotonic()), clock))
 
     assert looks == [float(second) for second in range(10)]
 
@@ -172,20 +179,20 @@ def test_who_waits_for_its_pace_looks_at_the_fence(clock: FakeClock) -> None:
 def test_what_is_of_an_unknown_type_stays(littered: Store) -> None:
     rows = rows_of(littered)
     strange = rows.new_id()
-    rows.write([(strange, UnknownObject(name="from-tomorrow", body=b"\x80"))])
+    rows.write_objects([(strange, UnknownObject(name="from-tomorrow", body=b"\x80"))])
     littered.clock.sleep(HOUR)
-    done = collect(littered, "acme")
+    done = collect_realm(littered, "acme")
 
     assert done.types["from-tomorrow"] == {"unknown type": 1}
-    assert rows.find(strange, StoredObject) is not None
+    assert rows.find_object(strange, StoredObject) is not None
 
 
 def test_a_row_that_changed_meanwhile_is_not_counted_as_deleted(littered: Store, clock: FakeClock) -> None:
     rows = rows_of(littered)
     first = dust(rows)[0]
     faulty = FaultyBackend(littered.backend)
-    faulty.intervene("delete_objects", lambda: rows.write([(first.id, Dust(text="new"))]) and None)
-    done = collect(open_on(faulty, littered.settings, clock), "acme")
+    faulty.intervene("delete_objects", lambda: rows.write_objects([(first.id, Dust(text="new"))]) and None)
+    done = collect_realm(open_on(faulty, littered.settings, clock), "acme")
 
     assert done.deleted_types["test-sweepings"] == (9, 9 * first.bytes)
     assert (done.garbage - done.deleted, [key.id for key in dust(rows)]) == (1, [first.id])
@@ -199,22 +206,22 @@ def test_an_over_full_filter_deletes_nothing_and_the_next_run_is_sized_right(lit
     rows = rows_of(littered)
     tight = open_on(littered.backend, dataclasses.replace(littered.settings, mark_exact_bytes=100), clock)
     with pytest.raises(UnavailableError, match="nothing was deleted"):
-        collect(tight, "acme")
+        collect_realm(tight, "acme")
 
     record = read_collection(rows)
     assert record is not None
     assert (len(dust(rows)), record.value.sweeping) == (10, False)
-    assert collect(tight, "acme").deleted_types["test-sweepings"][0] > 8  # but for what it errs in
+    assert collect_realm(tight, "acme").deleted_types["test-sweepings"][0] > 8  # but for what it errs in
 
 
 def test_pins_of_a_task_that_has_ended_are_taken_away(littered: Store) -> None:
     rows, claim = rows_of(littered), claim_of(littered)
     pin_commits(rows, claim.id, {read_head(rows): ["catalogs"]})
-    collect(littered, "acme")
+    collect_realm(littered, "acme")
     assert len(read_pins(rows)) == 1
 
-    claim.finish({})
-    assert collect(littered, "acme").pins_released == 1
+    claim.finish_task({})
+    assert collect_realm(littered, "acme").pins_released == 1
     assert read_pins(rows) == []
 
 
@@ -226,7 +233,9 @@ def read_head(rows: RealmStore) -> ObjectId:
 
 def test_a_cancelled_sweep_takes_its_flag_away(littered: Store, clock: FakeClock) -> None:
     claim = claim_of(littered)
-    assert stopped(littered, clock, claim, lambda: Tasks(littered).cancel(claim.id) and claim.heartbeat() and None) == (
+    assert stopped(
+        littered, clock, claim, lambda: TaskQueue(littered).cancel_task(claim.id) and claim.heartbeat() and None
+    ) == (
         False,
         None,
     )
@@ -234,7 +243,7 @@ def test_a_cancelled_sweep_takes_its_flag_away(littered: Store, clock: FakeClock
 
 def test_a_sweep_that_was_handed_back_is_gone_on_with(littered: Store, clock: FakeClock) -> None:
     claim = claim_of(littered)
-    is_on, sweep = stopped(littered, clock, claim, lambda: claim.stop("the worker shuts down"))
+    is_on, sweep = stopped(littered, clock, claim, lambda: claim.request_stop("the worker shuts down"))
     claim.hand_back("the worker shuts down")
 
     assert (is_on, sweep is not None) == (True, True)
@@ -242,11 +251,11 @@ def test_a_sweep_that_was_handed_back_is_gone_on_with(littered: Store, clock: Fa
     assert dust(rows_of(littered)) == []
 
 
-def stopped(store: Store, clock: FakeClock, claim: Claim, stop: Callable[[], None]) -> tuple[bool, object]:
+def stopped(store: Store, clock: FakeClock, claim: TaskLease, stop: Callable[[], None]) -> tuple[bool, object]:
     """What the record says after a collection that was asked to stop before its second deletion."""
     faulty = FaultyBackend(store.backend)
     faulty.intervene("delete_objects", stop, at=2)
-    with pytest.raises(StoppedError):
+    with pytest.raises(TaskStoppedError):
         run_collection(open_on(faulty, store.settings, clock), claim)
     record = read_collection(rows_of(store))
     assert record is not None

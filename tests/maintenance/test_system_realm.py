@@ -9,12 +9,13 @@ from lakes import HOUR, make_realm, open_on
 
 from fake_clock import FakeClock
 from headwater.clock import Micros
-from headwater.maintenance import Run, collect, list_runs, record_run
-from headwater.realms import Realms
+from headwater.gc import collect_realm
+from headwater.jobs.run_history import Run, list_runs, record_run
+from headwater.realms import RealmRegistry
 from headwater.settings import Settings
-from headwater.store import SYSTEM_REALM, NodeLease, Split, Store
+from headwater.store import SYSTEM_REALM, NodeLease, ScanSplit, Store
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 
 
 def rows_by_type(store: Store) -> dict[str, int]:
@@ -37,31 +38,31 @@ def short_history(settings: Settings, clock: FakeClock) -> Store:
 
 
 def test_waiting_and_finished_tasks_stay(store: Store, clock: FakeClock) -> None:
-    tasks = Tasks(store)
-    waiting = tasks.submit("gc", realm="acme").id
-    finished = tasks.submit("purge", realm="acme").id
-    claim = tasks.claim(finished, "worker")
+    tasks = TaskQueue(store)
+    waiting = tasks.submit_task("gc", realm="acme").id
+    finished = tasks.submit_task("purge", realm="acme").id
+    claim = tasks.claim_task(finished, "worker")
     assert claim is not None
-    claim.finish({"rows": 1})
+    claim.finish_task({"rows": 1})
     clock.advance(HOUR)
-    collect(store, SYSTEM_REALM)
+    collect_realm(store, SYSTEM_REALM)
 
-    assert tasks.read(waiting).value.kind == "gc"
-    assert tasks.read(finished).value.outcome == {"rows": 1}
+    assert tasks.read_task(waiting).value.kind == "gc"
+    assert tasks.read_task(finished).value.outcome == {"rows": 1}
 
 
 def test_forgotten_tasks_go(short_history: Store, clock: FakeClock) -> None:
-    tasks = Tasks(short_history)
-    task = tasks.submit("gc", realm="acme").id
-    claim = tasks.claim(task, "worker")
+    tasks = TaskQueue(short_history)
+    task = tasks.submit_task("gc", realm="acme").id
+    claim = tasks.claim_task(task, "worker")
     assert claim is not None
-    claim.finish({})
+    claim.finish_task({})
     clock.advance(short_history.settings.task_history_seconds + HOUR)
     tasks.forget_finished()
     for number in range(3):
-        tasks.submit("gc", realm=f"other-{number}")
+        tasks.submit_task("gc", realm=f"other-{number}")
     clock.advance(HOUR)
-    collect(short_history, SYSTEM_REALM)
+    collect_realm(short_history, SYSTEM_REALM)
 
     assert task not in [key.id for batch in short_history.system.scan_objects() for key in batch]
     assert rows_by_type(short_history)["task"] == 3
@@ -70,12 +71,12 @@ def test_forgotten_tasks_go(short_history: Store, clock: FakeClock) -> None:
 def test_the_definitions_of_realms_stay_and_their_history_goes(short_history: Store, clock: FakeClock) -> None:
     realm = make_realm(short_history)
     for number in range(5):
-        realm = Realms(short_history).update(realm, properties={"number": str(number)})
+        realm = RealmRegistry(short_history).update_realm(realm, properties={"number": str(number)})
     clock.advance(HOUR)
-    collect(short_history, SYSTEM_REALM)
+    collect_realm(short_history, SYSTEM_REALM)
     short_history.cache.clear()
 
-    assert Realms(short_history).read("acme") == realm
+    assert RealmRegistry(short_history).read_realm("acme") == realm
     assert rows_by_type(short_history)["realm"] == 2
 
 
@@ -83,7 +84,7 @@ def test_node_leases_stay_however_old(store: Store, clock: FakeClock) -> None:
     make_realm(store)
     leases = [key.id for batch in store.system.scan_objects() for key in batch if key.type == NodeLease.type_name]
     clock.advance(1000 * HOUR)
-    done = collect(store, SYSTEM_REALM)
+    done = collect_realm(store, SYSTEM_REALM)
 
     assert done.kept["fixed"] == len(leases) == 1
     assert None not in store.system.read_many_versioned(leases, NodeLease)
@@ -92,14 +93,14 @@ def test_node_leases_stay_however_old(store: Store, clock: FakeClock) -> None:
 def test_collecting_the_system_realm_touches_no_other(store: Store, clock: FakeClock) -> None:
     realm = make_realm(store)
     clock.advance(HOUR)
-    before = [key for key in store.backend.scan_objects(Split(), None, 1000) if key.realm == realm.key]
-    collect(store, SYSTEM_REALM)
+    before = [key for key in store.backend.scan_objects(ScanSplit(), None, 1000) if key.realm == realm.key]
+    collect_realm(store, SYSTEM_REALM)
 
-    assert [key for key in store.backend.scan_objects(Split(), None, 1000) if key.realm == realm.key] == before
+    assert [key for key in store.backend.scan_objects(ScanSplit(), None, 1000) if key.realm == realm.key] == before
 
 
 def test_a_collection_of_an_empty_store_does_nothing(store: Store) -> None:
-    assert collect(store, SYSTEM_REALM).deleted == 0
+    assert collect_realm(store, SYSTEM_REALM).deleted == 0
 
 
 def test_runs_are_listed_newest_first(store: Store) -> None:
@@ -120,7 +121,7 @@ def test_the_rows_of_older_runs_are_collected(short_history: Store, clock: FakeC
     for number in range(10):
         record_run(short_history, a_run(number))
     clock.advance(HOUR)
-    collect(short_history, SYSTEM_REALM)
+    collect_realm(short_history, SYSTEM_REALM)
 
     assert rows_by_type(short_history)["run"] == 4  # three now, and one more in the commit before
 

@@ -9,19 +9,22 @@ import pytest
 from lakes import FOUND, HOUR, HandmadeSurvey, lake, make_realm, rows_of
 
 from fake_clock import FakeClock
-from headwater.catalogs import CatalogDefinition, Catalogs, ImportSpec, iceberg
-from headwater.errors import HeadwaterError, MissingError, UnavailableError
-from headwater.maintenance import list_runs, purge, run_collection, run_import, run_purge
-from headwater.realms import Realm, Realms, RealmState
+from headwater import iceberg
+from headwater.catalogs import CatalogDefinition, Catalogs, ImportSpec
+from headwater.errors import HeadwaterError, NotFoundError, UnavailableError
+from headwater.jobs import run_collection, run_import, run_purge
+from headwater.jobs.run_history import list_runs
+from headwater.purge.realm_purge import purge_realm
+from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import Store
-from headwater.tasks import Claim, Tasks
+from headwater.tasks import TaskLease, TaskQueue
 
 SPEC = ImportSpec(name="initial", locations=("s3://lake/",))
 
 
-def claim_of(store: Store, kind: str, realm: Realm, **arguments: Any) -> Claim:
-    tasks = Tasks(store)
-    claim = tasks.claim(tasks.submit(kind, realm=realm.id, realm_key=realm.key, arguments=arguments).id, "worker")
+def claim_of(store: Store, kind: str, realm: Realm, **arguments: Any) -> TaskLease:
+    tasks = TaskQueue(store)
+    claim = tasks.claim_task(tasks.submit_task(kind, realm=realm.id, realm_key=realm.key, arguments=arguments).id, "worker")
     assert claim is not None
     return claim
 
@@ -31,17 +34,17 @@ def arguments_of(catalog: CatalogDefinition) -> dict[str, str]:
 
 
 def make_catalog(store: Store) -> CatalogDefinition:
-    return Catalogs(rows_of(store)).create("lake", base_location="s3://lake/", imports=(SPEC,))
+    return Catalogs(rows_of(store)).create_catalog("lake", base_location="s3://lake/", imports=(SPEC,))
 
 
 @pytest.fixture
 def purged(store: Store, clock: FakeClock) -> Realm:
-    realms = Realms(store)
-    inactive = realms.move(make_realm(store), RealmState.INACTIVE)
+    realms = RealmRegistry(store)
+    inactive = realms.move_realm(make_realm(store), RealmState.INACTIVE)
     clock.advance(HOUR)
-    realms.move(inactive, RealmState.PURGING)
-    purge(store, "acme")
-    return realms.read("acme")
+    realms.move_realm(inactive, RealmState.PURGING)
+    purge_realm(store, "acme")
+    return realms.read_realm("acme")
 
 
 @pytest.mark.parametrize("is_recreated", [False, True])
@@ -49,7 +52,7 @@ def test_a_purge_that_was_killed_before_its_end_succeeds_also_when_the_entry_is_
     store: Store, purged: Realm, is_recreated: bool
 ) -> None:
     claim = claim_of(store, "purge", purged)
-    Realms(store).remove(purged)
+    RealmRegistry(store).remove_realm(purged)
     if is_recreated:
         make_realm(store)
 
@@ -58,22 +61,22 @@ def test_a_purge_that_was_killed_before_its_end_succeeds_also_when_the_entry_is_
 
 def test_a_purge_of_a_realm_that_never_was_is_refused(store: Store, purged: Realm) -> None:
     claim = claim_of(store, "purge", purged)
-    Realms(store).remove(purged)
-    Realms(store).forget_purged_keys([purged.key])
+    RealmRegistry(store).remove_realm(purged)
+    RealmRegistry(store).forget_purged_keys([purged.key])
 
-    with pytest.raises(MissingError):
+    with pytest.raises(NotFoundError):
         run_purge(store, claim)
 
 
 def test_a_collection_whose_realm_falls_asleep_is_tried_again(store: Store) -> None:
     claim = claim_of(store, "gc", make_realm(store))
-    check = claim.check
+    check = claim.check_stop
 
     def fall_asleep() -> None:
         check()
-        Realms(store).move(Realms(store).read("acme"), RealmState.INACTIVE)
+        RealmRegistry(store).move_realm(RealmRegistry(store).read_realm("acme"), RealmState.INACTIVE)
 
-    claim.check = fall_asleep  # type: ignore[method-assign]
+    claim.check_stop = fall_asleep  # type: ignore[method-assign]
     with pytest.raises(UnavailableError, match="INACTIVE"):
         run_collection(store, claim)
 
@@ -82,8 +85,8 @@ def test_an_import_whose_realm_falls_asleep_is_tried_again(store: Store, clock: 
     realm = make_realm(store)
     claim = claim_of(store, "import", realm, **arguments_of(make_catalog(store)))
 
-    def survey(scope: iceberg.Scope, progress: object) -> Iterable[iceberg.Outcome]:
-        Realms(store).move(realm, RealmState.INACTIVE)
+    def survey(scope: iceberg.SurveyScope, progress: object) -> Iterable[iceberg.SurveyOutcome]:
+        RealmRegistry(store).move_realm(realm, RealmState.INACTIVE)
         clock.advance(61)
         return [FOUND]
 
@@ -95,8 +98,8 @@ def test_an_import_never_fills_a_later_catalog_of_the_name(store: Store) -> None
     realm = make_realm(store)
     claim = claim_of(store, "import", realm, **arguments_of(make_catalog(store)))
 
-    def survey(scope: iceberg.Scope, progress: object) -> Iterable[iceberg.Outcome]:
-        Catalogs(rows_of(store)).delete("lake")
+    def survey(scope: iceberg.SurveyScope, progress: object) -> Iterable[iceberg.SurveyOutcome]:
+        Catalogs(rows_of(store)).delete_catalog("lake")
         make_catalog(store)
         return [FOUND]
 

@@ -15,7 +15,8 @@ from lakes import lake, make_lake, make_realm, put
 from headwater import Settings, Store, open_store
 from headwater.catalogs import ContentKey, IcebergTable, Put
 from headwater.errors import HeadwaterError
-from headwater.maintenance import check_store, collect
+from headwater.fsck import check_store
+from headwater.gc import collect_realm
 
 SECONDS = 4.0
 GRACE = 0.25
@@ -68,7 +69,7 @@ class Torture:
         with self.store() as store:
             while time.monotonic() < self._ends:
                 try:
-                    self.deleted += collect(store, "acme").deleted
+                    self.deleted += collect_realm(store, "acme").deleted
                     self.done["collection"] += 1
                 except HeadwaterError as fault:
                     self.crashes.append(fault)
@@ -106,6 +107,6 @@ def test_what_was_acknowledged_is_there_after_everything_happened_at_once(tmp_pa
     assert torture.crashes == []
     assert min(torture.done["_commit"], torture.done["collection"], torture.deleted) > 3, torture.done
     with torture.store() as store:
-        collect(store, "acme")
-        assert torture.acknowledged == set(lake(store).get_many("main", torture.acknowledged))
+        collect_realm(store, "acme")
+        assert torture.acknowledged == set(lake(store).get_contents("main", torture.acknowledged))
         assert [finding for finding in check_store(store) if finding.code != "NAME_WITHOUT_ROW"] == []

@@ -10,11 +10,12 @@ from structlog.testing import capture_logs
 
 from fake_clock import FakeClock
 from headwater.catalogs import Catalogs, ImportSpec
-from headwater.maintenance import IMPORT, list_runs, run_import
-from headwater.realms import Realms, RealmState
+from headwater.jobs import IMPORT, run_import
+from headwater.jobs.run_history import list_runs
+from headwater.realms import RealmRegistry, RealmState
 from headwater.store import ObjectId, Store
-from headwater.tasks import AttemptEnd, Claim, StoodStill, Task, Tasks, TaskState
-from headwater_workers.running import run_task
+from headwater.tasks import AttemptEnd, LeaseExpiry, Task, TaskLease, TaskQueue, TaskState
+from headwater_workers.task_executor import execute_task
 
 SPEC = ImportSpec(name="initial", locations=("s3://lake/",))
 
@@ -23,20 +24,20 @@ SPEC = ImportSpec(name="initial", locations=("s3://lake/",))
 def asked(store: Store) -> ObjectId:
     """An import that was asked for in a realm that is INACTIVE by now."""
     realm = make_realm(store)
-    lake = Catalogs(rows_of(store)).create("lake", base_location="s3://lake/", imports=(SPEC,))
+    lake = Catalogs(rows_of(store)).create_catalog("lake", base_location="s3://lake/", imports=(SPEC,))
     arguments = {"catalog": "lake", "catalogId": lake.id, "import": SPEC.name, "digest": SPEC.digest()}
-    Realms(store).move(realm, RealmState.INACTIVE)
-    return Tasks(store).submit(IMPORT, realm="acme", realm_key=realm.key, arguments=arguments).id
+    RealmRegistry(store).move_realm(realm, RealmState.INACTIVE)
+    return TaskQueue(store).submit_task(IMPORT, realm="acme", realm_key=realm.key, arguments=arguments).id
 
 
-def import_nothing(store: Store, claim: Claim) -> dict[str, Any]:
+def import_nothing(store: Store, claim: TaskLease) -> dict[str, Any]:
     return run_import(store, claim, survey=HandmadeSurvey(lambda scope, progress: []))
 
 
 def work(store: Store, task_id: ObjectId) -> Task:
     with capture_logs():
-        run_task(store, task_id, StoodStill(None), owner="here", is_stopping=lambda: False, kinds={IMPORT: import_nothing})
-    return Tasks(store).read(task_id).value
+        execute_task(store, task_id, LeaseExpiry(None), owner="here", is_stopping=lambda: False, kinds={IMPORT: import_nothing})
+    return TaskQueue(store).read_task(task_id).value
 
 
 def test_an_import_waits_for_a_realm_that_sleeps(store: Store, asked: ObjectId) -> None:
@@ -49,7 +50,7 @@ def test_an_import_waits_for_a_realm_that_sleeps(store: Store, asked: ObjectId) 
 
 def test_an_import_is_done_once_its_realm_is_awake(store: Store, asked: ObjectId, clock: FakeClock) -> None:
     work(store, asked)
-    Realms(store).move(Realms(store).read("acme"), RealmState.ACTIVE)
+    RealmRegistry(store).move_realm(RealmRegistry(store).read_realm("acme"), RealmState.ACTIVE)
     clock.advance(60)
 
     assert work(store, asked).state is TaskState.SUCCEEDED
@@ -57,6 +58,6 @@ def test_an_import_is_done_once_its_realm_is_awake(store: Store, asked: ObjectId
 
 def test_an_import_of_a_realm_that_goes_is_given_up(store: Store, asked: ObjectId, clock: FakeClock) -> None:
     clock.advance(86_400)
-    Realms(store).move(Realms(store).read("acme"), RealmState.PURGING)
+    RealmRegistry(store).move_realm(RealmRegistry(store).read_realm("acme"), RealmState.PURGING)
 
     assert work(store, asked).state is TaskState.FAILED

@@ -9,14 +9,14 @@ import pytest
 from lakes import make_realm
 
 from fake_clock import FakeClock
-from headwater.errors import RefusedError, UnreadableError
-from headwater.maintenance import COLLECT
-from headwater.maintenance.work.run_record import recorded
-from headwater.realms import Realm, Realms, RealmState
+from headwater.errors import CorruptionError, RefusedError
+from headwater.jobs import COLLECT
+from headwater.jobs.run_record import run_recorded
+from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.settings import Settings
 from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 
 
 @pytest.fixture
@@ -27,23 +27,23 @@ def served(settings: Settings, clock: FakeClock) -> Store:
 
 
 def purging(store: Store, clock: FakeClock) -> Realm:
-    realms = Realms(store)
-    realm = realms.move(realms.read("acme"), RealmState.INACTIVE)
+    realms = RealmRegistry(store)
+    realm = realms.move_realm(realms.read_realm("acme"), RealmState.INACTIVE)
     clock.advance(3600)
-    return realms.move(realm, RealmState.PURGING)
+    return realms.move_realm(realm, RealmState.PURGING)
 
 
 def broken_work(store: Store, before: Callable[[], object]) -> None:
     """A task whose work finds something unreadable, after something else has happened."""
-    tasks = Tasks(store)
-    claim = tasks.claim(tasks.submit(COLLECT, realm="acme").id, "worker")
+    tasks = TaskQueue(store)
+    claim = tasks.claim_task(tasks.submit_task(COLLECT, realm="acme").id, "worker")
     assert claim is not None
 
     def work() -> dict[str, Any]:
         before()
-        raise UnreadableError("reference 'root' dangles")
+        raise CorruptionError("reference 'root' dangles")
 
-    recorded(store, claim, work)
+    run_recorded(store, claim, work)
 
 
 def test_a_realm_that_is_purged_meanwhile_is_not_damaged(served: Store, clock: FakeClock) -> None:
@@ -53,11 +53,11 @@ def test_a_realm_that_is_purged_meanwhile_is_not_damaged(served: Store, clock: F
 
 def test_a_realm_that_was_made_anew_meanwhile_is_not_damaged(served: Store, clock: FakeClock) -> None:
     def anew() -> None:
-        realms = Realms(served)
-        realm = realms.move(purging(served, clock), RealmState.PURGED)
-        while realms.open_for("acme", RealmState.PURGED).delete_rows(1000):
+        realms = RealmRegistry(served)
+        realm = realms.move_realm(purging(served, clock), RealmState.PURGED)
+        while realms.open_realm_for("acme", RealmState.PURGED).delete_rows(1000):
             continue
-        realms.remove(realm)
+        realms.remove_realm(realm)
         make_realm(served)
 
     with pytest.raises(RefusedError, match="purged meanwhile"):
@@ -65,5 +65,5 @@ def test_a_realm_that_was_made_anew_meanwhile_is_not_damaged(served: Store, cloc
 
 
 def test_a_realm_that_stands_is_damaged(served: Store) -> None:
-    with pytest.raises(UnreadableError, match="dangles"):
+    with pytest.raises(CorruptionError, match="dangles"):
         broken_work(served, lambda: None)

@@ -9,7 +9,7 @@ from textwrap import dedent, indent
 import pytest
 
 from headwater.reconcile import ManifestError, load_manifests
-from headwater.reconcile.reading import Fault
+from headwater.reconcile.yaml_values import ManifestFault
 
 Faults = Callable[[str], list[str]]
 
@@ -36,7 +36,7 @@ def faults_of(write: Callable[..., Path], tmp_path: Path) -> Faults:
         try:
             load_manifests(write(text))
         except ManifestError as error:
-            assert all(isinstance(fault, Fault) for fault in error.faults)
+            assert all(isinstance(fault, ManifestFault) for fault in error.faults)
             return str(error).replace(f"{tmp_path}/", "").splitlines()
         return []
 

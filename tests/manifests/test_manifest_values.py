@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from headwater.catalogs import ImportSpec
-from headwater.errors import MissingError
-from headwater.realms import KeptHistory, Maintenance, Retention
+from headwater.errors import NotFoundError
+from headwater.realms import HistoryRetention, KeptHistory, MaintenanceSchedule
 from headwater.reconcile import CatalogManifest, ManifestError, RealmManifest, load_manifests
 from headwater.reconcile.manifests import CatalogSpec, RealmSpec, ResourceName
 from headwater.settings import Settings
@@ -69,13 +69,13 @@ def test_every_field_of_a_realm_is_read(write: Write) -> None:
         deletion_protection=True,
         drift_policy="Report",
         purge_hold_seconds=86400.0,
-        retention=Retention(
+        retention=HistoryRetention(
             content_age_seconds=2592000.0,
             content_commits=100,
             reference_commits=20,
             references=(KeptHistory(pattern="*/main", commits=5, age_seconds=86400.0),),
         ),
-        maintenance=Maintenance(schedule="0 3 * * 0", time_zone="Europe/Berlin", suspend=True),
+        maintenance=MaintenanceSchedule(schedule="0 3 * * 0", time_zone="Europe/Berlin", suspend=True),
         properties={"team": "lake", "empty": ""},
     )
 
@@ -137,7 +137,7 @@ def test_empty_documents_and_an_empty_folder_are_nothing(write: Write, tmp_path:
 
 
 def test_a_path_that_is_not_there_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match="there is no such file or folder"):
+    with pytest.raises(NotFoundError, match="there is no such file or folder"):
         load_manifests(tmp_path / "nowhere")
 
 

@@ -11,6 +11,7 @@ from headwater.catalogs import (
     Catalog,
     Content,
     ContentKey,
+    ContentOperation,
     ContentType,
     ContentValue,
     Delete,
@@ -21,10 +22,9 @@ from headwater.catalogs import (
     MergeOptions,
     MergeResult,
     Namespace,
-    Operation,
     Put,
 )
-from headwater.catalogs.content.types import with_id
+from headwater.catalogs.content.content_types import with_id
 from headwater.store import ObjectId
 
 __all__ = ["Branching", "conflicted_or_done", "key", "table"]
@@ -60,11 +60,11 @@ class Branching:
         return self.commit(branch, [Delete(key(text)) for text in texts], f"delete {' '.join(texts)}")
 
     def rename(self, branch: str, old: str, new: str) -> ObjectId:
-        content = self.catalog.get(branch, key(old))
+        content = self.catalog.get_content(branch, key(old))
         assert content is not None
         return self.commit(branch, [Delete(key(old)), Put(key(new), content)], f"rename {old}")
 
-    def commit(self, branch: str, operations: list[Operation], message: str) -> ObjectId:
+    def commit(self, branch: str, operations: list[ContentOperation], message: str) -> ObjectId:
         done = self.catalog.commit(branch, operations, message=message)
         assert done.commit_id is not None
         return done.commit_id
@@ -83,11 +83,11 @@ class Branching:
     def words(self, branch: str) -> set[str]:
         """What is there, in the words of ``put``."""
         entries = self.catalog.entries(branch).entries
-        contents = self.catalog.get_many(branch, [entry.key for entry in entries])
+        contents = self.catalog.get_contents(branch, [entry.key for entry in entries])
         return {_word(at, content) for at, content in contents.items()}
 
     def content_id(self, branch: str, text: str) -> UUID:
-        content = self.catalog.get(branch, key(text))
+        content = self.catalog.get_content(branch, key(text))
         assert content is not None
         assert content.id is not None
         return content.id
@@ -101,14 +101,14 @@ class Branching:
         """Every key has its namespaces, and the index of content ids is the content's turned round."""
         head = self.catalog.resolve(branch)
         assert head is not None
-        values = {ContentKey.from_index(at): ContentValue.decode(value) for at, value in head.index(CONTENT).range()}
+        values = {ContentKey.from_index(at): ContentValue.from_value(value) for at, value in head.index(CONTENT).range()}
         spaces = {at for at, value in values.items() if value.type == ContentType.NAMESPACE}
         ids = {at: bytes(value.data) for at, value in head.index(IDS).range()}
 
         assert all(above in spaces for at in values for above in at.ancestors())
         assert ids == {value.content_id.bytes: at.to_index() for at, value in values.items()}
         assert len(ids) == len(values)
-        assert len(self.catalog.get_many(branch, values)) == len(values)
+        assert len(self.catalog.get_contents(branch, values)) == len(values)
 
     def _put(self, branch: str, word: str) -> Put:
         text, _, version = word.partition("=")
@@ -116,7 +116,7 @@ class Branching:
         content: Content = table(version or "1")
         if text.endswith("/"):
             content = Namespace(properties={"version": version} if version else {})
-        there = self.catalog.get(branch, at)
+        there = self.catalog.get_content(branch, at)
         return Put(at, content if there is None or there.id is None else with_id(content, there.id))
 
 

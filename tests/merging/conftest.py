@@ -20,8 +20,8 @@ def catalog(rows: RealmStore) -> Catalog:
     for name in (CATALOGS, CLAIMS):
         ensure_reference(rows, name)
     catalogs = Catalogs(rows)
-    catalogs.create("lake", base_location="s3://lake/")
-    return catalogs.open("lake")
+    catalogs.create_catalog("lake", base_location="s3://lake/")
+    return catalogs.open_catalog("lake")
 
 
 @pytest.fixture

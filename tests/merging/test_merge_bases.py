@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from headwater.catalogs.history.merging.bases import Base, Bases
+from headwater.catalogs.history.merge_base import MergeBase, MergeBaseFinder
 from headwater.commits import Head, Transaction, commit_change, ensure_reference, read_commit
-from headwater.errors import ExpiredError, MissingError
-from headwater.index import Value
+from headwater.errors import ExpiredError, NotFoundError
+from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmStore, id_text
 
 
@@ -25,7 +25,7 @@ class Graph:
         ensure_reference(self.rows, branch)
 
         def change(tx: Transaction) -> ObjectId | None:
-            tx.index("things").put(name.encode(), Value(None, b""))
+            tx.index("things").put(name.encode(), IndexValue(None, b""))
             return tx.head_id
 
         done = commit_change(self.rows, branch, change, properties={"merged": [id_text(self.ids[one]) for one in merged]})
@@ -37,9 +37,9 @@ class Graph:
     def branch(self, branch: str, name: str) -> None:
         self.rows.create_reference(branch, self.ids[name])
 
-    def find(self, into: str, source: str) -> Base:
+    def find(self, into: str, source: str) -> MergeBase:
         head = self.head(into)
-        return Bases(self.rows, self.head(source)).find(self.rows, head.id, head.commit)
+        return MergeBaseFinder(self.rows, self.head(source)).find_base(self.rows, head.id, head.commit)
 
     def base(self, into: str, source: str) -> str:
         found = self.find(into, source)
@@ -111,39 +111,39 @@ def test_of_merges_back_and_forth_the_newest_is_taken_and_the_other_told(graph: 
 def test_histories_of_two_beginnings_have_none(graph: Graph) -> None:
     graph.add("other", "X")
 
-    with pytest.raises(MissingError, match="no common ancestor"):
+    with pytest.raises(NotFoundError, match="no common ancestor"):
         graph.base("C", "X")
 
 
 def test_a_head_on_top_of_a_known_one_costs_few_reads(graph: Graph) -> None:
-    bases = Bases(graph.rows, graph.head("E"))
+    bases = MergeBaseFinder(graph.rows, graph.head("E"))
     first = graph.head("C")
-    known = bases.find(graph.rows, first.id, first.commit)
+    known = bases.find_base(graph.rows, first.id, first.commit)
     for name in "GHI":
         graph.add("main", name)
     newest = graph.head("I")
 
-    assert bases.find(graph.rows, newest.id, newest.commit) is known
+    assert bases.find_base(graph.rows, newest.id, newest.commit) is known
 
 
 def test_a_merge_on_top_of_a_known_head_is_seen(graph: Graph) -> None:
-    bases = Bases(graph.rows, graph.head("E"))
+    bases = MergeBaseFinder(graph.rows, graph.head("E"))
     first = graph.head("C")
-    bases.find(graph.rows, first.id, first.commit)
+    bases.find_base(graph.rows, first.id, first.commit)
     graph.add("main", "M", "D")
     graph.add("main", "N")
     newest = graph.head("N")
 
-    assert bases.find(graph.rows, newest.id, newest.commit).commit == graph.ids["D"]
+    assert bases.find_base(graph.rows, newest.id, newest.commit).commit == graph.ids["D"]
 
 
 def test_a_target_that_was_put_elsewhere_is_looked_at_anew(graph: Graph) -> None:
-    bases = Bases(graph.rows, graph.head("E"))
+    bases = MergeBaseFinder(graph.rows, graph.head("E"))
     first = graph.head("B")
-    bases.find(graph.rows, first.id, first.commit)
+    bases.find_base(graph.rows, first.id, first.commit)
     moved = graph.head("D")
 
-    assert bases.find(graph.rows, moved.id, moved.commit).commit == graph.ids["D"]
+    assert bases.find_base(graph.rows, moved.id, moved.commit).commit == graph.ids["D"]
 
 
 def test_long_histories_are_walked(graph: Graph) -> None:
@@ -168,7 +168,7 @@ def test_a_merged_head_that_was_collected_is_told_beside_the_base(graph: Graph) 
     graph.branch("late", "B")
     graph.add("late", "L")
 
-    assert graph.find("M", "L") == Base(graph.ids["B"], lost=(graph.ids["D"],))
+    assert graph.find("M", "L") == MergeBase(graph.ids["B"], lost=(graph.ids["D"],))
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -15,16 +15,16 @@ from headwater.catalogs import (
     Catalogs,
     Conflict,
     ContentKey,
+    ContentOperation,
     Delete,
     IcebergView,
     KeyMerge,
     MergeMode,
     MergeOptions,
     Namespace,
-    Operation,
     Put,
 )
-from headwater.catalogs.content.types import with_id
+from headwater.catalogs.content.content_types import with_id
 from headwater.commits import ensure_reference
 from headwater.errors import ConflictError, RefusedError
 from headwater.store import RealmId, RealmKey, open_store
@@ -46,8 +46,8 @@ class Branches(RuleBasedStateMachine):
         for name in (CATALOGS, CLAIMS):
             ensure_reference(rows, name)
         catalogs = Catalogs(rows)
-        catalogs.create("lake", base_location="s3://lake/")
-        self.lake = Branching(catalogs.open("lake"))
+        catalogs.create_catalog("lake", base_location="s3://lake/")
+        self.lake = Branching(catalogs.open_catalog("lake"))
         self.lake.put("main", "a/", "b")
         for name in BRANCHES[1:]:
             self.lake.catalog.create_branch(name)
@@ -67,7 +67,7 @@ class Branches(RuleBasedStateMachine):
 
     @rule(branch=branches, old=keys, new=keys)
     def rename(self, branch: str, old: str, new: str) -> None:
-        content = self.lake.catalog.get(branch, key(old))
+        content = self.lake.catalog.get_content(branch, key(old))
         if content is None or old == new:
             return
         try:
@@ -80,7 +80,7 @@ class Branches(RuleBasedStateMachine):
     def merge(self, source: str, into: str, mode: MergeMode, own: dict[str, MergeMode]) -> None:
         catalog = self.lake.catalog
         seen = conflicted_or_done(lambda: catalog.merge(source, into, options=MergeOptions(mode=mode, dry_run=True)))
-        touched = {one.key for one in seen.keys}
+        touched = {one.key for one in seen.merged_keys}
         named = {key(text): KeyMerge(mode=one) for text, one in own.items() if key(text) in touched}
         options = MergeOptions(mode=mode, keys=named)
         done = conflicted_or_done(lambda: catalog.merge(source, into, options=options))
@@ -111,8 +111,8 @@ class Branches(RuleBasedStateMachine):
             self.lake.check(branch)
         self.changed.clear()
 
-    def _operations(self, branch: str, at: ContentKey, word: str) -> list[Operation]:
-        there = self.lake.catalog.get(branch, at)
+    def _operations(self, branch: str, at: ContentKey, word: str) -> list[ContentOperation]:
+        there = self.lake.catalog.get_content(branch, at)
         if word == "delete":
             return [Delete(at)]
         if word == "replace":

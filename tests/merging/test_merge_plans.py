@@ -24,8 +24,8 @@ from headwater.catalogs import (
     content_digest,
     content_type_of,
 )
-from headwater.catalogs.history.comparing import Change
-from headwater.catalogs.history.merging.planning import MergePlan, Modes, decide, judge
+from headwater.catalogs.history.content_diff import ContentChange
+from headwater.catalogs.history.three_way import MergeModes, MergePlan, decide_keys, judge_merge
 from headwater.commits import ensure_reference
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmKey, Store
@@ -79,7 +79,7 @@ NORMAL: list[tuple[str, Value, Value, Value, str]] = [
 
 def plan(before: Value, after: Value, now: Value, mode: MergeMode = MergeMode.NORMAL) -> MergePlan:
     head = {} if now is None else {KEY: now}
-    return judge(decide([Change(KEY, before, after)], head, Modes(mode), {}), head, {})
+    return judge_merge(decide_keys([ContentChange(KEY, before, after)], head, MergeModes(mode), {}), head, {})
 
 
 @pytest.mark.parametrize(("name", "base", "source", "target", "outcome"), NORMAL, ids=[row[0] for row in NORMAL])
@@ -107,8 +107,8 @@ def test_a_dropped_key_is_not_touched(name: str, base: Value, source: Value, tar
 
 def test_a_moved_content_is_no_twin_of_an_equal_one() -> None:
     old = ContentKey.of("old")
-    changes = [Change(old, V1, None), Change(KEY, None, V1)]
-    made = decide(changes, {old: V1, KEY: OTHER_V1}, Modes(), {})
+    changes = [ContentChange(old, V1, None), ContentChange(KEY, None, V1)]
+    made = decide_keys(changes, {old: V1, KEY: OTHER_V1}, MergeModes(), {})
 
     assert [(str(one.kind), one.key) for one in made.conflicts] == [("KEY_EXISTS", KEY)]
 
@@ -120,8 +120,8 @@ def test_a_look_at_a_merge_writes_nothing_not_even_a_lease(settings: Settings, c
         rows = store.rows(RealmId("acme"), realm)
         for name in (CATALOGS, CLAIMS):
             ensure_reference(rows, name)
-        Catalogs(rows).create("lake", base_location="s3://lake/")
-        lake = Catalogs(rows).open("lake")
+        Catalogs(rows).create_catalog("lake", base_location="s3://lake/")
+        lake = Catalogs(rows).open_catalog("lake")
         lake.commit("main", [Put(KEY, Namespace())])
         lake.create_branch("dev")
         commit = lake.commit("dev", [Put(KEY.child("t"), IcebergTable(metadata_location="s3://lake/t"))]).commit_id
@@ -129,9 +129,9 @@ def test_a_look_at_a_merge_writes_nothing_not_even_a_lease(settings: Settings, c
 
         watched = FaultyBackend(backend)
         with Store(watched, url="memory://", settings=settings, clock=clock) as reader:
-            seen = Catalogs(reader.rows(RealmId("acme"), realm)).open("lake")
+            seen = Catalogs(reader.rows(RealmId("acme"), realm)).open_catalog("lake")
             looks = [seen.merge("dev", options=MergeOptions(dry_run=True))]
             looks.append(seen.transplant("dev", [commit], options=MergeOptions(dry_run=True)))
 
-        assert [len(one.keys) for one in looks] == [1, 1]
+        assert [len(one.merged_keys) for one in looks] == [1, 1]
         assert not WRITES.intersection(watched.calls)

@@ -8,19 +8,19 @@ import pytest
 from branching import Branching, key, table
 
 from headwater.catalogs import Delete, KeyMerge, Put
-from headwater.catalogs.content.types import with_id
-from headwater.catalogs.iceberg.parts import Parts, take_apart
+from headwater.catalogs.content.content_types import with_id
+from headwater.iceberg.metadata_split import MetadataParts, split_metadata
 from headwater.store import ObjectId, RealmStore
 
 
-def document(version: int) -> Parts:
-    return take_apart(
+def document(version: int) -> MetadataParts:
+    return split_metadata(
         json.dumps({"format-version": 2, "snapshots": [{"id": n, "s": "x" * 3000} for n in range(version)]}).encode()
     )
 
 
 def put(lake: Branching, branch: str, text: str, version: int) -> ObjectId:
-    there = lake.catalog.get(branch, key(text))
+    there = lake.catalog.get_content(branch, key(text))
     content = table(str(version))
     if there is not None and there.id is not None:
         content = with_id(content, there.id)

@@ -8,9 +8,9 @@ import pytest
 from branching import Branching, conflicted_or_done, table
 
 from headwater.catalogs import CommitMeta, Conflict, KeyMerge, MergeConflictError, MergeMode, MergeOutcome, Namespace
-from headwater.catalogs.content.types import with_id
-from headwater.catalogs.iceberg.parts import Parts
-from headwater.errors import ConflictError, ExpiredError, MissingError, RefusedError
+from headwater.catalogs.content.content_types import with_id
+from headwater.errors import ConflictError, ExpiredError, NotFoundError, RefusedError
+from headwater.iceberg.metadata_split import MetadataParts
 from headwater.store import ObjectId, RealmStore
 
 FORCE, DROP = KeyMerge(mode=MergeMode.FORCE), KeyMerge(mode=MergeMode.DROP)
@@ -18,7 +18,7 @@ FORCE, DROP = KeyMerge(mode=MergeMode.FORCE), KeyMerge(mode=MergeMode.DROP)
 
 def outcomes(lake: Branching, **modes: KeyMerge) -> dict[str, str]:
     found = lake.merge(keys=modes)
-    return {str(one.key): str(one.outcome) for one in found.keys}
+    return {str(one.key): str(one.outcome) for one in found.merged_keys}
 
 
 def conflicts(lake: Branching, **keys: KeyMerge) -> list[tuple[str, str]]:
@@ -95,7 +95,7 @@ def test_work_goes_on_after_a_merge(lake: Branching) -> None:
     done = lake.merge()
 
     assert "s.a=3" in lake.words("main")
-    assert [str(one.key) for one in done.keys] == ["s.a"]
+    assert [str(one.key) for one in done.merged_keys] == ["s.a"]
 
 
 def test_merges_back_and_forth_find_what_was_merged(lake: Branching) -> None:
@@ -140,7 +140,7 @@ def test_branches_of_two_beginnings_need_a_base(empty: Branching) -> None:
     main = empty.put("main", "x")
     empty.put("other", "y")
 
-    with pytest.raises(MissingError, match="no common ancestor: name the base"):
+    with pytest.raises(NotFoundError, match="no common ancestor: name the base"):
         empty.merge("other")
     assert empty.merge("other", base=main).is_applied
 
@@ -182,7 +182,7 @@ def test_merge_conflicts_tell_of_every_key_and_write_nothing(lake: Branching, ro
         lake.merge()
 
     assert sum(map(len, rows.scan_objects())) == stored
-    assert {str(one.key): one.outcome for one in caught.value.result.keys} == {
+    assert {str(one.key): one.outcome for one in caught.value.result.merged_keys} == {
         "s.a": MergeOutcome.CONFLICT,
         "x": MergeOutcome.PUT,
     }
@@ -309,7 +309,7 @@ def test_a_resolved_content_is_put_under_the_targets_id(lake: Branching) -> None
     lake.put("main", "s.a=3")
     done = lake.merge(keys={"s.a": KeyMerge(expected=table("3"), resolved=table("4"))})
 
-    assert [one.outcome for one in done.keys] == [MergeOutcome.RESOLVED]
+    assert [one.outcome for one in done.merged_keys] == [MergeOutcome.RESOLVED]
     assert "s.a=4" in lake.words("main")
     assert lake.content_id("main", "s.a") == lake.content_id("dev", "s.a")
 
@@ -357,7 +357,7 @@ def test_a_request_that_contradicts_itself_is_refused() -> None:
     with pytest.raises(RefusedError, match="expects no content"):
         KeyMerge(mode=MergeMode.DROP, expected=table())
     with pytest.raises(RefusedError, match="metadata belongs to an Iceberg table or view"):
-        KeyMerge(resolved=Namespace(), metadata=Parts({}, {}))
+        KeyMerge(resolved=Namespace(), metadata=MetadataParts({}, {}))
 
 
 # looking, and expecting
@@ -369,7 +369,7 @@ def test_a_dry_run_tells_the_same_and_writes_nothing(lake: Branching, rows: Real
     seen = lake.merge(dry_run=True)
 
     assert (lake.words("main"), sum(map(len, rows.scan_objects())), seen.is_applied) == (before, stored, False)
-    assert seen.keys == lake.merge().keys
+    assert seen.merged_keys == lake.merge().merged_keys
 
 
 def test_a_dry_run_of_conflicts_conflicts(lake: Branching) -> None:
@@ -386,7 +386,7 @@ def test_the_expected_commit_is_in_the_history_of_the_target(lake: Branching) ->
     older = lake.head("main")
     lake.put("main", "y")
 
-    with pytest.raises(MissingError, match="not in the history of branch 'main'"):
+    with pytest.raises(NotFoundError, match="not in the history of branch 'main'"):
         lake.catalog.merge("dev", "main", expected=other)
     assert lake.catalog.merge("dev", "main", expected=older).is_applied
 
@@ -395,7 +395,7 @@ def test_merges_go_to_branches_only(lake: Branching) -> None:
     lake.catalog.create_tag("v1")
     with pytest.raises(RefusedError, match="is a tag"):
         lake.merge("dev", "v1")
-    with pytest.raises(MissingError):
+    with pytest.raises(NotFoundError):
         lake.merge("nope")
 
 

@@ -16,12 +16,12 @@ from headwater.catalogs import (
     MergeMode,
     MergeOptions,
     MergeResult,
-    NameKind,
     Put,
+    RefKind,
 )
-from headwater.catalogs.history.merging.transplanting import TRANSPLANTED_LIMIT
-from headwater.catalogs.names import content_reference
-from headwater.errors import ConflictError, ExpiredError, MissingError, RefusedError
+from headwater.catalogs.history.transplant import TRANSPLANTED_LIMIT
+from headwater.catalogs.registry import content_reference
+from headwater.errors import ConflictError, ExpiredError, NotFoundError, RefusedError
 from headwater.store import ObjectId, RealmStore
 
 Transplant = Callable[..., MergeResult]
@@ -113,7 +113,7 @@ def test_transplant_conflicts_tell_of_every_key(lake: Branching, transplant: Tra
     with pytest.raises(MergeConflictError) as caught:
         transplant(commit)
 
-    assert [(str(one.key), str(one.outcome)) for one in caught.value.result.keys] == [("s.a", "CONFLICT")]
+    assert [(str(one.key), str(one.outcome)) for one in caught.value.result.merged_keys] == [("s.a", "CONFLICT")]
     assert [one.kind for one in caught.value.result.conflicts] == ["VALUE_DIFFERS"]
 
 
@@ -132,7 +132,7 @@ def test_a_dry_run_of_a_transplant_writes_nothing(lake: Branching, transplant: T
     seen = transplant(*commits, dry_run=True)
 
     assert sum(map(len, rows.scan_objects())) == stored
-    assert [one.outcome for one in seen.keys] == ["PUT", "REMOVED", "PUT", "REMOVED"]
+    assert [one.outcome for one in seen.merged_keys] == ["PUT", "REMOVED", "PUT", "REMOVED"]
 
 
 def test_commits_are_given_without_gaps_oldest_first(lake: Branching, transplant: Transplant) -> None:
@@ -162,7 +162,7 @@ def test_what_goes_only_with_merges_is_refused(lake: Branching, transplant: Tran
 
 
 def test_commits_of_another_branch_are_missing_there(lake: Branching, transplant: Transplant) -> None:
-    with pytest.raises(MissingError, match="not in the history of 'dev'"):
+    with pytest.raises(NotFoundError, match="not in the history of 'dev'"):
         transplant(lake.put("main", "x"))
     with pytest.raises(ExpiredError):
         transplant(ObjectId(99))
@@ -179,14 +179,16 @@ def test_a_first_commit_can_be_transplanted(empty: Branching) -> None:
 
 def test_many_commits_become_the_head_in_one_move(lake: Branching, transplant: Transplant, rows: RealmStore) -> None:
     commits = [lake.put("dev", f"x=v{number}") for number in range(50)]
-    name = content_reference(lake.catalog.definition.id, NameKind.BRANCH, "main")
+    name = content_reference(lake.catalog.definition.id, RefKind.BRANCH, "main")
     version = rows.read_reference(name, fresh=True).version
     done = transplant(*commits)
 
     assert rows.read_reference(name, fresh=True).version == version + 1
     assert len(done.commits) == 50
     assert [entry.message for entry in lake.catalog.log("main", limit=2)] == ["x=v49", "x=v48"]
-    assert lake.catalog.get(f"{done.commits[30]:016x}", key("x")) == lake.catalog.get(f"{commits[30]:016x}", key("x"))
+    assert lake.catalog.get_content(f"{done.commits[30]:016x}", key("x")) == lake.catalog.get_content(
+        f"{commits[30]:016x}", key("x")
+    )
 
 
 def test_a_commit_on_a_transplanted_one_goes_on(lake: Branching, transplant: Transplant) -> None:

@@ -7,10 +7,10 @@ import random
 from functools import cache
 from typing import Any
 
-from headwater.catalogs.iceberg.parts import put_together, take_apart
-from headwater.catalogs.metadata import read_metadata, store_metadata
+from headwater.catalogs.stored_metadata import read_metadata, store_metadata
 from headwater.commits import Transaction, commit_change
-from headwater.index import Value
+from headwater.iceberg.metadata_split import join_metadata, split_metadata
+from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmStore
 
 TABLES = "tables"
@@ -30,15 +30,15 @@ class Shelf:
         before = self.newest
 
         def change(tx: Transaction) -> ObjectId:
-            made = store_metadata(tx, take_apart(text), before=before)
-            tx.index("tables").put(b"t", Value(made))
+            made = store_metadata(tx, split_metadata(text), before=before)
+            tx.index("tables").put(b"t", IndexValue(made))
             return made
 
         self.newest = commit_change(self.rows, TABLES, change).result
         return self.newest
 
     def read(self, metadata_id: ObjectId) -> Any:
-        return json.loads(put_together(read_metadata(self.rows, metadata_id)))
+        return json.loads(join_metadata(read_metadata(self.rows, metadata_id)))
 
     def stored_bytes(self) -> int:
         """Of all objects in the realm, commits included."""

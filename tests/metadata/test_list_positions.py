@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.catalogs.metadata.positions import placed
+from headwater.catalogs.stored_metadata import place_elements
 
 elements = st.lists(st.sampled_from([b"a", b"b", b"c", b"d", b"e"]), max_size=9)
 
 
 def stays(before: list[bytes], after: list[bytes]) -> int:
     """How many elements of a list keep the position that they had."""
-    held = placed([], [], before)
-    now = placed(held, before, after)
+    held = place_elements([], [], before)
+    now = place_elements(held, before, after)
     there = dict(zip(held, before, strict=True))
     return sum(there.get(position) == element for position, element in zip(now, after, strict=True))
 
@@ -31,7 +31,7 @@ def test_positions_ascend_through_all_versions(versions: list[list[bytes]]) -> N
     held: list[int] = []
     before: list[bytes] = []
     for after in versions:
-        held = placed(held, before, after)
+        held = place_elements(held, before, after)
         before = after
         assert len(held) == len(after)
         assert held == sorted(set(held))
@@ -65,8 +65,8 @@ def test_duplicates_keep_their_places_in_turn() -> None:
 
 
 def test_where_there_is_no_room_all_are_placed_anew() -> None:
-    assert placed([5, 6], [b"a", b"b"], [b"a", b"x", b"b"]) == placed([], [], [b"a", b"x", b"b"])
+    assert place_elements([5, 6], [b"a", b"b"], [b"a", b"x", b"b"]) == place_elements([], [], [b"a", b"x", b"b"])
 
 
 def test_what_comes_before_the_first_possible_position_is_placed_anew() -> None:
-    assert placed([0], [b"a"], [b"x", b"a"]) == placed([], [], [b"x", b"a"])
+    assert place_elements([0], [b"a"], [b"x", b"a"]) == place_elements([], [], [b"x", b"a"])

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metadata_shelves import Shelf
 
-from headwater.catalogs.metadata import IcebergMetadata, read_fields
+from headwater.catalogs.stored_metadata import IcebergMetadata, read_fields
 from headwater.commits import mark_reachable
-from headwater.errors import MissingError, UnreadableError
+from headwater.errors import CorruptionError, NotFoundError
 from headwater.store import ObjectId
 from metadata_fixtures import FIXTURES
 
@@ -126,14 +126,14 @@ def test_metadata_leads_to_all_its_pieces(shelf: Shelf, make_document: MakeDocum
 
 def test_a_piece_that_is_gone_is_named(shelf: Shelf, make_document: MakeDocument) -> None:
     stored = shelf.store(make_document(0, 1))
-    [piece] = shelf.rows.read(stored, IcebergMetadata).points_to()
+    [piece] = shelf.rows.read_object(stored, IcebergMetadata).points_to()
     shelf.rows.delete_unchanged([key for batch in shelf.rows.scan_objects() for key in batch if key.id == piece])
     shelf.rows.store.cache.clear()
 
-    with pytest.raises(UnreadableError, match=f"{piece:016x}.*a piece of the metadata {stored:016x}, is not there"):
+    with pytest.raises(CorruptionError, match=f"{piece:016x}.*a piece of the metadata {stored:016x}, is not there"):
         shelf.read(stored)
 
 
 def test_metadata_that_was_never_stored_is_missing(shelf: Shelf) -> None:
-    with pytest.raises(MissingError):
+    with pytest.raises(NotFoundError):
         shelf.read(ObjectId(1 << 40))

@@ -14,18 +14,19 @@ import msgspec
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.catalogs import CLAIMS, Catalog, Catalogs, Claim, Claims, ContentKey, IcebergTable, Namespace, Put
+from headwater.catalogs import CLAIMS, Catalog, Catalogs, ContentKey, IcebergTable, Namespace, Put, TableClaim, TableClaims
 from headwater.clock import Micros
 from headwater.commits import Commit, read_head, read_log, read_pins
-from headwater.errors import MissingError
-from headwater.maintenance import Finding, Run, Weight, check_store, list_runs, plan_repairs, record_run, repair
-from headwater.realms import CredentialsHash, Realm, Realms, RealmState, bootstrap, find_root
+from headwater.errors import NotFoundError
+from headwater.fsck import FindingWeight, FsckFinding, check_store, plan_repairs, repair_realm
+from headwater.jobs.run_history import Run, list_runs, record_run
+from headwater.realms import CredentialsHash, Realm, RealmRegistry, RealmState, bootstrap, find_root
 from headwater.settings import Settings
 from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmKey, RealmStore, Store
 from headwater.store.backend import ReferenceRow
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import Claim as TaskClaim
-from headwater.tasks import Tasks
+from headwater.tasks import TaskLease as TaskClaim
+from headwater.tasks import TaskQueue
 
 SETTINGS = Settings(unsafe_short_graces=True, writer_grace_seconds=60, reader_grace_seconds=60, purge_hold_seconds=60)
 ROOT = CredentialsHash(client_id="root", salt=b"s", digest=b"d", cost=2)
@@ -68,12 +69,12 @@ class World:
     store: Store
 
     @property
-    def realms(self) -> Realms:
-        return Realms(self.store)
+    def realms(self) -> RealmRegistry:
+        return RealmRegistry(self.store)
 
     @property
     def rows(self) -> RealmStore:
-        return self.realms.open("acme")
+        return self.realms.open_realm("acme")
 
     @property
     def catalogs(self) -> Catalogs:
@@ -81,18 +82,18 @@ class World:
 
     @property
     def lake(self) -> Catalog:
-        return self.catalogs.open("lake")
+        return self.catalogs.open_catalog("lake")
 
     @property
-    def claims(self) -> Claims:
-        return Claims(self.rows)
+    def claims(self) -> TableClaims:
+        return TableClaims(self.rows)
 
     @property
-    def tasks(self) -> Tasks:
-        return Tasks(self.store, chance=lambda: 0.5)
+    def tasks(self) -> TaskQueue:
+        return TaskQueue(self.store, chance=lambda: 0.5)
 
     def task(self, subject: str) -> ObjectId:
-        return next(seen.id for seen in self.tasks.list() if seen.value.subject == subject)
+        return next(seen.id for seen in self.tasks.list_tasks() if seen.value.subject == subject)
 
     def elsewhere(self) -> Store:
         """Another process, which no fault meets."""
@@ -134,26 +135,26 @@ def base() -> tuple[MemoryBackend, int]:
 def _fill_realms(world: World) -> None:
     realms = world.realms
     for realm_id in ("acme", "rest", "idle"):
-        realms.create(realm_id)
+        realms.create_realm(realm_id)
         bootstrap(realms, realm_id, ROOT)
-    realms.move(realms.read("rest"), RealmState.INACTIVE)
-    realms.create("fresh")
+    realms.move_realm(realms.read_realm("rest"), RealmState.INACTIVE)
+    realms.create_realm("fresh")
     for realm_id in ("going", "gone", "forgotten"):
-        realms.move(realms.create(realm_id), RealmState.PURGING)
+        realms.move_realm(realms.create_realm(realm_id), RealmState.PURGING)
     for realm_id in ("gone", "forgotten"):
-        realms.move(realms.read(realm_id), RealmState.PURGED)
-    realms.remove(realms.read("forgotten"))
+        realms.move_realm(realms.read_realm(realm_id), RealmState.PURGED)
+    realms.remove_realm(realms.read_realm("forgotten"))
     world.clock.advance(100)
 
 
 def _fill_lake(world: World) -> None:
     catalogs = world.catalogs
     for name in ("lake", "pond", "puddle"):
-        catalogs.create(name, base_location=f"s3://{name}/")
-    catalogs.delete("pond")
-    catalogs.delete("puddle")
+        catalogs.create_catalog(name, base_location=f"s3://{name}/")
+    catalogs.delete_catalog("pond")
+    catalogs.delete_catalog("puddle")
     lake = world.lake
-    world.claims.take([claim_of(world, TABLE, "s3://lake/orders")])
+    world.claims.take_claims([claim_of(world, TABLE, "s3://lake/orders")])
     lake.commit("main", [Put(SALES, Namespace())], message="first")
     table = IcebergTable(metadata_location="s3://lake/orders/v1.json")
     lake.commit("main", [Put(ORDERS, table)], message="second", content_ids={ORDERS: TABLE})
@@ -171,20 +172,20 @@ def _fill_tasks(world: World) -> None:
     tasks = world.tasks
     for subject in ("failed", "ended", "running", "waiting", "later"):
         due = Micros(world.clock.now() + 10**9) if subject == "later" else None
-        tasks.submit("gc", realm="acme", subject=subject, due=due)
-    claim_task(world, "failed").fail("no luck", retry=False)
-    claim_task(world, "ended").finish({})
+        tasks.submit_task("gc", realm="acme", subject=subject, due=due)
+    claim_task(world, "failed").fail_task("no luck", retry=False)
+    claim_task(world, "ended").finish_task({})
     claim_task(world, "running")
 
 
 def claim_task(world: World, subject: str) -> TaskClaim:
-    claimed = world.tasks.claim(world.task(subject), "worker")
+    claimed = world.tasks.claim_task(world.task(subject), "worker")
     assert claimed is not None
     return claimed
 
 
-def claim_of(world: World, content: UUID, location: str) -> Claim:
-    return Claim(world.lake.definition.id, content, location, table_uuid=content)
+def claim_of(world: World, content: UUID, location: str) -> TableClaim:
+    return TableClaim(world.lake.definition.id, content, location, table_uuid=content)
 
 
 # what can be read
@@ -193,26 +194,26 @@ def claim_of(world: World, content: UUID, location: str) -> Claim:
 def observed(world: World) -> dict[str, Any]:
     """All that the public reads tell, by a process that has seen nothing before."""
     store = world.elsewhere()
-    realms = Realms(store)
+    realms = RealmRegistry(store)
     return {
-        "realms": {realm.id: _observed_realm(realms, realm) for realm in realms.list()},
+        "realms": {realm.id: _observed_realm(realms, realm) for realm in realms.list_realms()},
         "purged": sorted(realms.purged_keys()),
-        "tasks": sorted(_built(seen.value) for seen in Tasks(store).list()),
+        "tasks": sorted(_built(seen.value) for seen in TaskQueue(store).list_tasks()),
         "runs": [_built(run) for run in list_runs(store)],
     }
 
 
-def _observed_realm(realms: Realms, realm: Realm) -> dict[str, Any]:
+def _observed_realm(realms: RealmRegistry, realm: Realm) -> dict[str, Any]:
     told = {"definition": _built(realm)}
     if realm.state in SERVED:
-        rows = realms.open(realm.id)
+        rows = realms.open_realm(realm.id)
         catalogs = Catalogs(rows)
         told["root"] = _built(find_root(realms, realm.id))
         told["claims"] = _observed_claims(rows)
         told["pins"] = sorted(_built(pin) for pin in read_pins(rows))
         told["references"] = _observed_reference(rows, "things")
-        told["catalogs"] = {one.name: _observed_catalog(catalogs.open(one.name)) for one in catalogs.list()}
-        told["deleted"] = {one.name: _built(one) for one in catalogs.deleted()}
+        told["catalogs"] = {one.name: _observed_catalog(catalogs.open_catalog(one.name)) for one in catalogs.list_catalogs()}
+        told["deleted"] = {one.name: _built(one) for one in catalogs.list_deleted()}
     return told
 
 
@@ -229,14 +230,14 @@ def _observed_reference(rows: RealmStore, name: str) -> list[str]:
             if read_head(rows, name, fresh=True)
             else ["empty"]
         )
-    except MissingError:
+    except NotFoundError:
         return []
 
 
 def _observed_catalog(catalog: Catalog) -> dict[str, Any] | str:
     try:
         return _observed_whole(catalog)
-    except MissingError as fault:
+    except NotFoundError as fault:
         return f"incomplete: {fault}"
 
 
@@ -282,16 +283,16 @@ def plain(told: Any) -> Any:
 def troubles(world: World, keys: set[RealmKey]) -> list[str]:
     """What fsck still finds in the realms of these keys after its safe steps, but for what maintenance clears away by itself."""
     store = world.elsewhere()
-    named = {SYSTEM_KEY: SYSTEM_REALM, **{realm.key: realm.id for realm in Realms(store).list()}}
+    named = {SYSTEM_KEY: SYSTEM_REALM, **{realm.key: realm.id for realm in RealmRegistry(store).list_realms()}}
     realms = sorted(named[key] for key in keys if key in named)
     findings = [finding for realm in realms for finding in check_store(store, realm=realm)]
     steps = [step for step in plan_repairs(findings) if step.is_safe]
     for realm in {step.realm for step in steps}:
-        list(repair(store, realm, steps))
+        list(repair_realm(store, realm, steps))
     if steps:
         findings = [finding for realm in realms for finding in check_store(store, realm=realm)]
     return [f"{one.code} {one.realm} {one.subject}: {one.message}" for one in findings if _is_troubling(one)]
 
 
-def _is_troubling(finding: Finding) -> bool:
-    return finding.weight is not Weight.LEFTOVER and finding.subject not in UNLISTED and finding.realm != "going"
+def _is_troubling(finding: FsckFinding) -> bool:
+    return finding.weight is not FindingWeight.LEFTOVER and finding.subject not in UNLISTED and finding.realm != "going"

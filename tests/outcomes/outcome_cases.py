@@ -9,11 +9,11 @@ from fault_world import World, base, observed, opened, plain, troubles
 from public_operations import Act, Operation
 
 from headwater.errors import (
-    BeatenError,
     ConflictError,
     HeadwaterError,
-    MissingError,
+    NotFoundError,
     RefusedError,
+    SwapConflictError,
     UnavailableError,
     UnknownOutcomeError,
 )
@@ -22,7 +22,7 @@ from headwater.store.backends.memory import MemoryBackend
 
 READ_CALLS = ("read_references", "read_objects", "scan_references", "scan_objects", "split_references", "split_objects")
 SWAPS = ("swap_reference", "write_and_swap", "update_object", "remove_reference")
-DID_NOT_HAPPEN = (UnavailableError, RefusedError, ConflictError, BeatenError, MissingError)
+DID_NOT_HAPPEN = (UnavailableError, RefusedError, ConflictError, SwapConflictError, NotFoundError)
 FOR_GOOD = 10**9
 SLOW_SECONDS = 40.0
 """Longer than the time-out of a commit, and than clocks may differ."""

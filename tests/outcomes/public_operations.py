@@ -30,7 +30,7 @@ from headwater.catalogs import (
     release_claims,
     release_name,
 )
-from headwater.catalogs.names import NameKind, content_reference
+from headwater.catalogs.registry import RefKind, content_reference
 from headwater.clock import Micros
 from headwater.commits import (
     SeriesPart,
@@ -45,36 +45,29 @@ from headwater.commits import (
     pin_commits,
     unpin_commits,
 )
-from headwater.errors import BeatenError, ConflictError, HeadwaterError, MissingError, RefusedError
-from headwater.index import Value
-from headwater.maintenance import (
-    Dropped,
-    Run,
-    Wish,
-    ask_for_purge,
-    check_store,
-    collect,
-    plan_repairs,
-    purge,
-    record_run,
-    repair,
-    retry_reachable,
-)
-from headwater.maintenance.restoring import Aim, Request, restore
-from headwater.realms import Manager, RealmState, bootstrap, reset_root, rotate_root
+from headwater.errors import ConflictError, HeadwaterError, NotFoundError, RefusedError, SwapConflictError
+from headwater.fsck import check_store, plan_repairs, repair_realm
+from headwater.gc import collect_realm
+from headwater.index import IndexValue
+from headwater.jobs import request_table_purge, retry_reachable_only
+from headwater.jobs.run_history import Run, record_run
+from headwater.purge import DroppedTable, PurgeRequest
+from headwater.purge.realm_purge import purge_realm
+from headwater.realms import RealmManager, RealmState, bootstrap, reset_root, rotate_root
 from headwater.reconcile import (
     CatalogManifest,
     FileCredentials,
     ManagerIdentity,
-    Outcome,
     RealmManifest,
+    ReconcileOutcome,
     read_manifest,
     reconcile_catalog,
     reconcile_realm,
     release_realm,
 )
+from headwater.restore import RestoreRequest, RestoreTarget, restore_state
 from headwater.store import ObjectId, RealmId, Store
-from headwater.tasks import FollowUp, LeaseWatch, Tasks, mend_entries
+from headwater.tasks import FollowUpTask, LeaseWatch, TaskQueue, mend_entries
 
 Act = Callable[[], Any]
 
@@ -102,12 +95,12 @@ class Operation:
 def _definite(answer: Any) -> Any:
     """None says that somebody else was faster."""
     if answer is None:
-        raise BeatenError("somebody was faster")
+        raise SwapConflictError("somebody was faster")
     return answer
 
 
 def _put(tx: Transaction) -> None:
-    tx.index("things").put(b"thing", Value(None, b"1"))
+    tx.index("things").put(b"thing", IndexValue(None, b"1"))
 
 
 def _series(world: World) -> Act:
@@ -115,7 +108,7 @@ def _series(world: World) -> Act:
     ensure_reference(rows, "things")
 
     def part(key: bytes) -> SeriesPart[None]:
-        return SeriesPart(lambda tx: tx.index("things").put(key, Value(None, key)) and None)
+        return SeriesPart(lambda tx: tx.index("things").put(key, IndexValue(None, key)) and None)
 
     return lambda: commit_series(rows, "things", lambda head: [part(b"a"), part(b"b")])
 
@@ -127,7 +120,7 @@ def _commit(world: World) -> Act:
 
 
 def _create_at(world: World) -> Act:
-    rows, name = world.rows, content_reference(world.lake.definition.id, NameKind.BRANCH, "main")
+    rows, name = world.rows, content_reference(world.lake.definition.id, RefKind.BRANCH, "main")
     target = rows.read_reference(name).pointer
     assert target is not None
     return lambda: create_reference_at(rows, "things", target, among=[name])
@@ -135,11 +128,11 @@ def _create_at(world: World) -> Act:
 
 def _assign(world: World) -> Act:
     rows, lake = world.rows, world.lake
-    name = content_reference(lake.definition.id, NameKind.BRANCH, "dev")
+    name = content_reference(lake.definition.id, RefKind.BRANCH, "dev")
     head, target = lake.branch("dev").head, lake.branch("main").head
     assert target is not None
     return lambda: assign_reference(
-        rows, name, target, expected=head, among=[content_reference(lake.definition.id, NameKind.BRANCH, "main")]
+        rows, name, target, expected=head, among=[content_reference(lake.definition.id, RefKind.BRANCH, "main")]
     )
 
 
@@ -154,7 +147,7 @@ def _mend_time(world: World) -> Act:
 
 
 def _pin(world: World) -> Act:
-    rows, name = world.rows, content_reference(world.lake.definition.id, NameKind.BRANCH, "main")
+    rows, name = world.rows, content_reference(world.lake.definition.id, RefKind.BRANCH, "main")
     target = rows.read_reference(name).pointer
     assert target is not None
     return lambda: pin_commits(rows, world.task("running"), {target: [name]})
@@ -167,7 +160,7 @@ def _unpin(world: World) -> Act:
 
 
 def _release_name(world: World) -> Act:
-    rows, name = world.rows, content_reference(world.lake.definition.id, NameKind.BRANCH, "late")
+    rows, name = world.rows, content_reference(world.lake.definition.id, RefKind.BRANCH, "late")
     row = rows.find_row(name)
     assert row is not None
     rows.remove_tombstone(row)
@@ -221,15 +214,15 @@ def _with_claim(act: Callable[[Any], Any]) -> Callable[[World], Act]:
 
 def _update_lake(world: World) -> Act:
     catalogs, seen = world.catalogs, world.lake.definition
-    return lambda: catalogs.update(seen, properties={"owner": "me"})
+    return lambda: catalogs.update_catalog(seen, properties={"owner": "me"})
 
 
 def _complete(world: World) -> Act:
     rows, catalogs = world.rows, world.catalogs
-    made = catalogs.create("third", base_location="s3://third/")
-    row = rows.read_reference(content_reference(made.id, NameKind.BRANCH, "main"))
+    made = catalogs.create_catalog("third", base_location="s3://third/")
+    row = rows.read_reference(content_reference(made.id, RefKind.BRANCH, "main"))
     rows.remove_tombstone(rows.delete_reference(row))
-    return lambda: catalogs.complete(made)
+    return lambda: catalogs.complete_catalog(made)
 
 
 def _finish_deletions(world: World) -> Act:
@@ -257,18 +250,18 @@ def _transplant(world: World) -> Act:
 
 
 def _update_realm(world: World) -> Act:
-    realms, seen = world.realms, world.realms.read("acme")
-    return lambda: realms.update(seen, properties={"tier": "gold"})
+    realms, seen = world.realms, world.realms.read_realm("acme")
+    return lambda: realms.update_realm(seen, properties={"tier": "gold"})
 
 
 def _move_realm(world: World) -> Act:
-    realms, seen = world.realms, world.realms.read("idle")
-    return lambda: realms.move(seen, RealmState.INACTIVE)
+    realms, seen = world.realms, world.realms.read_realm("idle")
+    return lambda: realms.move_realm(seen, RealmState.INACTIVE)
 
 
 def _remove_realm(world: World) -> Act:
-    realms, seen = world.realms, world.realms.read("gone")
-    return lambda: realms.remove(seen)
+    realms, seen = world.realms, world.realms.read_realm("gone")
+    return lambda: realms.remove_realm(seen)
 
 
 def _forget_keys(world: World) -> Act:
@@ -278,45 +271,45 @@ def _forget_keys(world: World) -> Act:
 
 def _amend(world: World) -> Act:
     tasks, task_id, due = world.tasks, world.task("waiting"), Micros(world.clock.now() + 10**8)
-    return lambda: tasks.amend(task_id, lambda task: {"dry": True}, due=due)
+    return lambda: tasks.amend_task(task_id, lambda task: {"dry": True}, due=due)
 
 
-def _retry_amended(tasks: Tasks, task_id: ObjectId) -> Any:
-    return tasks.retry(task_id, arguments=lambda task: {"dry": True})
+def _retry_amended(tasks: TaskQueue, task_id: ObjectId) -> Any:
+    return tasks.retry_task(task_id, arguments=lambda task: {"dry": True})
 
 
 def _claim_waiting(tasks: Any, task_id: ObjectId) -> Any:
-    return _definite(tasks.claim(task_id, "worker-2"))
+    return _definite(tasks.claim_task(task_id, "worker-2"))
 
 
 def _claim_silent(world: World) -> Act:
     tasks, task_id, watch = world.tasks, world.task("running"), LeaseWatch(world.clock, 60)
-    tasks.look(watch)
+    tasks.find_claimable(watch)
     world.clock.advance(61)
-    tasks.look(watch)
-    return lambda: _definite(tasks.claim(task_id, "worker-2", watch))
+    tasks.find_claimable(watch)
+    return lambda: _definite(tasks.claim_task(task_id, "worker-2", watch))
 
 
 def _claim_last(world: World) -> Act:
     """A silent task that has no attempt left."""
     tasks = world.tasks
-    task_id = tasks.submit("gc", realm="acme", subject="last", max_attempts=1).id
+    task_id = tasks.submit_task("gc", realm="acme", subject="last", max_attempts=1).id
     claim_task(world, "last")
     watch = LeaseWatch(world.clock, 60)
-    tasks.look(watch)
+    tasks.find_claimable(watch)
     world.clock.advance(61)
-    tasks.look(watch)
-    return lambda: tasks.claim(task_id, "worker-2", watch)
+    tasks.find_claimable(watch)
+    return lambda: tasks.claim_task(task_id, "worker-2", watch)
 
 
 def _look(world: World) -> Act:
     """A task whose entries say that it is active, and that is cancelled."""
     tasks, claim = world.tasks, claim_task(world, "waiting")
     world.faults.fail("swap_reference", times=10_000)
-    claim.fail("no luck", retry=False)
+    claim.fail_task("no luck", retry=False)
     world.faults.heal()
     watch = LeaseWatch(world.clock, 60)
-    return lambda: tasks.look(watch)
+    return lambda: tasks.find_claimable(watch)
 
 
 def _forget_finished(world: World) -> Act:
@@ -333,54 +326,54 @@ def _mend_entries(world: World) -> Act:
 
 def _overdue(world: World) -> Act:
     claim = claim_task(world, "waiting")
-    claim.stop("it took too long", is_overdue=True)
+    claim.request_stop("it took too long", is_overdue=True)
     return claim.end_stopped
 
 
 def _pass_by(world: World) -> None:
     """Another worker looks for something to do."""
     store = world.elsewhere()
-    Tasks(store).look(LeaseWatch(world.clock, 60))
+    TaskQueue(store).find_claimable(LeaseWatch(world.clock, 60))
 
 
 def _check(world: World) -> Act:
     claim = claim_task(world, "waiting")
     world.clock.advance(30)
-    return claim.check
+    return claim.check_stop
 
 
-def _wish(world: World) -> Wish:
+def _wish(world: World) -> PurgeRequest:
     definition = world.lake.definition
-    drop = Dropped(branch="main", key="orders", metadata="m", location="s3://lake/orders", asked=Micros(1))
-    return Wish(catalog="lake", catalog_id=definition.id, content_id=TABLE, table_uuid=TABLE, drops=(drop,))
+    drop = DroppedTable(branch="main", key="orders", metadata="m", location="s3://lake/orders", asked=Micros(1))
+    return PurgeRequest(catalog="lake", catalog_id=definition.id, content_id=TABLE, table_uuid=TABLE, drops=(drop,))
 
 
 def _ask_for_purge(world: World) -> Act:
-    wish, key = _wish(world), world.realms.read("acme").key
-    return lambda: ask_for_purge(world.store, wish, realm="acme", realm_key=key)
+    wish, key = _wish(world), world.realms.read_realm("acme").key
+    return lambda: request_table_purge(world.store, wish, realm="acme", realm_key=key)
 
 
 def _ask_for_purge_again(world: World) -> Act:
-    wish, key = _wish(world), world.realms.read("acme").key
-    ask_for_purge(world.store, wish, realm="acme", realm_key=key)
-    other = Wish(
+    wish, key = _wish(world), world.realms.read_realm("acme").key
+    request_table_purge(world.store, wish, realm="acme", realm_key=key)
+    other = PurgeRequest(
         catalog="lake",
         catalog_id=wish.catalog_id,
         content_id=TABLE,
         table_uuid=TABLE,
-        drops=(Dropped(branch="dev", key="orders", metadata="m", location="s3://lake/orders", asked=Micros(2)),),
+        drops=(DroppedTable(branch="dev", key="orders", metadata="m", location="s3://lake/orders", asked=Micros(2)),),
     )
-    return lambda: ask_for_purge(world.store, other, realm="acme", realm_key=key)
+    return lambda: request_table_purge(world.store, other, realm="acme", realm_key=key)
 
 
 def _retry_reachable(world: World) -> Act:
     tasks, task_id = world.tasks, _ask_for_purge(world)().id
-    tasks.cancel(task_id)
-    return lambda: retry_reachable(tasks, task_id)
+    tasks.cancel_task(task_id)
+    return lambda: retry_reachable_only(tasks, task_id)
 
 
 def _record(world: World) -> Act:
-    run = Run(kind="purge", realm="acme", started=Micros(5), finished=Micros(6))
+    run = Run(kind="purge_realm", realm="acme", started=Micros(5), finished=Micros(6))
     return lambda: record_run(world.store, run)
 
 
@@ -389,32 +382,32 @@ def _repair(world: World) -> Act:
     steps = plan_repairs(check_store(world.store))
 
     def act() -> None:
-        for step in repair(world.store, "acme", steps):
+        for step in repair_realm(world.store, "acme", steps):
             if step.result.startswith("not done"):
-                raise BeatenError(step.result)
+                raise SwapConflictError(step.result)
 
     return act
 
 
 def _restore(world: World) -> Act:
     first = list(world.lake.log("main"))[-1]
-    request = Request(reference="lake/main", aim=Aim(commit=first.id))
+    request = RestoreRequest(reference="lake/main", aim=RestoreTarget(commit=first.id))
     owner = world.task("running")
-    return lambda: restore(world.rows, owner, request)
+    return lambda: restore_state(world.rows, owner, request)
 
 
 def _purge(world: World) -> Act:
-    return lambda: purge(world.store, "going")
+    return lambda: purge_realm(world.store, "going")
 
 
 def _collect(world: World) -> Act:
     world.clock.advance(3600)
-    return lambda: collect(world.store, "idle")
+    return lambda: collect_realm(world.store, "idle")
 
 
 def _release(world: World) -> Act:
-    seen = world.realms.read("acme")
-    world.realms.update(seen, manager=Manager(cluster="c", namespace="n", name="acme"))
+    seen = world.realms.read_realm("acme")
+    world.realms.update_realm(seen, manager=RealmManager(cluster="c", namespace="n", name="acme"))
     return lambda: release_realm(world.store, "acme")
 
 
@@ -441,32 +434,34 @@ def _body(kind: str, spec: dict[str, Any], annotations: dict[str, str] | None = 
     return {"apiVersion": "headwater.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
 
 
-def _ended(outcome: Outcome) -> None:
+def _ended(outcome: ReconcileOutcome) -> None:
     if outcome.error is not None:
         raise outcome.error
 
 
 WANTED = {"realm": "acme", "storage": {"baseLocation": "s3://wanted/"}}
-_FOLLOW_UP = FollowUp(kind="gc", realm="acme", subject="rest")
-_LOST = (BeatenError, ConflictError, RefusedError, MissingError)
+_FOLLOW_UP = FollowUpTask(kind="gc", realm="acme", subject="rest")
+_LOST = (SwapConflictError, ConflictError, RefusedError, NotFoundError)
 
 OPERATIONS = (
     # realms
-    Operation("Realms.create", _in_realms(lambda realms: realms.create("new")), _LOST),
-    Operation("Realms.update", _update_realm, _LOST),
-    Operation("Realms.move", _move_realm, _LOST),
-    Operation("Realms.remove", _remove_realm, _LOST),
-    Operation("Realms.forget_purged_keys", _forget_keys),
+    Operation("RealmRegistry.create_realm", _in_realms(lambda realms: realms.create_realm("new")), _LOST),
+    Operation("RealmRegistry.update_realm", _update_realm, _LOST),
+    Operation("RealmRegistry.move_realm", _move_realm, _LOST),
+    Operation("RealmRegistry.remove_realm", _remove_realm, _LOST),
+    Operation("RealmRegistry.forget_purged_keys", _forget_keys),
     Operation("bootstrap", _in_realms(lambda realms: bootstrap(realms, "fresh", ROOT))),
     Operation("rotate_root", _in_realms(lambda realms: rotate_root(realms, "acme", OTHER_ROOT, replaces="root")), _LOST),
     Operation("reset_root", _in_realms(lambda realms: reset_root(realms, "acme", OTHER_ROOT))),
     # catalogs
-    Operation("Catalogs.create", _in_catalogs(lambda catalogs: catalogs.create("third", base_location="s3://third/"))),
-    Operation("Catalogs.complete", _complete),
-    Operation("Catalogs.update", _update_lake, _LOST),
-    Operation("Catalogs.delete", _in_catalogs(lambda catalogs: catalogs.delete("lake"))),
-    Operation("Catalogs.undelete", _in_catalogs(lambda catalogs: catalogs.undelete("pond")), _LOST),
-    Operation("Catalogs.purge", _in_catalogs(lambda catalogs: catalogs.purge("pond"))),
+    Operation(
+        "Catalogs.create_catalog", _in_catalogs(lambda catalogs: catalogs.create_catalog("third", base_location="s3://third/"))
+    ),
+    Operation("Catalogs.complete_catalog", _complete),
+    Operation("Catalogs.update_catalog", _update_lake, _LOST),
+    Operation("Catalogs.delete_catalog", _in_catalogs(lambda catalogs: catalogs.delete_catalog("lake"))),
+    Operation("Catalogs.undelete_catalog", _in_catalogs(lambda catalogs: catalogs.undelete_catalog("pond")), _LOST),
+    Operation("Catalogs.purge_catalog", _in_catalogs(lambda catalogs: catalogs.purge_catalog("pond"))),
     Operation("Catalogs.finish_deletions", _finish_deletions, is_resumable=True),
     # branches and tags
     Operation("Catalog.create_branch", _in_lake(lambda lake: lake.create_branch("b")), _LOST),
@@ -484,64 +479,66 @@ OPERATIONS = (
     Operation("Catalog.transplant", _transplant),
     # claims
     Operation(
-        "Claims.take",
-        lambda world: (lambda claims, claim: lambda: claims.take([claim]))(
+        "TableClaims.take_claims",
+        lambda world: (lambda claims, claim: lambda: claims.take_claims([claim]))(
             world.claims, claim_of(world, OTHER_TABLE, "s3://lake/customers")
         ),
     ),
     Operation(
-        "Claims.release",
-        lambda world: (lambda claims, claim: lambda: claims.release([claim]))(
+        "TableClaims.release_own",
+        lambda world: (lambda claims, claim: lambda: claims.release_own([claim]))(
             world.claims, claim_of(world, TABLE, "s3://lake/orders")
         ),
     ),
     Operation("release_claims", _release_claims),
     Operation("release_name", _release_name),
     # tasks
-    Operation("Tasks.submit", lambda world: lambda: world.tasks.submit("gc", realm="acme", subject="new")),
-    Operation("Tasks.submit", lambda world: lambda: world.tasks.submit("gc", realm="acme", subject="failed")),
-    Operation("Tasks.cancel", _with_task("waiting", lambda tasks, one: tasks.cancel(one))),
-    Operation("Tasks.cancel", _with_task("running", lambda tasks, one: tasks.cancel(one))),
-    Operation("Tasks.amend", _amend),
-    Operation("Tasks.retry", _with_task("failed", lambda tasks, one: tasks.retry(one)), _LOST, is_contested=False),
-    Operation("Tasks.retry", _with_task("failed", _retry_amended), _LOST, is_contested=False),
-    Operation("Tasks.run_now", _with_task("later", lambda tasks, one: tasks.run_now(one))),
-    Operation("Tasks.look", _look),
-    Operation("Tasks.claim", _with_task("waiting", _claim_waiting), _LOST),
-    Operation("Tasks.claim", _claim_silent, _LOST, is_contested=False),
-    Operation("Tasks.claim", _claim_last, _LOST, is_contested=False),
-    Operation("Tasks.forget_finished", _forget_finished),
-    Operation("Claim.check", _check, is_resumable=True),
-    Operation("Claim.heartbeat", _with_claim(lambda claim: claim.heartbeat())),
-    Operation("Claim.finish", _with_claim(lambda claim: claim.finish({}, _FOLLOW_UP)), _LOST, meet=_pass_by),
-    Operation("Claim.fail", _with_claim(lambda claim: claim.fail("no luck")), _LOST),
-    Operation("Claim.hand_back", _with_claim(lambda claim: claim.hand_back("stopping")), _LOST),
-    Operation("Claim.put_off", _with_claim(lambda claim: claim.put_off("not there yet")), _LOST),
-    Operation("Claim.end_stopped", _overdue, _LOST),
+    Operation("TaskQueue.submit_task", lambda world: lambda: world.tasks.submit_task("gc", realm="acme", subject="new")),
+    Operation("TaskQueue.submit_task", lambda world: lambda: world.tasks.submit_task("gc", realm="acme", subject="failed")),
+    Operation("TaskQueue.cancel_task", _with_task("waiting", lambda tasks, one: tasks.cancel_task(one))),
+    Operation("TaskQueue.cancel_task", _with_task("running", lambda tasks, one: tasks.cancel_task(one))),
+    Operation("TaskQueue.amend_task", _amend),
+    Operation(
+        "TaskQueue.retry_task", _with_task("failed", lambda tasks, one: tasks.retry_task(one)), _LOST, is_contested=False
+    ),
+    Operation("TaskQueue.retry_task", _with_task("failed", _retry_amended), _LOST, is_contested=False),
+    Operation("TaskQueue.run_now", _with_task("later", lambda tasks, one: tasks.run_now(one))),
+    Operation("TaskQueue.find_claimable", _look),
+    Operation("TaskQueue.claim_task", _with_task("waiting", _claim_waiting), _LOST),
+    Operation("TaskQueue.claim_task", _claim_silent, _LOST, is_contested=False),
+    Operation("TaskQueue.claim_task", _claim_last, _LOST, is_contested=False),
+    Operation("TaskQueue.forget_finished", _forget_finished),
+    Operation("TaskLease.check_stop", _check, is_resumable=True),
+    Operation("TaskLease.heartbeat", _with_claim(lambda claim: claim.heartbeat())),
+    Operation("TaskLease.finish_task", _with_claim(lambda claim: claim.finish_task({}, _FOLLOW_UP)), _LOST, meet=_pass_by),
+    Operation("TaskLease.fail_task", _with_claim(lambda claim: claim.fail_task("no luck")), _LOST),
+    Operation("TaskLease.hand_back", _with_claim(lambda claim: claim.hand_back("stopping")), _LOST),
+    Operation("TaskLease.put_off", _with_claim(lambda claim: claim.put_off("not there yet")), _LOST),
+    Operation("TaskLease.end_stopped", _overdue, _LOST),
     Operation("mend_entries", _mend_entries, is_resumable=True),
     # commits
-    Operation("commit", _commit),
+    Operation("commit_change", _commit),
     Operation("commit_series", _series),
-    Operation("create_at", _create_at, _LOST),
-    Operation("assign", _assign, _LOST),
+    Operation("create_reference_at", _create_at, _LOST),
+    Operation("assign_reference", _assign, _LOST),
     Operation("ensure_reference", lambda world: (lambda rows: lambda: ensure_reference(rows, "things"))(world.rows)),
     Operation(
         "ensure_references", lambda world: (lambda rows: lambda: ensure_references(rows, ["things", "more"]))(world.rows)
     ),
     Operation("mend_time", _mend_time, is_resumable=True),
-    Operation("pin", _pin),
-    Operation("unpin", _unpin),
+    Operation("pin_commits", _pin),
+    Operation("unpin_commits", _unpin),
     # maintenance
-    Operation("ask_for_purge", _ask_for_purge),
-    Operation("ask_for_purge", _ask_for_purge_again),
-    Operation("retry_reachable", _retry_reachable, _LOST, is_contested=False),
+    Operation("request_table_purge", _ask_for_purge),
+    Operation("request_table_purge", _ask_for_purge_again),
+    Operation("retry_reachable_only", _retry_reachable, _LOST, is_contested=False),
     Operation("note_all_known", lambda world: (lambda rows: lambda: note_all_known(rows))(world.rows)),
     Operation("record_run", _record),
-    Operation("repair", _repair, is_resumable=True),
-    Operation("restore", _restore, is_resumable=True),
-    Operation("purge", _purge, is_resumable=True),
+    Operation("repair_realm", _repair, is_resumable=True),
+    Operation("restore_state", _restore, is_resumable=True),
+    Operation("purge_realm", _purge, is_resumable=True),
     Operation("reconcile_realm", _adopted, is_resumable=True),
     Operation("reconcile_catalog", _made, is_resumable=True),
     Operation("release_realm", _release),
-    Operation("collect", _collect, is_resumable=True, is_contested=False),
+    Operation("collect_realm", _collect, is_resumable=True, is_contested=False),
 )

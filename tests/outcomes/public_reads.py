@@ -7,8 +7,17 @@ from typing import Any, NamedTuple
 
 from fault_world import ORDERS, TABLE, World, claim_of
 
-from headwater.catalogs import Catalog, Catalogs, Claims, NameKind, content_ids, count_types, reference_names, reference_text
-from headwater.catalogs.names import content_reference
+from headwater.catalogs import (
+    Catalog,
+    Catalogs,
+    RefKind,
+    TableClaims,
+    content_ids,
+    count_types,
+    reference_names,
+    reference_text,
+)
+from headwater.catalogs.registry import content_reference
 from headwater.commits import (
     Head,
     find_ahead,
@@ -20,12 +29,15 @@ from headwater.commits import (
     read_log,
     read_pins,
 )
-from headwater.maintenance import check_collectable, check_store, explain, list_runs
-from headwater.maintenance.restoring import Aim, Request, plan_restoration
-from headwater.realms import Realms, RealmState, find_root
+from headwater.fsck import check_store
+from headwater.fsck.explanation import explain
+from headwater.gc import check_collectable
+from headwater.jobs.run_history import list_runs
+from headwater.realms import RealmRegistry, RealmState, find_root
 from headwater.reconcile import known_realms
+from headwater.restore import RestoreRequest, RestoreTarget, plan_restoration
 from headwater.store import ObjectId, RealmStore
-from headwater.tasks import Tasks, entry_faults, unreadable_tasks
+from headwater.tasks import TaskQueue, entry_faults, unreadable_tasks
 
 __all__ = ["READS", "Reader", "reader_of"]
 
@@ -34,11 +46,11 @@ class Reader(NamedTuple):
     """What reads, opened before anything fails."""
 
     world: World
-    realms: Realms
+    realms: RealmRegistry
     catalogs: Catalogs
     lake: Catalog
-    claims: Claims
-    tasks: Tasks
+    claims: TableClaims
+    tasks: TaskQueue
     rows: RealmStore
     main: str
     head: Head
@@ -47,26 +59,26 @@ class Reader(NamedTuple):
 
 def reader_of(world: World) -> Reader:
     lake, rows = world.lake, world.rows
-    main = content_reference(lake.definition.id, NameKind.BRANCH, "main")
+    main = content_reference(lake.definition.id, RefKind.BRANCH, "main")
     now = read_head(rows, main)
     assert now is not None
     return Reader(world, world.realms, world.catalogs, lake, world.claims, world.tasks, rows, main, now, world.task("waiting"))
 
 
 READS: Mapping[str, Callable[[Reader], Any]] = {
-    "Realms.find": lambda it: it.realms.find("acme"),
-    "Realms.read": lambda it: it.realms.read("acme"),
-    "Realms.list": lambda it: it.realms.list(),
-    "Realms.is_empty": lambda it: it.realms.is_empty(it.realms.read("acme")),
-    "Realms.purged_keys": lambda it: it.realms.purged_keys(),
-    "Realms.open": lambda it: it.realms.open("acme"),
-    "Realms.open_for": lambda it: it.realms.open_for("acme", RealmState.ACTIVE),
+    "RealmRegistry.find_realm": lambda it: it.realms.find_realm("acme"),
+    "RealmRegistry.read_realm": lambda it: it.realms.read_realm("acme"),
+    "RealmRegistry.list_realms": lambda it: it.realms.list_realms(),
+    "RealmRegistry.is_realm_empty": lambda it: it.realms.is_realm_empty(it.realms.read_realm("acme")),
+    "RealmRegistry.purged_keys": lambda it: it.realms.purged_keys(),
+    "RealmRegistry.open_realm": lambda it: it.realms.open_realm("acme"),
+    "RealmRegistry.open_realm_for": lambda it: it.realms.open_realm_for("acme", RealmState.ACTIVE),
     "find_root": lambda it: find_root(it.realms, "acme"),
-    "Catalogs.find": lambda it: it.catalogs.find("lake"),
-    "Catalogs.read": lambda it: it.catalogs.read("lake"),
-    "Catalogs.list": lambda it: it.catalogs.list(),
-    "Catalogs.open": lambda it: it.catalogs.open("lake"),
-    "Catalogs.deleted": lambda it: it.catalogs.deleted(),
+    "Catalogs.find_catalog": lambda it: it.catalogs.find_catalog("lake"),
+    "Catalogs.read_catalog": lambda it: it.catalogs.read_catalog("lake"),
+    "Catalogs.list_catalogs": lambda it: it.catalogs.list_catalogs(),
+    "Catalogs.open_catalog": lambda it: it.catalogs.open_catalog("lake"),
+    "Catalogs.list_deleted": lambda it: it.catalogs.list_deleted(),
     "Catalogs.read_deleted": lambda it: it.catalogs.read_deleted("pond"),
     "Catalog.branches": lambda it: it.lake.branches(),
     "Catalog.tags": lambda it: it.lake.tags(),
@@ -74,8 +86,8 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "Catalog.tag": lambda it: it.lake.tag("v1"),
     "Catalog.deleted_branches": lambda it: it.lake.deleted_branches(),
     "Catalog.deleted_tags": lambda it: it.lake.deleted_tags(),
-    "Catalog.get": lambda it: it.lake.get("main", ORDERS),
-    "Catalog.get_many": lambda it: it.lake.get_many("main", [ORDERS]),
+    "Catalog.get_content": lambda it: it.lake.get_content("main", ORDERS),
+    "Catalog.get_contents": lambda it: it.lake.get_contents("main", [ORDERS]),
     "Catalog.metadata": lambda it: it.lake.metadata("main", ORDERS),
     "Catalog.locations": lambda it: it.lake.locations("main", [ORDERS]),
     "Catalog.known_metadata": lambda it: it.lake.known_metadata().find_many(["s3://lake/orders/v1.json"]),
@@ -87,29 +99,29 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "Catalog.log": lambda it: list(it.lake.log("main")),
     "Catalog.history": lambda it: list(it.lake.history(ORDERS, "main")),
     "Catalog.resolve": lambda it: it.lake.resolve("main"),
-    "Claims.check": lambda it: it.claims.check([claim_of(it.world, TABLE, "s3://lake/other")]),
-    "Claims.find": lambda it: it.claims.find([TABLE]),
-    "Claims.find_holders": lambda it: it.claims.find_holders(["s3://lake/orders/data"]),
-    "Claims.has_taken": lambda it: it.claims.has_taken(claim_of(it.world, TABLE, "s3://lake/orders")),
-    "Claims.find_location": lambda it: it.claims.find_location("s3://lake/orders"),
-    "Claims.find_locations": lambda it: it.claims.find_locations(["s3://lake/orders"]),
+    "TableClaims.find_conflicts": lambda it: it.claims.find_conflicts([claim_of(it.world, TABLE, "s3://lake/other")]),
+    "TableClaims.find_by_uuid": lambda it: it.claims.find_by_uuid([TABLE]),
+    "TableClaims.find_holders": lambda it: it.claims.find_holders(["s3://lake/orders/data"]),
+    "TableClaims.has_taken": lambda it: it.claims.has_taken(claim_of(it.world, TABLE, "s3://lake/orders")),
+    "TableClaims.find_location": lambda it: it.claims.find_location("s3://lake/orders"),
+    "TableClaims.find_locations": lambda it: it.claims.find_locations(["s3://lake/orders"]),
     "content_ids": lambda it: list(content_ids(it.head)),
     "count_types": lambda it: count_types(it.head),
     "reference_names": lambda it: reference_names(it.rows),
     "reference_text": lambda it: reference_text(it.rows, it.main),
-    "Tasks.read": lambda it: it.tasks.read(it.task),
-    "Tasks.active": lambda it: it.tasks.active("gc", "acme", "waiting"),
-    "Tasks.find_active": lambda it: it.tasks.find_active("gc", "acme", "waiting"),
-    "Tasks.list": lambda it: it.tasks.list(),
-    "Tasks.of_realm": lambda it: it.tasks.of_realm("acme"),
-    "Tasks.figures": lambda it: it.tasks.figures(),
+    "TaskQueue.read_task": lambda it: it.tasks.read_task(it.task),
+    "TaskQueue.active_tasks": lambda it: it.tasks.active_tasks("gc", "acme", "waiting"),
+    "TaskQueue.find_active": lambda it: it.tasks.find_active("gc", "acme", "waiting"),
+    "TaskQueue.list_tasks": lambda it: it.tasks.list_tasks(),
+    "TaskQueue.of_realm": lambda it: it.tasks.of_realm("acme"),
+    "TaskQueue.read_figures": lambda it: it.tasks.read_figures(),
     "unreadable_tasks": lambda it: unreadable_tasks(it.world.store.system),
     "entry_faults": lambda it: list(entry_faults(it.world.store.system)),
-    "head": lambda it: read_head(it.rows, it.main, fresh=True),
-    "log": lambda it: list(read_log(it.rows, it.main)),
-    "changes": lambda it: list(read_changes(it.rows, it.main)),
+    "read_head": lambda it: read_head(it.rows, it.main, fresh=True),
+    "read_log": lambda it: list(read_log(it.rows, it.main)),
+    "read_changes": lambda it: list(read_changes(it.rows, it.main)),
     "find_ahead": lambda it: find_ahead(it.rows, it.head.id),
-    "pins": lambda it: read_pins(it.rows),
+    "read_pins": lambda it: read_pins(it.rows),
     "read_collection": lambda it: read_collection(it.rows),
     "read_commit": lambda it: read_commit(it.rows, it.head.id),
     "read_cuts": lambda it: read_cuts(it.rows, None),
@@ -117,6 +129,8 @@ READS: Mapping[str, Callable[[Reader], Any]] = {
     "check_store": lambda it: check_store(it.world.store, realm="acme"),
     "check_collectable": lambda it: check_collectable(it.world.store, "acme"),
     "explain": lambda it: explain(it.world.store, "acme", it.head.id),
-    "plan_restoration": lambda it: plan_restoration(it.rows, Request(reference="lake/main", aim=Aim(commit=it.head.id))),
+    "plan_restoration": lambda it: plan_restoration(
+        it.rows, RestoreRequest(reference="lake/main", aim=RestoreTarget(commit=it.head.id))
+    ),
     "known_realms": lambda it: known_realms(it.world.store),
 }

@@ -1,7 +1,7 @@
 """What an operation tells is what is there, whichever call of the store fails in whichever way; and nothing stays broken.
 
 done                  it is there
-did not happen        nothing is; done again it works (UnavailableError, RefusedError, ConflictError, BeatenError, MissingError)
+did not happen        nothing is; done again it works (UnavailableError, RefusedError, ConflictError, SwapConflictError, NotFoundError)
 outcome unknown       one of both, or a part; done again it comes to its end
 """
 
@@ -20,34 +20,50 @@ from outcome_cases import READ_CALLS, calls_of, cases, faults_of, wanted_end
 from public_operations import OPERATIONS, Operation
 from public_reads import READS, reader_of
 
-from headwater import catalogs, commits, maintenance, realms, reconcile, tasks
-from headwater.catalogs import Catalog, Catalogs, Claims
+from headwater import catalogs, commits, fsck, gc, jobs, purge, realms, reconcile, restore, tasks
+from headwater.catalogs import Catalog, Catalogs, TableClaims
 from headwater.errors import UnavailableError
-from headwater.maintenance import restoring
-from headwater.realms import Realms
-from headwater.tasks import Claim, Tasks
+from headwater.realms import RealmRegistry
+from headwater.tasks import TaskLease, TaskQueue
 from tiers import Sample
 
-ROOMS = (catalogs, commits, maintenance, realms, reconcile, restoring, tasks)
-CLASSES = (Catalog, Catalogs, Claim, Claims, Realms, Tasks)
+ROOMS = (catalogs, commits, fsck, gc, jobs, purge, realms, reconcile, restore, tasks)
+CLASSES = (Catalog, Catalogs, TaskLease, TableClaims, RealmRegistry, TaskQueue)
 PURE = {
-    *("Claim.report", "Claim.stop", "Claims.check_held", "Claims.now", "Realms.reference_names"),
-    *("check_bootstrap", "checked_realm_id", "hash_credentials", "hold_until", "new_credentials", "verify"),
+    *("check_not_ahead", "file_arguments", "first_look_after", "paced_fence"),
+    *(
+        "TaskLease.report_progress",
+        "TaskLease.request_stop",
+        "TableClaims.check_held",
+        "TableClaims.claim_time",
+        "RealmRegistry.reference_names",
+    ),
+    *("check_bootstrap", "checked_realm_id", "hash_credentials", "hold_until", "new_credentials", "verify_secret"),
     *(
         "checked_catalog_name",
-        "checked_name",
+        "checked_ref_name",
         "content_digest",
         "content_type_of",
-        "key_of",
-        "metadata_of",
+        "find_content_key",
+        "stored_metadata_of",
         "normalise_location",
     ),
-    *("plan_commit", "scope_of", "cut_point", "is_let_go", "left_line", "newest_move", "token_of", "token_text", "is_bad"),
+    *(
+        "plan_commit",
+        "survey_scope",
+        "find_cut_point",
+        "is_note_collected",
+        "left_line_name",
+        "newest_move",
+        "decode_token",
+        "encode_token",
+        "is_bad",
+    ),
     *(
         "credible_until",
-        "no_state",
-        "check_row",
-        "parse_reference_text",
+        "no_state_error",
+        "check_reference_times",
+        "parse_revspec",
         "sound_times",
         "plan_repairs",
         "load_manifests",
@@ -60,8 +76,10 @@ PURE = {
 }
 """They ask the database for nothing, or only for what they are handed."""
 PARTS = {
-    *("put_copy", "read_metadata", "recount_types", "descends", "load_head", "reach", "read_next_page", "read_page"),
-    *("read_pinned", "complete", "log_in", "read_report", "plan_of_catalog", "plan_of_realm", "describe_catalog"),
+    *("abandon_sweep", "check_no_realm", "keys_in_use", "keys_with_rows", "lock_locations", "open_marker", "open_scope"),
+    "allowed_places",
+    *("put_copy", "read_metadata", "recount_types", "descends", "load_head", "mark_reachable", "read_next_page", "read_page"),
+    *("read_pinned", "complete_operation", "log_in", "read_report", "preview_catalog", "preview_realm", "describe_catalog"),
     *("describe_realm", "write_once", "commit_as_of", "pointer_as_of", "state_as_of", "stored_places", "reconcile"),
 }
 """Steps of what is tried here, or reads that are made of such."""
@@ -69,8 +87,11 @@ ELSEWHERE = {
     "import_tables": "tests/imports/test_interrupted_imports.py",
     "dry_import": "tests/imports/test_interrupted_imports.py",
     "run_import": "tests/imports/test_interrupted_imports.py",
-    "collect_together": "tests/maintenance/test_collecting_together.py",
+    "collect_realms": "tests/maintenance/test_collecting_together.py",
     "run_collection": "tests/maintenance/test_interrupted_collections.py",
+    "purge_table": "tests/purging_tables/test_interrupted_purges.py",
+    "run_export": "tests/archives/test_interrupted_archives.py",
+    "run_load": "tests/archives/test_interrupted_archives.py",
     "run_purge": "tests/maintenance/test_purging.py",
     "run_purge_table": "tests/purging_tables/test_interrupted_purges.py",
     "run_restore": "tests/restoring/test_interrupted_restorations.py",

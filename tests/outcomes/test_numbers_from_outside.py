@@ -14,11 +14,11 @@ from headwater import Settings, open_store
 from headwater.catalogs import CommitMeta
 from headwater.commits import pin_commits, read_log
 from headwater.errors import HeadwaterError, RefusedError
-from headwater.maintenance import list_runs
-from headwater.realms import KeptHistory, Retention, rotate_root
+from headwater.jobs.run_history import list_runs
+from headwater.realms import HistoryRetention, KeptHistory, rotate_root
 from headwater.reconcile import read_manifest
-from headwater.tasks import Claim, FollowUp
-from headwater_operator.settings import OperatorSettings
+from headwater.tasks import FollowUpTask, TaskLease
+from headwater_operator.runtime.operator_settings import OperatorSettings
 
 NAN, INFINITE = float("nan"), float("inf")
 NO_SECONDS = (NAN, INFINITE, -INFINITE, -1, -0.001, True, "5", 10**18, 10**400)
@@ -28,61 +28,63 @@ Door = Callable[[World, Any], object]
 
 
 def update_realm(world: World, **fields: Any) -> object:
-    return world.realms.update(world.realms.read("acme"), **fields)
+    return world.realms.update_realm(world.realms.read_realm("acme"), **fields)
 
 
-def claimed(world: World) -> Claim:
+def claimed(world: World) -> TaskLease:
     """The first attempt at a task of its own."""
     tasks = world.tasks
-    claim = tasks.claim(tasks.submit("odd", realm="acme", subject=str(world.store.new_id())).id, "worker")
+    claim = tasks.claim_task(tasks.submit_task("odd", realm="acme", subject=str(world.store.new_id())).id, "worker")
     assert claim is not None
     return claim
 
 
 def update_lake(world: World, **fields: Any) -> object:
-    return world.catalogs.update(world.lake.definition, **fields)
+    return world.catalogs.update_catalog(world.lake.definition, **fields)
 
 
 SECONDS: dict[str, Door] = {
-    "purge hold, created": lambda world, odd: world.realms.create("new", purge_hold_seconds=odd),
+    "purge hold, created": lambda world, odd: world.realms.create_realm("new", purge_hold_seconds=odd),
     "purge hold": lambda world, odd: update_realm(world, purge_hold_seconds=odd),
-    "age of content": lambda world, odd: update_realm(world, retention=Retention(content_age_seconds=odd)),
+    "age of content": lambda world, odd: update_realm(world, retention=HistoryRetention(content_age_seconds=odd)),
     "age by pattern": lambda world, odd: update_realm(
-        world, retention=Retention(references=(KeptHistory(pattern="*", age_seconds=odd),))
+        world, retention=HistoryRetention(references=(KeptHistory(pattern="*", age_seconds=odd),))
     ),
-    "hold, created": lambda world, odd: world.catalogs.create("new", base_location="s3://new/", hold_seconds=odd),
+    "hold, created": lambda world, odd: world.catalogs.create_catalog("new", base_location="s3://new/", hold_seconds=odd),
     "hold": lambda world, odd: update_lake(world, hold_seconds=odd),
     "overlap": lambda world, odd: rotate_root(world.realms, "acme", OTHER_ROOT, overlap_seconds=odd),
-    "follow-up": lambda world, odd: claimed(world).finish({}, FollowUp(kind="gc", realm="a", delay_seconds=odd)),
+    "follow-up": lambda world, odd: claimed(world).finish_task({}, FollowUpTask(kind="gc", realm="a", delay_seconds=odd)),
     "put off": lambda world, odd: claimed(world).put_off("not yet", odd),
 }
 COUNTS: dict[str, Door] = {
-    "commits of content": lambda world, odd: update_realm(world, retention=Retention(content_commits=odd)),
-    "commits of references": lambda world, odd: update_realm(world, retention=Retention(reference_commits=odd)),
+    "commits of content": lambda world, odd: update_realm(world, retention=HistoryRetention(content_commits=odd)),
+    "commits of references": lambda world, odd: update_realm(world, retention=HistoryRetention(reference_commits=odd)),
     "commits by pattern": lambda world, odd: update_realm(
-        world, retention=Retention(references=(KeptHistory(pattern="*", commits=odd),))
+        world, retention=HistoryRetention(references=(KeptHistory(pattern="*", commits=odd),))
     ),
-    "attempts": lambda world, odd: world.tasks.submit("gc", realm="acme", subject="new", max_attempts=odd),
-    "attempts of a follow-up": lambda world, odd: claimed(world).finish({}, FollowUp(kind="gc", realm="a", max_attempts=odd)),
+    "attempts": lambda world, odd: world.tasks.submit_task("gc", realm="acme", subject="new", max_attempts=odd),
+    "attempts of a follow-up": lambda world, odd: claimed(world).finish_task(
+        {}, FollowUpTask(kind="gc", realm="a", max_attempts=odd)
+    ),
     "entries": lambda world, odd: world.lake.entries("main", limit=odd),
     "differences": lambda world, odd: world.lake.diff("main", "dev", limit=odd),
     "commits of a log": lambda world, odd: list(world.lake.log("main", limit=odd)),
     "commits of a search": lambda world, odd: list(world.lake.log("main", within=odd)),
     "commits of a key": lambda world, odd: list(world.lake.history(ORDERS, within=odd)),
-    "tasks": lambda world, odd: world.tasks.list(limit=odd),
+    "tasks": lambda world, odd: world.tasks.list_tasks(limit=odd),
     "runs": lambda world, odd: list_runs(world.store, limit=odd),
     "commits of a reference": lambda world, odd: list(read_log(world.rows, "catalogs", limit=odd)),
 }
 TIMES: dict[str, Door] = {
-    "due": lambda world, odd: world.tasks.submit("gc", realm="acme", subject="new", due=odd),
-    "due later": lambda world, odd: world.tasks.amend(world.task("waiting"), lambda task: {}, due=odd),
+    "due": lambda world, odd: world.tasks.submit_task("gc", realm="acme", subject="new", due=odd),
+    "due later": lambda world, odd: world.tasks.amend_task(world.task("waiting"), lambda task: {}, due=odd),
     "author": lambda world, odd: CommitMeta(author_time=odd),
 }
 IDS: dict[str, Door] = {
     "expected": lambda world, odd: world.lake.commit("main", [], expected=odd),
     "assigned": lambda world, odd: world.lake.assign_branch("dev", odd),
     "pinned": lambda world, odd: pin_commits(world.rows, world.task("waiting"), {odd: []}),
-    "task": lambda world, odd: world.tasks.read(odd),
+    "task": lambda world, odd: world.tasks.read_task(odd),
 }
 DOORS = [
     pytest.param(door, numbers, id=name)

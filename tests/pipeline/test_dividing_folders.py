@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater_workers.pipeline.listing import narrower
+from headwater_workers.pipeline.spark_survey import narrower
 
 
 def make(root: Path, *folders: str) -> None:

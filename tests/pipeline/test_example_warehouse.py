@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from headwater.catalogs import CATALOGS, CLAIMS, Catalogs, Claims
-from headwater.catalogs.definitions import ImportSpec
-from headwater.catalogs.iceberg import Found, Outcome, Quarantined, Scope, survey_in_process
-from headwater.catalogs.importing.committing import import_tables, scope_of
+from headwater.catalogs import CATALOGS, CLAIMS, Catalogs, TableClaims
+from headwater.catalogs.catalog_definition import ImportSpec
+from headwater.catalogs.importer.import_commit import import_tables, survey_scope
 from headwater.commits import ensure_reference
+from headwater.iceberg import AcceptedTable, QuarantinedTable, SurveyOutcome, SurveyScope, survey_in_process
 from headwater.store import RealmStore
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "warehouse.py"
@@ -18,28 +18,28 @@ MARK = ".made-by-headwater-example"
 
 
 @pytest.fixture
-def outcomes(warehouse: Path) -> list[Outcome]:
-    return survey_in_process(Scope.of([str(warehouse)], allowed=[str(warehouse)]))
+def outcomes(warehouse: Path) -> list[SurveyOutcome]:
+    return survey_in_process(SurveyScope.checked([str(warehouse)], allowed=[str(warehouse)]))
 
 
 def make(directory: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(SCRIPT), str(directory)], check=False, capture_output=True, text=True)
 
 
-def test_eleven_of_its_twelve_tables_are_sound(outcomes: list[Outcome]) -> None:
-    assert len([outcome for outcome in outcomes if isinstance(outcome, Found)]) == 11
+def test_eleven_of_its_twelve_tables_are_sound(outcomes: list[SurveyOutcome]) -> None:
+    assert len([outcome for outcome in outcomes if isinstance(outcome, AcceptedTable)]) == 11
 
 
-def test_the_other_two_folders_are_quarantined_for_their_reasons(outcomes: list[Outcome]) -> None:
-    codes = {".".join(row.key): str(row.code) for row in outcomes if isinstance(row, Quarantined)}
+def test_the_other_two_folders_are_quarantined_for_their_reasons(outcomes: list[SurveyOutcome]) -> None:
+    codes = {".".join(row.key): str(row.code) for row in outcomes if isinstance(row, QuarantinedTable)}
 
     assert codes == {"finance.ledger": "Corrupt", "finance.budget_2023": "NoMetadata"}
 
 
-def test_what_was_imported_can_be_opened_by_pyiceberg(outcomes: list[Outcome]) -> None:
+def test_what_was_imported_can_be_opened_by_pyiceberg(outcomes: list[SurveyOutcome]) -> None:
     from pyiceberg.table import StaticTable
 
-    found = next(outcome for outcome in outcomes if isinstance(outcome, Found))
+    found = next(outcome for outcome in outcomes if isinstance(outcome, AcceptedTable))
     snapshot = StaticTable.from_metadata(found.metadata_location).current_snapshot()
 
     assert snapshot is not None
@@ -49,10 +49,10 @@ def test_what_was_imported_can_be_opened_by_pyiceberg(outcomes: list[Outcome]) -
 def test_a_catalog_takes_it_in_by_its_own_specification(warehouse: Path, rows: RealmStore) -> None:
     for name in (CATALOGS, CLAIMS):
         ensure_reference(rows, name)
-    definition = Catalogs(rows).create("lake", base_location=warehouse.as_uri())
-    scope = scope_of(definition, ImportSpec(name="initial", locations=(str(warehouse),), exclude=("web.*",)))
+    definition = Catalogs(rows).create_catalog("lake", base_location=warehouse.as_uri())
+    scope = survey_scope(definition, ImportSpec(name="initial", locations=(str(warehouse),), exclude=("web.*",)))
 
-    report = import_tables(Catalogs(rows).open("lake"), Claims(rows), survey_in_process(scope))
+    report = import_tables(Catalogs(rows).open_catalog("lake"), TableClaims(rows), survey_in_process(scope))
 
     assert (report.imported, report.namespaces, report.codes()) == (7, 2, {"Corrupt": 1, "NoMetadata": 1})
 

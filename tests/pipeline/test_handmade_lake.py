@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from handmade_lake import Lake
 
-from headwater.catalogs.iceberg import Found, Outcome, Scope, survey_in_process
+from headwater.iceberg import AcceptedTable, SurveyOutcome, SurveyScope, survey_in_process
 
 
-def word_of(outcome: Outcome) -> str:
-    return str(outcome.rule if isinstance(outcome, Found) else outcome.code)
+def word_of(outcome: SurveyOutcome) -> str:
+    return str(outcome.rule if isinstance(outcome, AcceptedTable) else outcome.code)
 
 
 def test_each_table_of_a_warehouse_made_by_hand_is_judged_as_expected(lake: Lake) -> None:
-    outcomes = survey_in_process(Scope.of(lake.locations, allowed=lake.locations))
+    outcomes = survey_in_process(SurveyScope.checked(lake.locations, allowed=lake.locations))
 
     assert {".".join(outcome.key): word_of(outcome) for outcome in outcomes} == lake.expected

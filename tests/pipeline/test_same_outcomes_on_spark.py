@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from handmade_lake import Lake
 
-from headwater.catalogs.iceberg import Quarantined, Scope, survey_in_process
-from headwater.errors import MissingError
+from headwater.errors import NotFoundError
+from headwater.iceberg import QuarantinedTable, SurveyScope, survey_in_process
 from headwater.settings import Settings
 from headwater_workers.pipeline import SparkOptions, find_engine
-from headwater_workers.pipeline.sessions import session
-from headwater_workers.pipeline.surveys import survey_in
+from headwater_workers.pipeline.spark_session import session
+from headwater_workers.pipeline.spark_survey import survey_in
 
 pytestmark = [
     pytest.mark.long,
@@ -30,7 +30,7 @@ def spark() -> Iterator[Any]:
 
 def test_spark_and_the_process_say_the_same_in_the_same_order(spark: Any, warehouse: Path, lake: Lake) -> None:
     locations = [str(warehouse), *lake.locations]
-    scope = Scope.of(locations, allowed=locations, exclude=["web.*"])
+    scope = SurveyScope.checked(locations, allowed=locations, exclude=["web.*"])
     seen: list[tuple[int, int, str]] = []
 
     outcomes = survey_in(spark, scope, progress=lambda *numbers: seen.append(numbers))
@@ -43,8 +43,8 @@ def test_spark_and_the_process_say_the_same_in_the_same_order(spark: Any, wareho
 
 
 def test_an_executor_says_that_a_location_is_not_there(spark: Any, tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match="nowhere"):
-        survey_in(spark, Scope.of([str(tmp_path / "nowhere")], allowed=[]))
+    with pytest.raises(NotFoundError, match="nowhere"):
+        survey_in(spark, SurveyScope.checked([str(tmp_path / "nowhere")], allowed=[]))
 
 
 def test_an_inventory_says_the_same_on_spark(spark: Any, lake: Lake, tmp_path: Path) -> None:
@@ -52,9 +52,9 @@ def test_an_inventory_says_the_same_on_spark(spark: Any, lake: Lake, tmp_path: P
     files = [path for path in lake.root.rglob("*") if path.is_file()]
     lines = [f'"{path.as_uri()}",{path.stat().st_size},{path.stat().st_mtime_ns // 1000}' for path in files]
     listing.write_text("\n".join(["path,size,mtime", *lines]))
-    scope = Scope.of([str(lake.root)], allowed=lake.locations, inventory=str(listing), path="{namespace}/{table}")
+    scope = SurveyScope.checked([str(lake.root)], allowed=lake.locations, inventory=str(listing), path="{namespace}/{table}")
 
     outcomes = list(survey_in(spark, scope))
 
     assert outcomes == list(survey_in_process(scope))
-    assert "Unmapped" in {str(outcome.code) for outcome in outcomes if isinstance(outcome, Quarantined)}
+    assert "Unmapped" in {str(outcome.code) for outcome in outcomes if isinstance(outcome, QuarantinedTable)}

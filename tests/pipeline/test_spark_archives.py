@@ -11,7 +11,7 @@ import pytest
 
 from headwater.cli.application import main
 from headwater.errors import RefusedError
-from headwater_workers.pipeline.archives import MANIFEST, pack
+from headwater_workers.pipeline.spark_archive import MANIFEST, pack_environment
 
 LARGE = ("pyarrow", "fastavro", "pymongo", "psycopg-binary", "celery", "redis", "tzdata", "dnspython")
 
@@ -19,16 +19,14 @@ LARGE = ("pyarrow", "fastavro", "pymongo", "psycopg-binary", "celery", "redis", 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("archive") / "headwater.tar.gz"
-    pack(file, without=LARGE)
+    pack_environment(file, without=LARGE)
     return file
 
 
 def test_an_archive_is_all_that_a_bare_python_needs_to_survey(archive: Path, tmp_path: Path) -> None:
     with tarfile.open(archive) as packed:
         packed.extractall(tmp_path, filter="data")
-    code = (
-        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import headwater.catalogs.iceberg as found; print(found.__file__)"
-    )
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import headwater.iceberg as found; print(found.__file__)"
 
     said = subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True, capture_output=True, text=True)
 
@@ -54,14 +52,14 @@ def test_an_archive_names_the_types_of_objects_and_the_backends(archive: Path) -
 
 
 def test_equal_environments_give_equal_bytes(archive: Path, tmp_path: Path) -> None:
-    pack(tmp_path / "again.tar.gz", without=LARGE)
+    pack_environment(tmp_path / "again.tar.gz", without=LARGE)
 
     assert (tmp_path / "again.tar.gz").read_bytes() == archive.read_bytes()
 
 
 def test_what_nothing_requires_cannot_be_left_out(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="pyarow"):
-        pack(tmp_path / "never.tar.gz", without=["pyarow"])
+        pack_environment(tmp_path / "never.tar.gz", without=["pyarow"])
 
     assert not (tmp_path / "never.tar.gz").exists()
 

@@ -12,9 +12,9 @@ import pytest
 from handmade_lake import Lake
 from spark_cluster import Cluster
 
-from headwater.catalogs.iceberg import Scope, survey_in_process
+from headwater.iceberg import SurveyScope, survey_in_process
 from headwater.settings import Settings
-from headwater_workers.pipeline import SparkOptions, find_engine, pack, survey_on_spark
+from headwater_workers.pipeline import SparkOptions, find_engine, pack_environment, survey_on_spark
 
 pytestmark = [
     pytest.mark.long,
@@ -39,9 +39,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def scope(lake: Lake) -> Scope:
+def scope(lake: Lake) -> SurveyScope:
     location = str(lake.root / "nests")
-    return Scope.of([location], allowed=[location])
+    return SurveyScope.checked([location], allowed=[location])
 
 
 @pytest.fixture
@@ -54,9 +54,9 @@ def bare_python() -> str:
 
 
 def test_executors_without_headwater_take_it_from_an_archive_and_one_that_is_killed_is_replaced(
-    cluster: Cluster, scope: Scope, bare_python: str, tmp_path: Path
+    cluster: Cluster, scope: SurveyScope, bare_python: str, tmp_path: Path
 ) -> None:
-    pack(tmp_path / "headwater.tar.gz", without=NOT_NEEDED)
+    pack_environment(tmp_path / "headwater.tar.gz", without=NOT_NEEDED)
     conf = {**CONF, "spark.pyspark.python": bare_python, "spark.cores.max": "1"}
     killed: list[psutil.Process] = []
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.errors import HeadwaterError, MissingError, RefusedError, UnavailableError
+from headwater.errors import HeadwaterError, NotFoundError, RefusedError, UnavailableError
 from headwater.settings import Settings
 from headwater_workers.pipeline import SparkOptions
-from headwater_workers.pipeline.jobs import translated
+from headwater_workers.pipeline.spark_session import spark_errors
 
 
 def test_settings_say_how_a_session_is_made() -> None:
@@ -48,13 +48,13 @@ def test_only_a_local_session_is_kept_on_loopback() -> None:
 @pytest.mark.parametrize(
     ("line", "kind", "message"),
     [
-        ("headwater.errors.MissingError: there is no folder x", MissingError, "there is no folder x"),
+        ("headwater.errors.NotFoundError: there is no folder x", NotFoundError, "there is no folder x"),
         ("headwater.errors.RefusedError: no file system: a: b", RefusedError, "no file system: a: b"),
         ("ValueError: 7", UnavailableError, "the Spark job failed: Job aborted"),
         ("headwater.errors.NoSuchError: x", UnavailableError, "the Spark job failed: Job aborted"),
     ],
 )
 def test_an_error_of_an_executor_is_raised_as_what_it_was(line: str, kind: type[HeadwaterError], message: str) -> None:
-    found = translated(RuntimeError(f"Job aborted\nTraceback (most recent call last):\n  File x\n{line}\n\n\tat org.apache"))
+    found = spark_errors(RuntimeError(f"Job aborted\nTraceback (most recent call last):\n  File x\n{line}\n\n\tat org.apache"))
 
     assert (type(found), str(found)) == (kind, message)

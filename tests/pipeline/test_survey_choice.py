@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from headwater import Settings
-from headwater.catalogs.iceberg import Scope, list_tables
 from headwater.errors import RefusedError
-from headwater_workers.pipeline import Survey
+from headwater.iceberg import SurveyScope, list_tables
+from headwater_workers.pipeline import SparkSurvey
 
 
 @pytest.fixture
@@ -22,43 +22,43 @@ def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def scope(tmp_path: Path) -> Scope:
+def scope(tmp_path: Path) -> SurveyScope:
     """Three tables, none of which can be read."""
     for name in ("a", "b", "c"):
         metadata = tmp_path / "lake" / name / "metadata"
         metadata.mkdir(parents=True)
         (metadata / "v1.metadata.json").write_text("{")
     location = f"file://{tmp_path}/lake"
-    return Scope.of([location], allowed=[location])
+    return SurveyScope.checked([location], allowed=[location])
 
 
 def silent(done: int, total: int, unit: str) -> None:
     pass
 
 
-def test_few_tables_are_surveyed_in_the_process(java: None, scope: Scope) -> None:
-    survey = Survey(Settings(spark_from_tables=4))
+def test_few_tables_are_surveyed_in_the_process(java: None, scope: SurveyScope) -> None:
+    survey = SparkSurvey(Settings(spark_from_tables=4))
 
     assert survey.name == "spark (local[*])"
     assert len(survey(scope, silent)) == 3
     assert survey.name == "process (fewer than 4 tables)"
 
 
-def test_spark_that_is_wanted_and_cannot_run_is_refused(scope: Scope) -> None:
-    survey = Survey(Settings(spark_master="off"), is_spark_wanted=True)
+def test_spark_that_is_wanted_and_cannot_run_is_refused(scope: SurveyScope) -> None:
+    survey = SparkSurvey(Settings(spark_master="off"), is_spark_wanted=True)
 
     with pytest.raises(RefusedError, match="asks for Spark, which cannot run here: spark_master is off"):
         survey(scope, silent)
 
 
 @pytest.mark.parametrize(("limit", "found"), [(4, 3), (3, None), (1, None)])
-def test_tables_are_counted_up_to_a_limit(scope: Scope, limit: int, found: int | None) -> None:
+def test_tables_are_counted_up_to_a_limit(scope: SurveyScope, limit: int, found: int | None) -> None:
     tables = list_tables(scope, limit=limit)
 
     assert (None if tables is None else len(tables)) == found
 
 
-def test_tables_are_not_counted_for_ever(scope: Scope) -> None:
+def test_tables_are_not_counted_for_ever(scope: SurveyScope) -> None:
     looks = iter([False, True])
 
     assert list_tables(scope, limit=50, is_late=lambda: next(looks)) is None

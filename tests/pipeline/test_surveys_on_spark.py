@@ -9,8 +9,8 @@ import psutil
 import pytest
 from handmade_lake import Lake
 
-from headwater.catalogs.iceberg import Scope
 from headwater.errors import UnavailableError
+from headwater.iceberg import SurveyScope
 from headwater.settings import Settings
 from headwater_workers.pipeline import SparkOptions, find_engine, survey_on_spark
 
@@ -27,9 +27,9 @@ class StopError(Exception):
 
 
 @pytest.fixture
-def scope(lake: Lake) -> Scope:
+def scope(lake: Lake) -> SurveyScope:
     location = str(lake.root / "nests")
-    return Scope.of([location], allowed=[location])
+    return SurveyScope.checked([location], allowed=[location])
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def no_java_left() -> Iterator[None]:
     assert [child.name() for child in children if "java" in child.name()] == []
 
 
-def test_a_job_whose_java_dies_can_be_tried_again_and_who_loses_its_task_stops_it(scope: Scope) -> None:
+def test_a_job_whose_java_dies_can_be_tried_again_and_who_loses_its_task_stops_it(scope: SurveyScope) -> None:
     def kill(done: int, total: int, unit: str) -> None:
         for child in psutil.Process().children(recursive=True):
             if "java" in child.name():

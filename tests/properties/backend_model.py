@@ -13,7 +13,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from rows_of_all_kinds import few, moves, names, object_ids, pointers, realms, times, tokens, type_names, values, versions
 
 from headwater.clock import Micros
-from headwater.errors import BeatenError, RefusedError
+from headwater.errors import RefusedError, SwapConflictError
 from headwater.store import (
     Backend,
     ObjectId,
@@ -24,7 +24,7 @@ from headwater.store import (
     ReferenceKey,
     ReferencePosition,
     ReferenceRow,
-    Split,
+    ScanSplit,
 )
 
 __all__ = ["BackendModel", "key_of_object", "key_of_reference", "scan_all", "wipe"]
@@ -102,7 +102,7 @@ class BackendModel(RuleBasedStateMachine):
     def create_reference(self, realm: int, name: int, body: ReferenceBody) -> None:
         row = self._reference(realm, name, body)
         if _position(row) in self.references:
-            with pytest.raises(BeatenError):
+            with pytest.raises(SwapConflictError):
                 self.backend.create_reference(row)
         else:
             self.backend.create_reference(row)
@@ -136,7 +136,7 @@ class BackendModel(RuleBasedStateMachine):
             self.backend.swap_reference(seen, new)
             self.references[_position(new)] = new
         else:
-            with pytest.raises(BeatenError):
+            with pytest.raises(SwapConflictError):
                 self.backend.swap_reference(seen, new)
 
     @rule(
@@ -151,7 +151,7 @@ class BackendModel(RuleBasedStateMachine):
             self.backend.remove_reference(seen)
             del self.references[_position(seen)]
         else:
-            with pytest.raises(BeatenError):
+            with pytest.raises(SwapConflictError):
                 self.backend.remove_reference(seen)
 
     @rule(
@@ -173,7 +173,7 @@ class BackendModel(RuleBasedStateMachine):
             self.backend.write_and_swap(rows, seen, new)
             self.references[_position(new)] = new
         else:
-            with pytest.raises(BeatenError):
+            with pytest.raises(SwapConflictError):
                 self.backend.write_and_swap(rows, seen, new)
         if is_right or not self.backend.capabilities.atomic_commits:
             self._remember(whole, rows)
@@ -223,7 +223,7 @@ class BackendModel(RuleBasedStateMachine):
     def insert_object(self, realm: int, number: int, body: ObjectBody) -> None:
         row = self._single(realm, number, body)
         if _place(row) in self.objects:
-            with pytest.raises(BeatenError):
+            with pytest.raises(SwapConflictError):
                 self.backend.insert_object(row)
         else:
             self.backend.insert_object(row)
@@ -239,7 +239,7 @@ class BackendModel(RuleBasedStateMachine):
             self.backend.update_object(row, token)
             self.objects[_place(row)] = row
         else:
-            with pytest.raises(BeatenError):
+            with pytest.raises(SwapConflictError):
                 self.backend.update_object(row, token)
 
     @rule(realm=_pick, asked=st.lists(st.tuples(_pick, st.integers(0, 4)), max_size=8))
@@ -305,7 +305,7 @@ class BackendModel(RuleBasedStateMachine):
     ) -> None:
         """``expected`` is in key order; where the order is the database's own, what it told before counts instead."""
         if not self.is_ordered:
-            told = scan(Split(), None, _MANY)
+            told = scan(ScanSplit(), None, _MANY)
             assert sorted(told) == sorted(expected)
             expected = told
         position = None
@@ -318,30 +318,30 @@ class BackendModel(RuleBasedStateMachine):
             start = where.index(position) + 1 if position in where else sum(place <= position for place in where)
             expected = expected[start:]
 
-        assert scan(Split(realm), position, limit) == expected[:limit]
+        assert scan(ScanSplit(realm), position, limit) == expected[:limit]
 
     @rule(target=reference_cuts, realm=st.one_of(st.none(), _pick), count=_counts)
-    def split_references(self, realm: int | None, count: int) -> tuple[RealmKey | None, list[Split[Any]]]:
+    def split_references(self, realm: int | None, count: int) -> tuple[RealmKey | None, list[ScanSplit[Any]]]:
         key = self._realm(realm)
         splits = self.backend.split_references(key, count)
         _assert_whole(splits, key, count)
         return key, splits
 
     @rule(target=object_cuts, realm=st.one_of(st.none(), _pick), count=_counts)
-    def split_objects(self, realm: int | None, count: int) -> tuple[RealmKey | None, list[Split[Any]]]:
+    def split_objects(self, realm: int | None, count: int) -> tuple[RealmKey | None, list[ScanSplit[Any]]]:
         key = self._realm(realm)
         splits = self.backend.split_objects(key, count)
         _assert_whole(splits, key, count)
         return key, splits
 
     @rule(cut=reference_cuts, limit=_limits)
-    def scan_references_in_splits(self, cut: tuple[RealmKey | None, list[Split[Any]]], limit: int) -> None:
+    def scan_references_in_splits(self, cut: tuple[RealmKey | None, list[ScanSplit[Any]]], limit: int) -> None:
         """Perhaps long after they were cut."""
         found = [scan_all(self.backend.scan_references, split, limit) for split in cut[1]]
         self._assert_same([key for part in found for key in part], self._all_references(cut[0]))
 
     @rule(cut=object_cuts, limit=_limits)
-    def scan_objects_in_splits(self, cut: tuple[RealmKey | None, list[Split[Any]]], limit: int) -> None:
+    def scan_objects_in_splits(self, cut: tuple[RealmKey | None, list[ScanSplit[Any]]], limit: int) -> None:
         found = [scan_all(self.backend.scan_objects, split, limit) for split in cut[1]]
         self._assert_same([key for part in found for key in part], self._all_objects(cut[0]))
 
@@ -349,7 +349,7 @@ class BackendModel(RuleBasedStateMachine):
     def scan_one_realm_where_there_is_no_order(self, realm: int) -> None:
         if not self.is_ordered:
             for call in (
-                lambda: self.backend.scan_references(Split(_one(self.realms, realm)), None, 5),
+                lambda: self.backend.scan_references(ScanSplit(_one(self.realms, realm)), None, 5),
                 lambda: self.backend.split_objects(_one(self.realms, realm), 5),
             ):
                 with pytest.raises(RefusedError):
@@ -366,8 +366,8 @@ class BackendModel(RuleBasedStateMachine):
             return
         rows = sum(place[0] == key for place in [*self.references, *self.objects])
         deleted = self.backend.delete_realm(key, limit)
-        self.references = self._left(self.references, key, scan_all(self.backend.scan_references, Split(), _MANY))
-        self.objects = self._left(self.objects, key, scan_all(self.backend.scan_objects, Split(), _MANY))
+        self.references = self._left(self.references, key, scan_all(self.backend.scan_references, ScanSplit(), _MANY))
+        self.objects = self._left(self.objects, key, scan_all(self.backend.scan_objects, ScanSplit(), _MANY))
 
         assert (0 < deleted <= limit) if rows else deleted == 0
         assert sum(place[0] == key for place in [*self.references, *self.objects]) == rows - deleted
@@ -397,8 +397,8 @@ class BackendModel(RuleBasedStateMachine):
 
     @invariant()
     def scans_tell_all_rows(self) -> None:
-        self._assert_same(self.backend.scan_references(Split(), None, _MANY), self._all_references(None))
-        self._assert_same(self.backend.scan_objects(Split(), None, _MANY), self._all_objects(None))
+        self._assert_same(self.backend.scan_references(ScanSplit(), None, _MANY), self._all_references(None))
+        self._assert_same(self.backend.scan_objects(ScanSplit(), None, _MANY), self._all_objects(None))
 
     # inside
 
@@ -428,14 +428,14 @@ class BackendModel(RuleBasedStateMachine):
 
 def wipe(backend: Backend) -> None:
     """Delete every row by means of the protocol alone."""
-    for key in scan_all(backend.scan_references, Split(), _MANY):
+    for key in scan_all(backend.scan_references, ScanSplit(), _MANY):
         backend.remove_reference(
             ReferenceRow(realm=key.realm, name=key.name, pointer=key.pointer, version=key.version, created=key.created)
         )
-    backend.delete_objects(scan_all(backend.scan_objects, Split(), _MANY))
+    backend.delete_objects(scan_all(backend.scan_objects, ScanSplit(), _MANY))
 
 
-def scan_all(scan: Callable[..., list[K]], split: Split[Any], limit: int) -> list[K]:
+def scan_all(scan: Callable[..., list[K]], split: ScanSplit[Any], limit: int) -> list[K]:
     found: list[K] = []
     while batch := scan(split, found[-1].position if found else None, limit):
         assert len(batch) <= limit
@@ -468,7 +468,7 @@ def _rows(realm: RealmKey, object_id: ObjectId, body: ObjectBody) -> list[Object
     ]
 
 
-def _assert_whole(splits: list[Split[Any]], realm: RealmKey | None, count: int) -> None:
+def _assert_whole(splits: list[ScanSplit[Any]], realm: RealmKey | None, count: int) -> None:
     assert 1 <= len(splits) <= count
     assert {split.realm for split in splits} == {realm}
     assert splits[0].after is None

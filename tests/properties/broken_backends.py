@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headwater.errors import BeatenError, UnavailableError
+from headwater.errors import SwapConflictError, UnavailableError
 from headwater.store import Backend, ObjectId, ObjectRow, RealmKey, ReferenceRow
 from headwater.store.backends.memory import MemoryBackend
 
@@ -30,7 +30,7 @@ class ReadThenWrite(_Wrapper):
     def swap_reference(self, seen: ReferenceRow, new: ReferenceRow) -> None:
         found = self.backend.read_references(seen.realm, [seen.name])[0]
         if found is None or (found.pointer, found.version) != (seen.pointer, seen.version):
-            raise BeatenError("not as seen")
+            raise SwapConflictError("not as seen")
         time.sleep(_MOMENT_SECONDS)
         now = self.backend.read_references(seen.realm, [seen.name])[0]
         if now is not None:
@@ -64,7 +64,7 @@ class WorkingLate(_Wrapper):
     def update_object(self, row: ObjectRow, seen_token: str) -> None:
         stored = self.backend.read_objects(row.realm, [(row.id, row.part)])[0]
         if stored is None or stored.token != seen_token:
-            raise BeatenError("not as seen")
+            raise SwapConflictError("not as seen")
         threading.Timer(2 * _MOMENT_SECONDS, self.backend.write_objects, [[row]]).start()
 
 

@@ -18,8 +18,8 @@ from cas_rows import Call, CasRow, Create, Read, Remove, Row, Swap, Write
 from linearizability import Operation, find_anomaly
 
 from headwater.clock import Micros
-from headwater.errors import BeatenError, UnavailableError, UnknownOutcomeError
-from headwater.store import Backend, Move, ObjectId, ObjectKey, ObjectRow, RealmKey, ReferenceRow
+from headwater.errors import SwapConflictError, UnavailableError, UnknownOutcomeError
+from headwater.store import Backend, ObjectId, ObjectKey, ObjectRow, RealmKey, ReferenceMove, ReferenceRow
 
 __all__ = [
     "KEYS",
@@ -244,7 +244,7 @@ def _ask_reference(backend: Backend, number: int, call: Call, chance: random.Ran
                 backend.swap_reference(_reference(name, Row(seen)), _reference(name, new))
             case Remove(seen):
                 backend.remove_reference(_reference(name, Row(seen)))
-    except BeatenError:
+    except SwapConflictError:
         return False
     return True
 
@@ -259,7 +259,7 @@ def _reference(name: str, row: Row) -> ReferenceRow:
         version=version,
         created=Micros(created),
         recent=recent,
-        moves=tuple(Move(*move) for move in moves),
+        moves=tuple(ReferenceMove(*move) for move in moves),
         deleted=deleted,
     )
 
@@ -283,7 +283,7 @@ def _ask_object(backend: Backend, number: int, call: Call, chance: random.Random
                 backend.update_object(_object(object_id, new), token)
             case Remove((token, created)):
                 return backend.delete_objects([ObjectKey(REALM, object_id, 0, "note", created, token, 1, 0)]) == 1
-    except BeatenError:
+    except SwapConflictError:
         return False
     return True
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from backend_model import BackendModel, ObjectBody, ReferenceBody
 
 from headwater.clock import Micros
-from headwater.store import Backend, Move, ObjectId, RealmKey
+from headwater.store import Backend, ObjectId, RealmKey, ReferenceMove
 
 __all__ = ["STORIES", "tell"]
 
@@ -49,7 +49,7 @@ def swap_of_another_pointer(model: BackendModel) -> None:
 
 def removal_with_other_moves(model: BackendModel) -> None:
     create(model)
-    body = BRANCH._replace(moves=(Move(ObjectId(1), Micros(0)),))
+    body = BRANCH._replace(moves=(ReferenceMove(ObjectId(1), Micros(0)),))
     model.remove_reference(realm=0, name=0, body=body, how="only what counts")
 
 

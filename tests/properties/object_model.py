@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 from two_stores import BEATEN, DONE, NOT_DONE, OTHER, REALM, UNKNOWN, Outcome, Spoiling, TwoStores, spoilings
 
-from headwater.errors import BeatenError, MissingError, RefusedError
-from headwater.store import ROW_BYTES, Backend, ObjectId, ObjectKey, RealmStore, Split, StoredObject, Versioned, object_type
+from headwater.errors import NotFoundError, RefusedError, SwapConflictError
+from headwater.store import ROW_BYTES, Backend, ObjectId, ObjectKey, RealmStore, ScanSplit, StoredObject, Versioned, object_type
 
 __all__ = ["ObjectModel"]
 
@@ -67,16 +67,16 @@ class ObjectModel(TwoStores):
     @initialize(note=notes)
     def begin(self, note: ModelNote) -> None:
         self.witness = note
-        self.other.write([(object_id, note) for object_id in IDS])
+        self.other.write_objects([(object_id, note) for object_id in IDS])
         for object_id in IDS[1::2]:
-            self._learn(object_id, self.writer.insert(object_id, ModelCounter()))
+            self._learn(object_id, self.writer.insert_object(object_id, ModelCounter()))
 
     # notes
 
     @rule(wishes=st.dictionaries(ids, notes, max_size=4), spoiling=spoilings)
     def write(self, wishes: dict[ObjectId, ModelNote], spoiling: Spoiling) -> None:
         wishes = {object_id: note for object_id, note in wishes.items() if _is_note(object_id)}
-        outcome = self.attempt(("write_objects",), spoiling, lambda: self.writer.write(wishes.items()))
+        outcome = self.attempt(("write_objects",), spoiling, lambda: self.writer.write_objects(wishes.items()))
         if outcome.how == DONE:
             self.keys = (self.keys + outcome.result)[-20:]
         for object_id, note in wishes.items():
@@ -115,7 +115,7 @@ class ObjectModel(TwoStores):
         if not left:
             self._note(object_id, None)
             if outcome.how == DONE:
-                assert self.writer.find(object_id, ModelNote) is None, "its own cache shows what it has deleted"
+                assert self.writer.find_object(object_id, ModelNote) is None, "its own cache shows what it has deleted"
         elif len(left) == left[0].parts:
             assert outcome.how != DONE or not outcome.result
         else:  # a note whose parts are of two writes within one microsecond: what is left is no note
@@ -128,7 +128,7 @@ class ObjectModel(TwoStores):
     def insert(self, object_id: ObjectId, value: ModelCounter, spoiling: Spoiling) -> None:
         if _is_note(object_id):
             return
-        outcome = self.attempt(("insert_object",), spoiling, lambda: self.writer.insert(object_id, value))
+        outcome = self.attempt(("insert_object",), spoiling, lambda: self.writer.insert_object(object_id, value))
         self._settle(object_id, outcome, value, is_possible=object_id not in self.counters)
 
     @rule(wishes=st.lists(st.tuples(which, counters, spoilings), min_size=1, max_size=5))
@@ -139,14 +139,14 @@ class ObjectModel(TwoStores):
     def update(self, number: int, value: ModelCounter, spoiling: Spoiling) -> None:
         seen = self._seen(number)
         if seen is not None:
-            outcome = self.attempt(("update_object",), spoiling, lambda: self.writer.update(seen, value))
+            outcome = self.attempt(("update_object",), spoiling, lambda: self.writer.update_object(seen, value))
             self._settle(seen.id, outcome, value, is_possible=self._is_as_now(seen))
 
     @rule(number=which, spoiling=spoilings)
     def delete(self, number: int, spoiling: Spoiling) -> None:
         seen = self._seen(number)
         if seen is not None:
-            outcome = self.attempt(("delete_objects",), spoiling, lambda: self.writer.delete(seen))
+            outcome = self.attempt(("delete_objects",), spoiling, lambda: self.writer.delete_object(seen))
             self._settle(seen.id, outcome, None, is_possible=self._is_as_now(seen))
 
     @rule(number=which, value=counters)
@@ -155,9 +155,9 @@ class ObjectModel(TwoStores):
         seen = self._seen(number)
         if seen is None or not self._is_as_now(seen):
             return
-        self.faults.intervene("update_object", lambda: self._learn(seen.id, self.reader.update(seen, value)))
-        with pytest.raises(BeatenError):
-            self.writer.update(seen, ModelCounter(count=-1))
+        self.faults.intervene("update_object", lambda: self._learn(seen.id, self.reader.update_object(seen, value)))
+        with pytest.raises(SwapConflictError):
+            self.writer.update_object(seen, ModelCounter(count=-1))
 
     @rule(handle=handles, asked=st.lists(ids, max_size=6))
     def read_counters(self, handle: str, asked: list[ObjectId]) -> None:
@@ -170,11 +170,11 @@ class ObjectModel(TwoStores):
         rows = self.reader.without_cache()
         read: Callable[[], Any]
         if _is_note(object_id):
-            expected, read = self.notes.get(object_id), lambda: rows.read(object_id, ModelNote)
+            expected, read = self.notes.get(object_id), lambda: rows.read_object(object_id, ModelNote)
         else:
             expected, read = self.counters.get(object_id), lambda: rows.read_versioned(object_id, ModelCounter)
         if expected is None:
-            with pytest.raises(MissingError, match="acme"):
+            with pytest.raises(NotFoundError, match="acme"):
                 read()
         else:
             assert read() == expected
@@ -185,14 +185,14 @@ class ObjectModel(TwoStores):
     def large_counters_are_refused(self, object_id: ObjectId) -> None:
         large = ModelCounter(data=noise(2 * ROW_BYTES + 7))
         with pytest.raises(RefusedError, match="model-counter"):
-            self.writer.insert(object_id, large)
+            self.writer.insert_object(object_id, large)
         with pytest.raises(RefusedError, match="model-counter"):
-            self.writer.write([(object_id, large)])
+            self.writer.write_objects([(object_id, large)])
 
     @rule(object_id=ids, note=notes)
     def inserting_notes_is_refused(self, object_id: ObjectId, note: ModelNote) -> None:
         with pytest.raises(RefusedError, match="model-note"):
-            self.writer.insert(object_id, note)
+            self.writer.insert_object(object_id, note)
 
     @rule()
     def deleting_in_the_other_realm_is_refused(self) -> None:
@@ -266,10 +266,10 @@ class ObjectModel(TwoStores):
         return self.counters.get(seen.id) == seen
 
     def _true_note(self, object_id: ObjectId) -> ModelNote | None:
-        return self.reader.without_cache().find(object_id, ModelNote)
+        return self.reader.without_cache().find_object(object_id, ModelNote)
 
     def _scan(self, realm: Any = REALM) -> list[ObjectKey]:
-        found = [key for key in self.backend.scan_objects(Split(), None, 10_000) if key.realm == realm]
+        found = [key for key in self.backend.scan_objects(ScanSplit(), None, 10_000) if key.realm == realm]
         return sorted(found, key=lambda key: key.position)
 
     def _handle(self, name: str) -> RealmStore:

@@ -14,7 +14,7 @@ from two_stores import BEATEN, DONE, NOT_DONE, OTHER, REALM, TTL_SECONDS, UNKNOW
 
 from headwater.clock import Micros
 from headwater.errors import RefusedError
-from headwater.store import Backend, Move, ObjectId, RealmStore, Reference, id_time
+from headwater.store import Backend, ObjectId, RealmStore, Reference, ReferenceMove, id_time
 
 __all__ = ["ReferenceModel"]
 
@@ -62,7 +62,7 @@ class ReferenceModel(TwoStores):
         elif old.deleted is None:
             self._settle(name, outcome, None)
         else:
-            left = [Move(old.pointer, Micros(old.deleted & ~1))] if old.pointer is not None else []
+            left = [ReferenceMove(old.pointer, Micros(old.deleted & ~1))] if old.pointer is not None else []
             expected = dataclasses.replace(_onto(old, pointer), moves=_recorded(left, old, since), deleted=None)
             self._settle(name, outcome, lambda new: new == expected)
 
@@ -84,7 +84,7 @@ class ReferenceModel(TwoStores):
             return
         pointer = self._made(pointer)
         now, since = self.clock.now(), self._since(seen)
-        left = [Move(seen.pointer, Micros(now & ~1))] if seen.pointer is not None else []
+        left = [ReferenceMove(seen.pointer, Micros(now & ~1))] if seen.pointer is not None else []
         act: Callable[[], Reference]
         act, expected = {
             "advance": (lambda: self.writer.advance_reference(seen, pointer), _onto(seen, pointer)),
@@ -276,12 +276,12 @@ def _onto(seen: Reference, pointer: ObjectId | None) -> Reference:
     return dataclasses.replace(_next(seen), pointer=pointer, recent=(*left, *seen.recent)[:KEPT_POINTERS])
 
 
-def _noted(left: ObjectId, now: int, seen: Reference, since: int) -> tuple[Move, ...]:
+def _noted(left: ObjectId, now: int, seen: Reference, since: int) -> tuple[ReferenceMove, ...]:
     """A note has an odd time; the last move that is none stays told."""
-    moves = _recorded([Move(left, Micros(now | 1))], seen, since)
+    moves = _recorded([ReferenceMove(left, Micros(now | 1))], seen, since)
     real = [move for move in seen.moves if move.time % 2 == 0][:1]
     return moves + tuple(move for move in real if move not in moves)
 
 
-def _recorded(left: Iterable[Move], seen: Reference, since: int) -> tuple[Move, ...]:
+def _recorded(left: Iterable[ReferenceMove], seen: Reference, since: int) -> tuple[ReferenceMove, ...]:
     return (*left, *(move for move in seen.moves if move.time >= since))

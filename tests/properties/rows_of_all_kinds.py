@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from headwater.clock import Micros
-from headwater.store import ROW_BYTES, Move, ObjectId, RealmKey
+from headwater.store import ROW_BYTES, ObjectId, RealmKey, ReferenceMove
 
 __all__ = [
     "BIGGEST",
@@ -103,7 +103,7 @@ def few(keys: st.SearchStrategy[K], most: int) -> st.SearchStrategy[list[K]]:
 times = st.one_of(st.sampled_from([0, 1, 1_780_000_000_000_001, BIGGEST]), st.integers(0, 1 << 60)).map(Micros)
 tokens = st.sampled_from(["a", "b", "A", "0123456789abcdef", "\u00e4"])
 type_names = st.sampled_from(["note", "a-type", "x" * 32])
-moves = st.lists(st.builds(Move, object_ids, times), max_size=3).map(tuple)
+moves = st.lists(st.builds(ReferenceMove, object_ids, times), max_size=3).map(tuple)
 _sizes = st.sampled_from([0] * 8 + [1, 300, 8000, 8000, ROW_BYTES])
 values = st.builds(lambda start, size: start + bytes(size), st.binary(max_size=8), _sizes).map(lambda value: value[:ROW_BYTES])
 

@@ -15,7 +15,7 @@ from rows_of_all_kinds import run_of
 from wrong_backends import WRONG
 
 from backend_fixtures import BACKENDS
-from headwater.errors import BeatenError
+from headwater.errors import SwapConflictError
 from headwater.store.backends.memory import MemoryBackend
 
 EXAMPLES = {"memory": 60, "sqlite": 40, "postgresql": 30, "mongodb": 6, "faulty": 40, "unordered": 60}
@@ -43,7 +43,7 @@ def test_a_backend_is_two_dictionaries(name: str, request: pytest.FixtureRequest
         backend.close()
 
 
-NOTICED = (AssertionError, pytest.fail.Exception, BeatenError)
+NOTICED = (AssertionError, pytest.fail.Exception, SwapConflictError)
 
 
 @pytest.mark.parametrize("name", WRONG)

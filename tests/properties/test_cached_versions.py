@@ -20,11 +20,11 @@ from two_stores import Kept
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend, Hang
-from headwater.errors import BeatenError
+from headwater.errors import SwapConflictError
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Reference, ReferenceRow, Store
 from headwater.store.backends.memory import MemoryBackend
-from headwater.store.cache import Cache, Ticket
+from headwater.store.cache import Cache, CacheTicket
 
 NAME = "main"
 SMALL = 2_000
@@ -44,7 +44,7 @@ class SlowAnswers(Kept):
 class LateCache(Cache):
     """A cache that takes each answer as if it had been asked for just now: the mistake that these tests are about."""
 
-    def put_reference(self, row: ReferenceRow, ticket: Ticket, *, is_written: bool = False) -> None:
+    def put_reference(self, row: ReferenceRow, ticket: CacheTicket, *, is_written: bool = False) -> None:
         super().put_reference(row, self.ticket(), is_written=is_written)
 
 
@@ -89,7 +89,7 @@ def race(rows: RealmStore, *, seconds: float) -> list[str]:
 
     def lose() -> None:
         while time.monotonic() < until and not faults:
-            with pytest.raises(BeatenError):
+            with pytest.raises(SwapConflictError):
                 rows.raise_version(first)
 
     def write() -> None:
@@ -132,7 +132,7 @@ def push_out(rows: RealmStore, _: Reference) -> None:
 
 
 def lose_a_swap(rows: RealmStore, stale: Reference) -> None:
-    with pytest.raises(BeatenError):
+    with pytest.raises(SwapConflictError):
         rows.raise_version(stale)
 
 
@@ -232,14 +232,14 @@ def start_reader(
 def test_a_late_reader_does_not_bring_a_deleted_object_back() -> None:
     faults = FaultyBackend(MemoryBackend())
     rows = open_rows(faults)
-    keys = rows.write([(ObjectId(5), ModelNote(text="a"))])
+    keys = rows.write_objects([(ObjectId(5), ModelNote(text="a"))])
     rows.store.cache.clear()
     held = faults.hang("read_objects", before=False)
-    late = threading.Thread(target=rows.find, args=(ObjectId(5), ModelNote))
+    late = threading.Thread(target=rows.find_object, args=(ObjectId(5), ModelNote))
     late.start()
     held.reached()
     assert rows.delete_unchanged(keys) == 1
     held.release()
     late.join(30)
 
-    assert rows.find(ObjectId(5), ModelNote) is None
+    assert rows.find_object(ObjectId(5), ModelNote) is None

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.errors import BeatenError, UnavailableError, UnknownOutcomeError
+from headwater.errors import SwapConflictError, UnavailableError, UnknownOutcomeError
 from headwater.settings import Settings
 from headwater.store import Backend, RealmId, RealmKey, Store
 
@@ -88,7 +88,7 @@ class TwoStores(RuleBasedStateMachine):
             self.faults.fail(method, times=spoiling.times, **ways[spoiling.how])
         try:
             return Outcome(DONE, act())
-        except BeatenError:
+        except SwapConflictError:
             return Outcome(BEATEN)
         except UnavailableError:
             assert spoiling.how == "away"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from headwater.errors import BeatenError
+from headwater.errors import SwapConflictError
 from headwater.store import (
     Backend,
     ObjectId,
@@ -18,7 +18,7 @@ from headwater.store import (
     ReferenceKey,
     ReferencePosition,
     ReferenceRow,
-    Split,
+    ScanSplit,
 )
 from headwater.store.backends.memory import MemoryBackend
 
@@ -34,7 +34,7 @@ class ComparesVersionsAlone(MemoryBackend):
 class ComparesWholeRows(MemoryBackend):
     def remove_reference(self, seen: ReferenceRow) -> None:
         if self.read_references(seen.realm, [seen.name])[0] != seen:
-            raise BeatenError("not as seen")
+            raise SwapConflictError("not as seen")
         super().remove_reference(seen)
 
 
@@ -53,13 +53,13 @@ class CreatesAllOrNone(MemoryBackend):
 
 class FoldsCase(MemoryBackend):
     def read_references(self, realm: RealmKey, names: Sequence[str]) -> list[ReferenceRow | None]:
-        known = {key.name.casefold(): key.name for key in self.scan_references(Split(realm), None, 1000)}
+        known = {key.name.casefold(): key.name for key in self.scan_references(ScanSplit(realm), None, 1000)}
         return super().read_references(realm, [known.get(name.casefold(), name) for name in names])
 
 
 class OrdersLikeUtf16(MemoryBackend):
     def scan_references(
-        self, split: Split[ReferencePosition], after: ReferencePosition | None, limit: int
+        self, split: ScanSplit[ReferencePosition], after: ReferencePosition | None, limit: int
     ) -> list[ReferenceKey]:
         found = super().scan_references(split, after, limit)
         return sorted(found, key=lambda key: (key.realm, key.name.encode("utf-16-be")))
@@ -96,16 +96,16 @@ class TakesNoTokenForAny(MemoryBackend):
 
 
 class BeginsAgainWithTheLast(MemoryBackend):
-    def scan_objects(self, split: Split[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
+    def scan_objects(self, split: ScanSplit[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
         if after is not None and after[2]:
             after = (after[0], after[1], after[2] - 1)
         return super().scan_objects(split, after, limit)
 
 
 class SplitsOnlyWhatIsThere(MemoryBackend):
-    def split_objects(self, realm: RealmKey | None, count: int) -> list[Split[ObjectPosition]]:
+    def split_objects(self, realm: RealmKey | None, count: int) -> list[ScanSplit[ObjectPosition]]:
         splits = super().split_objects(realm, count)
-        there = self.scan_objects(Split(realm), None, 10_000)
+        there = self.scan_objects(ScanSplit(realm), None, 10_000)
         return [*splits[:-1], splits[-1]._replace(until=there[-1].position)] if there else splits
 
 

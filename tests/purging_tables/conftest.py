@@ -15,10 +15,11 @@ from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalog, Catalogs
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.commits import ensure_references
-from headwater.maintenance import PURGE_TABLE, collect
-from headwater.realms import REALM_REFERENCES, Realms, RealmState, Retention
-from headwater.tasks import StoodStill, Task, Tasks
-from headwater_workers.running import run_task
+from headwater.gc import collect_realm
+from headwater.jobs import PURGE_TABLE
+from headwater.realms import REALM_REFERENCES, HistoryRetention, RealmRegistry, RealmState
+from headwater.tasks import LeaseExpiry, Task, TaskQueue
+from headwater_workers.task_executor import execute_task
 
 HOUR = 3600.0
 Work = Callable[..., Task]
@@ -35,14 +36,14 @@ def store(clock: FakeClock, tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def lake(store: Store, tmp_path: Path) -> Catalog:
     """In a realm that keeps no more history than the heads."""
-    realms = Realms(store)
-    kept = Retention(content_age_seconds=0, content_commits=1, reference_commits=1)
-    realms.move(realms.create("acme", retention=kept), RealmState.INITIALIZING)
-    ensure_references(realms.open_for("acme", RealmState.INITIALIZING), REALM_REFERENCES)
-    realms.move(realms.read("acme"), RealmState.ACTIVE)
-    catalogs = Catalogs(realms.open("acme"))
-    catalogs.create("lake", base_location=(tmp_path / "warehouse").as_uri())
-    return catalogs.open("lake")
+    realms = RealmRegistry(store)
+    kept = HistoryRetention(content_age_seconds=0, content_commits=1, reference_commits=1)
+    realms.move_realm(realms.create_realm("acme", retention=kept), RealmState.INITIALIZING)
+    ensure_references(realms.open_realm_for("acme", RealmState.INITIALIZING), REALM_REFERENCES)
+    realms.move_realm(realms.read_realm("acme"), RealmState.ACTIVE)
+    catalogs = Catalogs(realms.open_realm("acme"))
+    catalogs.create_catalog("lake", base_location=(tmp_path / "warehouse").as_uri())
+    return catalogs.open_catalog("lake")
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ def pass_time(store: Store, shop: HeadwaterCatalog, clock: FakeClock) -> Callabl
     def act() -> None:
         shop.create_namespace(f"later{next(numbers)}")
         clock.advance(HOUR)
-        collect(store, "acme")
+        collect_realm(store, "acme")
 
     return act
 
@@ -93,11 +94,11 @@ def work(store: Store, clock: FakeClock) -> Work:
     """A worker does the one purge that there is; returns its task."""
 
     def act(**options: Any) -> Task:
-        (seen,) = Tasks(store).list(kind=PURGE_TABLE, limit=1)
+        (seen,) = TaskQueue(store).list_tasks(kind=PURGE_TABLE, limit=1)
         clock.advance(max(seen.value.due - clock.now(), 0) / 1_000_000)
         with capture_logs():
-            run_task(store, seen.id, StoodStill(None), owner="here", is_stopping=lambda: False, **options)
-        return Tasks(store).read(seen.id).value
+            execute_task(store, seen.id, LeaseExpiry(None), owner="here", is_stopping=lambda: False, **options)
+        return TaskQueue(store).read_task(seen.id).value
 
     return act
 

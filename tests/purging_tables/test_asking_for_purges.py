@@ -12,27 +12,28 @@ from pyiceberg.exceptions import CommitFailedException
 
 from fake_clock import FakeClock
 from headwater import Store
-from headwater.catalogs import Catalog, Claim, Claims, ContentKey
+from headwater.catalogs import Catalog, ContentKey, TableClaim, TableClaims
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.clock import Micros
 from headwater.errors import RefusedError
-from headwater.maintenance import PURGE_TABLE, Dropped, Wish, ask_for_purge
-from headwater.realms import Realms
-from headwater.tasks import Task, Tasks, TaskState
+from headwater.jobs import PURGE_TABLE, request_table_purge
+from headwater.purge import DroppedTable, PurgeRequest
+from headwater.realms import RealmRegistry
+from headwater.tasks import Task, TaskQueue, TaskState
 
 
 def purges(store: Store) -> list[Task]:
-    return [seen.value for seen in Tasks(store).list(kind=PURGE_TABLE)]
+    return [seen.value for seen in TaskQueue(store).list_tasks(kind=PURGE_TABLE)]
 
 
-def wish(number: int) -> Wish:
-    drop = Dropped(
+def wish(number: int) -> PurgeRequest:
+    drop = DroppedTable(
         branch=f"branch{number}", key="t", metadata=f"file:///t/{number}" + "x" * 400, location="file:///t", asked=Micros(0)
     )
-    return Wish(catalog="lake", catalog_id="00" * 8, content_id=ID, table_uuid=None, drops=(drop,))
+    return PurgeRequest(catalog="lake", catalog_id="00" * 8, content_id=ID, table_uuid=None, drops=(drop,))
 
 
-def asked(number: int, *, reachable_only: bool = False, allowed: tuple[str, ...] = ()) -> Wish:
+def asked(number: int, *, reachable_only: bool = False, allowed: tuple[str, ...] = ()) -> PurgeRequest:
     (drop,) = wish(number).drops
     return replace(wish(number), drops=(replace(drop, reachable_only=reachable_only, allowed=allowed),))
 
@@ -43,7 +44,7 @@ ID = uuid4()
 def test_a_task_says_what_is_purged_and_looks_when_the_graces_are_over(
     shop: HeadwaterCatalog, lake: Catalog, store: Store, clock: FakeClock
 ) -> None:
-    content = lake.get("main", ContentKey.of("sales", "orders"))
+    content = lake.get_content("main", ContentKey.of("sales", "orders"))
     assert content is not None
     shop.purge_table("sales.orders")
 
@@ -55,11 +56,11 @@ def test_a_task_says_what_is_purged_and_looks_when_the_graces_are_over(
 def test_a_table_whose_place_is_anothers_is_not_dropped_and_its_task_is_cancelled(
     shop: HeadwaterCatalog, lake: Catalog, store: Store, place: Path
 ) -> None:
-    claims, key = Claims(Realms(store).open("acme")), ContentKey.of("sales", "orders")
-    content = lake.get("main", key)
+    claims, key = TableClaims(RealmRegistry(store).open_realm("acme")), ContentKey.of("sales", "orders")
+    content = lake.get_content("main", key)
     assert content is not None and content.id is not None
-    claims.release([Claim(lake.definition.id, content.id, place.as_uri())])
-    claims.take([Claim("00000000000000ab", uuid4(), place.as_uri())])
+    claims.release_own([TableClaim(lake.definition.id, content.id, place.as_uri())])
+    claims.take_claims([TableClaim("00000000000000ab", uuid4(), place.as_uri())])
 
     with pytest.raises(ValueError, match=r"drop table sales\.orders, to be purged: location .* a place of another table"):
         shop.purge_table("sales.orders")
@@ -74,7 +75,7 @@ def test_a_branch_does_not_purge_what_is_being_purged(
     lake.create_branch("dev", "main")
     shop.purge_table("sales.orders")
     clock.advance(60)
-    assert Tasks(store).claim(Tasks(store).list(kind=PURGE_TABLE)[0].id, "a worker") is not None
+    assert TaskQueue(store).claim_task(TaskQueue(store).list_tasks(kind=PURGE_TABLE)[0].id, "a worker") is not None
 
     with pytest.raises(CommitFailedException, match="is purging content"):
         open_shop("dev").purge_table("sales.orders")
@@ -85,7 +86,7 @@ def test_a_branch_does_not_purge_what_is_being_purged(
 def test_drops_of_many_branches_are_refused_before_they_are_too_many_for_a_task(lake: Catalog, store: Store) -> None:
     with pytest.raises(RefusedError, match=r"drops of content .* more than a task carries"):
         for number in range(100):
-            ask_for_purge(store, wish(number), realm="acme", realm_key=0)
+            request_table_purge(store, wish(number), realm="acme", realm_key=0)
 
     (active,) = (task for task in purges(store) if task.is_active)
     assert len(active.arguments["drops"]) > 10
@@ -93,7 +94,7 @@ def test_drops_of_many_branches_are_refused_before_they_are_too_many_for_a_task(
 
 def test_the_same_drop_is_carried_once(lake: Catalog, store: Store) -> None:
     for number in (1, 2, 1):
-        ask_for_purge(store, wish(number), realm="acme", realm_key=0)
+        request_table_purge(store, wish(number), realm="acme", realm_key=0)
 
     (active,) = (task for task in purges(store) if task.is_active)
     assert [drop["branch"] for drop in active.arguments["drops"]] == ["branch2", "branch1"]
@@ -102,11 +103,11 @@ def test_the_same_drop_is_carried_once(lake: Catalog, store: Store) -> None:
 def test_an_amended_task_is_not_what_was_asked_for(lake: Catalog, store: Store) -> None:
     """Even where the same was asked for in the same microsecond."""
     first, second = (replace(wish(1), drops=(replace(wish(1).drops[0], request=one),)) for one in ("a", "b"))
-    made, joined = (ask_for_purge(store, one, realm="acme", realm_key=0) for one in (first, second))
+    made, joined = (request_table_purge(store, one, realm="acme", realm_key=0) for one in (first, second))
     assert (joined.id, made.created, joined.created) == (made.id, True, False)
 
     with pytest.raises(RefusedError, match="is WAITING: it was amended since"):
-        Tasks(store).cancel(made.id, carrying=first.arguments())
+        TaskQueue(store).cancel_task(made.id, carrying=first.arguments())
     assert [task.state for task in purges(store)] == [TaskState.WAITING]
 
 
@@ -134,7 +135,9 @@ def test_a_task_of_an_earlier_release_that_left_things_for_good_still_does() -> 
     arguments = replace(wish(1), reachable_only=True).arguments()
     for drop in arguments["drops"]:
         del drop["reachable_only"], drop["allowed"], drop["request"]
-    earlier = Wish.of(Task(kind=PURGE_TABLE, realm="acme", arguments=arguments, created=Micros(0), due=Micros(0)))
+    earlier = PurgeRequest.from_task(
+        Task(kind=PURGE_TABLE, realm="acme", arguments=arguments, created=Micros(0), due=Micros(0))
+    )
 
     assert [drop.reachable_only for drop in earlier.versions()] == [True]
     assert [drop.reachable_only for drop in asked(2).joined(earlier).versions()] == [True, False]

@@ -9,8 +9,8 @@ import fsspec
 import pyarrow.fs
 import pytest
 
-from headwater.catalogs.iceberg import Folder
 from headwater.errors import UnavailableError
+from headwater.iceberg import LakeFolder
 from servers.s3 import access_to, s3_server
 
 NAMES = {"data/a.parquet", "data/[ab]*.parquet", "data/day=1/ü b%20.parquet", "metadata/v1.metadata.json"}
@@ -43,28 +43,28 @@ def table(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     return f"{root}/table"
 
 
-def names(folder: Folder) -> set[str]:
-    return {one.location.removeprefix(f"{folder.location}/") for one in folder.files()}
+def names(folder: LakeFolder) -> set[str]:
+    return {one.location.removeprefix(f"{folder.location}/") for one in folder.list_files()}
 
 
 def test_files_of_a_folder_are_listed_and_deleted(table: str) -> None:
-    folder, beside = Folder(table), Folder(f"{table}2")
+    folder, beside = LakeFolder(table), LakeFolder(f"{table}2")
     assert names(folder) == NAMES
 
-    folder.remove([one.path for one in folder.files() if "[" in one.path])  # which is no pattern
+    folder.delete_files([one.path for one in folder.list_files() if "[" in one.path])  # which is no pattern
     assert names(folder) == {name for name in NAMES if "[" not in name}
-    folder.remove([one.path for one in folder.files()])
+    folder.delete_files([one.path for one in folder.list_files()])
 
     assert names(folder) == set()
     assert names(beside) == {"data/b.parquet"}
 
 
 def test_a_file_that_is_gone_is_as_good_as_deleted(table: str) -> None:
-    folder = Folder(table)
-    paths = [one.path for one in folder.files()]
-    folder.remove(paths)
+    folder = LakeFolder(table)
+    paths = [one.path for one in folder.list_files()]
+    folder.delete_files(paths)
 
-    folder.remove(paths)
+    folder.delete_files(paths)
     assert names(folder) == set()
 
 
@@ -72,6 +72,6 @@ def test_a_folder_that_is_no_file_is_not_deleted(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
 
     with pytest.raises(UnavailableError, match="cannot delete"):
-        Folder(tmp_path.as_uri()).remove([str(tmp_path / "data")])
+        LakeFolder(tmp_path.as_uri()).delete_files([str(tmp_path / "data")])
 
     assert (tmp_path / "data").is_dir()

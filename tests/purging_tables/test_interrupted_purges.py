@@ -17,9 +17,9 @@ from faulty_backend import FaultyBackend
 from headwater import Settings, Store
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.errors import FencedError
-from headwater.maintenance import PURGE_TABLE, run_purge_table
+from headwater.jobs import PURGE_TABLE, run_purge_table
 from headwater.store import ObjectId, open_backend, parse_url
-from headwater.tasks import Claim, StoodStill, Tasks
+from headwater.tasks import LeaseExpiry, TaskLease, TaskQueue
 
 OF_A_BATCH = {"manifests": "*-m*.avro", "manifest lists": "snap-*.avro", "metadata files": "00000-*.json"}
 """A file of the batch that was under way when an attempt died, by what it had marked."""
@@ -45,7 +45,7 @@ class World:
         with closing(sqlite3.connect(self.folder / "headwater.db")) as there, closing(self._database("saved.db")) as saved:
             there.backup(saved)
 
-    def begin(self, name: str = "again.db") -> tuple[FaultyBackend, Store, Claim]:
+    def begin(self, name: str = "again.db") -> tuple[FaultyBackend, Store, TaskLease]:
         """The first attempt, on rows and files of its own."""
         shutil.rmtree(self.place)
         shutil.copytree(self.folder / "saved", self.place)
@@ -55,7 +55,7 @@ class World:
         url = f"sqlite:///{self.folder}/{name}"
         faulty = FaultyBackend(open_backend(parse_url(url)))
         store = Store(faulty, url=url, settings=self.settings, clock=FakeClock(self.now))  # type: ignore[arg-type]
-        claim = Tasks(store).claim(self.task, "first")
+        claim = TaskQueue(store).claim_task(self.task, "first")
         assert claim is not None
         return faulty, store, claim
 
@@ -66,9 +66,9 @@ class World:
     def files(self) -> set[Path]:
         return {file for file in self.place.rglob("*") if file.is_file()}
 
-    def take_over(self, store: Store) -> Claim:
-        tasks = Tasks(store)
-        claim = tasks.claim(self.task, "second", StoodStill(tasks.read(self.task).token))
+    def take_over(self, store: Store) -> TaskLease:
+        tasks = TaskQueue(store)
+        claim = tasks.claim_task(self.task, "second", LeaseExpiry(tasks.read_task(self.task).token))
         assert claim is not None
         return claim
 
@@ -82,11 +82,11 @@ def world(
 ) -> World:
     shop.purge_table("sales.orders")
     pass_time()
-    (task,) = Tasks(store).list(kind=PURGE_TABLE)
+    (task,) = TaskQueue(store).list_tasks(kind=PURGE_TABLE)
     return World(tmp_path, place, store.settings, clock.now(), task.id)
 
 
-def attempts(world: World) -> Iterator[tuple[int, FaultyBackend, Store, Claim]]:
+def attempts(world: World) -> Iterator[tuple[int, FaultyBackend, Store, TaskLease]]:
     """One more call each time, until a test says ``world.is_over``."""
     for call in itertools.count(1):
         faulty, store, claim = world.begin()
@@ -107,7 +107,7 @@ def test_a_purge_that_dies_anywhere_is_ended_by_the_next_attempt(world: World) -
         else:
             world.is_over = True
             continue
-        progress = Tasks(store).read(world.task).value.progress
+        progress = TaskQueue(store).read_task(world.task).value.progress
         units.add("" if progress is None else progress.unit)
         for file in list(world.place.rglob(OF_A_BATCH.get("" if progress is None else progress.unit, "nothing")))[:1]:
             file.unlink()

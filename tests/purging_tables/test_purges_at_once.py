@@ -15,8 +15,8 @@ from faulty_backend import FaultyBackend
 from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalog
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.maintenance import PURGE_TABLE
-from headwater.tasks import Tasks, TaskState
+from headwater.jobs import PURGE_TABLE
+from headwater.tasks import TaskQueue, TaskState
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def purge(client: HeadwaterCatalog, name: str, done: list[bool]) -> None:
 
 
 def states(store: Store, key: str) -> list[TaskState]:
-    tasks = (seen.value for seen in Tasks(store).list(kind=PURGE_TABLE))
+    tasks = (seen.value for seen in TaskQueue(store).list_tasks(kind=PURGE_TABLE))
     return [task.state for task in tasks if task.arguments["drops"][0]["key"] == key]
 
 

@@ -13,13 +13,16 @@ import pytest
 
 from fake_clock import FakeClock
 from headwater import Store
-from headwater.catalogs import PURGING, Catalog, Claim, Claims, ContentKey
+from headwater.catalogs import PURGING, Catalog, ContentKey, TableClaim, TableClaims
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.clock import Micros
 from headwater.commits import ensure_references
-from headwater.maintenance import PURGE_TABLE, Dropped, Wish, ask_for_purge, check_store, list_runs, retry_reachable
-from headwater.realms import REALM_REFERENCES, Realms, RealmState
-from headwater.tasks import Task, Tasks, TaskState
+from headwater.fsck import check_store
+from headwater.jobs import PURGE_TABLE, request_table_purge, retry_reachable_only
+from headwater.jobs.run_history import list_runs
+from headwater.purge import DroppedTable, PurgeRequest
+from headwater.realms import REALM_REFERENCES, RealmRegistry, RealmState
+from headwater.tasks import Task, TaskQueue, TaskState
 
 Files = Callable[[], set[str]]
 Work = Callable[..., Task]
@@ -67,7 +70,7 @@ def test_a_broken_manifest_leaves_all_files_until_it_is_restored(purged: Path, s
     assert files() == before
 
     manifest.write_bytes(data)
-    Tasks(store).retry(Tasks(store).list(kind=PURGE_TABLE)[0].id)
+    TaskQueue(store).retry_task(TaskQueue(store).list_tasks(kind=PURGE_TABLE)[0].id)
 
     assert work().state is TaskState.SUCCEEDED
     assert files() == set()
@@ -130,11 +133,11 @@ def test_files_behind_a_link_are_left_with_all_others(purged: Path, work: Work, 
 
 def test_files_that_another_realm_has_claimed_are_left(purged: Path, store: Store, work: Work, files: Files) -> None:
     """As one does that was loaded from an archive of this one."""
-    realms = Realms(store)
-    realms.move(realms.create("copy"), RealmState.INITIALIZING)
-    ensure_references(realms.open_for("copy", RealmState.INITIALIZING), REALM_REFERENCES)
-    realms.move(realms.read("copy"), RealmState.ACTIVE)
-    Claims(realms.open("copy")).take([Claim("00000000000000ab", uuid4(), purged.as_uri())])
+    realms = RealmRegistry(store)
+    realms.move_realm(realms.create_realm("copy"), RealmState.INITIALIZING)
+    ensure_references(realms.open_realm_for("copy", RealmState.INITIALIZING), REALM_REFERENCES)
+    realms.move_realm(realms.read_realm("copy"), RealmState.ACTIVE)
+    TableClaims(realms.open_realm("copy")).take_claims([TableClaim("00000000000000ab", uuid4(), purged.as_uri())])
     before = files()
 
     assert work().error.endswith(f"nothing is deleted: another realm of this store has claimed location {purged.as_uri()}")
@@ -144,7 +147,7 @@ def test_files_that_another_realm_has_claimed_are_left(purged: Path, store: Stor
 def test_nobody_registers_files_that_are_being_purged(
     shop: HeadwaterCatalog, purged: Path, store: Store, lake: Catalog
 ) -> None:
-    Claims(Realms(store).open("acme")).take([Claim(PURGING, uuid4(), purged.as_uri())])
+    TableClaims(RealmRegistry(store).open_realm("acme")).take_claims([TableClaim(PURGING, uuid4(), purged.as_uri())])
 
     with pytest.raises(ValueError, match="being purged"):
         shop.register_table("sales.lines", max((purged / "metadata").glob("*.json")).as_uri())
@@ -154,7 +157,7 @@ def test_nobody_registers_files_that_are_being_purged(
 def test_a_purge_that_is_over_lets_go_of_the_place(shop: HeadwaterCatalog, purged: Path, work: Work, store: Store) -> None:
     work()
 
-    assert Claims(Realms(store).open("acme")).find_location(purged.as_uri()) is None
+    assert TableClaims(RealmRegistry(store).open_realm("acme")).find_location(purged.as_uri()) is None
 
 
 def test_a_purge_whose_table_was_never_dropped_is_given_up(
@@ -162,15 +165,15 @@ def test_a_purge_whose_table_was_never_dropped_is_given_up(
 ) -> None:
     """Its client died in between; until its claim would be too old, it may only be slow."""
     table, before = shop.load_table("sales.orders"), files()
-    content = lake.get("main", ContentKey.of("sales", "orders"))
+    content = lake.get_content("main", ContentKey.of("sales", "orders"))
     assert content is not None and content.id is not None
-    wish = Wish(
+    wish = PurgeRequest(
         catalog="lake",
         catalog_id=lake.definition.id,
         content_id=content.id,
         table_uuid=table.metadata.table_uuid,
         drops=(
-            Dropped(
+            DroppedTable(
                 branch="main",
                 key="sales.orders",
                 metadata=table.metadata_location,
@@ -179,7 +182,7 @@ def test_a_purge_whose_table_was_never_dropped_is_given_up(
             ),
         ),
     )
-    ask_for_purge(store, wish, realm="acme", realm_key=Realms(store).read("acme").key)
+    request_table_purge(store, wish, realm="acme", realm_key=RealmRegistry(store).read_realm("acme").key)
     clock.advance(59)
 
     first = work()
@@ -239,7 +242,7 @@ def test_a_purge_that_failed_is_tried_again_for_what_can_be_reached(
     next((purged / "metadata").glob("snap-*.avro")).unlink()
     assert work().state is TaskState.FAILED
 
-    retry_reachable(Tasks(store), Tasks(store).list(kind=PURGE_TABLE)[0].id)
+    retry_reachable_only(TaskQueue(store), TaskQueue(store).list_tasks(kind=PURGE_TABLE)[0].id)
 
     assert work().state is TaskState.SUCCEEDED
     assert {name for name in files() if name.startswith("metadata/")} == {

@@ -14,10 +14,13 @@ from headwater import Store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, ImportSpec, Put
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.commits import pin_commits, read_collection, unpin_commits
-from headwater.maintenance import Wish, check_store, collect, list_runs
-from headwater.realms import Realms, RealmState
+from headwater.fsck import check_store
+from headwater.gc import collect_realm
+from headwater.jobs.run_history import list_runs
+from headwater.purge import PurgeRequest
+from headwater.realms import RealmRegistry, RealmState
 from headwater.store import ObjectId
-from headwater.tasks import AttemptEnd, Task, Tasks, TaskState
+from headwater.tasks import AttemptEnd, Task, TaskQueue, TaskState
 
 Files = Callable[[], set[str]]
 Work = Callable[..., Task]
@@ -89,7 +92,7 @@ def test_files_stay_while_another_reference_holds_the_table(
 def test_files_stay_while_a_task_has_pinned_a_commit(
     shop: HeadwaterCatalog, store: Store, lake: Catalog, pass_time: Callable[[], None], work: Work, files: Files
 ) -> None:
-    rows, owner, head = Realms(store).open("acme"), ObjectId(1), lake.branch("main").head
+    rows, owner, head = RealmRegistry(store).open_realm("acme"), ObjectId(1), lake.branch("main").head
     assert head is not None
     pin_commits(rows, owner, {head: (f"cat/{lake.definition.id}/heads/main",)})
     shop.purge_table("sales.orders")
@@ -212,12 +215,12 @@ def test_a_purge_outlives_its_catalog(
     shop: HeadwaterCatalog, scattered: Path, store: Store, clock: FakeClock, work: Work
 ) -> None:
     shop.purge_table("sales.lines")
-    catalogs = Catalogs(Realms(store).open("acme"))
-    catalogs.delete("lake")
-    catalogs.purge("lake")
+    catalogs = Catalogs(RealmRegistry(store).open_realm("acme"))
+    catalogs.delete_catalog("lake")
+    catalogs.purge_catalog("lake")
     for _ in range(3):
         clock.advance(3600)
-        collect(store, "acme")
+        collect_realm(store, "acme")
     task = work()
 
     assert task.state is TaskState.SUCCEEDED, task.error
@@ -227,16 +230,16 @@ def test_a_purge_outlives_its_catalog(
 def test_metadata_in_a_place_of_an_import_is_followed(
     shop: HeadwaterCatalog, lake: Catalog, rows: pa.Table, store: Store, tmp_path: Path
 ) -> None:
-    catalogs, outside = Catalogs(Realms(store).open("acme")), (tmp_path / "imported").as_uri()
-    catalogs.update(lake.definition, imports=(ImportSpec(name="initial", locations=(outside,)),))
+    catalogs, outside = Catalogs(RealmRegistry(store).open_realm("acme")), (tmp_path / "imported").as_uri()
+    catalogs.update_catalog(lake.definition, imports=(ImportSpec(name="initial", locations=(outside,)),))
     client = HeadwaterCatalog.on(store, realm="acme", catalog="lake")
     properties = {"write.metadata.path": f"{outside}/about"}
     client.create_table("sales.lines", rows.schema, properties=properties).append(rows)
 
     client.purge_table("sales.lines")
 
-    (task,) = Tasks(store).list(kind="purge-table")
-    assert [drop.allowed for drop in Wish.of(task.value).drops] == [(outside,)]
+    (task,) = TaskQueue(store).list_tasks(kind="purge-table")
+    assert [drop.allowed for drop in PurgeRequest.from_task(task.value).drops] == [(outside,)]
 
 
 def test_a_table_that_was_purged_restored_and_purged_again_is_purged_once(
@@ -261,7 +264,7 @@ def test_a_purge_in_a_realm_that_sleeps_waits(
     before = files()
     shop.purge_table("sales.orders")
     pass_time()
-    Realms(store).move(Realms(store).read("acme"), RealmState.INACTIVE)
+    RealmRegistry(store).move_realm(RealmRegistry(store).read_realm("acme"), RealmState.INACTIVE)
 
     assert (work().state, files()) == (TaskState.WAITING, before)
 
@@ -272,14 +275,14 @@ def test_files_stay_while_a_collection_sweeps(
     """What holds the table may still be there to be copied."""
     shop.purge_table("sales.orders")
     pass_time()
-    before, rows = files(), Realms(store).open("acme")
+    before, rows = files(), RealmRegistry(store).open_realm("acme")
     record = read_collection(rows)
     assert record is not None
-    sweeping = rows.update(record, replace(record.value, sweeping=True))
+    sweeping = rows.update_object(record, replace(record.value, sweeping=True))
     task = work()
     assert (files(), "a collection of realm 'acme' is sweeping" in task.error) == (before, True)
 
-    rows.update(sweeping, record.value)
+    rows.update_object(sweeping, record.value)
 
     assert work().state is TaskState.SUCCEEDED
     assert files() == set()
@@ -290,7 +293,7 @@ def test_files_stay_when_the_table_came_back_without_a_claim(
 ) -> None:
     """As a transplant brings it back."""
     before, key = files(), ContentKey.of("sales", "orders")
-    content = lake.get("main", key)
+    content = lake.get_content("main", key)
     assert content is not None and content.id is not None
     shop.purge_table("sales.orders")
     pass_time()

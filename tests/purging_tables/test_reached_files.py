@@ -9,8 +9,8 @@ from typing import Any
 import fastavro
 import pytest
 
-from headwater.catalogs.iceberg import FIRST_TURNS, LAST_TURN, Reached, reach
 from headwater.errors import RefusedError
+from headwater.iceberg import FIRST_TURNS, LAST_TURN, ReachedFile, reachable_files
 from metadata_fixtures import table
 
 CONTENT, MANIFESTS, LISTS = FIRST_TURNS
@@ -50,9 +50,9 @@ class Metadata:
 
     def reached(self, document: dict[str, Any], *, was_begun: bool = False) -> dict[str, int]:
         """Turns by name."""
-        found = list(reach(document, self.uri("root"), within=self.folder.parent.as_uri(), was_begun=was_begun))
+        found = list(reachable_files(document, self.uri("root"), within=self.folder.parent.as_uri(), was_begun=was_begun))
         assert all(one.location.startswith(self.uri("")) for one in found)
-        return {Reached(*one).location.rpartition("/")[2]: one.turn for one in found}
+        return {ReachedFile(*one).location.rpartition("/")[2]: one.turn for one in found}
 
     def _avro(self, name: str, schema: dict[str, Any], rows: list[dict[str, Any]]) -> str:
         with (self.folder / name).open("wb") as stream:
@@ -145,7 +145,7 @@ def test_manifests_are_followed_where_the_catalog_allows_them(metadata: Metadata
     apart.manifest("m1", a=1)
     snapshots = [{"manifest-list": apart.list("list", "m1")}]
     allowed = [tmp_path.as_uri()]
-    found = reach(
+    found = reachable_files(
         document(snapshots=snapshots), metadata.uri("root"), within=metadata.uri(""), allowed=allowed, was_begun=False
     )
 
@@ -177,7 +177,9 @@ def test_paths_are_followed_in_every_spelling(metadata: Metadata) -> None:
     plain = str(metadata.folder / "list")
     found = [
         list(
-            reach(document(snapshots=[{"manifest-list": name}]), metadata.uri("root"), within=metadata.uri(""), was_begun=False)
+            reachable_files(
+                document(snapshots=[{"manifest-list": name}]), metadata.uri("root"), within=metadata.uri(""), was_begun=False
+            )
         )
         for name in (plain, f"file:{plain}", f"file://localhost{plain}")
     ]

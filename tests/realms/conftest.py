@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from fake_clock import FakeClock
-from headwater.realms import Credentials, CredentialsHash, Realm, Realms, RealmState, hash_credentials, new_credentials
+from headwater.realms import Credentials, CredentialsHash, Realm, RealmRegistry, RealmState, hash_credentials, new_credentials
 from headwater.settings import Settings
 from headwater.store import Backend, Store
 
@@ -37,16 +37,16 @@ def make_store(settings: Settings, clock: FakeClock) -> Callable[[Backend], Stor
 
 
 @pytest.fixture
-def realms(store: Store) -> Realms:
-    return Realms(store)
+def realms(store: Store) -> RealmRegistry:
+    return RealmRegistry(store)
 
 
 @pytest.fixture
-def make_realm(realms: Realms) -> Callable[..., Realm]:
+def make_realm(realms: RealmRegistry) -> Callable[..., Realm]:
     def make(realm_id: str = "acme", *, state: RealmState = RealmState.ACTIVE) -> Realm:
-        realm = realms.create(realm_id)
+        realm = realms.create_realm(realm_id)
         for step in PATHS[state]:
-            realm = realms.move(realm, step)
+            realm = realms.move_realm(realm, step)
         return realm
 
     return make

@@ -6,9 +6,9 @@ import itertools
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.errors import BeatenError, HeadwaterError, RefusedError
-from headwater.realms import Realms, RealmState, bootstrap
-from headwater.realms.credentials import CredentialsHash
+from headwater.errors import HeadwaterError, RefusedError, SwapConflictError
+from headwater.realms import RealmRegistry, RealmState, bootstrap
+from headwater.realms.root_credentials import CredentialsHash
 from headwater.settings import Settings
 from headwater.store import Store
 from headwater.store.backends.memory import MemoryBackend
@@ -23,14 +23,14 @@ def fault_of_bootstrap(settings: Settings, *, purged_before: int) -> HeadwaterEr
         Store(each, url="memory://", settings=settings, clock=clock)  # type: ignore[arg-type]  # faulty is any backend
         for each in (backend, backend.backend)
     ]
-    ours, others = (Realms(store) for store in stores)
-    others.create("acme")
+    ours, others = (RealmRegistry(store) for store in stores)
+    others.create_realm("acme")
 
     def purge() -> None:
-        realm = others.read("acme")
+        realm = others.read_realm("acme")
         if realm.state in (RealmState.CREATED, RealmState.INITIALIZING):
-            others.move(realm, RealmState.PURGING)
-            while others.open_for("acme", RealmState.PURGING).delete_rows(1000):
+            others.move_realm(realm, RealmState.PURGING)
+            while others.open_realm_for("acme", RealmState.PURGING).delete_rows(1000):
                 continue
 
     backend.intervene("*", purge, at=purged_before)
@@ -47,6 +47,6 @@ def test_wherever_the_purge_begins_the_bootstrap_is_refused_or_beaten(settings: 
         fault = fault_of_bootstrap(settings, purged_before=call)
         if fault is None:
             break
-        assert isinstance(fault, RefusedError | BeatenError), (call, fault)
+        assert isinstance(fault, RefusedError | SwapConflictError), (call, fault)
         refused += 1
     assert refused > 10

@@ -9,7 +9,7 @@ from headwater.errors import RefusedError
 from headwater.realms import (
     Credentials,
     CredentialsHash,
-    Realms,
+    RealmRegistry,
     bootstrap,
     hash_credentials,
     log_in,
@@ -25,9 +25,9 @@ def store_url(request: pytest.FixtureRequest) -> str:
 
 
 def test_a_rotation_keeps_the_former_credentials_and_a_reset_refuses_them(
-    realms: Realms, credentials: Credentials, credentials_hash: CredentialsHash
+    realms: RealmRegistry, credentials: Credentials, credentials_hash: CredentialsHash
 ) -> None:
-    realms.create("acme")
+    realms.create_realm("acme")
     bootstrap(realms, "acme", credentials_hash)
     others = new_credentials()
     rotate_root(realms, "acme", hash_credentials(others))

@@ -16,13 +16,13 @@ from headwater.realms import (
     Credentials,
     CredentialsHash,
     Realm,
-    Realms,
+    RealmRegistry,
     RealmState,
     bootstrap,
     find_root,
     hash_credentials,
     new_credentials,
-    verify,
+    verify_secret,
 )
 from headwater.store import Backend, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -30,40 +30,42 @@ from headwater.store.backends.memory import MemoryBackend
 MakeStore = Callable[[Backend], Store]
 
 
-def test_a_bootstrapped_realm_is_active_and_has_its_references(realms: Realms, credentials_hash: CredentialsHash) -> None:
-    realms.create("acme")
+def test_a_bootstrapped_realm_is_active_and_has_its_references(
+    realms: RealmRegistry, credentials_hash: CredentialsHash
+) -> None:
+    realms.create_realm("acme")
 
     realm = bootstrap(realms, "acme", credentials_hash)
 
     assert realm.state is RealmState.ACTIVE
-    rows = realms.open("acme")
+    rows = realms.open_realm("acme")
     assert all(rows.find_reference(name, fresh=True) for name in REALM_REFERENCES)
 
 
 def test_the_root_principal_keeps_the_hash_and_not_the_secret(
-    realms: Realms, credentials: Credentials, credentials_hash: CredentialsHash
+    realms: RealmRegistry, credentials: Credentials, credentials_hash: CredentialsHash
 ) -> None:
-    realms.create("acme")
+    realms.create_realm("acme")
     bootstrap(realms, "acme", credentials_hash)
 
     root = find_root(realms, "acme")
 
     assert root is not None
-    assert verify(root.credentials, credentials)
+    assert verify_secret(root.credentials, credentials)
     assert credentials.client_secret not in repr(root)
 
 
-def test_service_admin_is_given_to_root_and_manages_access(realms: Realms, credentials_hash: CredentialsHash) -> None:
-    realms.create("acme")
+def test_service_admin_is_given_to_root_and_manages_access(realms: RealmRegistry, credentials_hash: CredentialsHash) -> None:
+    realms.create_realm("acme")
     bootstrap(realms, "acme", credentials_hash)
 
-    grants = read_head(realms.open("acme"), "grants").index("by-securable")
+    grants = read_head(realms.open_realm("acme"), "grants").index("by-securable")
 
     assert sorted(key[16:].decode() for key, _ in grants.range()) == ["PRINCIPAL_ROLE_USAGE", "SERVICE_MANAGE_ACCESS"]
 
 
-def test_a_second_bootstrap_changes_nothing(realms: Realms, credentials_hash: CredentialsHash) -> None:
-    realms.create("acme")
+def test_a_second_bootstrap_changes_nothing(realms: RealmRegistry, credentials_hash: CredentialsHash) -> None:
+    realms.create_realm("acme")
     realm = bootstrap(realms, "acme", credentials_hash)
 
     assert bootstrap(realms, "acme", hash_credentials(new_credentials())) == realm
@@ -72,7 +74,7 @@ def test_a_second_bootstrap_changes_nothing(realms: Realms, credentials_hash: Cr
 
 @pytest.mark.parametrize("state", [RealmState.LOADING, RealmState.PURGING, RealmState.PURGED])
 def test_a_realm_that_is_not_fresh_is_refused_with_its_reason(
-    realms: Realms, make_realm: Callable[..., Realm], credentials_hash: CredentialsHash, state: RealmState
+    realms: RealmRegistry, make_realm: Callable[..., Realm], credentials_hash: CredentialsHash, state: RealmState
 ) -> None:
     make_realm(state=state)
 
@@ -80,7 +82,7 @@ def test_a_realm_that_is_not_fresh_is_refused_with_its_reason(
         bootstrap(realms, "acme", credentials_hash)
 
 
-def bootstrap_until_done(realms: Realms, credentials_hash: CredentialsHash) -> Realm:
+def bootstrap_until_done(realms: RealmRegistry, credentials_hash: CredentialsHash) -> Realm:
     """Run again after each failure, as a person or an operator does."""
     for _ in range(3):
         try:
@@ -90,9 +92,11 @@ def bootstrap_until_done(realms: Realms, credentials_hash: CredentialsHash) -> R
     raise AssertionError("the bootstrap does not converge")
 
 
-def roots(realms: Realms) -> list[str]:
+def roots(realms: RealmRegistry) -> list[str]:
     """The client ids that the realm knows."""
-    return [key.decode() for key, _ in read_head(realms.open("acme"), "principals", fresh=True).index("by-client").range()]
+    return [
+        key.decode() for key, _ in read_head(realms.open_realm("acme"), "principals", fresh=True).index("by-client").range()
+    ]
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["call lost", "answer lost"])
@@ -102,8 +106,8 @@ def test_a_bootstrap_interrupted_at_any_step_ends_in_the_same_realm_with_one_set
     for step in itertools.count(1):
         backend = FaultyBackend(MemoryBackend())
         with make_store(backend) as store:
-            realms = Realms(store)
-            created = realms.create("acme")
+            realms = RealmRegistry(store)
+            created = realms.create_realm("acme")
             calls_before = len(backend.calls)
             backend.fail(at=step, before=before)
             realm = bootstrap_until_done(realms, credentials_hash)
@@ -125,20 +129,20 @@ def test_a_bootstrap_killed_at_every_step_and_begun_anew_by_other_processes_keep
         dying = FaultyBackend(database)
         dying.fail(at=step, times=10**6, fault=KeyboardInterrupt())
         try:
-            realms = Realms(make_store(dying))
-            if realms.find("acme") is None:
-                realms.create("acme")
+            realms = RealmRegistry(make_store(dying))
+            if realms.find_realm("acme") is None:
+                realms.create_realm("acme")
             bootstrap(realms, "acme", CredentialsHash(client_id=f"client-{step}", salt=b"", digest=b""))
             break
         except KeyboardInterrupt:
             continue
 
     assert step > 20, "the fault did not travel through the whole bootstrap"
-    assert len(roots(Realms(make_store(database)))) == 1
+    assert len(roots(RealmRegistry(make_store(database)))) == 1
 
 
-def test_of_two_bootstraps_at_once_both_end_in_the_same_realm(realms: Realms) -> None:
-    realms.create("acme")
+def test_of_two_bootstraps_at_once_both_end_in_the_same_realm(realms: RealmRegistry) -> None:
+    realms.create_realm("acme")
     ended: list[Realm] = []
 
     def run() -> None:
@@ -156,8 +160,8 @@ def test_of_two_bootstraps_at_once_both_end_in_the_same_realm(realms: Realms) ->
 
 def test_the_references_of_a_realm_are_made_in_one_round_trip(make_store: MakeStore, credentials_hash: CredentialsHash) -> None:
     faults = FaultyBackend(MemoryBackend())
-    realms = Realms(make_store(faults))
-    realms.create("acme")
+    realms = RealmRegistry(make_store(faults))
+    realms.create_realm("acme")
     before = len(faults.calls)
     bootstrap(realms, "acme", credentials_hash)
 

@@ -9,7 +9,7 @@ import pytest
 
 from fake_clock import FakeClock
 from headwater.errors import FencedError, RefusedError
-from headwater.realms import Realm, Realms, RealmState
+from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import Store
 
 LEGAL = """
@@ -33,102 +33,106 @@ PAIRS = [pair for pair in product(RealmState, RealmState) if pair[0] is not pair
 
 @pytest.mark.parametrize(("source", "to"), [pair for pair in PAIRS if pair in LEGAL_PAIRS])
 def test_a_legal_move_is_stored(
-    realms: Realms, make_realm: Callable[..., Realm], clock: FakeClock, source: RealmState, to: RealmState
+    realms: RealmRegistry, make_realm: Callable[..., Realm], clock: FakeClock, source: RealmState, to: RealmState
 ) -> None:
     realm = make_realm(state=source)
     clock.advance(48 * 3600)
 
-    moved = realms.move(realm, to)
+    moved = realms.move_realm(realm, to)
 
     assert moved.state is to
-    assert realms.read("acme") == moved
+    assert realms.read_realm("acme") == moved
     assert moved.entered[to] > realm.entered[source]
 
 
 @pytest.mark.parametrize(("source", "to"), [pair for pair in PAIRS if pair not in LEGAL_PAIRS])
 def test_an_illegal_move_is_refused_and_changes_nothing(
-    realms: Realms, make_realm: Callable[..., Realm], source: RealmState, to: RealmState
+    realms: RealmRegistry, make_realm: Callable[..., Realm], source: RealmState, to: RealmState
 ) -> None:
     realm = make_realm(state=source)
 
     with pytest.raises(RefusedError, match=f"cannot go from {source} to {to}"):
-        realms.move(realm, to)
+        realms.move_realm(realm, to)
 
-    assert realms.read("acme") == realm
+    assert realms.read_realm("acme") == realm
 
 
-def test_a_refused_move_names_the_legal_ones(realms: Realms, make_realm: Callable[..., Realm]) -> None:
+def test_a_refused_move_names_the_legal_ones(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
     with pytest.raises(RefusedError, match="from INACTIVE it can go to ACTIVE or PURGING"):
-        realms.move(make_realm(state=RealmState.INACTIVE), RealmState.CREATED)
+        realms.move_realm(make_realm(state=RealmState.INACTIVE), RealmState.CREATED)
 
 
-def test_a_purged_realm_can_only_be_deleted(realms: Realms, make_realm: Callable[..., Realm]) -> None:
+def test_a_purged_realm_can_only_be_deleted(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
     with pytest.raises(RefusedError, match="a PURGED realm can only be deleted"):
-        realms.move(make_realm(state=RealmState.PURGED), RealmState.ACTIVE)
+        realms.move_realm(make_realm(state=RealmState.PURGED), RealmState.ACTIVE)
 
 
-def test_a_move_to_the_present_state_changes_nothing(realms: Realms, make_realm: Callable[..., Realm]) -> None:
+def test_a_move_to_the_present_state_changes_nothing(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
     realm = make_realm()
 
-    assert realms.move(realm, RealmState.ACTIVE) == realm
+    assert realms.move_realm(realm, RealmState.ACTIVE) == realm
 
 
-def test_a_purge_waits_for_the_hold(realms: Realms, make_realm: Callable[..., Realm], clock: FakeClock) -> None:
+def test_a_purge_waits_for_the_hold(realms: RealmRegistry, make_realm: Callable[..., Realm], clock: FakeClock) -> None:
     realm = make_realm(state=RealmState.INACTIVE)
     clock.advance(24 * 3600 - 60)
 
     with pytest.raises(RefusedError, match="is held until 20"):
-        realms.move(realm, RealmState.PURGING)
+        realms.move_realm(realm, RealmState.PURGING)
 
     clock.advance(61)
-    assert realms.move(realm, RealmState.PURGING).state is RealmState.PURGING
+    assert realms.move_realm(realm, RealmState.PURGING).state is RealmState.PURGING
 
 
-def test_the_hold_of_a_realm_wins_over_the_setting(realms: Realms, make_realm: Callable[..., Realm], clock: FakeClock) -> None:
-    realm = realms.update(make_realm(state=RealmState.INACTIVE), purge_hold_seconds=600.0)
+def test_the_hold_of_a_realm_wins_over_the_setting(
+    realms: RealmRegistry, make_realm: Callable[..., Realm], clock: FakeClock
+) -> None:
+    realm = realms.update_realm(make_realm(state=RealmState.INACTIVE), purge_hold_seconds=600.0)
     clock.advance(601)
 
-    assert realms.move(realm, RealmState.PURGING).state is RealmState.PURGING
+    assert realms.move_realm(realm, RealmState.PURGING).state is RealmState.PURGING
 
 
 def test_no_hold_is_shorter_than_a_writer_can_believe_in_the_realm(
-    realms: Realms, make_realm: Callable[..., Realm], clock: FakeClock
+    realms: RealmRegistry, make_realm: Callable[..., Realm], clock: FakeClock
 ) -> None:
-    realm = realms.update(make_realm(state=RealmState.INACTIVE), purge_hold_seconds=1.0)
+    realm = realms.update_realm(make_realm(state=RealmState.INACTIVE), purge_hold_seconds=1.0)
     clock.advance(74)
 
     with pytest.raises(RefusedError, match="held until"):
-        realms.move(realm, RealmState.PURGING)
+        realms.move_realm(realm, RealmState.PURGING)
 
 
-def test_a_protected_realm_is_not_purged(realms: Realms, make_realm: Callable[..., Realm]) -> None:
-    realm = realms.update(make_realm(state=RealmState.CREATED), deletion_protection=True)
+def test_a_protected_realm_is_not_purged(realms: RealmRegistry, make_realm: Callable[..., Realm]) -> None:
+    realm = realms.update_realm(make_realm(state=RealmState.CREATED), deletion_protection=True)
 
     with pytest.raises(RefusedError, match="deletionProtection"):
-        realms.move(realm, RealmState.PURGING)
+        realms.move_realm(realm, RealmState.PURGING)
 
 
 @pytest.fixture
-def deactivated_ahead(realms: Realms, make_realm: Callable[..., Realm], clock: FakeClock) -> Realm:
+def deactivated_ahead(realms: RealmRegistry, make_realm: Callable[..., Realm], clock: FakeClock) -> Realm:
     """An INACTIVE realm whose hold began by a clock five days ahead."""
     store, realm = realms.store, make_realm()
     ahead = FakeClock(clock.now() + 5 * 86_400_000_000)
-    return Realms(Store(store.backend, url="memory://", settings=store.settings, clock=ahead)).move(realm, RealmState.INACTIVE)
+    return RealmRegistry(Store(store.backend, url="memory://", settings=store.settings, clock=ahead)).move_realm(
+        realm, RealmState.INACTIVE
+    )
 
 
-def test_hold_of_a_protected_realm_is_left_alone(realms: Realms, deactivated_ahead: Realm) -> None:
-    realm = realms.update(deactivated_ahead, deletion_protection=True)
+def test_hold_of_a_protected_realm_is_left_alone(realms: RealmRegistry, deactivated_ahead: Realm) -> None:
+    realm = realms.update_realm(deactivated_ahead, deletion_protection=True)
     with pytest.raises(RefusedError, match="is protected from deletion"):
-        realms.move(realm, RealmState.PURGING)
+        realms.move_realm(realm, RealmState.PURGING)
 
-    assert realms.read("acme") == realm
+    assert realms.read_realm("acme") == realm
 
 
-def test_hold_is_left_alone_by_who_was_fenced(realms: Realms, deactivated_ahead: Realm) -> None:
+def test_hold_is_left_alone_by_who_was_fenced(realms: RealmRegistry, deactivated_ahead: Realm) -> None:
     def fence() -> None:
         raise FencedError("another one does it")
 
     with pytest.raises(FencedError):
-        realms.move(deactivated_ahead, RealmState.PURGING, fence=fence)
+        realms.move_realm(deactivated_ahead, RealmState.PURGING, fence=fence)
 
-    assert realms.read("acme") == deactivated_ahead
+    assert realms.read_realm("acme") == deactivated_ahead

@@ -10,11 +10,11 @@ import pytest
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.commits import read_head
-from headwater.errors import BeatenError, HeadwaterError, RefusedError
+from headwater.errors import HeadwaterError, RefusedError, SwapConflictError
 from headwater.realms import (
     Credentials,
     CredentialsHash,
-    Realms,
+    RealmRegistry,
     RealmState,
     bootstrap,
     find_root,
@@ -32,9 +32,9 @@ MINUTE = 60
 
 
 @pytest.fixture
-def acme(realms: Realms, credentials_hash: CredentialsHash) -> Realms:
+def acme(realms: RealmRegistry, credentials_hash: CredentialsHash) -> RealmRegistry:
     """Realms with an ACTIVE `acme` whose root has the session's credentials."""
-    realms.create("acme")
+    realms.create_realm("acme")
     bootstrap(realms, "acme", credentials_hash)
     return realms
 
@@ -49,15 +49,17 @@ def others_hash(others: Credentials) -> CredentialsHash:
     return hash_credentials(others)
 
 
-def logs_in(realms: Realms, credentials: Credentials) -> bool:
+def logs_in(realms: RealmRegistry, credentials: Credentials) -> bool:
     try:
         return log_in(realms, "acme", credentials).name == "root"
     except RefusedError:
         return False
 
 
-def clients(realms: Realms) -> list[str]:
-    return [key.decode() for key, _ in read_head(realms.open("acme"), "principals", fresh=True).index("by-client").range()]
+def clients(realms: RealmRegistry) -> list[str]:
+    return [
+        key.decode() for key, _ in read_head(realms.open_realm("acme"), "principals", fresh=True).index("by-client").range()
+    ]
 
 
 def fake(client_id: str) -> CredentialsHash:
@@ -65,7 +67,7 @@ def fake(client_id: str) -> CredentialsHash:
 
 
 def test_after_a_rotation_the_new_credentials_and_the_former_ones_log_in(
-    acme: Realms, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
+    acme: RealmRegistry, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
 ) -> None:
     rotate_root(acme, "acme", others_hash)
 
@@ -74,7 +76,7 @@ def test_after_a_rotation_the_new_credentials_and_the_former_ones_log_in(
 
 
 def test_the_next_rotation_ends_the_credentials_before_the_former_ones(
-    acme: Realms, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
+    acme: RealmRegistry, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
 ) -> None:
     rotate_root(acme, "acme", others_hash)
     rotate_root(acme, "acme", fake("third"))
@@ -85,7 +87,7 @@ def test_the_next_rotation_ends_the_credentials_before_the_former_ones(
 
 
 def test_former_credentials_hold_for_their_overlap_and_not_longer(
-    acme: Realms, credentials: Credentials, others_hash: CredentialsHash, clock: FakeClock
+    acme: RealmRegistry, credentials: Credentials, others_hash: CredentialsHash, clock: FakeClock
 ) -> None:
     rotate_root(acme, "acme", others_hash, overlap_seconds=10 * MINUTE)
 
@@ -96,7 +98,7 @@ def test_former_credentials_hold_for_their_overlap_and_not_longer(
 
 
 def test_a_reset_refuses_all_former_credentials_at_once(
-    acme: Realms, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
+    acme: RealmRegistry, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
 ) -> None:
     rotate_root(acme, "acme", fake("second"))
     reset_root(acme, "acme", others_hash)
@@ -107,7 +109,7 @@ def test_a_reset_refuses_all_former_credentials_at_once(
 
 
 def test_a_former_secret_does_not_log_in_as_the_new_client(
-    acme: Realms, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
+    acme: RealmRegistry, credentials: Credentials, others: Credentials, others_hash: CredentialsHash
 ) -> None:
     rotate_root(acme, "acme", others_hash)
 
@@ -115,21 +117,21 @@ def test_a_former_secret_does_not_log_in_as_the_new_client(
     assert not logs_in(acme, Credentials("nobody", credentials.client_secret))
 
 
-def test_nobody_logs_in_to_an_inactive_realm(acme: Realms, credentials: Credentials) -> None:
-    acme.move(acme.read("acme"), RealmState.INACTIVE)
+def test_nobody_logs_in_to_an_inactive_realm(acme: RealmRegistry, credentials: Credentials) -> None:
+    acme.move_realm(acme.read_realm("acme"), RealmState.INACTIVE)
 
     with pytest.raises(RefusedError, match="INACTIVE"):
         log_in(acme, "acme", credentials)
 
 
-def test_who_renews_what_another_has_renewed_is_beaten(acme: Realms, credentials: Credentials) -> None:
+def test_who_renews_what_another_has_renewed_is_beaten(acme: RealmRegistry, credentials: Credentials) -> None:
     rotate_root(acme, "acme", fake("second"), replaces=credentials.client_id)
 
-    with pytest.raises(BeatenError, match="has the credentials of client second"):
+    with pytest.raises(SwapConflictError, match="has the credentials of client second"):
         rotate_root(acme, "acme", fake("third"), replaces=credentials.client_id)
 
 
-def test_root_stays_the_principal_that_its_grants_name(acme: Realms) -> None:
+def test_root_stays_the_principal_that_its_grants_name(acme: RealmRegistry) -> None:
     before = find_root(acme, "acme")
     rotate_root(acme, "acme", fake("second"))
 
@@ -143,8 +145,8 @@ def test_a_rotation_interrupted_at_any_step_ends_with_one_set_and_the_former_one
     for step in itertools.count(1):
         backend = FaultyBackend(MemoryBackend())
         with make_store(backend) as store:
-            realms = Realms(store)
-            realms.create("acme")
+            realms = RealmRegistry(store)
+            realms.create_realm("acme")
             bootstrap(realms, "acme", fake("first"))
             calls_before = len(backend.calls)
             backend.fail(at=step, before=before)
@@ -158,7 +160,7 @@ def test_a_rotation_interrupted_at_any_step_ends_with_one_set_and_the_former_one
                 return
 
 
-def renew_until_done(realms: Realms) -> None:
+def renew_until_done(realms: RealmRegistry) -> None:
     """Run again after each failure, as a person does; who finds it done stops."""
     for _ in range(3):
         try:
@@ -171,8 +173,8 @@ def renew_until_done(realms: Realms) -> None:
     raise AssertionError("the rotation does not converge")
 
 
-def test_what_a_later_release_says_of_a_hash_stays_with_it(acme: Realms, others_hash: CredentialsHash) -> None:
-    rows = acme.open("acme")
+def test_what_a_later_release_says_of_a_hash_stays_with_it(acme: RealmRegistry, others_hash: CredentialsHash) -> None:
+    rows = acme.open_realm("acme")
     rewrite(rows, root_id(rows), lambda body: body["credentials"].update(INVENTED))
     rotate_root(acme, "acme", others_hash)
     body = body_of(rows, root_id(rows))

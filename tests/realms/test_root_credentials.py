@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.realms import Credentials, CredentialsHash, hash_credentials, new_credentials, verify
+from headwater.realms import Credentials, CredentialsHash, hash_credentials, new_credentials, verify_secret
 
 
 def test_new_credentials_are_never_the_same() -> None:
@@ -16,15 +16,15 @@ def test_the_text_form_hides_the_secret(credentials: Credentials) -> None:
 def test_a_hash_verifies_the_credentials_that_it_was_made_from(
     credentials: Credentials, credentials_hash: CredentialsHash
 ) -> None:
-    assert verify(credentials_hash, credentials)
+    assert verify_secret(credentials_hash, credentials)
 
 
 def test_a_hash_refuses_another_secret(credentials: Credentials, credentials_hash: CredentialsHash) -> None:
-    assert not verify(credentials_hash, Credentials(credentials.client_id, "guess"))
+    assert not verify_secret(credentials_hash, Credentials(credentials.client_id, "guess"))
 
 
 def test_a_hash_refuses_another_client(credentials: Credentials, credentials_hash: CredentialsHash) -> None:
-    assert not verify(credentials_hash, Credentials("somebody", credentials.client_secret))
+    assert not verify_secret(credentials_hash, Credentials("somebody", credentials.client_secret))
 
 
 def test_two_hashes_of_the_same_credentials_differ(credentials: Credentials, credentials_hash: CredentialsHash) -> None:

@@ -10,19 +10,19 @@ import pytest
 
 from headwater import Store
 from headwater.catalogs import ImportSpec
-from headwater.reconcile import CatalogManifest, FileCredentials, ManagerIdentity, Outcome, RealmManifest, reconcile
-from headwater.reconcile.manifests import CatalogSpec, Metadata, RealmSpec
+from headwater.reconcile import CatalogManifest, FileCredentials, ManagerIdentity, RealmManifest, ReconcileOutcome, reconcile
+from headwater.reconcile.manifests import CatalogSpec, ManifestMetadata, RealmSpec
 from headwater.store import RealmId
 
 MakeRealm = Callable[..., RealmManifest]
 MakeCatalog = Callable[..., CatalogManifest]
-Apply = Callable[..., list[Outcome]]
+Apply = Callable[..., list[ReconcileOutcome]]
 
 
 @pytest.fixture
 def make_realm() -> MakeRealm:
     def make(annotations: dict[str, str] | None = None, *, name: str = "acme", **spec: Any) -> RealmManifest:
-        metadata = Metadata(name=name, annotations=annotations or {})
+        metadata = ManifestMetadata(name=name, annotations=annotations or {})
         return RealmManifest(metadata=metadata, spec=RealmSpec(realm_id=RealmId(name), **spec))
 
     return make
@@ -33,7 +33,7 @@ def make_catalog() -> MakeCatalog:
     def make(annotations: dict[str, str] | None = None, **spec: Any) -> CatalogManifest:
         defaults: dict[str, Any] = {"realm": "acme", "realm_id": RealmId("acme"), "name": "lake", "base_location": "s3://lake/"}
         return CatalogManifest(
-            metadata=Metadata(name="lake", annotations=annotations or {}), spec=CatalogSpec(**(defaults | spec))
+            metadata=ManifestMetadata(name="lake", annotations=annotations or {}), spec=CatalogSpec(**(defaults | spec))
         )
 
     return make
@@ -58,7 +58,7 @@ def sink(tmp_path: Path) -> FileCredentials:
 def apply(store: Store, sink: FileCredentials, manager: ManagerIdentity) -> Apply:
     """Reconcile some manifests once."""
 
-    def run(*manifests: RealmManifest | CatalogManifest, **options: Any) -> list[Outcome]:
+    def run(*manifests: RealmManifest | CatalogManifest, **options: Any) -> list[ReconcileOutcome]:
         return reconcile(options.pop("store", store), manifests, **({"credentials": sink, "manager": manager} | options))
 
     return run

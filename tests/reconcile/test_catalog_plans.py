@@ -10,8 +10,8 @@ import pytest
 
 from headwater.catalogs import CatalogChanges, CatalogDefinition, CatalogFields, CatalogManager, ImportSpec
 from headwater.clock import Micros
-from headwater.realms import Maintenance, Manager, Realm, RealmState
-from headwater.reconcile import CatalogManifest, Refuse, Wait, next_time, plan_catalog
+from headwater.realms import MaintenanceSchedule, Realm, RealmManager, RealmState
+from headwater.reconcile import CatalogManifest, RefuseManifest, WaitUntil, next_time, plan_catalog
 from headwater.reconcile.actions import (
     Action,
     CancelTask,
@@ -22,18 +22,18 @@ from headwater.reconcile.actions import (
     SubmitTask,
     UpdateCatalog,
 )
-from headwater.reconcile.catalog_planning import import_arguments
+from headwater.reconcile.catalog_plan import import_arguments
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE
-from headwater.reconcile.observed import ObservedCatalog, SeenTask, TaskHistory
+from headwater.reconcile.observed_state import ObservedCatalog, ObservedTask, TaskHistory
 from headwater.store import ObjectId, RealmId, RealmKey
 from headwater.tasks import TaskState
 
 MakeCatalog = Callable[..., CatalogManifest]
-M = TypeVar("M", Manager, CatalogManager)
+M = TypeVar("M", RealmManager, CatalogManager)
 
 NOW = Micros(1_780_000_000_000_000)
 EARLIER = Micros(NOW - 3_600_000_000)
-OWNER = Manager(cluster="here", namespace="default", name="acme")
+OWNER = RealmManager(cluster="here", namespace="default", name="acme")
 ME = CatalogManager(cluster="here", namespace="default", name="lake")
 OTHER = CatalogManager(cluster="here", namespace="default", name="other")
 REALM = Realm(
@@ -41,7 +41,7 @@ REALM = Realm(
     key=RealmKey(1),
     state=RealmState.ACTIVE,
     manager=OWNER,
-    maintenance=Maintenance(time_zone="Europe/Berlin"),
+    maintenance=MaintenanceSchedule(time_zone="Europe/Berlin"),
 )
 ONCE = ImportSpec(name="initial", locations=("s3://old/",))
 SYNC = ImportSpec(name="initial", locations=("s3://old/",), mode="sync", schedule="0 * * * *")
@@ -55,14 +55,14 @@ def catalog(manifest: CatalogManifest, **fields: Any) -> CatalogDefinition:
 
 
 def plan(
-    manifest: CatalogManifest, seen: CatalogDefinition | None, *tasks: SeenTask, realm: Realm | None = REALM, **fields: Any
+    manifest: CatalogManifest, seen: CatalogDefinition | None, *tasks: ObservedTask, realm: Realm | None = REALM, **fields: Any
 ) -> list[Action]:
     given: dict[str, Any] = {"realm_owner": OWNER, "me": ME, "tasks": TaskHistory(tasks)} | fields
     observed = ObservedCatalog(realm=realm, catalog=seen, **given)
     return plan_catalog(manifest, observed, NOW)
 
 
-def task(spec: ImportSpec, seen: CatalogDefinition, state: TaskState, **fields: Any) -> SeenTask:
+def task(spec: ImportSpec, seen: CatalogDefinition, state: TaskState, **fields: Any) -> ObservedTask:
     defaults: dict[str, Any] = {
         "id": ObjectId(7),
         "kind": "import",
@@ -72,7 +72,7 @@ def task(spec: ImportSpec, seen: CatalogDefinition, state: TaskState, **fields: 
         "finished": None if state.is_active else EARLIER,
         "arguments": import_arguments(seen, spec),
     }
-    return SeenTask(**(defaults | fields))
+    return ObservedTask(**(defaults | fields))
 
 
 def submit(spec: ImportSpec, seen: CatalogDefinition, due: int = NOW) -> SubmitTask:
@@ -97,10 +97,10 @@ def in_state(state: RealmState) -> Realm:
 @pytest.mark.parametrize(
     ("realm", "wanted"),
     [
-        (None, ["Wait RealmMissing"]),
-        (in_state(RealmState.CREATED), ["Wait RealmNotActive"]),
-        (in_state(RealmState.INACTIVE), ["Wait RealmNotActive"]),
-        (in_state(RealmState.PURGING), ["Wait RealmNotActive"]),
+        (None, ["WaitUntil RealmMissing"]),
+        (in_state(RealmState.CREATED), ["WaitUntil RealmNotActive"]),
+        (in_state(RealmState.INACTIVE), ["WaitUntil RealmNotActive"]),
+        (in_state(RealmState.PURGING), ["WaitUntil RealmNotActive"]),
     ],
 )
 def test_a_catalog_waits_until_its_realm_is_active(make_catalog: MakeCatalog, realm: Realm | None, wanted: list[str]) -> None:
@@ -131,7 +131,7 @@ def test_a_catalog_made_by_hand_elsewhere_is_changed_only_when_asked(make_catalo
 
     [refusal] = plan(make_catalog(), seen)
 
-    assert isinstance(refusal, Refuse)
+    assert isinstance(refusal, RefuseManifest)
     assert f"at {seen.base_location} with the default branch {seen.default_branch}, and this" in refusal.message
     assert "asks for s3://lake/ with main: make baseLocation and defaultBranch of the Catalog equal" in refusal.message
     assert kinds(plan(make_catalog({ADOPT: "acme/lake"}), seen)) == ["CompleteCatalog", "UpdateCatalog"]
@@ -143,7 +143,7 @@ def test_a_refusal_shows_no_credentials_of_either_location(make_catalog: MakeCat
 
     [refusal] = plan(manifest, seen)
 
-    assert isinstance(refusal, Refuse)
+    assert isinstance(refusal, RefuseManifest)
     assert "s3://***@lake/" in refusal.message
     assert not any(secret in refusal.message for secret in ("made", "declared", "by-hand"))
 
@@ -175,7 +175,7 @@ def test_the_same_resource_may_go_on_under_another_uid(make_catalog: MakeCatalog
     manifest = make_catalog()
     manager = CatalogManager(cluster="here", namespace="default", name="lake", uid=uid)
 
-    assert not any(isinstance(step, Refuse) for step in plan(manifest, catalog(manifest, manager=manager)))
+    assert not any(isinstance(step, RefuseManifest) for step in plan(manifest, catalog(manifest, manager=manager)))
 
 
 def test_a_catalog_of_another_resource_is_refused(make_catalog: MakeCatalog) -> None:
@@ -183,7 +183,7 @@ def test_a_catalog_of_another_resource_is_refused(make_catalog: MakeCatalog) -> 
 
     [refusal] = plan(manifest, catalog(manifest, manager=CatalogManager(cluster="there", name="lake")))
 
-    assert isinstance(refusal, Refuse)
+    assert isinstance(refusal, RefuseManifest)
     assert refusal.message.startswith("catalog acme/lake is managed by there/lake; ")
 
 
@@ -199,10 +199,10 @@ def test_a_resource_takes_back_what_it_let_go(make_catalog: MakeCatalog) -> None
 @pytest.mark.parametrize(
     ("annotations", "manager", "wanted"),
     [
-        ({}, None, ["Refuse ManagedByAnother"]),
-        ({ADOPT: "lake"}, None, ["Refuse ManagedByAnother"]),
+        ({}, None, ["RefuseManifest ManagedByAnother"]),
+        ({ADOPT: "lake"}, None, ["RefuseManifest ManagedByAnother"]),
         ({ADOPT: "acme/lake"}, None, ["CompleteCatalog", "UpdateCatalog"]),
-        ({ADOPT: "acme/lake"}, OTHER, ["Refuse ManagedByAnother"]),
+        ({ADOPT: "acme/lake"}, OTHER, ["RefuseManifest ManagedByAnother"]),
     ],
 )
 def test_what_another_let_go_is_adopted_only_when_asked(
@@ -219,22 +219,22 @@ def test_what_another_let_go_is_adopted_only_when_asked(
         (OWNER, False, False),
         (None, False, True),
         (None, True, False),
-        (Manager(cluster="there", namespace="default", name="acme"), True, True),
+        (RealmManager(cluster="there", namespace="default", name="acme"), True, True),
     ],
 )
 def test_a_catalog_goes_only_into_a_realm_of_the_resource_that_it_names(
-    make_catalog: MakeCatalog, manager: Manager | None, may_be_unmanaged: bool, is_refused: bool
+    make_catalog: MakeCatalog, manager: RealmManager | None, may_be_unmanaged: bool, is_refused: bool
 ) -> None:
     realm = Realm(id=RealmId("acme"), key=RealmKey(1), state=RealmState.ACTIVE, manager=manager)
 
     steps = plan(make_catalog(), None, realm=realm, may_be_unmanaged=may_be_unmanaged)
 
-    assert (kinds(steps) == ["Refuse RealmManagedByAnother"]) is is_refused
+    assert (kinds(steps) == ["RefuseManifest RealmManagedByAnother"]) is is_refused
 
 
 @pytest.mark.parametrize(
     ("acted", "wanted"),
-    [({}, "Wait RealmMissing"), ({"headwater.dev/succeeded-uids": "0 1"}, "Refuse RealmManagedByAnother")],
+    [({}, "WaitUntil RealmMissing"), ({"headwater.dev/succeeded-uids": "0 1"}, "RefuseManifest RealmManagedByAnother")],
 )
 def test_a_catalog_waits_until_its_realm_is_taken_back(make_catalog: MakeCatalog, acted: dict[str, str], wanted: str) -> None:
     realm = msgspec.structs.replace(REALM, manager=msgspec.structs.replace(OWNER, uid="2"), acted=acted)
@@ -249,7 +249,7 @@ def test_a_cluster_without_a_name_leaves_the_catalogs_of_a_live_realm_alone(make
 
     steps = plan(manifest, seen, realm=realm, realm_owner=owner, is_cluster_named=False)
 
-    assert kinds(steps) == ["Refuse RealmManagedByAnother"]
+    assert kinds(steps) == ["RefuseManifest RealmManagedByAnother"]
 
 
 @pytest.mark.parametrize(("annotations", "spec"), [({DELETE: "true"}, {}), (GOING, {"deletion_policy": "Purge"})])
@@ -262,7 +262,7 @@ def test_a_cluster_without_a_name_does_not_delete_what_another_uid_has(
 
     steps = plan(manifest, seen, realm=realm, is_cluster_named=False, may_be_unmanaged=True)
 
-    assert [kind for kind in kinds(steps) if kind != "Refuse ManagedByAnother"] == []
+    assert [kind for kind in kinds(steps) if kind != "RefuseManifest ManagedByAnother"] == []
 
 
 def test_who_has_the_realm_takes_its_catalogs_back_under_another_uid(make_catalog: MakeCatalog) -> None:
@@ -316,7 +316,7 @@ def test_an_import_that_ended_badly_is_reported_and_not_asked_for_again(
     manifest = make_catalog(imports=(ONCE,))
     seen = catalog(manifest)
 
-    assert kinds(plan(manifest, seen, task(ONCE, seen, state))) == [f"Report {reason}"]
+    assert kinds(plan(manifest, seen, task(ONCE, seen, state))) == [f"ReportDrift {reason}"]
 
 
 @pytest.mark.parametrize("state", [TaskState.SUCCEEDED, TaskState.FAILED, TaskState.CANCELLED])
@@ -388,14 +388,14 @@ def test_the_deletion_of_a_catalog_waits_for_its_confirmation(make_catalog: Make
 
     [wait] = plan(manifest, catalog(manifest))
 
-    assert isinstance(wait, Wait)
+    assert isinstance(wait, WaitUntil)
     assert "annotate headwater.dev/confirm-purge: acme/lake, and not lake, to have" in wait.message
 
 
 def test_a_protected_catalog_is_not_deleted(make_catalog: MakeCatalog) -> None:
     manifest = make_catalog(GOING, deletion_policy="Purge", deletion_protection=True)
 
-    assert kinds(plan(manifest, catalog(manifest))) == ["Refuse DeletionProtected"]
+    assert kinds(plan(manifest, catalog(manifest))) == ["RefuseManifest DeletionProtected"]
 
 
 def test_a_protection_that_was_taken_from_the_manifest_is_taken_from_the_catalog_before_its_end(

@@ -9,24 +9,24 @@ import pytest
 from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalogs, ContentKey, IcebergTable, ImportSpec, Put
-from headwater.realms import Manager, Realms, RealmState
+from headwater.realms import RealmManager, RealmRegistry, RealmState
 from headwater.reconcile import (
     CatalogManifest,
     ContentCounts,
     ManagerIdentity,
-    Outcome,
     RealmManifest,
+    ReconcileOutcome,
     describe_catalog,
     describe_realm,
-    plan_of_catalog,
-    plan_of_realm,
+    preview_catalog,
+    preview_realm,
 )
 from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE, RUN_NOW
-from headwater.tasks import Tasks, TaskState
+from headwater.tasks import TaskQueue, TaskState
 
 MakeRealm = Callable[..., RealmManifest]
 MakeCatalog = Callable[..., CatalogManifest]
-Apply = Callable[..., list[Outcome]]
+Apply = Callable[..., list[ReconcileOutcome]]
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_a_realm_tells_its_state_its_content_and_its_next_collection(store: Stor
 
     assert described is not None
     assert (described.state, described.catalogs, described.tables) == (RealmState.ACTIVE, 1, 0)
-    waiting = Tasks(store).active("gc", "acme")
+    waiting = TaskQueue(store).active_tasks("gc", "acme")
     assert waiting is not None
     assert described.next_collection == waiting.due
 
@@ -65,12 +65,12 @@ def test_a_catalog_tells_of_its_imports(store: Store) -> None:
 @pytest.mark.usefixtures("lake")
 def test_a_collection_that_ended_is_the_last_one(store: Store, apply: Apply, make_realm: MakeRealm, clock: FakeClock) -> None:
     apply(make_realm({RUN_NOW: "gc"}))
-    seen = Tasks(store).find_active("gc", "acme")
+    seen = TaskQueue(store).find_active("gc", "acme")
     assert seen is not None
-    claim = Tasks(store).claim(seen.id, "worker")
+    claim = TaskQueue(store).claim_task(seen.id, "worker")
     assert claim is not None
     clock.advance(5)
-    claim.finish({"deleted": 7})
+    claim.finish_task({"deleted": 7})
     described = describe_realm(store, "acme")
 
     assert described is not None
@@ -90,9 +90,9 @@ def test_a_collection_that_was_taken_back_before_its_time_is_no_run(store: Store
 
 @pytest.mark.usefixtures("lake")
 def test_a_task_that_was_handed_back_waits_since_then(store: Store, clock: FakeClock) -> None:
-    seen = Tasks(store).find_active("import", "acme", "lake/initial")
+    seen = TaskQueue(store).find_active("import", "acme", "lake/initial")
     assert seen is not None
-    claim = Tasks(store).claim(seen.id, "worker")
+    claim = TaskQueue(store).claim_task(seen.id, "worker")
     assert claim is not None
     clock.advance(5)
     claim.hand_back("its worker stops")
@@ -125,40 +125,40 @@ def test_a_realm_that_is_purged_has_nothing_to_count(
 def test_a_preview_of_a_new_realm_names_its_steps_and_takes_none(
     store: Store, make_realm: MakeRealm, manager: ManagerIdentity
 ) -> None:
-    preview = plan_of_realm(store, make_realm(), manager=manager)
+    preview = preview_realm(store, make_realm(), manager=manager)
 
     assert preview.steps == ("create realm acme", "bootstrap realm acme, and keep the credentials of its root")
-    assert Realms(store).list() == []
+    assert RealmRegistry(store).list_realms() == []
 
 
 @pytest.mark.usefixtures("lake")
 def test_a_preview_of_what_is_as_declared_is_empty(
-    store: Store, make_realm: MakeRealm, make_catalog: MakeCatalog, initial_import: ImportSpec, manager: Manager
+    store: Store, make_realm: MakeRealm, make_catalog: MakeCatalog, initial_import: ImportSpec, manager: RealmManager
 ) -> None:
     catalog = make_catalog(imports=(initial_import,))
 
-    assert plan_of_realm(store, make_realm(), manager=manager).steps == ()
-    assert plan_of_catalog(store, catalog, manager=manager).steps == ()
+    assert preview_realm(store, make_realm(), manager=manager).steps == ()
+    assert preview_catalog(store, catalog, manager=manager).steps == ()
 
 
 @pytest.mark.usefixtures("lake")
 def test_a_preview_tells_what_a_change_would_do(store: Store, make_realm: MakeRealm, manager: ManagerIdentity) -> None:
     changed = make_realm(state="Inactive", properties={"team": "a"})
-    preview = plan_of_realm(store, changed, manager=manager)
+    preview = preview_realm(store, changed, manager=manager)
 
     assert preview.steps[:2] == ("move realm acme to INACTIVE", "update realm acme: properties")
 
 
 @pytest.mark.usefixtures("lake")
 def test_a_preview_tells_what_is_waited_for(store: Store, make_realm: MakeRealm, manager: ManagerIdentity) -> None:
-    preview = plan_of_realm(store, make_realm({DELETE: "true"}, deletion_policy="Purge"), manager=manager)
+    preview = preview_realm(store, make_realm({DELETE: "true"}, deletion_policy="Purge"), manager=manager)
 
     assert [wait.reason for wait in preview.waits] == ["PurgeUnconfirmed"]
 
 
 @pytest.mark.usefixtures("lake")
 def test_what_was_counted_before_is_counted_again_when_the_branch_moves(store: Store) -> None:
-    counts, catalog = ContentCounts(), Catalogs(Realms(store).open("acme")).open("lake")
+    counts, catalog = ContentCounts(), Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake")
     found = []
     for name in ("a", "b"):
         catalog.commit("main", [Put(ContentKey.of(name), IcebergTable(metadata_location=f"s3://lake/{name}"))])

@@ -12,9 +12,9 @@ import pytest
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater import Store
-from headwater.realms import Credentials, Realms, RealmState, find_root, verify
-from headwater.reconcile import FileCredentials, ManagerIdentity, Outcome, RealmManifest, reconcile_realm
-from headwater.reconcile.manifests import ADOPT, DELETE, ROTATE_CREDENTIALS, Metadata, RealmSpec
+from headwater.realms import Credentials, RealmRegistry, RealmState, find_root, verify_secret
+from headwater.reconcile import FileCredentials, ManagerIdentity, RealmManifest, ReconcileOutcome, reconcile_realm
+from headwater.reconcile.manifests import ADOPT, DELETE, ROTATE_CREDENTIALS, ManifestMetadata, RealmSpec
 from headwater.settings import Settings
 from headwater.store import RealmId
 from headwater.store.backends.memory import MemoryBackend
@@ -26,7 +26,7 @@ class KilledError(BaseException):
 
 @pytest.fixture(autouse=True)
 def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headwater.realms.credentials._COST", 16)
+    monkeypatch.setattr("headwater.realms.root_credentials._COST", 16)
 
 
 class Cluster:
@@ -44,12 +44,12 @@ class Cluster:
 
     @property
     def state(self) -> RealmState:
-        return Realms(self.store).read("acme").state
+        return RealmRegistry(self.store).read_realm("acme").state
 
     def apply(
         self, annotations: dict[str, str] | None = None, *, name: str = "acme", uid: str = "1", folder: str = "acme-1"
-    ) -> Outcome:
-        metadata = Metadata(name=name, annotations=annotations or {})
+    ) -> ReconcileOutcome:
+        metadata = ManifestMetadata(name=name, annotations=annotations or {})
         manifest = RealmManifest(metadata=metadata, spec=RealmSpec(realm_id=RealmId("acme")))
         sink = FileCredentials(self.folder / folder)
         return reconcile_realm(self.store, manifest, credentials=sink, manager=ManagerIdentity(cluster="here", uid=uid))
@@ -57,8 +57,8 @@ class Cluster:
     def is_open_to(self, folder: str = "acme-1") -> bool:
         """Whether the credentials that are kept there open the realm."""
         kept = json.loads((self.folder / folder / "acme.json").read_text())
-        root = find_root(Realms(self.store), "acme")
-        return root is not None and verify(root.credentials, Credentials(kept["clientId"], kept["clientSecret"]))
+        root = find_root(RealmRegistry(self.store), "acme")
+        return root is not None and verify_secret(root.credentials, Credentials(kept["clientId"], kept["clientSecret"]))
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def _broken_off(settings: Settings, folder: Path) -> Iterator[Cluster]:
             cluster.apply()
         except KilledError:
             cluster.backend.heal()
-            if Realms(cluster.store).find("acme") is not None:
+            if RealmRegistry(cluster.store).find_realm("acme") is not None:
                 yield cluster
             continue
         return
@@ -115,7 +115,7 @@ def test_who_is_told_of_a_bootstrap_has_the_credentials_that_hold(settings: Sett
     for call in range(1, 60):
         cluster, others = Cluster(settings, tmp_path / str(call)), []
         cluster.backend.intervene("*", lambda: others.append(cluster.apply(folder="theirs")), at=call)  # noqa: B023
-        outcomes = {"ours": cluster.apply(folder="ours"), "theirs": others[0] if others else Outcome(subject="")}
+        outcomes = {"ours": cluster.apply(folder="ours"), "theirs": others[0] if others else ReconcileOutcome(subject="")}
 
         told = [folder for folder, one in outcomes.items() if "RealmBootstrapped" in [step.reason for step in one.steps]]
         beaten = [str(one.error) for one in outcomes.values() if one.error]

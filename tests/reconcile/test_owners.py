@@ -7,13 +7,20 @@ from collections.abc import Callable
 import pytest
 
 from headwater import Store
-from headwater.errors import MissingError
-from headwater.realms import Realms
-from headwater.reconcile import FileCredentials, ManagerIdentity, Outcome, RealmManifest, reconcile_realm, release_realm
-from headwater.reconcile.manifests import ADOPT, DELETE, RELEASE_TO, Metadata, RealmSpec
+from headwater.errors import NotFoundError
+from headwater.realms import RealmRegistry
+from headwater.reconcile import (
+    FileCredentials,
+    ManagerIdentity,
+    RealmManifest,
+    ReconcileOutcome,
+    reconcile_realm,
+    release_realm,
+)
+from headwater.reconcile.manifests import ADOPT, DELETE, RELEASE_TO, ManifestMetadata, RealmSpec
 from headwater.store import RealmId
 
-Apply = Callable[..., Outcome]
+Apply = Callable[..., ReconcileOutcome]
 ADOPTING = {ADOPT: "acme"}
 
 
@@ -23,8 +30,8 @@ def apply_from(store: Store, sink: FileCredentials) -> Apply:
 
     def run(
         namespace: str, annotations: dict[str, str] | None = None, *, name: str = "acme", uid: str = "1", is_named: bool = True
-    ) -> Outcome:
-        metadata = Metadata(name=name, namespace=namespace, annotations=annotations or {})
+    ) -> ReconcileOutcome:
+        metadata = ManifestMetadata(name=name, namespace=namespace, annotations=annotations or {})
         manifest = RealmManifest(metadata=metadata, spec=RealmSpec(realm_id=RealmId("acme")))
         manager = ManagerIdentity(cluster="here", uid=uid, is_cluster_named=is_named)
         return reconcile_realm(store, manifest, credentials=sink, manager=manager)
@@ -33,7 +40,7 @@ def apply_from(store: Store, sink: FileCredentials) -> Apply:
 
 
 def owner(store: Store) -> str:
-    manager = Realms(store).read("acme").manager
+    manager = RealmRegistry(store).read_realm("acme").manager
     return f"{manager.namespace}/{manager.name}" if manager else "nobody"
 
 
@@ -91,7 +98,7 @@ def test_a_realm_that_was_left_to_nobody_stays_with_its_namespace(store: Store, 
 
 
 def uid(store: Store) -> str:
-    manager = Realms(store).read("acme").manager
+    manager = RealmRegistry(store).read_realm("acme").manager
     return manager.uid if manager else ""
 
 
@@ -140,5 +147,5 @@ def test_somebody_with_the_store_may_release_a_realm_to_anybody(store: Store, ap
 
 
 def test_a_realm_that_is_not_there_cannot_be_released(store: Store) -> None:
-    with pytest.raises(MissingError):
+    with pytest.raises(NotFoundError):
         release_realm(store, "acme")

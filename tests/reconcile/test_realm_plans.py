@@ -10,26 +10,26 @@ import msgspec
 import pytest
 
 from headwater.clock import Micros
-from headwater.realms import Maintenance, Manager, Realm, RealmFields, RealmState, Retention
-from headwater.reconcile import RealmManifest, Refuse, Report, Wait, next_time, plan_realm, weekly_schedule
+from headwater.realms import HistoryRetention, MaintenanceSchedule, Realm, RealmFields, RealmManager, RealmState
+from headwater.reconcile import RealmManifest, RefuseManifest, ReportDrift, WaitUntil, next_time, plan_realm, weekly_schedule
 from headwater.reconcile.actions import (
     Action,
     AdoptRealm,
-    Bootstrap,
+    BootstrapRealm,
     CancelTask,
     CreateRealm,
     DetachRealm,
     MoveRealm,
-    RecordActed,
+    RecordHandled,
     RemoveRealm,
     RunTaskNow,
     SubmitTask,
     UpdateRealm,
 )
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RUN_NOW
-from headwater.reconcile.observed import ObservedRealm, SeenTask, TaskHistory
-from headwater.reconcile.owning import adopt_record, adopted, detached
-from headwater.reconcile.realm_planning import APPLIED
+from headwater.reconcile.observed_state import ObservedRealm, ObservedTask, TaskHistory
+from headwater.reconcile.ownership import adopt_record, with_manager, without_manager
+from headwater.reconcile.realm_plan import APPLIED
 from headwater.store import ObjectId, RealmId, RealmKey, id_text
 from headwater.tasks import TaskState
 
@@ -38,22 +38,22 @@ MakeRealm = Callable[..., RealmManifest]
 DAY = 86_400_000_000
 NOW = Micros(1_780_000_000_000_000)
 YESTERDAY = Micros(NOW - DAY)
-ME = Manager(cluster="here", namespace="default", name="acme", uid="1")
-OTHER = Manager(cluster="there", namespace="default", name="acme", uid="2")
-MADE_BEFORE = Manager(cluster="here", namespace="default", name="acme", uid="0")
+ME = RealmManager(cluster="here", namespace="default", name="acme", uid="1")
+OTHER = RealmManager(cluster="there", namespace="default", name="acme", uid="2")
+MADE_BEFORE = RealmManager(cluster="here", namespace="default", name="acme", uid="0")
 DUE = next_time(weekly_schedule("acme"), "UTC", YESTERDAY)
 ID = ObjectId(77)
 
-WAITING = SeenTask(id=ID, kind="gc", due=next_time(weekly_schedule("acme"), "UTC", NOW))
+WAITING = ObservedTask(id=ID, kind="gc", due=next_time(weekly_schedule("acme"), "UTC", NOW))
 PURGE = {DELETE: "true", CONFIRM_PURGE: "acme"}
 GOING: dict[str, Any] = {"deletion_policy": "Purge"}
 
 
-def task(**fields: Any) -> SeenTask:
+def task(**fields: Any) -> ObservedTask:
     return dataclasses.replace(WAITING, **fields)
 
 
-def ended(state: TaskState, *, kind: str = "gc", **fields: Any) -> SeenTask:
+def ended(state: TaskState, *, kind: str = "gc", **fields: Any) -> ObservedTask:
     return task(kind=kind, state=state, finished=YESTERDAY, **fields)
 
 
@@ -71,7 +71,7 @@ def realm(manifest: RealmManifest | None = None, **fields: Any) -> Realm:
     return Realm(**(defaults | spec | fields))
 
 
-def plan(manifest: RealmManifest, seen: Realm | None, *tasks: SeenTask, hold_until: int | None = None) -> list[Action]:
+def plan(manifest: RealmManifest, seen: Realm | None, *tasks: ObservedTask, hold_until: int | None = None) -> list[Action]:
     held = None if hold_until is None else Micros(hold_until)
     return plan_realm(manifest, ObservedRealm(realm=seen, me=ME, hold_until=held, tasks=TaskHistory(tasks)), NOW)
 
@@ -86,20 +86,20 @@ def kinds(actions: list[Action]) -> list[str]:
 def test_an_absent_realm_is_created_and_bootstrapped(make_realm: MakeRealm) -> None:
     manifest = make_realm()
 
-    assert plan(manifest, None) == [CreateRealm(RealmFields(**manifest.spec.fields(), manager=ME)), Bootstrap()]
+    assert plan(manifest, None) == [CreateRealm(RealmFields(**manifest.spec.fields(), manager=ME)), BootstrapRealm()]
 
 
 @pytest.mark.parametrize("state", [RealmState.CREATED, RealmState.INITIALIZING])
 def test_an_interrupted_bootstrap_goes_on(make_realm: MakeRealm, state: RealmState) -> None:
-    assert plan(make_realm(), realm(state=state)) == [Bootstrap()]
+    assert plan(make_realm(), realm(state=state)) == [BootstrapRealm()]
 
 
 @pytest.mark.parametrize(
     ("state", "wanted"),
     [
-        (RealmState.LOADING, ["Wait Loading"]),
-        (RealmState.PURGING, ["SubmitTask", "Wait Purging"]),
-        (RealmState.PURGED, ["Wait Purged"]),
+        (RealmState.LOADING, ["WaitUntil Loading"]),
+        (RealmState.PURGING, ["SubmitTask", "WaitUntil Purging"]),
+        (RealmState.PURGED, ["WaitUntil Purged"]),
     ],
 )
 def test_a_realm_that_cannot_be_served_now_waits(make_realm: MakeRealm, state: RealmState, wanted: list[str]) -> None:
@@ -144,17 +144,17 @@ def test_drift_is_only_reported_where_the_manifest_says_so(make_realm: MakeRealm
 
     [report] = plan(manifest, realm(manifest, properties={"a": "b"}, state=RealmState.INACTIVE))
 
-    assert isinstance(report, Report)
+    assert isinstance(report, ReportDrift)
     assert report.message.endswith('state is INACTIVE, not ACTIVE; properties is {"a":"b"}, not {}')
 
 
 def test_drift_is_told_in_the_words_of_manifests(make_realm: MakeRealm) -> None:
     manifest = make_realm(drift_policy="Report")
-    longer = Retention(content_age_seconds=7 * 86400)
+    longer = HistoryRetention(content_age_seconds=7 * 86400)
 
     report, *_ = plan(manifest, realm(manifest, purge_hold_seconds=90.0, retention=longer))
 
-    assert isinstance(report, Report)
+    assert isinstance(report, ReportDrift)
     assert 'purgeHold is "1m30s", not null' in report.message
     assert '"contentAge":"7d"' in report.message
 
@@ -171,26 +171,26 @@ def test_a_changed_manifest_is_applied_even_where_drift_is_only_reported(make_re
 
 
 @pytest.mark.parametrize("manager", [OTHER, None])
-def test_a_realm_of_another_manager_or_of_none_is_refused(make_realm: MakeRealm, manager: Manager | None) -> None:
+def test_a_realm_of_another_manager_or_of_none_is_refused(make_realm: MakeRealm, manager: RealmManager | None) -> None:
     [refusal] = plan(make_realm(), realm(manager=manager))
 
-    assert isinstance(refusal, Refuse)
+    assert isinstance(refusal, RefuseManifest)
     assert refusal.message.endswith("annotate headwater.dev/adopt: acme to take it over")
 
 
 @pytest.mark.parametrize("manager", [MADE_BEFORE, None])
-def test_a_resource_that_was_made_again_takes_its_realm_back(make_realm: MakeRealm, manager: Manager | None) -> None:
-    acted = {} if manager else detached(realm(manager=MADE_BEFORE)).get("acted", {})
+def test_a_resource_that_was_made_again_takes_its_realm_back(make_realm: MakeRealm, manager: RealmManager | None) -> None:
+    acted = {} if manager else without_manager(realm(manager=MADE_BEFORE)).get("acted", {})
 
     assert plan(make_realm(), realm(manager=manager, acted=acted)) == [AdoptRealm(ME)]
 
 
 def test_a_uid_that_was_succeeded_does_not_come_back_by_itself(make_realm: MakeRealm) -> None:
-    taken = realm(**adopted(realm(manager=ME), MADE_BEFORE))
+    taken = realm(**with_manager(realm(manager=ME), MADE_BEFORE))
 
     [refusal] = plan(make_realm(), taken)
 
-    assert isinstance(refusal, Refuse)
+    assert isinstance(refusal, RefuseManifest)
     assert "which took it over from this one; annotate headwater.dev/adopt: acme" in refusal.message
     assert kinds(plan(make_realm({ADOPT: "acme"}), taken)) == ["AdoptRealm"]
 
@@ -199,12 +199,12 @@ def test_a_uid_that_was_succeeded_does_not_come_back_by_itself(make_realm: MakeR
 def test_only_a_realm_that_is_whole_and_stays_is_adopted(make_realm: MakeRealm, state: RealmState) -> None:
     [refusal] = plan(make_realm({ADOPT: "acme"}), realm(manager=OTHER, state=state))
 
-    assert isinstance(refusal, Refuse)
+    assert isinstance(refusal, RefuseManifest)
     assert refusal.message.startswith(f"realm acme is managed by there/default/acme/2 and {state}: it is ")
 
 
 def test_a_realm_that_is_being_loaded_is_taken_back_afterwards(make_realm: MakeRealm) -> None:
-    assert kinds(plan(make_realm(), realm(manager=MADE_BEFORE, state=RealmState.LOADING))) == ["Wait Loading"]
+    assert kinds(plan(make_realm(), realm(manager=MADE_BEFORE, state=RealmState.LOADING))) == ["WaitUntil Loading"]
 
 
 def test_an_adoption_is_recorded_with_the_manager(make_realm: MakeRealm) -> None:
@@ -214,9 +214,9 @@ def test_an_adoption_is_recorded_with_the_manager(make_realm: MakeRealm) -> None
 @pytest.mark.parametrize(
     ("annotations", "acted", "wanted"),
     [
-        ({ADOPT: "other"}, {}, ["Refuse ManagedByAnother"]),
-        ({ADOPT: "acme"}, {adopt_record(ME): "acme"}, ["Refuse ManagedByAnother"]),
-        ({}, {adopt_record(ME): "acme"}, ["RecordActed", "Refuse ManagedByAnother"]),
+        ({ADOPT: "other"}, {}, ["RefuseManifest ManagedByAnother"]),
+        ({ADOPT: "acme"}, {adopt_record(ME): "acme"}, ["RefuseManifest ManagedByAnother"]),
+        ({}, {adopt_record(ME): "acme"}, ["RecordHandled", "RefuseManifest ManagedByAnother"]),
         ({DELETE: "true"}, {}, []),
     ],
 )
@@ -230,7 +230,7 @@ def test_an_adoption_acts_once_for_each_time_that_it_is_asked_for(
 
 
 def test_the_next_collection_is_due_after_the_last_one(make_realm: MakeRealm) -> None:
-    manifest = make_realm(maintenance=Maintenance(schedule="0 * * * *"))
+    manifest = make_realm(maintenance=MaintenanceSchedule(schedule="0 * * * *"))
 
     [submit] = plan(manifest, realm(manifest, created=Micros(0)), ended(TaskState.SUCCEEDED))
 
@@ -246,14 +246,14 @@ def test_the_next_collection_is_due_after_the_last_one(make_realm: MakeRealm) ->
         task(state=TaskState.RUNNING, due=YESTERDAY),
     ],
 )
-def test_a_collection_that_is_due_runs_or_is_tried_again_is_left_alone(make_realm: MakeRealm, waiting: SeenTask) -> None:
+def test_a_collection_that_is_due_runs_or_is_tried_again_is_left_alone(make_realm: MakeRealm, waiting: ObservedTask) -> None:
     manifest = make_realm()
 
     assert plan(manifest, realm(manifest), waiting) == []
 
 
 def test_a_changed_schedule_moves_the_waiting_collection(make_realm: MakeRealm) -> None:
-    manifest = make_realm(maintenance=Maintenance(schedule="0 3 * * 0", time_zone="Europe/Berlin"))
+    manifest = make_realm(maintenance=MaintenanceSchedule(schedule="0 3 * * 0", time_zone="Europe/Berlin"))
 
     assert plan(manifest, realm(manifest), WAITING) == [
         CancelTask(ID, "gc"),
@@ -262,7 +262,7 @@ def test_a_changed_schedule_moves_the_waiting_collection(make_realm: MakeRealm) 
 
 
 def test_a_schedule_that_is_taken_up_again_does_not_make_up_for_what_was_suspended(make_realm: MakeRealm) -> None:
-    suspended, manifest = make_realm(maintenance=Maintenance(suspend=True)), make_realm()
+    suspended, manifest = make_realm(maintenance=MaintenanceSchedule(suspend=True)), make_realm()
 
     *_, submit = plan(manifest, realm(suspended, created=Micros(0)))
 
@@ -270,7 +270,7 @@ def test_a_schedule_that_is_taken_up_again_does_not_make_up_for_what_was_suspend
 
 
 def test_suspending_takes_the_waiting_collection_back(make_realm: MakeRealm) -> None:
-    manifest = make_realm(maintenance=Maintenance(suspend=True))
+    manifest = make_realm(maintenance=MaintenanceSchedule(suspend=True))
 
     assert plan(manifest, realm(manifest), WAITING) == [CancelTask(ID, "gc")]
     assert plan(manifest, realm(manifest), task(due=NOW)) == []
@@ -287,17 +287,17 @@ def test_suspending_takes_the_waiting_collection_back(make_realm: MakeRealm) -> 
     ],
 )
 def test_a_collection_that_is_asked_for_runs_now_and_once(
-    make_realm: MakeRealm, tasks: tuple[SeenTask, ...], step: Action | None
+    make_realm: MakeRealm, tasks: tuple[ObservedTask, ...], step: Action | None
 ) -> None:
     manifest = make_realm({RUN_NOW: "gc"})
-    record = RecordActed(RUN_NOW, "gc")
+    record = RecordHandled(RUN_NOW, "gc")
 
     assert plan(manifest, realm(manifest), *tasks) == ([record] if step is None else [step, record])
 
 
 @pytest.mark.parametrize(
     ("asked", "acted", "record"),
-    [("gc", "gc", []), ("gc:2", "gc", [RecordActed(RUN_NOW, "gc:2")]), (None, "gc", [RecordActed(RUN_NOW, None)])],
+    [("gc", "gc", []), ("gc:2", "gc", [RecordHandled(RUN_NOW, "gc:2")]), (None, "gc", [RecordHandled(RUN_NOW, None)])],
 )
 def test_an_annotation_acts_again_when_its_value_changed_or_it_was_gone(
     make_realm: MakeRealm, asked: str | None, acted: str, record: list[Action]
@@ -307,7 +307,7 @@ def test_an_annotation_acts_again_when_its_value_changed_or_it_was_gone(
 
     steps = plan(manifest, msgspec.structs.replace(seen, acted=seen.acted | {RUN_NOW: acted}), WAITING)
 
-    assert [step for step in steps if isinstance(step, RecordActed)] == record
+    assert [step for step in steps if isinstance(step, RecordHandled)] == record
 
 
 def test_a_dead_collection_is_reported_and_not_asked_for_again(make_realm: MakeRealm) -> None:
@@ -315,7 +315,7 @@ def test_a_dead_collection_is_reported_and_not_asked_for_again(make_realm: MakeR
 
     [report] = plan(manifest, realm(manifest), ended(TaskState.FAILED, failures=5, error="disk full\nat line 3"))
 
-    assert isinstance(report, Report)
+    assert isinstance(report, ReportDrift)
     assert report.message == (
         f"task {id_text(ID)} (gc) failed 5 times and is not tried again: disk full; "
         f"once the cause is gone, run `headwater task retry {id_text(ID)}`"
@@ -355,14 +355,14 @@ def test_deleting_an_active_realm_follows_its_policy(
 def test_an_unconfirmed_purge_waits_and_names_the_annotation(make_realm: MakeRealm, annotations: dict[str, str]) -> None:
     [wait] = plan(make_realm(annotations, **GOING), realm())
 
-    assert isinstance(wait, Wait)
+    assert isinstance(wait, WaitUntil)
     assert "annotate headwater.dev/confirm-purge: acme" in wait.message
 
 
 def test_a_confirmation_of_something_else_is_named(make_realm: MakeRealm) -> None:
     [wait] = plan(make_realm({DELETE: "true", CONFIRM_PURGE: "other"}, **GOING), realm())
 
-    assert isinstance(wait, Wait)
+    assert isinstance(wait, WaitUntil)
     assert "confirm-purge: acme, and not other, to have" in wait.message
 
 
@@ -370,7 +370,7 @@ def test_a_confirmation_of_something_else_is_named(make_realm: MakeRealm) -> Non
 def test_a_protected_realm_is_not_deleted(make_realm: MakeRealm, policy: str) -> None:
     manifest = make_realm(PURGE, deletion_policy=policy, deletion_protection=True)
 
-    assert kinds(plan(manifest, realm(manifest))) == ["Refuse DeletionProtected"]
+    assert kinds(plan(manifest, realm(manifest))) == ["RefuseManifest DeletionProtected"]
 
 
 def test_a_purge_waits_for_the_hold_and_stops_other_work(make_realm: MakeRealm) -> None:
@@ -380,7 +380,7 @@ def test_a_purge_waits_for_the_hold_and_stops_other_work(make_realm: MakeRealm) 
     *cancelled, wait = plan(manifest, realm(manifest, state=RealmState.INACTIVE), WAITING, import_, hold_until=NOW + 1)
 
     assert cancelled == [CancelTask(ID, "gc"), CancelTask(ObjectId(78), "import", "lake/initial")]
-    assert isinstance(wait, Wait)
+    assert isinstance(wait, WaitUntil)
     assert (wait.reason, wait.until) == ("PurgeHold", NOW + 1)
 
 
@@ -413,15 +413,15 @@ def test_a_purge_goes_on_from_every_state(
 @pytest.mark.parametrize(
     ("tasks", "wanted"),
     [
-        ((), ["SubmitTask", "Wait Purging"]),
-        ((task(kind="purge"),), ["Wait Purging"]),
-        ((ended(TaskState.FAILED, kind="purge"),), ["Report TaskDeadLettered", "Wait Purging"]),
-        ((ended(TaskState.CANCELLED, kind="purge"),), ["Report TaskCancelled", "Wait Purging"]),
-        ((ended(TaskState.SUCCEEDED, kind="purge"),), ["SubmitTask", "Wait Purging"]),
+        ((), ["SubmitTask", "WaitUntil Purging"]),
+        ((task(kind="purge"),), ["WaitUntil Purging"]),
+        ((ended(TaskState.FAILED, kind="purge"),), ["ReportDrift TaskDeadLettered", "WaitUntil Purging"]),
+        ((ended(TaskState.CANCELLED, kind="purge"),), ["ReportDrift TaskCancelled", "WaitUntil Purging"]),
+        ((ended(TaskState.SUCCEEDED, kind="purge"),), ["SubmitTask", "WaitUntil Purging"]),
     ],
 )
 def test_a_purging_realm_has_one_purge_task_until_that_is_dead(
-    make_realm: MakeRealm, tasks: tuple[SeenTask, ...], wanted: list[str]
+    make_realm: MakeRealm, tasks: tuple[ObservedTask, ...], wanted: list[str]
 ) -> None:
     assert kinds(plan(make_realm(PURGE, **GOING), realm(state=RealmState.PURGING), *tasks)) == wanted
 
@@ -430,7 +430,7 @@ def test_a_purge_can_be_called_off_before_it_begins_and_not_later(make_realm: Ma
     manifest = make_realm(PURGE)
 
     assert plan(manifest, realm(state=RealmState.INACTIVE)) == [MoveRealm(RealmState.ACTIVE), DetachRealm()]
-    assert kinds(plan(manifest, realm(state=RealmState.PURGING))) == ["SubmitTask", "Wait Purging"]
+    assert kinds(plan(manifest, realm(state=RealmState.PURGING))) == ["SubmitTask", "WaitUntil Purging"]
 
 
 def test_a_deleted_realm_that_is_gone_needs_nothing(make_realm: MakeRealm) -> None:

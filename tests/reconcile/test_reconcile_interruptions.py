@@ -12,11 +12,11 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater import Settings, Store, open_store
 from headwater.catalogs import Catalogs, ImportSpec
-from headwater.realms import Credentials, Realms, RealmState, find_root, verify
+from headwater.realms import Credentials, RealmRegistry, RealmState, find_root, verify_secret
 from headwater.reconcile import CatalogManifest, FileCredentials, ManagerIdentity, Manifest, RealmManifest, reconcile
 from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE, RUN_NOW
 from headwater.store import Backend
-from headwater.tasks import LeaseWatch, Tasks, TaskState
+from headwater.tasks import LeaseWatch, TaskQueue, TaskState
 
 MakeRealm = Callable[..., RealmManifest]
 MakeCatalog = Callable[..., CatalogManifest]
@@ -57,16 +57,16 @@ class Process:
 
     def purge(self) -> None:
         """What a worker does when there is a purge to be done."""
-        tasks = Tasks(self.store)
-        for task in tasks.list(kind="purge", state=TaskState.WAITING):
-            claim = tasks.claim(task.id, "worker", LeaseWatch(self.clock, 60))
-            realm = Realms(self.store).find("acme")
+        tasks = TaskQueue(self.store)
+        for task in tasks.list_tasks(kind="purge", state=TaskState.WAITING):
+            claim = tasks.claim_task(task.id, "worker", LeaseWatch(self.clock, 60))
+            realm = RealmRegistry(self.store).find_realm("acme")
             if realm is not None and realm.state is RealmState.PURGING:
                 while self.backend.delete_realm(realm.key, 1000):
                     pass
-                Realms(self.store).move(realm, RealmState.PURGED)
+                RealmRegistry(self.store).move_realm(realm, RealmState.PURGED)
             if claim is not None:
-                claim.finish({})
+                claim.finish_task({})
 
 
 def _kill() -> None:
@@ -75,13 +75,13 @@ def _kill() -> None:
 
 @pytest.fixture(autouse=True)
 def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headwater.realms.credentials._COST", 16)
+    monkeypatch.setattr("headwater.realms.root_credentials._COST", 16)
 
 
 @pytest.fixture
 def make_process(settings: Settings, clock: FakeClock, sink: FileCredentials) -> Callable[[], Process]:
     def make() -> Process:
-        sink.remove("acme", lambda: None)
+        sink.remove_credentials("acme", lambda: None)
         return Process(settings, clock, sink)
 
     return make
@@ -120,13 +120,13 @@ def test_a_killed_start_converges_with_one_set_of_credentials(
 
 
 def assert_is_complete(store: Store, sink: FileCredentials) -> None:
-    realms = Realms(store)
+    realms = RealmRegistry(store)
     root = find_root(realms, "acme")
-    assert realms.read("acme").state is RealmState.ACTIVE
+    assert realms.read_realm("acme").state is RealmState.ACTIVE
     assert root is not None
-    assert verify(root.credentials, kept(sink))
-    assert Catalogs(realms.open("acme")).open("lake").branches()[0].name == "main"
-    assert sorted((task.value.kind, task.value.state) for task in Tasks(store).list()) == [
+    assert verify_secret(root.credentials, kept(sink))
+    assert Catalogs(realms.open_realm("acme")).open_catalog("lake").branches()[0].name == "main"
+    assert sorted((task.value.kind, task.value.state) for task in TaskQueue(store).list_tasks()) == [
         ("gc", "WAITING"),
         ("import", "WAITING"),
     ]
@@ -147,7 +147,7 @@ def test_a_killed_purge_converges(
             assert process.run([going])
             process.clock.advance(6)
             process.purge()
-        assert Realms(process.store).find("acme") is None
+        assert RealmRegistry(process.store).find_realm("acme") is None
         assert not (sink.folder / "acme.json").exists()
         return lived
 
@@ -164,8 +164,8 @@ def test_a_killed_deletion_of_a_catalog_converges(
         process.run([make_realm(), make_catalog(imports=(initial_import,))])
         lived = process.run([going], killed_at=killed_at)
         assert process.run([going])
-        assert Catalogs(Realms(process.store).open("acme")).list() == []
-        assert [task.value.state for task in Tasks(process.store).list(kind="import")] == [TaskState.CANCELLED]
+        assert Catalogs(RealmRegistry(process.store).open_realm("acme")).list_catalogs() == []
+        assert [task.value.state for task in TaskQueue(process.store).list_tasks(kind="import")] == [TaskState.CANCELLED]
         return lived
 
     assert until_it_lives(run) > 10
@@ -179,6 +179,6 @@ def test_two_processes_that_start_a_realm_together_end_with_one_set_of_credentia
         process.backend.intervene("*", partial(process.beside().run, [make_realm()]), at=at)
         assert process.run([make_realm()])
 
-        root = find_root(Realms(process.store), "acme")
+        root = find_root(RealmRegistry(process.store), "acme")
         assert root is not None
-        assert verify(root.credentials, kept(sink))
+        assert verify_secret(root.credentials, kept(sink))

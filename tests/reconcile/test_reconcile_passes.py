@@ -7,41 +7,41 @@ from collections.abc import Callable
 from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalogs, ImportSpec
-from headwater.realms import Manager, Realms, RealmState
+from headwater.realms import RealmManager, RealmRegistry, RealmState
 from headwater.reconcile import (
     CatalogManifest,
     FileCredentials,
     ManagerIdentity,
-    Outcome,
     RealmManifest,
+    ReconcileOutcome,
     known_realms,
     reconcile,
 )
 from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RUN_NOW
 from headwater.store import RealmId
-from headwater.tasks import LeaseWatch, Tasks, TaskState
+from headwater.tasks import LeaseWatch, TaskQueue, TaskState
 
 MakeRealm = Callable[..., RealmManifest]
 MakeCatalog = Callable[..., CatalogManifest]
-Apply = Callable[..., list[Outcome]]
+Apply = Callable[..., list[ReconcileOutcome]]
 PURGE = {DELETE: "true", CONFIRM_PURGE: "acme"}
 
 
 def finish(store: Store, kind: str) -> None:
     """Do the active task of this kind as a worker would, without its work."""
-    tasks = Tasks(store)
-    [task] = [task for task in tasks.list(kind=kind) if task.value.is_active]
-    claim = tasks.claim(task.id, "worker", LeaseWatch(store.clock, 60))
+    tasks = TaskQueue(store)
+    [task] = [task for task in tasks.list_tasks(kind=kind) if task.value.is_active]
+    claim = tasks.claim_task(task.id, "worker", LeaseWatch(store.clock, 60))
     assert claim is not None
-    claim.finish({})
+    claim.finish_task({})
 
 
 def purge(store: Store) -> None:
     """Do what the task of a purge does."""
-    realm = Realms(store).read("acme")
+    realm = RealmRegistry(store).read_realm("acme")
     while store.backend.delete_realm(realm.key, 1000):
         pass
-    Realms(store).move(realm, RealmState.PURGED)
+    RealmRegistry(store).move_realm(realm, RealmState.PURGED)
     finish(store, "purge")
 
 
@@ -49,11 +49,11 @@ def versions(store: Store) -> dict[str, int]:
     """The version of each reference of the store that a pass may move."""
     names = ("realms", "tasks")
     found = {name: store.system.read_reference(name, fresh=True).version for name in names}
-    for realm in Realms(store).list():
+    for realm in RealmRegistry(store).list_realms():
         rows = store.rows(realm.id, realm.key)
         found |= {
             f"{realm.id} {name}": rows.read_reference(name, fresh=True).version
-            for name in Realms(store).reference_names(realm)
+            for name in RealmRegistry(store).reference_names(realm)
             if rows.find_reference(name) is not None
         }
     return found
@@ -62,8 +62,8 @@ def versions(store: Store) -> dict[str, int]:
 def test_an_applied_realm_is_active_and_its_collection_waits(store: Store, apply: Apply, make_realm: MakeRealm) -> None:
     [outcome] = apply(make_realm())
 
-    assert Realms(store).read("acme").state is RealmState.ACTIVE
-    assert [(task.value.kind, task.value.state) for task in Tasks(store).list()] == [("gc", TaskState.WAITING)]
+    assert RealmRegistry(store).read_realm("acme").state is RealmState.ACTIVE
+    assert [(task.value.kind, task.value.state) for task in TaskQueue(store).list_tasks()] == [("gc", TaskState.WAITING)]
     assert outcome.is_settled
 
 
@@ -72,8 +72,8 @@ def test_an_applied_catalog_is_there_and_its_import_is_asked_for(
 ) -> None:
     apply(make_catalog(imports=(initial_import,)), make_realm())
 
-    assert Catalogs(Realms(store).open("acme")).read("lake").imports == (initial_import,)
-    assert [task.value.subject for task in Tasks(store).list(kind="import")] == ["lake/initial"]
+    assert Catalogs(RealmRegistry(store).open_realm("acme")).read_catalog("lake").imports == (initial_import,)
+    assert [task.value.subject for task in TaskQueue(store).list_tasks(kind="import")] == ["lake/initial"]
 
 
 def test_applying_the_same_manifests_twice_makes_no_commit_and_no_task(
@@ -81,19 +81,19 @@ def test_applying_the_same_manifests_twice_makes_no_commit_and_no_task(
 ) -> None:
     manifests = (make_realm({RUN_NOW: "gc"}), make_catalog(imports=(initial_import,)))
     apply(*manifests)
-    before, tasks = versions(store), len(Tasks(store).list())
+    before, tasks = versions(store), len(TaskQueue(store).list_tasks())
 
     again = apply(*manifests)
 
     assert [outcome.done for outcome in again] == [(), ()]
-    assert (versions(store), len(Tasks(store).list())) == (before, tasks)
+    assert (versions(store), len(TaskQueue(store).list_tasks())) == (before, tasks)
 
 
 def test_nothing_changes_while_time_goes_on_before_the_next_collection(
     store: Store, apply: Apply, make_realm: MakeRealm, clock: FakeClock
 ) -> None:
     apply(make_realm())
-    waiting = Tasks(store).list(kind="gc")[0].value
+    waiting = TaskQueue(store).list_tasks(kind="gc")[0].value
     clock.advance((waiting.due - clock.now()) / 1_000_000 + 3600)
 
     [outcome] = apply(make_realm())
@@ -108,7 +108,7 @@ def test_after_a_collection_the_next_one_waits(store: Store, apply: Apply, make_
 
     apply(make_realm())
 
-    first, second = Tasks(store).list(kind="gc")
+    first, second = TaskQueue(store).list_tasks(kind="gc")
     assert first.value.due == second.value.due + 7 * 86400 * 1_000_000
 
 
@@ -120,9 +120,11 @@ def test_an_import_that_succeeded_is_remembered_and_never_asked_for_again(
     finish(store, "import")
     apply(*manifests)
 
-    assert Catalogs(Realms(store).open("acme")).read("lake").imported == {"initial": initial_import.digest()}
+    assert Catalogs(RealmRegistry(store).open_realm("acme")).read_catalog("lake").imported == {
+        "initial": initial_import.digest()
+    }
     assert [outcome.done for outcome in apply(*manifests)] == [(), ()]
-    assert len(Tasks(store).list(kind="import")) == 1
+    assert len(TaskQueue(store).list_tasks(kind="import")) == 1
 
 
 def test_a_confirmed_purge_waits_for_the_hold_and_then_for_its_task(
@@ -137,7 +139,7 @@ def test_a_confirmed_purge_waits_for_the_hold_and_then_for_its_task(
 
     assert [wait.reason for wait in (*held.waits, *purging.waits)] == ["PurgeHold", "Purging"]
     assert 0 < clock.now() - (held.waits_until or 0) < 1_100_000
-    assert [task.value.state for task in Tasks(store).list(kind="purge")] == [TaskState.WAITING]
+    assert [task.value.state for task in TaskQueue(store).list_tasks(kind="purge")] == [TaskState.WAITING]
 
 
 def test_a_purged_realm_is_deleted_with_its_credentials(
@@ -153,7 +155,7 @@ def test_a_purged_realm_is_deleted_with_its_credentials(
     [gone] = apply(manifest)
 
     assert (gone.done, gone.is_settled) == (("deleted realm acme",), True)
-    assert Realms(store).find("acme") is None
+    assert RealmRegistry(store).find_realm("acme") is None
     assert not (sink.folder / "acme.json").exists()
     assert apply(manifest)[0].done == ()
 
@@ -170,7 +172,7 @@ def test_a_realm_under_another_manager_is_refused_until_it_is_adopted(
 
     assert [refusal.reason for refusal in (*refused.refused, *lost.refused)] == ["ManagedByAnother", "ManagedByAnother"]
     assert adopted.is_settled
-    assert Realms(store).read("acme").manager == Manager(cluster="there", namespace="default", name="acme")
+    assert RealmRegistry(store).read_realm("acme").manager == RealmManager(cluster="there", namespace="default", name="acme")
 
 
 def test_two_resources_that_both_adopt_a_realm_do_not_take_it_from_each_other_for_ever(
@@ -195,7 +197,7 @@ def test_one_failing_manifest_does_not_stop_the_others(
     bad, good = apply(make_realm(), make_realm(name="other"))
 
     assert "holds no credentials" in str(bad.error)
-    assert Realms(store).read("other").state is RealmState.ACTIVE
+    assert RealmRegistry(store).read_realm("other").state is RealmState.ACTIVE
     assert good.is_settled
 
 
@@ -222,13 +224,13 @@ def test_a_confirmed_deletion_takes_a_catalog_down_and_leaves_its_realm(
     deleted, _ = apply(make_realm(), make_catalog({DELETE: "true", CONFIRM_PURGE: "acme/lake"}, deletion_policy="Purge"))
 
     assert deleted.done[-1].startswith("deleted catalog lake of realm acme; it can be undeleted until ")
-    assert Catalogs(Realms(store).open("acme")).list() == []
+    assert Catalogs(RealmRegistry(store).open_realm("acme")).list_catalogs() == []
 
 
 def test_known_realms_are_those_of_this_cluster_and_those_of_nobody(
     store: Store, make_realm: MakeRealm, sink: FileCredentials, apply: Apply
 ) -> None:
-    Realms(store).create("free")
+    RealmRegistry(store).create_realm("free")
     apply(make_realm())
     reconcile(store, [make_realm(name="foreign")], credentials=sink, manager=ManagerIdentity(cluster="there"))
 

@@ -13,18 +13,18 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater import Store
 from headwater.catalogs import CatalogDefinition, Catalogs
-from headwater.errors import BeatenError
-from headwater.realms import Realms, RealmState, find_root, new_credentials, verify
-from headwater.reconcile import CatalogManifest, FileCredentials, ManagerIdentity, Outcome, RealmManifest, reconcile
+from headwater.errors import SwapConflictError
+from headwater.realms import RealmRegistry, RealmState, find_root, new_credentials, verify_secret
+from headwater.reconcile import CatalogManifest, FileCredentials, ManagerIdentity, RealmManifest, ReconcileOutcome, reconcile
 from headwater.reconcile.manifests import CONFIRM_PURGE, DELETE, RUN_NOW, ResourceName
 from headwater.settings import Settings
 from headwater.store import RealmId
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import LeaseWatch, Tasks, TaskState
+from headwater.tasks import LeaseWatch, TaskQueue, TaskState
 
 MakeRealm = Callable[..., RealmManifest]
 MakeCatalog = Callable[..., CatalogManifest]
-Apply = Callable[..., list[Outcome]]
+Apply = Callable[..., list[ReconcileOutcome]]
 GOING = {DELETE: "true", CONFIRM_PURGE: "acme"}
 
 
@@ -40,12 +40,12 @@ def mine(backend: FaultyBackend, settings: Settings, clock: FakeClock) -> Store:
 
 
 def end_collection(store: Store) -> None:
-    tasks = Tasks(store)
-    [task] = tasks.list(kind="gc", state=TaskState.WAITING)
+    tasks = TaskQueue(store)
+    [task] = tasks.list_tasks(kind="gc", state=TaskState.WAITING)
     tasks.run_now(task.id)
-    claim = tasks.claim(task.id, "worker", LeaseWatch(store.clock, 60))
+    claim = tasks.claim_task(task.id, "worker", LeaseWatch(store.clock, 60))
     assert claim is not None
-    claim.finish({})
+    claim.finish_task({})
 
 
 @pytest.mark.parametrize("annotations", [GOING, {RUN_NOW: "gc"}], ids=["cancelled", "hurried"])
@@ -60,7 +60,7 @@ def test_a_task_that_ends_before_it_is_touched_stops_nothing(
 ) -> None:
     apply(make_realm())
     if annotations is GOING:
-        Realms(store).move(Realms(store).read("acme"), RealmState.INACTIVE)
+        RealmRegistry(store).move_realm(RealmRegistry(store).read_realm("acme"), RealmState.INACTIVE)
     backend.intervene("update_object", lambda: end_collection(store))
 
     [outcome] = apply(make_realm(annotations, deletion_policy="Purge"), store=mine)
@@ -70,22 +70,22 @@ def test_a_task_that_ends_before_it_is_touched_stops_nothing(
 
 def make_purged(store: Store, sink: FileCredentials, manager: ManagerIdentity) -> None:
     """A realm of which only the entry and the credentials are left."""
-    realms = Realms(store)
-    realm = realms.create("acme", manager=manager.of_realm(ResourceName("default", "acme")))
-    realms.move(realms.move(realm, RealmState.PURGING), RealmState.PURGED)
-    sink.write(realm.id, new_credentials())
+    realms = RealmRegistry(store)
+    realm = realms.create_realm("acme", manager=manager.of_realm(ResourceName("default", "acme")))
+    realms.move_realm(realms.move_realm(realm, RealmState.PURGING), RealmState.PURGED)
+    sink.write_credentials(realm.id, new_credentials())
 
 
 def is_open(store: Store, sink: FileCredentials) -> bool:
     """Whether the credentials that are kept open the realm."""
-    root = find_root(Realms(store), "acme")
-    return root is not None and verify(root.credentials, sink.write(RealmId("acme"), new_credentials()))
+    root = find_root(RealmRegistry(store), "acme")
+    return root is not None and verify_secret(root.credentials, sink.write_credentials(RealmId("acme"), new_credentials()))
 
 
 def test_a_late_removal_leaves_the_credentials_of_a_realm_that_was_made_again(
     settings: Settings, manager: ManagerIdentity, make_realm: MakeRealm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headwater.realms.credentials._COST", 16)
+    monkeypatch.setattr("headwater.realms.root_credentials._COST", 16)
     going, coming = make_realm(GOING, deletion_policy="Purge"), make_realm()
     for call in count(1):
         backend, sink = FaultyBackend(MemoryBackend(), is_atomic=True), FileCredentials(tmp_path / str(call))
@@ -97,7 +97,7 @@ def test_a_late_removal_leaves_the_credentials_of_a_realm_that_was_made_again(
 
         reconcile(mine, [going], credentials=sink, manager=manager)
 
-        if Realms(other).find("acme") is None:
+        if RealmRegistry(other).find_realm("acme") is None:
             break
         assert is_open(other, sink)
     assert call > 5
@@ -105,15 +105,15 @@ def test_a_late_removal_leaves_the_credentials_of_a_realm_that_was_made_again(
 
 def test_a_catalog_that_was_made_anew_is_not_deleted_for_the_old_one(store: Store, apply: Apply, make_realm: MakeRealm) -> None:
     apply(make_realm())
-    catalogs = Catalogs(Realms(store).open("acme"))
+    catalogs = Catalogs(RealmRegistry(store).open_realm("acme"))
 
     def create() -> CatalogDefinition:
-        return catalogs.create("lake", base_location="s3://lake/")
+        return catalogs.create_catalog("lake", base_location="s3://lake/")
 
     seen = create()
-    catalogs.delete("lake")
+    catalogs.delete_catalog("lake")
     new = create()
 
-    with pytest.raises(BeatenError):
-        catalogs.delete("lake", seen=seen)
-    assert catalogs.find("lake") == new
+    with pytest.raises(SwapConflictError):
+        catalogs.delete_catalog("lake", seen=seen)
+    assert catalogs.find_catalog("lake") == new

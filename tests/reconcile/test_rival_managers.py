@@ -16,22 +16,22 @@ from faulty_backend import FaultyBackend
 from headwater import Store
 from headwater.catalogs import CatalogDefinition, CatalogManager, Catalogs
 from headwater.errors import ConflictError
-from headwater.realms import CredentialsHash, Manager, Realms, RealmState, bootstrap
+from headwater.realms import CredentialsHash, RealmManager, RealmRegistry, RealmState, bootstrap
 from headwater.reconcile import (
     CatalogManifest,
     FileCredentials,
     ManagerIdentity,
-    Outcome,
     RealmManifest,
+    ReconcileOutcome,
     reconcile_catalog,
     reconcile_realm,
 )
-from headwater.reconcile.manifests import ADOPT, CatalogSpec, Metadata, RealmSpec
+from headwater.reconcile.manifests import ADOPT, CatalogSpec, ManifestMetadata, RealmSpec
 from headwater.settings import Settings
 from headwater.store import RealmId
 from headwater.store.backends.memory import MemoryBackend
 
-OWNER = Manager(cluster="here", namespace="default", name="acme")
+OWNER = RealmManager(cluster="here", namespace="default", name="acme")
 ROOT = CredentialsHash(client_id="c", salt=b"s", digest=b"d")
 RIVALS = ("one", "two")
 
@@ -39,28 +39,28 @@ RIVALS = ("one", "two")
 @pytest.fixture(autouse=True)
 def _foreseeable(monkeypatch: pytest.MonkeyPatch) -> None:
     draw_the_same(monkeypatch)
-    monkeypatch.setattr("headwater.realms.credentials._COST", 16)
+    monkeypatch.setattr("headwater.realms.root_credentials._COST", 16)
 
 
 def make_acme(store: Store) -> None:
-    realms = Realms(store)
-    realms.create("acme", manager=OWNER)
+    realms = RealmRegistry(store)
+    realms.create_realm("acme", manager=OWNER)
     bootstrap(realms, "acme", ROOT)
 
 
 def make_lake(store: Store, **fields: Any) -> CatalogDefinition:
-    return Catalogs(Realms(store).open("acme")).create("lake", base_location="s3://lake/", **fields)
+    return Catalogs(RealmRegistry(store).open_realm("acme")).create_catalog("lake", base_location="s3://lake/", **fields)
 
 
-def apply_catalog(name: str, annotations: dict[str, str], store: Store, *, location: str = "") -> Outcome:
+def apply_catalog(name: str, annotations: dict[str, str], store: Store, *, location: str = "") -> ReconcileOutcome:
     location = location or f"s3://{name}/"
     spec = CatalogSpec(realm="acme", realm_id=RealmId("acme"), name="lake", base_location=location)
-    manifest = CatalogManifest(metadata=Metadata(name=name, annotations=annotations), spec=spec)
+    manifest = CatalogManifest(metadata=ManifestMetadata(name=name, annotations=annotations), spec=spec)
     return reconcile_catalog(store, manifest, manager=ManagerIdentity(cluster="here", uid=name))
 
 
 def lake(store: Store) -> CatalogDefinition:
-    return Catalogs(Realms(store).open("acme")).read("lake")
+    return Catalogs(RealmRegistry(store).open_realm("acme")).read_catalog("lake")
 
 
 def check_one_has_it(ending: Ending) -> None:
@@ -83,7 +83,9 @@ def by_hand(store: Store) -> None:
 
 def let_go(store: Store) -> None:
     made = make_lake(store)
-    Catalogs(Realms(store).open("acme")).update(made, former=CatalogManager(cluster="here", namespace="default", name="lake"))
+    Catalogs(RealmRegistry(store).open_realm("acme")).update_catalog(
+        made, former=CatalogManager(cluster="here", namespace="default", name="lake")
+    )
 
 
 @pytest.mark.parametrize("before", [nothing, by_hand, let_go])
@@ -123,7 +125,7 @@ def test_a_catalog_that_is_taken_while_it_is_made_by_hand_is_whole(settings: Set
             make_lake(store)
         backend.heal()
 
-        found, branches = lake(store), Catalogs(Realms(store).open("acme")).open("lake").branches()
+        found, branches = lake(store), Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake").branches()
         assert (found.unfinished, [branch.name for branch in branches]) == (False, ["main"])
         assert (found.manager is None) == bool(take(store).done)
 
@@ -133,8 +135,10 @@ def beside(store: Store, backend: FaultyBackend) -> Store:
     return Store(backend.backend, url="memory://", settings=store.settings, clock=store.clock)
 
 
-def apply_realm(name: str, folder: Path, store: Store) -> Outcome:
-    manifest = RealmManifest(metadata=Metadata(name=name), spec=RealmSpec(realm_id=RealmId("acme"), properties={"by": name}))
+def apply_realm(name: str, folder: Path, store: Store) -> ReconcileOutcome:
+    manifest = RealmManifest(
+        metadata=ManifestMetadata(name=name), spec=RealmSpec(realm_id=RealmId("acme"), properties={"by": name})
+    )
     sink = FileCredentials(folder / name)
     return reconcile_realm(store, manifest, credentials=sink, manager=ManagerIdentity(cluster="here", uid=name))
 
@@ -144,11 +148,11 @@ def test_of_two_resources_with_one_id_one_has_the_realm(settings: Settings, tmp_
         backend, folder = FaultyBackend(MemoryBackend(), is_atomic=True), tmp_path / str(call)
         store = Store(backend, url="memory://", settings=settings, clock=FakeClock())  # type: ignore[arg-type]  # faulty is any
         other = beside(store, backend)
-        outcomes: list[Outcome] = []
+        outcomes: list[ReconcileOutcome] = []
         backend.intervene("*", lambda: outcomes.append(apply_realm("two", folder, other)), at=call)  # noqa: B023
         outcomes.append(apply_realm("one", folder, store))
 
-        found = Realms(store).read("acme")
+        found = RealmRegistry(store).read_realm("acme")
         assert found.state is RealmState.ACTIVE
         assert found.manager is not None
         assert found.properties == {"by": found.manager.name}

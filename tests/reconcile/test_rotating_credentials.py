@@ -9,14 +9,22 @@ from pathlib import Path
 import pytest
 
 from headwater import Store
-from headwater.errors import MissingError, RefusedError
-from headwater.realms import Credentials, Realms, find_root, hash_credentials, new_credentials, rotate_root, verify
-from headwater.reconcile import FileCredentials, Outcome, RealmManifest
+from headwater.errors import NotFoundError, RefusedError
+from headwater.realms import (
+    Credentials,
+    RealmRegistry,
+    find_root,
+    hash_credentials,
+    new_credentials,
+    rotate_root,
+    verify_secret,
+)
+from headwater.reconcile import FileCredentials, RealmManifest, ReconcileOutcome
 from headwater.reconcile.manifests import ROTATE_CREDENTIALS
 from headwater.store import RealmId
 
 MakeRealm = Callable[..., RealmManifest]
-Apply = Callable[..., list[Outcome]]
+Apply = Callable[..., list[ReconcileOutcome]]
 ACME = RealmId("acme")
 
 
@@ -32,9 +40,9 @@ def kept(sink: FileCredentials) -> Callable[[], Credentials]:
 
 
 def logs_in(store: Store, credentials: Credentials) -> bool:
-    root = find_root(Realms(store), "acme")
+    root = find_root(RealmRegistry(store), "acme")
     assert root is not None
-    return verify(root.credentials, credentials)
+    return verify_secret(root.credentials, credentials)
 
 
 def test_a_rotation_replaces_the_credentials_everywhere(
@@ -71,7 +79,7 @@ def test_a_rotation_that_broke_off_after_the_file_ends_with_what_the_file_holds(
     store: Store, apply: Apply, make_realm: MakeRealm, sink: FileCredentials, kept: Callable[[], Credentials]
 ) -> None:
     apply(make_realm())
-    begun = sink.rotate(ACME, new_credentials(), "one")
+    begun = sink.rotate_credentials(ACME, new_credentials(), "one")
     apply(make_realm({ROTATE_CREDENTIALS: "one"}))
 
     assert kept() == begun
@@ -82,7 +90,7 @@ def test_a_lost_file_is_replaced_by_a_rotation(
     store: Store, apply: Apply, make_realm: MakeRealm, sink: FileCredentials, kept: Callable[[], Credentials]
 ) -> None:
     apply(make_realm())
-    sink.remove(ACME, lambda: None)
+    sink.remove_credentials(ACME, lambda: None)
     apply(make_realm({ROTATE_CREDENTIALS: "one"}))
 
     assert logs_in(store, kept())
@@ -99,6 +107,6 @@ def test_only_an_active_realm_takes_other_credentials(store: Store, apply: Apply
     apply(make_realm(state="Inactive"))
 
     with pytest.raises(RefusedError, match="INACTIVE"):
-        rotate_root(Realms(store), "acme", hash_credentials(new_credentials()))
-    with pytest.raises(MissingError):
-        rotate_root(Realms(store), "nobody", hash_credentials(new_credentials()))
+        rotate_root(RealmRegistry(store), "acme", hash_credentials(new_credentials()))
+    with pytest.raises(NotFoundError):
+        rotate_root(RealmRegistry(store), "nobody", hash_credentials(new_credentials()))

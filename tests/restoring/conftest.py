@@ -28,5 +28,5 @@ def rows(store: Store, realm: Realm) -> RealmStore:
 
 @pytest.fixture
 def lake(store: Store, rows: RealmStore) -> Catalog:
-    Catalogs(rows).create("lake", base_location="s3://lake/")
+    Catalogs(rows).create_catalog("lake", base_location="s3://lake/")
     return lake_of(store)

@@ -8,11 +8,11 @@ from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, Put
 from headwater.clock import Micros
-from headwater.maintenance import RESTORE, run_restore
-from headwater.maintenance.restoring import Aim, Plan, Request, plan_restoration
-from headwater.realms import CredentialsHash, Realm, Realms, bootstrap, hash_credentials, new_credentials
+from headwater.jobs import RESTORE, run_restore
+from headwater.realms import CredentialsHash, Realm, RealmRegistry, bootstrap, hash_credentials, new_credentials
+from headwater.restore import RestorePlan, RestoreRequest, RestoreTarget, plan_restoration
 from headwater.store import ObjectId, RealmStore
-from headwater.tasks import Claim, LeaseWatch, Tasks
+from headwater.tasks import LeaseWatch, TaskLease, TaskQueue
 
 MINUTE = 60.0
 
@@ -24,12 +24,12 @@ def credentials() -> CredentialsHash:
 
 
 def make_realm(store: Store) -> Realm:
-    Realms(store).create("acme")
-    return bootstrap(Realms(store), "acme", credentials())
+    RealmRegistry(store).create_realm("acme")
+    return bootstrap(RealmRegistry(store), "acme", credentials())
 
 
 def rows_of(store: Store) -> RealmStore:
-    return Realms(store).open("acme")
+    return RealmRegistry(store).open_realm("acme")
 
 
 def catalogs_of(store: Store) -> Catalogs:
@@ -37,13 +37,13 @@ def catalogs_of(store: Store) -> Catalogs:
 
 
 def lake_of(store: Store) -> Catalog:
-    return catalogs_of(store).open("lake")
+    return catalogs_of(store).open_catalog("lake")
 
 
 def put(catalog: Catalog, table: str, version: int = 1, *, branch: str = "main") -> ObjectId:
     """Commit a version of a table; returns the commit."""
     key = ContentKey.of(table)
-    there = catalog.get(branch, key)
+    there = catalog.get_content(branch, key)
     location = f"s3://lake/{table}/metadata/{version}.json"
     content = IcebergTable(id=None if there is None else there.id, metadata_location=location)
     done = catalog.commit(branch, [Put(key, content)], message=f"{table} v{version}")
@@ -58,7 +58,7 @@ def drop(catalog: Catalog, table: str, *, branch: str = "main") -> None:
 def contents(catalog: Catalog, ref: str = "main") -> dict[str, str]:
     """The tables by key, each with its metadata."""
     keys = [entry.key for entry in catalog.entries(ref).entries]
-    found = catalog.get_many(ref, keys)
+    found = catalog.get_contents(ref, keys)
     return {str(key): content.metadata_location for key, content in found.items() if isinstance(content, IcebergTable)}
 
 
@@ -70,33 +70,33 @@ def passed(clock: FakeClock) -> Micros:
     return moment
 
 
-def request(reference: str, to: Micros | ObjectId, *, is_commit: bool = False, prune: bool = False) -> Request:
-    aim = Aim(commit=ObjectId(to)) if is_commit else Aim(time=Micros(to))
-    return Request(reference=reference, aim=aim, prune=prune)
+def request(reference: str, to: Micros | ObjectId, *, is_commit: bool = False, prune: bool = False) -> RestoreRequest:
+    aim = RestoreTarget(commit=ObjectId(to)) if is_commit else RestoreTarget(time=Micros(to))
+    return RestoreRequest(reference=reference, aim=aim, prune=prune)
 
 
-def planned(store: Store, wanted: Request) -> Plan:
+def planned(store: Store, wanted: RestoreRequest) -> RestorePlan:
     return plan_restoration(rows_of(store), wanted)
 
 
-def submitted(store: Store, wanted: Request) -> ObjectId:
-    realm = Realms(store).read("acme")
+def submitted(store: Store, wanted: RestoreRequest) -> ObjectId:
+    realm = RealmRegistry(store).read_realm("acme")
     return (
-        Tasks(store)
-        .submit(RESTORE, realm=realm.id, realm_key=realm.key, subject=wanted.reference, arguments=wanted.arguments())
+        TaskQueue(store)
+        .submit_task(RESTORE, realm=realm.id, realm_key=realm.key, subject=wanted.reference, arguments=wanted.arguments())
         .id
     )
 
 
-def claimed(store: Store, task: ObjectId) -> Claim:
-    claim = Tasks(store).claim(task, "test", LeaseWatch(store.clock, store.settings.task_lease_seconds))
+def claimed(store: Store, task: ObjectId) -> TaskLease:
+    claim = TaskQueue(store).claim_task(task, "test", LeaseWatch(store.clock, store.settings.task_lease_seconds))
     assert claim is not None
     return claim
 
 
-def restored(store: Store, wanted: Request) -> dict[str, object]:
+def restored(store: Store, wanted: RestoreRequest) -> dict[str, object]:
     """Restore as a task; returns its outcome."""
     claim = claimed(store, submitted(store, wanted))
     outcome = run_restore(store, claim)
-    claim.finish(outcome)
+    claim.finish_task(outcome)
     return outcome

@@ -6,34 +6,34 @@ import pytest
 
 from headwater.clock import Micros, as_text
 from headwater.errors import RefusedError
-from headwater.maintenance.restoring import Aim, Request
+from headwater.restore import RestoreRequest, RestoreTarget
 from headwater.store import ObjectId
 
 NOW = Micros(1_780_000_000_000_000)
 
 
 def test_sixteen_hex_digits_are_a_commit() -> None:
-    assert Aim.parse("00000000000004d2", NOW) == Aim(commit=ObjectId(1234))
+    assert RestoreTarget.from_text("00000000000004d2", NOW) == RestoreTarget(commit=ObjectId(1234))
 
 
 def test_a_time_is_in_rfc_3339() -> None:
-    assert Aim.parse("2026-05-01T12:00:00.5+02:00", NOW) == Aim(time=Micros(1_777_629_600_500_000))
+    assert RestoreTarget.from_text("2026-05-01T12:00:00.5+02:00", NOW) == RestoreTarget(time=Micros(1_777_629_600_500_000))
 
 
 def test_a_time_without_a_zone_is_in_utc() -> None:
-    assert Aim.parse("2026-05-01T12:00:00", NOW) == Aim.parse("2026-05-01T12:00:00Z", NOW)
+    assert RestoreTarget.from_text("2026-05-01T12:00:00", NOW) == RestoreTarget.from_text("2026-05-01T12:00:00Z", NOW)
 
 
 def test_a_time_as_it_is_printed_covers_its_whole_second() -> None:
     committed = Micros(NOW - 3_400_001)
-    aim = Aim.parse(as_text(committed), NOW)
+    aim = RestoreTarget.from_text(as_text(committed), NOW)
 
     assert aim.time is not None
     assert committed <= aim.time < committed + 1_000_000
 
 
 def test_a_duration_is_so_long_ago() -> None:
-    assert Aim.parse("90m", NOW) == Aim(time=Micros(NOW - 5_400_000_000))
+    assert RestoreTarget.from_text("90m", NOW) == RestoreTarget(time=Micros(NOW - 5_400_000_000))
 
 
 @pytest.mark.parametrize(
@@ -49,16 +49,16 @@ def test_a_duration_is_so_long_ago() -> None:
 )
 def test_anything_else_is_refused(text: str, reason: str) -> None:
     with pytest.raises(RefusedError, match=reason):
-        Aim.parse(text, NOW)
+        RestoreTarget.from_text(text, NOW)
 
 
-@pytest.mark.parametrize("aim", [Aim(commit=ObjectId(1234)), Aim(time=NOW)])
-def test_a_task_carries_a_request(aim: Aim) -> None:
-    request = Request(reference="lake/main", aim=aim, prune=True)
+@pytest.mark.parametrize("aim", [RestoreTarget(commit=ObjectId(1234)), RestoreTarget(time=NOW)])
+def test_a_task_carries_a_request(aim: RestoreTarget) -> None:
+    request = RestoreRequest(reference="lake/main", aim=aim, prune=True)
 
-    assert Request.of(request.arguments()) == request
+    assert RestoreRequest.from_arguments(request.arguments()) == request
 
 
 def test_arguments_without_an_aim_are_refused() -> None:
     with pytest.raises(RefusedError, match="needs a commit or a time"):
-        Request.of({"reference": "lake"})
+        RestoreRequest.from_arguments({"reference": "lake"})

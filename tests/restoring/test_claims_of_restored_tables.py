@@ -10,9 +10,9 @@ from pasts import contents, drop, passed, request, restored, rows_of
 
 from fake_clock import FakeClock
 from headwater import Store
-from headwater.catalogs import Catalog, Claim, Claims, ContentKey, IcebergTable, Put
-from headwater.catalogs.iceberg.parts import take_apart
+from headwater.catalogs import Catalog, ContentKey, IcebergTable, Put, TableClaim, TableClaims
 from headwater.clock import Micros
+from headwater.iceberg.metadata_split import split_metadata
 
 OTHER = "00000000000000bb"
 ORDERS = ContentKey.of("orders")
@@ -26,7 +26,7 @@ DOCUMENT = {
 def moment(store: Store, clock: FakeClock, lake: Catalog) -> Micros:
     """When the table was there; it was dropped since, and nobody has claimed anything."""
     content = IcebergTable(metadata_location="s3://meta/v1.json")
-    lake.commit("main", [Put(ORDERS, content, metadata=take_apart(json.dumps(DOCUMENT).encode()))])
+    lake.commit("main", [Put(ORDERS, content, metadata=split_metadata(json.dumps(DOCUMENT).encode()))])
     then = passed(clock)
     drop(lake, "orders")
     return then
@@ -35,7 +35,7 @@ def moment(store: Store, clock: FakeClock, lake: Catalog) -> Micros:
 def test_the_places_of_a_restored_table_are_claimed(store: Store, moment: Micros) -> None:
     restored(store, request("lake/main", moment))
 
-    claims = Claims(rows_of(store))
+    claims = TableClaims(rows_of(store))
     assert set(claims.find_locations(["s3://lake/orders", "s3://meta", "s3://data/orders"])) == {
         "s3://lake/orders",
         "s3://meta",
@@ -45,8 +45,8 @@ def test_the_places_of_a_restored_table_are_claimed(store: Store, moment: Micros
 
 @pytest.mark.parametrize("place", ["s3://lake/orders/in", "s3://meta", "s3://data"])
 def test_a_table_does_not_come_back_to_what_is_anothers_now(store: Store, lake: Catalog, moment: Micros, place: str) -> None:
-    owner = Claim(OTHER, uuid4(), place)
-    Claims(rows_of(store)).take([owner])
+    owner = TableClaim(OTHER, uuid4(), place)
+    TableClaims(rows_of(store)).take_claims([owner])
 
     outcome = restored(store, request("lake/main", moment))
 

@@ -18,11 +18,13 @@ from headwater.catalogs import Catalogs, ContentKey, Delete, Put
 from headwater.clock import Micros
 from headwater.commits import read_pins
 from headwater.errors import FencedError
-from headwater.maintenance import check_store, collect, run_restore
-from headwater.maintenance.restoring import Asked, restore
-from headwater.store import Backend, ObjectId, Split, id_text
+from headwater.fsck import check_store
+from headwater.gc import collect_realm
+from headwater.jobs import run_restore
+from headwater.restore import RequestMoment, restore_state
+from headwater.store import Backend, ObjectId, ScanSplit, id_text
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 
 
 class ProcessKilled(BaseException):
@@ -33,8 +35,8 @@ def make_past(store: Store, clock: FakeClock) -> Micros:
     """Two catalogs of which one is deleted, with branches that were changed and deleted; returns the time before that."""
     make_realm(store)
     for name in ("lake", "pond"):
-        catalogs_of(store).create(name, base_location=f"s3://{name}/")
-    lake, pond = lake_of(store), catalogs_of(store).open("pond")
+        catalogs_of(store).create_catalog(name, base_location=f"s3://{name}/")
+    lake, pond = lake_of(store), catalogs_of(store).open_catalog("pond")
     put(lake, "orders")
     lake.create_branch("dev")
     put(lake, "customers", branch="dev")
@@ -42,13 +44,13 @@ def make_past(store: Store, clock: FakeClock) -> Micros:
     moment = passed(clock)
     drop(lake, "orders")
     lake.delete_branch("dev")
-    catalogs_of(store).delete("pond")
+    catalogs_of(store).delete_catalog("pond")
     clock.advance(1)
     return moment
 
 
 def past_of(store: Store) -> list[set[str]]:
-    lake, pond = lake_of(store), catalogs_of(store).open("pond")
+    lake, pond = lake_of(store), catalogs_of(store).open_catalog("pond")
     return [set(contents(lake)), set(contents(lake, "dev")), set(contents(pond))]
 
 
@@ -72,18 +74,18 @@ def test_a_realm_is_restored_on_every_database(any_store: Store, clock: FakeCloc
 
 def test_a_deleted_catalog_comes_back_or_goes_on_every_database(any_store: Store, clock: FakeClock) -> None:
     make_realm(any_store)
-    catalogs_of(any_store).create("lake", base_location="s3://lake/")
+    catalogs_of(any_store).create_catalog("lake", base_location="s3://lake/")
     put(lake_of(any_store), "orders")
-    catalogs_of(any_store).delete("lake")
-    collect(any_store, "acme")
-    back = catalogs_of(any_store).undelete("lake")
+    catalogs_of(any_store).delete_catalog("lake")
+    collect_realm(any_store, "acme")
+    back = catalogs_of(any_store).undelete_catalog("lake")
     assert set(contents(lake_of(any_store))) == {"orders"}
-    catalogs_of(any_store).delete("lake")
+    catalogs_of(any_store).delete_catalog("lake")
     for _ in range(4):
         clock.advance(25 * 3600)
-        collect(any_store, "acme")
+        collect_realm(any_store, "acme")
 
-    assert catalogs_of(any_store).deleted() == []
+    assert catalogs_of(any_store).list_deleted() == []
     assert not any(row.name.startswith(f"cat/{back.id}") for row in rows_of(any_store).scan_references())
 
 
@@ -99,7 +101,7 @@ def test_a_restoration_is_finished_wherever_it_was_killed(settings: Settings) ->
             faults.fail("*", at=call, times=1_000_000, fault=ProcessKilled())  # type: ignore[arg-type]
             is_done = is_restored(killed, moment)
             with Store(backend, url="memory://", settings=settings, clock=clock) as other:
-                restore(rows_of(other), ObjectId(1), request("", moment))
+                restore_state(rows_of(other), ObjectId(1), request("", moment))
 
                 assert past_of(other) == BEFORE
                 assert read_pins(rows_of(other)) == []
@@ -110,16 +112,16 @@ def test_a_restoration_is_finished_wherever_it_was_killed(settings: Settings) ->
 def copied(backend: Backend) -> MemoryBackend:
     """The same rows in a memory of their own."""
     copy = MemoryBackend()
-    for one in backend.scan_references(Split(), None, 10_000):
+    for one in backend.scan_references(ScanSplit(), None, 10_000):
         copy.create_references([row for row in backend.read_references(one.realm, [one.name]) if row is not None])
-    for key in backend.scan_objects(Split(), None, 10_000):
+    for key in backend.scan_objects(ScanSplit(), None, 10_000):
         copy.write_objects([row for row in backend.read_objects(key.realm, [(key.id, key.part)]) if row is not None])
     return copy
 
 
 def is_restored(store: Store, moment: Micros) -> bool:
     try:
-        restore(rows_of(store), ObjectId(1), request("", moment))
+        restore_state(rows_of(store), ObjectId(1), request("", moment))
     except ProcessKilled:
         return False
     return True
@@ -134,7 +136,7 @@ def test_an_attempt_that_was_taken_over_writes_nothing_more(store: Store, clock:
 
     with pytest.raises(FencedError):
         run_restore(store, claim)
-    assert Catalogs(rows_of(store)).find("pond") is None
+    assert Catalogs(rows_of(store)).find_catalog("pond") is None
     assert past_names(store) == {"main"}
 
 
@@ -146,7 +148,7 @@ def past_names(store: Store) -> set[str]:
 def test_what_others_commit_meanwhile_is_undone_or_comes_after(settings: Settings, clock: FakeClock, call: int) -> None:
     with open_store("memory://", settings=settings, clock=clock) as opened:
         make_realm(opened)
-        catalogs_of(opened).create("lake", base_location="s3://lake/")
+        catalogs_of(opened).create_catalog("lake", base_location="s3://lake/")
         old = put(lake_of(opened), "orders", 1)
         put(lake_of(opened), "orders", 2)
         other = Store(opened.backend, url="memory://", settings=settings, clock=clock)
@@ -157,7 +159,7 @@ def test_what_others_commit_meanwhile_is_undone_or_comes_after(settings: Setting
             if len(calls) == call:
                 run_in_thread(lambda: put(lake_of(other), "late"))
 
-        restore(rows_of(opened), ObjectId(1), request("lake/main", old, is_commit=True), fence=fence)
+        restore_state(rows_of(opened), ObjectId(1), request("lake/main", old, is_commit=True), fence=fence)
         restored_at = [entry.seq for entry in lake_of(opened).log() if entry.message.startswith("restore")]
         late_at = [entry.seq for entry in lake_of(opened).log() if entry.message.startswith("late")]
 
@@ -175,30 +177,40 @@ def run_in_thread(work: Callable[[], object]) -> None:
 def test_a_restoration_that_an_earlier_release_has_begun_is_known(store: Store, clock: FakeClock) -> None:
     """Its commits name the task among their words: what others did on top of them stays."""
     make_realm(store)
-    catalogs_of(store).create("lake", base_location="s3://lake/")
+    catalogs_of(store).create_catalog("lake", base_location="s3://lake/")
     lake, key = lake_of(store), ContentKey.of("orders")
     put(lake, "orders")
-    orders, moment = lake.get("main", key), passed(clock)
+    orders, moment = lake.get_content("main", key), passed(clock)
     drop(lake, "orders")
     assert orders is not None and orders.id is not None
     owner = submitted(store, request("lake/main", moment))
     lake.commit("main", [Put(key, replace(orders, id=None))], content_ids={key: orders.id}, properties={"task": id_text(owner)})
     put(lake, "late")
 
-    restore(rows_of(store), owner, request("lake/main", moment), asked=Asked(Tasks(store).read(owner).value.created))
+    restore_state(
+        rows_of(store),
+        owner,
+        request("lake/main", moment),
+        asked=RequestMoment(TaskQueue(store).read_task(owner).value.created),
+    )
 
     assert set(contents(lake)) == {"orders", "late"}
 
 
 def test_words_of_a_commit_pass_for_no_restoration(store: Store, clock: FakeClock) -> None:
     make_realm(store)
-    catalogs_of(store).create("lake", base_location="s3://lake/")
+    catalogs_of(store).create_catalog("lake", base_location="s3://lake/")
     lake = lake_of(store)
     put(lake, "orders")
     moment = passed(clock)
     owner = submitted(store, request("lake/main", moment))
     lake.commit("main", [Delete(ContentKey.of("orders"))], properties={"task": id_text(owner)})
 
-    restore(rows_of(store), owner, request("lake/main", moment), asked=Asked(Tasks(store).read(owner).value.created))
+    restore_state(
+        rows_of(store),
+        owner,
+        request("lake/main", moment),
+        asked=RequestMoment(TaskQueue(store).read_task(owner).value.created),
+    )
 
     assert set(contents(lake)) == {"orders"}

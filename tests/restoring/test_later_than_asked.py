@@ -12,8 +12,8 @@ from headwater import Store
 from headwater.catalogs import Catalog
 from headwater.clock import Micros
 from headwater.errors import FencedError
-from headwater.maintenance import run_restore
-from headwater.maintenance.restoring import restore
+from headwater.jobs import run_restore
+from headwater.restore import restore_state
 from headwater.store import ObjectId
 
 Interrupted = Callable[[Callable[[], object]], dict[str, object]]
@@ -105,46 +105,46 @@ def test_what_was_committed_after_it_where_nothing_was_to_be_done_stays(store: S
 
 def test_a_field_of_a_catalog_that_was_changed_after_it_stays(store: Store, lake: Catalog, clock: FakeClock) -> None:
     moment, catalogs = passed(clock), catalogs_of(store)
-    catalogs.update(catalogs.read("lake"), properties={"owner": "then"}, allowed_locations=("s3://other/",))
+    catalogs.update_catalog(catalogs.read_catalog("lake"), properties={"owner": "then"}, allowed_locations=("s3://other/",))
     clock.advance(1)
     task = submitted(store, request("lake", moment))
     first = claimed(store, task)
     run_restore(store, first)
     first.hand_back("it died before it could tell")
     clock.advance(1)
-    catalogs.update(catalogs.read("lake"), properties={"owner": "later"})
+    catalogs.update_catalog(catalogs.read_catalog("lake"), properties={"owner": "later"})
     run_restore(store, claimed(store, task))
 
-    found = catalogs.read("lake")
+    found = catalogs.read_catalog("lake")
     assert (found.properties, found.allowed_locations) == ({"owner": "later"}, ())
 
 
 def test_a_catalog_that_was_made_after_it_is_not_pruned(store: Store, interrupted: Interrupted) -> None:
-    interrupted(lambda: catalogs_of(store).create("pond", base_location="s3://pond/"))
+    interrupted(lambda: catalogs_of(store).create_catalog("pond", base_location="s3://pond/"))
 
-    assert catalogs_of(store).find("pond") is not None
+    assert catalogs_of(store).find_catalog("pond") is not None
 
 
 def test_a_catalog_that_was_deleted_after_it_stays_deleted(store: Store, interrupted: Interrupted) -> None:
-    interrupted(lambda: catalogs_of(store).delete("lake"))
+    interrupted(lambda: catalogs_of(store).delete_catalog("lake"))
 
-    assert catalogs_of(store).list() == []
+    assert catalogs_of(store).list_catalogs() == []
 
 
 def test_a_catalog_of_the_name_of_one_that_is_pruned_is_left_alone(store: Store, lake: Catalog, clock: FakeClock) -> None:
     moment = passed(clock)
-    catalogs_of(store).create("pond", base_location="s3://pond/")
+    catalogs_of(store).create_catalog("pond", base_location="s3://pond/")
     fences: list[int] = []
 
     def make_anew() -> None:
         fences.append(1)
         if len(fences) == 1:
-            catalogs_of(store).delete("pond")
-            catalogs_of(store).create("pond", base_location="s3://pond/")
+            catalogs_of(store).delete_catalog("pond")
+            catalogs_of(store).create_catalog("pond", base_location="s3://pond/")
 
-    restore(rows_of(store), ObjectId(1), request("", moment, prune=True), fence=make_anew)
+    restore_state(rows_of(store), ObjectId(1), request("", moment, prune=True), fence=make_anew)
 
-    assert catalogs_of(store).find("pond") is not None
+    assert catalogs_of(store).find_catalog("pond") is not None
 
 
 def test_a_branch_that_was_made_anew_while_its_deletion_slept_is_left_alone(store: Store, lake: Catalog) -> None:

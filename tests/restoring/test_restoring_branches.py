@@ -9,17 +9,17 @@ from pasts import catalogs_of, claimed, contents, drop, passed, planned, put, re
 
 from fake_clock import FakeClock
 from headwater import Store
-from headwater.catalogs import Catalog, Claim, Claims, ContentKey, Delete, IcebergTable, Put
+from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, Put, TableClaim, TableClaims
 from headwater.commits import COLLECTION_ID, CollectionRecord, read_commit, read_pins
-from headwater.errors import ExpiredError, MissingError, UnavailableError
-from headwater.maintenance import run_restore
+from headwater.errors import ExpiredError, NotFoundError, UnavailableError
+from headwater.jobs import run_restore
 from headwater.store import ObjectId, RealmStore, id_text
 
 V1 = "s3://lake/orders/metadata/1.json"
 
 
 def id_of_content(lake: Catalog, table: str, ref: str = "main") -> UUID:
-    found = lake.get(ref, ContentKey.of(table))
+    found = lake.get_content(ref, ContentKey.of(table))
     assert found is not None
     assert found.id is not None
     return found.id
@@ -161,7 +161,7 @@ def test_a_branch_at_a_time_when_it_was_deleted_is_refused(store: Store, lake: C
     moment = passed(clock)
     lake.create_branch("dev")
 
-    with pytest.raises(MissingError, match="no state of branch dev of catalog lake"):
+    with pytest.raises(NotFoundError, match="no state of branch dev of catalog lake"):
         planned(store, request("lake/dev", moment))
 
 
@@ -187,10 +187,10 @@ def test_a_tag_is_put_where_it_was(store: Store, lake: Catalog, clock: FakeClock
 
 
 def test_a_commit_of_another_catalog_is_refused(store: Store, lake: Catalog, rows: RealmStore) -> None:
-    catalogs_of(store).create("pond", base_location="s3://pond/")
-    foreign = put(catalogs_of(store).open("pond"), "fish")
+    catalogs_of(store).create_catalog("pond", base_location="s3://pond/")
+    foreign = put(catalogs_of(store).open_catalog("pond"), "fish")
 
-    with pytest.raises(MissingError, match="is not one of catalog 'lake'"):
+    with pytest.raises(NotFoundError, match="is not one of catalog 'lake'"):
         planned(store, request("lake/main", foreign, is_commit=True))
 
 
@@ -210,7 +210,7 @@ def test_nothing_stays_pinned(store: Store, lake: Catalog, rows: RealmStore) -> 
 def test_during_a_sweep_a_restoration_is_put_off(store: Store, lake: Catalog, rows: RealmStore) -> None:
     old = put(lake, "orders", 1)
     head = put(lake, "orders", 2)
-    rows.insert(COLLECTION_ID, CollectionRecord(sweeping=True))
+    rows.insert_object(COLLECTION_ID, CollectionRecord(sweeping=True))
 
     with pytest.raises(UnavailableError, match="a collection is sweeping"):
         restored(store, request("lake/main", old, is_commit=True))
@@ -223,7 +223,7 @@ def test_a_table_that_comes_back_claims_its_files(store: Store, lake: Catalog, r
     drop(lake, "orders")
     restored(store, request("lake/main", old, is_commit=True))
 
-    owner = Claims(rows).find_location("s3://lake/orders")
+    owner = TableClaims(rows).find_location("s3://lake/orders")
     assert owner is not None
     assert owner.content_id == content_id
 
@@ -233,7 +233,7 @@ def test_a_table_whose_files_belong_to_another_stays_away_and_is_told(store: Sto
     old = put(lake, "customers")
     for table in ("orders", "customers"):
         drop(lake, table)
-    Claims(rows).take([Claim(lake.definition.id, uuid4(), "s3://lake/orders")])
+    TableClaims(rows).take_claims([TableClaim(lake.definition.id, uuid4(), "s3://lake/orders")])
     outcome = restored(store, request("lake/main", old, is_commit=True))
 
     assert set(contents(lake)) == {"customers"}
@@ -243,11 +243,11 @@ def test_a_table_whose_files_belong_to_another_stays_away_and_is_told(store: Sto
 def test_a_table_goes_back_from_the_key_of_one_that_stays_away(store: Store, lake: Catalog, rows: RealmStore) -> None:
     put(lake, "orders")
     old = put(lake, "customers")
-    customers = lake.get("main", ContentKey.of("customers"))
+    customers = lake.get_content("main", ContentKey.of("customers"))
     assert customers is not None
     drop(lake, "orders")
     lake.commit("main", [Delete(ContentKey.of("customers")), Put(ContentKey.of("orders"), customers)])
-    Claims(rows).take([Claim(lake.definition.id, uuid4(), "s3://lake/orders")])
+    TableClaims(rows).take_claims([TableClaim(lake.definition.id, uuid4(), "s3://lake/orders")])
     restored(store, request("lake/main", old, is_commit=True))
 
     assert set(contents(lake)) == {"customers"}

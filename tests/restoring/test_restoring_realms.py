@@ -26,13 +26,12 @@ from headwater import Store
 from headwater.catalogs import Catalog, Catalogs
 from headwater.clock import Micros
 from headwater.commits import Transaction, commit_change, ensure_references, read_head
-from headwater.errors import MissingError, RefusedError
-from headwater.index import Value
-from headwater.maintenance import run_restore
-from headwater.maintenance.restoring import Act, Restored, Step
+from headwater.errors import NotFoundError, RefusedError
+from headwater.index import IndexValue
+from headwater.jobs import run_restore
 from headwater.realms import (
     REALM_REFERENCES,
-    Realms,
+    RealmRegistry,
     RealmState,
     bootstrap,
     hash_credentials,
@@ -40,15 +39,16 @@ from headwater.realms import (
     new_credentials,
     rotate_root,
 )
-from headwater.realms.entities import PrincipalRole
+from headwater.realms.grants import PrincipalRole
+from headwater.restore import RestoreAction, RestoreResult, RestoreStep
 from headwater.store import RealmStore
-from headwater.tasks.plain import OUTCOME_BYTES
+from headwater.tasks.task import OUTCOME_BYTES
 
 
 def add_role(rows: RealmStore, name: str) -> None:
     def change(tx: Transaction) -> None:
         role = PrincipalRole(entity=rows.new_id(), name=name, created=tx.time)
-        tx.index("by-name").put(name.encode(), Value(tx.add_object(role), b""))
+        tx.index("by-name").put(name.encode(), IndexValue(tx.add_object(role), b""))
 
     commit_change(rows, "principal-roles", change)
 
@@ -64,7 +64,7 @@ def roles(rows: RealmStore) -> list[str]:
 
 def acts(store: Store, reference: str, moment: int) -> dict[str, str]:
     steps = planned(store, request(reference, moment)).steps  # type: ignore[arg-type]
-    return {step.text: step.act.value for step in steps if step.act is not Act.NOTHING}
+    return {step.text: step.act.value for step in steps if step.act is not RestoreAction.NOTHING}
 
 
 def test_a_reference_of_the_realm_holds_again_what_it_held(store: Store, rows: RealmStore, clock: FakeClock) -> None:
@@ -84,9 +84,9 @@ def test_equal_objects_are_no_difference(store: Store, rows: RealmStore, clock: 
     value = found.index("by-name").get(b"service_admin")
     assert value is not None
     assert value.object_id is not None
-    role = rows.read(value.object_id, PrincipalRole)
+    role = rows.read_object(value.object_id, PrincipalRole)
     commit_change(
-        rows, "principal-roles", lambda tx: tx.index("by-name").put(b"service_admin", Value(tx.add_object(role), b""))
+        rows, "principal-roles", lambda tx: tx.index("by-name").put(b"service_admin", IndexValue(tx.add_object(role), b""))
     )
 
     assert acts(store, "principal-roles", moment) == {}
@@ -110,7 +110,7 @@ def test_the_grants_of_a_catalog_are_a_reference_of_their_own(store: Store, lake
 
 @pytest.mark.parametrize("name", ["nonsense", "cat/0123456789abcdef/roles"])
 def test_a_reference_that_there_is_not_is_told(store: Store, lake: Catalog, name: str) -> None:
-    with pytest.raises(MissingError, match="no reference"):
+    with pytest.raises(NotFoundError, match="no reference"):
         planned(store, request(f"reference:{name}", store.clock.now()))
 
 
@@ -118,23 +118,23 @@ def test_a_reference_that_there_is_not_is_told(store: Store, lake: Catalog, name
 def test_a_realm_is_not_restored_to_what_its_bootstrap_had_still_to_fill(
     store: Store, clock: FakeClock, reference: str
 ) -> None:
-    realms = Realms(store)
-    realms.move(realms.create("acme"), RealmState.INITIALIZING)
-    ensure_references(realms.open_for("acme", RealmState.INITIALIZING), REALM_REFERENCES)
+    realms = RealmRegistry(store)
+    realms.move_realm(realms.create_realm("acme"), RealmState.INITIALIZING)
+    ensure_references(realms.open_realm_for("acme", RealmState.INITIALIZING), REALM_REFERENCES)
     moment = passed(clock)
     bootstrap(realms, "acme", credentials())
 
-    with pytest.raises(MissingError, match="it was filled later"):
+    with pytest.raises(NotFoundError, match="it was filled later"):
         planned(store, request(reference, moment))
 
 
 def test_a_realm_is_not_restored_to_a_time_before_it_was(store: Store, lake: Catalog, clock: FakeClock) -> None:
-    with pytest.raises(MissingError, match="it was filled later"):
+    with pytest.raises(NotFoundError, match="it was filled later"):
         planned(store, request("", Micros(0), prune=True))
 
 
 def test_a_rotated_secret_does_not_become_good_again(store: Store, rows: RealmStore, clock: FakeClock) -> None:
-    realms, old, new = Realms(store), new_credentials(), new_credentials()
+    realms, old, new = RealmRegistry(store), new_credentials(), new_credentials()
     rotate_root(realms, "acme", hash_credentials(old))
     moment = passed(clock)
     rotate_root(realms, "acme", hash_credentials(new), overlap_seconds=0)
@@ -198,9 +198,9 @@ def test_a_tag_is_not_taken_off_its_commit(store: Store, lake: Catalog, clock: F
 
 def test_a_default_branch_that_is_lost_is_told(store: Store, lake: Catalog, rows: RealmStore, clock: FakeClock) -> None:
     lake.create_branch("dev")
-    catalogs_of(store).update(lake.definition, default_branch="dev")
+    catalogs_of(store).update_catalog(lake.definition, default_branch="dev")
     moment = passed(clock)
-    catalogs_of(store).update(catalogs_of(store).read("lake"), default_branch="main")
+    catalogs_of(store).update_catalog(catalogs_of(store).read_catalog("lake"), default_branch="main")
     lake_of(store).delete_branch("dev")
     tombstone = rows.find_row(f"cat/{lake.definition.id}/heads/dev")
     assert tombstone is not None
@@ -213,8 +213,8 @@ def test_a_default_branch_that_is_lost_is_told(store: Store, lake: Catalog, rows
 
 
 def test_an_outcome_has_room_whatever_was_restored() -> None:
-    step = Step(act=Act.MOVE, text="x" * 200, note="y" * 200).as_plain()
-    plain = Restored("acme", "a time", [step] * 500, ["z" * 300] * 500, ["z" * 300] * 500).as_plain()
+    step = RestoreStep(act=RestoreAction.MOVE, text="x" * 200, note="y" * 200).as_plain()
+    plain = RestoreResult("acme", "a time", [step] * 500, ["z" * 300] * 500, ["z" * 300] * 500).as_plain()
 
     assert (plain["changed"], plain["conflicts"]) == (500, 500)
     assert len(json.dumps(plain)) < OUTCOME_BYTES
@@ -222,18 +222,18 @@ def test_an_outcome_has_room_whatever_was_restored() -> None:
 
 def test_the_definition_of_a_catalog_is_restored(store: Store, lake: Catalog, clock: FakeClock) -> None:
     moment = passed(clock)
-    catalogs_of(store).update(lake.definition, properties={"owner": "nobody"}, deletion_protection=True)
+    catalogs_of(store).update_catalog(lake.definition, properties={"owner": "nobody"}, deletion_protection=True)
     restored(store, request("lake", moment))
 
-    now = catalogs_of(store).read("lake")
+    now = catalogs_of(store).read_catalog("lake")
     assert (now.properties, now.deletion_protection) == ({}, True)
 
 
 def test_a_catalog_made_later_cannot_be_restored(store: Store, rows: RealmStore, clock: FakeClock) -> None:
     moment = passed(clock)
-    Catalogs(rows).create("lake", base_location="s3://lake/")
+    Catalogs(rows).create_catalog("lake", base_location="s3://lake/")
 
-    with pytest.raises(MissingError, match="it was made later"):
+    with pytest.raises(NotFoundError, match="it was made later"):
         planned(store, request("lake", moment))
 
 
@@ -241,7 +241,7 @@ def test_a_deleted_catalog_comes_back_with_the_realm(store: Store, lake: Catalog
     put(lake, "orders")
     moment = passed(clock)
     drop(lake, "orders")
-    catalogs_of(store).delete("lake")
+    catalogs_of(store).delete_catalog("lake")
     restored(store, request("", moment))
 
     assert set(contents(lake_of(store))) == {"orders"}
@@ -249,27 +249,27 @@ def test_a_deleted_catalog_comes_back_with_the_realm(store: Store, lake: Catalog
 
 def test_a_purged_catalog_is_told_as_lost(store: Store, lake: Catalog, clock: FakeClock) -> None:
     moment = passed(clock)
-    catalogs_of(store).delete("lake")
-    catalogs_of(store).purge("lake")
+    catalogs_of(store).delete_catalog("lake")
+    catalogs_of(store).purge_catalog("lake")
 
     assert acts(store, "", moment) == {"lake": "lose"}
 
 
 def test_a_catalog_whose_name_is_taken_is_told(store: Store, lake: Catalog, clock: FakeClock) -> None:
     moment = passed(clock)
-    catalogs_of(store).delete("lake")
-    catalogs_of(store).create("lake", base_location="s3://other/")
+    catalogs_of(store).delete_catalog("lake")
+    catalogs_of(store).create_catalog("lake", base_location="s3://other/")
 
     assert [step.act.value for step in planned(store, request("", moment)).steps if step.text == "lake"] == ["lose", "keep"]
 
 
 def test_catalogs_made_later_are_deleted_on_request_and_can_come_back(store: Store, lake: Catalog, clock: FakeClock) -> None:
     moment = passed(clock)
-    catalogs_of(store).create("pond", base_location="s3://pond/")
+    catalogs_of(store).create_catalog("pond", base_location="s3://pond/")
     restored(store, request("", moment, prune=True))
 
-    assert [one.name for one in catalogs_of(store).list()] == ["lake"]
-    assert catalogs_of(store).undelete("pond").name == "pond"
+    assert [one.name for one in catalogs_of(store).list_catalogs()] == ["lake"]
+    assert catalogs_of(store).undelete_catalog("pond").name == "pond"
 
 
 def test_a_commit_is_no_aim_for_a_whole_realm(store: Store, lake: Catalog) -> None:
@@ -280,7 +280,7 @@ def test_a_commit_is_no_aim_for_a_whole_realm(store: Store, lake: Catalog) -> No
 
 
 def test_a_name_that_means_two_things_is_refused(store: Store, rows: RealmStore, clock: FakeClock) -> None:
-    Catalogs(rows).create("grants", base_location="s3://grants/")
+    Catalogs(rows).create_catalog("grants", base_location="s3://grants/")
     moment = passed(clock)
 
     with pytest.raises(RefusedError, match="catalog:grants or"):
@@ -289,7 +289,7 @@ def test_a_name_that_means_two_things_is_refused(store: Store, rows: RealmStore,
 
 
 def test_an_unknown_catalog_is_missing(store: Store, rows: RealmStore) -> None:
-    with pytest.raises(MissingError, match="no catalog 'lake'"):
+    with pytest.raises(NotFoundError, match="no catalog 'lake'"):
         planned(store, request("lake", store.clock.now()))
 
 
@@ -297,23 +297,23 @@ def test_a_realm_at_rest_is_restored_too(store: Store, lake: Catalog, clock: Fak
     put(lake, "orders")
     moment = passed(clock)
     drop(lake, "orders")
-    Realms(store).move(Realms(store).read("acme"), RealmState.INACTIVE)
+    RealmRegistry(store).move_realm(RealmRegistry(store).read_realm("acme"), RealmState.INACTIVE)
     restored(store, request("", moment))
 
     assert set(contents(lake_of(store))) == {"orders"}
 
 
 def test_a_realm_that_was_created_anew_is_left_alone(store: Store, clock: FakeClock) -> None:
-    realms = Realms(store)
+    realms = RealmRegistry(store)
     first = make_realm(store)
     task = submitted(store, request("", passed(clock)))
-    gone = realms.move(first, RealmState.INACTIVE)
+    gone = realms.move_realm(first, RealmState.INACTIVE)
     clock.advance(25 * 3600)
     for state in (RealmState.PURGING, RealmState.PURGED):
         while store.rows(gone.id, gone.key).delete_rows(1000):
             pass
-        gone = realms.move(gone, state)
-    realms.remove(gone)
+        gone = realms.move_realm(gone, state)
+    realms.remove_realm(gone)
     make_realm(store)
 
     with pytest.raises(RefusedError, match="created anew"):

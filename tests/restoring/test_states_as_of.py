@@ -10,10 +10,10 @@ from pasts import contents, lake_of, passed, planned, put, request
 
 from fake_clock import FakeClock
 from headwater import Store
+from headwater.backup import ExportOrder, export_realm
 from headwater.catalogs import Catalog, LogFilter
 from headwater.clock import Micros, as_text
-from headwater.errors import ExpiredError, HeadwaterError, MissingError, RefusedError
-from headwater.maintenance.archives import Order, export
+from headwater.errors import ExpiredError, HeadwaterError, NotFoundError, RefusedError
 from headwater.store import ObjectId, id_text
 
 YEAR = 365 * 86400.0
@@ -27,11 +27,11 @@ def read_at(catalog: Catalog, time: int) -> object:
 @pytest.fixture
 def asks(store: Store, lake: Catalog, tmp_path: Path) -> dict[str, Asks]:
     """Three ways to ask what main was."""
-    order = lambda time: Order(realm="acme", file=tmp_path / f"{time}.realm", time=time, task=store.new_id())  # noqa: E731
+    order = lambda time: ExportOrder(realm="acme", file=tmp_path / f"{time}.realm", time=time, task=store.new_id())  # noqa: E731
     return {
         "read": lambda time: read_at(lake, time),
         "restore": lambda time: planned(store, request("lake/main", time)),
-        "export": lambda time: export(store, order(time)),
+        "export": lambda time: export_realm(store, order(time)),
     }
 
 
@@ -83,7 +83,7 @@ def test_commit_is_named_beyond_clock_that_was_ahead(lake: Catalog, poisoned: tu
 def test_time_before_everything_has_one_answer(asks: dict[str, Asks], clock: FakeClock) -> None:
     faults = {way: fault_of(ask, Micros(clock.now() - round(14400e6))) for way, ask in asks.items()}
 
-    assert {type(fault) for fault in faults.values()} == {MissingError}
+    assert {type(fault) for fault in faults.values()} == {NotFoundError}
     assert [way for way, fault in faults.items() if "there is no state of" not in str(fault)] == []
 
 

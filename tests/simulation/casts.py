@@ -9,23 +9,23 @@ from typing import Any
 from worlds import START, Actor, World
 
 from fake_clock import FakeClock
-from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, NameKind, Put
-from headwater.catalogs.names import content_reference
+from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put, RefKind
+from headwater.catalogs.registry import content_reference
 from headwater.clock import Micros
 from headwater.commits import Transaction, commit_change, ensure_reference, ensure_references, read_head
-from headwater.errors import FencedError, HeadwaterError, MissingError, RefusedError, UnreadableError
-from headwater.index import Value
-from headwater.maintenance import COLLECT, EXPORT, PURGE, RESTORE, run_collection, run_purge
-from headwater.maintenance.restoring import Aim, Request
-from headwater.maintenance.work.archive_tasks import place_arguments, run_export
-from headwater.maintenance.work.realm_tasks import run_restore
-from headwater.realms import REALM_REFERENCES, Realms, RealmState, Retention, bootstrap
-from headwater.realms.credentials import CredentialsHash
+from headwater.errors import CorruptionError, FencedError, HeadwaterError, NotFoundError, RefusedError
+from headwater.index import IndexValue
+from headwater.jobs import COLLECT, EXPORT, PURGE, RESTORE, run_collection, run_purge
+from headwater.jobs.archive_tasks import file_arguments, run_export
+from headwater.jobs.realm_tasks import run_restore
+from headwater.realms import REALM_REFERENCES, HistoryRetention, RealmRegistry, RealmState, bootstrap
+from headwater.realms.root_credentials import CredentialsHash
+from headwater.restore import RestoreRequest, RestoreTarget
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import REFERENCE as TASKS
-from headwater.tasks import Claim, LeaseWatch, StoppedError, Tasks
+from headwater.tasks import LeaseWatch, TaskLease, TaskQueue, TaskStoppedError
 from histories.checking import markers_at
 from histories.journal import COMMIT, LOOK, Journal, marker_of
 
@@ -55,7 +55,7 @@ _BURSTS = 9
 _GAPS = (30.0, 100.0, 400.0, 400.0, 700.0)
 """Seconds from one burst of activity to the next: within a grace, and beyond it."""
 _BURST_SECONDS = 0.6
-_RETENTION = Retention(content_commits=KEPT_COMMITS, content_age_seconds=1, reference_commits=KEPT_COMMITS)
+_RETENTION = HistoryRetention(content_commits=KEPT_COMMITS, content_age_seconds=1, reference_commits=KEPT_COMMITS)
 _HASH = CredentialsHash(client_id="c", salt=b"s", digest=b"d")
 
 
@@ -63,11 +63,11 @@ def prepare(backend: MemoryBackend) -> MemoryBackend:
     """The database with one realm that is served, which has a lake."""
     store = Store(backend, url="memory://", settings=SETTINGS, clock=FakeClock(START - 7_200_000_000))
     ensure_reference(store.system, TASKS)
-    realms = Realms(store)
-    realm = realms.move(realms.create("acme", retention=_RETENTION), RealmState.INITIALIZING)
-    ensure_references(realms.open_for("acme", RealmState.INITIALIZING), REALM_REFERENCES)
-    realms.move(realm, RealmState.ACTIVE)
-    Catalogs(realms.open("acme")).create("lake")
+    realms = RealmRegistry(store)
+    realm = realms.move_realm(realms.create_realm("acme", retention=_RETENTION), RealmState.INITIALIZING)
+    ensure_references(realms.open_realm_for("acme", RealmState.INITIALIZING), REALM_REFERENCES)
+    realms.move_realm(realm, RealmState.ACTIVE)
+    Catalogs(realms.open_realm("acme")).create_catalog("lake")
     return backend
 
 
@@ -130,7 +130,7 @@ class Cast:
         if self.chance.random() < 0.3:
 
             def change(tx: Transaction) -> None:
-                tx.index("markers").put(marker.encode(), Value(None, b""))
+                tx.index("markers").put(marker.encode(), IndexValue(None, b""))
 
             self._note(actor, COMMIT, lambda found: commit_change(rows, RAW, change), rows.key, RAW, marker)
             return
@@ -139,7 +139,7 @@ class Cast:
             return
         branch = self.chance.choice(("main", "main", "main", "main", *BRANCHES))
         wish = [Put(ContentKey.of(marker), IcebergTable(metadata_location=f"s3://{marker}"))]
-        reference = content_reference(lake.definition.id, NameKind.BRANCH, branch)
+        reference = content_reference(lake.definition.id, RefKind.BRANCH, branch)
         self._note(actor, COMMIT, lambda found: lake.commit(branch, wish), rows.key, reference, marker)
 
     def branch(self, actor: Actor) -> None:
@@ -181,17 +181,17 @@ class Cast:
         catalogs = Catalogs(rows)
 
         def make(_: dict[str, Any]) -> None:
-            catalogs.create("side")
+            catalogs.create_catalog("side")
 
         def fill(_: dict[str, Any]) -> None:
             key = ContentKey.of(f"t{next(self.numbers)}")
-            catalogs.open("side").commit("main", [Put(key, IcebergTable(metadata_location="s3://side"))])
+            catalogs.open_catalog("side").commit("main", [Put(key, IcebergTable(metadata_location="s3://side"))])
 
         def delete(_: dict[str, Any]) -> None:
-            catalogs.delete("side")
+            catalogs.delete_catalog("side")
 
         def undelete(_: dict[str, Any]) -> None:
-            catalogs.undelete("side")
+            catalogs.undelete_catalog("side")
 
         act = self.chance.choice((make, make, fill, delete, undelete))
         self._note(actor, f"{act.__name__} catalog side", act)
@@ -202,7 +202,7 @@ class Cast:
         lake = self._lake(actor)
         if rows is None or lake is None:
             return
-        main = content_reference(lake.definition.id, NameKind.BRANCH, "main")
+        main = content_reference(lake.definition.id, RefKind.BRANCH, "main")
         name = self.chance.choice((RAW, main))
 
         def work(found: dict[str, Any]) -> None:
@@ -218,10 +218,10 @@ class Cast:
         branch = self.chance.choice(BRANCHES)
 
         def work(_: dict[str, Any]) -> None:
-            found = Realms(actor.store).read("acme")
-            aim = Aim(time=Micros(actor.clock.now() - round(self.chance.choice((1.0, 100.0, 500.0)) * 1e6)))
-            wish = Request(reference=f"lake/{branch}", aim=aim).arguments()
-            self._tasks(actor).submit(RESTORE, realm="acme", realm_key=found.key, subject=f"lake/{branch}", arguments=wish)
+            found = RealmRegistry(actor.store).read_realm("acme")
+            aim = RestoreTarget(time=Micros(actor.clock.now() - round(self.chance.choice((1.0, 100.0, 500.0)) * 1e6)))
+            wish = RestoreRequest(reference=f"lake/{branch}", aim=aim).arguments()
+            self._tasks(actor).submit_task(RESTORE, realm="acme", realm_key=found.key, subject=f"lake/{branch}", arguments=wish)
 
         self._note(actor, f"ask for {branch} to be restored", work)
 
@@ -231,9 +231,9 @@ class Cast:
         file = self.folder / f"{next(self.numbers)}.archive"
 
         def work(_: dict[str, Any]) -> None:
-            found = Realms(actor.store).read("acme")
-            wish = place_arguments(file, is_here=True)
-            self._tasks(actor).submit(EXPORT, realm="acme", realm_key=found.key, subject=file.name, arguments=wish)
+            found = RealmRegistry(actor.store).read_realm("acme")
+            wish = file_arguments(file, is_here=True)
+            self._tasks(actor).submit_task(EXPORT, realm="acme", realm_key=found.key, subject=file.name, arguments=wish)
 
         self._note(actor, "ask for an export", work)
 
@@ -242,8 +242,8 @@ class Cast:
         realm = self.chance.choice(("acme", "beta"))
 
         def work(_: dict[str, Any]) -> None:
-            found = Realms(actor.store).read(realm)
-            self._tasks(actor).submit(COLLECT, realm=realm, realm_key=found.key)
+            found = RealmRegistry(actor.store).read_realm(realm)
+            self._tasks(actor).submit_task(COLLECT, realm=realm, realm_key=found.key)
 
         self._note(actor, f"ask for a collection of {realm}", work)
 
@@ -256,77 +256,77 @@ class Cast:
 
         def work(_: dict[str, Any]) -> None:
             if self.chance.random() < 0.6:
-                realm = Realms(actor.store).read("acme")
-                tasks.submit(COLLECT, realm="acme", realm_key=realm.key)
-            for one in tasks.look(watch):
-                claim = tasks.claim(one.id, actor.name, watch)
+                realm = RealmRegistry(actor.store).read_realm("acme")
+                tasks.submit_task(COLLECT, realm="acme", realm_key=realm.key)
+            for one in tasks.find_claimable(watch):
+                claim = tasks.claim_task(one.id, actor.name, watch)
                 if claim is not None:
                     self._do(actor.store, claim)
 
         self._note(actor, "work", work)
 
-    def _do(self, store: Store, claim: Claim) -> None:
+    def _do(self, store: Store, claim: TaskLease) -> None:
         try:
-            claim.finish(_WORK[claim.task.kind](store, claim))
+            claim.finish_task(_WORK[claim.task.kind](store, claim))
         except FencedError:
             return
-        except StoppedError as stopped:
+        except TaskStoppedError as stopped:
             claim.hand_back(str(stopped))
         except HeadwaterError as error:
-            claim.fail(str(error), retry=not isinstance(error, RefusedError | MissingError | UnreadableError))
-            if isinstance(error, UnreadableError):
+            claim.fail_task(str(error), retry=not isinstance(error, RefusedError | NotFoundError | CorruptionError))
+            if isinstance(error, CorruptionError):
                 raise
 
     # the realm that comes and goes
 
     def tend(self, actor: Actor) -> None:
         """Bring the realm ``beta`` one step further in its life, whatever that is; two do so at once."""
-        realms = Realms(actor.store)
+        realms = RealmRegistry(actor.store)
 
         def work(_: dict[str, Any]) -> None:
-            realm = realms.find("beta")
+            realm = realms.find_realm("beta")
             if realm is None:
-                realms.create("beta", retention=_RETENTION)
+                realms.create_realm("beta", retention=_RETENTION)
             elif realm.state in (RealmState.CREATED, RealmState.INITIALIZING):
                 bootstrap(realms, "beta", _HASH)
             elif realm.state is RealmState.ACTIVE:
                 self._fill(actor, realms)
-                realms.move(realm, RealmState.INACTIVE)
+                realms.move_realm(realm, RealmState.INACTIVE)
             elif realm.state is RealmState.INACTIVE:
                 if self.chance.random() < 0.3:
-                    realms.move(realm, RealmState.ACTIVE)
+                    realms.move_realm(realm, RealmState.ACTIVE)
                     return
                 actor.clock.sleep(110)
-                realm = realms.move(realm, RealmState.PURGING)
-                self._tasks(actor).submit(PURGE, realm="beta", realm_key=realm.key)
+                realm = realms.move_realm(realm, RealmState.PURGING)
+                self._tasks(actor).submit_task(PURGE, realm="beta", realm_key=realm.key)
             elif realm.state is RealmState.PURGING:
-                self._tasks(actor).submit(PURGE, realm="beta", realm_key=realm.key)
+                self._tasks(actor).submit_task(PURGE, realm="beta", realm_key=realm.key)
             else:
-                realms.remove(realm)
+                realms.remove_realm(realm)
 
         self._note(actor, "tend beta", work)
 
-    def _fill(self, actor: Actor, realms: Realms) -> None:
-        rows = realms.open("beta")
+    def _fill(self, actor: Actor, realms: RealmRegistry) -> None:
+        rows = realms.open_realm("beta")
         for _ in range(2):
             marker = marker_of(actor.name, next(self.numbers))
 
             def change(tx: Transaction, marker: str = marker) -> None:
-                tx.index("markers").put(marker.encode(), Value(None, b""))
+                tx.index("markers").put(marker.encode(), IndexValue(None, b""))
 
             self._note(actor, COMMIT, lambda found, change=change: commit_change(rows, RAW, change), rows.key, RAW, marker)  # type: ignore[misc]
 
     # what they share
 
-    def _tasks(self, actor: Actor) -> Tasks:
-        return Tasks(actor.store, chance=self.chance.random)
+    def _tasks(self, actor: Actor) -> TaskQueue:
+        return TaskQueue(actor.store, chance=self.chance.random)
 
     def _open(self, actor: Actor) -> Any:
-        return self._note(actor, "open acme", lambda _: Realms(actor.store).open("acme"))
+        return self._note(actor, "open acme", lambda _: RealmRegistry(actor.store).open_realm("acme"))
 
     def _lake(self, actor: Actor) -> Catalog | None:
         rows = self._open(actor)
-        return None if rows is None else self._note(actor, "open lake", lambda _: Catalogs(rows).open("lake"))
+        return None if rows is None else self._note(actor, "open lake", lambda _: Catalogs(rows).open_catalog("lake"))
 
     def _note(
         self,

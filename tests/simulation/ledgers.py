@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headwater.commits import Commit
-from headwater.index.stripes import Stripe, StripeList
+from headwater.index.index_nodes import Stripe, StripeList
 from headwater.settings import Settings
 from headwater.store import ObjectId, ObjectKey, ObjectRow, RealmKey, ReferenceRow, id_text
 from headwater.store.backends.memory import MemoryBackend
-from headwater.store.codec import decode
-from headwater.store.objects import StoredObject
+from headwater.store.codec import decode_object
+from headwater.store.stored_objects import StoredObject
 
 __all__ = ["Ledger", "Stay"]
 
@@ -120,7 +120,7 @@ class Ledger:
     def _time(self, realm: RealmKey, commit_id: ObjectId) -> None:
         row = self.backend._objects.rows.get((realm, commit_id, 0))
         if commit_id not in self.times and row is not None and row.parts == 1:
-            found = decode(row.id, row.type, row.value, Commit, realm=str(realm))
+            found = decode_object(row.id, row.type, row.value, Commit, realm=str(realm))
             self.times[commit_id] = found.time
 
     def heads(self, realm: RealmKey, name: str) -> list[ObjectId]:
@@ -181,7 +181,7 @@ class Ledger:
         key = (row.realm, row.id)
         if row.token is not None or key not in self._below:
             body = b"".join(self.backend._objects.rows[row.realm, row.id, part].value for part in range(row.parts))
-            found = decode(row.id, row.type, body, StoredObject, realm=str(row.realm), token=row.token)
+            found = decode_object(row.id, row.type, body, StoredObject, realm=str(row.realm), token=row.token)
             self._below[key] = _targets_of(found)
         return self._below[key]
 

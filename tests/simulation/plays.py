@@ -15,23 +15,25 @@ from casts import KEPT_COMMITS, RAW, SETTINGS, Cast, prepare
 from worlds import Luck, World
 
 from fake_clock import FakeClock
-from headwater.catalogs import Catalogs, NameKind
-from headwater.catalogs.names import content_reference
+from headwater.backup import load_realm
+from headwater.backup.archive_manifest import read_archive_manifest
+from headwater.catalogs import Catalogs, RefKind
+from headwater.catalogs.registry import content_reference
 from headwater.errors import HeadwaterError
-from headwater.maintenance import Code, Finding, check_store, collect, purge
-from headwater.maintenance.archives import load
-from headwater.maintenance.archives.manifests import check_head
-from headwater.realms import Realms, RealmState
-from headwater.store import SYSTEM_KEY, SYSTEM_REALM, Split, Store
+from headwater.fsck import FindingCode, FsckFinding, check_store
+from headwater.gc import collect_realm
+from headwater.purge.realm_purge import purge_realm
+from headwater.realms import RealmRegistry, RealmState
+from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ScanSplit, Store
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import LeaseWatch, Tasks
+from headwater.tasks import LeaseWatch, TaskQueue
 from histories.checking import Kept, check_garbage, check_history, check_purged, check_readable
 
 __all__ = ["Play"]
 
 HOUR = 3600.0
 _COPY = "copy-"
-_OF_COPIES = (Code.NAME_WITHOUT_ROW, Code.CATALOG_INCOMPLETE, Code.CLAIM_WITHOUT_CONTENT)
+_OF_COPIES = (FindingCode.NAME_WITHOUT_ROW, FindingCode.CATALOG_INCOMPLETE, FindingCode.CLAIM_WITHOUT_CONTENT)
 _ROUNDS = 9
 EXPORTING = 8
 """In one seed of so many there are exports, which write files."""
@@ -70,10 +72,12 @@ class Play:
         clock = FakeClock(world.now + round(world.settings.clock_bound_seconds * 1e6))
         with Store(_Lasting(world.backend), url="memory://", settings=world.settings, clock=clock) as store:  # type: ignore[arg-type]
             try:
-                catalogs = Catalogs(Realms(store).open("acme"))
-                Tasks(store).look(LeaseWatch(clock, world.settings.task_lease_seconds))  # settles what those who died left
-                for definition in catalogs.list():
-                    catalogs.complete(definition)  # whose making was interrupted
+                catalogs = Catalogs(RealmRegistry(store).open_realm("acme"))
+                TaskQueue(store).find_claimable(
+                    LeaseWatch(clock, world.settings.task_lease_seconds)
+                )  # settles what those who died left
+                for definition in catalogs.list_catalogs():
+                    catalogs.complete_catalog(definition)  # whose making was interrupted
                 for number in range(
                     _ROUNDS
                 ):  # the first may end what was interrupted; what one releases makes other commits too old
@@ -84,10 +88,10 @@ class Play:
                         break
                 else:
                     self._faults.append(f"{_ROUNDS} collections still change references")
-                main = content_reference(catalogs.read("lake").id, NameKind.BRANCH, "main")
+                main = content_reference(catalogs.read_catalog("lake").id, RefKind.BRANCH, "main")
                 self._faults += check_history(store, self.cast.journal.events, lasting={RAW: 0, main: 0})
                 self._faults += check_readable(store) + check_purged(store)
-                for realm in Realms(store).list():
+                for realm in RealmRegistry(store).list_realms():
                     if realm.state in (RealmState.ACTIVE, RealmState.INACTIVE):
                         self._faults += check_garbage(store, realm.id, Kept(commits=KEPT_COMMITS, age_seconds=1))
                 for number, file in enumerate(sorted(self.archives.glob("*.archive"))):
@@ -98,9 +102,9 @@ class Play:
 
     def _load(self, store: Store, file: Path, realm_id: str, names: Sequence[str]) -> list[str]:
         """An archive holds, of each of these references, the newest commit not after its moment, and can be read in full."""
-        load(store, realm_id, file)
-        rows, moment = Realms(store).open(realm_id), check_head(file).as_of
-        ledger, acme, faults = self.world.ledger, Realms(store).read("acme").key, []
+        load_realm(store, realm_id, file)
+        rows, moment = RealmRegistry(store).open_realm(realm_id), read_archive_manifest(file).as_of
+        ledger, acme, faults = self.world.ledger, RealmRegistry(store).read_realm("acme").key, []
         for name in names:
             then = [one for one in ledger.heads(acme, name) if ledger.times[one] <= moment]
             in_time = [one for one in then if one not in ledger.late]  # what became HEAD after it was read is not in it
@@ -111,24 +115,24 @@ class Play:
 
     def _pointers(self) -> dict[tuple[int, str], object]:
         """Without those of the system realm, where every realm's tasks and runs are."""
-        rows = self.world.backend.scan_references(Split(), None, 10_000)
+        rows = self.world.backend.scan_references(ScanSplit(), None, 10_000)
         return {(row.realm, row.name): (row.pointer, row.deleted) for row in rows if row.realm != SYSTEM_KEY}
 
     def _tidy(self, store: Store) -> None:
-        for realm in Realms(store).list():
+        for realm in RealmRegistry(store).list_realms():
             if realm.state in (RealmState.PURGING, RealmState.PURGED):  # also what late writers left since
-                purge(store, realm.id)
+                purge_realm(store, realm.id)
             elif realm.state in (RealmState.ACTIVE, RealmState.INACTIVE):
-                collect(store, realm.id)
-        collect(store, SYSTEM_REALM)
+                collect_realm(store, realm.id)
+        collect_realm(store, SYSTEM_REALM)
 
 
-def _is_harmless(found: Finding) -> bool:
+def _is_harmless(found: FsckFinding) -> bool:
     """A collector that is stopped between its fence and the tombstone that it makes for a listed name finds the name given up by
     another. And an archive holds a catalog that was being made at its moment as far as it was, names whose
     rows were deleted, and claims of what was deleted.
     """
-    return found.code is Code.TOMBSTONE_WITHOUT_NAME or (found.realm.startswith(_COPY) and found.code in _OF_COPIES)
+    return found.code is FindingCode.TOMBSTONE_WITHOUT_NAME or (found.realm.startswith(_COPY) and found.code in _OF_COPIES)
 
 
 class _Lasting:

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from fake_clock import FakeClock
-from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, NameKind, Put
-from headwater.catalogs.names import content_reference
+from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put, RefKind
+from headwater.catalogs.registry import content_reference
 from headwater.commits import ensure_references, read_head
-from headwater.errors import UnreadableError
-from headwater.maintenance import collect
-from headwater.realms import REALM_REFERENCES, Realms, RealmState, Retention
+from headwater.errors import CorruptionError
+from headwater.gc import collect_realm
+from headwater.realms import REALM_REFERENCES, HistoryRetention, RealmRegistry, RealmState
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
@@ -30,19 +30,19 @@ class Small:
     def __init__(self, settings: Settings) -> None:
         self.clock = FakeClock()
         self.store = Store(MemoryBackend(), url="memory://", settings=settings, clock=self.clock)
-        realms = Realms(self.store)
-        wanted = Retention(content_commits=2, content_age_seconds=1, reference_commits=2)
-        realm = realms.move(realms.create("acme", retention=wanted), RealmState.INITIALIZING)
-        ensure_references(realms.open_for("acme", RealmState.INITIALIZING), REALM_REFERENCES)
-        self.realm = realms.move(realm, RealmState.ACTIVE)
-        self.rows = realms.open("acme")
-        Catalogs(self.rows).create("lake")
-        self.main = content_reference(self.lake.definition.id, NameKind.BRANCH, "main")
+        realms = RealmRegistry(self.store)
+        wanted = HistoryRetention(content_commits=2, content_age_seconds=1, reference_commits=2)
+        realm = realms.move_realm(realms.create_realm("acme", retention=wanted), RealmState.INITIALIZING)
+        ensure_references(realms.open_realm_for("acme", RealmState.INITIALIZING), REALM_REFERENCES)
+        self.realm = realms.move_realm(realm, RealmState.ACTIVE)
+        self.rows = realms.open_realm("acme")
+        Catalogs(self.rows).create_catalog("lake")
+        self.main = content_reference(self.lake.definition.id, RefKind.BRANCH, "main")
         self.journal = Journal(now=self.clock.now)
 
     @property
     def lake(self) -> Catalog:
-        return Catalogs(self.rows).open("lake")
+        return Catalogs(self.rows).open_catalog("lake")
 
     def commit(self, number: int) -> None:
         marker = marker_of("a", number)
@@ -114,7 +114,7 @@ def test_a_commit_that_nobody_asked_for_is_found(small: Small) -> None:
 
 def test_a_commit_that_is_there_twice_is_found(small: Small) -> None:
     twice = ContentKey.of(small.events[0].marker)
-    there = small.lake.get("main", twice)
+    there = small.lake.get_content("main", twice)
     assert there is not None
     small.lake.commit("main", [Put(twice, IcebergTable(id=there.id, metadata_location="s3://again"))])
 
@@ -151,7 +151,7 @@ def test_a_look_that_goes_back_is_found(small: Small) -> None:
 
 def test_an_error_that_nobody_must_see_is_found(small: Small) -> None:
     def work(_: dict[str, Any]) -> None:
-        raise UnreadableError("torn")
+        raise CorruptionError("torn")
 
     small.journal.act("a", "read", work)
 
@@ -169,17 +169,17 @@ def test_a_head_that_lost_an_object_is_found(small: Small) -> None:
 
 
 def test_rows_under_a_key_of_no_realm_are_found(small: Small) -> None:
-    realms = Realms(small.store)
-    realm = realms.move(realms.read("acme"), RealmState.INACTIVE)
+    realms = RealmRegistry(small.store)
+    realm = realms.move_realm(realms.read_realm("acme"), RealmState.INACTIVE)
     small.clock.advance(HOUR)
-    realms.move(realms.move(realm, RealmState.PURGING), RealmState.PURGED)
+    realms.move_realm(realms.move_realm(realm, RealmState.PURGING), RealmState.PURGED)
 
     assert any(f"of key {realm.key}" in fault for fault in check_purged(small.store))
 
 
 def test_what_a_collection_leaves_is_no_garbage(small: Small) -> None:
     small.clock.advance(HOUR)
-    assert collect(small.store, "acme").deleted > 0
+    assert collect_realm(small.store, "acme").deleted > 0
 
     assert check_garbage(small.store, "acme", Kept(commits=2, age_seconds=1)) == []
 
@@ -187,7 +187,7 @@ def test_what_a_collection_leaves_is_no_garbage(small: Small) -> None:
 def test_garbage_that_is_left_is_found(small: Small) -> None:
     """The collection keeps two commits; who is told of one finds the other."""
     small.clock.advance(HOUR)
-    collect(small.store, "acme")
+    collect_realm(small.store, "acme")
 
     assert any("type commit" in fault for fault in check_garbage(small.store, "acme", Kept(commits=1)))
 

@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from headwater_workers.pipeline.source.conditions import Selection, Span, select
+from headwater_workers.pipeline.source.pushdown import Selection, Span, select
 
 SALES = StringStartsWith(("key",), "sales.")
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.catalogs import ContentKey
-from headwater_workers.pipeline.source.keys import KeyRange, of_prefix, of_text, of_texts_between
+from headwater_workers.pipeline.source.pushdown import KeyRange, of_prefix, of_text, of_texts_between
 
 LETTERS = "aZ.\\-"
 """What sorts before a dot, between a dot and a backslash, and behind both; few and short, so that texts meet."""

@@ -17,11 +17,11 @@ from source_queries import make_realm, request, rows_of
 from backend_fixtures import STORES
 from headwater import Settings, open_store
 from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, Namespace, Put
-from headwater.realms import Realms
+from headwater.realms import RealmRegistry
 from headwater_workers.pipeline import find_engine
-from headwater_workers.pipeline.sessions import SparkOptions, session
-from headwater_workers.pipeline.source import TABLES, HeadwaterSource, NarrowingSource, register
-from headwater_workers.pipeline.source.tables import NarrowingReader, keeps_conditions_apart
+from headwater_workers.pipeline.source import TABLES, HeadwaterSource, NarrowingSource, register_data_source
+from headwater_workers.pipeline.source.data_source import NarrowingReader, keeps_conditions_apart
+from headwater_workers.pipeline.spark_session import SparkOptions, session
 
 pytestmark = [
     pytest.mark.long,
@@ -42,7 +42,7 @@ ORDERS = ContentKey.of("sales", "orders")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("warehouse")
     with session("headwater tables", SparkOptions("local[2]", {"spark.sql.warehouse.dir": str(folder)})) as made:
-        register(made)
+        register_data_source(made)
         yield made
 
 
@@ -50,9 +50,9 @@ def filled(url: str) -> str:
     """A realm with a catalog, whose branches main and dev differ by one table."""
     with open_store(url) as store:
         make_realm(store, "acme")
-        catalogs = Catalogs(Realms(store).open("acme"))
-        catalogs.create("lake", base_location="s3://lake/")
-        lake = catalogs.open("lake")
+        catalogs = Catalogs(RealmRegistry(store).open_realm("acme"))
+        catalogs.create_catalog("lake", base_location="s3://lake/")
+        lake = catalogs.open_catalog("lake")
         tables = [
             Put(ContentKey.of("sales", name), IcebergTable(metadata_location=f"s3://{name}")) for name in ("orders", "a.b")
         ]
@@ -73,7 +73,7 @@ def lake(tmp_path: Path) -> Iterator[tuple[str, Catalog]]:
     """A store of the test's own, and its catalog."""
     url = filled(f"sqlite:///{tmp_path}/store.db")
     with open_store(url) as store:
-        yield url, Catalogs(Realms(store).open("acme")).open("lake")
+        yield url, Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake")
 
 
 def table(spark: Any, url: str, name: str, **options: str) -> Any:

@@ -8,7 +8,7 @@ import pytest
 
 from headwater import open_store
 from headwater.errors import RefusedError
-from headwater_workers.pipeline.source.options import request_of
+from headwater_workers.pipeline.source.reader_options import request_of
 
 URL = "postgresql://ann:hunter2@db.example/lake"
 

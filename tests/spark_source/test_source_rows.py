@@ -22,21 +22,21 @@ from headwater.catalogs import (
     Delete,
     IcebergTable,
     IcebergView,
-    NameKind,
     Namespace,
     Put,
+    RefKind,
     content_digest,
 )
-from headwater.catalogs.names import content_reference
+from headwater.catalogs.registry import content_reference
 from headwater.commits import Transaction, commit_change
-from headwater.errors import ExpiredError, MissingError, RefusedError, UnreadableError
-from headwater.realms import Realms, RealmState
+from headwater.errors import CorruptionError, ExpiredError, NotFoundError, RefusedError
+from headwater.realms import RealmRegistry, RealmState
 from headwater.store import SYSTEM_REALM, ObjectKey, id_text
-from headwater_workers.pipeline.source.columns import TABLES, arrow_schema
-from headwater_workers.pipeline.source.conditions import Selection, select
-from headwater_workers.pipeline.source.dividing import divided
-from headwater_workers.pipeline.source.pinning import pinned, tenants
-from headwater_workers.pipeline.source.reading import read_from
+from headwater_workers.pipeline.source.data_source import read_from
+from headwater_workers.pipeline.source.partitions import divided
+from headwater_workers.pipeline.source.pinned_states import pin_states, tenants
+from headwater_workers.pipeline.source.pushdown import Selection, select
+from headwater_workers.pipeline.source.source_columns import TABLES, arrow_schema
 from unordered import UnorderedBackend
 
 ORDERS = ContentKey.of("sales", "orders")
@@ -52,10 +52,10 @@ def put_many(store: Store, catalog: Catalog, namespaces: int, tables: int) -> No
         for number in range(namespaces * tables):
             key = ContentKey.of(f"ns{number // tables:03}", f"t{number % tables:03}")
             value = ContentValue(ContentType.ICEBERG_TABLE, UUID(int=number), digest, object_id)
-            tx.index(CONTENT).put(key.to_index(), value.encode())
+            tx.index(CONTENT).put(key.to_index(), value.to_value())
 
-    reference = content_reference(catalog.definition.id, NameKind.BRANCH, "main")
-    commit_change(Realms(store).open("acme"), reference, change, properties={"catalog": catalog.definition.id})
+    reference = content_reference(catalog.definition.id, RefKind.BRANCH, "main")
+    commit_change(RealmRegistry(store).open_realm("acme"), reference, change, properties={"catalog": catalog.definition.id})
 
 
 # entries and contents
@@ -130,7 +130,7 @@ def test_another_catalog_or_branch_is_not_read(
     small, large = make_catalog("acme", "small"), make_catalog("acme", "large")
     put_many(store, large, namespaces=10, tables=200)
     asked = request("entries")
-    places, pins = tenants(store, asked), pinned(store, asked)
+    places, pins = tenants(store, asked), pin_states(store, asked)
     selection, _ = select("entries", [EqualTo(("catalog",), "small")])
     store.cache.after_fork()
     backend.read = 0
@@ -144,9 +144,9 @@ def test_another_catalog_or_branch_is_not_read(
 def test_only_the_branch_that_was_asked_for_is_looked_up(store: Store, lake: Catalog) -> None:
     lake.create_branch("dev")
 
-    assert {pin.place.ref for pin in pinned(store, request("entries", ref="dev"))} == {"dev"}
-    with pytest.raises(MissingError, match="no catalog that is read has a branch or tag 'mian'"):
-        pinned(store, request("entries", ref="mian"))
+    assert {pin.place.ref for pin in pin_states(store, request("entries", ref="dev"))} == {"dev"}
+    with pytest.raises(NotFoundError, match="no catalog that is read has a branch or tag 'mian'"):
+        pin_states(store, request("entries", ref="mian"))
 
 
 def test_a_large_state_is_divided_where_stripes_begin_and_each_key_is_in_one_part(store: Store, lake: Catalog) -> None:
@@ -160,7 +160,7 @@ def test_a_large_state_is_divided_where_stripes_begin_and_each_key_is_in_one_par
 
 def test_a_data_frame_stands_still_while_others_commit(store: Store, lake: Catalog) -> None:
     asked = request("entries")
-    pins = pinned(store, asked)
+    pins = pin_states(store, asked)
     lake.commit("main", [Delete(ORDERS)])
     pieces = divided(store, asked, Selection({}), tenants(store, asked), pins)
 
@@ -202,7 +202,7 @@ def test_at_a_name_it_is_that_branch_of_each_catalog_that_has_it(
 def test_a_text_for_a_head_has_the_kind_of_its_name(store: Store, lake: Catalog, text: str, kind: str) -> None:
     lake.create_tag("v1")
 
-    assert [pin.place[2:] for pin in pinned(store, request("entries", at=text))] == [(text, kind)]
+    assert [pin.place[2:] for pin in pin_states(store, request("entries", at=text))] == [(text, kind)]
 
 
 @pytest.mark.parametrize("named", [{}, {"catalog": "lake"}])
@@ -214,14 +214,14 @@ def test_at_a_commit_other_catalogs_are_left_out_whatever_their_realm(
     for realm, catalog in (("acme", "other"), ("beta", "lake")):
         make_catalog(realm, catalog)
 
-    found = pinned(store, request("entries", at=f"{name}{head}", **named))
+    found = pin_states(store, request("entries", at=f"{name}{head}", **named))
     assert [pin.place for pin in found] == [("acme", "lake", f"{name}{head}", "commit")]
 
 
 @pytest.mark.parametrize("named", [{}, {"catalog": "lake"}, {"realm": "acme"}, {"realm": "acme", "catalog": "lake"}])
 def test_a_state_that_no_catalog_has_is_missing(store: Store, lake: Catalog, named: dict[str, str]) -> None:
-    with pytest.raises(MissingError, match="no branch, tag or commit 'dev'"):
-        pinned(store, request("entries", at="dev", **named))
+    with pytest.raises(NotFoundError, match="no branch, tag or commit 'dev'"):
+        pin_states(store, request("entries", at="dev", **named))
 
 
 def test_a_commit_that_no_catalog_of_many_has_was_collected_or_never_was(
@@ -231,7 +231,7 @@ def test_a_commit_that_no_catalog_of_many_has_was_collected_or_never_was(
         make_catalog(realm, "lake")
 
     with pytest.raises(ExpiredError, match="none of the 2 catalogs that are read has a state '0123456789abcdef', such as"):
-        pinned(store, request("entries", at="0123456789abcdef"))
+        pin_states(store, request("entries", at="0123456789abcdef"))
 
 
 def test_a_catalog_whose_history_was_cut_before_the_state_is_not_left_out(
@@ -241,18 +241,18 @@ def test_a_catalog_whose_history_was_cut_before_the_state_is_not_left_out(
     first = lakes[0].branch("main").head
     for lake in lakes:
         lake.commit("main", [Delete(ORDERS)])
-    rows = Realms(store).open("acme")
+    rows = RealmRegistry(store).open_realm("acme")
     backend.delete_objects([key for batch in rows.scan_objects() for key in batch if key.id == first])
     store.cache.after_fork()
 
     with pytest.raises(ExpiredError, match="'main~1' of realm 'acme' has expired"):
-        pinned(store, request("entries", at="main~1"))
+        pin_states(store, request("entries", at="main~1"))
 
 
 def test_a_state_that_was_collected_says_so(store: Store, backend: CountingBackend, lake: Catalog) -> None:
     asked = request("entries")
-    pins = pinned(store, asked)
-    rows = Realms(store).open("acme")
+    pins = pin_states(store, asked)
+    rows = RealmRegistry(store).open_realm("acme")
     backend.delete_objects([key for batch in rows.scan_objects() for key in batch if key.id == pins[0].commit])
     store.cache.after_fork()
 
@@ -263,11 +263,11 @@ def test_a_state_that_was_collected_says_so(store: Store, backend: CountingBacke
 def test_a_realm_that_is_purged_meanwhile_says_so(store: Store, lake: Catalog) -> None:
     asked = request("entries")
     pieces = bundles(store, asked)
-    realms = Realms(store)
-    rows = store.rows("acme", realms.read("acme").key)  # type: ignore[arg-type]
-    inactive = realms.move(realms.read("acme"), RealmState.INACTIVE)
+    realms = RealmRegistry(store)
+    rows = store.rows("acme", realms.read_realm("acme").key)  # type: ignore[arg-type]
+    inactive = realms.move_realm(realms.read_realm("acme"), RealmState.INACTIVE)
     store.clock.sleep(24 * 3600)
-    realms.move(inactive, RealmState.PURGING)
+    realms.move_realm(inactive, RealmState.PURGING)
     while rows.delete_rows(1000):
         pass
 
@@ -277,12 +277,12 @@ def test_a_realm_that_is_purged_meanwhile_says_so(store: Store, lake: Catalog) -
 
 def test_a_content_without_its_object_is_named(store: Store, backend: CountingBackend, lake: Catalog) -> None:
     lost = lake.entries().entries[1].value.object_id
-    rows = Realms(store).open("acme")
+    rows = RealmRegistry(store).open_realm("acme")
     keys: list[ObjectKey] = [key for batch in rows.scan_objects() for key in batch if key.id == lost]
     backend.delete_objects(keys)
     store.cache.after_fork()
 
-    with pytest.raises(UnreadableError, match=f"sales.orders of catalog 'lake' in realm 'acme': object {id_text(lost)}"):
+    with pytest.raises(CorruptionError, match=f"sales.orders of catalog 'lake' in realm 'acme': object {id_text(lost)}"):
         rows_of(store, request("contents"))
 
 
@@ -290,7 +290,7 @@ def test_a_content_without_its_object_is_named(store: Store, backend: CountingBa
 
 
 def test_a_realm_that_does_not_serve_is_left_out_and_refused_when_it_is_named(store: Store, lake: Catalog) -> None:
-    Realms(store).create("new")
+    RealmRegistry(store).create_realm("new")
 
     assert {row["realm"] for row in rows_of(store, request("entries"))} == {"acme"}
     with pytest.raises(RefusedError, match="realm 'new' is CREATED"):
@@ -298,12 +298,12 @@ def test_a_realm_that_does_not_serve_is_left_out_and_refused_when_it_is_named(st
 
 
 def test_a_deleted_catalog_is_left_out_and_missing_when_it_is_named(store: Store, lake: Catalog) -> None:
-    Catalogs(Realms(store).open("acme")).delete("lake")
+    Catalogs(RealmRegistry(store).open_realm("acme")).delete_catalog("lake")
 
     assert rows_of(store, request("entries")) == []
-    with pytest.raises(MissingError, match="no catalog 'lake'; one that was deleted can be undeleted"):
+    with pytest.raises(NotFoundError, match="no catalog 'lake'; one that was deleted can be undeleted"):
         rows_of(store, request("entries", realm="acme", catalog="lake"))
-    with pytest.raises(MissingError, match="no realm of the store has a catalog 'lake'"):
+    with pytest.raises(NotFoundError, match="no realm of the store has a catalog 'lake'"):
         rows_of(store, request("entries", catalog="lake"))
 
 
@@ -365,7 +365,7 @@ def test_a_history_too_old_is_not_looked_at(store: Store, lake: Catalog) -> None
 
 def test_objects_are_all_rows_of_the_store(store: Store, lake: Catalog) -> None:
     found = rows_of(store, request("objects"))
-    rows = Realms(store).open("acme")
+    rows = RealmRegistry(store).open_realm("acme")
 
     own = [row for row in found if row["realm"] == "acme"]
     assert {(row["id"], row["part"], row["bytes"]) for row in own} == {
@@ -424,11 +424,11 @@ def test_a_database_without_order_gives_the_same_rows(settings: Settings, clock:
     with Store(UnorderedBackend(), url="memory://", settings=settings, clock=clock) as store:
         for realm in ("acme", "other"):
             make_realm(store, realm)
-            Catalogs(Realms(store).open(realm)).create("lake", base_location="s3://lake/")
+            Catalogs(RealmRegistry(store).open_realm(realm)).create_catalog("lake", base_location="s3://lake/")
         objects = rows_of(store, request("objects", realm="acme"), [GreaterThan(("id",), "0")])
         references = rows_of(store, request("references", realm="acme"), [EqualTo(("catalog",), "lake")])
 
-        keys = [key for batch in Realms(store).open("acme").scan_objects() for key in batch]
+        keys = [key for batch in RealmRegistry(store).open_realm("acme").scan_objects() for key in batch]
         assert sorted(row["id"] for row in objects) == sorted(id_text(key.id) for key in keys)
         assert sorted(str(row["ref"] or row["kind"]) for row in references) == ["grants", "main", "refs", "roles"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from fake_clock import FakeClock
 from headwater.store import Backend, NodeLease, ObjectId, Store, node_lease_id
 from headwater.store.backends.memory import MemoryBackend
-from headwater.store.identity import EPOCH_MILLIS, NODES
+from headwater.store.ids import EPOCH_MILLIS, NODES
 
 HOUR = 3600.0
 FOREVER = 1 << 40
@@ -47,14 +47,14 @@ def leased_nodes(store: Store) -> int:
 def fill(store: Store, *, but: Iterable[int] = (), end: int = FOREVER) -> None:
     """Let another process have all nodes but some, to the end of that millisecond of id time."""
     kept, other = set(but), NodeLease(start=0, end=end, owner="other")
-    store.system.write([(node_lease_id(node), other) for node in range(NODES) if node not in kept])
+    store.system.write_objects([(node_lease_id(node), other) for node in range(NODES) if node not in kept])
 
 
 def steal(store: Store, node: int) -> NodeLease:
     """Take a node over, whether or not its lease has ended."""
     now = millis_now(store)
     seen = store.system.read_versioned(node_lease_id(node), NodeLease)
-    return store.system.update(seen, NodeLease(start=now, end=now + 3_600_000, owner="thief")).value
+    return store.system.update_object(seen, NodeLease(start=now, end=now + 3_600_000, owner="thief")).value
 
 
 class StuckClock(FakeClock):

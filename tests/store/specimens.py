@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from headwater.clock import Micros
-from headwater.errors import BeatenError
+from headwater.errors import SwapConflictError
 from headwater.store import (
     Backend,
     ObjectId,
@@ -18,7 +18,7 @@ from headwater.store import (
     ReferenceKey,
     ReferencePosition,
     ReferenceRow,
-    Split,
+    ScanSplit,
 )
 
 REALM, OTHER = RealmKey(10), RealmKey(1 << 60)
@@ -76,17 +76,17 @@ def read_back(backend: Backend, rows: Iterable[ObjectRow], realm: int = REALM) -
     return backend.read_objects(RealmKey(realm), [(one.id, one.part) for one in rows])
 
 
-def scan(backend: Backend, split: Split[ObjectPosition] | None = None, *, limit: int = 1000) -> list[ObjectKey]:
+def scan(backend: Backend, split: ScanSplit[ObjectPosition] | None = None, *, limit: int = 1000) -> list[ObjectKey]:
     """All object rows of a split, page by page; of the whole store unless told."""
-    return _scan(backend.scan_objects, split or Split(), limit)
+    return _scan(backend.scan_objects, split or ScanSplit(), limit)
 
 
-def scan_names(backend: Backend, split: Split[ReferencePosition] | None = None, *, limit: int = 1000) -> list[ReferenceKey]:
+def scan_names(backend: Backend, split: ScanSplit[ReferencePosition] | None = None, *, limit: int = 1000) -> list[ReferenceKey]:
     """The same for references."""
-    return _scan(backend.scan_references, split or Split(), limit)
+    return _scan(backend.scan_references, split or ScanSplit(), limit)
 
 
-def _scan(scan_page: Callable[..., list[Any]], split: Split[Any], limit: int) -> list[Any]:
+def _scan(scan_page: Callable[..., list[Any]], split: ScanSplit[Any], limit: int) -> list[Any]:
     found: list[Any] = []
     for _ in range(_PAGES):
         page = scan_page(split, found[-1].position if found else None, limit)
@@ -98,7 +98,7 @@ def _scan(scan_page: Callable[..., list[Any]], split: Split[Any], limit: int) ->
 
 
 def race(count: int, work: Callable[[int], Any]) -> list[Any]:
-    """What ``work(number)`` returned in threads that begin together; BeatenError, the class, for those that were beaten."""
+    """What ``work(number)`` returned in threads that begin together; SwapConflictError, the class, for those that were beaten."""
     answers: list[Any] = [None] * count
     start = threading.Barrier(count)
 
@@ -106,8 +106,8 @@ def race(count: int, work: Callable[[int], Any]) -> list[Any]:
         start.wait()
         try:
             answers[number] = work(number)
-        except BeatenError:
-            answers[number] = BeatenError
+        except SwapConflictError:
+            answers[number] = SwapConflictError
         except Exception as fault:  # noqa: BLE001  raised in the test's own thread
             answers[number] = fault
 

@@ -26,7 +26,7 @@ from specimens import (
 from backend_fixtures import BACKENDS
 from faulty_backend import FaultyBackend
 from forking import run_forked
-from headwater.errors import BeatenError, CollisionError, HeadwaterError, UnavailableError, UnknownOutcomeError
+from headwater.errors import CollisionError, HeadwaterError, SwapConflictError, UnavailableError, UnknownOutcomeError
 from headwater.store import BULK_BYTES, ROW_BYTES, Backend, ObjectId, ObjectRow, ReferenceRow
 from headwater.store.backends.memory import MemoryBackend
 
@@ -70,7 +70,7 @@ class TestCommits:
     def test_without_objects_it_is_a_swap(self, backend: Backend) -> None:
         backend.create_reference(reference())
         backend.write_and_swap([], reference(), NEW)
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             backend.write_and_swap([], reference(), NEW)
 
         assert read(backend) == NEW
@@ -114,7 +114,7 @@ class TestBeaten:
     )
     def test_a_beaten_commit_leaves_the_reference_alone(self, backend: Backend, seen: ReferenceRow) -> None:
         backend.create_reference(reference())
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             backend.write_and_swap([row(100)], seen, dataclasses.replace(NEW, realm=seen.realm))
 
         assert scan_names(backend) == [reference_key(reference())]
@@ -123,7 +123,7 @@ class TestBeaten:
     def test_it_writes_no_objects_where_it_is_declared(self, backend: Backend, is_atomic: bool, count: int) -> None:
         backend.create_reference(reference())
         rows = [row(number) for number in range(100, 100 + count)]
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             backend.write_and_swap(rows, reference(version=4), NEW)
 
         assert sorted(scan(backend)) == ([] if is_atomic else [key(made) for made in rows])
@@ -132,21 +132,21 @@ class TestBeaten:
         backend.create_reference(reference())
         old = in_parts(7, b"old", b"old", b"old")
         backend.write_objects(old)
-        with pytest.raises(BeatenError if is_atomic else CollisionError):
+        with pytest.raises(SwapConflictError if is_atomic else CollisionError):
             backend.write_and_swap(in_parts(7, b"new"), reference(version=4), NEW)
 
         assert sorted(scan(backend)) == [key(made) for made in old]
 
     def test_more_than_fits_one_round_trip_is_not_written_either(self, backend: Backend, is_atomic: bool) -> None:
         backend.create_reference(reference())
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             backend.write_and_swap(much(), reference(version=4), NEW)
 
         assert read(backend) == reference()
         assert bool(scan(backend)) != is_atomic
 
     def test_a_commit_to_an_absent_reference_is_beaten(self, backend: Backend) -> None:
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             backend.write_and_swap([row(100)], reference(), NEW)
 
         assert read(backend) is None
@@ -155,7 +155,7 @@ class TestBeaten:
         backend.create_reference(reference())
         rows = [row(100), *in_parts(50, b"a", b"b")]
         backend.write_and_swap(rows, reference(), NEW)
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             backend.write_and_swap(rows, reference(), NEW)
 
         assert (read(backend), read_back(backend, rows)) == (NEW, rows)
@@ -170,7 +170,7 @@ class TestRaces:
             backend.write_and_swap([row(number), row(number + 50)], reference(), new)
             return number
 
-        [winner] = [number for number in race(8, commit) if number is not BeatenError]
+        [winner] = [number for number in race(8, commit) if number is not SwapConflictError]
 
         assert read(backend) == dataclasses.replace(NEW, pointer=ObjectId(winner))
         assert len(scan(backend)) == (2 if is_atomic else 16)
@@ -187,7 +187,7 @@ class TestRaces:
                 pointer = 1000 * turn + number + 1
                 try:
                     backend.write_and_swap([row(pointer)], seen, reference(pointer=pointer, version=seen.version + 1))
-                except BeatenError:
+                except SwapConflictError:
                     continue
                 done += 1
                 if done == 5:
@@ -208,7 +208,7 @@ class TestRaces:
             backend.after_fork(is_child=True)
             try:
                 backend.write_and_swap([row(number)], reference(), dataclasses.replace(NEW, pointer=ObjectId(number)))
-            except BeatenError:
+            except SwapConflictError:
                 return False
             return True
 
@@ -233,7 +233,7 @@ class TestFaults:
         faults.fail("write_and_swap" if form else "swap_reference", before=False)
         outcomes = [told(faults) for _ in range(2)]
 
-        assert outcomes == [UnknownOutcomeError, BeatenError]
+        assert outcomes == [UnknownOutcomeError, SwapConflictError]
         assert (read(faults), read_object(faults, 100)) == (NEW, row(100))
 
     def test_a_call_that_did_not_happen_can_be_repeated(self, faults: FaultyBackend, form: bool) -> None:

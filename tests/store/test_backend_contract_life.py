@@ -10,8 +10,8 @@ from specimens import LARGEST, REALM, key, race, read, read_object, reference, r
 
 from faulty_backend import FaultyBackend
 from forking import run_forked
-from headwater.errors import BeatenError, RefusedError
-from headwater.store import Backend, Split, open_backend
+from headwater.errors import RefusedError, SwapConflictError
+from headwater.store import Backend, ScanSplit, open_backend
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.urls import parse_url
 
@@ -27,8 +27,8 @@ CALLS: dict[str, Callable[[Backend], object]] = {
     "insert_object": lambda backend: backend.insert_object(row(1, token="a")),
     "update_object": lambda backend: backend.update_object(row(1, token="b"), "a"),
     "delete_objects": lambda backend: backend.delete_objects([key(row(1))]),
-    "scan_references": lambda backend: backend.scan_references(Split(), None, 1),
-    "scan_objects": lambda backend: backend.scan_objects(Split(), None, 1),
+    "scan_references": lambda backend: backend.scan_references(ScanSplit(), None, 1),
+    "scan_objects": lambda backend: backend.scan_objects(ScanSplit(), None, 1),
     "split_references": lambda backend: backend.split_references(None, 2),
     "split_objects": lambda backend: backend.split_objects(None, 2),
     "delete_realm": lambda backend: backend.delete_realm(REALM, 1),
@@ -152,7 +152,7 @@ def count(backend: Backend, times: int) -> None:
         try:
             backend.swap_reference(seen, reference(version=seen.version + 1))
             done += 1
-        except BeatenError:
+        except SwapConflictError:
             continue
         if done == times:
             return
@@ -167,7 +167,7 @@ def test_children_race_with_their_parent_and_one_wins(backend: Backend) -> None:
     def swap(number: int) -> bool:
         try:
             backend.swap_reference(reference(), reference(pointer=number, version=6))
-        except BeatenError:
+        except SwapConflictError:
             return False
         return True
 

@@ -10,7 +10,7 @@ from specimens import LARGEST, OTHER, REALM, in_parts, key, race, read_back, rea
 
 from backend_fixtures import slow_on_mongodb
 from headwater.clock import Micros
-from headwater.errors import BeatenError
+from headwater.errors import SwapConflictError
 from headwater.store import BULK_BYTES, ROW_BYTES, Backend, ObjectId, ObjectKey, RealmKey
 
 EVERY_BYTE = bytes(range(256))
@@ -182,7 +182,7 @@ class TestConditions:
     @pytest.mark.parametrize("token", [None, "", "a"])
     def test_an_insert_over_an_object_is_beaten(self, backend: Backend, token: str | None) -> None:
         backend.write_objects([row(1, token=token)])
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             backend.insert_object(row(1, token="b", value=b"other"))
 
         assert read_object(backend, 1) == row(1, token=token)
@@ -198,7 +198,7 @@ class TestConditions:
         backend.insert_object(row(1, token="a"))
         new = msgspec.structs.replace(row(1, token="b", value=b"new"), created=Micros(60), type="other")
         backend.update_object(new, "a")
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             backend.update_object(row(1, token="c", value=b"late"), "a")
 
         assert read_object(backend, 1) == new
@@ -220,7 +220,7 @@ class TestConditions:
         backend.write_objects([row(2)])
         for object_id in (1, 2):
             for seen in ("a", ""):
-                with pytest.raises(BeatenError):
+                with pytest.raises(SwapConflictError):
                     backend.update_object(row(object_id, token="b"), seen)
 
         assert backend.read_objects(REALM, [(ObjectId(1), 0), (ObjectId(2), 0)]) == [None, row(2)]
@@ -237,7 +237,7 @@ class TestConditions:
     def test_tokens_are_compared_to_the_byte(self, backend: Backend, token: str) -> None:
         backend.insert_object(row(1, token=token))
         for other in ("a", token + " ", token.swapcase() + "."):
-            with pytest.raises(BeatenError):
+            with pytest.raises(SwapConflictError):
                 backend.update_object(row(1, token="b"), other)
         backend.update_object(row(1, token=token, value=b"new"), token)
 
@@ -248,7 +248,7 @@ class TestConditions:
         found = read_object(backend, 1)
 
         assert found is not None
-        assert [token for token in won if token is not BeatenError] == [found.token]
+        assert [token for token in won if token is not SwapConflictError] == [found.token]
 
     def test_one_of_many_racing_updates_wins(self, backend: Backend) -> None:
         backend.insert_object(row(1, token="seen"))
@@ -256,7 +256,7 @@ class TestConditions:
         found = read_object(backend, 1)
 
         assert found is not None
-        assert [token for token in won if token is not BeatenError] == [found.token]
+        assert [token for token in won if token is not SwapConflictError] == [found.token]
 
     def test_of_updates_and_deletions_that_race_one_wins(self, backend: Backend) -> None:
         backend.insert_object(row(1, token="seen"))

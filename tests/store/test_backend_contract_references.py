@@ -9,8 +9,8 @@ import pytest
 from specimens import LARGEST, OTHER, REALM, race, read, reference, reference_key, scan_names
 
 from headwater.clock import Micros
-from headwater.errors import BeatenError
-from headwater.store import Backend, Move, ObjectId, RealmKey, ReferenceRow
+from headwater.errors import SwapConflictError
+from headwater.store import Backend, ObjectId, RealmKey, ReferenceMove, ReferenceRow
 
 NAMES = [
     "a",
@@ -63,7 +63,7 @@ class TestCreation:
         made = dataclasses.replace(
             reference(version=1 << 62),
             recent=(ObjectId(6), ObjectId(LARGEST), ObjectId(0)),
-            moves=(Move(ObjectId(9), Micros(77)), Move(ObjectId(LARGEST), Micros(0))),
+            moves=(ReferenceMove(ObjectId(9), Micros(77)), ReferenceMove(ObjectId(LARGEST), Micros(0))),
             deleted=Micros(99),
         )
         backend.create_reference(made)
@@ -79,7 +79,7 @@ class TestCreation:
 
     def test_a_second_creation_is_beaten_and_changes_nothing(self, backend: Backend) -> None:
         backend.create_reference(reference())
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             backend.create_reference(reference(pointer=8))
 
         assert read(backend) == reference()
@@ -87,7 +87,7 @@ class TestCreation:
     def test_a_creation_over_a_tombstone_is_beaten(self, backend: Backend) -> None:
         buried = dataclasses.replace(reference(), deleted=Micros(9))
         backend.create_reference(buried)
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             backend.create_reference(reference(version=6))
 
         assert read(backend) == buried
@@ -100,7 +100,7 @@ class TestCreation:
         assert read(backend, realm=OTHER) == reference(realm=OTHER, pointer=8)
 
     def test_a_reference_keeps_thousands_of_moves(self, backend: Backend) -> None:
-        moves = tuple(Move(ObjectId(LARGEST - number), Micros(number)) for number in range(4000))
+        moves = tuple(ReferenceMove(ObjectId(LARGEST - number), Micros(number)) for number in range(4000))
         made = dataclasses.replace(reference(), moves=moves, recent=tuple(ObjectId(number) for number in range(20)))
         backend.create_reference(made)
         moved = dataclasses.replace(made, moves=moves[1:], version=6)
@@ -113,7 +113,7 @@ class TestCreation:
         found = read(backend)
 
         assert found is not None
-        assert [number for number in won if number is not BeatenError] == [found.pointer]
+        assert [number for number in won if number is not SwapConflictError] == [found.pointer]
 
 
 class TestBulkCreation:
@@ -126,7 +126,7 @@ class TestBulkCreation:
 
     def test_it_keeps_every_row_whole(self, backend: Backend) -> None:
         rows = [
-            dataclasses.replace(reference("a"), recent=(ObjectId(6),), moves=(Move(ObjectId(9), Micros(77)),)),
+            dataclasses.replace(reference("a"), recent=(ObjectId(6),), moves=(ReferenceMove(ObjectId(9), Micros(77)),)),
             dataclasses.replace(reference("b", version=LARGEST), deleted=Micros(4)),
             reference("a", realm=OTHER, pointer=None),
         ]
@@ -209,7 +209,7 @@ class TestReads:
 class TestSwaps:
     def test_a_swap_replaces_everything(self, backend: Backend) -> None:
         old = dataclasses.replace(
-            reference(), recent=(ObjectId(1), ObjectId(2)), moves=(Move(ObjectId(1), Micros(2)),), deleted=Micros(9)
+            reference(), recent=(ObjectId(1), ObjectId(2)), moves=(ReferenceMove(ObjectId(1), Micros(2)),), deleted=Micros(9)
         )
         new = dataclasses.replace(reference(pointer=8, version=6), created=Micros(4), recent=(ObjectId(7),))
         backend.create_reference(old)
@@ -230,17 +230,17 @@ class TestSwaps:
     )
     def test_a_beaten_swap_leaves_the_reference_alone(self, backend: Backend, seen: ReferenceRow) -> None:
         backend.create_reference(reference())
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             backend.swap_reference(seen, reference(pointer=9, version=6))
 
         assert scan_names(backend) == [reference_key(reference())]
 
     def test_no_pointer_and_pointer_zero_are_different(self, backend: Backend) -> None:
         backend.create_reference(reference(pointer=None))
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             backend.swap_reference(reference(pointer=0), reference(version=6))
         backend.swap_reference(reference(pointer=None), reference(pointer=0, version=6))
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             backend.swap_reference(reference(pointer=None, version=6), reference(version=7))
 
         assert read(backend) == reference(pointer=0, version=6)
@@ -266,16 +266,16 @@ class TestSwaps:
 
     def test_the_largest_versions_are_told_apart(self, backend: Backend) -> None:
         backend.create_reference(reference(version=LARGEST - 1))
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             backend.swap_reference(reference(version=LARGEST), reference())
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             backend.swap_reference(reference(version=LARGEST - 2), reference())
         backend.swap_reference(reference(version=LARGEST - 1), reference(version=LARGEST))
 
         assert read(backend) == reference(version=LARGEST)
 
     def test_a_swap_of_an_absent_reference_is_beaten(self, backend: Backend) -> None:
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             backend.swap_reference(reference(), reference(version=6))
 
         assert read(backend) is None
@@ -292,7 +292,7 @@ class TestSwaps:
         backend.create_reference(reference())
         won = race(8, lambda number: backend.swap_reference(reference(), reference(pointer=number, version=6)) or number)
 
-        assert [reference(pointer=number, version=6) for number in won if number is not BeatenError] == [read(backend)]
+        assert [reference(pointer=number, version=6) for number in won if number is not SwapConflictError] == [read(backend)]
 
     def test_a_counter_that_many_swap_loses_nothing(self, backend: Backend) -> None:
         backend.create_reference(reference(version=0))
@@ -305,7 +305,7 @@ class TestSwaps:
                 try:
                     backend.swap_reference(seen, dataclasses.replace(seen, version=seen.version + 1))
                     swapped += 1
-                except BeatenError:
+                except SwapConflictError:
                     continue
                 if swapped == 10:
                     break
@@ -343,7 +343,7 @@ class TestRemoval:
     )
     def test_a_beaten_removal_leaves_the_row(self, backend: Backend, seen: ReferenceRow) -> None:
         backend.create_reference(reference())
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             backend.remove_reference(seen)
 
         assert read(backend) == reference()
@@ -358,7 +358,7 @@ class TestRemoval:
                 backend.swap_reference(reference(), reference(version=6))
             return number
 
-        won = [number for number in race(8, act) if number is not BeatenError]
+        won = [number for number in race(8, act) if number is not SwapConflictError]
 
         assert len(won) == 1
         assert read(backend) == (None if won[0] % 2 else reference(version=6))

@@ -14,7 +14,7 @@ from specimens import LARGEST, OTHER, REALM, in_parts, key, reference, reference
 from backend_fixtures import slow_on_mongodb
 from headwater.clock import Micros
 from headwater.errors import RefusedError
-from headwater.store import Backend, ObjectId, ObjectKey, ObjectRow, RealmKey, ReferenceRow, Split
+from headwater.store import Backend, ObjectId, ObjectKey, ObjectRow, RealmKey, ReferenceRow, ScanSplit
 from tiers import long_but_for
 
 ROWS = [
@@ -75,7 +75,7 @@ class TestWholeScans:
         assert {one.position for one in found_names} == {(made.realm, made.name) for made in names}
 
     def test_a_page_is_full_unless_it_is_the_last(self, backend: Backend, rows: list[ObjectRow]) -> None:
-        assert len(backend.scan_objects(Split(), None, len(rows) - 1)) == len(rows) - 1
+        assert len(backend.scan_objects(ScanSplit(), None, len(rows) - 1)) == len(rows) - 1
 
     def test_an_empty_store_has_an_empty_scan(self, backend: Backend) -> None:
         assert scan(backend) == scan_names(backend) == []
@@ -88,7 +88,7 @@ class TestWholeScans:
         for gone in (whole[:3], whole[3:4]):
             backend.delete_objects(gone)
 
-            assert backend.scan_objects(Split(), gone[-1].position, 100) == [
+            assert backend.scan_objects(ScanSplit(), gone[-1].position, 100) == [
                 one for one in whole[whole.index(gone[-1]) + 1 :] if one in scan(backend)
             ]
 
@@ -99,7 +99,7 @@ class TestWholeScans:
                 backend.remove_reference(made)
         left = [one for one in whole if one.name == "b/1"]
 
-        assert [backend.scan_references(Split(), one.position, 9) for one in whole] == [
+        assert [backend.scan_references(ScanSplit(), one.position, 9) for one in whole] == [
             left if place < whole.index(left[0]) else [] for place in range(len(whole))
         ]
 
@@ -108,7 +108,7 @@ class TestWholeScans:
         backend.write_objects(lasting)
         found: list[ObjectKey] = []
         for step in range(300):
-            page = backend.scan_objects(Split(), found[-1].position if found else None, 7)
+            page = backend.scan_objects(ScanSplit(), found[-1].position if found else None, 7)
             if not page:
                 break
             found += page
@@ -137,8 +137,8 @@ class TestOrder:
         self, ordered: Backend, rows: list[ObjectRow], names: list[ReferenceRow]
     ) -> None:
         for realm in (REALM, OTHER, RealmKey(REALM + 1)):
-            assert scan(ordered, Split(realm), limit=2) == [key(made) for made in rows if made.realm == realm]
-            assert scan_names(ordered, Split(realm), limit=2) == [reference_key(n) for n in names if n.realm == realm]
+            assert scan(ordered, ScanSplit(realm), limit=2) == [key(made) for made in rows if made.realm == realm]
+            assert scan_names(ordered, ScanSplit(realm), limit=2) == [reference_key(n) for n in names if n.realm == realm]
 
     def test_numbers_are_in_order_of_their_size(self, ordered: Backend) -> None:
         numbers = [0, 9, 10, 255, 256, (1 << 31) - 1, 1 << 31, 1 << 53, (1 << 53) + 1, LARGEST - 1, LARGEST]
@@ -155,10 +155,10 @@ class TestOrder:
 
     def test_rows_written_behind_a_scan_are_seen_and_before_it_not(self, ordered: Backend) -> None:
         ordered.write_objects([row(number) for number in (10, 20, 30)])
-        first = ordered.scan_objects(Split(REALM), None, 2)
+        first = ordered.scan_objects(ScanSplit(REALM), None, 2)
         ordered.write_objects([row(5), row(25), row(15)])
 
-        assert [one.id for one in ordered.scan_objects(Split(REALM), first[-1].position, 10)] == [25, 30]
+        assert [one.id for one in ordered.scan_objects(ScanSplit(REALM), first[-1].position, 10)] == [25, 30]
 
 
 class TestEndsOfSplits:
@@ -172,7 +172,7 @@ class TestEndsOfSplits:
                 after = whole[start].position if start >= 0 else None
                 until = whole[end].position if end < len(whole) else None
 
-                assert scan(backend, Split(None, after, until), limit=limit) == whole[start + 1 : end + 1]
+                assert scan(backend, ScanSplit(None, after, until), limit=limit) == whole[start + 1 : end + 1]
 
     def test_the_same_holds_for_references(self, backend: Backend, names: list[ReferenceRow]) -> None:
         whole = scan_names(backend)
@@ -181,35 +181,35 @@ class TestEndsOfSplits:
                 after = whole[start].position if start >= 0 else None
                 until = whole[end].position if end < len(whole) else None
 
-                assert scan_names(backend, Split(None, after, until), limit=2) == whole[start + 1 : end + 1]
+                assert scan_names(backend, ScanSplit(None, after, until), limit=2) == whole[start + 1 : end + 1]
 
     def test_ends_hold_within_a_realm(self, ordered: Backend, rows: list[ObjectRow], names: list[ReferenceRow]) -> None:
         mine = [key(made) for made in rows if made.realm == REALM]
 
-        assert scan(ordered, Split(REALM, (REALM, ObjectId(2), 0), (REALM, ObjectId(1 << 40), 0)), limit=2) == mine[2:5]
-        assert scan_names(ordered, Split(REALM, (REALM, "a"), (REALM, "b/10"))) == [reference_key(n) for n in names[1:3]]
+        assert scan(ordered, ScanSplit(REALM, (REALM, ObjectId(2), 0), (REALM, ObjectId(1 << 40), 0)), limit=2) == mine[2:5]
+        assert scan_names(ordered, ScanSplit(REALM, (REALM, "a"), (REALM, "b/10"))) == [reference_key(n) for n in names[1:3]]
 
     def test_ends_need_not_exist(self, ordered: Backend, rows: list[ObjectRow]) -> None:
-        split = Split(REALM, (REALM, ObjectId(1), 7), (REALM, ObjectId(2), 1))
+        split = ScanSplit(REALM, (REALM, ObjectId(1), 7), (REALM, ObjectId(2), 1))
 
         assert scan(ordered, split) == [key(made) for made in rows[1:3]]
 
     def test_ends_in_other_realms_let_no_other_realms_rows_in(self, ordered: Backend, rows: list[ObjectRow]) -> None:
-        wide = Split(REALM, (RealmKey(0), ObjectId(0), 0), (RealmKey(LARGEST), ObjectId(0), 0))
+        wide = ScanSplit(REALM, (RealmKey(0), ObjectId(0), 0), (RealmKey(LARGEST), ObjectId(0), 0))
 
         assert scan(ordered, wide) == [key(made) for made in rows if made.realm == REALM]
-        assert scan(ordered, Split(REALM, (OTHER, ObjectId(0), 0), None)) == []
-        assert scan(ordered, Split(REALM, None, (RealmKey(REALM - 1), ObjectId(LARGEST), 0))) == []
+        assert scan(ordered, ScanSplit(REALM, (OTHER, ObjectId(0), 0), None)) == []
+        assert scan(ordered, ScanSplit(REALM, None, (RealmKey(REALM - 1), ObjectId(LARGEST), 0))) == []
 
     def test_a_position_before_the_split_begins_it(self, ordered: Backend, rows: list[ObjectRow]) -> None:
-        split = Split(REALM, (REALM, ObjectId(2), 0), None)
+        split = ScanSplit(REALM, (REALM, ObjectId(2), 0), None)
 
         assert ordered.scan_objects(split, (REALM, ObjectId(0), 0), 1) == [key(rows[2])]
 
     def test_a_position_at_the_end_of_a_split_is_the_end(self, backend: Backend, rows: list[ObjectRow]) -> None:
         whole = scan(backend)
 
-        assert backend.scan_objects(Split(None, None, whole[2].position), whole[2].position, 10) == []
+        assert backend.scan_objects(ScanSplit(None, None, whole[2].position), whole[2].position, 10) == []
 
 
 IDS: dict[str, Sequence[int]] = {
@@ -222,7 +222,7 @@ IDS: dict[str, Sequence[int]] = {
     "at random": random.Random(9).sample(range(LARGEST), 900),
 }
 every_distribution = pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
-Cut = Callable[..., list[Split[Any]]]
+Cut = Callable[..., list[ScanSplit[Any]]]
 
 
 class TestSplits:
@@ -247,7 +247,7 @@ class TestSplits:
 
         self.check(splits, count, [len(scan(ordered, split)) for split in splits], len(ids))
         assert {split.realm for split in splits} == {REALM}
-        assert [one for split in splits for one in scan(ordered, split)] == scan(ordered, Split(REALM))
+        assert [one for split in splits for one in scan(ordered, split)] == scan(ordered, ScanSplit(REALM))
 
     @pytest.mark.parametrize("rows", [0, 1, 3, 400])
     @pytest.mark.parametrize("count", [1, 2, 5])
@@ -263,9 +263,9 @@ class TestSplits:
         splits = ordered.split_references(REALM, 3)
 
         self.check(splits, 3, [len(scan_names(ordered, split)) for split in splits], 150)
-        assert [one for split in splits for one in scan_names(ordered, split)] == scan_names(ordered, Split(REALM))
+        assert [one for split in splits for one in scan_names(ordered, split)] == scan_names(ordered, ScanSplit(REALM))
 
-    def check(self, splits: list[Split[Any]], count: int, sizes: list[int], rows: int) -> None:
+    def check(self, splits: list[ScanSplit[Any]], count: int, sizes: list[int], rows: int) -> None:
         assert 1 <= len(splits) <= count
         assert [split.after for split in splits[1:]] == [split.until for split in splits[:-1]]
         assert (splits[0].after, splits[-1].until) == (None, None)
@@ -304,7 +304,7 @@ class TestWithoutOrder:
             pytest.skip("it keeps keys in order")
 
         with pytest.raises(RefusedError):
-            getattr(backend, call)(REALM, 3) if call.startswith("split") else getattr(backend, call)(Split(REALM), None, 3)
+            getattr(backend, call)(REALM, 3) if call.startswith("split") else getattr(backend, call)(ScanSplit(REALM), None, 3)
 
 
 class TestRealmDeletion:

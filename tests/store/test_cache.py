@@ -18,10 +18,10 @@ from faulty_backend import FaultyBackend
 from headwater.clock import Micros
 from headwater.errors import UnavailableError
 from headwater.settings import Settings
-from headwater.store import Move, ObjectId, ObjectRow, RealmId, RealmKey, RealmStore, Reference, Store, StoredObject
+from headwater.store import ObjectId, ObjectRow, RealmId, RealmKey, RealmStore, Reference, ReferenceMove, Store, StoredObject
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.cache import Cache
-from headwater.store.codec import decode, encode
+from headwater.store.codec import decode_object, encode_object
 
 REALM = RealmKey(1)
 MIB = 1 << 20
@@ -41,12 +41,12 @@ def cache(clock: FakeClock) -> Cache:
 
 @pytest.fixture
 def remembered(cache: Cache) -> Callable[[], list[int]]:
-    return lambda: [number for number in range(100) if cache.find(REALM, ObjectId(number)) is not None]
+    return lambda: [number for number in range(100) if cache.find_object(REALM, ObjectId(number)) is not None]
 
 
 def fill(cache: Cache, numbers: range) -> None:
     for number in numbers:
-        cache.put(REALM, [(ObjectId(number), Note(number=number + 1000), None)], cache.ticket())
+        cache.put_object(REALM, [(ObjectId(number), Note(number=number + 1000), None)], cache.ticket())
 
 
 def test_the_cache_holds_no_more_than_its_budget(cache: Cache, remembered: Callable[[], list[int]]) -> None:
@@ -57,7 +57,7 @@ def test_the_cache_holds_no_more_than_its_budget(cache: Cache, remembered: Calla
 
 def test_what_was_used_last_stays_longest(cache: Cache, remembered: Callable[[], list[int]]) -> None:
     fill(cache, range(10))
-    cache.find(REALM, ObjectId(0))
+    cache.find_object(REALM, ObjectId(0))
     fill(cache, range(10, 12))
 
     assert remembered() == [0, 3, 4, 5, 6, 7, 8, 9, 10, 11]
@@ -73,7 +73,7 @@ def test_where_everything_was_used_the_oldest_goes(cache: Cache, remembered: Cal
 
 def test_an_object_larger_than_the_budget_pushes_nothing_out(cache: Cache, remembered: Callable[[], list[int]]) -> None:
     fill(cache, range(10))
-    cache.put(REALM, [(ObjectId(50), Note(data=b"x" * 20_000), None)], cache.ticket())
+    cache.put_object(REALM, [(ObjectId(50), Note(data=b"x" * 20_000), None)], cache.ticket())
 
     assert remembered() == list(range(10))
 
@@ -87,7 +87,7 @@ def test_an_object_put_again_weighs_once(cache: Cache, remembered: Callable[[], 
 
 def test_forgotten_objects_make_room(cache: Cache, remembered: Callable[[], list[int]]) -> None:
     fill(cache, range(10))
-    cache.forget(REALM, [ObjectId(number) for number in range(5)])
+    cache.forget_object(REALM, [ObjectId(number) for number in range(5)])
     fill(cache, range(20, 25))
 
     assert remembered() == [*range(5, 10), *range(20, 25)]
@@ -96,14 +96,14 @@ def test_forgotten_objects_make_room(cache: Cache, remembered: Callable[[], list
 def test_realms_do_not_share_objects(cache: Cache) -> None:
     fill(cache, range(1))
 
-    assert cache.find(RealmKey(2), ObjectId(0)) is None
+    assert cache.find_object(RealmKey(2), ObjectId(0)) is None
 
 
 def test_statistics_count_what_happened(cache: Cache) -> None:
     fill(cache, range(12))
-    cache.put(REALM, [(ObjectId(50), Note(data=b"x" * 20_000), None)], cache.ticket())
+    cache.put_object(REALM, [(ObjectId(50), Note(data=b"x" * 20_000), None)], cache.ticket())
     for number in (0, 11, 11):
-        cache.find(REALM, ObjectId(number))
+        cache.find_object(REALM, ObjectId(number))
 
     for _ in range(2):
         told = cache.statistics()
@@ -121,7 +121,12 @@ def test_threads_that_read_fill_and_forget_leave_the_books_right(cache: Cache, r
 
         return run
 
-    acts = (cache.clear, remembered, lambda: fill(cache, range(40)), lambda: cache.forget(REALM, [ObjectId(3), ObjectId(20)]))
+    acts = (
+        cache.clear,
+        remembered,
+        lambda: fill(cache, range(40)),
+        lambda: cache.forget_object(REALM, [ObjectId(3), ObjectId(20)]),
+    )
     threads = [threading.Thread(target=until_stopped(act)) for act in acts]
     for thread in threads:
         thread.start()
@@ -131,7 +136,7 @@ def test_threads_that_read_fill_and_forget_leave_the_books_right(cache: Cache, r
     for thread in threads:
         thread.join()
     for number in range(40):
-        cache.forget(REALM, [ObjectId(number)])
+        cache.forget_object(REALM, [ObjectId(number)])
 
     assert (cache.statistics().weight, cache.statistics().entries) == (0, 0)
     fill(cache, range(30))
@@ -140,7 +145,7 @@ def test_threads_that_read_fill_and_forget_leave_the_books_right(cache: Cache, r
 
 def test_hits_of_many_threads_are_all_counted(cache: Cache) -> None:
     fill(cache, range(1))
-    threads = [threading.Thread(target=lambda: [cache.find(REALM, ObjectId(0)) for _ in range(5000)]) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: [cache.find_object(REALM, ObjectId(0)) for _ in range(5000)]) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -150,8 +155,8 @@ def test_hits_of_many_threads_are_all_counted(cache: Cache) -> None:
 
 
 def test_a_hit_takes_less_than_two_microseconds(rows: RealmStore) -> None:
-    rows.write([(ObjectId(5), Note(text="hello"))])
-    seconds = min(timeit.repeat(lambda: rows.read(ObjectId(5), Note), number=1000, repeat=30)) / 1000
+    rows.write_objects([(ObjectId(5), Note(text="hello"))])
+    seconds = min(timeit.repeat(lambda: rows.read_object(ObjectId(5), Note), number=1000, repeat=30)) / 1000
 
     assert seconds < 2e-6
 
@@ -171,9 +176,9 @@ SHAPES: dict[str, Callable[[int], StoredObject]] = {
 def filled_with(cache: Cache, make: Callable[[int], StoredObject]) -> None:
     for number in range(1000, 1_000_000):
         made = make(number)
-        name, envelope = encode(ObjectId(number), made)
-        read = decode(ObjectId(number), name, envelope, type(made), realm="acme")
-        cache.put(REALM, [(ObjectId(number), read, None)], cache.ticket())
+        name, envelope = encode_object(ObjectId(number), made)
+        read = decode_object(ObjectId(number), name, envelope, type(made), realm="acme")
+        cache.put_object(REALM, [(ObjectId(number), read, None)], cache.ticket())
         if cache.statistics().evictions:
             return
 
@@ -207,9 +212,9 @@ def test_many_small_objects_of_a_type_do_not_make_its_large_ones_seem_small(
     while full.statistics().evictions < 300:
         number += 1
         made = Note(more={"": [{} for _ in range(450)]}) if random.random() * every < 1 else Note(text="ab")
-        name, envelope = encode(ObjectId(number), made)
-        read = decode(ObjectId(number), name, envelope, Note, realm="acme")
-        full.put(REALM, [(ObjectId(number), read, len(envelope))], full.ticket())
+        name, envelope = encode_object(ObjectId(number), made)
+        read = decode_object(ObjectId(number), name, envelope, Note, realm="acme")
+        full.put_object(REALM, [(ObjectId(number), read, len(envelope))], full.ticket())
 
     assert 0.25 < traced() / full.statistics().budget < 1.2
 
@@ -222,7 +227,7 @@ def test_a_cache_full_of_references_takes_no_more_than_its_budget_either(
     number = 1000
     while not full.statistics().evictions:
         number += 1
-        left = tuple(Move(ObjectId((number << 22) + i), Micros((number << 30) + i)) for i in range(moves))
+        left = tuple(ReferenceMove(ObjectId((number << 22) + i), Micros((number << 30) + i)) for i in range(moves))
         pointer, version, created = ObjectId(number << 20), number << 21, Micros(number << 22)
         row = Reference(realm=REALM, name=f"{number}", pointer=pointer, version=version, created=created, moves=left)
         full.put_reference(row, full.ticket())
@@ -233,23 +238,23 @@ def test_a_cache_full_of_references_takes_no_more_than_its_budget_either(
 def test_an_object_is_asked_for_anew_once_its_type_no_longer_lets_it_be_remembered(
     faulty: RealmStore, faults: FaultyBackend, clock: FakeClock
 ) -> None:
-    faulty.write([(ObjectId(5), Fleeting())])
+    faulty.write_objects([(ObjectId(5), Fleeting())])
     faults.calls.clear()
     clock.advance(10)
-    faulty.read(ObjectId(5), Fleeting)
+    faulty.read_object(ObjectId(5), Fleeting)
     assert faults.calls == []
     clock.advance(0.1)
     for _ in range(3):
-        faulty.read(ObjectId(5), Fleeting)
+        faulty.read_object(ObjectId(5), Fleeting)
 
     assert faults.calls == ["read_objects"]
 
 
 def test_an_object_of_a_type_that_is_never_remembered_is_asked_for_each_time(faulty: RealmStore, faults: FaultyBackend) -> None:
-    faulty.write([(ObjectId(5), Uncached())])
+    faulty.write_objects([(ObjectId(5), Uncached())])
     faults.calls.clear()
     for _ in range(3):
-        faulty.read(ObjectId(5), Uncached)
+        faulty.read_object(ObjectId(5), Uncached)
 
     assert faults.calls == ["read_objects"] * 3
 
@@ -257,7 +262,7 @@ def test_an_object_of_a_type_that_is_never_remembered_is_asked_for_each_time(fau
 def test_absence_is_not_remembered_unless_the_type_says_so(faulty: RealmStore, faults: FaultyBackend) -> None:
     faults.calls.clear()
     for _ in range(3):
-        faulty.find(ObjectId(5), Note)
+        faulty.find_object(ObjectId(5), Note)
 
     assert faults.calls == ["read_objects"] * 3
 
@@ -267,48 +272,48 @@ def test_absence_is_remembered_for_as_long_as_the_type_that_is_looked_for_says(
 ) -> None:
     faults.calls.clear()
     for _ in range(3):
-        assert faulty.find(ObjectId(5), Sought) is None
+        assert faulty.find_object(ObjectId(5), Sought) is None
         assert faulty.read_many([ObjectId(5)], Sought) == [None]
     assert faults.calls == ["read_objects"]
 
-    faulty.find(ObjectId(5), Note)
+    faulty.find_object(ObjectId(5), Note)
     assert faults.calls == ["read_objects"] * 2
     clock.advance(10.1)
-    faulty.find(ObjectId(5), Sought)
+    faulty.find_object(ObjectId(5), Sought)
     assert faults.calls == ["read_objects"] * 3
 
 
 @pytest.mark.parametrize("value", [Sought(), Uncached()], ids=["remembered", "not remembered"])
 def test_a_write_is_seen_in_spite_of_a_remembered_absence(rows: RealmStore, value: StoredObject) -> None:
-    rows.find(ObjectId(5), Sought)
-    rows.write([(ObjectId(5), value)])
+    rows.find_object(ObjectId(5), Sought)
+    rows.write_objects([(ObjectId(5), value)])
 
     assert rows.store.cache.is_absent(rows.key, ObjectId(5), within_seconds=10) is False
 
 
 def test_an_insert_is_seen_in_spite_of_a_remembered_absence(rows: RealmStore) -> None:
-    rows.find(ObjectId(5), Sought)
-    rows.insert(ObjectId(5), Counter())
+    rows.find_object(ObjectId(5), Sought)
+    rows.insert_object(ObjectId(5), Counter())
 
     assert rows.store.cache.is_absent(rows.key, ObjectId(5), within_seconds=10) is False
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["not applied", "applied"])
 def test_a_write_of_unclear_outcome_drops_a_remembered_absence(faulty: RealmStore, faults: FaultyBackend, before: bool) -> None:
-    faulty.find(ObjectId(5), Sought)
+    faulty.find_object(ObjectId(5), Sought)
     faults.fail("write_objects", before=before)
     with pytest.raises(Exception, match="injected"):
-        faulty.write([(ObjectId(5), Sought())])
+        faulty.write_objects([(ObjectId(5), Sought())])
 
-    assert (faulty.find(ObjectId(5), Sought) is None) is before
+    assert (faulty.find_object(ObjectId(5), Sought) is None) is before
 
 
 def test_a_handle_without_the_cache_does_not_believe_a_remembered_absence(faulty: RealmStore, faults: FaultyBackend) -> None:
     faults.calls.clear()
-    faulty.find(ObjectId(5), Sought)
+    faulty.find_object(ObjectId(5), Sought)
     judge = faulty.without_cache(budget_bytes=MIB)
     for _ in range(2):
-        judge.find(ObjectId(5), Sought)
+        judge.find_object(ObjectId(5), Sought)
 
     assert faults.calls == ["read_objects"] * 3
 
@@ -397,7 +402,7 @@ def late_rows(late_faults: FaultyBackend, settings: Settings, clock: FakeClock) 
 def evict_all(cache: Cache) -> None:
     before = cache.statistics()
     for number in range(1, 100):
-        cache.put(RealmKey(99), [(ObjectId(number), Note(data=b"x" * (before.budget // 4)), None)], cache.ticket())
+        cache.put_object(RealmKey(99), [(ObjectId(number), Note(data=b"x" * (before.budget // 4)), None)], cache.ticket())
     assert cache.statistics().evictions >= before.entries
 
 
@@ -489,37 +494,37 @@ def test_the_time_to_live_of_a_reference_begins_with_the_question(
 def test_a_reader_who_comes_after_an_object_was_deleted_does_not_bring_it_back(
     late_rows: RealmStore, late: LateBackend
 ) -> None:
-    keys = late_rows.write([(ObjectId(5), Note())])
+    keys = late_rows.write_objects([(ObjectId(5), Note())])
     late_rows.store.cache.clear()
     late.meanwhile = lambda: late_rows.delete_unchanged(keys)
-    late_rows.find(ObjectId(5), Note)
+    late_rows.find_object(ObjectId(5), Note)
 
-    assert late_rows.find(ObjectId(5), Note) is None
+    assert late_rows.find_object(ObjectId(5), Note) is None
 
 
 @pytest.mark.parametrize("value", [Sought(), Uncached()], ids=["remembered", "not remembered"])
 def test_an_absence_that_was_read_before_a_write_is_not_remembered_after_it(
     late_rows: RealmStore, late: LateBackend, value: StoredObject
 ) -> None:
-    late.meanwhile = lambda: late_rows.write([(ObjectId(5), value)])
-    late_rows.find(ObjectId(5), Sought)
+    late.meanwhile = lambda: late_rows.write_objects([(ObjectId(5), value)])
+    late_rows.find_object(ObjectId(5), Sought)
 
-    assert late_rows.find(ObjectId(5), StoredObject) == value
+    assert late_rows.find_object(ObjectId(5), StoredObject) == value
     assert late_rows.store.cache.is_absent(late_rows.key, ObjectId(5), within_seconds=10) is False
 
 
 def test_an_absence_that_was_read_before_a_write_is_not_remembered_once_what_was_written_is_evicted(
     late_rows: RealmStore, late: LateBackend
 ) -> None:
-    late.meanwhile = lambda: (late_rows.write([(ObjectId(5), Sought())]), evict_all(late_rows.store.cache))
-    late_rows.find(ObjectId(5), Sought)
+    late.meanwhile = lambda: (late_rows.write_objects([(ObjectId(5), Sought())]), evict_all(late_rows.store.cache))
+    late_rows.find_object(ObjectId(5), Sought)
 
-    assert late_rows.find(ObjectId(5), Sought) == Sought()
+    assert late_rows.find_object(ObjectId(5), Sought) == Sought()
 
 
 def test_an_absence_that_was_read_before_an_insert_is_not_remembered_after_it(late_rows: RealmStore, late: LateBackend) -> None:
-    late.meanwhile = lambda: late_rows.insert(ObjectId(5), Counter())
-    late_rows.find(ObjectId(5), Sought)
+    late.meanwhile = lambda: late_rows.insert_object(ObjectId(5), Counter())
+    late_rows.find_object(ObjectId(5), Sought)
 
     assert late_rows.store.cache.is_absent(late_rows.key, ObjectId(5), within_seconds=10) is False
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
+from headwater.errors import HeadwaterError, RefusedError, SwapConflictError, UnavailableError, UnknownOutcomeError
 from headwater.store import BULK_BYTES
-from headwater.store.chunking import in_chunks
+from headwater.store.backend import in_chunks
 
 Row = tuple[str, int]
 
@@ -33,7 +33,7 @@ def test_rows_that_belong_together_stay_together() -> None:
     assert chunks_of(rows) == [rows[:1], rows[1:3], rows[3:]]
 
 
-@pytest.mark.parametrize("kind", [UnavailableError, RefusedError, BeatenError, UnknownOutcomeError])
+@pytest.mark.parametrize("kind", [UnavailableError, RefusedError, SwapConflictError, UnknownOutcomeError])
 def test_a_fault_after_something_has_happened_leaves_the_outcome_open(kind: type[HeadwaterError]) -> None:
     def act(chunk: Sequence[Row]) -> None:
         if chunk[0][0] == "b":

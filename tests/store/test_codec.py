@@ -12,17 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from notes import Counter, Note, Packed
 
-from headwater.errors import CommitTimeoutError, RefusedError, UnreadableError
-from headwater.store import (
-    ROW_BYTES,
-    ObjectId,
-    ObjectKey,
-    RealmStore,
-    StoredObject,
-    UnknownObject,
-    object_type,
-)
-from headwater.store.codec import decode, encode, parts_of
+from headwater.errors import CommitTimeoutError, CorruptionError, RefusedError
+from headwater.store import ROW_BYTES, ObjectId, ObjectKey, RealmStore, StoredObject, UnknownObject, object_type
+from headwater.store.codec import decode_object, encode_object, object_parts
 
 ID = ObjectId(0x0123456789ABCDEF)
 plain = st.recursive(
@@ -45,8 +37,8 @@ notes = st.builds(
 
 
 def read_back(value: StoredObject) -> StoredObject:
-    name, envelope = encode(ID, value)
-    return decode(ID, name, envelope, type(value), realm="acme")
+    name, envelope = encode_object(ID, value)
+    return decode_object(ID, name, envelope, type(value), realm="acme")
 
 
 @given(notes)
@@ -63,73 +55,73 @@ def test_an_integer_of_any_size_survives(number: int) -> None:
 
 def test_an_integer_beyond_64_bits_is_refused_as_a_key() -> None:
     with pytest.raises(RefusedError, match="key"):
-        encode(ID, Note(more={"deep": {1 << 64: "x"}}))
+        encode_object(ID, Note(more={"deep": {1 << 64: "x"}}))
 
 
 def test_attributes_that_this_release_does_not_know_are_ignored() -> None:
     newer = UnknownObject(name="test-note", body=msgspec.msgpack.encode({"text": "hello", "invented": {"later": 1}}))
-    name, envelope = encode(ID, newer)
+    name, envelope = encode_object(ID, newer)
 
-    assert decode(ID, name, envelope, Note, realm="acme") == Note(text="hello")
+    assert decode_object(ID, name, envelope, Note, realm="acme") == Note(text="hello")
 
 
 def test_an_object_of_an_unknown_type_is_kept_and_written_back_unchanged(rows: RealmStore) -> None:
     foreign = UnknownObject(name="from-the-future", body=msgspec.msgpack.encode({"text": "x" * 600}))
-    rows.write([(ID, foreign)])
+    rows.write_objects([(ID, foreign)])
     rows.store.cache.clear()
     before = rows.store.backend.read_objects(rows.key, [(ID, 0)])
-    rows.write([(ID, rows.read(ID, StoredObject))])
+    rows.write_objects([(ID, rows.read_object(ID, StoredObject))])
 
-    assert rows.read(ID, UnknownObject) == foreign
+    assert rows.read_object(ID, UnknownObject) == foreign
     assert rows.store.backend.read_objects(rows.key, [(ID, 0)]) == before
 
 
 @given(st.binary(min_size=1, max_size=1500), st.data())
 def test_any_altered_byte_is_noticed(data: bytes, draw: Any) -> None:
-    name, envelope = encode(ID, Note(data=data))
+    name, envelope = encode_object(ID, Note(data=data))
     at = draw.draw(st.integers(0, len(envelope) - 1))
     altered = bytearray(envelope)
     altered[at] ^= draw.draw(st.integers(1, 255))
 
-    with pytest.raises(UnreadableError):
-        decode(ID, name, bytes(altered), Note, realm="acme")
+    with pytest.raises(CorruptionError):
+        decode_object(ID, name, bytes(altered), Note, realm="acme")
 
 
 @given(st.binary(max_size=1500), st.data())
 def test_any_truncation_is_noticed(data: bytes, draw: Any) -> None:
-    name, envelope = encode(ID, Note(data=data))
-    with pytest.raises(UnreadableError):
-        decode(ID, name, envelope[: draw.draw(st.integers(0, len(envelope) - 1))], Note, realm="acme")
+    name, envelope = encode_object(ID, Note(data=data))
+    with pytest.raises(CorruptionError):
+        decode_object(ID, name, envelope[: draw.draw(st.integers(0, len(envelope) - 1))], Note, realm="acme")
 
 
 def test_an_unreadable_object_is_named_by_realm_id_and_type() -> None:
-    name, envelope = encode(ID, Note(text="hello"))
-    with pytest.raises(UnreadableError, match=r"0123456789abcdef.*'test-note'.*'acme'"):
-        decode(ID, name, envelope[:-1], Note, realm="acme")
+    name, envelope = encode_object(ID, Note(text="hello"))
+    with pytest.raises(CorruptionError, match=r"0123456789abcdef.*'test-note'.*'acme'"):
+        decode_object(ID, name, envelope[:-1], Note, realm="acme")
 
 
 def test_bytes_under_another_id_are_not_taken_for_that_object() -> None:
-    name, envelope = encode(ID, Note(text="hello"))
-    with pytest.raises(UnreadableError, match="altered"):
-        decode(ObjectId(ID + 1), name, envelope, Note, realm="acme")
+    name, envelope = encode_object(ID, Note(text="hello"))
+    with pytest.raises(CorruptionError, match="altered"):
+        decode_object(ObjectId(ID + 1), name, envelope, Note, realm="acme")
 
 
 def test_another_envelope_format_is_named() -> None:
-    name, envelope = encode(ID, Note())
-    with pytest.raises(UnreadableError, match="format 9"):
-        decode(ID, name, b"\x09" + envelope[1:], Note, realm="acme")
+    name, envelope = encode_object(ID, Note())
+    with pytest.raises(CorruptionError, match="format 9"):
+        decode_object(ID, name, b"\x09" + envelope[1:], Note, realm="acme")
 
 
 def test_a_body_that_does_not_fit_its_class_is_unreadable() -> None:
-    name, envelope = encode(ID, UnknownObject(name="test-note", body=msgspec.msgpack.encode({"text": 5})))
-    with pytest.raises(UnreadableError, match=r"\$\.text"):
-        decode(ID, name, envelope, Note, realm="acme")
+    name, envelope = encode_object(ID, UnknownObject(name="test-note", body=msgspec.msgpack.encode({"text": 5})))
+    with pytest.raises(CorruptionError, match=r"\$\.text"):
+        decode_object(ID, name, envelope, Note, realm="acme")
 
 
 def test_an_object_read_as_another_type_names_both(rows: RealmStore) -> None:
-    rows.write([(ID, Counter())])
-    with pytest.raises(UnreadableError, match=r"Counter.*Note|Note.*Counter"):
-        rows.read(ID, Note)
+    rows.write_objects([(ID, Counter())])
+    with pytest.raises(CorruptionError, match=r"Counter.*Note|Note.*Counter"):
+        rows.read_object(ID, Note)
 
 
 def test_a_class_without_a_name_is_refused() -> None:
@@ -137,7 +129,7 @@ def test_a_class_without_a_name_is_refused() -> None:
         pass
 
     with pytest.raises(RefusedError, match="Nameless"):
-        encode(ID, Nameless())
+        encode_object(ID, Nameless())
 
 
 def test_a_type_name_belongs_to_one_class() -> None:
@@ -151,14 +143,14 @@ def test_a_type_name_belongs_to_one_class() -> None:
 
 
 def test_what_compresses_well_is_stored_small() -> None:
-    _, envelope = encode(ID, Note(text="a" * 10_000))
+    _, envelope = encode_object(ID, Note(text="a" * 10_000))
 
     assert len(envelope) < 200
     assert read_back(Note(text="a" * 10_000)) == Note(text="a" * 10_000)
 
 
 def test_a_type_that_packs_its_own_bytes_is_stored_as_it_is() -> None:
-    _, envelope = encode(ID, Packed(data=bytes(10_000)))
+    _, envelope = encode_object(ID, Packed(data=bytes(10_000)))
 
     assert len(envelope) > 10_000
     assert read_back(Packed(data=bytes(10_000))) == Packed(data=bytes(10_000))
@@ -166,7 +158,7 @@ def test_a_type_that_packs_its_own_bytes_is_stored_as_it_is() -> None:
 
 @pytest.mark.parametrize("size", [1, ROW_BYTES, ROW_BYTES + 1, 3 * ROW_BYTES])
 def test_no_part_is_larger_than_a_row(size: int) -> None:
-    parts = parts_of(b"x" * size)
+    parts = object_parts(b"x" * size)
 
     assert b"".join(parts) == b"x" * size
     assert max(map(len, parts)) <= ROW_BYTES == 350 * 1024
@@ -179,25 +171,25 @@ def big() -> Note:
 
 
 def test_a_big_object_lies_in_several_rows_and_is_read_back_whole(rows: RealmStore, big: Note) -> None:
-    keys = rows.write([(ID, big)])
+    keys = rows.write_objects([(ID, big)])
     rows.store.cache.clear()
 
     assert [(key.part, key.bytes) for key in keys[:2]] == [(0, ROW_BYTES), (1, ROW_BYTES)]
     assert len(keys) == 3
-    assert rows.read(ID, Note) == big
+    assert rows.read_object(ID, Note) == big
 
 
 def test_a_missing_part_is_an_error_and_not_a_shorter_object(rows: RealmStore, big: Note) -> None:
-    keys = rows.write([(ID, big)])
+    keys = rows.write_objects([(ID, big)])
     rows.delete_unchanged(keys[1:2])
 
-    with pytest.raises(UnreadableError, match="one of its 3 parts is missing"):
-        rows.read(ID, Note)
+    with pytest.raises(CorruptionError, match="one of its 3 parts is missing"):
+        rows.read_object(ID, Note)
 
 
 def test_an_updateable_object_must_fit_one_row(rows: RealmStore, big: Note) -> None:
     too_big = Counter(data=big.data)
-    for write in (lambda: rows.insert(ID, too_big), lambda: rows.write([(ID, too_big)])):
+    for write in (lambda: rows.insert_object(ID, too_big), lambda: rows.write_objects([(ID, too_big)])):
         with pytest.raises(RefusedError, match=str(ROW_BYTES)):
             write()
 
@@ -211,7 +203,7 @@ def test_errors_travel_between_processes() -> None:
 
 
 def test_a_scanned_key_is_the_written_one(rows: RealmStore, big: Note) -> None:
-    written = rows.write([(ID, big), (ObjectId(5), Counter())])
+    written = rows.write_objects([(ID, big), (ObjectId(5), Counter())])
     scanned: list[ObjectKey] = [key for batch in rows.scan_objects() for key in batch]
 
     assert scanned == sorted(written)

@@ -12,11 +12,11 @@ from notes import Counter, Note
 from specimens import reference
 
 from fake_clock import FakeClock
-from headwater.errors import RefusedError, UnreadableError
+from headwater.errors import CorruptionError, RefusedError
 from headwater.settings import Settings
 from headwater.store import ROW_BYTES, ObjectId, ObjectRow, RealmId, RealmKey, RealmStore, Store, StoredObject, UnknownObject
 from headwater.store.backends.memory import MemoryBackend
-from headwater.store.codec import MOST_PARTS, OBJECT_BYTES, decode, encode
+from headwater.store.codec import MOST_PARTS, OBJECT_BYTES, decode_object, encode_object
 
 ID = ObjectId(0x0123456789ABCDEF)
 PLAIN = Note(text="hello", number=5, data=b"\0\xff", more={"a": [1, None, 2.5]})
@@ -51,7 +51,7 @@ def envelope(name: str, body: bytes, *, flags: int = 0, version: int = 1) -> byt
 
 
 def opened(value: bytes, name: str = "test-note", cls: type[StoredObject] = Note) -> StoredObject:
-    return decode(ID, name, value, cls, realm="acme")
+    return decode_object(ID, name, value, cls, realm="acme")
 
 
 def stored(rows: RealmStore, part: int = 0) -> ObjectRow:
@@ -71,30 +71,30 @@ def put(rows: RealmStore, *changed: ObjectRow) -> None:
 
 @both
 def test_an_envelope_cut_at_any_length_is_noticed(note: Note) -> None:
-    _, whole = encode(ID, note)
+    _, whole = encode_object(ID, note)
     for length in range(len(whole)):
-        with pytest.raises(UnreadableError):
+        with pytest.raises(CorruptionError):
             opened(whole[:length])
 
 
 @both
 def test_any_single_bit_that_flipped_is_noticed(note: Note) -> None:
-    _, whole = encode(ID, note)
+    _, whole = encode_object(ID, note)
     for bit in range(8 * len(whole)):
         altered = bytearray(whole)
         altered[bit // 8] ^= 1 << bit % 8
-        with pytest.raises(UnreadableError):
+        with pytest.raises(CorruptionError):
             opened(bytes(altered))
 
 
 @both
 def test_bytes_behind_an_envelope_are_noticed(note: Note) -> None:
-    with pytest.raises(UnreadableError, match="altered"):
-        opened(encode(ID, note)[1] + b"\0")
+    with pytest.raises(CorruptionError, match="altered"):
+        opened(encode_object(ID, note)[1] + b"\0")
 
 
 def test_bytes_behind_the_body_are_noticed_even_if_the_checksum_fits() -> None:
-    with pytest.raises(UnreadableError, match="trailing"):
+    with pytest.raises(CorruptionError, match="trailing"):
         opened(envelope("test-note", msgspec.msgpack.encode(PLAIN) + b"\xc0"))
 
 
@@ -108,7 +108,7 @@ def test_bytes_behind_the_body_are_noticed_even_if_the_checksum_fits() -> None:
     ids=["more", "less", "foreign"],
 )
 def test_compressed_bytes_that_are_not_one_whole_are_noticed(spoil: Callable[[bytes], bytes], reason: str) -> None:
-    with pytest.raises(UnreadableError, match=reason):
+    with pytest.raises(CorruptionError, match=reason):
         opened(envelope("test-note", spoil(zlib.compress(msgspec.msgpack.encode(PLAIN))), flags=1))
 
 
@@ -116,31 +116,31 @@ def test_few_bytes_that_swell_beyond_what_an_object_may_have_are_refused() -> No
     swollen = zlib.compressobj(9)
     bomb = b"".join(swollen.compress(bytes(1 << 20)) for _ in range((OBJECT_BYTES >> 20) + 1)) + swollen.flush()
     assert len(bomb) < 350 * 1024
-    with pytest.raises(UnreadableError, match=f"more than {OBJECT_BYTES} bytes"):
+    with pytest.raises(CorruptionError, match=f"more than {OBJECT_BYTES} bytes"):
         opened(envelope("test-note", bomb, flags=1))
 
 
 def test_an_object_beyond_the_largest_is_refused_before_anything_is_written(rows: RealmStore) -> None:
     with pytest.raises(RefusedError, match=f"may have {OBJECT_BYTES}"):
-        rows.write([(ObjectId(5), Note()), (ID, Note(data=bytes(OBJECT_BYTES)))])
+        rows.write_objects([(ObjectId(5), Note()), (ID, Note(data=bytes(OBJECT_BYTES)))])
 
     assert rows.is_empty()
 
 
 def test_flags_of_the_future_are_named() -> None:
-    with pytest.raises(UnreadableError, match="flags 2; this release knows 241"):
+    with pytest.raises(CorruptionError, match="flags 2; this release knows 241"):
         opened(envelope("test-note", msgspec.msgpack.encode(PLAIN), flags=2))
 
 
 def test_a_format_of_the_future_is_named() -> None:
-    with pytest.raises(UnreadableError, match="format 2; this release reads 1"):
+    with pytest.raises(CorruptionError, match="format 2; this release reads 1"):
         opened(envelope("test-note", msgspec.msgpack.encode(PLAIN), version=2))
 
 
 @pytest.mark.parametrize("name", ["", "x", "Note", "a" * 33, "test note", "test\0", "\ud800x"])
 def test_a_row_with_an_impossible_type_is_not_taken_for_one_of_a_newer_release(name: str) -> None:
     value = envelope(name, b"\x80") if name != "\ud800x" else envelope("ab", b"\x80")
-    with pytest.raises(UnreadableError, match=r"realm 'acme'"):
+    with pytest.raises(CorruptionError, match=r"realm 'acme'"):
         opened(value, name, StoredObject)
 
 
@@ -150,58 +150,58 @@ def test_a_type_of_a_newer_release_has_2_to_32_characters(name: str) -> None:
 
 
 def test_a_row_whose_type_was_altered_is_unreadable(rows: RealmStore) -> None:
-    rows.write([(ID, PLAIN)])
+    rows.write_objects([(ID, PLAIN)])
     put(rows, msgspec.structs.replace(stored(rows), type="test-counter"))
 
-    with pytest.raises(UnreadableError, match=r"0123456789abcdef of type 'test-counter' in realm 'acme'.*altered"):
-        rows.read(ID, StoredObject)
+    with pytest.raises(CorruptionError, match=r"0123456789abcdef of type 'test-counter' in realm 'acme'.*altered"):
+        rows.read_object(ID, StoredObject)
 
 
 @pytest.mark.parametrize("parts", [-1, 0, 2, MOST_PARTS + 1, 1 << 62])
 def test_a_row_whose_number_of_parts_was_altered_is_unreadable(rows: RealmStore, parts: int) -> None:
-    rows.write([(ID, PLAIN)])
+    rows.write_objects([(ID, PLAIN)])
     put(rows, msgspec.structs.replace(stored(rows), parts=parts))
 
-    with pytest.raises(UnreadableError, match=r"0123456789abcdef of type 'test-note' in realm 'acme'.* parts"):
-        rows.read(ID, Note)
+    with pytest.raises(CorruptionError, match=r"0123456789abcdef of type 'test-note' in realm 'acme'.* parts"):
+        rows.read_object(ID, Note)
 
 
 def test_an_object_that_says_to_have_fewer_parts_than_it_has_is_unreadable(rows: RealmStore, big: Note) -> None:
-    rows.write([(ID, big)])
+    rows.write_objects([(ID, big)])
     for parts in (1, 2):
         put(rows, msgspec.structs.replace(stored(rows), parts=parts))
-        with pytest.raises(UnreadableError, match="altered"):
-            rows.read(ID, Note)
+        with pytest.raises(CorruptionError, match="altered"):
+            rows.read_object(ID, Note)
 
 
 def test_swapped_parts_are_unreadable(rows: RealmStore, big: Note) -> None:
-    rows.write([(ID, big)])
+    rows.write_objects([(ID, big)])
     one, two = stored(rows, 1), stored(rows, 2)
     put(rows, msgspec.structs.replace(one, part=2), msgspec.structs.replace(two, part=1))
 
-    with pytest.raises(UnreadableError, match="altered"):
-        rows.read(ID, Note)
+    with pytest.raises(CorruptionError, match="altered"):
+        rows.read_object(ID, Note)
 
 
 def test_parts_of_two_writings_are_unreadable(rows: RealmStore, big: Note, clock: FakeClock) -> None:
-    rows.write([(ID, big)])
+    rows.write_objects([(ID, big)])
     old = stored(rows, 1)
     clock.advance(1)
-    rows.write([(ID, msgspec.structs.replace(big, data=big.data[::-1]))])
+    rows.write_objects([(ID, msgspec.structs.replace(big, data=big.data[::-1]))])
     put(rows, old)
 
-    with pytest.raises(UnreadableError, match="altered"):
-        rows.read(ID, Note)
+    with pytest.raises(CorruptionError, match="altered"):
+        rows.read_object(ID, Note)
 
 
 def test_parts_of_two_writings_of_the_same_object_are_that_object(rows: RealmStore, big: Note, clock: FakeClock) -> None:
-    rows.write([(ID, big)])
+    rows.write_objects([(ID, big)])
     old = stored(rows, 1)
     clock.advance(1)
-    rows.write([(ID, big)])
+    rows.write_objects([(ID, big)])
     put(rows, old)
 
-    assert rows.read(ID, Note) == big
+    assert rows.read_object(ID, Note) == big
 
 
 class Overtaken(MemoryBackend):
@@ -228,20 +228,20 @@ def test_an_object_that_is_written_anew_while_it_is_read_is_read_as_one_or_the_o
     overtaken: RealmStore, big: Note, clock: FakeClock, size: int
 ) -> None:
     other = Note(data=random.Random(2).randbytes(size))
-    overtaken.write([(ID, big)])
+    overtaken.write_objects([(ID, big)])
     overtaken.store.cache.clear()
     clock.advance(1)
-    overtaken.store.backend.act = lambda: overtaken.write([(ID, other)])  # type: ignore[attr-defined]
+    overtaken.store.backend.act = lambda: overtaken.write_objects([(ID, other)])  # type: ignore[attr-defined]
 
-    assert overtaken.read(ID, Note) == other
+    assert overtaken.read_object(ID, Note) == other
 
 
 def test_an_object_that_is_deleted_while_it_is_read_is_missing_and_not_damaged(overtaken: RealmStore, big: Note) -> None:
-    keys = overtaken.write([(ID, big)])
+    keys = overtaken.write_objects([(ID, big)])
     overtaken.store.cache.clear()
     overtaken.store.backend.act = lambda: overtaken.delete_unchanged(keys)  # type: ignore[attr-defined]
 
-    assert overtaken.find(ID, Note) is None
+    assert overtaken.find_object(ID, Note) is None
 
 
 def foreign(size: int, *, is_updateable: bool = False) -> UnknownObject:
@@ -252,44 +252,44 @@ def foreign(size: int, *, is_updateable: bool = False) -> UnknownObject:
 
 @pytest.mark.parametrize("size", [10, 2 * ROW_BYTES], ids=["one part", "three parts"])
 def test_an_object_of_an_unknown_type_goes_back_byte_for_byte(rows: RealmStore, size: int) -> None:
-    rows.write([(ID, foreign(size))])
+    rows.write_objects([(ID, foreign(size))])
     before = [stored(rows, part) for part in range(stored(rows).parts)]
     rows.store.cache.clear()
-    read = rows.read(ID, StoredObject)
+    read = rows.read_object(ID, StoredObject)
     assert read == foreign(size)
-    rows.write([(ID, read)])
+    rows.write_objects([(ID, read)])
 
     assert [stored(rows, part) for part in range(stored(rows).parts)] == before
 
 
 def test_an_updateable_object_of_an_unknown_type_stays_updateable(rows: RealmStore, clock: FakeClock) -> None:
-    made = rows.insert(ID, foreign(10, is_updateable=True))
+    made = rows.insert_object(ID, foreign(10, is_updateable=True))
     before = stored(rows)
     seen = rows.read_versioned(ID, UnknownObject)
     assert seen == made
-    again = rows.update(seen, seen.value)
+    again = rows.update_object(seen, seen.value)
 
     assert stored(rows) == msgspec.structs.replace(before, token=again.token)
-    rows.write([(ID, again.value)])
+    rows.write_objects([(ID, again.value)])
     assert stored(rows).token not in (None, again.token)
-    rows.delete(rows.read_versioned(ID, UnknownObject))
+    rows.delete_object(rows.read_versioned(ID, UnknownObject))
     assert rows.is_empty()
 
 
 def test_an_immutable_object_of_an_unknown_type_cannot_be_inserted(rows: RealmStore) -> None:
     with pytest.raises(RefusedError, match=r"'from-the-future' are immutable.*'acme'"):
-        rows.insert(ID, foreign(10))
+        rows.insert_object(ID, foreign(10))
 
 
 def test_an_unknown_type_that_becomes_known_is_read_as_what_it_is(rows: RealmStore) -> None:
-    rows.write([(ID, UnknownObject(name="test-counter", body=msgspec.msgpack.encode({"count": 3})))])
+    rows.write_objects([(ID, UnknownObject(name="test-counter", body=msgspec.msgpack.encode({"count": 3})))])
 
-    assert rows.read(ID, StoredObject) == Counter(count=3)
+    assert rows.read_object(ID, StoredObject) == Counter(count=3)
 
 
 @pytest.mark.parametrize(("note", "golden"), GOLDEN.values(), ids=GOLDEN)
 def test_bytes_of_the_first_release_are_read_and_written(note: Note, golden: str) -> None:
-    assert encode(ID, note) == ("test-note", bytes.fromhex(golden))
+    assert encode_object(ID, note) == ("test-note", bytes.fromhex(golden))
     assert opened(bytes.fromhex(golden)) == note
 
 
@@ -302,7 +302,7 @@ def test_compressed_bytes_of_the_first_release_are_read() -> None:
 @pytest.mark.parametrize("value", [{1: object()}, {"a": "\ud800"}, {(1, 2): 3, 4: {1, object()}}])
 def test_what_cannot_be_stored_is_refused_with_id_and_type(rows: RealmStore, value: object) -> None:
     with pytest.raises(RefusedError, match=r"0123456789abcdef of type 'test-note' cannot be stored"):
-        rows.write([(ID, Note(more=value))])  # type: ignore[arg-type]
+        rows.write_objects([(ID, Note(more=value))])  # type: ignore[arg-type]
 
     assert rows.is_empty()
 
@@ -311,7 +311,7 @@ def test_what_nobody_could_read_is_refused_with_its_field(rows: RealmStore) -> N
     with pytest.raises(
         RefusedError, match=r"of type 'test-counter' cannot be stored: Expected `int`, got `str` - at `\$.count`"
     ):
-        rows.write([(ID, Counter(count="3"))])  # type: ignore[arg-type]
+        rows.write_objects([(ID, Counter(count="3"))])  # type: ignore[arg-type]
 
     assert rows.is_empty()
 
@@ -320,7 +320,7 @@ def test_what_nobody_could_read_is_refused_with_its_field(rows: RealmStore) -> N
 def test_a_reference_with_numbers_that_nobody_writes_is_unreadable(rows: RealmStore, pointer: int | None, version: int) -> None:
     rows.store.backend.create_reference(reference(realm=rows.key, pointer=pointer, version=version))
 
-    with pytest.raises(UnreadableError, match=r"'main' of realm 'acme' is at version .* the row was altered"):
+    with pytest.raises(CorruptionError, match=r"'main' of realm 'acme' is at version .* the row was altered"):
         rows.find_reference("main")
-    with pytest.raises(UnreadableError):
+    with pytest.raises(CorruptionError):
         rows.create_reference("main")

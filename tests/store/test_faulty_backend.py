@@ -11,8 +11,8 @@ import pytest
 from specimens import REALM, key, reference, row, scan, scan_names
 
 from faulty_backend import FaultyBackend
-from headwater.errors import BeatenError, HeadwaterError, UnavailableError, UnknownOutcomeError
-from headwater.store import ObjectId, Split
+from headwater.errors import HeadwaterError, SwapConflictError, UnavailableError, UnknownOutcomeError
+from headwater.store import ObjectId, ScanSplit
 from headwater.store.backends.memory import MemoryBackend
 
 WRITES: dict[str, Callable[[FaultyBackend], Any]] = {
@@ -30,8 +30,8 @@ WRITES: dict[str, Callable[[FaultyBackend], Any]] = {
 READS: dict[str, Callable[[FaultyBackend], Any]] = {
     "read_references": lambda faults: faults.read_references(REALM, ["main"]),
     "read_objects": lambda faults: faults.read_objects(REALM, [(ObjectId(1), 0)]),
-    "scan_references": lambda faults: faults.scan_references(Split(), None, 9),
-    "scan_objects": lambda faults: faults.scan_objects(Split(), None, 9),
+    "scan_references": lambda faults: faults.scan_references(ScanSplit(), None, 9),
+    "scan_objects": lambda faults: faults.scan_objects(ScanSplit(), None, 9),
     "split_references": lambda faults: faults.split_references(None, 2),
     "split_objects": lambda faults: faults.split_objects(None, 2),
 }
@@ -162,9 +162,9 @@ def test_a_call_that_hangs_can_be_let_fail(faults: FaultyBackend, method: str) -
     hang = faults.hang(method)
     with running(lambda: CALLS[method](faults)) as answers:
         hang.reached()
-        hang.release(BeatenError("others were faster"))
+        hang.release(SwapConflictError("others were faster"))
 
-    assert isinstance(answers[0], BeatenError)
+    assert isinstance(answers[0], SwapConflictError)
     assert rows_of(faults) == before
 
 
@@ -188,7 +188,7 @@ def test_other_calls_go_on_while_one_hangs(faults: FaultyBackend) -> None:
         faults.swap_reference(reference(), reference(version=9))  # the next swap, not the one that hangs
         hang.release()
 
-    assert isinstance(answers[0], BeatenError)
+    assert isinstance(answers[0], SwapConflictError)
 
 
 def test_only_the_call_that_was_named_hangs(faults: FaultyBackend) -> None:
@@ -214,7 +214,7 @@ def test_healing_releases_every_call_that_hangs_and_all_that_would(faults: Fault
         faults.heal()
 
     assert (objects, names) == ([[]], [[]])
-    assert len(faults.scan_objects(Split(), None, 9)) == 1
+    assert len(faults.scan_objects(ScanSplit(), None, 9)) == 1
 
 
 def test_a_hang_that_was_released_before_holds_nobody_up(faults: FaultyBackend) -> None:
@@ -244,7 +244,7 @@ def test_the_calls_are_counted_from_the_plan_on_and_by_their_method(faults: Faul
 def test_a_fault_at_any_call_hits_the_next_one(faults: FaultyBackend) -> None:
     faults.fail()
     with pytest.raises(UnavailableError):
-        faults.scan_objects(Split(), None, 1)
+        faults.scan_objects(ScanSplit(), None, 1)
 
     assert faults.read_objects(REALM, []) == []
 
@@ -273,12 +273,12 @@ def test_one_of_many_threads_is_hit(faults: FaultyBackend) -> None:
 def test_another_process_may_act_just_before_a_call(faults: FaultyBackend) -> None:
     faults.intervene("swap_reference", lambda: faults.backend.remove_reference(reference()))
 
-    with pytest.raises(BeatenError):
+    with pytest.raises(SwapConflictError):
         faults.swap_reference(reference(), reference(version=6))
 
 
 def test_calls_are_passed_on_with_names_for_their_arguments(faults: FaultyBackend) -> None:
-    assert len(faults.scan_objects(split=Split(), after=None, limit=1)) == 1
+    assert len(faults.scan_objects(split=ScanSplit(), after=None, limit=1)) == 1
     assert faults.calls[-1] == "scan_objects"
 
 

@@ -35,7 +35,7 @@ def make_store(backend: Any) -> Store:
 
 
 def write(store: Store) -> int:
-    return len(store.rows(RealmId("acme"), RealmKey(5)).write([(store.new_id(), ForkNote())]))
+    return len(store.rows(RealmId("acme"), RealmKey(5)).write_objects([(store.new_id(), ForkNote())]))
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

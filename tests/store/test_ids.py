@@ -16,10 +16,11 @@ from faulty_backend import FaultyBackend
 from headwater.clock import SystemClock
 from headwater.errors import RefusedError, UnavailableError
 from headwater.settings import Settings
-from headwater.store import NodeLease, ObjectId, RealmStore, Store, fixed_id, id_of, id_text, id_time, ids, is_fixed, open_store
+from headwater.store import NodeLease, ObjectId, RealmStore, Store, fixed_id, id_of, id_text, id_time, is_fixed, open_store
+from headwater.store import id_generator as ids
 from headwater.store.backends.memory import MemoryBackend
-from headwater.store.identity import EPOCH_MILLIS, compose_id
-from headwater.store.ids import AHEAD_SECONDS, MOST_IDS
+from headwater.store.id_generator import AHEAD_SECONDS, MOST_IDS
+from headwater.store.ids import EPOCH_MILLIS, compose_id
 
 SECOND_OF_IDS = 1000 * 4096
 

@@ -14,10 +14,10 @@ from id_parts import HOUR, SharedBackend, fill, lease_of, lease_on, leased_nodes
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
+from headwater.errors import HeadwaterError, RefusedError, SwapConflictError, UnavailableError, UnknownOutcomeError
 from headwater.settings import Settings
 from headwater.store import NodeLease, ObjectId, Store, node_lease_id
-from headwater.store.identity import NODES
+from headwater.store.ids import NODES
 
 LOST_ON_ITS_WAY = {"fault": UnknownOutcomeError("lost on its way")}
 ANSWER_LOST = {"before": False}
@@ -110,7 +110,7 @@ def test_a_database_that_is_away_makes_no_id(faulty: Store, backend: FaultyBacke
 
 
 def test_a_beaten_candidate_is_passed_over(faulty: Store, backend: FaultyBackend) -> None:
-    backend.fail("insert_object", fault=BeatenError("another was faster"), times=3)
+    backend.fail("insert_object", fault=SwapConflictError("another was faster"), times=3)
 
     assert leased_nodes(faulty) == 0
     assert lease_of(faulty, faulty.new_id()).owner != ""

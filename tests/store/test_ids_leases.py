@@ -17,7 +17,7 @@ from headwater.errors import UnavailableError
 from headwater.settings import Settings
 from headwater.store import Backend, NodeLease, ObjectId, ObjectRow, Store, node_lease_id, open_store
 from headwater.store.backends.memory import MemoryBackend
-from headwater.store.identity import NODES
+from headwater.store.ids import NODES
 from tiers import long_but_for
 
 
@@ -230,7 +230,7 @@ def test_when_all_nodes_are_leased_no_id_is_made(store: Store, process: Callable
 
 def test_the_error_tells_when_the_next_node_is_free(others: Store, process: Callable[..., Store], clock: FakeClock) -> None:
     fill(others)
-    others.system.write([(node_lease_id(5), NodeLease(start=0, end=millis_now(others) + 90_000, owner="other"))])
+    others.system.write_objects([(node_lease_id(5), NodeLease(start=0, end=millis_now(others) + 90_000, owner="other"))])
     with pytest.raises(UnavailableError, match="the next one ends at 2026-05-28T20:28:10Z"):
         process().new_id()
     clock.advance(90)
@@ -278,7 +278,7 @@ def test_as_many_processes_as_nodes_make_ids_and_one_more_does_not(settings: Set
 
 
 def test_a_node_is_taken_over_when_its_lease_has_ended(others: Store, clock: FakeClock) -> None:
-    others.system.insert(node_lease_id(77), NodeLease(start=0, end=FOREVER, owner="other"))
+    others.system.insert_object(node_lease_id(77), NodeLease(start=0, end=FOREVER, owner="other"))
     clock.advance(0.999)
     with pytest.raises(UnavailableError):
         others.new_id()

@@ -239,7 +239,7 @@ def test_the_node_of_a_killed_process_of_another_machine_is_free_after_its_windo
     last = ObjectId(int(maker.ask("one")))
     maker.kill()
     seen = shared.system.read_versioned(node_lease_id(77), NodeLease)
-    lease = shared.system.update(seen, msgspec.structs.replace(seen.value, owner="elsewhere:1")).value
+    lease = shared.system.update_object(seen, msgspec.structs.replace(seen.value, owner="elsewhere:1")).value
     refusals, taken = first_id(shared)
 
     assert lease.owner != ""
@@ -302,7 +302,7 @@ def stop_between_calls(maker: IdMaker, store: Store) -> int:
         maker.stop()
         try:
             seen = store.system.read_versioned(node_lease_id(77), NodeLease)
-            return store.system.update(seen, seen.value).value.end
+            return store.system.update_object(seen, seen.value).value.end
         except UnavailableError:
             maker.go_on()
             time.sleep(0.05)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from headwater.errors import UnavailableError
-from headwater.store.backends.sqlite.file import SqliteFile
-from headwater.store.turnstile import Turnstile
+from headwater.store.backends.sqlite.database_file import SqliteFile
+from headwater.store.fork_gate import ForkGate
 
 HOUSE = ("turnstile.py", "file.py", "turns.py")
 
@@ -48,20 +48,20 @@ def places_of(work: Callable[[], object]) -> int:
     return len(places)
 
 
-def pass_through(turnstile: Turnstile) -> None:
+def pass_through(turnstile: ForkGate) -> None:
     with turnstile:
         pass
 
 
 def pass_and_shut(at: int) -> None:
-    turnstile = Turnstile()
+    turnstile = ForkGate()
     with suppress(CtrlC), interruption(at):
         pass_through(turnstile)
-    turnstile.shut()
+    turnstile.shut_gate()
 
 
 def test_turnstile_shuts_after_an_interruption_anywhere() -> None:
-    for at in range(1, places_of(lambda: pass_through(Turnstile())) + 1):
+    for at in range(1, places_of(lambda: pass_through(ForkGate())) + 1):
         thread = threading.Thread(target=pass_and_shut, args=(at,), daemon=True)
         thread.start()
         thread.join(10)

@@ -11,7 +11,18 @@ from notes import Counter, Note
 from faulty_backend import FaultyBackend
 from headwater.clock import Micros
 from headwater.errors import RefusedError
-from headwater.store import SYSTEM_KEY, SYSTEM_REALM, Move, ObjectId, ObjectKey, RealmId, RealmKey, RealmStore, Reference, Split
+from headwater.store import (
+    SYSTEM_KEY,
+    SYSTEM_REALM,
+    ObjectId,
+    ObjectKey,
+    RealmId,
+    RealmKey,
+    RealmStore,
+    Reference,
+    ReferenceMove,
+    ScanSplit,
+)
 
 OTHER = RealmKey(77)
 
@@ -21,7 +32,7 @@ def other(faulty: RealmStore) -> RealmStore:
     """A realm beside ``acme`` in the same store, with an object and two references of the names that ``acme`` has too."""
     made = faulty.store.rows(RealmId("other"), OTHER)
     for rows in (made, faulty):
-        rows.write([(ObjectId(5), Note(text=rows.realm))])
+        rows.write_objects([(ObjectId(5), Note(text=rows.realm))])
         rows.create_reference("branch", ObjectId(100))
         rows.delete_reference(rows.create_reference("dead", ObjectId(50)))
     return made
@@ -39,14 +50,14 @@ CALLS: dict[str, Callable[[RealmStore, RealmStore], object]] = {
     "create over a tombstone": lambda rows, other: rows.create_reference_as_seen("dead", dead(other), ObjectId(200)),
     "delete unchanged": lambda rows, other: rows.delete_unchanged(keys(other)),
     "delete one among ours": lambda rows, other: rows.delete_unchanged([*keys(rows), *keys(other)]),
-    "scan objects": lambda rows, other: rows.scan_objects(Split(other.key)),
-    "scan objects of all": lambda rows, other: rows.scan_objects(Split()),
-    "scan objects after": lambda rows, other: rows.scan_objects(Split(rows.key, after=(other.key, ObjectId(1), 0))),
-    "scan objects until": lambda rows, other: rows.scan_objects(Split(rows.key, until=(other.key, ObjectId(1), 0))),
-    "scan references": lambda rows, other: rows.scan_references(Split(other.key)),
-    "scan references of all": lambda rows, other: rows.scan_references(Split()),
-    "scan references after": lambda rows, other: rows.scan_references(Split(rows.key, after=(other.key, "a"))),
-    "scan references until": lambda rows, other: rows.scan_references(Split(rows.key, until=(other.key, "a"))),
+    "scan objects": lambda rows, other: rows.scan_objects(ScanSplit(other.key)),
+    "scan objects of all": lambda rows, other: rows.scan_objects(ScanSplit()),
+    "scan objects after": lambda rows, other: rows.scan_objects(ScanSplit(rows.key, after=(other.key, ObjectId(1), 0))),
+    "scan objects until": lambda rows, other: rows.scan_objects(ScanSplit(rows.key, until=(other.key, ObjectId(1), 0))),
+    "scan references": lambda rows, other: rows.scan_references(ScanSplit(other.key)),
+    "scan references of all": lambda rows, other: rows.scan_references(ScanSplit()),
+    "scan references after": lambda rows, other: rows.scan_references(ScanSplit(rows.key, after=(other.key, "a"))),
+    "scan references until": lambda rows, other: rows.scan_references(ScanSplit(rows.key, until=(other.key, "a"))),
 }
 
 
@@ -84,9 +95,9 @@ def test_what_belongs_to_another_realm_is_refused_with_both_and_changes_nothing(
 
 
 def test_an_object_seen_in_another_realm_is_neither_updated_nor_deleted_there(faulty: RealmStore, other: RealmStore) -> None:
-    theirs = other.insert(ObjectId(6), Counter(count=1))
-    ours = faulty.insert(ObjectId(6), Counter(count=2))
-    for change in (lambda: faulty.update(theirs, Counter(count=3)), lambda: faulty.delete(theirs)):
+    theirs = other.insert_object(ObjectId(6), Counter(count=1))
+    ours = faulty.insert_object(ObjectId(6), Counter(count=2))
+    for change in (lambda: faulty.update_object(theirs, Counter(count=3)), lambda: faulty.delete_object(theirs)):
         with pytest.raises(Exception, match="changed by another"):
             change()
 
@@ -94,7 +105,7 @@ def test_an_object_seen_in_another_realm_is_neither_updated_nor_deleted_there(fa
 
 
 def test_the_same_ids_and_names_are_other_rows_in_each_realm(faulty: RealmStore, other: RealmStore) -> None:
-    assert (faulty.read(ObjectId(5), Note).text, other.read(ObjectId(5), Note).text) == ("acme", "other")
+    assert (faulty.read_object(ObjectId(5), Note).text, other.read_object(ObjectId(5), Note).text) == ("acme", "other")
     assert {key.realm for key in keys(faulty)} == {faulty.key}
     assert {key.realm for key in other.scan_references()} == {OTHER}
 
@@ -106,11 +117,11 @@ WRONG_IDS = [0, -1, 1 << 63, 1 << 64]
 @pytest.mark.parametrize(
     "call",
     [
-        lambda rows, wrong: rows.find(wrong, Note),
+        lambda rows, wrong: rows.find_object(wrong, Note),
         lambda rows, wrong: rows.read_many([ObjectId(1), wrong], Note),
         lambda rows, wrong: rows.find_versioned(wrong, Counter),
-        lambda rows, wrong: rows.write([(ObjectId(1), Note()), (wrong, Note())]),
-        lambda rows, wrong: rows.insert(wrong, Counter()),
+        lambda rows, wrong: rows.write_objects([(ObjectId(1), Note()), (wrong, Note())]),
+        lambda rows, wrong: rows.insert_object(wrong, Counter()),
         lambda rows, wrong: rows.create_reference("new", wrong),
         lambda rows, wrong: rows.advance_reference(rows.create_reference("new"), wrong),
         lambda rows, wrong: rows.move_reference(rows.create_reference("new"), wrong),
@@ -166,19 +177,19 @@ def test_any_other_name_is_kept_as_it_is(rows: RealmStore, name: str) -> None:
 
 @pytest.mark.parametrize("largest", [ObjectId((1 << 63) - 1), ObjectId(1)])
 def test_the_first_and_the_last_id_are_ids(rows: RealmStore, largest: ObjectId) -> None:
-    rows.write([(largest, Note(text="edge"))])
+    rows.write_objects([(largest, Note(text="edge"))])
     rows.store.cache.clear()
     made = rows.create_reference("edge", largest)
 
-    assert rows.read(largest, Note) == Note(text="edge")
+    assert rows.read_object(largest, Note) == Note(text="edge")
     assert rows.find_reference("edge", fresh=True) == made
 
 
 def test_a_bulk_call_names_everything_once(faulty: RealmStore, faults: FaultyBackend) -> None:
-    key = faulty.write([(ObjectId(5), Note())])[0]
+    key = faulty.write_objects([(ObjectId(5), Note())])[0]
     faults.calls.clear()
     for call, twice in (
-        (lambda: faulty.write([(ObjectId(6), Note()), (ObjectId(6), Note())]), "object 6"),
+        (lambda: faulty.write_objects([(ObjectId(6), Note()), (ObjectId(6), Note())]), "object 6"),
         (lambda: faulty.delete_unchanged([key, key]), r"row \(id, part\) \(5, 0\)"),
         (lambda: faulty.create_references(["a", "b", "a"]), "reference 'a'"),
     ):
@@ -199,7 +210,7 @@ def test_a_swap_keeps_the_name_and_raises_the_version(rows: RealmStore) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"version": 1 << 63}, {"moves": (Move(ObjectId(1), Micros(1)),) * 23_000}, {"recent": (ObjectId(1),) * 45_000}],
+    [{"version": 1 << 63}, {"moves": (ReferenceMove(ObjectId(1), Micros(1)),) * 23_000}, {"recent": (ObjectId(1),) * 45_000}],
     ids=["version", "moves", "recent"],
 )
 def test_a_row_that_no_database_could_hold_is_refused(rows: RealmStore, change: dict[str, object]) -> None:

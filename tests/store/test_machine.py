@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headwater.store.machine import is_gone, owner_text
+from headwater.store.node_lease import has_process_ended, owner_text
 
 NOW = 1_700_000_000_000
 
@@ -18,7 +18,9 @@ NOW = 1_700_000_000_000
 @pytest.fixture
 def child() -> Iterator[subprocess.Popen[str]]:
     """A process of this machine that says its owner text, and stays."""
-    code = f"from headwater.store.machine import owner_text; import sys; print(owner_text({NOW}), flush=True); sys.stdin.read()"
+    code = (
+        f"from headwater.store.node_lease import owner_text; import sys; print(owner_text({NOW}), flush=True); sys.stdin.read()"
+    )
     started = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     yield started
     started.kill()
@@ -39,29 +41,29 @@ def now_of(owner: str) -> int:
 
 
 def test_a_process_that_lives_is_not_gone(owner: str) -> None:
-    assert not is_gone(owner, now_of(owner))
-    assert not is_gone(owner_text(NOW), NOW)
+    assert not has_process_ended(owner, now_of(owner))
+    assert not has_process_ended(owner_text(NOW), NOW)
 
 
 def test_a_process_that_was_killed_is_gone(child: subprocess.Popen[str], owner: str) -> None:
     child.kill()
     child.wait()
 
-    assert is_gone(owner, now_of(owner))
+    assert has_process_ended(owner, now_of(owner))
 
 
 def test_one_that_nobody_has_waited_for_is_gone(child: subprocess.Popen[str], owner: str) -> None:
     os.kill(child.pid, signal.SIGKILL)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
 
-    assert is_gone(owner, now_of(owner))
+    assert has_process_ended(owner, now_of(owner))
 
 
 def test_one_whose_number_another_has_by_now_is_gone(owner: str) -> None:
     parts = owner.split(":")
     parts[4] = "1"
 
-    assert is_gone(":".join(parts), now_of(owner))
+    assert has_process_ended(":".join(parts), now_of(owner))
 
 
 @pytest.mark.parametrize("place", [2, 3])
@@ -71,7 +73,7 @@ def test_nothing_is_known_of_other_machines_and_containers(child: subprocess.Pop
     parts = owner.split(":")
     parts[place] = "other"
 
-    assert not is_gone(":".join(parts), now_of(owner))
+    assert not has_process_ended(":".join(parts), now_of(owner))
 
 
 @pytest.mark.parametrize("seconds", [-3600, -2, 2, 3600])
@@ -79,12 +81,12 @@ def test_nothing_is_known_where_the_clock_was_set_since(child: subprocess.Popen[
     child.kill()
     child.wait()
 
-    assert not is_gone(owner, now_of(owner) + seconds * 1000)
+    assert not has_process_ended(owner, now_of(owner) + seconds * 1000)
 
 
 @pytest.mark.parametrize("text", ["", "other", "host:77:0123456789abcdef", "a:b:c:d:e:f", "host:0:::0:0.x", ":::::"])
 def test_words_of_other_releases_tell_nothing(text: str) -> None:
-    assert not is_gone(text, NOW)
+    assert not has_process_ended(text, NOW)
 
 
 def test_two_texts_of_one_process_differ() -> None:

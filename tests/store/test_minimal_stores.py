@@ -10,7 +10,7 @@ from notes import Counter, Note
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.settings import Settings
-from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Split, Store
+from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, ScanSplit, Store
 from headwater.store.backends.memory import MemoryBackend
 from unordered import UnorderedBackend
 
@@ -34,7 +34,7 @@ def rows(store: Store) -> RealmStore:
     """A realm with 25 objects and 25 references, among others that have as many."""
     made = [store.rows(RealmId(name), RealmKey(store.new_id())) for name in ("before", "acme", "behind")]
     for realm in made:
-        realm.write([(ObjectId(number), Note(number=number)) for number in range(1, EACH + 1)])
+        realm.write_objects([(ObjectId(number), Note(number=number)) for number in range(1, EACH + 1)])
         realm.create_references([f"branch-{number}" for number in range(EACH)])
     return made[1]
 
@@ -45,7 +45,7 @@ def others(rows: RealmStore) -> Callable[[], int]:
 
     def count() -> int:
         backend = rows.store.backend
-        held = [*backend.scan_objects(Split(), None, 1000), *backend.scan_references(Split(), None, 1000)]
+        held = [*backend.scan_objects(ScanSplit(), None, 1000), *backend.scan_references(ScanSplit(), None, 1000)]
         return sum(key.realm != rows.key for key in held)
 
     return count
@@ -98,7 +98,7 @@ def test_a_realm_is_deleted_in_batches_whose_counts_are_true(rows: RealmStore, o
 
 def test_rows_that_come_while_a_realm_is_deleted_go_as_well(rows: RealmStore) -> None:
     rows.delete_rows(30)
-    rows.write([(ObjectId(1), Counter()), (ObjectId(99), Note())])
+    rows.write_objects([(ObjectId(1), Counter()), (ObjectId(99), Note())])
     rows.create_references(["late", "branch-0"])
     while rows.delete_rows(30):
         pass
@@ -108,7 +108,7 @@ def test_rows_that_come_while_a_realm_is_deleted_go_as_well(rows: RealmStore) ->
 
 def test_rows_that_come_before_what_was_deleted_last_go_as_well(rows: RealmStore) -> None:
     assert rows.delete_rows(2 * EACH) == 2 * EACH
-    rows.write([(ObjectId(number), Note()) for number in range(1, EACH + 1)])
+    rows.write_objects([(ObjectId(number), Note()) for number in range(1, EACH + 1)])
     rows.create_references(all_names())
 
     assert sum(iter(lambda: rows.delete_rows(2 * EACH), 0)) == 2 * EACH

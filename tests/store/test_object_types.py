@@ -8,7 +8,7 @@ import pytest
 from strangers import install, run
 
 from headwater.store import StoredObject, object_type, registered_type
-from headwater.store.objects import TYPES_GROUP
+from headwater.store.stored_objects import TYPES_GROUP
 
 HARBOUR = """
 from headwater.store import ObjectId, StoredObject, object_type
@@ -21,15 +21,15 @@ class Ship(StoredObject, frozen=True, kw_only=True):
 """
 READ = """
 import msgspec
-from headwater.errors import UnreadableError
+from headwater.errors import CorruptionError
 from headwater.store import ObjectId, RealmId, RealmKey, StoredObject, UnknownObject, open_store
 with open_store("memory://") as store:
     rows = store.rows(RealmId("acme"), RealmKey(store.new_id()))
-    rows.write([(ObjectId(5), UnknownObject(name="harbour-ship", body=msgspec.msgpack.encode({"name": "Ann"})))])
+    rows.write_objects([(ObjectId(5), UnknownObject(name="harbour-ship", body=msgspec.msgpack.encode({"name": "Ann"})))])
     try:
-        found = rows.read(ObjectId(5), StoredObject)
+        found = rows.read_object(ObjectId(5), StoredObject)
         print(type(found).__name__, list(found.points_to()))
-    except UnreadableError as fault:
+    except CorruptionError as fault:
         print(fault)
 """
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from headwater.errors import UnreadableError
-from headwater.store import ObjectId, Pointing, RealmStore, StoredObject, UnknownObject, is_leaf, object_type
+from headwater.errors import CorruptionError
+from headwater.store import ObjectId, Pointers, RealmStore, StoredObject, UnknownObject, is_leaf, object_type
 
 INNER, LEAF, STRANGE, ABSENT = ObjectId(1001), ObjectId(1002), ObjectId(1003), ObjectId(1004)
 
@@ -30,7 +30,7 @@ class Leaf(StoredObject, frozen=True, kw_only=True):
 
 @pytest.fixture(params=["cold", "warm"])
 def walked(rows: RealmStore, request: pytest.FixtureRequest) -> RealmStore:
-    rows.write(
+    rows.write_objects(
         [(INNER, Inner(targets=(LEAF, ABSENT))), (LEAF, Leaf()), (STRANGE, UnknownObject(name="from-afar", body=b"\x80"))]
     )
     return rows.without_cache() if request.param == "cold" else rows
@@ -46,7 +46,7 @@ def test_an_object_tells_what_it_points_to(walked: RealmStore) -> None:
     [found] = walked.read_pointing([INNER])
 
     assert found is not None
-    assert found[:3] == Pointing("test-pointing-inner", (LEAF, ABSENT))[:3]
+    assert found[:3] == Pointers("test-pointing-inner", (LEAF, ABSENT))[:3]
 
 
 def test_the_answers_come_in_the_order_asked(walked: RealmStore) -> None:
@@ -55,13 +55,13 @@ def test_the_answers_come_in_the_order_asked(walked: RealmStore) -> None:
     assert absent is None
     assert leaf == again
     assert leaf is not None
-    assert leaf[:3] == Pointing("test-pointing-leaf", (), is_leaf=True)[:3]
+    assert leaf[:3] == Pointers("test-pointing-leaf", (), is_leaf=True)[:3]
     assert strange is not None
     assert (strange.type, strange.targets, strange.is_leaf) == ("from-afar", None, False)
 
 
 def test_an_object_in_parts_is_read_whole(rows: RealmStore) -> None:
-    rows.write([(INNER, Inner(targets=(LEAF,), padding=random.Random(1).randbytes(900_000)))])
+    rows.write_objects([(INNER, Inner(targets=(LEAF,), padding=random.Random(1).randbytes(900_000)))])
     [found] = rows.without_cache().read_pointing([INNER])
 
     assert found is not None
@@ -69,7 +69,7 @@ def test_an_object_in_parts_is_read_whole(rows: RealmStore) -> None:
 
 
 def test_a_leaf_is_not_decoded(rows: RealmStore) -> None:
-    rows.write([(LEAF, Leaf(text="some"))])
+    rows.write_objects([(LEAF, Leaf(text="some"))])
     alter(rows, LEAF)
     [found] = rows.without_cache().read_pointing([LEAF])
 
@@ -78,10 +78,10 @@ def test_a_leaf_is_not_decoded(rows: RealmStore) -> None:
 
 
 def test_what_may_point_on_is_decoded_and_refused_when_it_was_altered(rows: RealmStore) -> None:
-    rows.write([(INNER, Inner(targets=(LEAF,)))])
+    rows.write_objects([(INNER, Inner(targets=(LEAF,)))])
     alter(rows, INNER)
 
-    with pytest.raises(UnreadableError, match="checksum"):
+    with pytest.raises(CorruptionError, match="checksum"):
         rows.without_cache().read_pointing([INNER])
 
 

@@ -10,10 +10,19 @@ from hypothesis import strategies as st
 
 from fake_clock import FakeClock
 from headwater.clock import Micros
-from headwater.errors import BeatenError, MissingError, RefusedError
+from headwater.errors import NotFoundError, RefusedError, SwapConflictError
 from headwater.settings import Settings
-from headwater.store import Move, ObjectId, RealmStore, Reference, Store
-from headwater.store.references import MOVES_LIMIT, advanced, buried, is_note, moved, raised, recreated, with_move
+from headwater.store import ObjectId, RealmStore, Reference, ReferenceMove, Store
+from headwater.store.realm_refs import (
+    MOVES_LIMIT,
+    advanced_row,
+    is_note,
+    moved_row,
+    raised_row,
+    recreated_row,
+    tombstone_row,
+    with_move,
+)
 
 NEW = ObjectId(200)
 
@@ -26,7 +35,7 @@ def test_a_new_reference_starts_at_the_creating_id(rows: RealmStore) -> None:
 
 
 def test_a_name_that_is_alive_cannot_be_created_again(rows: RealmStore, reference: Reference) -> None:
-    with pytest.raises(BeatenError, match="'branch'"):
+    with pytest.raises(SwapConflictError, match="'branch'"):
         rows.create_reference("branch")
 
     assert rows.find_row("branch") == reference
@@ -48,7 +57,7 @@ def test_a_beaten_change_leaves_the_reference_alone(rows: RealmStore, reference:
         lambda: rows.raise_version(reference),
         lambda: rows.delete_reference(reference),
     ):
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             change()
 
     assert rows.find_row("branch") == new
@@ -57,7 +66,7 @@ def test_a_beaten_change_leaves_the_reference_alone(rows: RealmStore, reference:
 def test_a_move_records_what_it_left_and_when(rows: RealmStore, reference: Reference, clock: FakeClock) -> None:
     new = rows.move_reference(reference, NEW)
 
-    assert (new.pointer, new.moves) == (NEW, (Move(ObjectId(100), clock.now()),))
+    assert (new.pointer, new.moves) == (NEW, (ReferenceMove(ObjectId(100), clock.now()),))
 
 
 def test_a_raised_version_keeps_everything_else(rows: RealmStore, reference: Reference) -> None:
@@ -67,7 +76,7 @@ def test_a_raised_version_keeps_everything_else(rows: RealmStore, reference: Ref
 def test_a_recorded_move_keeps_the_pointer(rows: RealmStore, reference: Reference, clock: FakeClock) -> None:
     new = rows.record_move(reference, ObjectId(50))
 
-    assert (new.pointer, new.recent, new.moves) == (100, (), (Move(ObjectId(50), Micros(clock.now() | 1)),))
+    assert (new.pointer, new.recent, new.moves) == (100, (), (ReferenceMove(ObjectId(50), Micros(clock.now() | 1)),))
 
 
 def test_the_note_of_a_late_commit_is_told_from_a_move(rows: RealmStore, reference: Reference) -> None:
@@ -79,7 +88,7 @@ def test_the_note_of_a_late_commit_is_told_from_a_move(rows: RealmStore, referen
 
 def test_a_deleted_reference_is_absent_but_its_row_stays(rows: RealmStore, tombstone: Reference, clock: FakeClock) -> None:
     assert rows.find_reference("branch") is None
-    with pytest.raises(MissingError, match="'branch' is not in realm 'acme'"):
+    with pytest.raises(NotFoundError, match="'branch' is not in realm 'acme'"):
         rows.read_reference("branch", fresh=True)
     assert rows.find_row("branch") == tombstone
     assert (tombstone.pointer, tombstone.deleted) == (100, clock.now())
@@ -93,7 +102,7 @@ def test_creating_over_a_tombstone_goes_on_with_version_and_moves(
 
     assert (again.version, again.created) == (tombstone.version + 1, tombstone.created)
     assert (again.pointer, again.deleted, again.recent) == (NEW, None, (100,))
-    assert again.moves == (Move(ObjectId(100), tombstone.deleted),)
+    assert again.moves == (ReferenceMove(ObjectId(100), tombstone.deleted),)
 
 
 def test_a_tombstone_can_be_removed_and_a_living_reference_not(rows: RealmStore, tombstone: Reference) -> None:
@@ -107,7 +116,7 @@ def test_a_tombstone_can_be_removed_and_a_living_reference_not(rows: RealmStore,
 
 def test_a_tombstone_that_came_alive_is_not_removed(rows: RealmStore, tombstone: Reference) -> None:
     again = rows.create_reference("branch")
-    with pytest.raises(BeatenError):
+    with pytest.raises(SwapConflictError):
         rows.remove_tombstone(tombstone)
 
     assert rows.find_row("branch") == again
@@ -122,7 +131,7 @@ def test_versions_go_on_after_a_tombstone_was_removed(rows: RealmStore, tombston
 
 def test_a_listed_name_without_a_row_can_be_buried_once(rows: RealmStore) -> None:
     buried_row = rows.bury_reference("ghost")
-    with pytest.raises(BeatenError):
+    with pytest.raises(SwapConflictError):
         rows.bury_reference("ghost")
 
     assert buried_row.deleted is not None
@@ -131,7 +140,7 @@ def test_a_listed_name_without_a_row_can_be_buried_once(rows: RealmStore) -> Non
 
 def test_a_creation_seen_as_absent_does_not_swap_a_tombstone_that_came_meanwhile(rows: RealmStore) -> None:
     buried_row = rows.bury_reference("branch")
-    with pytest.raises(BeatenError):
+    with pytest.raises(SwapConflictError):
         rows.create_reference_as_seen("branch", None, NEW)
 
     assert rows.find_row("branch") == buried_row
@@ -157,13 +166,13 @@ def test_moves_are_forgotten_after_the_grace_and_not_before(rows: RealmStore, re
 
 
 def test_a_move_that_would_overfill_the_row_is_refused(clock: FakeClock) -> None:
-    moves = (Move(ObjectId(1), clock.now()),) * MOVES_LIMIT
+    moves = (ReferenceMove(ObjectId(1), clock.now()),) * MOVES_LIMIT
     full = Reference(realm=1, name="branch", pointer=ObjectId(5), version=1, created=Micros(0), moves=moves)
     with pytest.raises(RefusedError, match="4000 times"):
-        moved(full, NEW, now=clock.now(), since=clock.now())
+        moved_row(full, NEW, now=clock.now(), since=clock.now())
 
     clock.advance(1)
-    assert len(moved(full, NEW, now=clock.now(), since=clock.now()).moves) == 1
+    assert len(moved_row(full, NEW, now=clock.now(), since=clock.now()).moves) == 1
 
 
 changes = st.lists(st.sampled_from(["advance", "move", "note", "raise", "bury or create"]), max_size=60)
@@ -176,18 +185,18 @@ def test_every_change_raises_the_version_by_one_and_loses_no_pointer(steps: list
     for number, step in enumerate(steps, start=2):
         before, now, pointer = row, Micros(number), ObjectId(number)
         if row.deleted is not None:
-            row = recreated(row, pointer, since=since)
+            row = recreated_row(row, pointer, since=since)
             left.append(before.pointer)
         elif step == "bury or create":
-            row = buried(row, now=now)
+            row = tombstone_row(row, now=now)
         elif step == "move":
-            row = moved(row, pointer, now=now, since=since)
+            row = moved_row(row, pointer, now=now, since=since)
             left.append(before.pointer)
         else:
             row = {
-                "advance": advanced(row, pointer),
+                "advance": advanced_row(row, pointer),
                 "note": with_move(row, pointer, now=now, since=since),
-                "raise": raised(row, now=now, credible=Micros(2**62)),
+                "raise": raised_row(row, now=now, credible=Micros(2**62)),
             }[step]
         assert row.version == before.version + 1
 

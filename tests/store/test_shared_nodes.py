@@ -13,10 +13,10 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.commits import Transaction, commit_change, ensure_reference, read_log
 from headwater.errors import CollisionError, UnknownOutcomeError
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store, open_store
-from headwater.store.identity import node_of
+from headwater.store.ids import node_of
 
 COMMITS = 30
 
@@ -52,7 +52,7 @@ def test_no_commit_of_two_processes_with_one_node_is_overwritten(twins: list[Sto
         for rows, reference in ((first, "one"), (second, "two")):
 
             def change(tx: Transaction, number: int = number, reference: str = reference) -> None:
-                tx.index("all").put(b"%d" % number, Value(tx.add_object(Note(text=reference))))
+                tx.index("all").put(b"%d" % number, IndexValue(tx.add_object(Note(text=reference))))
 
             commit_change(rows, reference, change)
     for store in twins:
@@ -69,23 +69,23 @@ def test_no_commit_of_two_processes_with_one_node_is_overwritten(twins: list[Sto
 def test_what_is_written_under_new_ids_overwrites_nothing(twins: list[Store]) -> None:
     first, second = map(rows_of, twins)
     taken = first.new_id()
-    first.write([(taken, Note(text="first"))], are_new=True)
+    first.write_objects([(taken, Note(text="first"))], are_new=True)
     node = node_of(second.new_id())
     with pytest.raises(CollisionError):
-        second.write([(taken, Note(text="second"))], are_new=True)
+        second.write_objects([(taken, Note(text="second"))], are_new=True)
 
-    assert first.without_cache().read(taken, Note) == Note(text="first")
+    assert first.without_cache().read_object(taken, Note) == Note(text="first")
     assert node_of(second.new_id()) != node
 
 
 def test_node_is_left_once_for_all_that_collides(twins: list[Store]) -> None:
     first, second = map(rows_of, twins)
     taken = [first.new_id(), first.new_id()]
-    first.write([(one, Note(text="first")) for one in taken], are_new=True)
+    first.write_objects([(one, Note(text="first")) for one in taken], are_new=True)
     nodes = set()
     for one in taken:
         with pytest.raises(CollisionError):
-            second.write([(one, Note(text="second"))], are_new=True)
+            second.write_objects([(one, Note(text="second"))], are_new=True)
         nodes.add(node_of(second.new_id()))
 
     assert len(nodes) == 1
@@ -111,7 +111,7 @@ def test_unclear_commit_that_collides_starts_over(twins: list[Store], settings: 
 
 
 def put(rows: RealmStore, reference: str) -> None:
-    commit_change(rows, reference, lambda tx: tx.index("all").put(b"key", Value(tx.add_object(Note(text=reference)))))
+    commit_change(rows, reference, lambda tx: tx.index("all").put(b"key", IndexValue(tx.add_object(Note(text=reference)))))
 
 
 def test_who_leaves_a_node_does_not_give_it_back(twins: list[Store], settings: Settings) -> None:

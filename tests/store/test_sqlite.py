@@ -16,7 +16,7 @@ from notes import Counter, Note
 from faulty_backend import FaultyBackend
 from forking import run_forked
 from headwater.clock import SystemClock
-from headwater.errors import BeatenError, RefusedError
+from headwater.errors import RefusedError, SwapConflictError
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, Store, open_store
 from headwater.store.backends.sqlite import SqliteBackend
@@ -45,17 +45,17 @@ def count_up(rows: RealmStore, times: int) -> None:
     while done < times:
         seen = rows.read_versioned(ObjectId(1), Counter)
         try:
-            rows.update(seen, Counter(count=seen.value.count + 1))
+            rows.update_object(seen, Counter(count=seen.value.count + 1))
             done += 1
-        except BeatenError:
+        except SwapConflictError:
             continue
 
 
 def test_a_store_survives_being_closed(url: str) -> None:
     with open_store(url) as store:
-        store.rows(*ACME).write([(ObjectId(1), Note(text="hello"))])
+        store.rows(*ACME).write_objects([(ObjectId(1), Note(text="hello"))])
     with open_store(url) as store:
-        assert store.rows(*ACME).read(ObjectId(1), Note) == Note(text="hello")
+        assert store.rows(*ACME).read_object(ObjectId(1), Note) == Note(text="hello")
 
 
 def test_writes_are_synced_and_go_through_a_log(url: str) -> None:
@@ -82,7 +82,7 @@ def test_connections_of_ended_threads_are_closed(url: str) -> None:
 def test_ten_processes_set_the_same_file_up_at_once(url: str) -> None:
     def work(number: int) -> None:
         with open_store(url) as store:
-            store.rows(*ACME).write([(ObjectId(number + 1), Note(number=number))])
+            store.rows(*ACME).write_objects([(ObjectId(number + 1), Note(number=number))])
 
     run_forked(10, work)
     with open_store(url) as store:
@@ -113,7 +113,7 @@ def test_a_file_that_another_sets_up_between_two_looks_at_it_is_taken_as_ours(
 def test_parent_and_children_write_after_a_fork_and_nothing_is_lost(url: str) -> None:
     with open_store(url) as store:
         rows = store.rows(*ACME)
-        rows.insert(ObjectId(1), Counter())
+        rows.insert_object(ObjectId(1), Counter())
         run_forked(3, lambda _: count_up(rows, 30), meanwhile=lambda: count_up(rows, 30))
 
         assert rows.read_versioned(ObjectId(1), Counter).value.count == 120
@@ -132,20 +132,22 @@ def test_a_forked_child_inherits_no_connection_and_its_parent_goes_on(url: str) 
 def test_a_forked_child_starts_with_an_empty_cache(url: str) -> None:
     with open_store(url) as store:
         rows = store.rows(*ACME)
-        keys = rows.write([(ObjectId(1), Note())])
+        keys = rows.write_objects([(ObjectId(1), Note())])
         rows.delete_unchanged(keys)
-        store.cache.put(rows.key, [(ObjectId(1), Note(), None)], store.cache.ticket())  # as a thread might that read it before
+        store.cache.put_object(
+            rows.key, [(ObjectId(1), Note(), None)], store.cache.ticket()
+        )  # as a thread might that read it before
 
-        assert rows.find(ObjectId(1), Note) == Note()
-        assert run_forked(1, lambda _: rows.find(ObjectId(1), Note) is None) == [True]
+        assert rows.find_object(ObjectId(1), Note) == Note()
+        assert run_forked(1, lambda _: rows.find_object(ObjectId(1), Note) is None) == [True]
 
 
 def test_a_child_that_closes_the_store_does_not_disturb_the_parent(url: str) -> None:
     with open_store(url) as store:
         rows = store.rows(*ACME)
-        rows.write([(store.new_id(), Note())])
+        rows.write_objects([(store.new_id(), Note())])
         run_forked(2, lambda _: (store.new_id(), store.close())[1])
-        rows.write([(store.new_id(), Note())])
+        rows.write_objects([(store.new_id(), Note())])
 
         assert sum(len(batch) for batch in rows.scan_objects()) == 2
 
@@ -153,13 +155,13 @@ def test_a_child_that_closes_the_store_does_not_disturb_the_parent(url: str) -> 
 def test_a_parent_that_closes_the_store_takes_none_of_its_childs_writes_away(url: str) -> None:
     store = open_store(url)
     rows = store.rows(*ACME)
-    rows.write([(ObjectId(1), Note())])
+    rows.write_objects([(ObjectId(1), Note())])
     closed_read, closed_write = os.pipe()
 
     def work(_: int) -> None:
-        rows.write([(ObjectId(2), Note())])
+        rows.write_objects([(ObjectId(2), Note())])
         os.read(closed_read, 1)
-        rows.write([(ObjectId(3), Note())])
+        rows.write_objects([(ObjectId(3), Note())])
 
     def close_and_tell() -> None:
         store.close()
@@ -196,7 +198,7 @@ def test_a_fork_waits_for_a_store_that_another_thread_is_opening(url: str, monke
 def test_a_fork_waits_for_the_writes_of_other_threads(url: str) -> None:
     with open_store(url) as store:
         rows = store.rows(*ACME)
-        rows.insert(ObjectId(1), Counter())
+        rows.insert_object(ObjectId(1), Counter())
         threads = [threading.Thread(target=count_up, args=(rows, 25)) for _ in range(2)]
         for thread in threads:
             thread.start()

@@ -111,37 +111,37 @@ class TestFullDisk:
 FILL = """
 import json, os, shutil, sys, time
 from pathlib import Path
-from headwater.commits import commit, ensure_reference, head
+from headwater.commits import commit_change, ensure_reference, read_head
 from headwater.errors import HeadwaterError
 from headwater.exits import exit_code
-from headwater.index import Value
+from headwater.index import IndexValue
 from headwater.store import RealmId, RealmKey, open_store
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 
 folder, copy = Path(sys.argv[1]), Path(sys.argv[2])
 def count(path):
     with open_store(f"sqlite:///{{path}}") as store:
         rows = store.rows(RealmId("acme"), RealmKey(7))
-        found = head(rows, "main", fresh=True)
-        return len(found.index("all")), [seen.value.beat for seen in Tasks(store).list()]
+        found = read_head(rows, "main", fresh=True)
+        return len(found.index("all")), [seen.value.beat for seen in TaskQueue(store).list_tasks()]
 
 store = open_store(f"sqlite:///{{folder}}/store.db")
 rows = store.rows(RealmId("acme"), RealmKey(7))
 ensure_reference(rows, "main")
-claim = Tasks(store).claim(Tasks(store).submit("gc", realm="acme").id, "worker")
+claim = TaskQueue(store).claim_task(TaskQueue(store).submit_task("gc", realm="acme").id, "worker")
 def fill(number):
     if "{write}" == "task" and number > 10:
         return claim.heartbeat()
-    return commit(rows, "main", lambda tx: tx.index("all").put(os.urandom(400), Value(None, os.urandom(4000))))
+    return commit_change(rows, "main", lambda tx: tx.index("all").put(os.urandom(400), IndexValue(None, os.urandom(4000))))
 for number in range(10**6):
-    began, before = time.monotonic(), (len(head(rows, "main").index("all")) if number else 0, [claim.task.beat])
+    began, before = time.monotonic(), (len(read_head(rows, "main").index("all")) if number else 0, [claim.task.beat])
     try:
         fill(number)
     except HeadwaterError as raised:
         fault = raised
         break
 seconds = time.monotonic() - began
-after = len(head(rows, "main", fresh=True).index("all")), [seen.value.beat for seen in Tasks(store).list()]
+after = len(read_head(rows, "main", fresh=True).index("all")), [seen.value.beat for seen in TaskQueue(store).list_tasks()]
 for file in folder.iterdir():
     shutil.copy(file, copy / file.name)
 print(json.dumps({{"error": type(fault).__name__, "text": str(fault), "code": exit_code(fault), "seconds": seconds,

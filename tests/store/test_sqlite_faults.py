@@ -18,10 +18,17 @@ import pytest
 from specimens import REALM, in_parts, read, read_back, read_object, reference, row, scan, scan_names
 
 from forking import run_forked
-from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError, UnreadableError
-from headwater.store import Split, open_store
+from headwater.errors import (
+    CorruptionError,
+    HeadwaterError,
+    RefusedError,
+    SwapConflictError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from headwater.store import ScanSplit, open_store
 from headwater.store.backends.sqlite import SqliteBackend
-from headwater.store.backends.sqlite.turns import Turns
+from headwater.store.backends.sqlite.database_file import WriterTurns
 
 LARGE = [row(number, value=os.urandom(1000)) for number in range(100, 300)]
 
@@ -246,7 +253,7 @@ class TestRights:
 class TestForeignFiles:
     def test_a_file_that_is_no_database_is_unreadable_and_left_alone(self, path: Path) -> None:
         path.write_bytes(b"These are not the bytes of a database. " * 100)
-        with pytest.raises(UnreadableError, match=r"store\.db"):
+        with pytest.raises(CorruptionError, match=r"store\.db"):
             SqliteBackend(path)
 
         assert path.read_bytes().startswith(b"These are not")
@@ -269,7 +276,7 @@ class TestForeignFiles:
     def test_tables_with_other_columns_are_unreadable(self, path: Path) -> None:
         execute(path, "CREATE TABLE refs (a)", "CREATE TABLE objs (b)", "PRAGMA user_version = 1")
         backend = SqliteBackend(path)
-        with pytest.raises(UnreadableError, match="no such column"):
+        with pytest.raises(CorruptionError, match="no such column"):
             read(backend)
         backend.close()
 
@@ -290,7 +297,7 @@ class TestForeignFiles:
         path.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
         backend = SqliteBackend(path)
         for call in (lambda: scan(backend), lambda: read_back(backend, LARGE), lambda: backend.write_objects([row(1)])):
-            with pytest.raises(UnreadableError, match=r"store\.db"):
+            with pytest.raises(CorruptionError, match=r"store\.db"):
                 call()
         backend.close()
 
@@ -299,7 +306,7 @@ class TestForeignFiles:
         made.write_objects(LARGE)
         made.close()
         os.truncate(path, 20_480)
-        with pytest.raises(UnreadableError, match=r"store\.db"):
+        with pytest.raises(CorruptionError, match=r"store\.db"):
             SqliteBackend(path)
 
 
@@ -320,7 +327,7 @@ class TestForeignRows:
     def test_a_reference_with_foreign_values_is_unreadable(self, backend: SqliteBackend, path: Path, change: str) -> None:
         backend.create_references([reference("a"), reference("main")])
         execute(path, f"UPDATE refs SET {change} WHERE name = 'main'")
-        with pytest.raises(UnreadableError, match=r"store\.db: table refs: the row of realm key 10, 'main' was not written"):
+        with pytest.raises(CorruptionError, match=r"store\.db: table refs: the row of realm key 10, 'main' was not written"):
             read(backend)
 
         assert read(backend, "a") == reference("a")
@@ -329,7 +336,7 @@ class TestForeignRows:
     def test_a_scan_of_references_tells_foreign_values(self, backend: SqliteBackend, path: Path, change: str) -> None:
         backend.create_references([reference("a"), reference("main"), reference("z")])
         execute(path, f"UPDATE refs SET {change} WHERE name = 'main'")
-        with pytest.raises(UnreadableError, match="table refs: the row of realm key 10"):
+        with pytest.raises(CorruptionError, match="table refs: the row of realm key 10"):
             scan_names(backend)
 
     @pytest.mark.parametrize("change", ["value = 'text'", "type = x'00'", "created = 'now'", "token = x'00'", "parts = 'many'"])
@@ -337,7 +344,7 @@ class TestForeignRows:
         backend.write_objects([row(1), row(2), row(3)])
         execute(path, f"UPDATE objs SET {change} WHERE id = 2")
         for call in (lambda: read_object(backend, 2), lambda: read_back(backend, [row(1), row(2)])):
-            with pytest.raises(UnreadableError, match="table objs: the row of realm key 10, 2 was not written"):
+            with pytest.raises(CorruptionError, match="table objs: the row of realm key 10, 2 was not written"):
                 call()
 
         assert read_back(backend, [row(1), row(3)]) == [row(1), row(3)]
@@ -346,13 +353,13 @@ class TestForeignRows:
     def test_a_scan_of_objects_tells_foreign_values(self, backend: SqliteBackend, path: Path, change: str) -> None:
         backend.write_objects([row(1), row(2), row(3)])
         execute(path, f"UPDATE objs SET {change} WHERE id = 2")
-        with pytest.raises(UnreadableError, match="table objs: the row of realm key 10, 2"):
+        with pytest.raises(CorruptionError, match="table objs: the row of realm key 10, 2"):
             scan(backend)
 
     def test_text_that_is_no_utf_8_is_unreadable(self, backend: SqliteBackend, path: Path) -> None:
         backend.write_objects([row(1)])
         execute(path, "UPDATE objs SET type = CAST(x'ff' AS TEXT)")
-        with pytest.raises(UnreadableError):
+        with pytest.raises(CorruptionError):
             read_object(backend, 1)
 
 
@@ -373,7 +380,7 @@ def test_a_killed_writer_leaves_whole_calls(path: Path) -> None:
             os._exit(0)
     while not started.wait(0.05):
         backend = SqliteBackend(path)
-        if len(backend.scan_objects(Split(REALM), None, 200)) == 200:
+        if len(backend.scan_objects(ScanSplit(REALM), None, 200)) == 200:
             started.set()
         backend.close()
     os.kill(child, signal.SIGKILL)
@@ -430,17 +437,17 @@ class TestTurns:
         backend.close()
 
     def test_who_had_to_wait_lets_others_go_first_and_only_once(self, path: Path) -> None:
-        turns = Turns(timeout_seconds=0.001)
+        turns = WriterTurns(timeout_seconds=0.001)
         mine, other = (sqlite3.connect(path, isolation_level=None, timeout=0) for _ in range(2))
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(sqlite3.OperationalError, match="locked"):
-            turns.begin(mine)
+            turns.begin_turn(mine)
         other.execute("ROLLBACK")
         courtesies = []
         for has_written in (False, True, True, True):
-            turns.begin(mine)
+            turns.begin_turn(mine)
             mine.execute("ROLLBACK")
-            turns.end(has_written=has_written)
+            turns.end_turn(has_written=has_written)
             courtesies.append(turns.is_courteous)
         mine.close()
         other.close()
@@ -458,14 +465,14 @@ class TestCost:
             nonlocal steps
             steps += 1
 
-        def cost(split: Split[Any], after: Any) -> int:
+        def cost(split: ScanSplit[Any], after: Any) -> int:
             nonlocal steps
             steps = 0
             assert len(backend.scan_objects(split, after, 10)) == 10
             return steps
 
         backend._file.read("watch", lambda connection: connection.set_progress_handler(count, 10))
-        for split in (Split(REALM), Split(REALM, (REALM, 10, 0), (REALM, 4990, 0)), Split()):
+        for split in (ScanSplit(REALM), ScanSplit(REALM, (REALM, 10, 0), (REALM, 4990, 0)), ScanSplit()):
             assert cost(split, (REALM, 4900, 0)) < 2 * cost(split, (REALM, 20, 0)) + 5
 
     def test_new_rows_pay_for_one_look_and_not_for_each_what_it_may_replace(self, backend: SqliteBackend) -> None:
@@ -487,7 +494,7 @@ def test_a_commit_is_one_transaction_and_who_is_beaten_writes_nothing(backend: S
     backend.write_and_swap([row(1), row(2)], reference(), reference(pointer=2, version=6))
     made = [statement.split()[0] for statement in statements]
     statements.clear()
-    with pytest.raises(BeatenError):
+    with pytest.raises(SwapConflictError):
         backend.write_and_swap([row(3), row(4)], reference(), reference(pointer=4, version=6))
 
     assert made == ["BEGIN", "UPDATE", "SELECT", "INSERT", "COMMIT"]

@@ -14,13 +14,13 @@ from strangers import install, run
 
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.settings import Settings
-from headwater.store import BackendKind, Option, StoreUrl, open_store
+from headwater.store import BackendKind, StoreUrl, UrlOption, open_store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.urls import as_count, as_seconds, one_of, parse_url
 
 GROUP = "headwater.backends"
 HARBOUR = """
-from headwater.store import BackendKind, Option
+from headwater.store import BackendKind, UrlOption
 from headwater.store.backends.memory import MemoryBackend
 from headwater.store.urls import as_count, as_seconds
 
@@ -31,7 +31,7 @@ class Harbour(MemoryBackend):
 KIND = BackendKind(
     example="harbour://host/pier",
     open=lambda url, options, create: print(url.place, url.path, url.password, sorted(options.items())) or Harbour(),
-    options=(Option("berths", "how many", "3", as_count), Option("wait", "how long", "10s", as_seconds)),
+    options=(UrlOption("berths", "how many", "3", as_count), UrlOption("wait", "how long", "10s", as_seconds)),
 )
 """
 
@@ -224,9 +224,9 @@ def test_options_have_defaults_and_are_parsed() -> None:
         example="x://",
         open=open_counted,
         options=(
-            Option("size", "how many", "4", as_count),
-            Option("wait", "how long", "2m", as_seconds),
-            Option("mode", "which", None, one_of("a", "b")),
+            UrlOption("size", "how many", "4", as_count),
+            UrlOption("wait", "how long", "2m", as_seconds),
+            UrlOption("mode", "which", None, one_of("a", "b")),
         ),
     )
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 
-from headwater.store.turnstile import Turnstile
+from headwater.store.fork_gate import ForkGate
 
 
 def test_many_are_inside_at_once() -> None:
-    turnstile, all_inside = Turnstile(), threading.Barrier(4, timeout=10)
+    turnstile, all_inside = ForkGate(), threading.Barrier(4, timeout=10)
 
     def pass_through() -> None:
         with turnstile:
@@ -25,7 +25,7 @@ def test_many_are_inside_at_once() -> None:
 
 
 def test_whoever_shuts_it_waits_for_those_inside() -> None:
-    turnstile, events = Turnstile(), list[str]()
+    turnstile, events = ForkGate(), list[str]()
     inside, may_leave = threading.Event(), threading.Event()
 
     def stay() -> None:
@@ -35,7 +35,7 @@ def test_whoever_shuts_it_waits_for_those_inside() -> None:
             events.append("left")
 
     def shut() -> None:
-        turnstile.shut()
+        turnstile.shut_gate()
         events.append("shut")
 
     threads = [threading.Thread(target=stay), threading.Thread(target=shut)]
@@ -51,8 +51,8 @@ def test_whoever_shuts_it_waits_for_those_inside() -> None:
 
 
 def test_nobody_comes_in_before_it_is_opened_again() -> None:
-    turnstile, events = Turnstile(), list[str]()
-    turnstile.shut()
+    turnstile, events = ForkGate(), list[str]()
+    turnstile.shut_gate()
 
     def enter() -> None:
         with turnstile:
@@ -62,26 +62,26 @@ def test_nobody_comes_in_before_it_is_opened_again() -> None:
     thread.start()
     thread.join(0.1)
     events.append("opened")
-    turnstile.open()
+    turnstile.open_gate()
     thread.join()
 
     assert events == ["opened", "in"]
 
 
 def test_a_fault_inside_lets_go() -> None:
-    turnstile = Turnstile()
+    turnstile = ForkGate()
     try:
         with turnstile:
             raise ValueError
     except ValueError:
-        turnstile.shut()
+        turnstile.shut_gate()
 
-    turnstile.open()
+    turnstile.open_gate()
 
 
 def test_signal_handler_that_passes_leaves_its_thread_inside() -> None:
-    turnstile = Turnstile()
-    shutting = threading.Thread(target=turnstile.shut)
+    turnstile = ForkGate()
+    shutting = threading.Thread(target=turnstile.shut_gate)
     with turnstile:
         pass_within(turnstile)
         shutting.start()
@@ -92,6 +92,6 @@ def test_signal_handler_that_passes_leaves_its_thread_inside() -> None:
     assert not shutting.is_alive()
 
 
-def pass_within(turnstile: Turnstile) -> None:
+def pass_within(turnstile: ForkGate) -> None:
     with turnstile:
         pass

@@ -8,7 +8,7 @@ import pytest
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.errors import BeatenError, UnavailableError, UnknownOutcomeError
+from headwater.errors import SwapConflictError, UnavailableError, UnknownOutcomeError
 from headwater.store import Backend, ObjectId, RealmStore, Reference
 
 NEW = ObjectId(200)
@@ -83,7 +83,7 @@ def test_a_change_that_was_lost_on_its_way_and_overtaken_is_beaten(
 ) -> None:
     faults.fail("swap_reference", **LOST_ON_ITS_WAY)
     faults.intervene("swap_reference", lambda: overtake(faulty), at=2)
-    with pytest.raises(BeatenError):
+    with pytest.raises(SwapConflictError):
         change(faulty, seen)
 
     assert faulty.find_row("branch").pointer == 999
@@ -112,7 +112,7 @@ def test_an_unclear_creation_happens_once(faulty: RealmStore, faults: FaultyBack
 def test_an_unclear_creation_that_another_won_is_beaten(faulty: RealmStore, faults: FaultyBackend, clock: object) -> None:
     faults.fail("create_reference", **LOST_ON_ITS_WAY)
     faults.intervene("create_reference", lambda: create_later(faulty, clock), at=2)
-    with pytest.raises(BeatenError):
+    with pytest.raises(SwapConflictError):
         faulty.create_reference("new", NEW)
 
     assert faulty.read_reference("new").pointer == 999

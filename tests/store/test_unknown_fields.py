@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from notes import Counter, Note
 
-from headwater.errors import RefusedError, UnreadableError
+from headwater.errors import CorruptionError, RefusedError
 from headwater.store import (
     ObjectId,
     RealmStore,
@@ -20,9 +20,9 @@ from headwater.store import (
     UnknownObject,
     Versioned,
     object_type,
-    why_untold,
+    unknown_pointers_reason,
 )
-from headwater.store.codec import _sealed, decode, encode
+from headwater.store.codec import _sealed, decode_object, encode_object
 from newer_release import INVENTED, body_of, rewrite
 
 ID = ObjectId(0x0123456789ABCDEF)
@@ -61,11 +61,11 @@ class Line(StoredObject, frozen=True, kw_only=True):
 
 def read_newer(name: str, body: dict[str, Any]) -> StoredObject:
     newer = UnknownObject(name=name, body=msgspec.msgpack.encode(body))
-    return decode(ID, *encode(ID, newer), StoredObject, realm="acme")
+    return decode_object(ID, *encode_object(ID, newer), StoredObject, realm="acme")
 
 
 def stored(value: StoredObject) -> Any:
-    return msgspec.msgpack.decode(encode(ID, value)[1][6:])
+    return msgspec.msgpack.decode(encode_object(ID, value)[1][6:])
 
 
 def test_unknown_fields_make_no_difference_to_who_reads() -> None:
@@ -140,9 +140,9 @@ def test_any_unknown_fields_are_written_back_equal(fields: dict[str, Any]) -> No
 
 
 def test_an_update_by_a_fresh_value_keeps_unknown_fields(rows: RealmStore) -> None:
-    rows.insert(ID, Counter(count=1))
+    rows.insert_object(ID, Counter(count=1))
     rewrite(rows, ID, lambda body: body.update(INVENTED))
-    rows.update(rows.read_versioned(ID, Counter), Counter(count=2))
+    rows.update_object(rows.read_versioned(ID, Counter), Counter(count=2))
 
     assert body_of(rows, ID) == {"count": 2, **INVENTED}
 
@@ -155,10 +155,10 @@ def test_a_type_that_gained_pointers_says_so_in_every_object() -> None:
     class Gained(StoredObject, frozen=True, kw_only=True):
         text: str = ""
 
-    assert encode(ID, Gained())[1][1] == 2 << 4
-    assert encode(ID, Gained(text="x" * 2000))[1][1] == 2 << 4 | 1
-    assert encode(ID, Note())[1][1] == 0
-    assert why_untold(decode(ID, *encode(ID, Gained()), Gained, realm="acme")) == ""
+    assert encode_object(ID, Gained())[1][1] == 2 << 4
+    assert encode_object(ID, Gained(text="x" * 2000))[1][1] == 2 << 4 | 1
+    assert encode_object(ID, Note())[1][1] == 0
+    assert unknown_pointers_reason(decode_object(ID, *encode_object(ID, Gained()), Gained, realm="acme")) == ""
 
 
 def test_a_number_of_pointings_beyond_the_envelope_is_refused() -> None:
@@ -168,36 +168,36 @@ def test_a_number_of_pointings_beyond_the_envelope_is_refused() -> None:
 
 @pytest.mark.parametrize("text", ["", "x" * 2000])
 def test_an_object_that_may_point_to_more_says_so_until_it_is_gone(rows: RealmStore, text: str) -> None:
-    rows.insert(ID, Counter())
+    rows.insert_object(ID, Counter())
     rewrite(rows, ID, lambda body: body.update(INVENTED), pointing=3)
     seen: Versioned[Counter] = rows.read_versioned(ID, Counter)
-    rows.update(seen, Counter(count=2, data=text.encode()))
+    rows.update_object(seen, Counter(count=2, data=text.encode()))
     found = rows.read_versioned(ID, Counter).value
 
-    assert "of type 'test-counter' was written by a later release" in why_untold(found)
+    assert "of type 'test-counter' was written by a later release" in unknown_pointers_reason(found)
     [pointing] = rows.read_pointing([ID])
-    assert pointing is not None and pointing.targets is None and pointing.why == why_untold(found)
+    assert pointing is not None and pointing.targets is None and pointing.why == unknown_pointers_reason(found)
 
 
 def test_a_foreign_object_keeps_its_number_of_pointings(rows: RealmStore) -> None:
-    rows.insert(ID, Counter())
+    rows.insert_object(ID, Counter())
     rewrite(rows, ID, lambda body: None, pointing=5)
     [row] = rows.store.backend.read_objects(rows.key, [(ID, 0)])
     assert row is not None
-    newer = decode(ID, "test-counter", row.value, StoredObject, realm="acme")
+    newer = decode_object(ID, "test-counter", row.value, StoredObject, realm="acme")
 
-    assert encode(ID, newer)[1] == row.value
+    assert encode_object(ID, newer)[1] == row.value
 
 
 @pytest.mark.parametrize("flags", [2, 4, 8])
 def test_other_flags_than_these_are_not_guessed_at(flags: int) -> None:
-    with pytest.raises(UnreadableError, match="envelope flags"):
-        decode(ID, "test-note", _sealed(ID, "test-note", b"\x80", flags), Note, realm="acme")
+    with pytest.raises(CorruptionError, match="envelope flags"):
+        decode_object(ID, "test-note", _sealed(ID, "test-note", b"\x80", flags), Note, realm="acme")
 
 
 def test_what_is_no_map_is_unreadable_and_no_bug() -> None:
-    name, envelope = encode(ID, UnknownObject(name="test-note", body=msgspec.msgpack.encode([1, 2])))
-    with pytest.raises(UnreadableError):
-        decode(ID, name, envelope, Note, realm="acme")
+    name, envelope = encode_object(ID, UnknownObject(name="test-note", body=msgspec.msgpack.encode([1, 2])))
+    with pytest.raises(CorruptionError):
+        decode_object(ID, name, envelope, Note, realm="acme")
     with pytest.raises(RefusedError):
-        encode(ID, Note(text=5))  # type: ignore[arg-type]
+        encode_object(ID, Note(text=5))  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headwater.clock import Micros
-from headwater.store import Backend, ObjectId, ObjectKey, ObjectRow, RealmKey, ReferenceRow, Split
+from headwater.store import Backend, ObjectId, ObjectKey, ObjectRow, RealmKey, ReferenceRow, ScanSplit
 
 __all__ = ["REALM", "find", "find_reference", "in_parts", "key", "reference", "row", "scan", "state"]
 
@@ -52,8 +52,8 @@ def find_reference(backend: Backend, name: str = "main") -> ReferenceRow | None:
 
 
 def scan(backend: Backend) -> list[ObjectKey]:
-    return backend.scan_objects(Split(), None, 1000)
+    return backend.scan_objects(ScanSplit(), None, 1000)
 
 
 def state(backend: Backend) -> object:
-    return backend.scan_references(Split(), None, 99), scan(backend), find(backend, 1)
+    return backend.scan_references(ScanSplit(), None, 99), scan(backend), find(backend, 1)

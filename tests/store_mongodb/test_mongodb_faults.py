@@ -12,10 +12,10 @@ import pytest
 from mongo_rows import REALM, find, find_reference, in_parts, key, reference, row, state
 from pymongo.errors import ExecutionTimeout
 
-from headwater.errors import BeatenError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
-from headwater.store import Backend, Split
+from headwater.errors import HeadwaterError, RefusedError, SwapConflictError, UnavailableError, UnknownOutcomeError
+from headwater.store import Backend, ScanSplit
 from headwater.store.backends.mongodb import MongodbBackend
-from headwater.store.backends.mongodb.errors import error_of
+from headwater.store.backends.mongodb.errors import driver_error
 from servers.mongodb import MongodbServer
 from servers.proxy import Proxy
 
@@ -35,8 +35,8 @@ WRITES: dict[str, Callable[[Backend], object]] = {
 READS: dict[str, Callable[[Backend], object]] = {
     "read_references": lambda backend: backend.read_references(REALM, ["main"]),
     "read_objects": lambda backend: find(backend, 1),
-    "scan_references": lambda backend: backend.scan_references(Split(), None, 5),
-    "scan_objects": lambda backend: backend.scan_objects(Split(), None, 5),
+    "scan_references": lambda backend: backend.scan_references(ScanSplit(), None, 5),
+    "scan_objects": lambda backend: backend.scan_objects(ScanSplit(), None, 5),
     "split_references": lambda backend: backend.split_references(None, 2),
     "split_objects": lambda backend: backend.split_objects(None, 2),
 }
@@ -199,7 +199,7 @@ def test_a_node_that_is_no_primary_is_asked_again_until_there_is_one(
     with failing(command, times=2, errorCode=code):
         write(spoiled)
 
-    with pytest.raises(BeatenError):  # it happened, and once
+    with pytest.raises(SwapConflictError):  # it happened, and once
         write(direct)
 
 
@@ -231,7 +231,7 @@ def test_only_what_the_driver_itself_found_too_late_to_send_did_not_happen(of_on
     sent = ExecutionTimeout("operation exceeded time limit", 50, {**answer, "codeName": "MaxTimeMSExpired"})
 
     kinds = [
-        type(error_of(fault, place="", what="", writes=True, was_sent=True, of_one=of_one, secret=None))
+        type(driver_error(fault, place="", what="", writes=True, was_sent=True, of_one=of_one, secret=None))
         for fault in (unsent, sent)
     ]
     assert kinds == [UnavailableError if of_one else UnknownOutcomeError, UnknownOutcomeError]

@@ -14,7 +14,7 @@ import pytest
 from mongo_rows import REALM, find, find_reference, reference, row
 
 from forking import run_forked
-from headwater.errors import BeatenError
+from headwater.errors import SwapConflictError
 from headwater.store import ObjectId, Store, open_store
 from headwater.store.backend import ReferenceRow
 from headwater.store.backends.mongodb import MongodbBackend
@@ -30,7 +30,7 @@ def store(server: MongodbServer, database: str) -> Iterator[Store]:
 def client_of(store: Store) -> int:
     """What the server calls the connection that is used next."""
     assert isinstance(store.backend, MongodbBackend)
-    return store.backend._calls.read("test", lambda c: int(c.client.admin.command("hello")["connectionId"]))
+    return store.backend._calls.run_read("test", lambda c: int(c.client.admin.command("hello")["connectionId"]))
 
 
 def count_up(store: Store, times: int) -> None:
@@ -46,7 +46,7 @@ def count_up(store: Store, times: int) -> None:
         try:
             store.backend.swap_reference(seen, new)
             done += 1
-        except BeatenError:
+        except SwapConflictError:
             continue
 
 

@@ -11,7 +11,7 @@ import pytest
 from mongo_rows import find, find_reference, reference, row
 
 from forking import run_forked
-from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnreadableError
+from headwater.errors import CorruptionError, HeadwaterError, RefusedError, UnavailableError
 from headwater.store import open_backend, open_store
 from headwater.store.backends.mongodb import MongodbBackend
 from headwater.store.urls import parse_url
@@ -119,7 +119,7 @@ def test_a_store_from_the_future_is_refused_and_left_alone(server: MongodbServer
 def test_a_marker_that_nobody_wrote_is_unreadable(server: MongodbServer, database: str, version: Any) -> None:
     with server.client() as client:
         client[database].meta.insert_one({"_id": "headwater", "version": version})
-    with pytest.raises(UnreadableError, match="no Headwater ever wrote"):
+    with pytest.raises(CorruptionError, match="no Headwater ever wrote"):
         open_backend(parse_url(server.url(database)))
 
 

@@ -13,11 +13,11 @@ from mongo_rows import REALM, find, find_reference, in_parts, key, reference, ro
 from pymongo import MongoClient, monitoring
 
 from headwater.clock import Micros
-from headwater.errors import UnreadableError
-from headwater.store import ROW_BYTES, Backend, Move, ObjectId, RealmKey, ReferenceRow, Split
+from headwater.errors import CorruptionError
+from headwater.store import ROW_BYTES, Backend, ObjectId, RealmKey, ReferenceMove, ReferenceRow, ScanSplit
 from headwater.store.backends.mongodb import MongodbBackend
-from headwater.store.backends.mongodb.documents import object_id, object_position
-from headwater.store.backends.mongodb.splitting import ends_of_splits
+from headwater.store.backends.mongodb.backend import split_ends
+from headwater.store.backends.mongodb.row_documents import object_id, object_position
 from servers.mongodb import MongodbServer
 
 LARGEST = (1 << 63) - 1
@@ -75,8 +75,8 @@ CALLS: dict[str, tuple[Callable[[Backend], object], list[str]]] = {
     "insert_object": (lambda backend: backend.insert_object(row(2, token="a")), ["insert"]),
     "update_object": (lambda backend: backend.update_object(row(1, token="b"), "a"), ["update"]),
     "delete_objects": (lambda backend: backend.delete_objects([key(row(1, token="a"))]), ["delete"]),
-    "scan_references": (lambda backend: backend.scan_references(Split(), None, 200), ["find"]),
-    "scan_objects": (lambda backend: backend.scan_objects(Split(), None, 200), ["find"]),
+    "scan_references": (lambda backend: backend.scan_references(ScanSplit(), None, 200), ["find"]),
+    "scan_objects": (lambda backend: backend.scan_objects(ScanSplit(), None, 200), ["find"]),
 }
 
 
@@ -120,12 +120,12 @@ NAMES = ["a", "a" * 499, "a/b", "ab", "b", "b\U0001f642", "Z", "z", "é", "éa",
 
 def test_names_are_in_the_order_of_their_bytes(direct: MongodbBackend) -> None:
     direct.create_references([reference(name, realm=realm) for name in NAMES for realm in (0, 9, 10, 1 << 40, LARGEST)])
-    found = direct.scan_references(Split(), None, 1000)
+    found = direct.scan_references(ScanSplit(), None, 1000)
 
     assert [one.position for one in found] == sorted(
         (one.position for one in found), key=lambda position: (position[0], position[1].encode())
     )
-    assert [one.name for one in direct.scan_references(Split(RealmKey(LARGEST)), None, 99)] == sorted(NAMES, key=str.encode)
+    assert [one.name for one in direct.scan_references(ScanSplit(RealmKey(LARGEST)), None, 99)] == sorted(NAMES, key=str.encode)
 
 
 def test_the_server_orders_keys_of_objects_as_it_does_numbers(direct: MongodbBackend, database: str, stored: Any) -> None:
@@ -148,7 +148,7 @@ def test_a_row_lies_there_as_the_page_of_formats_says(direct: MongodbBackend, da
         version=6,
         created=Micros(7),
         recent=(ObjectId(8),),
-        moves=(Move(ObjectId(9), Micros(10)),),
+        moves=(ReferenceMove(ObjectId(9), Micros(10)),),
         deleted=Micros(11),
     )
     direct.create_reference(full)
@@ -241,10 +241,10 @@ def test_a_foreign_object_is_unreadable_and_named(
 ) -> None:
     stored[database].objs.insert_one({**RIGHT, field: value})
 
-    with pytest.raises(UnreadableError, match=rf"collection objs: .*object 0+1, part 0, realm key 10.*its field {field}"):
+    with pytest.raises(CorruptionError, match=rf"collection objs: .*object 0+1, part 0, realm key 10.*its field {field}"):
         find(direct, 1)
     if not isinstance(value, Binary | str) or field != "d":
-        with pytest.raises(UnreadableError, match=f"its field {field}"):
+        with pytest.raises(CorruptionError, match=f"its field {field}"):
             scan(direct)
 
 
@@ -264,22 +264,22 @@ def test_a_foreign_reference_is_unreadable_and_named(
 ) -> None:
     stored[database].refs.insert_one({**RIGHT_REFERENCE, field: value})
 
-    with pytest.raises(UnreadableError, match=rf"collection refs: .*0amain.*(field {field}|cut off)"):
+    with pytest.raises(CorruptionError, match=rf"collection refs: .*0amain.*(field {field}|cut off)"):
         find_reference(direct)
 
 
 @pytest.mark.parametrize("key", [b"short", b"x" * 19, 5, "text", {"r": 1}])
 def test_a_document_with_a_foreign_key_is_unreadable(direct: MongodbBackend, database: str, stored: Any, key: Any) -> None:
     stored[database].objs.insert_one({**RIGHT, "_id": key})
-    with pytest.raises(UnreadableError, match="is no key of a row: a key is 20 bytes"):
+    with pytest.raises(CorruptionError, match="is no key of a row: a key is 20 bytes"):
         scan(direct)
 
 
 @pytest.mark.parametrize("key", [5, "short", "zzzzzzzzzzzzzzzzmain", BsonId()])
 def test_a_reference_with_a_foreign_key_is_unreadable(direct: MongodbBackend, database: str, stored: Any, key: Any) -> None:
     stored[database].refs.insert_one({**RIGHT_REFERENCE, "_id": key})
-    with pytest.raises(UnreadableError, match="is no key of a reference"):
-        direct.scan_references(Split(), None, 9)
+    with pytest.raises(CorruptionError, match="is no key of a reference"):
+        direct.scan_references(ScanSplit(), None, 9)
 
 
 def test_numbers_that_another_tool_wrote_as_long_ones_are_the_same(direct: MongodbBackend, database: str, stored: Any) -> None:
@@ -302,13 +302,13 @@ class TestDrawnSplits:
 
     def ends(self, backend: MongodbBackend, within: Documents, count: int) -> list[Any]:
         def cut(collections: Any) -> list[Any]:
-            return ends_of_splits(collections.objs, within, lambda one: object_position(one, ""), count, exact_rows=10)
+            return split_ends(collections.objs, within, lambda one: object_position(one, ""), count, exact_rows=10)
 
-        return backend._calls.read("cut", cut)
+        return backend._calls.run_read("cut", cut)
 
     def test_they_are_fair_without_reading_all_keys(self, rows: MongodbBackend) -> None:
         ends = self.ends(rows, {}, 4)
-        splits = [Split(None, after, until) for after, until in zip([None, *ends], [*ends, None], strict=True)]
+        splits = [ScanSplit(None, after, until) for after, until in zip([None, *ends], [*ends, None], strict=True)]
         sizes = [len(rows.scan_objects(split, None, 9999)) for split in splits]
 
         assert sum(sizes) == 1005

@@ -10,8 +10,15 @@ import psycopg
 import pytest
 from pg_rows import find, find_reference, key, reference, row
 
-from headwater.errors import BeatenError, HeadwaterError, RefusedError, StoreFullError, UnavailableError, UnknownOutcomeError
-from headwater.store import Backend, Split
+from headwater.errors import (
+    HeadwaterError,
+    RefusedError,
+    StoreFullError,
+    SwapConflictError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from headwater.store import Backend, ScanSplit
 from headwater.store.backends.postgresql import PostgresqlBackend
 from headwater.store.backends.postgresql.errors import connecting_error
 from servers.postgresql import PostgresqlServer
@@ -32,8 +39,8 @@ WRITES: dict[str, Callable[[Backend], object]] = {
 READS: dict[str, Callable[[Backend], object]] = {
     "read_references": lambda backend: backend.read_references(row(1).realm, ["main"]),
     "read_objects": lambda backend: find(backend, 1),
-    "scan_references": lambda backend: backend.scan_references(Split(), None, 5),
-    "scan_objects": lambda backend: backend.scan_objects(Split(), None, 5),
+    "scan_references": lambda backend: backend.scan_references(ScanSplit(), None, 5),
+    "scan_objects": lambda backend: backend.scan_objects(ScanSplit(), None, 5),
     "split_references": lambda backend: backend.split_references(None, 2),
     "split_objects": lambda backend: backend.split_objects(None, 2),
 }
@@ -51,7 +58,7 @@ def stored(direct: PostgresqlBackend, spoiled: PostgresqlBackend) -> None:
 
 
 def state(backend: Backend) -> object:
-    return backend.scan_references(Split(), None, 99), backend.scan_objects(Split(), None, 99), find(backend, 1)
+    return backend.scan_references(ScanSplit(), None, 99), backend.scan_objects(ScanSplit(), None, 99), find(backend, 1)
 
 
 def in_thread(work: Callable[[], object]) -> tuple[threading.Thread, list[object]]:
@@ -104,17 +111,17 @@ def test_a_write_that_is_lost_on_its_way_has_an_unknown_outcome_and_did_not_happ
 def warm(backend: Backend) -> None:
     """Let the server know the statements of all writes, so that the next is a single round trip; nothing is changed."""
     missing = row(99, token="z")
-    with pytest.raises(BeatenError):
+    with pytest.raises(SwapConflictError):
         backend.create_reference(reference())
-    with pytest.raises(BeatenError):
+    with pytest.raises(SwapConflictError):
         backend.swap_reference(reference(version=99), reference(version=100))
-    with pytest.raises(BeatenError):
+    with pytest.raises(SwapConflictError):
         backend.write_and_swap([row(2)], reference(version=99), reference(version=100))
-    with pytest.raises(BeatenError):
+    with pytest.raises(SwapConflictError):
         backend.remove_reference(reference(version=99))
-    with pytest.raises(BeatenError):
+    with pytest.raises(SwapConflictError):
         backend.insert_object(row(1, token="a"))
-    with pytest.raises(BeatenError):
+    with pytest.raises(SwapConflictError):
         backend.update_object(missing, "y")
     backend.write_objects([row(1, token="a")])
     backend.delete_objects([key(missing)])
@@ -209,7 +216,7 @@ def test_a_commit_that_waits_for_another_and_is_beaten_has_written_nothing(
         wait_until(lambda: len(server.execute(waiting)) == 1)
     thread.join(10)
 
-    assert [type(fault) for fault in said] == [BeatenError]
+    assert [type(fault) for fault in said] == [SwapConflictError]
     assert find(direct, 2) is None
 
 

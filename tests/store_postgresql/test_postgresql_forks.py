@@ -12,7 +12,7 @@ import pytest
 from pg_rows import REALM, find, find_reference, reference, row
 
 from forking import run_forked
-from headwater.errors import BeatenError
+from headwater.errors import SwapConflictError
 from headwater.store import ObjectId, Store, open_store
 from headwater.store.backend import ReferenceRow
 from headwater.store.backends.postgresql import PostgresqlBackend
@@ -33,7 +33,7 @@ def backend_of(store: Store) -> PostgresqlBackend:
 def server_process(store: Store) -> int:
     """The process that serves the connection which is used next."""
     pool = backend_of(store)._pool
-    connection = pool.take()
+    connection = pool.borrow()
     process: int = connection.only_row("SELECT pg_backend_pid()")[0]
     pool.give_back(connection)
     return process
@@ -52,7 +52,7 @@ def count_up(store: Store, times: int) -> None:
         try:
             store.backend.swap_reference(seen, new)
             done += 1
-        except BeatenError:
+        except SwapConflictError:
             continue
 
 

@@ -316,7 +316,7 @@ def test_sessions_wait_for_the_disk_even_if_their_role_does_not(
     role = make_role(f"CREATE ON DATABASE {server.database}")
     server.execute(f"ALTER ROLE {role} SET synchronous_commit = off")
     backend = open_at(server.url(schema, user=role, password="secret"))
-    connection = backend._pool.take()
+    connection = backend._pool.borrow()
     found = connection.only_row("SHOW synchronous_commit")
     backend._pool.give_back(connection)
 

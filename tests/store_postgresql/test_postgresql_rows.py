@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from pg_rows import OTHER, REALM, find, find_reference, key, reference, row
 
-from headwater.errors import BeatenError, RefusedError, UnknownOutcomeError, UnreadableError
-from headwater.store import ObjectId, Split
+from headwater.errors import CorruptionError, RefusedError, SwapConflictError, UnknownOutcomeError
+from headwater.store import ObjectId, ScanSplit
 from headwater.store.backend import BULK_BYTES, ROW_BYTES
-from headwater.store.backends.postgresql import PostgresqlBackend, splitting
+from headwater.store.backends.postgresql import PostgresqlBackend
+from headwater.store.backends.postgresql import backend as splitting
 from headwater.store.backends.postgresql.statements import scan
 from servers.postgresql import PostgresqlServer
 from servers.proxy import Proxy
@@ -40,7 +41,7 @@ def plans(node: dict[str, Any]) -> list[dict[str, Any]]:
 
 def explain(backend: PostgresqlBackend, statement: str, values: Any) -> list[dict[str, Any]]:
     """What a session like all others does for a statement, and how many rows each part of it looked at."""
-    connection = backend._pool.take()
+    connection = backend._pool.borrow()
     try:
         (found,) = connection.only_row(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", values)
     finally:
@@ -54,7 +55,7 @@ def test_values_of_all_sizes_come_back(direct: PostgresqlBackend, size: int) -> 
     direct.write_objects([made])
 
     assert find(direct, 1) == made
-    assert direct.scan_objects(Split(), None, 5) == [key(made)]
+    assert direct.scan_objects(ScanSplit(), None, 5) == [key(made)]
 
 
 def test_values_are_not_compressed_again(server: PostgresqlServer, schema: str, direct: PostgresqlBackend) -> None:
@@ -71,7 +72,7 @@ def test_each_bulk_call_is_one_round_trip(spoiled: PostgresqlBackend, proxy: Pro
         lambda: spoiled.read_objects(REALM, [(made.id, 0) for made in rows]),
         lambda: spoiled.create_references(references),
         lambda: spoiled.read_references(REALM, [made.name for made in references]),
-        lambda: spoiled.scan_objects(Split(), None, 1000),
+        lambda: spoiled.scan_objects(ScanSplit(), None, 1000),
         lambda: spoiled.delete_objects([key(made) for made in rows]),
     ]
 
@@ -91,7 +92,7 @@ def test_a_commit_is_one_round_trip_whether_it_is_beaten_or_not(
         spoiled.write_and_swap(rows, seen, reference(version=seen.version + 1))
 
     def commit_in_vain() -> None:
-        with pytest.raises(BeatenError):
+        with pytest.raises(SwapConflictError):
             spoiled.write_and_swap(rows, reference(version=99), reference(version=100))
 
     assert [round_trips(proxy, call) for call in (commit_in_vain, commit)] == [1, 1]
@@ -128,7 +129,7 @@ def test_lists_of_pointers_that_are_cut_off_are_unreadable(
     direct.create_reference(reference("broken/main"))
     server.execute(f"UPDATE {schema}.refs SET {column} = 'xyz'")
     for names in (["broken/main"], ["absent", "broken/main"]):
-        with pytest.raises(UnreadableError, match="'broken/main' of realm key 10"):
+        with pytest.raises(CorruptionError, match="'broken/main' of realm key 10"):
             direct.read_references(REALM, names)
 
 
@@ -143,7 +144,7 @@ def test_names_are_in_the_order_of_their_bytes_whatever_the_databases_language(
     names = ["A", "B", "a", "a-b", "a/b", "ab", "b", "\u00e9", "\uffee", "\U0001f600"]
     direct.create_references([reference(name) for name in reversed(names)])
 
-    assert [found.name for found in direct.scan_references(Split(), None, 99)] == sorted(names)
+    assert [found.name for found in direct.scan_references(ScanSplit(), None, 99)] == sorted(names)
 
 
 def test_swaps_leave_the_index_alone(server: PostgresqlServer, schema: str, open_at: Open) -> None:
@@ -217,7 +218,7 @@ def test_a_call_looks_at_the_rows_it_needs_though_its_plan_is_of_an_empty_table(
 def test_a_page_in_the_middle_of_a_scan_looks_at_that_page(direct: PostgresqlBackend, realm: Any) -> None:
     direct.write_objects([row(number) for number in range(1, 3001)])
     direct.write_objects([row(number, realm=OTHER) for number in range(1, 3001)])
-    text, values = scan(direct._sql.objs, Split(realm), (REALM, ObjectId(2000), 0))
+    text, values = scan(direct._sql.objs, ScanSplit(realm), (REALM, ObjectId(2000), 0))
     nodes = explain(direct, text, values | {"limit": 100})
 
     assert [node["Node Type"] for node in nodes] == ["Limit", "Index Scan"]

@@ -10,12 +10,12 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store, open_store
-from headwater.tasks import Claim, LeaseWatch, Tasks
+from headwater.tasks import LeaseWatch, TaskLease, TaskQueue
 
 
 @pytest.fixture
-def tasks(store: Store) -> Tasks:
-    return Tasks(store, chance=lambda: 0.5)
+def tasks(store: Store) -> TaskQueue:
+    return TaskQueue(store, chance=lambda: 0.5)
 
 
 @pytest.fixture
@@ -24,27 +24,27 @@ def watch(store: Store) -> LeaseWatch:
 
 
 @pytest.fixture
-def waiting(tasks: Tasks) -> ObjectId:
+def waiting(tasks: TaskQueue) -> ObjectId:
     """A task that is due."""
-    return tasks.submit("gc", realm="acme").id
+    return tasks.submit_task("gc", realm="acme").id
 
 
 @pytest.fixture
-def claim(tasks: Tasks, waiting: ObjectId) -> Claim:
+def claim(tasks: TaskQueue, waiting: ObjectId) -> TaskLease:
     """The first attempt at the waiting task."""
-    claimed = tasks.claim(waiting, "worker-1")
+    claimed = tasks.claim_task(waiting, "worker-1")
     assert claimed is not None
     return claimed
 
 
 @pytest.fixture
-def let_lease_end(tasks: Tasks, watch: LeaseWatch, clock: FakeClock) -> Callable[[], None]:
+def let_lease_end(tasks: TaskQueue, watch: LeaseWatch, clock: FakeClock) -> Callable[[], None]:
     """Watch all running tasks stand still for a lease."""
 
     def wait() -> None:
-        tasks.look(watch)
+        tasks.find_claimable(watch)
         clock.advance(61)
-        tasks.look(watch)
+        tasks.find_claimable(watch)
 
     return wait
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from faulty_backend import FaultyBackend
 from headwater.errors import FencedError, UnavailableError, UnknownOutcomeError
 from headwater.store import ObjectId, Store
-from headwater.tasks import Claim, FollowUp, LeaseWatch, Tasks, TaskState, Verdict
+from headwater.tasks import FollowUpTask, LeaseVerdict, LeaseWatch, TaskLease, TaskQueue, TaskState
 from headwater.tasks.transitions import lost
 
 LOST_ON_ITS_WAY = {"before": True, "fault": UnknownOutcomeError("lost on its way")}
@@ -19,8 +19,8 @@ unclear = pytest.mark.parametrize("fault", [LOST_ON_ITS_WAY, ANSWER_LOST], ids=[
 
 
 @pytest.fixture
-def tasks(faulty: Store) -> Tasks:
-    return Tasks(faulty, chance=lambda: 0.5)
+def tasks(faulty: Store) -> TaskQueue:
+    return TaskQueue(faulty, chance=lambda: 0.5)
 
 
 @pytest.fixture
@@ -29,184 +29,192 @@ def watch(faulty: Store) -> LeaseWatch:
 
 
 @unclear
-def test_an_unclear_submit_is_one_task(tasks: Tasks, faults: FaultyBackend, fault: dict[str, Any]) -> None:
-    tasks.submit("gc", realm="other")
+def test_an_unclear_submit_is_one_task(tasks: TaskQueue, faults: FaultyBackend, fault: dict[str, Any]) -> None:
+    tasks.submit_task("gc", realm="other")
     faults.fail("swap_reference", **fault)
 
-    submitted = tasks.submit("gc", realm="acme")
+    submitted = tasks.submit_task("gc", realm="acme")
 
     assert submitted.created
-    assert [seen.id for seen in tasks.list(realm="acme")] == [submitted.id]
+    assert [seen.id for seen in tasks.list_tasks(realm="acme")] == [submitted.id]
 
 
 @unclear
-def test_an_unclear_claim_is_one_claim(tasks: Tasks, waiting: ObjectId, faults: FaultyBackend, fault: dict[str, Any]) -> None:
+def test_an_unclear_claim_is_one_claim(
+    tasks: TaskQueue, waiting: ObjectId, faults: FaultyBackend, fault: dict[str, Any]
+) -> None:
     faults.fail("update_object", **fault)
 
-    claim = tasks.claim(waiting, "worker-1")
+    claim = tasks.claim_task(waiting, "worker-1")
 
     assert claim is not None
-    claim.check()
-    assert tasks.read(waiting).value.attempt == 1
+    claim.check_stop()
+    assert tasks.read_task(waiting).value.attempt == 1
 
 
-def test_an_unclear_claim_that_another_won_is_none(tasks: Tasks, waiting: ObjectId, faults: FaultyBackend) -> None:
+def test_an_unclear_claim_that_another_won_is_none(tasks: TaskQueue, waiting: ObjectId, faults: FaultyBackend) -> None:
     faults.fail("update_object", **LOST_ON_ITS_WAY)
-    faults.intervene("update_object", lambda: tasks.claim(waiting, "worker-2"), at=2)
+    faults.intervene("update_object", lambda: tasks.claim_task(waiting, "worker-2"), at=2)
 
-    assert tasks.claim(waiting, "worker-1") is None
-    assert tasks.read(waiting).value.owner == "worker-2"
-
-
-@unclear
-def test_an_unclear_heartbeat_beats_once(tasks: Tasks, claim: Claim, faults: FaultyBackend, fault: dict[str, Any]) -> None:
-    faults.fail("update_object", **fault)
-
-    assert claim.heartbeat() is Verdict.GO_ON
-    assert tasks.read(claim.id).value.beat == 1
+    assert tasks.claim_task(waiting, "worker-1") is None
+    assert tasks.read_task(waiting).value.owner == "worker-2"
 
 
 @unclear
-def test_an_unclear_failure_counts_once(tasks: Tasks, claim: Claim, faults: FaultyBackend, fault: dict[str, Any]) -> None:
+def test_an_unclear_heartbeat_beats_once(
+    tasks: TaskQueue, claim: TaskLease, faults: FaultyBackend, fault: dict[str, Any]
+) -> None:
     faults.fail("update_object", **fault)
 
-    claim.fail("no luck")
+    assert claim.heartbeat() is LeaseVerdict.GO_ON
+    assert tasks.read_task(claim.id).value.beat == 1
 
-    task = tasks.read(claim.id).value
+
+@unclear
+def test_an_unclear_failure_counts_once(
+    tasks: TaskQueue, claim: TaskLease, faults: FaultyBackend, fault: dict[str, Any]
+) -> None:
+    faults.fail("update_object", **fault)
+
+    claim.fail_task("no luck")
+
+    task = tasks.read_task(claim.id).value
     assert (task.state, task.failures, len(task.attempts)) == (TaskState.WAITING, 1, 1)
 
 
 @unclear
-def test_an_unclear_put_off_puts_off_once(tasks: Tasks, claim: Claim, faults: FaultyBackend, fault: dict[str, Any]) -> None:
+def test_an_unclear_put_off_puts_off_once(
+    tasks: TaskQueue, claim: TaskLease, faults: FaultyBackend, fault: dict[str, Any]
+) -> None:
     faults.fail("update_object", **fault)
 
     claim.put_off("the realm sleeps")
 
-    task = tasks.read(claim.id).value
+    task = tasks.read_task(claim.id).value
     assert (task.state, task.failures, len(task.attempts)) == (TaskState.WAITING, 0, 1)
 
 
 def test_a_task_whose_entries_did_not_follow_its_end_is_listed_by_its_state(
-    tasks: Tasks, claim: Claim, faults: FaultyBackend
+    tasks: TaskQueue, claim: TaskLease, faults: FaultyBackend
 ) -> None:
     faults.fail("swap_reference", times=1000)
-    claim.fail("no use", retry=False)
+    claim.fail_task("no use", retry=False)
     faults.heal()
 
-    assert [one.id for one in tasks.list(state=TaskState.FAILED)] == [claim.id]
-    assert tasks.list(state=TaskState.WAITING) == []
+    assert [one.id for one in tasks.list_tasks(state=TaskState.FAILED)] == [claim.id]
+    assert tasks.list_tasks(state=TaskState.WAITING) == []
 
 
 @unclear
-def test_an_unclear_cancel_cancels(tasks: Tasks, waiting: ObjectId, faults: FaultyBackend, fault: dict[str, Any]) -> None:
+def test_an_unclear_cancel_cancels(tasks: TaskQueue, waiting: ObjectId, faults: FaultyBackend, fault: dict[str, Any]) -> None:
     faults.fail("update_object", **fault)
 
-    assert tasks.cancel(waiting).state is TaskState.CANCELLED
+    assert tasks.cancel_task(waiting).state is TaskState.CANCELLED
 
 
 @unclear
 @pytest.mark.parametrize("method", ["update_object", "write_objects", "swap_reference"])
 def test_a_follow_up_survives_every_unclear_answer_once(
-    tasks: Tasks, claim: Claim, watch: LeaseWatch, faults: FaultyBackend, fault: dict[str, Any], method: str
+    tasks: TaskQueue, claim: TaskLease, watch: LeaseWatch, faults: FaultyBackend, fault: dict[str, Any], method: str
 ) -> None:
     faults.fail(method, **fault)
 
-    claim.finish({}, FollowUp(kind="gc", realm="acme", subject="rest"))
-    tasks.look(watch)
+    claim.finish_task({}, FollowUpTask(kind="gc", realm="acme", subject="rest"))
+    tasks.find_claimable(watch)
 
-    assert tasks.read(claim.id).value.state is TaskState.SUCCEEDED
-    assert len(tasks.list(kind="gc", state=TaskState.WAITING)) == 1
+    assert tasks.read_task(claim.id).value.state is TaskState.SUCCEEDED
+    assert len(tasks.list_tasks(kind="gc", state=TaskState.WAITING)) == 1
 
 
 def test_a_crash_after_the_last_swap_leaves_the_follow_up_to_whoever_looks(
-    tasks: Tasks, claim: Claim, watch: LeaseWatch, faults: FaultyBackend
+    tasks: TaskQueue, claim: TaskLease, watch: LeaseWatch, faults: FaultyBackend
 ) -> None:
     faults.fail("swap_reference", times=1000)
-    claim.finish({}, FollowUp(kind="gc", realm="acme", subject="rest"))
+    claim.finish_task({}, FollowUpTask(kind="gc", realm="acme", subject="rest"))
     faults.heal()
-    assert tasks.active("gc", "acme", "rest") is None
+    assert tasks.active_tasks("gc", "acme", "rest") is None
 
     for _ in range(3):
-        tasks.look(watch)
+        tasks.find_claimable(watch)
 
-    assert [seen.value.subject for seen in tasks.list(state=TaskState.WAITING)] == ["rest"]
+    assert [seen.value.subject for seen in tasks.list_tasks(state=TaskState.WAITING)] == ["rest"]
 
 
 def test_a_crash_after_the_last_swap_leaves_the_follow_up_to_whoever_submits(
-    tasks: Tasks, claim: Claim, faults: FaultyBackend
+    tasks: TaskQueue, claim: TaskLease, faults: FaultyBackend
 ) -> None:
     faults.fail("swap_reference", times=1000)
-    claim.finish({}, FollowUp(kind="gc", realm="acme", subject="rest"))
+    claim.finish_task({}, FollowUpTask(kind="gc", realm="acme", subject="rest"))
     faults.heal()
 
-    assert tasks.submit("gc", realm="acme").created
-    assert not tasks.submit("gc", realm="acme", subject="rest").created
-    assert len(tasks.list()) == 3
+    assert tasks.submit_task("gc", realm="acme").created
+    assert not tasks.submit_task("gc", realm="acme", subject="rest").created
+    assert len(tasks.list_tasks()) == 3
 
 
 def test_a_crash_after_a_failure_leaves_its_wait_to_whoever_looks(
-    tasks: Tasks, claim: Claim, watch: LeaseWatch, faults: FaultyBackend
+    tasks: TaskQueue, claim: TaskLease, watch: LeaseWatch, faults: FaultyBackend
 ) -> None:
     faults.fail("swap_reference", times=1000)
-    claim.fail("no luck")
+    claim.fail_task("no luck")
     faults.heal()
 
-    assert tasks.look(watch) == []
+    assert tasks.find_claimable(watch) == []
     tasks.run_now(claim.id)
-    assert [found.id for found in tasks.look(watch)] == [claim.id]
+    assert [found.id for found in tasks.find_claimable(watch)] == [claim.id]
 
 
 def test_a_retry_that_crashed_after_its_decision_is_completed_by_whoever_looks(
-    tasks: Tasks, claim: Claim, watch: LeaseWatch, faults: FaultyBackend
+    tasks: TaskQueue, claim: TaskLease, watch: LeaseWatch, faults: FaultyBackend
 ) -> None:
-    claim.fail("no luck", retry=False)
+    claim.fail_task("no luck", retry=False)
     faults.fail("update_object", times=1000)
     with pytest.raises(UnknownOutcomeError, match="will be tried again"):
-        tasks.retry(claim.id)
+        tasks.retry_task(claim.id)
     faults.heal()
 
-    tasks.look(watch)
+    tasks.find_claimable(watch)
 
-    assert tasks.read(claim.id).value.state is TaskState.WAITING
-    assert [found.id for found in tasks.look(watch)] == [claim.id]
+    assert tasks.read_task(claim.id).value.state is TaskState.WAITING
+    assert [found.id for found in tasks.find_claimable(watch)] == [claim.id]
 
 
 def test_a_retry_that_crashed_before_its_decision_did_not_happen(
-    tasks: Tasks, claim: Claim, watch: LeaseWatch, faults: FaultyBackend
+    tasks: TaskQueue, claim: TaskLease, watch: LeaseWatch, faults: FaultyBackend
 ) -> None:
-    claim.fail("no luck", retry=False)
+    claim.fail_task("no luck", retry=False)
     faults.fail("swap_reference", times=1000)
     with pytest.raises(UnavailableError):
-        tasks.retry(claim.id)
+        tasks.retry_task(claim.id)
     faults.heal()
 
-    assert tasks.look(watch) == []
-    assert tasks.read(claim.id).value.state is TaskState.FAILED
+    assert tasks.find_claimable(watch) == []
+    assert tasks.read_task(claim.id).value.state is TaskState.FAILED
 
 
 def test_an_unclear_cancel_stays_unclear_when_the_database_goes_away(
-    tasks: Tasks, waiting: ObjectId, faults: FaultyBackend
+    tasks: TaskQueue, waiting: ObjectId, faults: FaultyBackend
 ) -> None:
     faults.fail("update_object", before=False)
     faults.fail("read_objects", at=3, times=100_000)
 
     with pytest.raises(UnknownOutcomeError):
-        tasks.cancel(waiting)
+        tasks.cancel_task(waiting)
 
 
 def test_an_end_that_another_gave_the_task_is_not_taken_for_ours(
-    tasks: Tasks, claim: Claim, faults: FaultyBackend, faulty: Store
+    tasks: TaskQueue, claim: TaskLease, faults: FaultyBackend, faulty: Store
 ) -> None:
-    last = tasks.read(claim.id).value.max_attempts - 1
+    last = tasks.read_task(claim.id).value.max_attempts - 1
 
     def dead_letter() -> None:
-        seen = tasks.read(claim.id)
+        seen = tasks.read_task(claim.id)
         beaten = replace(seen.value, failures=last)
-        faulty.system.update(seen, lost(beaten, now=faulty.clock.now(), reason="silent"))
+        faulty.system.update_object(seen, lost(beaten, now=faulty.clock.now(), reason="silent"))
 
     faults.fail("update_object", **LOST_ON_ITS_WAY)
     faults.intervene("update_object", dead_letter, at=2)
 
     with pytest.raises(FencedError):
-        claim.finish({})
-    assert tasks.read(claim.id).value.state is TaskState.FAILED
+        claim.finish_task({})
+    assert tasks.read_task(claim.id).value.state is TaskState.FAILED

@@ -11,8 +11,8 @@ from torture_storm import SETTINGS, SPEED
 from forking import run_forked
 from headwater.catalogs import Catalogs, ContentKey, IcebergTable, Put
 from headwater.errors import RefusedError
-from headwater.maintenance import collect
-from headwater.realms import Realms, bootstrap, hash_credentials, new_credentials
+from headwater.gc import collect_realm
+from headwater.realms import RealmRegistry, bootstrap, hash_credentials, new_credentials
 from headwater.store import open_store
 
 BOUND = SETTINGS.clock_bound_seconds
@@ -20,10 +20,10 @@ BOUND = SETTINGS.clock_bound_seconds
 
 def prepare(url: str, timeline: Timeline) -> None:
     with open_store(url, settings=SETTINGS, clock=FastClock(timeline)) as store:
-        realms = Realms(store)
-        realms.create("acme")
+        realms = RealmRegistry(store)
+        realms.create_realm("acme")
         bootstrap(realms, "acme", hash_credentials(new_credentials()))
-        Catalogs(realms.open("acme")).create("lake", base_location="s3://lake/")
+        Catalogs(realms.open_realm("acme")).create_catalog("lake", base_location="s3://lake/")
 
 
 def write(url: str, timeline: Timeline, *, shift_seconds: float) -> None:
@@ -31,7 +31,7 @@ def write(url: str, timeline: Timeline, *, shift_seconds: float) -> None:
 
     def work(_: int) -> None:
         with open_store(url, settings=SETTINGS, clock=FastClock(timeline, shift_seconds=shift_seconds)) as store:
-            catalog = Catalogs(Realms(store).open("acme")).open("lake")
+            catalog = Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake")
             catalog.commit(None, [Put(ContentKey.of("orders"), IcebergTable(metadata_location="s3://lake/orders.json"))])
 
     run_forked(1, work)
@@ -48,7 +48,7 @@ def test_a_writer_within_the_bound_is_collected_around(tmp_path: Path, timeline:
     write(url, timeline, shift_seconds=0.9 * BOUND)
 
     with open_store(url, settings=SETTINGS, clock=FastClock(timeline)) as store:
-        assert collect(store, "acme").garbage == 0
+        assert collect_realm(store, "acme").garbage == 0
 
 
 def test_a_writer_beyond_the_bound_keeps_the_collector_from_deleting(tmp_path: Path, timeline: Timeline) -> None:
@@ -60,4 +60,4 @@ def test_a_writer_beyond_the_bound_keeps_the_collector_from_deleting(tmp_path: P
         open_store(url, settings=SETTINGS, clock=FastClock(timeline)) as store,
         pytest.raises(RefusedError, match=r"in realm 'acme' has the time .* ahead of this machine's .*: set the clocks right"),
     ):
-        collect(store, "acme")
+        collect_realm(store, "acme")

@@ -23,7 +23,7 @@ from typing import Any
 from torture_clock import FastClock, Timeline
 
 from faulty_backend import FaultyBackend
-from headwater.errors import HeadwaterError, UnknownOutcomeError, UnreadableError
+from headwater.errors import CorruptionError, HeadwaterError, UnknownOutcomeError
 from headwater.realms import CredentialsHash
 from headwater.settings import Settings
 from headwater.store import Store, open_backend
@@ -93,7 +93,7 @@ class Actor:
         self._disturb()
         try:
             yield
-        except UnreadableError as fault:
+        except CorruptionError as fault:
             self.note("refused" if may_be_gone else "damage", step=what, fault=str(fault))
         except HeadwaterError as fault:
             self.note("refused", step=what, kind=type(fault).__name__, fault=str(fault))

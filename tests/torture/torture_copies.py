@@ -8,12 +8,12 @@ from pathlib import Path
 from torture_actors import Actor, Note, Stage
 from torture_users import FORGETFUL, LAKE, SIDE_BRANCHES, STEADY
 
+from headwater.backup import check_archive
 from headwater.catalogs import Catalog
-from headwater.maintenance import EXPORT, LOAD, RESTORE
-from headwater.maintenance.archives import check_archive
-from headwater.maintenance.restoring import Aim, Request
-from headwater.realms import Realms
-from headwater.tasks import Tasks
+from headwater.jobs import EXPORT, LOAD, RESTORE
+from headwater.realms import RealmRegistry
+from headwater.restore import RestoreRequest, RestoreTarget
+from headwater.tasks import TaskQueue
 
 __all__ = ["archives_of", "ask_for_copies", "faults_of_copy", "keys_of"]
 
@@ -23,20 +23,24 @@ COPIES = 3
 
 def ask_for_copies(actor: Actor) -> None:
     """Tasks that export a realm, load what was exported under another name, and take a branch back to what it was."""
-    tasks, number = Tasks(actor.store), 0
+    tasks, number = TaskQueue(actor.store), 0
     while actor.goes_on(pause_seconds=1.2):
         with actor.trying("ask for copies"):
             number += 1
-            realm = Realms(actor.store).read(actor.chance.choice((STEADY, STEADY, FORGETFUL)))
+            realm = RealmRegistry(actor.store).read_realm(actor.chance.choice((STEADY, STEADY, FORGETFUL)))
             file = str(actor.stage.folder / f"{realm.id}-{actor.name}-{number}.archive")
-            tasks.submit(EXPORT, realm=realm.id, realm_key=realm.key, subject=file, arguments={"file": file})
-            request = Request(reference=f"{LAKE}/{actor.chance.choice(SIDE_BRANCHES)}", aim=Aim.parse("10m", actor.clock.now()))
-            tasks.submit(RESTORE, realm=realm.id, realm_key=realm.key, subject=request.reference, arguments=request.arguments())
-            copies = [found for found in Realms(actor.store).list() if found.id.startswith("copy-")]
+            tasks.submit_task(EXPORT, realm=realm.id, realm_key=realm.key, subject=file, arguments={"file": file})
+            request = RestoreRequest(
+                reference=f"{LAKE}/{actor.chance.choice(SIDE_BRANCHES)}", aim=RestoreTarget.from_text("10m", actor.clock.now())
+            )
+            tasks.submit_task(
+                RESTORE, realm=realm.id, realm_key=realm.key, subject=request.reference, arguments=request.arguments()
+            )
+            copies = [found for found in RealmRegistry(actor.store).list_realms() if found.id.startswith("copy-")]
             archives = [path for path in archives_of(actor.stage.folder) if path.name.startswith(STEADY)]
             if len(copies) < COPIES and archives:  # a copy of the other would have its markers twice
                 arguments = {"file": str(actor.chance.choice(archives)), "inactive": False}
-                tasks.submit(LOAD, realm=f"copy-{len(copies)}", arguments=arguments)
+                tasks.submit_task(LOAD, realm=f"copy-{len(copies)}", arguments=arguments)
 
 
 def archives_of(folder: Path) -> list[Path]:

@@ -16,7 +16,7 @@ from torture_users import FORGETFUL, LAKE, SIDE_BRANCHES, STEADY, count, look_ba
 
 from forking import run_forked
 from headwater.catalogs import Catalogs
-from headwater.realms import Realms, RealmState, Retention, bootstrap, hash_credentials, new_credentials
+from headwater.realms import HistoryRetention, RealmRegistry, RealmState, bootstrap, hash_credentials, new_credentials
 from headwater.settings import Settings
 
 __all__ = ["FORGETFUL_COMMITS", "SECONDS", "SEED", "SETTINGS", "torture"]
@@ -90,15 +90,17 @@ def torture(url: str, folder: Path, *, seconds: float = SECONDS, seed: int = SEE
 def _prepare(stage: Stage) -> None:
     """The realms that live all the time; by a process of its own, so that the one of the tests opens no store before it forks."""
     actor = Actor(Stage(**{name: getattr(stage, name) for name in Stage.__slots__} | {"fault_share": 0.0}), "preparation.1")
-    realms = Realms(actor.store)
+    realms = RealmRegistry(actor.store)
     for realm_id, commits in ((STEADY, 1_000_000), (FORGETFUL, FORGETFUL_COMMITS)):
-        retention = Retention(content_commits=commits, content_age_seconds=0, reference_commits=SETTINGS.reference_commits)
-        realms.create(realm_id, retention=retention)
+        retention = HistoryRetention(
+            content_commits=commits, content_age_seconds=0, reference_commits=SETTINGS.reference_commits
+        )
+        realms.create_realm(realm_id, retention=retention)
         assert bootstrap(realms, realm_id, stage.root).state is RealmState.ACTIVE
-        rows = realms.open(realm_id)
-        Catalogs(rows).create(LAKE, base_location="s3://lake/")
+        rows = realms.open_realm(realm_id)
+        Catalogs(rows).create_catalog(LAKE, base_location="s3://lake/")
         for name in SIDE_BRANCHES:
-            Catalogs(rows).open(LAKE).create_branch(name)
+            Catalogs(rows).open_catalog(LAKE).create_branch(name)
     # until an archive can be of no moment before: it would have, as was then, a catalog half made
     actor.clock.sleep(SETTINGS.commit_timeout_seconds + 2 * SETTINGS.clock_bound_seconds)
     actor.store.close()

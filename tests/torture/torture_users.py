@@ -14,9 +14,9 @@ from torture_actors import Actor
 
 from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, Put
 from headwater.commits import commit_change, read_head
-from headwater.errors import ConflictError, HeadwaterError, MissingError, UnknownOutcomeError
-from headwater.index import Value
-from headwater.realms import Realms
+from headwater.errors import ConflictError, HeadwaterError, NotFoundError, UnknownOutcomeError
+from headwater.index import IndexValue
+from headwater.realms import RealmRegistry
 from headwater.store import ObjectId, RealmStore
 from histories.checking import markers_at
 from histories.journal import COMMIT, LOOK, Journal, marker_of
@@ -33,7 +33,7 @@ REALMS = (STEADY, FORGETFUL)
 
 
 def lake(actor: Actor, realm: str) -> Catalog:
-    return Catalogs(Realms(actor.store).open(realm)).open(LAKE)
+    return Catalogs(RealmRegistry(actor.store).open_realm(realm)).open_catalog(LAKE)
 
 
 def write(actor: Actor) -> None:
@@ -88,7 +88,7 @@ class _Writer:
     def _look(self, catalog: Catalog, realm: str) -> None:
         """What a process was told is committed, it sees from then on."""
         key = self.actor.chance.choice(self.there)
-        if catalog.get("main", ContentKey.of(key)) is None:
+        if catalog.get_content("main", ContentKey.of(key)) is None:
             self.actor.note("lost", step="read", realm=realm, key=key)
 
     def _put_aside(self, catalog: Catalog) -> None:
@@ -107,7 +107,7 @@ def _count(actor: Actor, journal: Journal, client: str) -> None:
     rows, steps = None, 0
     while actor.goes_on(pause_seconds=0.05):
         with actor.trying("count"):
-            rows = rows or Realms(actor.store).open(FORGETFUL)
+            rows = rows or RealmRegistry(actor.store).open_realm(FORGETFUL)
             if actor.chance.random() < 0.3:
                 journal.act(client, LOOK, partial(_look, rows), key=rows.key, reference=COUNTED)
             else:
@@ -117,7 +117,7 @@ def _count(actor: Actor, journal: Journal, client: str) -> None:
 
 def _mark(rows: RealmStore, marker: str, found: dict[str, object]) -> None:
     found["commit"] = commit_change(
-        rows, COUNTED, lambda tx: tx.index("markers").put(marker.encode(), Value(None, b""))
+        rows, COUNTED, lambda tx: tx.index("markers").put(marker.encode(), IndexValue(None, b""))
     ).commit_id
 
 
@@ -153,7 +153,7 @@ def _move(actor: Actor, catalog: Catalog, target: ObjectId) -> None:
     tag = f"tag-{actor.chance.randrange(3)}"
     try:
         catalog.delete_tag(tag)
-    except (MissingError, ConflictError):
+    except (NotFoundError, ConflictError):
         catalog.create_tag(tag, at=target)
 
 
@@ -176,8 +176,8 @@ def look_back(actor: Actor) -> None:
                     page = catalog.entries(page_token=page.next_token, limit=200)
                     entries += page.entries
                 sample = actor.chance.sample(entries, min(len(entries), 20))
-                catalog.get_many(f"{row.head:016x}", [entry.key for entry in sample])
-            except MissingError as gone:
+                catalog.get_contents(f"{row.head:016x}", [entry.key for entry in sample])
+            except NotFoundError as gone:
                 if actor.clock.now() - asked < safe:
                     actor.note("damage", step="look back", fault=f"{row} was head at {asked}, and is gone: {gone}")
                 raise

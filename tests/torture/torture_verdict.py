@@ -16,12 +16,12 @@ from torture_users import COUNTED, FORGETFUL, LAKE, STEADY
 
 from headwater.catalogs import Catalogs
 from headwater.cli import main
-from headwater.maintenance import COLLECT
-from headwater.realms import Realms, RealmState
+from headwater.jobs import COLLECT
+from headwater.realms import RealmRegistry, RealmState
 from headwater.settings import Settings
 from headwater.store import SYSTEM_REALM, Store, id_text, open_store
-from headwater.tasks import LeaseWatch, StoodStill, Tasks, TaskState
-from headwater_workers.running import run_task
+from headwater.tasks import LeaseExpiry, LeaseWatch, TaskQueue, TaskState
+from headwater_workers.task_executor import execute_task
 from histories.checking import Kept, check_garbage, check_history, check_purged, check_readable
 from histories.journal import read_journals
 
@@ -74,11 +74,11 @@ def report(stage: Stage) -> dict[str, int]:
 def _end_the_tasks(stage: Stage) -> list[str]:
     """All that is due is done by a worker that nobody disturbs."""
     with open_store(stage.url, settings=Settings.from_environment(ENVIRONMENT)) as store:
-        tasks, until = Tasks(store), time.monotonic() + DRAIN_SECONDS
+        tasks, until = TaskQueue(store), time.monotonic() + DRAIN_SECONDS
         watch = LeaseWatch(store.clock, store.settings.task_lease_seconds)
-        while due := [seen for seen in tasks.list() if seen.value.is_active and seen.value.due <= store.clock.now()]:
-            for one in tasks.look(watch):
-                run_task(store, one.id, StoodStill(one.token), owner="the last worker", is_stopping=lambda: False)
+        while due := [seen for seen in tasks.list_tasks() if seen.value.is_active and seen.value.due <= store.clock.now()]:
+            for one in tasks.find_claimable(watch):
+                execute_task(store, one.id, LeaseExpiry(one.token), owner="the last worker", is_stopping=lambda: False)
             if time.monotonic() > until:
                 return [f"task {id_text(seen.id)} does not end: {seen.value}" for seen in due]
             time.sleep(0.05)
@@ -93,14 +93,16 @@ def _copies(stage: Stage, notes: Sequence[Note]) -> list[str]:
         faults += _command(stage, "realm", "import", str(archive), realm, url=url)
         if not faults:
             with open_store(url) as store:
-                faults += faults_of_copy(stage, archive, Catalogs(Realms(store).open(realm)).open(LAKE), notes)
+                faults += faults_of_copy(
+                    stage, archive, Catalogs(RealmRegistry(store).open_realm(realm)).open_catalog(LAKE), notes
+                )
     return faults + (_command(stage, "fsck", url=url) if newest else [])
 
 
 def _end_the_purge(stage: Stage) -> list[str]:
     """The realm that comes and goes: a purge that is under way is brought to its end, and its entry goes."""
     with open_store(stage.url) as store:
-        realm = Realms(store).find(PHOENIX)
+        realm = RealmRegistry(store).find_realm(PHOENIX)
     if realm is None or realm.state not in (RealmState.PURGING, RealmState.PURGED):
         return []
     faults = _command(stage, "realm", "purge", PHOENIX, "--confirm", PHOENIX) if realm.state is RealmState.PURGING else []
@@ -111,7 +113,7 @@ def _kept_promises(store: Store, notes: Sequence[Note]) -> list[str]:
     """Under each key is what its only writer was told last; where it was told nothing, either."""
     faults = []
     for realm in (STEADY, FORGETFUL):
-        catalog = Catalogs(Realms(store).open(realm)).open(LAKE)
+        catalog = Catalogs(RealmRegistry(store).open_realm(realm)).open_catalog(LAKE)
         there = keys_of(catalog)
         must, may = _promised(notes, realm)
         faults += [f"{realm}: {key} was acknowledged, and is lost" for key in sorted(must - there)]
@@ -143,7 +145,7 @@ def _promised(notes: Sequence[Note], realm: str) -> tuple[set[str], set[str]]:
 def _history(store: Store) -> list[str]:
     """Where all of it is kept: each commit one later than the one before, and each key put once by its only writer."""
     faults, puts, above = [], Counter[str](), None
-    for entry in Catalogs(Realms(store).open(STEADY)).open(LAKE).log("main"):
+    for entry in Catalogs(RealmRegistry(store).open_realm(STEADY)).open_catalog(LAKE).log("main"):
         puts.update(f"{operation.key} {operation.action}" for operation in entry.operations)
         if above is not None and (above.seq != entry.seq + 1 or above.time < entry.time):
             faults.append(f"{STEADY}: {above} follows {entry}")
@@ -156,7 +158,7 @@ def _history(store: Store) -> list[str]:
 def _tasks(store: Store) -> list[str]:
     """None died of a bug, and no collection was given up but of what is gone."""
     faults = []
-    for seen in Tasks(store).list():
+    for seen in TaskQueue(store).list_tasks():
         errors = {attempt.error for attempt in seen.value.attempts if attempt.error}
         faults += [f"task {seen.value} died of {error}" for error in errors if BUG.match(error)]
         if seen.value.state is TaskState.FAILED and seen.value.kind == COLLECT and seen.value.realm != PHOENIX:

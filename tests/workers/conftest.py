@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from headwater.store import ObjectId, Store
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 
 
 @pytest.fixture
-def tasks(store: Store) -> Tasks:
-    return Tasks(store, chance=lambda: 0.5)
+def tasks(store: Store) -> TaskQueue:
+    return TaskQueue(store, chance=lambda: 0.5)
 
 
 @pytest.fixture
-def waiting(tasks: Tasks) -> ObjectId:
+def waiting(tasks: TaskQueue) -> ObjectId:
     """A task that is due."""
-    return tasks.submit("gc", realm="acme").id
+    return tasks.submit_task("gc", realm="acme").id

@@ -8,13 +8,12 @@ import pytest
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.realms import Realms
+from headwater.realms import RealmRegistry
 from headwater.reconcile import FileCredentials, known_realms
 from headwater.settings import Settings
 from headwater.store import Store, open_store
-from headwater_workers.children import WorkerProcess
-from headwater_workers.converging import Convergence
-from headwater_workers.manifests import ManifestFolder
+from headwater_workers.up_loop import Convergence, ManifestFolder
+from headwater_workers.worker_process import WorkerProcess
 
 MANIFEST = "apiVersion: headwater.dev/v1alpha1\nkind: Realm\nmetadata: {name: acme}\n"
 
@@ -49,7 +48,7 @@ def test_up_goes_on_when_the_store_does_not_answer_for_a_moment(
     with pytest.raises(EnoughError):
         convergence.stay()
 
-    assert Realms(store).read("acme").state == "ACTIVE", told
+    assert RealmRegistry(store).read_realm("acme").state == "ACTIVE", told
 
 
 def test_an_outage_is_told_when_it_begins_and_when_it_is_over(tmp_path: Path, settings: Settings, clock: FakeClock) -> None:

@@ -12,8 +12,8 @@ from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store, open_store
-from headwater.tasks import StoodStill, Tasks, TaskState
-from headwater_workers.dispatching import Dispatcher, DispatcherThread
+from headwater.tasks import LeaseExpiry, TaskQueue, TaskState
+from headwater_workers.dispatcher import Dispatcher, DispatcherThread
 
 Sent = list[tuple[ObjectId, str | None]]
 
@@ -39,15 +39,15 @@ def test_a_due_task_is_sent(dispatcher: Dispatcher, waiting: ObjectId, sent: Sen
     assert sent == [(waiting, None)]
 
 
-def test_a_task_of_the_future_is_not_sent(dispatcher: Dispatcher, tasks: Tasks, clock: FakeClock, sent: Sent) -> None:
-    tasks.submit("gc", realm="acme", due=clock.now() + 1)
+def test_a_task_of_the_future_is_not_sent(dispatcher: Dispatcher, tasks: TaskQueue, clock: FakeClock, sent: Sent) -> None:
+    tasks.submit_task("gc", realm="acme", due=clock.now() + 1)
     dispatcher.step()
 
     assert sent == []
 
 
-def test_a_task_of_an_unknown_kind_is_left_to_others(dispatcher: Dispatcher, tasks: Tasks, sent: Sent) -> None:
-    tasks.submit("brew", realm="acme")
+def test_a_task_of_an_unknown_kind_is_left_to_others(dispatcher: Dispatcher, tasks: TaskQueue, sent: Sent) -> None:
+    tasks.submit_task("brew", realm="acme")
     dispatcher.step()
 
     assert sent == []
@@ -67,20 +67,20 @@ def test_a_lost_message_is_sent_again_less_and_less_often(
     assert times == [0, 5, 15, 35, 75, 135, 195]
 
 
-def test_a_claimed_task_is_not_sent(dispatcher: Dispatcher, tasks: Tasks, waiting: ObjectId, sent: Sent) -> None:
-    tasks.claim(waiting, "worker-1")
+def test_a_claimed_task_is_not_sent(dispatcher: Dispatcher, tasks: TaskQueue, waiting: ObjectId, sent: Sent) -> None:
+    tasks.claim_task(waiting, "worker-1")
     dispatcher.step()
 
     assert sent == []
 
 
 def test_a_task_that_failed_is_sent_at_once_when_it_is_due_again(
-    dispatcher: Dispatcher, tasks: Tasks, waiting: ObjectId, clock: FakeClock, sent: Sent
+    dispatcher: Dispatcher, tasks: TaskQueue, waiting: ObjectId, clock: FakeClock, sent: Sent
 ) -> None:
     dispatcher.step()
-    claim = tasks.claim(waiting, "worker-1")
+    claim = tasks.claim_task(waiting, "worker-1")
     assert claim is not None
-    claim.fail("no luck")
+    claim.fail_task("no luck")
     dispatcher.step()
     clock.advance(10)
     dispatcher.step()
@@ -89,44 +89,46 @@ def test_a_task_that_failed_is_sent_at_once_when_it_is_due_again(
 
 
 def test_a_silent_task_is_sent_with_the_token_that_stood_still(
-    dispatcher: Dispatcher, tasks: Tasks, waiting: ObjectId, clock: FakeClock, sent: Sent
+    dispatcher: Dispatcher, tasks: TaskQueue, waiting: ObjectId, clock: FakeClock, sent: Sent
 ) -> None:
-    tasks.claim(waiting, "worker-1")
+    tasks.claim_task(waiting, "worker-1")
     dispatcher.step()
     clock.advance(60)
     dispatcher.step()
 
     ((_, token),) = sent
-    assert tasks.claim(waiting, "worker-2", StoodStill(token)) is not None
+    assert tasks.claim_task(waiting, "worker-2", LeaseExpiry(token)) is not None
 
 
 def test_many_dispatchers_do_no_harm(
-    make_dispatcher: Callable[[], Dispatcher], tasks: Tasks, waiting: ObjectId, sent: Sent
+    make_dispatcher: Callable[[], Dispatcher], tasks: TaskQueue, waiting: ObjectId, sent: Sent
 ) -> None:
     for _ in range(5):
         make_dispatcher().step()
-    claims = [tasks.claim(task_id, "worker-1", StoodStill(token)) for task_id, token in sent]
+    claims = [tasks.claim_task(task_id, "worker-1", LeaseExpiry(token)) for task_id, token in sent]
 
     assert len(claims) == 5
     assert sum(claim is not None for claim in claims) == 1
 
 
-def test_old_tasks_are_forgotten_by_the_way(dispatcher: Dispatcher, tasks: Tasks, waiting: ObjectId, clock: FakeClock) -> None:
-    tasks.cancel(waiting)
-    assert tasks.list(state=TaskState.CANCELLED)
+def test_old_tasks_are_forgotten_by_the_way(
+    dispatcher: Dispatcher, tasks: TaskQueue, waiting: ObjectId, clock: FakeClock
+) -> None:
+    tasks.cancel_task(waiting)
+    assert tasks.list_tasks(state=TaskState.CANCELLED)
     clock.advance(91 * 86_400)
     dispatcher.step()
 
-    assert tasks.list(state=TaskState.CANCELLED) == []
+    assert tasks.list_tasks(state=TaskState.CANCELLED) == []
 
 
 def test_one_collection_of_the_system_realm_waits_for_its_week(
-    make_dispatcher: Callable[[], Dispatcher], tasks: Tasks, clock: FakeClock
+    make_dispatcher: Callable[[], Dispatcher], tasks: TaskQueue, clock: FakeClock
 ) -> None:
     for _ in range(3):
         make_dispatcher().step()
 
-    (collection,) = tasks.list(realm="::system::")
+    (collection,) = tasks.list_tasks(realm="::system::")
     assert clock.now() < collection.value.due <= clock.now() + 7 * 86_400_000_000
 
 

@@ -11,7 +11,7 @@ from kombu import Connection
 from headwater.errors import RefusedError
 from headwater.settings import Settings
 from headwater.store import ObjectId
-from headwater_workers.app import LOOK, Broker, broker_of, make_app, send_look
+from headwater_workers.celery_app import LOOK, Broker, broker_of, make_app, send_look
 
 FILE = Settings(store="sqlite:///store.db")
 

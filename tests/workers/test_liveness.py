@@ -63,7 +63,7 @@ def test_a_loop_that_stopped_turning_is_stuck_whatever_the_other_does(pulse: Pul
 
 def test_a_loop_that_ended_in_an_orderly_way_is_not_stuck(pulse: Pulse, monotonic: Monotonic) -> None:
     pulse.beat(MAIN_LOOP)
-    pulse.forget(MAIN_LOOP)
+    pulse.forget_beat(MAIN_LOOP)
     monotonic.now += 10_000
 
     assert pulse.stuck() == []

@@ -8,7 +8,7 @@ import pytest
 
 from headwater.errors import RefusedError
 from headwater.settings import Settings
-from headwater_workers.manifests import ManifestFolder
+from headwater_workers.up_loop import ManifestFolder
 
 REALM = "apiVersion: headwater.dev/v1alpha1\nkind: Realm\nmetadata: {name: %s}\n"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from structlog.testing import capture_logs
 
 from headwater.settings import Settings
-from headwater_workers.serving import _Children
+from headwater_workers.worker import _Children
 
 
 def test_child_makes_no_store_where_its_own_has_vanished(tmp_path: Path) -> None:

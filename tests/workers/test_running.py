@@ -13,43 +13,43 @@ from structlog.testing import capture_logs
 
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
-from headwater.errors import ConflictError, FencedError, MissingError, RefusedError, UnavailableError
+from headwater.errors import ConflictError, FencedError, NotFoundError, RefusedError, UnavailableError
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store, open_store
 from headwater.store.backends.memory import MemoryBackend
-from headwater.tasks import AttemptEnd, Claim, StoodStill, Task, Tasks, TaskState
-from headwater_workers.running import run_task
+from headwater.tasks import AttemptEnd, LeaseExpiry, Task, TaskLease, TaskQueue, TaskState
+from headwater_workers.task_executor import execute_task
 
-Work = Callable[[Claim], dict[str, Any]]
+Work = Callable[[TaskLease], dict[str, Any]]
 Run = Callable[[Work], Task]
 
 
 @pytest.fixture
-def run(store: Store, tasks: Tasks, waiting: ObjectId) -> Run:
+def run(store: Store, tasks: TaskQueue, waiting: ObjectId) -> Run:
     """Run the waiting task with this work as its body; returns the task as it is afterwards."""
 
     def run(work: Work, *, is_stopping: Callable[[], bool] = lambda: False) -> Task:
-        def body(store: Store, claim: Claim) -> dict[str, Any]:
+        def body(store: Store, claim: TaskLease) -> dict[str, Any]:
             return work(claim)
 
         with capture_logs():
-            run_task(store, waiting, StoodStill(None), owner="here", is_stopping=is_stopping, kinds={"gc": body})
-        return tasks.read(waiting).value
+            execute_task(store, waiting, LeaseExpiry(None), owner="here", is_stopping=is_stopping, kinds={"gc": body})
+        return tasks.read_task(waiting).value
 
     return run
 
 
 def raising(error: BaseException) -> Work:
-    def work(claim: Claim) -> dict[str, Any]:
+    def work(claim: TaskLease) -> dict[str, Any]:
         raise error
 
     return work
 
 
-def checking(claim: Claim) -> dict[str, Any]:
+def checking(claim: TaskLease) -> dict[str, Any]:
     """Works in steps, and checks before each."""
     for _ in range(500):
-        claim.check()
+        claim.check_stop()
         time.sleep(0.01)
     return {}
 
@@ -60,7 +60,7 @@ def test_what_a_body_returns_is_the_outcome(run: Run) -> None:
     assert (task.state, task.outcome) == (TaskState.SUCCEEDED, {"deleted": 7})
 
 
-@pytest.mark.parametrize("error", [RefusedError("never"), MissingError("gone")])
+@pytest.mark.parametrize("error", [RefusedError("never"), NotFoundError("gone")])
 def test_what_can_never_work_is_not_tried_again(run: Run, error: Exception) -> None:
     task = run(raising(error))
 
@@ -83,16 +83,16 @@ def test_a_time_limit_is_named(run: Run) -> None:
 def test_work_over_its_time_limit_fails_at_its_next_check(settings: Settings) -> None:
     hasty = replace(settings, task_time_limit_seconds=0.001)
     with open_store("memory://", settings=hasty) as other, capture_logs():
-        task_id = Tasks(other).submit("gc", realm="acme").id
-        run_task(
+        task_id = TaskQueue(other).submit_task("gc", realm="acme").id
+        execute_task(
             other,
             task_id,
-            StoodStill(None),
+            LeaseExpiry(None),
             owner="here",
             is_stopping=lambda: False,
             kinds={"gc": lambda store, claim: checking(claim)},
         )
-        task = Tasks(other).read(task_id).value
+        task = TaskQueue(other).read_task(task_id).value
 
     assert (task.state, task.failures) == (TaskState.WAITING, 1)
     assert task.error == "it ran longer than the time limit of 1ms"
@@ -108,25 +108,25 @@ def test_an_outcome_that_is_none_fails_the_task_with_a_sentence(run: Run) -> Non
 def test_work_whose_end_could_not_be_told_for_certain_is_no_failure(settings: Settings) -> None:
     faults = FaultyBackend(MemoryBackend())
     store = Store(faults, url="memory://", settings=settings, clock=FakeClock())  # type: ignore[arg-type]  # it is any backend
-    task_id = Tasks(store).submit("gc", realm="acme").id
+    task_id = TaskQueue(store).submit_task("gc", realm="acme").id
 
-    def work(store: Store, claim: Claim) -> dict[str, Any]:
+    def work(store: Store, claim: TaskLease) -> dict[str, Any]:
         faults.fail("update_object", before=False)
         faults.fail("update_object", at=2, times=1000)
         return {"deleted": 7}
 
     with capture_logs() as logs:
-        run_task(store, task_id, StoodStill(None), owner="here", is_stopping=lambda: False, kinds={"gc": work})
+        execute_task(store, task_id, LeaseExpiry(None), owner="here", is_stopping=lambda: False, kinds={"gc": work})
     faults.heal()
 
-    assert Tasks(store).read(task_id).value.outcome == {"deleted": 7}
+    assert TaskQueue(store).read_task(task_id).value.outcome == {"deleted": 7}
     assert [line.get("event_lost") for line in logs if line["log_level"] == "warning"] == ["task finished"]
 
 
-def test_a_worker_that_was_taken_over_writes_nothing(run: Run, tasks: Tasks, waiting: ObjectId) -> None:
-    def work(claim: Claim) -> dict[str, Any]:
-        tasks.claim(claim.id, "other", StoodStill(tasks.read(claim.id).token))
-        claim.check()
+def test_a_worker_that_was_taken_over_writes_nothing(run: Run, tasks: TaskQueue, waiting: ObjectId) -> None:
+    def work(claim: TaskLease) -> dict[str, Any]:
+        tasks.claim_task(claim.id, "other", LeaseExpiry(tasks.read_task(claim.id).token))
+        claim.check_stop()
         return {}
 
     task = run(work)
@@ -148,9 +148,9 @@ def test_a_worker_that_stops_hands_its_task_back(run: Callable[..., Task]) -> No
     assert task.attempts[-1].error == "its worker stops"
 
 
-def test_a_cancelled_task_ends_at_its_next_check(run: Run, tasks: Tasks) -> None:
-    def work(claim: Claim) -> dict[str, Any]:
-        tasks.cancel(claim.id)
+def test_a_cancelled_task_ends_at_its_next_check(run: Run, tasks: TaskQueue) -> None:
+    def work(claim: TaskLease) -> dict[str, Any]:
+        tasks.cancel_task(claim.id)
         claim.heartbeat()
         return checking(claim)
 
@@ -163,10 +163,10 @@ def test_a_task_that_is_done_already_is_not_done_again(run: Run) -> None:
     assert run(raising(AssertionError("done twice"))).outcome == {"deleted": 7}
 
 
-def test_a_kind_that_this_worker_does_not_know_is_left_alone(store: Store, tasks: Tasks) -> None:
-    unknown = tasks.submit("brew", realm="acme").id
+def test_a_kind_that_this_worker_does_not_know_is_left_alone(store: Store, tasks: TaskQueue) -> None:
+    unknown = tasks.submit_task("brew", realm="acme").id
     with capture_logs() as logs:
-        run_task(store, unknown, StoodStill(None), owner="here", is_stopping=lambda: False)
+        execute_task(store, unknown, LeaseExpiry(None), owner="here", is_stopping=lambda: False)
 
-    assert tasks.read(unknown).value.state is TaskState.WAITING
+    assert tasks.read_task(unknown).value.state is TaskState.WAITING
     assert [line["kind"] for line in logs] == ["brew"]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from headwater.catalogs import Catalogs
-from headwater.realms import Realms, bootstrap, hash_credentials, new_credentials
-from headwater.reconcile import Outcome, Wait
+from headwater.realms import RealmRegistry, bootstrap, hash_credentials, new_credentials
+from headwater.reconcile import ReconcileOutcome, WaitUntil
 from headwater.store import ObjectId, Store
-from headwater.tasks import Tasks
-from headwater_workers.summaries import PRINTED, summary, summary_text
+from headwater.tasks import TaskQueue
+from headwater_workers.up_summary import PRINTED, summary, summary_text
 
 
 def test_realms_are_shown_with_their_states_and_tables(store: Store) -> None:
-    realms = Realms(store)
-    realms.create("acme")
+    realms = RealmRegistry(store)
+    realms.create_realm("acme")
     bootstrap(realms, "acme", hash_credentials(new_credentials()))
-    Catalogs(realms.open("acme")).create("lake", base_location="s3://lake/")
-    realms.create("fresh")
+    Catalogs(realms.open_realm("acme")).create_catalog("lake", base_location="s3://lake/")
+    realms.create_realm("fresh")
 
     data = summary(store, [], [], realms_before=["acme", "sandbox"])
 
@@ -27,14 +27,14 @@ def test_realms_are_shown_with_their_states_and_tables(store: Store) -> None:
     assert "    catalog lake: 0 tables" in summary_text(data).splitlines()
 
 
-def test_tasks_are_shown_with_attempts_and_what_they_did(store: Store, tasks: Tasks, waiting: ObjectId) -> None:
-    claim = tasks.claim(waiting, "worker-1")
+def test_tasks_are_shown_with_attempts_and_what_they_did(store: Store, tasks: TaskQueue, waiting: ObjectId) -> None:
+    claim = tasks.claim_task(waiting, "worker-1")
     assert claim is not None
     kept = {"head": 30, "retention": 9}
     types = {"commit": {"garbage": 3}}
-    claim.finish({"scanned": 42, "kept": kept, "deleted": 3, "deletedBytes": 900, "types": types, "leftoverParts": 1})
+    claim.finish_task({"scanned": 42, "kept": kept, "deleted": 3, "deletedBytes": 900, "types": types, "leftoverParts": 1})
 
-    text = summary_text(summary(store, [tasks.read(waiting)], [])).splitlines()
+    text = summary_text(summary(store, [tasks.read_task(waiting)], [])).splitlines()
 
     assert "  gc acme   SUCCEEDED   1 attempt, 0.0 s" in text
     assert "    scanned 42 rows, kept 39: 30 head, 9 retention" in text
@@ -42,46 +42,50 @@ def test_tasks_are_shown_with_attempts_and_what_they_did(store: Store, tasks: Ta
     assert "    of the garbage, 1 part an interrupted rewriting had left" in text
 
 
-def test_quarantined_tables_are_shown_with_their_reasons(store: Store, tasks: Tasks) -> None:
-    task_id = tasks.submit("import", realm="acme", subject="lake/initial").id
-    claim = tasks.claim(task_id, "worker-1")
+def test_quarantined_tables_are_shown_with_their_reasons(store: Store, tasks: TaskQueue) -> None:
+    task_id = tasks.submit_task("import", realm="acme", subject="lake/initial").id
+    claim = tasks.claim_task(task_id, "worker-1")
     assert claim is not None
     shown = [{"table": "sales.orders", "code": "Corrupt", "message": "v3.metadata.json is no JSON"}]
     quarantined = {"total": 1, "codes": {"Corrupt": 1}, "shown": shown}
-    claim.finish({"engine": "process", "surveyed": 5, "imported": 4, "updated": 0, "unchanged": 0, "quarantined": quarantined})
+    claim.finish_task(
+        {"engine": "process", "surveyed": 5, "imported": 4, "updated": 0, "unchanged": 0, "quarantined": quarantined}
+    )
 
-    text = summary_text(summary(store, [tasks.read(task_id)], [])).splitlines()
+    text = summary_text(summary(store, [tasks.read_task(task_id)], [])).splitlines()
 
     assert "    surveyed 5 tables by process: 4 imported" in text
     assert "      sales.orders: Corrupt: v3.metadata.json is no JSON" in text
 
 
-def test_what_waits_is_shown_with_its_time(store: Store, tasks: Tasks, waiting: ObjectId) -> None:
-    held = Outcome(subject="Realm sandbox", waits=(Wait("PurgeHold", "realm sandbox is held", store.clock.now()),))
+def test_what_waits_is_shown_with_its_time(store: Store, tasks: TaskQueue, waiting: ObjectId) -> None:
+    held = ReconcileOutcome(
+        subject="Realm sandbox", waits=(WaitUntil("PurgeHold", "realm sandbox is held", store.clock.now()),)
+    )
 
-    waits = summary(store, [tasks.read(waiting)], [held])["waiting"]
+    waits = summary(store, [tasks.read_task(waiting)], [held])["waiting"]
 
     assert [wait["subject"] for wait in waits] == ["gc of realm 'acme'", "Realm sandbox"]
     assert all(wait["until"].endswith("Z") for wait in waits)
 
 
-def test_a_task_that_failed_is_shown_with_its_error(store: Store, tasks: Tasks, waiting: ObjectId) -> None:
-    claim = tasks.claim(waiting, "worker-1")
+def test_a_task_that_failed_is_shown_with_its_error(store: Store, tasks: TaskQueue, waiting: ObjectId) -> None:
+    claim = tasks.claim_task(waiting, "worker-1")
     assert claim is not None
-    claim.fail("there is no such realm", retry=False)
+    claim.fail_task("there is no such realm", retry=False)
 
-    text = summary_text(summary(store, [tasks.read(waiting)], [])).splitlines()
+    text = summary_text(summary(store, [tasks.read_task(waiting)], [])).splitlines()
 
     assert text[text.index("  gc acme   FAILED   1 attempt, 0.0 s") + 1] == "    there is no such realm"
 
 
-def test_every_field_is_documented(store: Store, waiting: ObjectId, tasks: Tasks) -> None:
-    realms = Realms(store)
-    realms.create("acme")
+def test_every_field_is_documented(store: Store, waiting: ObjectId, tasks: TaskQueue) -> None:
+    realms = RealmRegistry(store)
+    realms.create_realm("acme")
     bootstrap(realms, "acme", hash_credentials(new_credentials()))
-    Catalogs(realms.open("acme")).create("lake", base_location="s3://lake/")
+    Catalogs(realms.open_realm("acme")).create_catalog("lake", base_location="s3://lake/")
 
-    data = summary(store, [tasks.read(waiting)], [])
+    data = summary(store, [tasks.read_task(waiting)], [])
 
     inside = {field.name: {way.split(".")[1].removesuffix("[]") for way in field.inside} for field in PRINTED.view.fields}
     assert {name: {key for row in rows for key in row} for name, rows in data.items()} == inside

@@ -49,7 +49,7 @@ class Pulse:
         """Say that a loop turns; from the first time on it has to."""
         self._beats[loop] = self._monotonic()
 
-    def forget(self, loop: str) -> None:
+    def forget_beat(self, loop: str) -> None:
         """Say that a loop ended in an orderly way."""
         self._beats.pop(loop, None)
 
@@ -93,6 +93,6 @@ def beat_in_the_main_loop(app: Celery, pulse: Pulse) -> None:
                 parent.timer.call_repeatedly(LOOP_SECONDS, pulse.beat, (MAIN_LOOP,))
 
         def stop(self, parent: Any) -> None:
-            pulse.forget(MAIN_LOOP)
+            pulse.forget_beat(MAIN_LOOP)
 
     app.steps["consumer"].add(Beat)

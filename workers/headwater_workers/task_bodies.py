@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from headwater.maintenance.work import (
+from headwater.jobs import (
     COLLECT,
     EXPORT,
     IMPORT,
@@ -29,25 +29,25 @@ from headwater.maintenance.work import (
     run_restore,
 )
 from headwater.store import Store
-from headwater.tasks import Claim
-from headwater_workers.pipeline import Survey
+from headwater.tasks import TaskLease
+from headwater_workers.pipeline import SparkSurvey
 
 log = structlog.get_logger(__name__)
 
 
 class TaskBody(Protocol):
-    def __call__(self, store: Store, claim: Claim, /) -> dict[str, Any]:
+    def __call__(self, store: Store, claim: TaskLease, /) -> dict[str, Any]:
         """Do the task that is claimed; returns its outcome.
 
-        raises        RefusedError and MissingError: it can never be done · FencedError and StoppedError, from ``claim.check`` ·
+        raises        RefusedError and NotFoundError: it can never be done · FencedError and StoppedError, from ``claim.check`` ·
                       NotYetError: it waits, which is no failure · anything else: it is tried again later
         """
         ...
 
 
-def import_tables(store: Store, claim: Claim) -> dict[str, Any]:
+def import_tables_body(store: Store, claim: TaskLease) -> dict[str, Any]:
     """Survey the Iceberg tables below some locations, on Spark where that is worth it, and put them into a catalog."""
-    survey = Survey(store.settings, is_spark_wanted=claim.task.arguments.get("engine") == SPARK)
+    survey = SparkSurvey(store.settings, is_spark_wanted=claim.task.arguments.get("engine") == SPARK)
     log.info("survey starts")
     outcome = run_import(store, claim, survey=survey)
     log.info("survey ended", engine=survey.name)
@@ -57,7 +57,7 @@ def import_tables(store: Store, claim: Claim) -> dict[str, Any]:
 TASK_BODIES: Mapping[str, TaskBody] = {
     COLLECT: run_collection,
     EXPORT: run_export,
-    IMPORT: import_tables,
+    IMPORT: import_tables_body,
     LOAD: run_load,
     PURGE: run_purge,
     PURGE_TABLE: run_purge_table,

@@ -4,11 +4,17 @@ Knows commits and what lies below them; must not know realms' states, tasks, Spa
 the handle that it is given.
 """
 
-from headwater.catalogs.branches import NamedReference
 from headwater.catalogs.catalog import Catalog
-from headwater.catalogs.catalogs import Catalogs
-from headwater.catalogs.claims import CLAIMS, PURGING, Claim, ClaimConflict, Claims, Owner, normalise_location
-from headwater.catalogs.collecting import (
+from headwater.catalogs.catalog_definition import (
+    CatalogChanges,
+    CatalogDefinition,
+    CatalogFields,
+    CatalogManager,
+    CatalogState,
+    ImportSpec,
+    checked_catalog_name,
+)
+from headwater.catalogs.catalog_gc import (
     ContentVisit,
     ListedReference,
     content_ids,
@@ -17,14 +23,23 @@ from headwater.catalogs.collecting import (
     release_claims,
     release_name,
 )
-from headwater.catalogs.content.applying import put_copy
-from headwater.catalogs.content.counting import TypeCounts, count_types, recount_types
-from headwater.catalogs.content.indexes import CONTENT, IDS, ContentEditor, key_of, metadata_of
-from headwater.catalogs.content.keys import ContentKey
-from headwater.catalogs.content.operations import Conflict, ConflictKind, Delete, Operation, Plan, Put, Unmodified, Write
-from headwater.catalogs.content.pages import Entry, Page
-from headwater.catalogs.content.planning import plan_commit
-from headwater.catalogs.content.types import (
+from headwater.catalogs.catalog_lifecycle import Catalogs
+from headwater.catalogs.catalog_refs import NamedRef
+from headwater.catalogs.content.content_index import CONTENT, IDS, ContentEditor, find_content_key, put_copy, stored_metadata_of
+from headwater.catalogs.content.content_keys import ContentKey
+from headwater.catalogs.content.content_operations import (
+    CommitPlan,
+    Conflict,
+    ConflictKind,
+    ContentOperation,
+    Delete,
+    PlannedWrite,
+    Put,
+    Unmodified,
+    plan_commit,
+)
+from headwater.catalogs.content.content_pages import ContentEntry, ContentPage, TypeCounts, count_types, recount_types
+from headwater.catalogs.content.content_types import (
     Content,
     ContentType,
     ContentValue,
@@ -36,38 +51,28 @@ from headwater.catalogs.content.types import (
     content_digest,
     content_type_of,
 )
-from headwater.catalogs.definitions import (
-    CatalogChanges,
-    CatalogDefinition,
-    CatalogFields,
-    CatalogManager,
-    CatalogState,
-    ImportSpec,
-    checked_catalog_name,
-)
-from headwater.catalogs.history.comparing import Change, ChangePage
-from headwater.catalogs.history.filtering import CatalogLog, LogFilter
-from headwater.catalogs.history.following import KeyAction, KeyChange, KeyHistory
-from headwater.catalogs.history.log import CommittedOperation, LogEntry
-from headwater.catalogs.history.merging import (
-    KeyMerge,
-    MergeConflictError,
-    MergedKey,
-    MergeMode,
-    MergeOptions,
-    MergeOutcome,
-    MergeResult,
-    MergeStep,
-)
-from headwater.catalogs.history.meta import HEADWATER, CommitMeta
-from headwater.catalogs.history.references import parse_reference_text
-from headwater.catalogs.importing.committing import ImportOptions, import_tables, scope_of
-from headwater.catalogs.importing.parquet import ParquetReport
-from headwater.catalogs.importing.reports import ROWS_SHOWN, ImportReport, ReportRow
+from headwater.catalogs.history.catalog_log import CatalogLog, KeyAction, KeyChange, KeyHistory, LogFilter
+from headwater.catalogs.history.catalog_merge import MergeConflictError, MergeOptions, MergeResult, MergeStep
+from headwater.catalogs.history.commit_meta import HEADWATER, CommitMeta, CommittedOperation, LogEntry
+from headwater.catalogs.history.content_diff import ChangePage, ContentChange
+from headwater.catalogs.history.revspec import parse_revspec
+from headwater.catalogs.history.three_way import KeyMerge, MergedKey, MergeMode, MergeOutcome
+from headwater.catalogs.importer.import_commit import ImportOptions, import_tables, survey_scope
+from headwater.catalogs.importer.import_report import ROWS_SHOWN, ImportReport, ParquetReport, ReportRow
 from headwater.catalogs.known_metadata import note_all_known
-from headwater.catalogs.metadata import read_metadata
-from headwater.catalogs.names import CATALOGS, NameKind, checked_name
-from headwater.catalogs.stored_places import StoredPlaces, stored_places
+from headwater.catalogs.registry import CATALOGS, RefKind, checked_ref_name
+from headwater.catalogs.stored_metadata import read_metadata
+from headwater.catalogs.table_claims import (
+    CLAIMS,
+    PURGING,
+    ClaimConflict,
+    ClaimOwner,
+    StoredPlaces,
+    TableClaim,
+    TableClaims,
+    normalise_location,
+    stored_places,
+)
 
 __all__ = [
     "CATALOGS",
@@ -85,24 +90,26 @@ __all__ = [
     "CatalogManager",
     "CatalogState",
     "Catalogs",
-    "Change",
     "ChangePage",
-    "Claim",
     "ClaimConflict",
-    "Claims",
+    "ClaimOwner",
     "CommitMeta",
+    "CommitPlan",
     "CommittedOperation",
     "Conflict",
     "ConflictKind",
     "Content",
+    "ContentChange",
     "ContentEditor",
+    "ContentEntry",
     "ContentKey",
+    "ContentOperation",
+    "ContentPage",
     "ContentType",
     "ContentValue",
     "ContentVisit",
     "Delete",
     "DeltaLakeTable",
-    "Entry",
     "IcebergTable",
     "IcebergView",
     "ImportOptions",
@@ -122,33 +129,30 @@ __all__ = [
     "MergeResult",
     "MergeStep",
     "MergedKey",
-    "NameKind",
-    "NamedReference",
+    "NamedRef",
     "Namespace",
-    "Operation",
-    "Owner",
-    "Page",
     "ParquetReport",
-    "Plan",
+    "PlannedWrite",
     "Put",
+    "RefKind",
     "ReportRow",
     "StoredPlaces",
+    "TableClaim",
+    "TableClaims",
     "TypeCounts",
     "Udf",
     "Unmodified",
-    "Write",
     "checked_catalog_name",
-    "checked_name",
+    "checked_ref_name",
     "content_digest",
     "content_ids",
     "content_type_of",
     "count_types",
+    "find_content_key",
     "import_tables",
-    "key_of",
-    "metadata_of",
     "normalise_location",
     "note_all_known",
-    "parse_reference_text",
+    "parse_revspec",
     "plan_commit",
     "put_copy",
     "read_metadata",
@@ -157,6 +161,7 @@ __all__ = [
     "reference_text",
     "release_claims",
     "release_name",
-    "scope_of",
+    "stored_metadata_of",
     "stored_places",
+    "survey_scope",
 ]

@@ -8,55 +8,41 @@ from uuid import UUID
 
 import msgspec
 
-from headwater.catalogs.branches import Branches, NamedReference
-from headwater.catalogs.content.applying import apply, view_of
-from headwater.catalogs.content.counting import TypeCounts, count_types
-from headwater.catalogs.content.indexes import CONTENT, IDS, metadata_of
-from headwater.catalogs.content.keys import ContentKey, index_bounds
-from headwater.catalogs.content.operations import Operation
-from headwater.catalogs.content.pages import Entry, Page, page_of
-from headwater.catalogs.content.types import Content, ContentType, ContentValue, content_type_of, type_text, with_id
-from headwater.catalogs.definitions import CatalogDefinition
-from headwater.catalogs.history.comparing import ChangePage, ChangeToken, compare
-from headwater.catalogs.history.filtering import EVERYTHING, CatalogLog, LogFilter, search
-from headwater.catalogs.history.following import KeyHistory, follow_key
-from headwater.catalogs.history.log import is_in_history
-from headwater.catalogs.history.merging import MergeOptions, MergeResult, Source, Target, merge, transplant
-from headwater.catalogs.history.meta import CommitMeta, given, many, several
-from headwater.catalogs.history.references import DEFAULT
-from headwater.catalogs.iceberg.parts import put_together
+from headwater.catalogs.catalog_definition import CatalogDefinition
+from headwater.catalogs.catalog_refs import CatalogRefs, NamedRef
+from headwater.catalogs.content.content_index import CONTENT, IDS, apply_operations, content_view, stored_metadata_of
+from headwater.catalogs.content.content_keys import ContentKey, index_bounds
+from headwater.catalogs.content.content_operations import ContentOperation
+from headwater.catalogs.content.content_pages import ContentEntry, ContentPage, TypeCounts, content_page, count_types
+from headwater.catalogs.content.content_types import Content, ContentType, ContentValue, content_type_of, type_text, with_id
+from headwater.catalogs.history.catalog_log import EVERY_COMMIT, CatalogLog, KeyHistory, LogFilter, follow_key, search_log
+from headwater.catalogs.history.catalog_merge import MergeOptions, MergeResult, MergeSource, MergeTarget, merge_commits
+from headwater.catalogs.history.commit_meta import CommitMeta, checked_meta, is_in_history, property_values, text_tuple
+from headwater.catalogs.history.content_diff import ChangePage, ChangeToken, compare_commits
+from headwater.catalogs.history.revspec import DEFAULT_REF
+from headwater.catalogs.history.transplant import transplant_commits
 from headwater.catalogs.known_metadata import KnownMetadata
-from headwater.catalogs.metadata import read_metadata
-from headwater.catalogs.names import NameKind
-from headwater.catalogs.stored_places import stored_places
+from headwater.catalogs.registry import RefKind
+from headwater.catalogs.stored_metadata import read_metadata
+from headwater.catalogs.table_claims import stored_places
 from headwater.clock import Micros
-from headwater.commits import (
-    CommitResult,
-    Head,
-    IndexListing,
-    PageToken,
-    Transaction,
-    commit_change,
-    read_page,
-    read_pinned,
-)
-from headwater.errors import MissingError, RefusedError, UnreadableError
+from headwater.commits import CommitResult, Head, IndexListing, PageToken, Transaction, commit_change, read_page, read_pinned
+from headwater.errors import CorruptionError, NotFoundError, RefusedError
+from headwater.iceberg.metadata_split import join_metadata
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text
-
-__all__ = ["Catalog"]
 
 
 class Catalog:
     """A handle on one catalog.
 
     Where a ``ref`` is taken it is a branch, a tag, a commit's hash, or a way back from one of them such as ``main~2`` or
-    ``main*2026-01-31T12:00:00Z``; None: the default branch. See ``history.references``.
+    ``main*2026-01-31T12:00:00Z``; None: the default branch. See ``history.revspec``.
     """
 
     def __init__(self, rows: RealmStore, definition: CatalogDefinition) -> None:
         self._rows = rows
-        self._branches = Branches(rows, definition)
+        self._branches = CatalogRefs(rows, definition)
 
     @property
     def definition(self) -> CatalogDefinition:
@@ -64,73 +50,71 @@ class Catalog:
         return self._branches.definition
 
     @property
-    def place(self) -> str:
+    def label(self) -> str:
         """For messages: which catalog, of which realm."""
         return f"catalog {self.definition.name!r} of realm {self._rows.realm!r}"
 
     # branches and tags
 
-    def branches(self) -> list[NamedReference]:
-        return self._branches.living(NameKind.BRANCH)
+    def branches(self) -> list[NamedRef]:
+        return self._branches.list_alive(RefKind.BRANCH)
 
-    def tags(self) -> list[NamedReference]:
-        return self._branches.living(NameKind.TAG)
+    def tags(self) -> list[NamedRef]:
+        return self._branches.list_alive(RefKind.TAG)
 
-    def branch(self, name: str) -> NamedReference:
-        return self._branches.read(NameKind.BRANCH, name)
+    def branch(self, name: str) -> NamedRef:
+        return self._branches.read_ref(RefKind.BRANCH, name)
 
-    def tag(self, name: str) -> NamedReference:
-        return self._branches.read(NameKind.TAG, name)
+    def tag(self, name: str) -> NamedRef:
+        return self._branches.read_ref(RefKind.TAG, name)
 
-    def create_branch(self, name: str, source: str | None = None, *, at: ObjectId | None = None) -> NamedReference:
-        """Make a branch at the head of ``source``, or at the commit ``at``; see ``Branches.create``."""
-        return self._branches.create(NameKind.BRANCH, name, source=source, at=at)
+    def create_branch(self, name: str, source: str | None = None, *, at: ObjectId | None = None) -> NamedRef:
+        """Make a branch at the head of ``source``, or at the commit ``at``; see ``CatalogRefs.create_ref``."""
+        return self._branches.create_ref(RefKind.BRANCH, name, source=source, at=at)
 
-    def create_tag(self, name: str, source: str | None = None, *, at: ObjectId | None = None) -> NamedReference:
-        return self._branches.create(NameKind.TAG, name, source=source, at=at)
+    def create_tag(self, name: str, source: str | None = None, *, at: ObjectId | None = None) -> NamedRef:
+        return self._branches.create_ref(RefKind.TAG, name, source=source, at=at)
 
-    def assign_branch(self, name: str, target: ObjectId, *, expected: ObjectId | None = None) -> NamedReference:
-        """Put a branch on another commit of this catalog; see ``Branches.assign``."""
-        return self._branches.assign(NameKind.BRANCH, name, target, expected=expected)
+    def assign_branch(self, name: str, target: ObjectId, *, expected: ObjectId | None = None) -> NamedRef:
+        """Put a branch on another commit of this catalog; see ``CatalogRefs.assign_ref``."""
+        return self._branches.assign_ref(RefKind.BRANCH, name, target, expected=expected)
 
-    def assign_tag(self, name: str, target: ObjectId, *, expected: ObjectId | None = None) -> NamedReference:
-        return self._branches.assign(NameKind.TAG, name, target, expected=expected)
+    def assign_tag(self, name: str, target: ObjectId, *, expected: ObjectId | None = None) -> NamedRef:
+        return self._branches.assign_ref(RefKind.TAG, name, target, expected=expected)
 
     def delete_branch(
         self, name: str, *, expected: ObjectId | None = None, fence: Callable[[], None] = lambda: None
-    ) -> NamedReference:
+    ) -> NamedRef:
         """Delete a branch, unless it is the default branch; what it pointed to stays readable by hash for the grace."""
-        return self._branches.delete(NameKind.BRANCH, name, expected=expected, fence=fence)
+        return self._branches.delete_ref(RefKind.BRANCH, name, expected=expected, fence=fence)
 
-    def delete_tag(
-        self, name: str, *, expected: ObjectId | None = None, fence: Callable[[], None] = lambda: None
-    ) -> NamedReference:
-        return self._branches.delete(NameKind.TAG, name, expected=expected, fence=fence)
+    def delete_tag(self, name: str, *, expected: ObjectId | None = None, fence: Callable[[], None] = lambda: None) -> NamedRef:
+        return self._branches.delete_ref(RefKind.TAG, name, expected=expected, fence=fence)
 
-    def undelete_branch(self, name: str, *, fence: Callable[[], None] = lambda: None) -> NamedReference:
-        """Bring a deleted branch back, within the grace; see ``Branches.undelete``."""
-        return self._branches.undelete(NameKind.BRANCH, name, fence=fence)
+    def undelete_branch(self, name: str, *, fence: Callable[[], None] = lambda: None) -> NamedRef:
+        """Bring a deleted branch back, within the grace; see ``CatalogRefs.undelete_ref``."""
+        return self._branches.undelete_ref(RefKind.BRANCH, name, fence=fence)
 
-    def undelete_tag(self, name: str, *, fence: Callable[[], None] = lambda: None) -> NamedReference:
-        return self._branches.undelete(NameKind.TAG, name, fence=fence)
+    def undelete_tag(self, name: str, *, fence: Callable[[], None] = lambda: None) -> NamedRef:
+        return self._branches.undelete_ref(RefKind.TAG, name, fence=fence)
 
     @property
     def settings(self) -> Settings:
         return self._rows.settings
 
-    def deleted_branches(self) -> list[tuple[NamedReference, Micros]]:
+    def deleted_branches(self) -> list[tuple[NamedRef, Micros]]:
         """Those that can come back, each with the time of its deletion."""
-        return self._branches.deleted(NameKind.BRANCH)
+        return self._branches.list_deleted(RefKind.BRANCH)
 
-    def deleted_tags(self) -> list[tuple[NamedReference, Micros]]:
-        return self._branches.deleted(NameKind.TAG)
+    def deleted_tags(self) -> list[tuple[NamedRef, Micros]]:
+        return self._branches.list_deleted(RefKind.TAG)
 
     # writing
 
     def commit(
         self,
         branch: str | None,
-        operations: Sequence[Operation],
+        operations: Sequence[ContentOperation],
         *,
         expected: ObjectId | None = None,
         message: str = "",
@@ -147,13 +131,15 @@ class Catalog:
         meta          instead of message, authors and properties
         content_ids   ids for keys that are created, where the caller has reserved them (claims are taken for an id)
         is_import     what it puts was found in a storage: it was not made through this catalog
-        raises        RefusedError for an unsound request; ConflictError with all conflicts as ``details``; MissingError for an
+        raises        RefusedError for an unsound request; ConflictError with all conflicts as ``details``; NotFoundError for an
                       unknown branch or an expected commit that is not on it; ExpiredError when that was collected; and what
                       ``headwater.commits.commit_change`` raises
         """
         name = self._checked_branch(branch)
         seen = None if expected is None else self._branches.read_commit(expected)
-        told = given(meta) or CommitMeta(message=message, authors=several("authors", authors), properties=many(properties))
+        told = checked_meta(meta) or CommitMeta(
+            message=message, authors=text_tuple("authors", authors), properties=property_values(properties)
+        )
         ids = dict(content_ids or {})  # kept over retries, so that a repeated attempt gives the same ids
 
         def change(tx: Transaction) -> dict[ContentKey, UUID]:
@@ -161,11 +147,11 @@ class Catalog:
                 self._check_on_branch(tx, name, seen)
             is_head = seen is not None and seen.id == tx.head_id
             expected_content = None if seen is None or is_head else seen.index(CONTENT)
-            return apply(tx, operations, expected_content, ids, is_head_seen=is_head)
+            return apply_operations(tx, operations, expected_content, ids, is_head_seen=is_head)
 
         return commit_change(
             self._rows,
-            self._branches.reference(NameKind.BRANCH, name),
+            self._branches.reference(RefKind.BRANCH, name),
             change,
             message=told.message,
             properties=told.as_properties(self.definition.id, is_import=is_import),
@@ -182,7 +168,7 @@ class Catalog:
         options: MergeOptions | None = None,
         fence: Callable[[], None] | None = None,
     ) -> MergeResult:
-        """Put on a branch what ``source`` changed since the two parted, in one commit; see ``headwater.catalogs.history.merging``.
+        """Put on a branch what ``source`` changed since the two parted, in one commit; see ``headwater.catalogs.history.catalog_merge``.
 
         source        a branch, a tag or a commit
         expected      a commit that has to be in the history of the branch: the caller's view of it
@@ -190,7 +176,9 @@ class Catalog:
         wanted = options or MergeOptions()
         if wanted.base is not None:
             self._branches.read_commit(wanted.base)
-        return merge(self._target(into, expected, fence), self._source(source), given(meta) or CommitMeta(), wanted)
+        return merge_commits(
+            self._target(into, expected, fence), self._source(source), checked_meta(meta) or CommitMeta(), wanted
+        )
 
     def transplant(
         self,
@@ -203,38 +191,40 @@ class Catalog:
         options: MergeOptions | None = None,
         fence: Callable[[], None] | None = None,
     ) -> MergeResult:
-        """Make commits of ``source`` again on a branch, oldest first, all or none; see ``headwater.catalogs.history.merging``."""
+        """Make commits of ``source`` again on a branch, oldest first, all or none; see ``headwater.catalogs.history.catalog_merge``."""
         target = self._target(into, expected, fence)
-        return transplant(target, self._source(source), commits, options or MergeOptions(), given(meta))
+        return transplant_commits(target, self._source(source), commits, options or MergeOptions(), checked_meta(meta))
 
     # reading
 
-    def get(self, ref: str | None, key: ContentKey) -> Content | None:
-        return self.get_many(ref, [key]).get(key)
+    def get_content(self, ref: str | None, key: ContentKey) -> Content | None:
+        return self.get_contents(ref, [key]).get(key)
 
-    def get_many(self, ref: str | None, keys: Iterable[ContentKey]) -> dict[ContentKey, Content]:
+    def get_contents(self, ref: str | None, keys: Iterable[ContentKey]) -> dict[ContentKey, Content]:
         """The contents of those keys that are there, each with its content id."""
         head = self._branches.resolve(ref)
-        view = {} if head is None else view_of(head.index(CONTENT), keys)
+        view = {} if head is None else content_view(head.index(CONTENT), keys)
         objects = self._rows.read_many([value.object_id for value in view.values()], StoredObject)
         return {key: self._content(key, value, found) for (key, value), found in zip(view.items(), objects, strict=True)}
 
     def metadata(self, ref: str | None, key: ContentKey) -> bytes | None:
         """The metadata document of an Iceberg table or view as JSON, rebuilt with equal values; None where none was stored."""
         head = self._branches.resolve(ref)
-        value = None if head is None else view_of(head.index(CONTENT), [key]).get(key)
+        value = None if head is None else content_view(head.index(CONTENT), [key]).get(key)
         if head is None or value is None or not value.has_metadata:
             return None
-        stored = metadata_of(head.index(IDS), value.content_id)
-        return None if stored is None else put_together(read_metadata(self._rows, stored))
+        stored = stored_metadata_of(head.index(IDS), value.content_id)
+        return None if stored is None else join_metadata(read_metadata(self._rows, stored))
 
     def locations(self, ref: str | None, keys: Iterable[ContentKey]) -> dict[ContentKey, str]:
         """Where those of the Iceberg tables and views lie whose stored metadata tells. Reads little of that, and all in one go."""
         head = self._branches.resolve(ref)
         if head is None:
             return {}
-        values = view_of(head.index(CONTENT), keys).items()
-        stored = {key: found for key, value in values if (found := metadata_of(head.index(IDS), value.content_id)) is not None}
+        values = content_view(head.index(CONTENT), keys).items()
+        stored = {
+            key: found for key, value in values if (found := stored_metadata_of(head.index(IDS), value.content_id)) is not None
+        }
         places = stored_places(self._rows, list(stored.values()))
         return {key: place for key, one in stored.items() if (place := places[one].location) is not None}
 
@@ -242,14 +232,14 @@ class Catalog:
         """Which metadata files any commit of this catalog has ever named, on any branch; see ``headwater.catalogs.known_metadata``."""
         return KnownMetadata(self._rows, self.definition, note=note, fence=fence)
 
-    def find_by_id(self, ref: str | None, content_ids: Iterable[UUID]) -> dict[UUID, Entry]:
+    def find_by_id(self, ref: str | None, content_ids: Iterable[UUID]) -> dict[UUID, ContentEntry]:
         """Where those of the contents that are there stand, by content id, in the order given."""
         head = self._branches.resolve(ref)
         if head is None:
             return {}
         ids = head.index(IDS).get_many([one.bytes for one in content_ids])
         keys = {ContentKey.from_index(bytes(value.data)) for value in ids.values()}
-        there = {value.content_id: Entry(key, value) for key, value in view_of(head.index(CONTENT), keys).items()}
+        there = {value.content_id: ContentEntry(key, value) for key, value in content_view(head.index(CONTENT), keys).items()}
         return {found: there[found] for found in (UUID(bytes=one) for one in ids) if found in there}
 
     def entries(
@@ -262,7 +252,7 @@ class Catalog:
         reverse: bool = False,
         limit: int | None = None,
         page_token: str | None = None,
-    ) -> Page:
+    ) -> ContentPage:
         """What is there, by key or backwards: below ``prefix``, from ``start`` on and before ``end``, as far as these are given.
 
         limit         entries of this page; None: all that are left
@@ -275,8 +265,8 @@ class Catalog:
         listing = IndexListing(index=CONTENT, start=first, end=last, reverse=reverse, of=self._named(ref))
         if page_token is None:
             head = self._branches.resolve(ref)
-            return Page((), None, None) if head is None else page_of(read_page(head, listing, limit=limit))
-        token = PageToken.decode(page_token)
+            return ContentPage((), None, None) if head is None else content_page(read_page(head, listing, limit=limit))
+        token = PageToken.from_text(page_token)
         is_range_given = (first, last, reverse) != (None, None, False)
         if (
             token.listing.index != CONTENT
@@ -286,8 +276,8 @@ class Catalog:
             raise RefusedError(
                 f"the page token belongs to another listing than the one of {listing.of!r} that is asked for: start again without it"
             )
-        pinned = self._branches.checked(read_pinned(self._rows, token))
-        return page_of(read_page(pinned, token.listing, limit=limit, after=token.last))
+        pinned = self._branches.check_own(read_pinned(self._rows, token))
+        return content_page(read_page(pinned, token.listing, limit=limit, after=token.last))
 
     def diff(
         self,
@@ -310,15 +300,15 @@ class Catalog:
             one, other = self._branches.resolve(before), self._branches.resolve(after)
             pair = (self._named(before), self._named(after))
             place = ChangeToken(None if one is None else one.id, None if other is None else other.id, first, last, of=pair)
-            return compare(one, other, place, limit=limit)
-        place = ChangeToken.decode(page_token)
+            return compare_commits(one, other, place, limit=limit)
+        place = ChangeToken.from_text(page_token)
         is_of_these = all(ref is None or self._named(ref) == of for ref, of in zip((before, after), place.of, strict=True))
         if not is_of_these or (first, last) not in ((None, None), (place.start, place.end)):
             raise RefusedError(
                 "the page token belongs to another comparison than the one that is asked for: start again without it"
             )
         one, other = (None if pinned is None else self._branches.read_commit(pinned) for pinned in (place.before, place.after))
-        return compare(one, other, place, limit=limit)
+        return compare_commits(one, other, place, limit=limit)
 
     def count(self, ref: str | None = None, *, content_type: ContentType | None = None) -> int:
         """How many keys there are: of all types, which reads no entries, or of one, which reads all."""
@@ -337,7 +327,7 @@ class Catalog:
         ref: str | None = None,
         *,
         key: ContentKey | None = None,
-        where: LogFilter = EVERYTHING,
+        where: LogFilter = EVERY_COMMIT,
         oldest_first: bool = False,
         limit: int | None = None,
         within: int | None = None,
@@ -349,7 +339,7 @@ class Catalog:
         within        look at so many commits at most: a search that finds nothing should not read everything
         """
         wanted = where if key is None else replace(where, key=key)
-        return search(self._branches.resolve(ref), wanted, oldest_first=oldest_first, limit=limit, within=within)
+        return search_log(self._branches.resolve(ref), wanted, oldest_first=oldest_first, limit=limit, within=within)
 
     def history(self, key: ContentKey, ref: str | None = None, *, within: int | None = None) -> KeyHistory:
         """What happened to the content of a key, newest first, through its renames back to its creation; of a key that holds nothing
@@ -370,40 +360,40 @@ class Catalog:
 
     def _named(self, ref: str | None) -> str:
         """A ref as a page token tells it: the default branch by its name."""
-        return self._branches.default_branch() if ref in (None, "", DEFAULT) else str(ref)
+        return self._branches.default_branch() if ref in (None, "", DEFAULT_REF) else str(ref)
 
-    def _target(self, branch: str | None, expected: ObjectId | None, fence: Callable[[], None] | None) -> Target:
+    def _target(self, branch: str | None, expected: ObjectId | None, fence: Callable[[], None] | None) -> MergeTarget:
         name = self._checked_branch(branch)
         seen = None if expected is None else self._branches.read_commit(expected)
-        reference = self._branches.reference(NameKind.BRANCH, name)
-        return Target(self._rows, self.definition.id, name, reference, seen, fence)
+        reference = self._branches.reference(RefKind.BRANCH, name)
+        return MergeTarget(self._rows, self.definition.id, name, reference, seen, fence)
 
-    def _source(self, text: str) -> Source:
+    def _source(self, text: str) -> MergeSource:
         found = self._branches.resolve(text, exact=True)
         if found is None:
-            raise RefusedError(f"{text!r} of {self.place} has no commit yet: there is nothing to take from it")
-        return Source(text, found)
+            raise RefusedError(f"{text!r} of {self.label} has no commit yet: there is nothing to take from it")
+        return MergeSource(text, found)
 
     def _checked_branch(self, branch: str | None) -> str:
         """The name of a branch to be committed to; None: the default branch. Raises for a catalog that is gone, and for what is none."""
         self._branches.check_alive()
         name = branch or self.definition.default_branch
-        if self._rows.find_reference(self._branches.reference(NameKind.BRANCH, name)) is not None:
+        if self._rows.find_reference(self._branches.reference(RefKind.BRANCH, name)) is not None:
             return name
-        if self._branches.find(NameKind.TAG, name) is not None:
-            raise RefusedError(f"{name!r} is a tag of {self.place}: commit to a branch")
-        raise MissingError(f"{self.place} has no branch {name!r}")
+        if self._branches.find_ref(RefKind.TAG, name) is not None:
+            raise RefusedError(f"{name!r} is a tag of {self.label}: commit to a branch")
+        raise NotFoundError(f"{self.label} has no branch {name!r}")
 
     def _check_on_branch(self, tx: Transaction, name: str, expected: Head) -> None:
         if tx.head is None or tx.head_id is None or not is_in_history(tx.reader, tx.head_id, tx.head, expected):
-            raise MissingError(
-                f"expected commit {id_text(expected.id)} is not in the history of branch {name!r} of {self.place}"
+            raise NotFoundError(
+                f"expected commit {id_text(expected.id)} is not in the history of branch {name!r} of {self.label}"
             )
 
     def _content(self, key: ContentKey, value: ContentValue, found: StoredObject | None) -> Content:
         where = f"content {key} of catalog {self.definition.name!r} in realm {self._rows.realm!r}"
         if found is None:
-            raise UnreadableError(f"{where}: object {id_text(value.object_id)} is not there")
+            raise CorruptionError(f"{where}: object {id_text(value.object_id)} is not there")
         if not isinstance(found, Content) or content_type_of(found) != value.type:
-            raise UnreadableError(f"{where}: {type_text(value.type)} in the index, {type(found).__name__} stored")
+            raise CorruptionError(f"{where}: {type_text(value.type)} in the index, {type(found).__name__} stored")
         return with_id(found, value.content_id)

@@ -1,8 +1,8 @@
-"""Which metadata files any commit of a catalog has ever named: what lies in a table's folder and is known here is no news from outside.
+"""Which metadata files any commit of a catalog has ever named: a file that is known here is no news from outside.
 
-The commits tell it themselves, as long as they are there: each has the contents that it put. Before a collection deletes any, what
-they tell is noted in the catalog's reference ``cat/<id>/refs``, which outlives branches and drops. So a commit writes nothing for it,
-and all ways in which a file comes into the catalog are covered, for all are commits.
+The commits tell it themselves, as long as they are there: each has the contents that it put. Before a collection deletes
+commits, what they tell is noted in the catalog's reference ``cat/<id>/refs``, which outlives branches and drops. So a commit
+writes nothing for it, and all ways in which a file comes into the catalog are covered, because all of them are commits.
 
     index ``known``       16 bytes BLAKE2b of the folder, 8 of the file's name  ->  8 bytes time of the commit, ``i`` where an import
                                                                                     brought it and ``w`` otherwise, name of the branch
@@ -12,44 +12,54 @@ and all ways in which a file comes into the catalog are covered, for all are com
 Of a folder the ``KEPT`` files that became known last stay noted. What is forgotten is older than all of them, and so is its
 document: a file that says it was written before the last that was forgotten counts as known.
 
-What a branch leaves when it is put elsewhere stays recorded in its row, and is walked from there; the record goes with a later move,
-once it is older than the grace. Who moves a branch notes before that what such a record alone leads to.
+What a branch leaves when it is put elsewhere stays recorded in its row, and is walked from there. The record goes with a later
+move, once it is older than the grace. Whoever moves a branch notes before that what such a record alone leads to.
+
+A client writes a metadata file before the commit that names it, and the file stays where that commit does not happen. So files
+of this catalog's clients carry a mark in their names (``own_name``): by its name alone such a file is not news from outside,
+for this catalog; for every other catalog it is a file like any.
+
+    00003-ce7c1722-5acc-84ea-826a-20d40e2f8e95.metadata.json     a number and a UUID, as every reader of Iceberg takes it apart
+          6 random bytes, version 8 (RFC 9562: free to use) and ``4ea``, the variant and 14 random bits, 6 bytes BLAKE2b of the
+          catalog's id
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
+import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
+from uuid import UUID
 
 import structlog
 
-from headwater.catalogs.content.indexes import CONTENT
-from headwater.catalogs.content.types import ContentType, ContentValue, IcebergTable, IcebergView
-from headwater.catalogs.definitions import CatalogDefinition
-from headwater.catalogs.history.meta import is_by_import
-from headwater.catalogs.iceberg import comparable
-from headwater.catalogs.listing import BY_ID, all_definitions
-from headwater.catalogs.names import (
-    NAMES,
-    ListedName,
-    NameKind,
-    OwnPart,
+from headwater.catalogs.catalog_definition import CatalogDefinition
+from headwater.catalogs.content.content_index import CONTENT
+from headwater.catalogs.content.content_types import ContentType, ContentValue, IcebergTable, IcebergView
+from headwater.catalogs.history.commit_meta import is_by_import
+from headwater.catalogs.registry import (
+    BY_ID,
+    REFS_INDEX,
+    ListedRef,
+    OwnRefKind,
+    RefKind,
+    all_definitions,
     content_reference,
-    listed_names,
+    listed_refs,
     own_reference,
     parse_reference,
 )
 from headwater.clock import Micros
 from headwater.commits import Commit, Head, LogEnd, Transaction, commit_change, read_head, read_log
-from headwater.errors import ExpiredError, MissingError, RefusedError, UnreadableError
-from headwater.index import Index, Value, after_prefix
+from headwater.errors import CorruptionError, ExpiredError, NotFoundError, RefusedError
+from headwater.iceberg import comparable_location
+from headwater.index import Index, IndexValue, after_prefix
 from headwater.store import ObjectId, RealmStore, Reference, StoredObject, id_text
-
-__all__ = ["KEPT", "KnownFolder", "KnownMetadata", "Origin", "note_all_known", "note_forgotten", "note_known"]
 
 _log = structlog.get_logger()
 
@@ -69,7 +79,7 @@ _MANY_FILES = 1000
 """Commits that an import has to walk over, or files that they have to tell of, before it notes these to spare the next one the way."""
 
 
-class Origin(NamedTuple):
+class MetadataOrigin(NamedTuple):
     """Where a file became known first: on which branch or tag, by a commit of which time.
 
     is_own        somebody put it through this catalog; otherwise an import found it, or the commit that put it is gone
@@ -87,13 +97,13 @@ class KnownFolder:
     forgotten     of the files that are not noted any more, the latest became known then; 0: all are noted
     """
 
-    files: Mapping[bytes, Origin]
+    files: Mapping[bytes, MetadataOrigin]
     forgotten: Micros = _NEVER
 
     def __bool__(self) -> bool:
         return bool(self.files) or self.forgotten > 0
 
-    def find(self, location: str) -> Origin | None:
+    def find_origin(self, location: str) -> MetadataOrigin | None:
         """Where a file became known; None: nowhere, or that was forgotten."""
         return self.files.get(_key(location)[_FOLDER_BYTES:])
 
@@ -104,7 +114,7 @@ class KnownFolder:
 
     def is_last(self, location: str) -> bool:
         """Whether a file is what became known last from outside."""
-        origin = self.find(location)
+        origin = self.find_origin(location)
         return origin is not None and origin.time >= max(
             known.time for known in self.files.values() if not known.is_own or known is origin
         )
@@ -121,11 +131,11 @@ class KnownMetadata:
     def __init__(
         self, rows: RealmStore, definition: CatalogDefinition, *, note: bool = False, fence: Callable[[], None] | None = None
     ) -> None:
-        self._telling = _Telling(rows, definition, is_strict=False).look()
+        self._telling = _HistoryWalk(rows, definition, is_strict=False).walk_all()
         if note and (self._telling.walked >= _WORTH_NOTING or len(self._telling.files) >= _MANY_FILES):
-            self._telling.note(fence)
-            self._telling = _Telling(rows, definition, is_strict=False).look()
-        self._since: dict[bytes, dict[bytes, Origin]] = {}
+            self._telling.write_notes(fence)
+            self._telling = _HistoryWalk(rows, definition, is_strict=False).walk_all()
+        self._since: dict[bytes, dict[bytes, MetadataOrigin]] = {}
         self._take_over()
 
     def look_again(self, own: Collection[ObjectId] = ()) -> None:
@@ -134,20 +144,20 @@ class KnownMetadata:
         own           commits of the caller, whose files it need not ask for
         """
         self._telling.passed_over.update(own)
-        self._telling.look()
+        self._telling.walk_all()
         self._take_over()
 
     def _take_over(self) -> None:
         files, self._telling.files = self._telling.files, {}
         for key, origin in files.items():
             since = self._since.setdefault(key[:_FOLDER_BYTES], {})
-            since[key[_FOLDER_BYTES:]] = min(since.get(key[_FOLDER_BYTES:], origin), origin, key=_time)
+            since[key[_FOLDER_BYTES:]] = min(since.get(key[_FOLDER_BYTES:], origin), origin, key=_origin_time)
 
     @property
     def _noted(self) -> Index | None:
         return self._telling.noted
 
-    def find_many(self, locations: Sequence[str]) -> dict[str, Origin]:
+    def find_many(self, locations: Sequence[str]) -> dict[str, MetadataOrigin]:
         """Where files became known, of those that are."""
         keys = {location: _key(location) for location in locations}
         noted = {} if self._noted is None else self._noted.get_many(keys.values())
@@ -160,7 +170,7 @@ class KnownMetadata:
                 found[location] = since
         return found
 
-    def of(self, folder: str) -> KnownFolder:
+    def known_folder(self, folder: str) -> KnownFolder:
         """What is known of the files in a folder."""
         stem = _key(f"{folder}/x")[:_FOLDER_BYTES]
         noted = dict(() if self._noted is None else _entries(self._noted, stem))
@@ -174,8 +184,8 @@ def note_known(rows: RealmStore, definition: CatalogDefinition, *, fence: Callab
 
     raises        what reading commits and ``commit_change`` raise, also of a head that is lost: then nothing may be deleted
     """
-    told = _Telling(rows, definition).look()
-    told.note(fence)
+    told = _HistoryWalk(rows, definition).walk_all()
+    told.write_notes(fence)
     return len(told.files)
 
 
@@ -191,8 +201,8 @@ def note_forgotten(rows: RealmStore, definition: CatalogDefinition, row: Referen
     left = [move.pointer for move in rows.moves_to_forget(row)]
     if not left:
         return 0
-    told = _Telling(rows, definition, is_strict=False).look_at_lines(row.name, left, [row.pointer, target])
-    told.note(None)
+    told = _HistoryWalk(rows, definition, is_strict=False).look_at_lines(row.name, left, [row.pointer, target])
+    told.write_notes(None)
     return len(told.files)
 
 
@@ -201,15 +211,15 @@ def note_all_known(rows: RealmStore, *, fence: Callable[[], None] | None = None)
     return sum(note_known(rows, definition, fence=fence) for definition, _ in all_definitions(rows, index=BY_ID))
 
 
-class _Found(NamedTuple):
+class _PutContent(NamedTuple):
     """A table or view that a commit put: the object with its content."""
 
     object_id: ObjectId
-    origin: Origin
+    origin: MetadataOrigin
 
 
 @dataclass(slots=True)
-class _Telling:
+class _HistoryWalk:
     """Walks the histories of a catalog down to what is noted.
 
     is_strict     a head that is lost ends it; otherwise it is passed over
@@ -222,26 +232,26 @@ class _Telling:
     definition: CatalogDefinition
     is_strict: bool = True
     noted: Index | None = None
-    files: dict[bytes, Origin] = field(default_factory=dict)
+    files: dict[bytes, MetadataOrigin] = field(default_factory=dict)
     heads: dict[str, ObjectId] = field(default_factory=dict)
     walked: int = 0
     passed_over: set[ObjectId] = field(default_factory=set)
     _before: dict[str, ObjectId] = field(default_factory=dict)
     _met: set[ObjectId] = field(default_factory=set)
-    _held: list[_Line] = field(default_factory=list)
-    _waiting: list[_Found] = field(default_factory=list)
+    _held: list[_HistoryLine] = field(default_factory=list)
+    _waiting: list[_PutContent] = field(default_factory=list)
 
     @property
     def _reference(self) -> str:
-        return own_reference(self.definition.id, OwnPart.REFS)
+        return own_reference(self.definition.id, OwnRefKind.REFS)
 
-    def look(self) -> _Telling:
+    def walk_all(self) -> _HistoryWalk:
         """Walk over what came since what is noted, and since the last look."""
         refs = self._refs()
         if refs is None:
             return self
         self._begin(refs)
-        names = sorted(listed_names(refs.index(NAMES)), key=self._is_last)
+        names = sorted(listed_refs(refs.index(REFS_INDEX)), key=self._is_last)
         rows = self.rows.find_rows([name.reference(self.definition.id) for name in names])
         for name, row in zip(names, rows, strict=True):
             if row is not None:
@@ -249,14 +259,14 @@ class _Telling:
         self._read()
         return self
 
-    def look_at_lines(self, reference: str, starts: Sequence[ObjectId], held: Sequence[ObjectId | None]) -> _Telling:
+    def look_at_lines(self, reference: str, starts: Sequence[ObjectId], held: Sequence[ObjectId | None]) -> _HistoryWalk:
         """Walk over some lines of one branch alone, down to what is noted, or is in the history of what is ``held``."""
         refs, name = self._refs(), parse_reference(reference)
         if refs is None or name is None:
             return self
         self._begin(refs)
         self.heads = dict(self._before)
-        self._held += [_Line(self.rows, pointer) for pointer in held if pointer is not None]
+        self._held += [_HistoryLine(self.rows, pointer) for pointer in held if pointer is not None]
         for start in starts:
             self._walk(start, name.name)
         self._read()
@@ -266,10 +276,10 @@ class _Telling:
         self.noted = refs.index(_KNOWN)
         self._before = {key.decode(): _commit_in(value) for key, value in refs.index(_NOTED).range()}
         self._met |= set(self._before.values())
-        top = self._before.get(content_reference(self.definition.id, NameKind.BRANCH, self.definition.default_branch))
-        self._held = [] if top is None else [_Line(self.rows, top)]
+        top = self._before.get(content_reference(self.definition.id, RefKind.BRANCH, self.definition.default_branch))
+        self._held = [] if top is None else [_HistoryLine(self.rows, top)]
 
-    def note(self, fence: Callable[[], None] | None) -> None:
+    def write_notes(self, fence: Callable[[], None] | None) -> None:
         """Write it down, in commits of bounded size; the heads with the last of them. Then forget the oldest where there are too many.
 
         The oldest first: what is forgotten must be older than what stays.
@@ -282,7 +292,7 @@ class _Telling:
             self._write(block, fence, is_last=number == len(blocks))
         self._forget(fence)
 
-    def _write(self, block: Sequence[tuple[bytes, Origin]], fence: Callable[[], None] | None, *, is_last: bool) -> None:
+    def _write(self, block: Sequence[tuple[bytes, MetadataOrigin]], fence: Callable[[], None] | None, *, is_last: bool) -> None:
         def change(tx: Transaction) -> None:
             known = tx.index(_KNOWN)
             held = known.get_many(key for key, _ in block)
@@ -294,7 +304,7 @@ class _Telling:
                 for name in [name for name in self._before if name not in self.heads]:
                     noted.remove(name.encode())
                 for name, commit_id in self.heads.items():
-                    noted.put(name.encode(), Value(None, commit_id.to_bytes(8, "big")))
+                    noted.put(name.encode(), IndexValue(None, commit_id.to_bytes(8, "big")))
 
         commit_change(self.rows, self._reference, change, message=f"note {len(block)} metadata files", fence=fence)
 
@@ -313,14 +323,14 @@ class _Telling:
     def _refs(self) -> Head | None:
         try:
             return read_head(self.rows, self._reference, fresh=True)
-        except MissingError:
+        except NotFoundError:
             return None  # a catalog without branches
 
-    def _is_last(self, name: ListedName) -> tuple[bool, bool, str]:
+    def _is_last(self, name: ListedRef) -> tuple[bool, bool, str]:
         """The default branch first: what it shares with others is known from it."""
-        return name.kind is NameKind.TAG, name.name != self.definition.default_branch, name.name
+        return name.kind is RefKind.TAG, name.name != self.definition.default_branch, name.name
 
-    def _look_at(self, name: ListedName, row: Reference) -> None:
+    def _look_at(self, name: ListedRef, row: Reference) -> None:
         """A branch or tag, its tombstone too: what it points to, and what it has left. Of the latter some may be collected."""
         for move in row.moves:
             self._walk(move.pointer, name.name)
@@ -331,7 +341,7 @@ class _Telling:
         else:
             self._pass_over(name, row)
 
-    def _pass_over(self, name: ListedName, row: Reference) -> None:
+    def _pass_over(self, name: ListedRef, row: Reference) -> None:
         """A head that is lost, which is damage: of what it alone told nothing is known, and nobody may delete anything.
 
         Else that would hold up all other branches, and what mends this one.
@@ -378,7 +388,7 @@ class _Telling:
         return True
 
     def _take(self, told: Commit, branch: str) -> None:
-        origin = Origin(branch, told.time, not is_by_import(told))
+        origin = MetadataOrigin(branch, told.time, not is_by_import(told))
         for operation in told.operations:
             if operation.index == CONTENT and operation.value is not None:
                 self._note(operation.value, origin)
@@ -387,15 +397,15 @@ class _Telling:
         """What a commit holds that is the oldest one left. It may be half deleted: then nothing below was kept anyway."""
         try:
             for _, value in oldest.index(CONTENT).range():
-                self._note(value, Origin(branch, oldest.commit.time))
-        except (ExpiredError, UnreadableError):
+                self._note(value, MetadataOrigin(branch, oldest.commit.time))
+        except (ExpiredError, CorruptionError):
             if not oldest.is_collected():
                 raise
 
-    def _note(self, value: Value, origin: Origin) -> None:
-        content = ContentValue.decode(value)
+    def _note(self, value: IndexValue, origin: MetadataOrigin) -> None:
+        content = ContentValue.from_value(value)
         if content.type in (ContentType.ICEBERG_TABLE, ContentType.ICEBERG_VIEW):
-            self._waiting.append(_Found(content.object_id, origin))
+            self._waiting.append(_PutContent(content.object_id, origin))
             if len(self._waiting) >= _READ_AT_ONCE:
                 self._read()
 
@@ -411,7 +421,7 @@ class _Telling:
                     self.files[key] = found.origin
 
 
-class _Line:
+class _HistoryLine:
     """A history, asked for commits from its head downwards. Reads one commit in twenty of it, and each once."""
 
     def __init__(self, rows: RealmStore, top: ObjectId) -> None:
@@ -433,7 +443,7 @@ class _Line:
         return False
 
     def _read(self, commit_id: ObjectId) -> Head | None:
-        found = self._rows.find(commit_id, Commit)
+        found = self._rows.find_object(commit_id, Commit)
         return None if found is None else Head(commit_id, found, self._rows)
 
 
@@ -453,42 +463,70 @@ def _trim(tx: Transaction, *, stem: bytes) -> None:
     for name in ordered[KEPT:]:
         known.remove(stem + name)
     last = max(entries[ordered[KEPT]].time, _NEVER if before is None else before.time)
-    known.put(stem + _FORGOTTEN, _value(Origin("", last)))
+    known.put(stem + _FORGOTTEN, _value(MetadataOrigin("", last)))
 
 
-def _entries(known: Index, stem: bytes) -> Iterator[tuple[bytes, Origin]]:
+def _entries(known: Index, stem: bytes) -> Iterator[tuple[bytes, MetadataOrigin]]:
     """What is noted of a folder: the rest of each key, and the value."""
     for key, value in known.prefix(stem):
         yield bytes(key[_FOLDER_BYTES:]), _origin(key, value)
 
 
-def _time(origin: Origin) -> Micros:
+def _origin_time(origin: MetadataOrigin) -> Micros:
     return origin.time
 
 
-def _origin(key: bytes, value: Value) -> Origin:
+def _origin(key: bytes, value: IndexValue) -> MetadataOrigin:
     data = bytes(value.data)
     kind = data[_TIME_BYTES : _TIME_BYTES + 1]
     if len(key) != _FOLDER_BYTES + _NAME_BYTES or kind not in (_OWN, _IMPORTED):
-        raise UnreadableError(f"index entry {bytes(key)!r}: {data!r} notes no metadata file")
-    return Origin(data[_TIME_BYTES + 1 :].decode(), Micros(int.from_bytes(data[:_TIME_BYTES], "big")), kind == _OWN)
+        raise CorruptionError(f"index entry {bytes(key)!r}: {data!r} notes no metadata file")
+    return MetadataOrigin(data[_TIME_BYTES + 1 :].decode(), Micros(int.from_bytes(data[:_TIME_BYTES], "big")), kind == _OWN)
 
 
-def _value(origin: Origin) -> Value:
+def _value(origin: MetadataOrigin) -> IndexValue:
     kind = _OWN if origin.is_own else _IMPORTED
-    return Value(None, origin.time.to_bytes(_TIME_BYTES, "big") + kind + origin.branch.encode())
+    return IndexValue(None, origin.time.to_bytes(_TIME_BYTES, "big") + kind + origin.branch.encode())
 
 
-def _commit_in(value: Value) -> ObjectId:
+def _commit_in(value: IndexValue) -> ObjectId:
     return ObjectId(int.from_bytes(value.data, "big"))
 
 
 def _key(location: str) -> bytes:
     with suppress(RefusedError):  # whatever a client put: it is a name for itself
-        location = comparable(location)
+        location = comparable_location(location)
     folder, _, name = location.rpartition("/")
     return _digest(folder, _FOLDER_BYTES) + _digest(name, _NAME_BYTES)
 
 
 def _digest(text: str, size: int) -> bytes:
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=size).digest()
+
+
+_VERSION_8 = 0x8
+_MARK = 0x4EA
+_VARIANT = 0b10
+_OWN_NAME = re.compile(r"[0-9]+-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:\.\w+)?\.metadata\.json")
+
+
+def own_name(catalog_id: str, version: int) -> str:
+    """A new name for a metadata file of a table or view that is written for a commit to this catalog."""
+    random = secrets.randbits(62)
+    number = (
+        random >> 14 << 80 | _VERSION_8 << 76 | _MARK << 64 | _VARIANT << 62 | (random & 0x3FFF) << 48 | _mark_of(catalog_id)
+    )
+    return f"{version:05d}-{UUID(int=number)}.metadata.json"
+
+
+def is_own_name(catalog_id: str, name: str) -> bool:
+    """Whether a file of this name was written by a client of this catalog, whether or not its commit happened."""
+    match = _OWN_NAME.fullmatch(name)
+    if match is None:
+        return False
+    number = UUID(match[1]).int
+    return number >> 64 & 0xFFFF == _VERSION_8 << 12 | _MARK and number & (1 << 48) - 1 == _mark_of(catalog_id)
+
+
+def _mark_of(catalog_id: str) -> int:
+    return int.from_bytes(hashlib.blake2b(catalog_id.encode(), digest_size=6).digest(), "big")

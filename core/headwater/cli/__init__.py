@@ -4,6 +4,6 @@ It holds no rules: whatever it refuses, it refuses because a floor below did, or
 """
 
 from headwater.cli.application import main
-from headwater.cli.session import Session
+from headwater.cli.cli_session import CliSession
 
-__all__ = ["Session", "main"]
+__all__ = ["CliSession", "main"]

@@ -11,24 +11,20 @@ from typing import Any, cast
 import click
 import structlog
 
-from headwater.cli.apply import apply
-from headwater.cli.catalog import catalog
-from headwater.cli.checking import fsck
-from headwater.cli.collection import gc
-from headwater.cli.failures import lines_of
-from headwater.cli.importing import import_, import_report
-from headwater.cli.options import output_option
-from headwater.cli.realm import realm
-from headwater.cli.session import Session, is_log_json, tell
-from headwater.cli.store import store
-from headwater.cli.task import task
-from headwater.cli.version import version
+from headwater.cli.apply_command import apply_command
+from headwater.cli.catalog_commands import catalog
+from headwater.cli.cli_session import CliSession, is_log_json, lines_of, print_note
+from headwater.cli.command_options import output_option
+from headwater.cli.fsck_command import fsck_command
+from headwater.cli.gc_commands import gc
+from headwater.cli.import_commands import import_report_command, import_tables_command
+from headwater.cli.realm_commands import realm
+from headwater.cli.store_commands import store, version_command
+from headwater.cli.task_commands import task
 from headwater.console import Program
 from headwater.errors import HeadwaterError, RefusedError
 from headwater.logs import log_to_stderr
 from headwater.settings import Settings
-
-__all__ = ["main"]
 
 ENTRY_POINTS = "headwater.commands"
 
@@ -46,9 +42,9 @@ class Application(Program):
         points = list(entry_points(group=ENTRY_POINTS, name=cmd_name))
         return _load(points[0]) if points else None
 
-    def begin(self) -> Session:
+    def begin(self) -> CliSession:
         _log_to_stderr()
-        return Session()
+        return CliSession()
 
     def error_lines(self, error: HeadwaterError) -> list[str]:
         return lines_of(error)
@@ -58,7 +54,7 @@ class Application(Program):
         if is_debug and not is_log_json():
             sys.excepthook(*cast(Any, sys.exc_info()))
         for number, line in enumerate(lines):
-            tell(line, level=level, with_traceback=is_debug and number == 0)
+            print_note(line, level=level, with_traceback=is_debug and number == 0)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -76,13 +72,24 @@ class Application(Program):
 @output_option
 @click.option("--debug", is_flag=True, help="Show the traceback of a failure.")
 @click.pass_obj
-def main(session: Session, store_url: str | None, debug: bool) -> None:
+def main(session: CliSession, store_url: str | None, debug: bool) -> None:
     """Keep the catalogs of a data lakehouse in a database, and look after them."""
     session.store_url = store_url
     session.debug = debug
 
 
-for _command in (apply, catalog, fsck, gc, import_, import_report, realm, store, task, version):
+for _command in (
+    apply_command,
+    catalog,
+    fsck_command,
+    gc,
+    import_tables_command,
+    import_report_command,
+    realm,
+    store,
+    task,
+    version_command,
+):
     main.add_command(_command)
 
 

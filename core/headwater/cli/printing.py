@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from headwater.cli.fields import View
+from headwater.cli.output_fields import ResultView
 from headwater.console import cell, text_table
 
 T = TypeVar("T")
 
 
-def in_columns(view: View[T], items: Sequence[T]) -> str:
+def in_columns(view: ResultView[T], items: Sequence[T]) -> str:
     """The columns of the view, each as wide as its widest cell; no items, one sentence."""
     if not items:
         return f"no {view.plural}"
@@ -21,7 +21,7 @@ def in_columns(view: View[T], items: Sequence[T]) -> str:
     return "\n".join(text_table([field.header for field in shown], rows))
 
 
-def in_lines(view: View[T], item: T) -> str:
+def in_lines(view: ResultView[T], item: T) -> str:
     """Every field of one item that is not empty on a line of its own; lists of objects and long objects below their name."""
     lines = _lines({name: value for name, value in view.data(item).items() if value not in (None, "", [], {})})
     return "\n".join(lines)

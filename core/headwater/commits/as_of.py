@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from headwater.clock import Micros, as_text
 from headwater.commits.commit import Commit, Head, read_commit
 from headwater.commits.commit_times import credible_until
-from headwater.errors import ExpiredError, MissingError, RefusedError
-from headwater.store import Move, ObjectId, RealmReader, Reference, id_text, id_time, is_note
+from headwater.errors import ExpiredError, NotFoundError, RefusedError
+from headwater.store import ObjectId, RealmReader, Reference, ReferenceMove, id_text, id_time, is_note
 
 DescribeReference = Callable[[], str]
 """The reference in people's words, asked for when there is something to say about it."""
@@ -31,11 +31,13 @@ class AbsentReference:
     """The reference was not there."""
 
 
-def no_state_error(realm: str, what: str, time: Micros, why: str, *, kind: type[MissingError] = MissingError) -> MissingError:
+def no_state_error(
+    realm: str, what: str, time: Micros, why: str, *, kind: type[NotFoundError] = NotFoundError
+) -> NotFoundError:
     """The one error for a state that cannot be given.
 
     what          whose state, in people's words
-    kind          MissingError: there was none · ExpiredError: it is not remembered any more
+    kind          NotFoundError: there was none · ExpiredError: it is not remembered any more
     """
     return kind(f"there is no state of {what} of realm {realm!r} as of {as_text(time)}: {why}")
 
@@ -92,7 +94,7 @@ def pointer_as_of(row: Reference | None, time: Micros, relisted: Micros | None =
         return AbsentReference()
     left = [move for move in row.moves if not is_note(move)]  # what a late commit left stands on its own line
     if row.deleted is not None:
-        left.insert(0, Move(row.pointer, row.deleted))  # type: ignore[arg-type]  # None is told as None
+        left.insert(0, ReferenceMove(row.pointer, row.deleted))  # type: ignore[arg-type]  # None is told as None
     later = [move for move in left if move.time > time]
     if relisted is not None and not any(move.time <= relisted for move in later):
         return AbsentReference()  # what it left last before it was listed again is what its tombstone held

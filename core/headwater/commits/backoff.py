@@ -10,7 +10,8 @@ fifth; with no waits at all each commit is beaten several times. docs/decisions/
 figures of a machine to itself.
 
 The steps after the one that made an operation true are repeated as well (``complete_operation``). Once something is durable, nobody is
-told that nothing happened: an error that says so (UnavailableError, RefusedError, ConflictError, BeatenError, MissingError) is good for
+told that nothing happened: an error that says so
+(UnavailableError, RefusedError, ConflictError, SwapConflictError, NotFoundError) is good for
 the first durable step of an operation alone. Where repeating does not help the outcome is unknown: some of it is there, and the same
 operation once more, or `headwater fsck --repair`, brings it to its end.
 """
@@ -23,12 +24,12 @@ from typing import TypeVar
 
 from headwater.clock import Clock
 from headwater.errors import (
-    BeatenError,
     ConflictError,
     FencedError,
     HeadwaterError,
-    MissingError,
+    NotFoundError,
     RefusedError,
+    SwapConflictError,
     UnavailableError,
     UnknownOutcomeError,
 )
@@ -82,7 +83,7 @@ def _is_end_of_burst(attempts_lost: int) -> bool:
     return rest == 0 and (bursts + 1).bit_count() == 1
 
 
-_DENIALS = (BeatenError, ConflictError, MissingError, RefusedError)
+_DENIALS = (SwapConflictError, ConflictError, NotFoundError, RefusedError)
 
 
 def complete_operation(

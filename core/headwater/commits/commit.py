@@ -19,8 +19,8 @@ import msgspec
 
 from headwater.clock import Micros
 from headwater.commits.gc_record import read_collection
-from headwater.errors import ExpiredError, UnknownOutcomeError, UnreadableError
-from headwater.index import Index, IndexContainer, IndexEditor, Value
+from headwater.errors import CorruptionError, ExpiredError, UnknownOutcomeError
+from headwater.index import Index, IndexContainer, IndexEditor, IndexValue
 from headwater.store import ObjectId, RealmReader, Reference, StoredObject, id_text, object_type
 
 _LOOKS = 3
@@ -38,9 +38,9 @@ class Operation(msgspec.Struct, frozen=True, omit_defaults=True):
     removed: bool = False
 
     @property
-    def value(self) -> Value | None:
+    def value(self) -> IndexValue | None:
         """What the key holds now; None when it was removed."""
-        return None if self.removed else Value(self.object_id, self.data)
+        return None if self.removed else IndexValue(self.object_id, self.data)
 
 
 @object_type("commit", compressed=False)
@@ -82,7 +82,7 @@ class Commit(StoredObject, frozen=True, kw_only=True):
         return members if self.base is None else (*members, self.base)
 
 
-_Layers = tuple[Commit | None, dict[str, dict[bytes, Value | None]]]
+_Layers = tuple[Commit | None, dict[str, dict[bytes, IndexValue | None]]]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Head:
     def index(self, name: str) -> Index:
         """What holds at this commit; empty when there never was an index of that name. Another one at every call.
 
-        raises        for an inner member of a group: ExpiredError when it was collected, UnreadableError when it is there, but
+        raises        for an inner member of a group: ExpiredError when it was collected, CorruptionError when it is there, but
                       not all that it is read from
         """
         if not self.commit.depth:
@@ -120,7 +120,7 @@ class Head:
         """
         record = read_collection(self.rows)
         is_sweeping = record is not None and record.value.sweeping
-        return is_sweeping or self.rows.without_cache().find(self.id, Commit) is None
+        return is_sweeping or self.rows.without_cache().find_object(self.id, Commit) is None
 
     @property
     def _layers(self) -> _Layers:
@@ -132,7 +132,7 @@ class Head:
 
     def _read_layers(self) -> _Layers:
         base, members = self._group()
-        changes: dict[str, dict[bytes, Value | None]] = {}
+        changes: dict[str, dict[bytes, IndexValue | None]] = {}
         for _, member in sorted(members.items()):
             for operation in member.operations:
                 changes.setdefault(operation.index, {})[operation.key] = operation.value
@@ -162,14 +162,14 @@ class Head:
             raise self._missing("commits that are not of its group")
         return found, base
 
-    def _missing(self, what: str) -> ExpiredError | UnreadableError:
+    def _missing(self, what: str) -> ExpiredError | CorruptionError:
         text = f"commit {id_text(self.id)} of realm {self.rows.realm!r}"
         if self.is_collected():
             return ExpiredError(f"{text} was collected: start again from a branch or a newer commit")
-        return UnreadableError(f"{text} is read from {what}: run `headwater fsck`")
+        return CorruptionError(f"{text} is read from {what}: run `headwater fsck`")
 
 
-def _changed(base: Index, changes: Mapping[bytes, Value | None]) -> Index:
+def _changed(base: Index, changes: Mapping[bytes, IndexValue | None]) -> Index:
     editor = IndexEditor(base)
     editor.get_many(changes)  # all that must be read to know the length, together
     for key, value in changes.items():
@@ -184,14 +184,14 @@ def read_head(rows: RealmReader, reference: str, *, fresh: bool = False) -> Head
     """The newest commit of a reference; None when it has none yet.
 
     fresh         ask the database; otherwise the reference may be as old as its time to live in the cache
-    raises        MissingError: no such reference · UnreadableError: it points to a commit that is not there
+    raises        NotFoundError: no such reference · CorruptionError: it points to a commit that is not there
     """
     for _ in range(_LOOKS):
         try:
             return load_head(rows, rows.read_reference(reference, fresh=fresh))
         except ExpiredError:
             fresh = True  # what the cache remembers was collected since, or this process was stopped for long
-        except UnreadableError:
+        except CorruptionError:
             if fresh:
                 raise
             fresh = True
@@ -203,7 +203,7 @@ def read_commit(rows: RealmReader, commit_id: ObjectId) -> Head:
 
     raises        ExpiredError when it is not there (any more)
     """
-    found = rows.find(commit_id, Commit)
+    found = rows.find_object(commit_id, Commit)
     if found is None:
         raise ExpiredError(f"commit {id_text(commit_id)} is not in realm {rows.realm!r}: it was collected, or never was")
     return Head(commit_id, found, rows)
@@ -212,13 +212,13 @@ def read_commit(rows: RealmReader, commit_id: ObjectId) -> Head:
 def load_head(rows: RealmReader, reference: Reference) -> Head | None:
     """The commit that a reference points to; None when it has none yet.
 
-    raises        UnreadableError when it points to a commit that is not there: never to be taken for "no commit yet" ·
+    raises        CorruptionError when it points to a commit that is not there: never to be taken for "no commit yet" ·
                   ExpiredError when it points elsewhere by now, or was deleted: read it again. Between the read of the row and this
                   one its process was stopped for longer than the reader's grace, or the row came from a cache
     """
     if reference.pointer is None:
         return None
-    found = rows.find(reference.pointer, Commit)
+    found = rows.find_object(reference.pointer, Commit)
     if found is None:
         now = rows.find_row(reference.name)
         if now is None or now.pointer != reference.pointer or now.deleted is not None:
@@ -226,7 +226,7 @@ def load_head(rows: RealmReader, reference: Reference) -> Head | None:
                 f"reference {reference.name!r} of realm {rows.realm!r} has left commit {id_text(reference.pointer)}, which was collected"
                 " since: read it again"
             )
-        raise UnreadableError(
+        raise CorruptionError(
             f"reference {reference.name!r} of realm {rows.realm!r} points to commit {id_text(reference.pointer)}, which is not there;"
             f" recent pointers: {', '.join(id_text(i) for i in reference.recent[:3]) or 'none'}. Nothing was changed: run `headwater fsck`"
         )
@@ -239,7 +239,7 @@ def descends(rows: RealmReader, start: ObjectId, wanted: ObjectId, seq: int) -> 
     raises        UnknownOutcomeError when history was cut before the answer was found
     """
     while True:
-        found = rows.find(start, Commit)
+        found = rows.find_object(start, Commit)
         if found is None:
             raise UnknownOutcomeError(f"commit {id_text(start)} of realm {rows.realm!r} is not there any more")
         distance = found.seq - seq

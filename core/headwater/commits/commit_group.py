@@ -20,8 +20,8 @@ import msgspec
 from headwater.commits.commit import TAIL, Commit, Head, Operation, load_head
 from headwater.commits.transaction import Changes, Memos, PendingObject, Transaction
 from headwater.errors import ExpiredError, UnavailableError
-from headwater.index import Index, IndexContainer, IndexEditor, Limits, Value
-from headwater.store import Batch, ObjectId, RealmStore, Reference, StoredObject
+from headwater.index import Index, IndexContainer, IndexEditor, IndexLimits, IndexValue
+from headwater.store import ObjectBatch, ObjectId, RealmStore, Reference, StoredObject
 
 _LOOKS = 3
 
@@ -45,8 +45,8 @@ class GroupMember:
     commit: Commit
     edited: dict[str, IndexEditor]
     objects: dict[ObjectId, StoredObject]
-    added: Batch | None
-    inner: Batch | None
+    added: ObjectBatch | None
+    inner: ObjectBatch | None
 
     @property
     def bytes(self) -> int:
@@ -81,13 +81,13 @@ class CommitGroup:
         # Invariant: every member but one that is alone, and all that they add.
         self._pending: dict[ObjectId, PendingObject] = {}
         # Invariant: once set it stays, for a call whose answer was lost is repeated with the same bytes. Nobody joins any more.
-        self._packed: Batch | None = None
+        self._packed: ObjectBatch | None = None
 
     @classmethod
     def on_head(cls, rows: RealmStore, reference: str) -> CommitGroup:
         """A group on what the reference points to now.
 
-        raises        MissingError: no such reference · UnreadableError: its head cannot be read · UnavailableError
+        raises        NotFoundError: no such reference · CorruptionError: its head cannot be read · UnavailableError
         """
         for _ in range(_LOOKS):
             prepared = rows.clock.monotonic()
@@ -163,7 +163,7 @@ class CommitGroup:
             self._show_pending(member)
         self.is_torn = False
 
-    def pack_rows(self, rows: RealmStore) -> Batch:
+    def pack_rows(self, rows: RealmStore) -> ObjectBatch:
         """All that the members add and are, the last of them with the indexes. The same at every call.
 
         raises        what reading and packing raise; then nothing was written
@@ -224,7 +224,7 @@ class CommitGroup:
     def _indexes(self, rows: RealmStore) -> tuple[dict[str, IndexContainer], list[tuple[ObjectId, StoredObject]]]:
         """What holds after the last member, and the objects that it was spilled into."""
         settings = rows.settings
-        limits = Limits(embedded_bytes=settings.index_embedded_bytes, stripe_bytes=settings.index_stripe_bytes)
+        limits = IndexLimits(embedded_bytes=settings.index_embedded_bytes, stripe_bytes=settings.index_stripe_bytes)
         indexes, spilled = self._kept_indexes(), list[tuple[ObjectId, StoredObject]]()
         for name, editor in self._editors.items():
             if name not in indexes or editor.changes():
@@ -245,16 +245,16 @@ class CommitGroup:
         return {}
 
 
-def _operation(index: str, key: bytes, value: Value | None) -> Operation:
+def _operation(index: str, key: bytes, value: IndexValue | None) -> Operation:
     if value is None:
         return Operation(index, key, removed=True)
     return Operation(index, key, object_id=value.object_id, data=value.data)
 
 
-def _joined(parts: list[Batch]) -> Batch:
+def _joined(parts: list[ObjectBatch]) -> ObjectBatch:
     if len(parts) == 1:
         return parts[0]
-    joined = Batch([], [], [])
+    joined = ObjectBatch([], [], [])
     for part in parts:
         joined.rows.extend(part.rows)
         joined.remembered.extend(part.remembered)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import islice
 
 from headwater.commits.commit import Commit, Head, Operation, load_head, read_commit
-from headwater.errors import ExpiredError, UnreadableError
+from headwater.errors import CorruptionError, ExpiredError
 from headwater.quantities import check_count
 from headwater.store import ObjectId, RealmReader, id_text
 
@@ -163,7 +163,7 @@ def _descend(rows: RealmReader, start: Head | None, most: int | None) -> Iterato
 def _older(above: Head, found: Head) -> Head:
     """``found``, whose seq must be smaller: otherwise a damaged store could send a walk round in circles."""
     if found.commit.seq >= above.commit.seq:
-        raise UnreadableError(
+        raise CorruptionError(
             f"commit {id_text(found.id)} of realm {found.rows.realm!r} cannot be an ancestor of {id_text(above.id)}, which is older:"
             " run `headwater fsck`"
         )
@@ -186,7 +186,7 @@ def read_log(
 
     limit         how many commits to give, of those that are wanted
     touching      only commits that changed a key, or a key with a prefix
-    raises        MissingError: no such reference · ExpiredError: no such commit (any more)
+    raises        NotFoundError: no such reference · ExpiredError: no such commit (any more)
     """
     check_count(limit, "commits of a log")
     first = load_head(rows, rows.read_reference(start, fresh=True)) if isinstance(start, str) else read_commit(rows, start)
@@ -203,7 +203,7 @@ def read_changes(rows: RealmReader, reference: str, since: ObjectId | None = Non
 
     raises        ExpiredError when ``since``, or what came after it, is not there any more: read the whole state instead
     """
-    if since is not None and rows.find(since, Commit) is None:
+    if since is not None and rows.find_object(since, Commit) is None:
         raise _expired(rows, reference, since)
     down = read_log(rows, reference, stretch=LogRange(until=since, with_until=False))
     later = [found.id for found in down]

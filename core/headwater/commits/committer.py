@@ -19,11 +19,11 @@ from headwater.commits.commit_queue import CommitQueue, Signal, TurnTimeoutError
 from headwater.commits.publish import publish_group
 from headwater.commits.transaction import Memos, Transaction
 from headwater.errors import (
-    BeatenError,
     CommitTimeoutError,
     HeadwaterError,
     RefusedError,
     StoreFullError,
+    SwapConflictError,
     UnavailableError,
     UnknownCommitError,
     UnknownOutcomeError,
@@ -66,7 +66,7 @@ def commit_change(
     change        gets a Transaction; runs on this thread, and perhaps more than once, so it has no other effect than its edits.
                   What it raises is passed on, and nothing is written. It must not commit itself
     fence         called before every run of ``change``; raises FencedError when the work was taken over by another
-    raises        MissingError: no such reference · UnreadableError: its head cannot be read, nothing was changed ·
+    raises        NotFoundError: no such reference · CorruptionError: its head cannot be read, nothing was changed ·
                   CommitTimeoutError: not committed within the time-out, of which waiting for other threads is part ·
                   StoreFullError: not committed, for the disk is full ·
                   UnknownCommitError: may be committed, and the database does not answer · RefusedError: called within a change
@@ -215,7 +215,7 @@ class _Committer:
             group.is_torn = not group.is_open
             raise
         if not is_applied:
-            self._start_over(queue, waiter, BeatenError("others were faster"), self._clock.monotonic() - group.prepared)
+            self._start_over(queue, waiter, SwapConflictError("others were faster"), self._clock.monotonic() - group.prepared)
             return None
         queue.finish_group(waiter, Signal.ANSWER)
         return Signal.ANSWER
@@ -332,12 +332,12 @@ def _publish_own(call: _CommitCall[Any], group: CommitGroup, last: _CommitCall[A
         return fault
     except UnknownOutcomeError as unclear:
         last.say_unknown(unclear)
-    return None if is_applied else BeatenError("others were faster")
+    return None if is_applied else SwapConflictError("others were faster")
 
 
 def _attempt_seconds(call: _CommitCall[Any], began: float, fault: HeadwaterError | None) -> float:
     """How long an attempt took that was beaten; 0 for one that met a fault."""
-    return call.rows.clock.monotonic() - began if isinstance(fault, BeatenError) else 0.0
+    return call.rows.clock.monotonic() - began if isinstance(fault, SwapConflictError) else 0.0
 
 
 def _may_pass(fault: HeadwaterError) -> bool:

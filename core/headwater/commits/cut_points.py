@@ -10,7 +10,7 @@ from headwater.commits.commit_log import read_log
 from headwater.commits.commit_times import sound_times
 from headwater.commits.gc_record import CutLines, HistoryCut
 from headwater.errors import ExpiredError, UnknownOutcomeError
-from headwater.store import Move, ObjectId, RealmReader, Reference, id_text, is_note
+from headwater.store import ObjectId, RealmReader, Reference, ReferenceMove, id_text, is_note
 
 _ASKED = 50
 """Lines that are asked whether they have a commit, at most: a reference without a cut of its own would otherwise cost all of them."""
@@ -66,7 +66,7 @@ def left_line_name(name: str, pointer: ObjectId) -> str:
     return f"{name}@{id_text(pointer)}"
 
 
-def is_note_collected(row: Reference, left: Move, commit: Commit, cut: CutPoint, cuts: CutLines) -> bool:
+def is_note_collected(row: Reference, left: ReferenceMove, commit: Commit, cut: CutPoint, cuts: CutLines) -> bool:
     """Whether a note came so late that the last collection had let go what it names.
 
     commit        the one that was left

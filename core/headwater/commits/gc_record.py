@@ -122,7 +122,7 @@ class CutLines:
 
 def read_cuts(rows: RealmReader, collection: CollectionRecord | None) -> CutLines:
     cuts = None if collection is None else collection.cuts
-    lines = {} if cuts is None else rows.read(cuts, HistoryCuts).lines
+    lines = {} if cuts is None else rows.read_object(cuts, HistoryCuts).lines
     return CutLines(
         lines,
         latest=max((cut.time for cut in lines.values()), default=Micros(0)),

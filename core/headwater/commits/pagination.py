@@ -12,8 +12,8 @@ from typing import TypeVar
 import msgspec
 
 from headwater.commits.commit import Commit, Head
-from headwater.errors import ExpiredError, RefusedError, UnreadableError
-from headwater.index import Value, after_prefix
+from headwater.errors import CorruptionError, ExpiredError, RefusedError
+from headwater.index import IndexValue, after_prefix
 from headwater.quantities import check_count
 from headwater.store import ObjectId, RealmReader, id_text
 
@@ -50,17 +50,17 @@ class PageToken(msgspec.Struct, frozen=True, array_like=True):
     listing: IndexListing
     last: bytes
 
-    def encode(self) -> str:
+    def as_text(self) -> str:
         return encode_token(self, _FORMAT)
 
     @classmethod
-    def decode(cls, text: str) -> PageToken:
+    def from_text(cls, text: str) -> PageToken:
         """The reverse of ``encode``.
 
         raises        RefusedError for what is no page token, or one that was altered
         """
         token = decode_token(text, _decoder)
-        if token is None or token.encode() != text:
+        if token is None or token.as_text() != text:
             raise RefusedError(f"{text!r} is no page token: give one as it came with the page before, or none")
         return token
 
@@ -88,7 +88,7 @@ def decode_token(text: str, decoder: msgspec.msgpack.Decoder[T]) -> T | None:
 class IndexPage:
     """Entries in the order of the listing. ``next_token`` None: there are no more."""
 
-    entries: tuple[tuple[bytes, Value], ...]
+    entries: tuple[tuple[bytes, IndexValue], ...]
     next_token: str | None
     commit_id: ObjectId
 
@@ -97,38 +97,38 @@ def read_page(head: Head, listing: IndexListing, *, limit: int | None = None, af
     """The first entries of a listing of a commit; or those beyond the key ``after``, in the direction of the listing.
 
     limit         at most so many; None: all that are left
-    raises        RefusedError for a limit below 1; ExpiredError when the commit was collected; UnreadableError when it was not, and
+    raises        RefusedError for a limit below 1; ExpiredError when the commit was collected; CorruptionError when it was not, and
                   cannot be read nevertheless
     """
     check_count(limit, "entries of a page")
     try:
         entries = tuple(_entries(head, listing, after, None if limit is None else limit + 1))
-    except (ExpiredError, UnreadableError) as fault:
+    except (ExpiredError, CorruptionError) as fault:
         if isinstance(fault, ExpiredError) or head.is_collected():
             raise _expired(head.rows, head.id) from fault
         raise
     token = None
     if limit is not None and len(entries) > limit:
         entries = entries[:limit]
-        token = PageToken(head.id, listing, entries[-1][0]).encode()
+        token = PageToken(head.id, listing, entries[-1][0]).as_text()
     return IndexPage(entries, token, head.id)
 
 
 def read_next_page(rows: RealmReader, token: str, *, limit: int | None = None) -> IndexPage:
     """The page that follows, of the commit that the token pins, whatever its reference holds now. Raises as ``read_page`` does."""
-    place = PageToken.decode(token)
+    place = PageToken.from_text(token)
     return read_page(read_pinned(rows, place), place.listing, limit=limit, after=place.last)
 
 
 def read_pinned(rows: RealmReader, token: PageToken) -> Head:
     """The commit that a token pins; ExpiredError when it was collected."""
-    found = rows.find(token.commit_id, Commit)
+    found = rows.find_object(token.commit_id, Commit)
     if found is None:
         raise _expired(rows, token.commit_id)
     return Head(token.commit_id, found, rows)
 
 
-def _entries(head: Head, listing: IndexListing, after: bytes | None, limit: int | None) -> Iterator[tuple[bytes, Value]]:
+def _entries(head: Head, listing: IndexListing, after: bytes | None, limit: int | None) -> Iterator[tuple[bytes, IndexValue]]:
     start, end = listing.start, listing.end
     if after is not None and listing.reverse:
         end = after if end is None else min(end, after)

@@ -18,8 +18,8 @@ from headwater.commits.commit import read_head
 from headwater.commits.committer import commit_change
 from headwater.commits.ref_updates import check_targets, ensure_reference
 from headwater.commits.transaction import Transaction
-from headwater.errors import MissingError, RefusedError
-from headwater.index import Value
+from headwater.errors import NotFoundError, RefusedError
+from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, id_text, object_type
 
 PINS = "pins"
@@ -62,7 +62,7 @@ def pin_commits(
         check_targets(tx.reader, missing)
         for target in missing:
             made = tx.add_object(CommitPin(owner=owner, commit=target, time=tx.time))
-            index.put(_key(owner, target), Value(made))
+            index.put(_key(owner, target), IndexValue(made))
 
     commit_change(rows, PINS, change, message=f"pin {len(targets)} commits for task {id_text(owner)}", fence=fence)
 
@@ -76,7 +76,7 @@ def unpin_commits(rows: RealmStore, owner: ObjectId, *, fence: Fence | None = No
 
     try:
         return commit_change(rows, PINS, change, message=f"unpin the commits of task {id_text(owner)}", fence=fence).result
-    except MissingError:
+    except NotFoundError:
         return 0  # nothing was ever pinned here
 
 
@@ -84,7 +84,7 @@ def read_pins(rows: RealmReader) -> list[CommitPin]:
     """All pins of a realm, read now."""
     try:
         found = read_head(rows, PINS, fresh=True)
-    except MissingError:
+    except NotFoundError:
         return []
     ids = [] if found is None else [value.object_id for _, value in found.index(_INDEX).range() if value.object_id is not None]
     return [there for there in rows.read_many(ids, CommitPin) if there is not None]

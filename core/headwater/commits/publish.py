@@ -21,9 +21,16 @@ import structlog
 
 from headwater.commits.commit import Commit, descends
 from headwater.commits.commit_group import CommitGroup
-from headwater.errors import BeatenError, CollisionError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
+from headwater.errors import (
+    CollisionError,
+    HeadwaterError,
+    RefusedError,
+    SwapConflictError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from headwater.settings import duration_text
-from headwater.store import Batch, ObjectId, RealmStore
+from headwater.store import ObjectBatch, ObjectId, RealmStore
 
 _LATE_TRIES = 20
 _log = structlog.get_logger()
@@ -63,14 +70,14 @@ def _check_age(rows: RealmStore, group: CommitGroup) -> None:
         )
 
 
-def _write(rows: RealmStore, group: CommitGroup, batch: Batch, until: float, pause: Callable[[int], None]) -> bool:
+def _write(rows: RealmStore, group: CommitGroup, batch: ObjectBatch, until: float, pause: Callable[[int], None]) -> bool:
     assert group.newest_id is not None
     # Before the call, and not after it: this thread may be stopped inside, and whoever takes over must find out what became of the
     # call before anything is done again.
     group.is_open = True
     try:
         rows.write_and_advance(batch, group.seen, group.newest_id)
-    except BeatenError:
+    except SwapConflictError:
         return False
     except UnknownOutcomeError as unclear:
         return _find_out(rows, group, until, pause, unclear)
@@ -90,7 +97,7 @@ def _find_out(
         try:
             rows.write_and_advance_again(batch, group.seen, commit_id)
             return True
-        except BeatenError:
+        except SwapConflictError:
             has_passed = True
         except CollisionError as taken:
             # The same ids can only collide again. Raising the version makes the first call lose, too, wherever it still is: only then
@@ -160,9 +167,9 @@ def _record_late_move(rows: RealmStore, group: CommitGroup) -> None:
     for _ in range(_LATE_TRIES):
         try:
             row = rows.find_row(group.seen.name)
-            if row is not None and rows.without_cache().find(left, Commit) is not None:
+            if row is not None and rows.without_cache().find_object(left, Commit) is not None:
                 rows.record_move(row, left)
-        except BeatenError:
+        except SwapConflictError:
             continue
         except HeadwaterError as fault:
             _log.warning("a late move was not recorded", reference=group.seen.name, realm=rows.realm, fault=str(fault))

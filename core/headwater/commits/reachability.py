@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from headwater.errors import UnreadableError
-from headwater.store import ObjectId, Pointing, RealmReader, RealmStore, StoredObject, id_text, why_untold
+from headwater.errors import CorruptionError
+from headwater.store import ObjectId, Pointers, RealmReader, RealmStore, StoredObject, id_text, unknown_pointers_reason
 
 _BATCH = 100
 _FEW, _MANY = 32, 500
@@ -21,7 +21,7 @@ def mark_reachable(rows: RealmReader, roots: Iterable[ObjectId], mark: Callable[
     """Mark the roots and everything that they lead to.
 
     mark          remembers an id and what pointed to it (None: a root); True when it was new. Nothing is read twice.
-    raises        UnreadableError when something on the way is missing or cannot be walked: then nothing may be deleted
+    raises        CorruptionError when something on the way is missing or cannot be walked: then nothing may be deleted
     """
     waiting = [root for root in roots if mark(root, None)]
     while waiting:
@@ -29,7 +29,7 @@ def mark_reachable(rows: RealmReader, roots: Iterable[ObjectId], mark: Callable[
         for object_id, found in zip(batch, rows.read_many(batch, StoredObject), strict=True):
             if found is None:
                 raise _missing(rows, object_id)
-            if why := why_untold(found):
+            if why := unknown_pointers_reason(found):
                 raise _untold(rows, object_id, why)
             waiting += [target for target in found.points_to() if mark(target, object_id)]
 
@@ -75,7 +75,7 @@ class ReachabilityWalk:
         return self._entries.count + self._others.count
 
     def run(self) -> None:
-        """Look at all that waits, and at what that leads to. Raises UnreadableError as ``mark_reachable`` does."""
+        """Look at all that waits, and at what that leads to. Raises CorruptionError as ``mark_reachable`` does."""
         while self.waiting:
             if self._entries.count:
                 wanted = self._entries.take(min(max(int(_BATCH_BYTES / self._entry_bytes), _FEW), _MANY))
@@ -88,7 +88,7 @@ class ReachabilityWalk:
         """Look at those that were not settled meanwhile. Returns how many bytes were read, of how many objects."""
         batch = self._seen.unseen([object_id for _, targets in wanted for object_id in targets])
         leaves: list[ObjectId] = []
-        inner: list[tuple[ObjectId, Pointing]] = []
+        inner: list[tuple[ObjectId, Pointers]] = []
         read = 0
         for object_id, found in zip(batch, self._rows.read_pointing(batch), strict=True):
             if found is None:
@@ -140,13 +140,13 @@ def _below(parent: ObjectId | None) -> str:
     return "" if parent is None else f" by object {id_text(parent)}"
 
 
-def _missing(rows: RealmReader, object_id: ObjectId, parent: ObjectId | None = None) -> UnreadableError:
-    return UnreadableError(f"object {id_text(object_id)} of realm {rows.realm!r} is referred to{_below(parent)}, but not there")
+def _missing(rows: RealmReader, object_id: ObjectId, parent: ObjectId | None = None) -> CorruptionError:
+    return CorruptionError(f"object {id_text(object_id)} of realm {rows.realm!r} is referred to{_below(parent)}, but not there")
 
 
-def _untold(rows: RealmReader, object_id: ObjectId, why: str, parent: ObjectId | None = None) -> UnreadableError:
+def _untold(rows: RealmReader, object_id: ObjectId, why: str, parent: ObjectId | None = None) -> CorruptionError:
     by = f" (referred to{_below(parent)})" if parent else ""
-    return UnreadableError(
+    return CorruptionError(
         f"object {id_text(object_id)} of realm {rows.realm!r}{by} {why}: this release cannot tell what it points to; use the release that"
         " wrote it"
     )

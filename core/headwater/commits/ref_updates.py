@@ -21,9 +21,9 @@ from headwater.commits.commit_times import credible_until
 from headwater.commits.cut_points import CutPoint, find_cut_point, is_note_collected
 from headwater.commits.gc_record import CollectionRecord, CutLines, read_collection, read_cuts
 from headwater.errors import (
-    BeatenError,
     ConflictError,
     RefusedError,
+    SwapConflictError,
     UnavailableError,
     UnknownOutcomeError,
 )
@@ -53,9 +53,9 @@ def assign_reference(
         check_targets(rows, {target: [reference, *among]})
         try:
             return rows.move_reference(seen, target)
-        except BeatenError:
+        except SwapConflictError:
             continue
-    raise BeatenError(f"reference {reference!r} of realm {rows.realm!r} changes too fast: try again")
+    raise SwapConflictError(f"reference {reference!r} of realm {rows.realm!r} changes too fast: try again")
 
 
 def create_reference_at(
@@ -70,20 +70,20 @@ def create_reference_at(
 
     among         names of references in whose history the target may be
     check         called after the reference was read, and before it is swapped
-    raises        BeatenError: it exists · ExpiredError, RefusedError and UnavailableError as for ``assign_reference``
+    raises        SwapConflictError: it exists · ExpiredError, RefusedError and UnavailableError as for ``assign_reference``
     """
     for _ in range(_TRIES):
         seen = rows.find_row(reference)
         if seen is not None and seen.deleted is None:
-            raise BeatenError(f"reference {reference!r} of realm {rows.realm!r} is there already")
+            raise SwapConflictError(f"reference {reference!r} of realm {rows.realm!r} is there already")
         if target is not None:
             check_targets(rows, {target: [*([] if seen is None else [reference]), *among]})
         check()
         try:
             return rows.create_reference_as_seen(reference, seen, target)  # as it was before the flag was read
-        except BeatenError:
+        except SwapConflictError:
             continue  # alive now, or buried by the collector: the next look tells
-    raise BeatenError(f"reference {reference!r} of realm {rows.realm!r} changes too fast: try again")
+    raise SwapConflictError(f"reference {reference!r} of realm {rows.realm!r} changes too fast: try again")
 
 
 def check_targets(rows: RealmReader, targets: Mapping[ObjectId, Sequence[str]]) -> None:
@@ -163,7 +163,7 @@ def ensure_reference(rows: RealmStore, name: str) -> Reference:
         return found
     try:
         return rows.create_reference(name)
-    except BeatenError:
+    except SwapConflictError:
         return rows.read_reference(name, fresh=True)
 
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from headwater.clock import Clock, Micros
 from headwater.commits.commit import Commit, Head
-from headwater.errors import RefusedError, UnreadableError
-from headwater.index import Index, IndexContainer, IndexEditor, Limits, NewIndex, Value
+from headwater.errors import CorruptionError, RefusedError
+from headwater.index import Index, IndexContainer, IndexEditor, IndexLimits, IndexValue, NewIndex
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmId, RealmKey, RealmReader, RealmStore, Reference, StoredObject, Versioned, id_text
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 S = TypeVar("S", bound=StoredObject)
 Memos = dict[str, tuple[object, object]]
 """What the runs of one change have worked out: by name, what it was derived from and what came of it."""
-Changes = dict[str, list[tuple[bytes, Value | None]]]
+Changes = dict[str, list[tuple[bytes, IndexValue | None]]]
 """What was edited: by index, in key order; None says removed."""
 
 
@@ -99,7 +99,7 @@ class Transaction:
         self.added[object_id] = value
         return object_id
 
-    def add_index(self, index: IndexEditor | NewIndex, limits: Limits) -> IndexContainer:
+    def add_index(self, index: IndexEditor | NewIndex, limits: IndexLimits) -> IndexContainer:
         """Store an index that is to lie in an object which this change adds; what it spills into is added, too."""
         stored = index.stored(self._rows.new_ids, limits)
         self.added.update(stored.objects)
@@ -178,20 +178,20 @@ class PendingReader:
 
     # objects
 
-    def find(self, object_id: ObjectId, cls: type[S]) -> S | None:
-        return self._value(object_id, cls) if object_id in self._pending else self._stored.find(object_id, cls)
+    def find_object(self, object_id: ObjectId, cls: type[S]) -> S | None:
+        return self._value(object_id, cls) if object_id in self._pending else self._stored.find_object(object_id, cls)
 
-    def read(self, object_id: ObjectId, cls: type[S]) -> S:
-        return self._value(object_id, cls) if object_id in self._pending else self._stored.read(object_id, cls)
+    def read_object(self, object_id: ObjectId, cls: type[S]) -> S:
+        return self._value(object_id, cls) if object_id in self._pending else self._stored.read_object(object_id, cls)
 
     def read_many(self, object_ids: Sequence[ObjectId], cls: type[S]) -> list[S | None]:
         return self._merge(object_ids, lambda ids: self._stored.read_many(ids, cls), lambda pending: self._value(pending, cls))
 
-    def read_each(self, object_ids: Sequence[ObjectId], cls: type[S]) -> list[S | UnreadableError | None]:
-        def pending_value(object_id: ObjectId) -> S | UnreadableError:
+    def read_each(self, object_ids: Sequence[ObjectId], cls: type[S]) -> list[S | CorruptionError | None]:
+        def pending_value(object_id: ObjectId) -> S | CorruptionError:
             try:
                 return self._value(object_id, cls)
-            except UnreadableError as fault:
+            except CorruptionError as fault:
                 return fault
 
         return self._merge(object_ids, lambda ids: self._stored.read_each(ids, cls), pending_value)
@@ -242,14 +242,14 @@ class PendingReader:
         value = self._pending[object_id].value
         if isinstance(value, cls):
             return value
-        raise UnreadableError(
+        raise CorruptionError(
             f"object {id_text(object_id)} in realm {self.realm!r} is a {type(value).__name__}, not a {cls.__name__}"
         )
 
     def _versioned(self, object_id: ObjectId, cls: type[S]) -> Versioned[S]:
         value, token, created = self._value(object_id, cls), self._pending[object_id].token, self._pending[object_id].created
         if token is None:
-            raise UnreadableError(f"object {id_text(object_id)} in realm {self.realm!r} has no version token")
+            raise CorruptionError(f"object {id_text(object_id)} in realm {self.realm!r} has no version token")
         return Versioned(object_id, value, token, created)
 
 
@@ -261,7 +261,7 @@ class _Known:
 
     def __init__(self, added: Mapping[ObjectId, StoredObject]) -> None:
         self.read: set[ObjectId] = set()
-        self.listings: list[Callable[[], Iterator[tuple[bytes, Value]]]] = []
+        self.listings: list[Callable[[], Iterator[tuple[bytes, IndexValue]]]] = []
         self._added = added
 
     def has(self, object_id: ObjectId) -> bool:
@@ -286,7 +286,7 @@ class _Editor(IndexEditor):
         super().__init__(base)
         self._known = known
 
-    def get(self, key: bytes) -> Value | None:
+    def get(self, key: bytes) -> IndexValue | None:
         value = super().get(key)
         if value is not None and value.object_id is not None:
             self._known.read.add(value.object_id)
@@ -294,12 +294,12 @@ class _Editor(IndexEditor):
 
     def range(
         self, start: bytes | None = None, end: bytes | None = None, *, reverse: bool = False, limit: int | None = None
-    ) -> Iterator[tuple[bytes, Value]]:
+    ) -> Iterator[tuple[bytes, IndexValue]]:
         base, wide = self._base, None if limit is None else limit + len(self._changes)  # as many may hide behind a change
         self._known.listings.append(lambda: base.range(start, end, reverse=reverse, limit=wide))
         return super().range(start, end, reverse=reverse, limit=limit)
 
-    def put(self, key: bytes, value: Value) -> bool:
+    def put(self, key: bytes, value: IndexValue) -> bool:
         if not isinstance(value.data, bytes):  # found only when the whole group is written, it would be told to another member
             raise RefusedError(f"what an index holds under {key!r} is bytes, not {type(value.data).__name__}")
         if value.object_id is not None and not self._known.has(value.object_id):

@@ -1,32 +1,31 @@
 """An ordered map from key bytes to values that spills into stripes. Knows nothing of commits, nor of what its values mean."""
 
-from headwater.index.checking import IndexChecker
-from headwater.index.containers import IndexContainer, Limits, Objects
-from headwater.index.differing import Difference, differing
-from headwater.index.editing import IndexEditor, NewIndex, Stored
-from headwater.index.keys import KEY_BYTES
-from headwater.index.reading import Index, after_prefix
-from headwater.index.stripes import Stripe, StripeList
-from headwater.index.values import Change, Entry, Value
-from headwater.index.visiting import Visit
+from headwater.index.index_check import IndexChecker
+from headwater.index.index_diff import IndexDifference, index_differences
+from headwater.index.index_editor import IndexEditor, NewIndex, StoredIndex
+from headwater.index.index_nodes import IndexContainer, IndexLimits, Stripe, StripeList, StripeReader
+from headwater.index.index_reader import Index, after_prefix
+from headwater.index.page import Change, Entry, IndexValue
+from headwater.index.page_columns import KEY_BYTES
+from headwater.index.prefetch import SharedIndexScan
 
 __all__ = [
     "KEY_BYTES",
     "Change",
-    "Difference",
     "Entry",
     "Index",
     "IndexChecker",
     "IndexContainer",
+    "IndexDifference",
     "IndexEditor",
-    "Limits",
+    "IndexLimits",
+    "IndexValue",
     "NewIndex",
-    "Objects",
-    "Stored",
+    "SharedIndexScan",
+    "StoredIndex",
     "Stripe",
     "StripeList",
-    "Value",
-    "Visit",
+    "StripeReader",
     "after_prefix",
-    "differing",
+    "index_differences",
 ]

@@ -6,23 +6,23 @@ This room knows nothing of what users keep in a realm (catalogs), of tasks, or o
 from __future__ import annotations
 
 from headwater.realms.bootstrap import bootstrap, check_bootstrap
-from headwater.realms.credentials import Credentials, CredentialsHash, hash_credentials, new_credentials, verify
-from headwater.realms.definitions import (
+from headwater.realms.grants import Principal
+from headwater.realms.principals import BY_CLIENT, BY_NAME, PRINCIPALS, find_root, log_in, reset_root, rotate_root
+from headwater.realms.realm_definition import (
     DeletionPolicy,
     DriftPolicy,
+    HistoryRetention,
     KeptHistory,
-    Maintenance,
-    Manager,
+    MaintenanceSchedule,
     Realm,
     RealmFields,
-    Retention,
-    checked_realm_id,
+    RealmManager,
+    RealmState,
     hold_until,
 )
-from headwater.realms.entities import Principal
-from headwater.realms.principals import BY_CLIENT, BY_NAME, PRINCIPALS, find_root, log_in, reset_root, rotate_root
-from headwater.realms.realms import FILLED_REFERENCES, REALM_REFERENCES, REALMS, Realms
-from headwater.realms.states import RealmState
+from headwater.realms.realm_registry import FILLED_REFERENCES, REALM_REFERENCES, REALMS, RealmRegistry
+from headwater.realms.root_credentials import Credentials, CredentialsHash, hash_credentials, new_credentials, verify_secret
+from headwater.store.ids import checked_realm_id
 
 __all__ = [
     "BY_CLIENT",
@@ -35,15 +35,15 @@ __all__ = [
     "CredentialsHash",
     "DeletionPolicy",
     "DriftPolicy",
+    "HistoryRetention",
     "KeptHistory",
-    "Maintenance",
-    "Manager",
+    "MaintenanceSchedule",
     "Principal",
     "Realm",
     "RealmFields",
+    "RealmManager",
+    "RealmRegistry",
     "RealmState",
-    "Realms",
-    "Retention",
     "bootstrap",
     "check_bootstrap",
     "checked_realm_id",
@@ -54,5 +54,5 @@ __all__ = [
     "new_credentials",
     "reset_root",
     "rotate_root",
-    "verify",
+    "verify_secret",
 ]

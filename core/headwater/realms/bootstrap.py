@@ -11,17 +11,14 @@ from typing import TypeVar
 import msgspec
 
 from headwater.commits import Transaction, commit_change, complete_operation, ensure_references
-from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
-from headwater.index import Value
-from headwater.realms.credentials import CredentialsHash
-from headwater.realms.definitions import Realm
-from headwater.realms.entities import Container, Grant, Principal, PrincipalRole, grant_key
+from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
+from headwater.index import IndexValue
+from headwater.realms.grants import Container, Grant, Principal, PrincipalRole, grant_key
 from headwater.realms.principals import BY_CLIENT, BY_NAME, PRINCIPALS, ROOT, find_named
-from headwater.realms.realms import REALM_REFERENCES, Realms
-from headwater.realms.states import RealmState
+from headwater.realms.realm_definition import Realm, RealmState
+from headwater.realms.realm_registry import REALM_REFERENCES, RealmRegistry
+from headwater.realms.root_credentials import CredentialsHash
 from headwater.store import ObjectId, RealmStore
-
-__all__ = ["bootstrap", "check_bootstrap"]
 
 ROOT_CONTAINER = "root_container"
 SERVICE_ADMIN = "service_admin"
@@ -31,35 +28,42 @@ _Entity = TypeVar("_Entity", Container, Principal, PrincipalRole)
 
 
 def bootstrap(
-    realms: Realms, realm_id: str, credentials: CredentialsHash, *, seen: Realm | None = None, replaces: str | None = None
+    realms: RealmRegistry,
+    realm_id: str,
+    credentials: CredentialsHash,
+    *,
+    seen: Realm | None = None,
+    replaces: str | None = None,
 ) -> Realm:
     """Take a realm from CREATED (or an interrupted INITIALIZING) to ACTIVE; one that was bootstrapped before is returned as is.
 
     credentials   of the root principal; where it exists already, its own stay (compare with ``find_root``)
     seen          what the caller has decided about; None: whatever realm has the id
     replaces      the client id of the root's credentials that give way to these all the same: nobody was given them
-    raises        RefusedError for a realm that is loading or on its way out; MissingError if there is none;
-                  BeatenError if somebody else moves the realm meanwhile, or it is not as seen, UnknownOutcomeError if it may not be
+    raises        RefusedError for a realm that is loading or on its way out; NotFoundError if there is none;
+                  SwapConflictError if somebody else moves the realm meanwhile, or it is not as seen, UnknownOutcomeError if it may not be
                   complete: look, and call again
     """
-    realm = realms.read(realm_id)
+    realm = realms.read_realm(realm_id)
     if realm.state in (RealmState.ACTIVE, RealmState.INACTIVE):
         return realm
     check_bootstrap(realm)
     if seen is not None and realm != seen:
-        raise BeatenError(f"realm {realm_id!r} was changed meanwhile; it is {realm.state}: read it again")
+        raise SwapConflictError(f"realm {realm_id!r} was changed meanwhile; it is {realm.state}: read it again")
     if realm.state is RealmState.CREATED:
-        realm = realms.move(realm, RealmState.INITIALIZING)
+        realm = realms.move_realm(realm, RealmState.INITIALIZING)
 
     def finish() -> Realm:
         _fill(realms, realm, credentials, replaces)
-        return realms.move(realm, RealmState.ACTIVE)
+        return realms.move_realm(realm, RealmState.ACTIVE)
 
     done = f"realm {realm_id!r} is INITIALIZING and may be incomplete: bootstrap it again"
     try:
-        return complete_operation(realms.store.system, finish, done=done, passed_on=(BeatenError, MissingError, RefusedError))
-    except (BeatenError, MissingError, RefusedError, UnreadableError) as fault:
-        found = complete_operation(realms.store.system, lambda: realms.find(realm_id), done=done)
+        return complete_operation(
+            realms.store.system, finish, done=done, passed_on=(SwapConflictError, NotFoundError, RefusedError)
+        )
+    except (SwapConflictError, NotFoundError, RefusedError, CorruptionError) as fault:
+        found = complete_operation(realms.store.system, lambda: realms.find_realm(realm_id), done=done)
         if found is None or found.key != realm.key:
             raise RefusedError(f"realm {realm_id!r} was purged while it was being bootstrapped") from fault
         if found.state is RealmState.ACTIVE:
@@ -81,8 +85,8 @@ _REASONS = {
 }
 
 
-def _fill(realms: Realms, realm: Realm, credentials: CredentialsHash, replaces: str | None) -> None:
-    rows = realms.open_for(realm.id, RealmState.INITIALIZING)
+def _fill(realms: RealmRegistry, realm: Realm, credentials: CredentialsHash, replaces: str | None) -> None:
+    rows = realms.open_realm_for(realm.id, RealmState.INITIALIZING)
     ensure_references(rows, REALM_REFERENCES)
     container = _ensure_named(rows, "root", ROOT_CONTAINER, Container, _make_container)
     if replaces is not None:
@@ -106,24 +110,24 @@ def _ensure_named(
             return found
         entity = make(tx)
         object_id = tx.add_object(entity)
-        index.put(name.encode(), Value(object_id, b""))
+        index.put(name.encode(), IndexValue(object_id, b""))
         if isinstance(entity, Principal):
-            tx.index(BY_CLIENT).put(entity.credentials.client_id.encode(), Value(object_id, b""))
+            tx.index(BY_CLIENT).put(entity.credentials.client_id.encode(), IndexValue(object_id, b""))
         return entity
 
     return commit_change(rows, reference, change, message=f"bootstrap: {name}").result
 
 
-def _replace_root(realms: Realms, realm: Realm, rows: RealmStore, credentials: CredentialsHash, replaces: str) -> None:
+def _replace_root(realms: RealmRegistry, realm: Realm, rows: RealmStore, credentials: CredentialsHash, replaces: str) -> None:
     """Give a root that has the credentials of ``replaces`` others, as long as nobody has changed the realm since."""
 
     def change(tx: Transaction) -> None:
         root = find_named(tx.reader, tx.index(BY_NAME), ROOT, Principal)
         if root is not None and root.credentials == credentials:
             return  # an earlier try did it
-        if root is None or root.credentials.client_id != replaces or realms.find(realm.id) != realm:
-            raise BeatenError(f"realm {realm.id!r} was changed while it was being bootstrapped: read it again")
-        value = Value(tx.add_object(msgspec.structs.replace(root, credentials=credentials, renewed=tx.time)), b"")
+        if root is None or root.credentials.client_id != replaces or realms.find_realm(realm.id) != realm:
+            raise SwapConflictError(f"realm {realm.id!r} was changed while it was being bootstrapped: read it again")
+        value = IndexValue(tx.add_object(msgspec.structs.replace(root, credentials=credentials, renewed=tx.time)), b"")
         tx.index(BY_NAME).put(ROOT.encode(), value)
         tx.index(BY_CLIENT).remove(replaces.encode())
         tx.index(BY_CLIENT).put(credentials.client_id.encode(), value)
@@ -137,7 +141,7 @@ def _ensure_grants(tx: Transaction, *grants: tuple[ObjectId, ObjectId, str]) -> 
         key = grant_key(securable, grantee, privilege)
         if key not in index:
             grant = Grant(securable=securable, grantee=grantee, privilege=privilege, created=tx.time)
-            index.put(key, Value(tx.add_object(grant), b""))
+            index.put(key, IndexValue(tx.add_object(grant), b""))
 
 
 def _make_container(tx: Transaction) -> Container:

@@ -13,15 +13,13 @@ import msgspec
 
 from headwater.clock import Micros
 from headwater.commits import Transaction, commit_change, read_head
-from headwater.errors import BeatenError, MissingError, RefusedError, UnreadableError
-from headwater.index import Index, Value
+from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
+from headwater.index import Index, IndexValue
 from headwater.quantities import check_seconds
-from headwater.realms.credentials import Credentials, CredentialsHash
-from headwater.realms.entities import Container, Principal, PrincipalRole
-from headwater.realms.realms import Realms
+from headwater.realms.grants import Container, Principal, PrincipalRole
+from headwater.realms.realm_registry import RealmRegistry
+from headwater.realms.root_credentials import Credentials, CredentialsHash
 from headwater.store import RealmReader, RealmStore
-
-__all__ = ["BY_CLIENT", "BY_NAME", "PRINCIPALS", "ROOT", "find_named", "find_root", "log_in", "reset_root", "rotate_root"]
 
 PRINCIPALS = "principals"
 ROOT = "root"
@@ -31,24 +29,24 @@ BY_CLIENT = "by-client"
 _Entity = TypeVar("_Entity", Container, Principal, PrincipalRole)
 
 
-def find_root(realms: Realms, realm_id: str) -> Principal | None:
+def find_root(realms: RealmRegistry, realm_id: str) -> Principal | None:
     """The root principal of a realm, or None as long as its bootstrap did not come that far."""
-    realm = realms.read(realm_id)
+    realm = realms.read_realm(realm_id)
     rows = realms.store.rows(realm.id, realm.key)
     index = _index(rows, BY_NAME)
     return None if index is None else find_named(rows, index, ROOT, Principal)
 
 
-def log_in(realms: Realms, realm_id: str, credentials: Credentials) -> Principal:
+def log_in(realms: RealmRegistry, realm_id: str, credentials: Credentials) -> Principal:
     """Whoever has these credentials in an ACTIVE realm: those of now, or the former ones as long as they hold.
 
     raises        RefusedError, which does not tell whether client or secret is wrong; or that the realm is not ACTIVE
     """
-    rows = realms.open(realm_id)
+    rows = realms.open_realm(realm_id)
     rows.check_write()  # only ACTIVE serves users
     index = _index(rows, BY_CLIENT)
     value = None if index is None else index.get(credentials.client_id.encode())
-    found = None if value is None or value.object_id is None else rows.find(value.object_id, Principal)
+    found = None if value is None or value.object_id is None else rows.find_object(value.object_id, Principal)
     if found is None or not found.accepts(credentials, now=realms.store.clock.now()):
         raise RefusedError(
             f"realm {realm_id!r} refuses client {credentials.client_id!r}: unknown, or the secret is not its own"
@@ -57,7 +55,7 @@ def log_in(realms: Realms, realm_id: str, credentials: Credentials) -> Principal
 
 
 def rotate_root(
-    realms: Realms,
+    realms: RealmRegistry,
     realm_id: str,
     credentials: CredentialsHash,
     *,
@@ -68,7 +66,7 @@ def rotate_root(
 
     replaces         the client id that root must have now; None: whichever it has
     overlap_seconds  for how long the former ones hold; None: until the next rotation
-    raises           RefusedError for a realm in another state; MissingError if there is none; BeatenError when root has another
+    raises           RefusedError for a realm in another state; NotFoundError if there is none; SwapConflictError when root has another
                      client id than ``replaces``: somebody else gave it other credentials meanwhile
     """
 
@@ -81,7 +79,7 @@ def rotate_root(
     return _renew(realms, realm_id, renew, replaces, "rotate the credentials of root")
 
 
-def reset_root(realms: Realms, realm_id: str, credentials: CredentialsHash, *, replaces: str | None = None) -> Principal:
+def reset_root(realms: RealmRegistry, realm_id: str, credentials: CredentialsHash, *, replaces: str | None = None) -> Principal:
     """As ``rotate_root``, and all former credentials are refused from now on: they may have leaked."""
 
     def renew(root: Principal, now: Micros) -> Principal:
@@ -91,32 +89,32 @@ def reset_root(realms: Realms, realm_id: str, credentials: CredentialsHash, *, r
 
 
 def find_named(rows: RealmReader, index: Index, name: str, cls: type[_Entity]) -> _Entity | None:
-    """The entity that an index lists under a name; raises UnreadableError when it is listed and not there."""
+    """The entity that an index lists under a name; raises CorruptionError when it is listed and not there."""
     value = index.get(name.encode())
     if value is None:
         return None
-    entity = None if value.object_id is None else rows.find(value.object_id, cls)
+    entity = None if value.object_id is None else rows.find_object(value.object_id, cls)
     if entity is None:
-        raise UnreadableError(f"{name!r} is listed in realm {rows.realm!r}, but its object is missing: run `headwater fsck`")
+        raise CorruptionError(f"{name!r} is listed in realm {rows.realm!r}, but its object is missing: run `headwater fsck`")
     return entity
 
 
 def _renew(
-    realms: Realms, realm_id: str, renew: Callable[[Principal, Micros], Principal], replaces: str | None, message: str
+    realms: RealmRegistry, realm_id: str, renew: Callable[[Principal, Micros], Principal], replaces: str | None, message: str
 ) -> Principal:
-    rows = realms.open(realm_id)
+    rows = realms.open_realm(realm_id)
 
     def change(tx: Transaction) -> Principal:
         root = find_named(tx.reader, tx.index(BY_NAME), ROOT, Principal)
         if root is None:
-            raise UnreadableError(f"realm {realm_id!r} has no root principal: run `headwater fsck`")
+            raise CorruptionError(f"realm {realm_id!r} has no root principal: run `headwater fsck`")
         if replaces not in (None, root.credentials.client_id):
-            raise BeatenError(
+            raise SwapConflictError(
                 f"root of realm {realm_id!r} has the credentials of client {root.credentials.client_id}, and no longer those of"
                 f" {replaces}: somebody else renewed them meanwhile"
             )
         renewed = renew(root, tx.time)
-        value = Value(tx.add_object(renewed), b"")
+        value = IndexValue(tx.add_object(renewed), b"")
         tx.index(BY_NAME).put(ROOT.encode(), value)
         for gone in root.clients:
             tx.index(BY_CLIENT).remove(gone.encode())
@@ -130,6 +128,6 @@ def _renew(
 def _index(rows: RealmStore, name: str) -> Index | None:
     try:
         found = read_head(rows, PRINCIPALS, fresh=True)
-    except MissingError:
+    except NotFoundError:
         return None
     return None if found is None else found.index(name)

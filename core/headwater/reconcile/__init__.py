@@ -4,10 +4,25 @@ This room knows neither Kubernetes nor the command line, runs no task, and keeps
 remember stands in the definitions of realms and catalogs.
 """
 
-from headwater.reconcile.actions import REASONS, Notice, Refuse, Report, Step, Wait
-from headwater.reconcile.catalog_planning import plan_catalog
-from headwater.reconcile.credentials import CredentialsSink, FileCredentials, write_once
-from headwater.reconcile.describing import (
+from headwater.reconcile.actions import REASONS, Notice, PlannedStep, RefuseManifest, ReportDrift, WaitUntil
+from headwater.reconcile.catalog_plan import plan_catalog
+from headwater.reconcile.convergence import (
+    PlanPreview,
+    ReconcileOutcome,
+    preview_catalog,
+    preview_realm,
+    reconcile,
+    reconcile_catalog,
+    reconcile_realm,
+)
+from headwater.reconcile.credentials_sink import CredentialsSink, FileCredentials, write_once
+from headwater.reconcile.manifest_files import KnownRealms, load_manifests, read_manifest
+from headwater.reconcile.manifests import CatalogManifest, Manifest, RealmManifest
+from headwater.reconcile.observed_state import known_realms
+from headwater.reconcile.ownership import ManagerIdentity, release_realm
+from headwater.reconcile.realm_plan import plan_realm
+from headwater.reconcile.schedule import next_time, weekly_schedule
+from headwater.reconcile.state_description import (
     CatalogDescription,
     ContentCounts,
     ImportDescription,
@@ -16,15 +31,7 @@ from headwater.reconcile.describing import (
     describe_catalog,
     describe_realm,
 )
-from headwater.reconcile.loading import KnownRealms, load_manifests, read_manifest
-from headwater.reconcile.manifests import CatalogManifest, Manifest, RealmManifest
-from headwater.reconcile.observing import known_realms
-from headwater.reconcile.owning import ManagerIdentity, release_realm
-from headwater.reconcile.previewing import Preview, plan_of_catalog, plan_of_realm
-from headwater.reconcile.reading import ManifestError
-from headwater.reconcile.realm_planning import plan_realm
-from headwater.reconcile.reconciling import Outcome, reconcile, reconcile_catalog, reconcile_realm
-from headwater.reconcile.schedule import next_time, weekly_schedule
+from headwater.reconcile.yaml_values import ManifestError
 
 __all__ = [
     "REASONS",
@@ -39,24 +46,24 @@ __all__ = [
     "Manifest",
     "ManifestError",
     "Notice",
-    "Outcome",
-    "Preview",
+    "PlanPreview",
+    "PlannedStep",
     "RealmDescription",
     "RealmManifest",
-    "Refuse",
-    "Report",
-    "Step",
+    "ReconcileOutcome",
+    "RefuseManifest",
+    "ReportDrift",
     "TaskDescription",
-    "Wait",
+    "WaitUntil",
     "describe_catalog",
     "describe_realm",
     "known_realms",
     "load_manifests",
     "next_time",
     "plan_catalog",
-    "plan_of_catalog",
-    "plan_of_realm",
     "plan_realm",
+    "preview_catalog",
+    "preview_realm",
     "read_manifest",
     "reconcile",
     "reconcile_catalog",

@@ -1,44 +1,22 @@
-"""What a planner may ask for: single steps, each of which can be carried out twice without harm, and words for a person."""
+"""What a planner may ask for: single steps, each of which can be carried out twice without harm, and words for a person.
+
+Sentences for whoever wrote a manifest: its own names of fields, and values as it writes them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from headwater.catalogs import CatalogChanges, CatalogFields
 from headwater.clock import Micros
-from headwater.realms import Manager, RealmFields, RealmState
+from headwater.realms import RealmFields, RealmManager, RealmState
+from headwater.reconcile.manifests import CONFIRM_PURGE
+from headwater.settings import duration_text
 from headwater.store import ObjectId
-
-__all__ = [
-    "REASONS",
-    "Action",
-    "AdoptRealm",
-    "Bootstrap",
-    "CancelTask",
-    "CompleteCatalog",
-    "CreateCatalog",
-    "CreateRealm",
-    "DeleteCatalog",
-    "DetachRealm",
-    "Effect",
-    "MoveRealm",
-    "Notice",
-    "RecordActed",
-    "RecordImported",
-    "Refuse",
-    "RemoveRealm",
-    "Report",
-    "RotateCredentials",
-    "RunTaskNow",
-    "Step",
-    "SubmitTask",
-    "UpdateCatalog",
-    "UpdateRealm",
-    "Wait",
-    "step_of",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +25,7 @@ class CreateRealm:
 
 
 @dataclass(frozen=True, slots=True)
-class Bootstrap:
+class BootstrapRealm:
     """Keep the credentials where a person finds them, then fill the realm with their hash."""
 
 
@@ -78,7 +56,7 @@ class AdoptRealm:
     annotation    None: nobody asked; it is the resource's own realm, from before it was made again
     """
 
-    manager: Manager
+    manager: RealmManager
     annotation: str | None = None
     value: str = ""
 
@@ -94,7 +72,7 @@ class RemoveRealm:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordActed:
+class RecordHandled:
     """An annotation was acted on with this value; None: it is gone, and may act again."""
 
     annotation: str
@@ -149,7 +127,7 @@ class DeleteCatalog:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitUntil:
     """Nothing more can be done now. ``reason`` is one word for a condition; ``until`` is None when it is not a matter of time alone."""
 
     reason: str
@@ -158,7 +136,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
+class RefuseManifest:
     """It will not be done as asked."""
 
     reason: str
@@ -166,7 +144,7 @@ class Refuse:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ReportDrift:
     """Something that a person should know, and that is left as it is."""
 
     reason: str
@@ -175,14 +153,14 @@ class Report:
 
 Effect = (
     CreateRealm
-    | Bootstrap
+    | BootstrapRealm
     | RotateCredentials
     | MoveRealm
     | UpdateRealm
     | AdoptRealm
     | DetachRealm
     | RemoveRealm
-    | RecordActed
+    | RecordHandled
     | SubmitTask
     | RunTaskNow
     | CancelTask
@@ -192,12 +170,12 @@ Effect = (
     | RecordImported
     | DeleteCatalog
 )
-Notice = Wait | Refuse | Report
+Notice = WaitUntil | RefuseManifest | ReportDrift
 Action = Effect | Notice
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlannedStep:
     """What was done: one word for programs, and a sentence for people. ``subject``: which import it was about, where it was about one."""
 
     reason: str
@@ -207,14 +185,14 @@ class Step:
 
 REASONS: Mapping[type[Effect], str] = {
     CreateRealm: "RealmCreated",
-    Bootstrap: "RealmBootstrapped",
+    BootstrapRealm: "RealmBootstrapped",
     RotateCredentials: "CredentialsRotated",
     MoveRealm: "RealmMoved",
     UpdateRealm: "RealmUpdated",
     AdoptRealm: "RealmAdopted",
     DetachRealm: "RealmDetached",
     RemoveRealm: "RealmDeleted",
-    RecordActed: "Noted",
+    RecordHandled: "Noted",
     SubmitTask: "TaskRequested",
     RunTaskNow: "TaskHurried",
     CancelTask: "TaskCancelled",
@@ -227,10 +205,61 @@ REASONS: Mapping[type[Effect], str] = {
 """The word of each kind of step."""
 
 
-def step_of(effect: Effect, message: str) -> Step:
+def planned_step(effect: Effect, message: str) -> PlannedStep:
     """What was done, once the effect is carried out. What only keeps account of a spec, or of its manager, is no update."""
     is_note = (isinstance(effect, UpdateRealm) and not effect.changes) or (
         isinstance(effect, UpdateCatalog) and effect.changes.keys() <= {"manager", "former"}
     )
     subject = effect.name if isinstance(effect, RecordImported) else ""
-    return Step("Noted" if is_note else REASONS[type(effect)], message, subject)
+    return PlannedStep("Noted" if is_note else REASONS[type(effect)], message, subject)
+
+
+def name_in_manifest(field: str) -> str:
+    """``purge_hold_seconds`` is ``purgeHold``."""
+    first, *others = field.removesuffix("_seconds").split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def names_in_manifest(fields: Iterable[str]) -> str:
+    return ", ".join(map(name_in_manifest, fields))
+
+
+class ManifestWords(NamedTuple):
+    """A step as it was done, and as it would be."""
+
+    past: str
+    future: str
+
+
+def catalog_changes(changes: CatalogChanges, catalog: str) -> ManifestWords:
+    """What a change of a catalog's definition means to whoever wrote its manifest, in which it has no manager."""
+    names = names_in_manifest(name for name in changes if name not in ("manager", "former"))
+    if names:
+        return ManifestWords(f"updated {catalog}: {names}", f"update {catalog}: {names}")
+    if changes.get("manager") is None:
+        return ManifestWords(f"left {catalog} as it is, managed by nobody", f"leave {catalog} as it is, managed by nobody")
+    return ManifestWords(f"took {catalog} over", f"take {catalog} over")
+
+
+def value_in_manifest(field: str, value: object) -> str:
+    """The value as JSON, durations as texts such as ``"24h"``."""
+    return msgspec.json.encode(_plain(field, msgspec.to_builtins(value))).decode()
+
+
+def unconfirmed_purge(confirmed: str | None, kind: str, name: str) -> WaitUntil | None:
+    """What is waited for, unless the annotation at hand repeats the name of what goes away."""
+    if confirmed == name:
+        return None
+    other = f", and not {confirmed}," if confirmed else ""
+    advice = (
+        f"annotate {CONFIRM_PURGE}: {name}{other} to have everything in it deleted, or set deletionPolicy: Retain to keep it"
+    )
+    return WaitUntil("PurgeUnconfirmed", f"{kind} {name} is to be deleted with deletionPolicy Purge; {advice}")
+
+
+def _plain(field: str, value: Any) -> Any:
+    if isinstance(value, dict) and field != "properties":
+        return {name_in_manifest(name): _plain(name, inner) for name, inner in value.items()}
+    if isinstance(value, int | float) and field.endswith("_seconds"):
+        return duration_text(value)
+    return value

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from headwater.catalogs import CatalogFields, ImportSpec
-from headwater.realms import DeletionPolicy, DriftPolicy, Maintenance, RealmFields, Retention
+from headwater.realms import DeletionPolicy, DriftPolicy, HistoryRetention, MaintenanceSchedule, RealmFields
 from headwater.store import RealmId
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
     "CatalogSpec",
     "DesiredState",
     "Manifest",
-    "Metadata",
+    "ManifestMetadata",
     "RealmManifest",
     "RealmSpec",
     "ResourceName",
@@ -56,7 +56,7 @@ class ResourceName:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metadata:
+class ManifestMetadata:
     name: str
     namespace: str = "default"
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -81,8 +81,8 @@ class RealmSpec:
     deletion_protection: bool = False
     drift_policy: DriftPolicy = "Correct"
     purge_hold_seconds: float | None = None
-    retention: Retention = field(default_factory=Retention)
-    maintenance: Maintenance = field(default_factory=Maintenance)
+    retention: HistoryRetention = field(default_factory=HistoryRetention)
+    maintenance: MaintenanceSchedule = field(default_factory=MaintenanceSchedule)
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def fields(self) -> RealmFields:
@@ -106,7 +106,7 @@ class RealmSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealmManifest:
-    metadata: Metadata
+    metadata: ManifestMetadata
     spec: RealmSpec
     file: str = ""
     line: int = 0
@@ -151,7 +151,7 @@ class CatalogSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogManifest:
-    metadata: Metadata
+    metadata: ManifestMetadata
     spec: CatalogSpec
     file: str = ""
     line: int = 0

@@ -11,7 +11,7 @@ from cronsim import CronSim, CronSimError
 from headwater.clock import Micros, as_datetime
 from headwater.errors import RefusedError
 
-__all__ = ["checked_cron", "checked_zone", "daily_schedule", "due", "next_time", "weekly_schedule"]
+__all__ = ["checked_cron", "checked_zone", "daily_schedule", "is_due_at", "next_time", "weekly_schedule"]
 
 _FIELDS = 5
 _EXAMPLE = 'write minute, hour, day of month, month and day of week, for example "0 3 * * 0"'
@@ -30,7 +30,7 @@ def next_time(cron: str, zone: str, after: Micros) -> Micros:
     return next(time for time in times if time > after)
 
 
-def due(cron: str, zone: str, last: Micros, now: Micros) -> Micros | None:
+def is_due_at(cron: str, zone: str, last: Micros, now: Micros) -> Micros | None:
     """When a run is due that has not been made since ``last``; None as long as none is.
 
     However many times went by during a downtime, one run makes up for them: the first time that was missed is returned,

@@ -8,18 +8,18 @@ from headwater.store.backend import (
     ROW_BYTES,
     Backend,
     Capabilities,
-    Move,
     ObjectKey,
     ObjectPosition,
     ObjectRow,
     ReferenceKey,
+    ReferenceMove,
     ReferencePosition,
     ReferenceRow,
-    Split,
+    ScanSplit,
 )
 from headwater.store.cache import CacheStatistics
-from headwater.store.clock_evidence import DoubtfulClockError, check_clock, confirm_clock
-from headwater.store.identity import (
+from headwater.store.clock_check import DoubtfulClockError, check_clock, confirm_clock
+from headwater.store.ids import (
     SYSTEM_KEY,
     SYSTEM_REALM,
     ObjectId,
@@ -32,16 +32,22 @@ from headwater.store.identity import (
     id_time,
     is_fixed,
 )
-from headwater.store.ids import NodeLease, node_lease_id
-from headwater.store.listings import ReadableRows, UnreadableRow
-from headwater.store.objects import StoredObject, UnknownObject, Versioned, object_type, registered_type
-from headwater.store.pointing import Pointing, is_leaf, why_untold
-from headwater.store.realm_reader import RealmReader
-from headwater.store.realm_rows import Batch, Gate, RealmStore, Whole
-from headwater.store.references import Reference, is_note
+from headwater.store.node_lease import NodeLease, node_lease_id
+from headwater.store.realm_objects import ObjectBatch, Pointers, is_leaf, unknown_pointers_reason
+from headwater.store.realm_refs import Reference, is_note
+from headwater.store.realm_store import ReadableRows, RealmReader, RealmStore, UnreadableRow
+from headwater.store.store_context import StoreContext, WriteGuard
+from headwater.store.stored_objects import (
+    StoredObject,
+    StoredPart,
+    UnknownFields,
+    UnknownObject,
+    Versioned,
+    object_type,
+    registered_type,
+)
 from headwater.store.stores import Store, open_backend, open_store
-from headwater.store.unknown_fields import StoredPart, UnknownFields
-from headwater.store.urls import BackendKind, Option, StoreUrl, as_count, as_seconds, one_of, parse_url
+from headwater.store.urls import BackendKind, StoreUrl, UrlOption, as_count, as_seconds, one_of, parse_url
 
 __all__ = [
     "BULK_BYTES",
@@ -50,19 +56,16 @@ __all__ = [
     "SYSTEM_REALM",
     "Backend",
     "BackendKind",
-    "Batch",
     "CacheStatistics",
     "Capabilities",
     "DoubtfulClockError",
-    "Gate",
-    "Move",
     "NodeLease",
+    "ObjectBatch",
     "ObjectId",
     "ObjectKey",
     "ObjectPosition",
     "ObjectRow",
-    "Option",
-    "Pointing",
+    "Pointers",
     "ReadableRows",
     "RealmId",
     "RealmKey",
@@ -70,18 +73,21 @@ __all__ = [
     "RealmStore",
     "Reference",
     "ReferenceKey",
+    "ReferenceMove",
     "ReferencePosition",
     "ReferenceRow",
-    "Split",
+    "ScanSplit",
     "Store",
+    "StoreContext",
     "StoreUrl",
     "StoredObject",
     "StoredPart",
     "UnknownFields",
     "UnknownObject",
     "UnreadableRow",
+    "UrlOption",
     "Versioned",
-    "Whole",
+    "WriteGuard",
     "as_count",
     "as_seconds",
     "check_clock",
@@ -101,5 +107,5 @@ __all__ = [
     "open_store",
     "parse_url",
     "registered_type",
-    "why_untold",
+    "unknown_pointers_reason",
 ]

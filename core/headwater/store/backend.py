@@ -1,32 +1,19 @@
-"""What a database must be able to do: rows as plain values, and about twenty dumb methods over them."""
+"""What a database must be able to do: rows as plain values, and about twenty dumb methods over them.
+
+Bulk calls in chunks of a size that a database takes well, and what a fault in the middle of them means.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from headwater.clock import Micros
-from headwater.errors import CollisionError
-from headwater.store.identity import ObjectId, RealmKey
-
-__all__ = [
-    "BULK_BYTES",
-    "ROW_BYTES",
-    "Backend",
-    "Capabilities",
-    "Move",
-    "ObjectKey",
-    "ObjectPosition",
-    "ObjectRow",
-    "ReferenceKey",
-    "ReferencePosition",
-    "ReferenceRow",
-    "Split",
-    "collision",
-]
+from headwater.errors import CollisionError, HeadwaterError, UnknownOutcomeError
+from headwater.store.ids import ObjectId, RealmKey
 
 ROW_BYTES = 350 * 1024
 """The most that one row's value may hold, on every backend."""
@@ -40,7 +27,7 @@ ObjectPosition = tuple[RealmKey, ObjectId, int]
 P = TypeVar("P", bound=tuple[Any, ...])
 
 
-class Move(NamedTuple):
+class ReferenceMove(NamedTuple):
     """A pointer that a reference left other than by a commit on top, and when."""
 
     pointer: ObjectId
@@ -57,7 +44,7 @@ class ReferenceRow:
     version: int
     created: Micros
     recent: tuple[ObjectId, ...] = ()
-    moves: tuple[Move, ...] = ()
+    moves: tuple[ReferenceMove, ...] = ()
     deleted: Micros | None = None
 
 
@@ -106,7 +93,7 @@ class ObjectKey(NamedTuple):
         return (self.realm, self.id, self.part)
 
 
-class Split(NamedTuple, Generic[P]):
+class ScanSplit(NamedTuple, Generic[P]):
     """A stretch of a scan, in the order in which the database scans: of one realm, or of all (None).
 
     It begins behind ``after`` and ends with ``until``; None leaves that end open. Plain values, to be sent to other processes.
@@ -147,7 +134,7 @@ class Backend(Protocol):
     """Two row spaces of one database. Thread-safe; usable on both sides of a fork between ``before_fork`` and ``after_fork``.
 
     Every method may raise UnavailableError (it had no effect) and, where it writes, UnknownOutcomeError (it may have had some, or
-    all); RefusedError for what this database will never do, and UnreadableError for rows that cannot be ours. None waits for ever.
+    all); RefusedError for what this database will never do, and CorruptionError for rows that cannot be ours. None waits for ever.
     Bulk calls are one round trip up to BULK_BYTES of values. Every key is named at most once in a bulk call that writes or deletes.
     Times are microseconds since 1970 in UTC; ids, realm keys and versions are 1 to 2^63-1; a value has up to ROW_BYTES.
 
@@ -160,7 +147,7 @@ class Backend(Protocol):
         ...
 
     def create_reference(self, row: ReferenceRow) -> None:
-        """Insert; BeatenError when a row of that name is there."""
+        """Insert; SwapConflictError when a row of that name is there."""
         ...
 
     def create_references(self, rows: Sequence[ReferenceRow]) -> list[bool]:
@@ -172,13 +159,13 @@ class Backend(Protocol):
         ...
 
     def swap_reference(self, seen: ReferenceRow, new: ReferenceRow) -> None:
-        """Replace ``seen`` by ``new``; BeatenError unless pointer and version are as seen."""
+        """Replace ``seen`` by ``new``; SwapConflictError unless pointer and version are as seen."""
         ...
 
     def write_and_swap(self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow) -> None:
         """``write_objects``, and then ``swap_reference``; in one round trip where the database can do both at once.
 
-        The objects are new: see ``are_new`` there. Whoever sees ``new`` finds them. After BeatenError and UnavailableError, such as
+        The objects are new: see ``are_new`` there. Whoever sees ``new`` finds them. After SwapConflictError and UnavailableError, such as
         CollisionError, nothing was swapped, and the objects may be there unless ``capabilities`` declare ``atomic_commits``; after
         UnknownOutcomeError both may have happened. With ``atomic_commits`` it may be repeated: when the same call did swap before,
         it is beaten and changes nothing.
@@ -186,7 +173,7 @@ class Backend(Protocol):
         ...
 
     def remove_reference(self, seen: ReferenceRow) -> None:
-        """Delete the row; BeatenError unless pointer and version are as seen."""
+        """Delete the row; SwapConflictError unless pointer and version are as seen."""
         ...
 
     def read_objects(self, realm: RealmKey, keys: Sequence[tuple[ObjectId, int]]) -> list[ObjectRow | None]:
@@ -206,11 +193,11 @@ class Backend(Protocol):
         ...
 
     def insert_object(self, row: ObjectRow) -> None:
-        """Insert; BeatenError when a row of that key is there."""
+        """Insert; SwapConflictError when a row of that key is there."""
         ...
 
     def update_object(self, row: ObjectRow, seen_token: str) -> None:
-        """Replace; BeatenError unless the stored token is as seen."""
+        """Replace; SwapConflictError unless the stored token is as seen."""
         ...
 
     def delete_objects(self, keys: Sequence[ObjectKey]) -> int:
@@ -218,16 +205,16 @@ class Backend(Protocol):
         ...
 
     def scan_references(
-        self, split: Split[ReferencePosition], after: ReferencePosition | None, limit: int
+        self, split: ScanSplit[ReferencePosition], after: ReferencePosition | None, limit: int
     ) -> list[ReferenceKey]:
         """Up to ``limit`` references of a split, those behind ``after``, which need not exist any more; an empty list is the end."""
         ...
 
-    def scan_objects(self, split: Split[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
+    def scan_objects(self, split: ScanSplit[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
         """The same for object rows; their values are not read."""
         ...
 
-    def split_references(self, realm: RealmKey | None, count: int) -> list[Split[ReferencePosition]]:
+    def split_references(self, realm: RealmKey | None, count: int) -> list[ScanSplit[ReferencePosition]]:
         """Cut the scan of a realm, or of all, into 1 to ``count`` splits of about as many rows each.
 
         Together they are the whole scan, each row in just one of them, also rows that are written later; the first has no ``after``,
@@ -235,7 +222,7 @@ class Backend(Protocol):
         """
         ...
 
-    def split_objects(self, realm: RealmKey | None, count: int) -> list[Split[ObjectPosition]]:
+    def split_objects(self, realm: RealmKey | None, count: int) -> list[ScanSplit[ObjectPosition]]:
         """The same for object rows."""
         ...
 
@@ -264,3 +251,41 @@ class Backend(Protocol):
     def close(self) -> None:
         """Let go of all connections; a second time does nothing. Any other call after it raises RefusedError."""
         ...
+
+
+T = TypeVar("T")
+
+
+def in_chunks(
+    act: Callable[[Sequence[T]], object],
+    rows: Sequence[T],
+    *,
+    size: Callable[[T], int],
+    group: Callable[[T], object] = id,
+) -> None:
+    """Act on about BULK_BYTES of rows at a time, and never on a part of a group, whose rows stand together.
+
+    size          bytes that a row takes on its way
+    raises        what ``act`` raises at the first chunk; UnknownOutcomeError for the same at a later one, for some has happened
+    """
+    has_happened = False
+    for chunk in chunks(rows, size=size, group=group):
+        try:
+            act(chunk)
+        except HeadwaterError as fault:
+            if not has_happened or isinstance(fault, UnknownOutcomeError):
+                raise
+            raise UnknownOutcomeError(f"{fault}; an earlier part of the same call happened") from fault
+        has_happened = True
+
+
+def chunks(rows: Sequence[T], *, size: Callable[[T], int], group: Callable[[T], object] = id) -> Iterator[Sequence[T]]:
+    """Cut rows as ``in_chunks`` does."""
+    start = total = 0
+    for end, row in enumerate(rows):
+        total += size(row)
+        if total > BULK_BYTES and end > start and group(row) != group(rows[end - 1]):
+            yield rows[start:end]
+            start, total = end, size(row)
+    if rows:
+        yield rows[start:]

@@ -19,13 +19,18 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
-from headwater.errors import RefusedError, UnreadableError
+from headwater.errors import CorruptionError, RefusedError
 from headwater.store.backend import ROW_BYTES
-from headwater.store.identity import ObjectId, id_text
-from headwater.store.objects import StoredObject, UnknownObject, is_type_name, registered_type
-from headwater.store.unknown_fields import UnknownFields, put_back, set_aside
-
-__all__ = ["MOST_PARTS", "OBJECT_BYTES", "decode", "encode", "is_compressed", "is_whole", "parts_of", "pointing_number"]
+from headwater.store.ids import ObjectId, id_text
+from headwater.store.stored_objects import (
+    StoredObject,
+    UnknownFields,
+    UnknownObject,
+    is_type_name,
+    keep_unknown_fields,
+    registered_type,
+    restore_unknown_fields,
+)
 
 OBJECT_BYTES = 256 * 1024 * 1024
 """The most that one object's body may have, before it is compressed: readers hold it in memory as a whole."""
@@ -45,7 +50,7 @@ _BYTES = (bytes, bytearray, memoryview)
 T = TypeVar("T", bound=StoredObject)
 
 
-def encode(object_id: ObjectId, value: StoredObject) -> tuple[str, bytes]:
+def encode_object(object_id: ObjectId, value: StoredObject) -> tuple[str, bytes]:
     """The type's name and the envelope of an object.
 
     raises        RefusedError for a class without a name, for values that MessagePack cannot hold, or that are not of the types which
@@ -73,20 +78,20 @@ def encode(object_id: ObjectId, value: StoredObject) -> tuple[str, bytes]:
     return name, _sealed(object_id, name, body, _pointing_flags(value))
 
 
-def decode(object_id: ObjectId, name: str, envelope: bytes, cls: type[T], *, realm: str, token: str | None = None) -> T:
+def decode_object(object_id: ObjectId, name: str, envelope: bytes, cls: type[T], *, realm: str, token: str | None = None) -> T:
     """The object in an envelope; an UnknownObject where the type is not known and ``cls`` admits any.
 
     token         the row's, if it has one
-    raises        UnreadableError that names realm, id and type: foreign, truncated or altered bytes, or another type than asked
+    raises        CorruptionError that names realm, id and type: foreign, truncated or altered bytes, or another type than asked
     """
     try:
         value = _opened(object_id, name, envelope, token)
         if isinstance(value, cls):
             return value
-        fault: Exception = UnreadableError(f"read as {cls.__name__}, but it is a {type(value).__name__}")
-    except (zlib.error, msgspec.MsgspecError, UnreadableError, RecursionError, UnicodeError) as raised:
+        fault: Exception = CorruptionError(f"read as {cls.__name__}, but it is a {type(value).__name__}")
+    except (zlib.error, msgspec.MsgspecError, CorruptionError, RecursionError, UnicodeError) as raised:
         fault = raised
-    raise UnreadableError(f"object {id_text(object_id)} of type {name!r} in realm {realm!r}: {fault}") from fault
+    raise CorruptionError(f"object {id_text(object_id)} of type {name!r} in realm {realm!r}: {fault}") from fault
 
 
 def is_compressed(envelope: bytes) -> bool:
@@ -106,7 +111,7 @@ def pointing_number(envelope: bytes) -> int:
     return envelope[1] >> _POINTING_SHIFT if len(envelope) > 1 else 0
 
 
-def parts_of(envelope: bytes) -> Sequence[bytes]:
+def object_parts(envelope: bytes) -> Sequence[bytes]:
     return [envelope[start : start + ROW_BYTES] for start in range(0, len(envelope), ROW_BYTES)]
 
 
@@ -121,15 +126,15 @@ def _checksum(object_id: ObjectId, name: str, flags: int, stored: bytes) -> int:
 
 def _opened(object_id: ObjectId, name: str, envelope: bytes, token: str | None) -> StoredObject:
     if len(envelope) < 6:
-        raise UnreadableError(f"truncated to {len(envelope)} bytes")
+        raise CorruptionError(f"truncated to {len(envelope)} bytes")
     version, flags, checksum = _HEADER.unpack_from(envelope)
     if version != FORMAT:
-        raise UnreadableError(f"envelope format {version}; this release reads {FORMAT}")
+        raise CorruptionError(f"envelope format {version}; this release reads {FORMAT}")
     stored = envelope[6:]
     if checksum != _checksum(object_id, name, flags, stored):
-        raise UnreadableError("checksum does not fit, the bytes were altered")
+        raise CorruptionError("checksum does not fit, the bytes were altered")
     if flags & ~_FLAGS:
-        raise UnreadableError(f"envelope flags {flags}; this release knows {_FLAGS}")
+        raise CorruptionError(f"envelope flags {flags}; this release knows {_FLAGS}")
     is_packed, number = bool(flags & _COMPRESSED), flags >> _POINTING_SHIFT
     body = _inflated(stored) if is_packed else stored
     known = registered_type(name)
@@ -137,7 +142,7 @@ def _opened(object_id: ObjectId, name: str, envelope: bytes, token: str | None) 
         value = _unpacked(known, body)
         return _with_pointing(value, number) if number > known.pointing else value
     if not is_type_name(name):
-        raise UnreadableError("that is no type's name, the row is not ours")
+        raise CorruptionError("that is no type's name, the row is not ours")
     unknown = UnknownObject(name=name, body=body, packed=stored if is_packed else b"", is_updateable=token is not None)
     return _with_pointing(unknown, number) if number else unknown
 
@@ -159,7 +164,7 @@ def _unpacked(known: type[StoredObject], body: bytes) -> StoredObject:
         return decoder.decode(body)
     except msgspec.ValidationError:
         # perhaps a large integer where the class says int: extensions are only read where it says Any; or a field of a later release
-        plain, unknown = set_aside(known, msgspec.msgpack.decode(body, ext_hook=_read_extension))
+        plain, unknown = keep_unknown_fields(known, msgspec.msgpack.decode(body, ext_hook=_read_extension))
         value = msgspec.convert(plain, known, builtin_types=_BYTES)
         return replace(value, unknown=unknown) if unknown else value
 
@@ -184,8 +189,8 @@ def _inflated(stored: bytes) -> bytes:
     if inflater.eof and not inflater.unused_data:
         return body
     if inflater.eof:
-        raise UnreadableError(f"{len(inflater.unused_data)} bytes stand behind its compressed ones")
-    raise UnreadableError(
+        raise CorruptionError(f"{len(inflater.unused_data)} bytes stand behind its compressed ones")
+    raise CorruptionError(
         f"it has more than {OBJECT_BYTES} bytes, which is the most that an object may have"
         if len(body) == OBJECT_BYTES
         else "its compressed bytes end too early"
@@ -202,7 +207,7 @@ def _packed(object_id: ObjectId, value: StoredObject) -> bytes:
     try:
         if value.unknown is not None:
             plain = msgspec.to_builtins(replace(value, unknown=None), builtin_types=_BYTES)
-            return _encoder.encode(_with_big_integers(put_back(value, plain, value.unknown)))
+            return _encoder.encode(_with_big_integers(restore_unknown_fields(value, plain, value.unknown)))
         try:
             return _encoder.encode(value)
         except OverflowError:

@@ -1,253 +1,83 @@
-"""Ids made here, unique everywhere: a leased node number, the time, and a sequence within the millisecond.
-
-A lease is a window of id time. Whether an id is inside is judged by the time that goes into it, so that a process that slept
-across the end of its lease finds the window closed when it reads the clock.
-"""
+"""Ids: what names a realm, a row and an object, and how 64 bits are divided between time, node and sequence."""
 
 from __future__ import annotations
 
-import itertools
-import sys
-import threading
-from collections.abc import Iterator, Sequence
-from typing import cast
+import re
+from typing import NewType
 
-from headwater.clock import Clock
-from headwater.errors import RefusedError, UnavailableError, UnknownOutcomeError
-from headwater.store.identity import EPOCH_MILLIS, SEQUENCES, ObjectId, node_of
-from headwater.store.nodes import HeldLease, NodeLease, Nodes, check_id_time, node_lease_id, time_text
-from headwater.store.realm_rows import RealmStore
+from headwater.clock import Micros
+from headwater.errors import RefusedError
 
-__all__ = ["AHEAD_SECONDS", "MOST_IDS", "IdGenerator", "NodeLease", "node_lease_id"]
+RealmId = NewType("RealmId", str)
+"""What users call a realm."""
+RealmKey = NewType("RealmKey", int)
+"""What rows carry: given at creation and never used again."""
+ObjectId = NewType("ObjectId", int)
+"""63 bits: 41 of milliseconds since the epoch, 10 of node, 12 of sequence."""
 
-AHEAD_SECONDS = 10
-"""How far ids may run ahead of the clock: little beside the difference of two clocks that a store allows for."""
-MOST_IDS = AHEAD_SECONDS * 1000 * SEQUENCES
-"""The most ids that one call may ask for: as many as fit into that time."""
+SYSTEM_REALM = RealmId("::system::")
+SYSTEM_KEY = RealmKey(1)
 
-_AHEAD = MOST_IDS
-_BITS = SEQUENCES.bit_length() - 1
-_TRIES = 16
-_LONGEST_NAP_SECONDS = 0.25
-_IS_LOCKED = getattr(sys, "_is_gil_enabled", lambda: True)()
-"""Whether one step of an iterator is one step for all threads, as Python's global lock makes it. Without it, there are no runs."""
+EPOCH_MILLIS = 1_740_787_200_000
+"""2025-03-01T00:00Z."""
+NODES = 1 << 10
+SEQUENCES = 1 << 12
+FIRST_MILLIS = 1000
+"""Before this, ids are fixed."""
+END_MILLIS = 1 << 41
+"""Milliseconds that ids can tell: to the year 2094."""
+_HEX = re.compile(r"[0-7][0-9a-f]{15}")
+_REALM = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
-class IdGenerator:
-    """Makes ids; leases a node at the first one. Thread-safe; after a fork the child leases anew.
+def checked_realm_id(text: str) -> RealmId:
+    """The text as a realm's id.
 
-    It counts ticks: milliseconds of id time, ``<< 12``, and the sequence within. The next tick is the clock's or, where the clock
-    has not moved on since, the one after the last. Ids are set aside for one millisecond at a time, and taken one by one from
-    that run without a lock, until the clock leaves the millisecond.
-
-    ``_lock`` guards what is known here and is not held during a call of the database; ``_leasing`` is held by the one thread that
-    makes such calls.
-
-    lease_seconds  how long a node is leased
-    renew_seconds  how long before its end a lease is renewed
-    source         Snowflake, Twitter 2010: time, node and sequence in one number; the Apache Polaris persistence proposal for
-                   node numbers that are leased in the same database. docs/decisions/0001 says where this differs
+    raises        RefusedError when it is reserved or not well formed
     """
-
-    _lease: HeldLease | None
-    _renew_from: int
-    """The millisecond from which on the lease is to be renewed."""
-    _current: tuple[int, Iterator[ObjectId]]
-    """The run: the time (microseconds since 1970) at which the clock leaves its millisecond, and its ids that are left."""
-
-    def __init__(self, rows: RealmStore, *, clock: Clock, lease_seconds: float, renew_seconds: float) -> None:
-        self._clock = clock
-        self._lease_millis = round(lease_seconds * 1000)
-        self._renew_millis = round(renew_seconds * 1000)
-        self._nodes = Nodes(rows, lease_millis=self._lease_millis, ahead_millis=AHEAD_SECONDS * 1000)
-        self._is_closed = False
-        self._last = -1
-        """The last tick that was set aside."""
-        self._highest = 0
-        """The highest tick that the clock ever said."""
-        self.nodes: set[int] = set()
-        """The nodes that this process has leased so far: whatever carries another was made by another process."""
-        self.forget()
-
-    def forget(self) -> None:
-        """Drop the lease without giving it back: it is the parent's."""
-        self.nodes = set()
-        self._lock = threading.Lock()
-        self._leasing = threading.Lock()
-        self._failed: UnavailableError | None = None
-        """How the last attempt to lease a node failed; never raised itself."""
-        self._drop()
-
-    def next(self) -> ObjectId:
-        """A new id, greater than all whose making was over before.
-
-        raises        UnavailableError when no node can be leased, or ids are too far ahead of a clock that does not move on;
-                      RefusedError when the store is closed, or the clock says what no id can tell
-        """
-        until, run = self._current  # in one step: a run and its end belong together
-        if self._clock.wall() < until:
-            for made in run:  # one step of a built-in iterator: no two threads get the same
-                return made
-        return self._run(1)[0]
-
-    def next_many(self, n: int) -> list[ObjectId]:
-        """``n`` new ids, each greater than the one before and than all made earlier; there may be gaps between them.
-
-        A million take 244 ms of id time. Who asks for more than fit into AHEAD_SECONDS before the clock moves on, waits for it.
-
-        n             0 to MOST_IDS
-        raises        RefusedError for another number, and what ``next`` raises
-        """
-        if n < 0:
-            raise RefusedError(f"{n} ids cannot be made: ask for 0 or more")
-        if n > MOST_IDS:
-            raise RefusedError(f"{n} ids cannot be made at once: ask for up to {MOST_IDS}, and again when they are used")
-        ids: list[ObjectId] = []
-        while len(ids) < n:
-            ids += self._run(n - len(ids))
-        return ids
-
-    def close(self) -> None:
-        """Make no more ids, and give the node back: its next owner starts after the last millisecond used here. Best effort."""
-        with self._lock:
-            self._is_closed = True
-            self._current = 0, iter(())
-        with self._leasing:  # whoever leases or renews at this moment knows by now what became of it
-            with self._lock:
-                lease = self._lease
-                self._drop()
-            if lease is not None:
-                self._nodes.give_back(lease, (self._last >> _BITS) + 1)
-
-    def leave(self, node: int) -> None:
-        """Make no more ids with a node, and do not give it back: another process uses it. The next id leases another one.
-
-        Nothing happens where that is not the node of now: several calls may learn of it one after the other.
-        """
-        with self._leasing, self._lock:
-            if self._lease is not None and node_of(self._lease.id) == node:
-                self._drop()
-
-    # runs of ids
-
-    def _run(self, n: int) -> list[ObjectId]:
-        """1 to ``n`` ids of one window."""
-        for _ in range(_TRIES):
-            self._tend(n)
-            with self._lock:
-                if rest := self._rest(n):  # perhaps of a run that another thread has just set aside
-                    return rest
-                first, limit = self._next_tick(), self._limit()
-                if first < limit:
-                    end, node_bits = min(first + n, limit), self._node_bits
-                    self._set_aside(end, limit)
-                    break
-        else:
-            raise UnavailableError(self._why_none())
-        return _ids(first, end, node_bits)
-
-    def _rest(self, n: int) -> list[ObjectId]:
-        until, run = self._current
-        return list(itertools.islice(run, n)) if self._clock.wall() < until else []
-
-    def _next_tick(self) -> int:
-        """The tick of the next id, from one reading of the clock: what it is, and whether it is inside the window."""
-        self._highest = max(self._highest, self._clock.wall() // 1000 - EPOCH_MILLIS << _BITS)
-        return max(self._highest, self._last + 1)
-
-    def _limit(self) -> int:
-        """The tick before which ids may be made."""
-        return 0 if self._lease is None or self._is_closed else min(self._lease.value.end << _BITS, self._highest + _AHEAD)
-
-    def _set_aside(self, end: int, limit: int) -> None:
-        """Let the run go on from the tick ``end`` to the end of the millisecond of the one before."""
-        after = (end - 1 | SEQUENCES - 1) + 1
-        self._last = (min(after, limit) if _IS_LOCKED else end) - 1
-        self._current = ((after >> _BITS) + EPOCH_MILLIS) * 1000, iter(_ids_within(end, self._last + 1, self._node_bits))
-
-    def _why_none(self) -> str:
-        if self._last + 1 >= self._highest + _AHEAD:
-            return (
-                f"ids are {AHEAD_SECONDS} seconds ahead of the clock, whose highest reading is"
-                f" {time_text(self._highest >> _BITS)}: try again when it has moved on"
-            )
-        return f"leases of {self._lease_millis} ms end before they can be used: raise HEADWATER_NODE_LEASE"
-
-    # tending the lease
-
-    def _tend(self, n: int) -> None:
-        """See to it that ``n`` ids, or some of them, can be made."""
-        with self._lock:
-            if self._is_closed:
-                raise RefusedError("this store is closed and makes no more ids: open it again")
-            tick, lease, failed = self._next_tick(), self._lease, self._failed
-            millis, is_far_ahead = tick >> _BITS, tick >= self._highest + _AHEAD
-        if lease is None or millis >= lease.value.end:
-            self._take_in_turn(lease, failed)
-        elif millis >= self._renew_from and self._leasing.acquire(blocking=False):
-            try:
-                self._renew(lease, millis)  # the other threads go on meanwhile, up to the window's end
-            finally:
-                self._leasing.release()
-        if is_far_ahead:
-            self._clock.sleep(min(max(n // SEQUENCES, 1) / 1000, _LONGEST_NAP_SECONDS))
-
-    def _take_in_turn(self, over: HeldLease | None, failed: UnavailableError | None) -> None:
-        """Lease a node, one thread at a time; those that waited for one that failed fail as well, instead of each as long again."""
-        with self._leasing:
-            with self._lock:
-                if self._lease is not over or self._is_closed:
-                    return
-                reading = self._clock.wall() // 1000 - EPOCH_MILLIS
-                start = max(reading, (self._last >> _BITS) + 1)  # beyond all before: the new node's number may be smaller
-            if self._failed is not None and self._failed is not failed:
-                raise UnavailableError(*self._failed.args)
-            check_id_time(reading)
-            try:
-                lease = self._nodes.take(start)
-            except UnavailableError as fault:
-                self._failed = UnavailableError(*fault.args)
-                raise
-            self._hold(lease, renew_from=lease.value.end - self._renew_millis)
-
-    def _renew(self, lease: HeldLease, millis: int) -> None:
-        if self._lease is not lease:
-            return  # just done by another
-        retry = millis + max(self._renew_millis // 60, 1)
-        try:
-            longer = self._nodes.renew(lease, millis)
-        except (UnavailableError, UnknownOutcomeError):
-            longer = lease  # it holds to its end; tried again after a while, as each try may take as long as a call may
-        if longer is None:
-            with self._lock:
-                self._drop()
-        else:
-            self._hold(longer, renew_from=max(longer.value.end - self._renew_millis, retry))
-
-    def _hold(self, lease: HeldLease, *, renew_from: int) -> None:
-        with self._lock:
-            self._lease = lease
-            self._node_bits = node_of(lease.id) << _BITS
-            self.nodes.add(node_of(lease.id))
-            self._renew_from = renew_from
-            self._last = max(self._last, (lease.value.start << _BITS) - 1)
-
-    def _drop(self) -> None:
-        self._lease, self._renew_from, self._node_bits = None, 0, 0
-        self._current = 0, iter(())
+    shown = repr(text) if len(text) <= 200 else f"{text[:200]!r}..."
+    if "::" in text:
+        raise RefusedError(f"realm id {shown} is reserved: ids with '::' belong to Headwater itself")
+    if not _REALM.fullmatch(text):
+        raise RefusedError(f"{shown} is not a realm id: use 1 to 128 of the characters A-Z a-z 0-9 _ -")
+    return RealmId(text)
 
 
-def _ids(first: int, end: int, node_bits: int) -> list[ObjectId]:
-    """The ids of the ticks from ``first`` to before ``end``."""
-    ids: list[int] = []
-    while first < end:
-        stop = min((first | SEQUENCES - 1) + 1, end)  # the end of the millisecond
-        ids.extend(_ids_within(first, stop, node_bits))
-        first = stop
-    return cast(list[ObjectId], ids)
+def compose_id(millis: int, node: int, sequence: int) -> ObjectId:
+    """The id of a moment (milliseconds since the epoch), a node and a sequence number within the millisecond."""
+    return ObjectId(millis << 22 | node << 12 | sequence)
 
 
-def _ids_within(first: int, end: int, node_bits: int) -> Sequence[ObjectId]:
-    """The same where all are of one millisecond. Nothing is made of those that nobody asks for, and that is nearly all of them."""
-    base = (first >> 12 << 22) | node_bits | (first & 0xFFF)
-    return cast(Sequence[ObjectId], range(base, base + end - first))
+def fixed_id(kind: int, number: int = 0) -> ObjectId:
+    """An id that everybody knows: ``kind`` below 1000 stands where other ids have their time, ``number`` is below 1024."""
+    return compose_id(kind, number, 1)
+
+
+def is_fixed(object_id: ObjectId) -> bool:
+    """Whether it is one of those that ``fixed_id`` makes, and tells no time."""
+    return object_id >> 22 < FIRST_MILLIS
+
+
+def id_time(object_id: ObjectId) -> Micros:
+    """When it was made, by the clock of its maker: microseconds since 1970, exact to the millisecond. Of no use for fixed ids."""
+    return Micros(((object_id >> 22) + EPOCH_MILLIS) * 1000)
+
+
+def node_of(object_id: ObjectId) -> int:
+    """The node, 0 to 1023, of the process that made it. Of no use for fixed ids."""
+    return object_id >> 12 & NODES - 1
+
+
+def id_text(object_id: ObjectId) -> str:
+    """The public form: 16 lower-case hex digits."""
+    return f"{object_id:016x}"
+
+
+def id_of(text: str) -> ObjectId:
+    """The id that ``id_text`` wrote.
+
+    raises        RefusedError when the text is no id
+    """
+    if not _HEX.fullmatch(text):
+        raise RefusedError(f"{text!r} is no id: an id is 16 lower-case hex digits, the first of them below 8")
+    return ObjectId(int(text, 16))

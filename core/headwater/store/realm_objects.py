@@ -1,4 +1,9 @@
-"""Typed objects of one realm, over the dumb backend: immutable ones in bulk and from the cache, updateable ones by their version."""
+"""Typed objects of one realm, over the dumb backend: immutable ones in bulk and from the cache, updateable ones by their version.
+
+Objects as rows: cut into parts and put together again.
+
+What an object points to, read without more of the object than that takes.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +14,27 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from headwater.clock import Micros
-from headwater.errors import BeatenError, CollisionError, MissingError, RefusedError, UnreadableError
-from headwater.store.backend import ROW_BYTES, ObjectKey, ObjectRow
-from headwater.store.cache import Ticket
-from headwater.store.codec import MOST_PARTS, decode, encode, is_compressed, is_whole, parts_of
-from headwater.store.handles import Handle
-from headwater.store.identity import ObjectId, id_text, node_of
-from headwater.store.object_rows import Loaded, load
-from headwater.store.objects import StoredObject, UnknownObject, Versioned
-from headwater.store.pointing import Pointing, is_leaf, pointing_in, pointing_of
-
-__all__ = ["Batch", "RealmObjects"]
+from headwater.errors import CollisionError, CorruptionError, NotFoundError, RefusedError, SwapConflictError
+from headwater.store.backend import ROW_BYTES, Backend, ObjectKey, ObjectRow
+from headwater.store.cache import CacheTicket
+from headwater.store.codec import (
+    MOST_PARTS,
+    decode_object,
+    encode_object,
+    is_compressed,
+    is_whole,
+    object_parts,
+    pointing_number,
+)
+from headwater.store.ids import ObjectId, RealmId, RealmKey, id_text, node_of
+from headwater.store.store_context import RealmHandle
+from headwater.store.stored_objects import StoredObject, UnknownObject, Versioned, registered_type
 
 T = TypeVar("T", bound=StoredObject)
 A = TypeVar("A")
 
 
-class Batch(NamedTuple):
+class ObjectBatch(NamedTuple):
     """Objects as rows, ready to be written, perhaps more than once. Made by ``RealmStore.pack``."""
 
     rows: list[ObjectRow]
@@ -46,21 +55,21 @@ class Batch(NamedTuple):
         ]
 
 
-class RealmObjects(Handle):
+class RealmObjects(RealmHandle):
     """What a handle on one realm does with its objects."""
 
-    def find(self, object_id: ObjectId, cls: type[T]) -> T | None:
+    def find_object(self, object_id: ObjectId, cls: type[T]) -> T | None:
         """As ``read_many``, for one."""
-        value = self._cache.find(self.key, object_id)
+        value = self._cache.find_object(self.key, object_id)
         if isinstance(value, cls):
             return value
         return self._read_cold([object_id], cls, {} if value is None else {object_id: value})[0]
 
-    def read(self, object_id: ObjectId, cls: type[T]) -> T:
-        """As ``read_many``, for one; MissingError when it is not there."""
-        value = self.find(object_id, cls)
+    def read_object(self, object_id: ObjectId, cls: type[T]) -> T:
+        """As ``read_many``, for one; NotFoundError when it is not there."""
+        value = self.find_object(object_id, cls)
         if value is None:
-            raise MissingError(f"object {id_text(object_id)} ({cls.__name__}) is not in realm {self.realm!r}")
+            raise NotFoundError(f"object {id_text(object_id)} ({cls.__name__}) is not in realm {self.realm!r}")
         return value
 
     def read_many(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T | None]:
@@ -70,22 +79,22 @@ class RealmObjects(Handle):
         """
         found = {}
         for object_id in object_ids:
-            value = self._cache.find(self.key, object_id)
+            value = self._cache.find_object(self.key, object_id)
             if value is not None:
                 found[object_id] = value
         return self._read_cold(object_ids, cls, found)
 
-    def read_pointing(self, object_ids: Sequence[ObjectId]) -> list[Pointing | None]:
+    def read_pointing(self, object_ids: Sequence[ObjectId]) -> list[Pointers | None]:
         """What objects point to, of whatever type, None where there is none; in one round trip, a second for those in parts.
 
         For a walk over everything: what points to nothing by its type is not decoded, nor its checksum looked at, and nothing
         new is remembered.
         """
-        found: dict[ObjectId, Pointing] = {}
+        found: dict[ObjectId, Pointers] = {}
         for object_id in object_ids:
-            value = self._cache.find(self.key, object_id)
+            value = self._cache.find_object(self.key, object_id)
             if value is not None:
-                found[object_id] = pointing_of(value)
+                found[object_id] = pointers_of(value)
         absent = [object_id for object_id in dict.fromkeys(object_ids) if object_id not in found]
         if absent:
             self._bounds.check_ids(absent)
@@ -96,24 +105,24 @@ class RealmObjects(Handle):
                 if row.parts > 1 and not is_leaf(row.type):
                     several.append(row.id)
                 else:
-                    found[row.id] = pointing_in(row, row.value, realm=self.realm)
+                    found[row.id] = pointers_in(row, row.value, realm=self.realm)
             for row, envelope in self._load(several):
-                found[row.id] = pointing_in(row, envelope, realm=self.realm)
+                found[row.id] = pointers_in(row, envelope, realm=self.realm)
         return [found.get(object_id) for object_id in object_ids]
 
     def read_many_versioned(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[Versioned[T] | None]:
         """Updateable objects as they are now, never from the cache."""
         found = {}
         for row, envelope in self._load(list(dict.fromkeys(object_ids))):
-            value = decode(row.id, row.type, envelope, cls, realm=self.realm, token=row.token)
+            value = decode_object(row.id, row.type, envelope, cls, realm=self.realm, token=row.token)
             found[row.id] = Versioned(row.id, value, self._token(row), row.created)
         return [found.get(object_id) for object_id in object_ids]
 
-    def read_each(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T | UnreadableError | None]:
+    def read_each(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T | CorruptionError | None]:
         """As ``read_many``, with the error in the place of each that cannot be read, which costs further round trips."""
         return _apart(object_ids, lambda ids: self.read_many(ids, cls))
 
-    def read_each_versioned(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[Versioned[T] | UnreadableError | None]:
+    def read_each_versioned(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[Versioned[T] | CorruptionError | None]:
         """As ``read_many_versioned``, with the error in the place of each that cannot be read."""
         return _apart(object_ids, lambda ids: self.read_many_versioned(ids, cls))
 
@@ -122,13 +131,13 @@ class RealmObjects(Handle):
         return self.read_many_versioned([object_id], cls)[0]
 
     def read_versioned(self, object_id: ObjectId, cls: type[T]) -> Versioned[T]:
-        """As ``read_many_versioned``, for one; MissingError when it is not there."""
+        """As ``read_many_versioned``, for one; NotFoundError when it is not there."""
         seen = self.find_versioned(object_id, cls)
         if seen is None:
-            raise MissingError(f"object {id_text(object_id)} ({cls.__name__}) is not in realm {self.realm!r}")
+            raise NotFoundError(f"object {id_text(object_id)} ({cls.__name__}) is not in realm {self.realm!r}")
         return seen
 
-    def write(self, objects: Iterable[tuple[ObjectId, StoredObject]], *, are_new: bool = False) -> list[ObjectKey]:
+    def write_objects(self, objects: Iterable[tuple[ObjectId, StoredObject]], *, are_new: bool = False) -> list[ObjectKey]:
         """Write unconditionally, in one round trip, in as many parts as it takes. Returns the keys of the rows written.
 
         A repeated write is the same write. An UnknownOutcomeError means that some of them may be there.
@@ -151,7 +160,7 @@ class RealmObjects(Handle):
         self._remember(batch, ticket)
         return batch.keys
 
-    def pack(self, objects: Iterable[tuple[ObjectId, StoredObject]]) -> Batch:
+    def pack(self, objects: Iterable[tuple[ObjectId, StoredObject]]) -> ObjectBatch:
         """Objects as the rows that they will be, to be written by ``write_and_advance``. Raises RefusedError as ``write`` does."""
         self.check_write()
         written = list(objects)
@@ -167,10 +176,10 @@ class RealmObjects(Handle):
                 remembered.append((object_id, value, _telling_bytes(parts[0].value)))
             else:
                 others.append(object_id)
-        return Batch(rows, remembered, others)
+        return ObjectBatch(rows, remembered, others)
 
-    def insert(self, object_id: ObjectId, value: T) -> Versioned[T]:
-        """Create an updateable object; BeatenError when the id is there."""
+    def insert_object(self, object_id: ObjectId, value: T) -> Versioned[T]:
+        """Create an updateable object; SwapConflictError when the id is there."""
         self.check_write()
         row = self._single_row(object_id, value)
         try:
@@ -179,8 +188,8 @@ class RealmObjects(Handle):
             self._forget([object_id])
         return Versioned(object_id, value, self._token(row), row.created)
 
-    def update(self, seen: Versioned[T], new: T) -> Versioned[T]:
-        """Replace what was seen; BeatenError when another was faster. Fields that only a later release knows go on."""
+    def update_object(self, seen: Versioned[T], new: T) -> Versioned[T]:
+        """Replace what was seen; SwapConflictError when another was faster. Fields that only a later release knows go on."""
         self.check_write()
         if new.unknown is None and seen.value.unknown is not None and type(new) is type(seen.value):
             new = replace(new, unknown=seen.value.unknown)
@@ -188,11 +197,11 @@ class RealmObjects(Handle):
         self._backend.update_object(row, seen.token)
         return Versioned(seen.id, new, self._token(row), row.created)
 
-    def delete(self, seen: Versioned[T]) -> None:
-        """Delete what was seen; BeatenError when another was faster."""
+    def delete_object(self, seen: Versioned[T]) -> None:
+        """Delete what was seen; SwapConflictError when another was faster."""
         key = ObjectKey(self.key, seen.id, 0, _type_of(seen.value), seen.created, seen.token, 1, 0)
         if not self.delete_unchanged([key]):
-            raise BeatenError(f"object {id_text(seen.id)} of realm {self.realm!r} was changed by another")
+            raise SwapConflictError(f"object {id_text(seen.id)} of realm {self.realm!r} was changed by another")
 
     def delete_unchanged(self, keys: Sequence[ObjectKey]) -> int:
         """Delete those rows that are still as they were scanned or written; returns how many went."""
@@ -209,7 +218,7 @@ class RealmObjects(Handle):
         """Whether an object is there, and its bytes are as they were written, or of a format that only a later release knows."""
         try:
             found = self._load([object_id]) if object_id else []
-        except UnreadableError:
+        except CorruptionError:
             return False
         return bool(found) and all(is_whole(row.id, row.type, envelope) for row, envelope in found)
 
@@ -219,7 +228,7 @@ class RealmObjects(Handle):
         while True:
             try:
                 [row] = self._backend.read_objects(self.key, [(object_id, len(found))])
-            except UnreadableError:
+            except CorruptionError:
                 return found
             if row is None or len(found) >= MOST_PARTS:
                 return found
@@ -227,18 +236,18 @@ class RealmObjects(Handle):
 
     # inside
 
-    def _leave_node(self, fault: CollisionError, batch: Batch) -> None:
+    def _leave_node(self, fault: CollisionError, batch: ObjectBatch) -> None:
         """Make no more ids with the node of the one that another process made: of any of them, where the database does not say which."""
         for node in {node_of(taken) for taken in ([ObjectId(fault.object_id)] if fault.object_id else batch.ids)}:
             self.store.leave_node(node)
 
-    def _remember(self, batch: Batch, ticket: Ticket) -> None:
+    def _remember(self, batch: ObjectBatch, ticket: CacheTicket) -> None:
         """What was just written. Who read before, under an older ticket, what was there then is not believed."""
-        self._shared.put(self.key, batch.remembered, ticket, is_written=True)
+        self._shared.put_object(self.key, batch.remembered, ticket, is_written=True)
         if batch.others:
-            self._shared.forget(self.key, batch.others)
+            self._shared.forget_object(self.key, batch.others)
         if self._cache is not self._shared:
-            self._cache.forget(self.key, batch.ids)
+            self._cache.forget_object(self.key, batch.ids)
 
     def _read_cold(self, object_ids: Sequence[ObjectId], cls: type[T], found: dict[ObjectId, StoredObject]) -> list[T | None]:
         within = cls.absent_seconds if self._cache is self._shared else 0.0
@@ -253,10 +262,10 @@ class RealmObjects(Handle):
             realm = self.realm
             for row, envelope in self._load(absent):
                 object_id, token = row.id, row.token
-                value = found[object_id] = decode(object_id, row.type, envelope, StoredObject, realm=realm, token=token)
+                value = found[object_id] = decode_object(object_id, row.type, envelope, StoredObject, realm=realm, token=token)
                 if token is None and not value.updateable:
                     immutable.append((object_id, value, _telling_bytes(envelope)))
-            self._cache.put(self.key, immutable, ticket)
+            self._cache.put_object(self.key, immutable, ticket)
             if within:
                 for object_id in absent:
                     if object_id not in found:
@@ -269,32 +278,32 @@ class RealmObjects(Handle):
 
     def _load(self, object_ids: Sequence[ObjectId]) -> list[Loaded]:
         self._bounds.check_ids(object_ids)
-        return load(self._backend, self.realm, self.key, object_ids) if object_ids else []
+        return load_object(self._backend, self.realm, self.key, object_ids) if object_ids else []
 
     def _forget(self, object_ids: list[ObjectId]) -> None:
-        self._shared.forget(self.key, object_ids)
+        self._shared.forget_object(self.key, object_ids)
         if self._cache is not self._shared:
-            self._cache.forget(self.key, object_ids)
+            self._cache.forget_object(self.key, object_ids)
 
     def _as(self, object_id: ObjectId, value: StoredObject | None, cls: type[T]) -> T | None:
         if value is None or isinstance(value, cls):
             return value
-        raise UnreadableError(
+        raise CorruptionError(
             f"object {id_text(object_id)} in realm {self.realm!r} is a {type(value).__name__}, not a {cls.__name__}"
         )
 
     def _token(self, row: ObjectRow) -> str:
         if row.token is None:
-            raise UnreadableError(f"object {id_text(row.id)} of type {row.type!r} in realm {self.realm!r} has no version token")
+            raise CorruptionError(f"object {id_text(row.id)} of type {row.type!r} in realm {self.realm!r} has no version token")
         return row.token
 
     def _rows_of(self, object_id: ObjectId, value: StoredObject, now: Micros) -> list[ObjectRow]:
-        name, envelope = encode(object_id, value)
+        name, envelope = encode_object(object_id, value)
         token = _new_token() if _is_updateable(value) else None
         if len(envelope) <= ROW_BYTES:
             row = ObjectRow(realm=self.key, id=object_id, part=0, type=name, value=envelope, created=now, token=token, parts=1)
             return [row]
-        parts = parts_of(envelope)
+        parts = object_parts(envelope)
         if token is not None:
             raise self._too_large(object_id, name, len(envelope))
         count = len(parts)
@@ -319,11 +328,11 @@ class RealmObjects(Handle):
         )
 
 
-def _apart(object_ids: Sequence[ObjectId], read: Callable[[Sequence[ObjectId]], list[A]]) -> list[A | UnreadableError]:
+def _apart(object_ids: Sequence[ObjectId], read: Callable[[Sequence[ObjectId]], list[A]]) -> list[A | CorruptionError]:
     """What is read at once, by halves where something in it cannot be: a backend may refuse a whole answer for one foreign row."""
     try:
         return [*read(object_ids)]
-    except UnreadableError as fault:
+    except CorruptionError as fault:
         if len(object_ids) == 1:
             return [fault]
     half = len(object_ids) // 2
@@ -345,3 +354,130 @@ def _is_updateable(value: StoredObject) -> bool:
 
 def _type_of(value: StoredObject) -> str:
     return value.name if isinstance(value, UnknownObject) else value.type_name
+
+
+_LOOKS = 3
+
+
+Loaded = tuple[ObjectRow, bytes]
+"""Part 0 of an object, and the bytes of all its parts."""
+
+
+def load_object(backend: Backend, realm: RealmId, key: RealmKey, object_ids: Sequence[ObjectId]) -> list[Loaded]:
+    """Those objects that are there, in no order; one round trip, and another one if some have several parts.
+
+    Between the two, somebody may write an object anew or delete it::
+
+        reader                    writer
+        part 0 of 3
+                                  the same object, 2 parts
+        parts 1 and 2: 1 is new, 2 is missing
+
+    So what does not fit together is looked at again.
+
+    raises        CorruptionError when a part stays missing, or a row's number of parts cannot be ours. Whether parts belong
+                  together is then told by the checksum
+    """
+    loaded: list[Loaded] = []
+    wanted: Sequence[ObjectId] = object_ids
+    for look in range(1, _LOOKS + 1):
+        several: list[ObjectRow] = []
+        for row in backend.read_objects(key, [(object_id, 0) for object_id in wanted]):
+            if row is not None:
+                if row.parts == 1:
+                    loaded.append((row, row.value))
+                else:
+                    several.append(row)
+        if not several:
+            break
+        torn = _put_together(backend, realm, key, several, loaded, is_last=look == _LOOKS)
+        if not torn:
+            break
+        wanted = torn
+    return loaded
+
+
+def _put_together(
+    backend: Backend, realm: RealmId, key: RealmKey, rows: Sequence[ObjectRow], loaded: list[Loaded], *, is_last: bool
+) -> list[ObjectId]:
+    """Add the other parts. Returns the ids of objects to be looked at again."""
+    for row in rows:
+        if not 1 < row.parts <= MOST_PARTS:
+            raise CorruptionError(f"{_where(row, realm)}: it cannot have {row.parts} parts, the row was altered")
+    others = [(row.id, part) for row in rows for part in range(1, row.parts)]
+    found = dict(zip(others, backend.read_objects(key, others), strict=True))
+    torn = []
+    for row in rows:
+        pieces = [found[row.id, part] for part in range(1, row.parts)]
+        there = [piece for piece in pieces if piece is not None]
+        is_whole = len(there) == len(pieces)
+        if is_last and not is_whole:
+            raise CorruptionError(f"{_where(row, realm)}: one of its {row.parts} parts is missing")
+        if is_last or (is_whole and all(piece.created == row.created for piece in there)):
+            loaded.append((row, b"".join((row.value, *(piece.value for piece in there)))))
+        else:
+            torn.append(row.id)
+    return torn
+
+
+def _where(row: ObjectRow, realm: RealmId) -> str:
+    return f"object {id_text(row.id)} of type {row.type!r} in realm {realm!r}"
+
+
+class Pointers(NamedTuple):
+    """An object as a walk sees it.
+
+    targets       what it points to; None when this release cannot tell
+    is_leaf       nothing of its type ever points to anything
+    bytes         of its first row, about; 0 when it came from the cache
+    why           this release cannot tell; otherwise empty
+    """
+
+    type: str
+    targets: Sequence[ObjectId] | None
+    is_leaf: bool = False
+    bytes: int = 0
+    why: str = ""
+
+
+def is_leaf(type_name: str) -> bool:
+    """Whether the class of a type says nothing of targets. False for unknown types."""
+    cls = registered_type(type_name)
+    return cls is not None and cls.points_to is StoredObject.points_to
+
+
+def unknown_pointers_reason(value: StoredObject) -> str:
+    """Why this release cannot tell what an object points to, as the end of a sentence about it; empty when it can."""
+    if isinstance(value, UnknownObject):
+        return _unknown_type(value.name)
+    if value.unknown is not None and value.unknown.pointing > value.pointing:
+        return _newer(value.type_name)
+    return ""
+
+
+def pointers_of(value: StoredObject) -> Pointers:
+    name = value.name if isinstance(value, UnknownObject) else value.type_name
+    if why := unknown_pointers_reason(value):
+        return Pointers(name, None, why=why)
+    return Pointers(name, tuple(value.points_to()), type(value).points_to is StoredObject.points_to)
+
+
+def pointers_in(row: ObjectRow, envelope: bytes, *, realm: str) -> Pointers:
+    """The same of a stored object; CorruptionError when one that may point on cannot be decoded."""
+    cls = registered_type(row.type)
+    if cls is None:
+        return Pointers(row.type, None, bytes=len(row.value), why=_unknown_type(row.type))
+    if pointing_number(row.value) > cls.pointing:
+        return Pointers(row.type, None, bytes=len(row.value), why=_newer(row.type))
+    if cls.points_to is StoredObject.points_to:
+        return Pointers(row.type, (), is_leaf=True, bytes=len(row.value))
+    value = decode_object(row.id, row.type, envelope, StoredObject, realm=realm, token=row.token)
+    return Pointers(row.type, tuple(value.points_to()), bytes=len(row.value))
+
+
+def _unknown_type(name: str) -> str:
+    return f"has the type {name!r}, which this release does not know"
+
+
+def _newer(name: str) -> str:
+    return f"of type {name!r} was written by a later release, and may point to more than this release knows"

@@ -16,14 +16,13 @@ from headwater.errors import RefusedError
 from headwater.settings import Settings
 from headwater.store.backend import Backend
 from headwater.store.cache import Cache
-from headwater.store.identity import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmId, RealmKey, checked_realm_id
-from headwater.store.ids import IdGenerator
-from headwater.store.plugging import claim_of, points_of
-from headwater.store.realm_rows import Gate, RealmStore
-from headwater.store.turnstile import Turnstile
+from headwater.store.fork_gate import ForkGate
+from headwater.store.id_generator import IdGenerator
+from headwater.store.ids import SYSTEM_KEY, SYSTEM_REALM, ObjectId, RealmId, RealmKey, checked_realm_id
+from headwater.store.plugins import claim_of, entry_points_of
+from headwater.store.realm_store import RealmStore
+from headwater.store.store_context import WriteGuard
 from headwater.store.urls import BackendKind, StoreUrl, parse_url
-
-__all__ = ["Store", "open_backend", "open_store"]
 
 
 class Store:
@@ -63,7 +62,7 @@ class Store:
         """Make no more ids with this node: another process does."""
         self._ids.leave(node)
 
-    def rows(self, realm: RealmId, key: RealmKey, gate: Gate | None = None) -> RealmStore:
+    def rows(self, realm: RealmId, key: RealmKey, gate: WriteGuard | None = None) -> RealmStore:
         """A handle on the rows under one realm key; ``gate`` decides whether it may write.
 
         raises        RefusedError for a malformed or reserved id, and for a key that is not its own
@@ -103,7 +102,7 @@ def open_store(url: str, *, settings: Settings | None = None, clock: Clock | Non
     The scheme is the name of an entry point in the group ``headwater.backends``, which names a ``BackendKind``.
 
     create        set the database up where there is no store yet
-    raises        MissingError when there is no store and none is to be created: nothing was written. RefusedError for a URL that
+    raises        NotFoundError when there is no store and none is to be created: nothing was written. RefusedError for a URL that
                   names no known kind of store or unknown options, for a database that a newer release set up, and for wrong
                   settings; UnavailableError when the database cannot be reached. None shows a password.
     """
@@ -151,11 +150,11 @@ def _kind_of(url: StoreUrl) -> BackendKind:
 
 @cache
 def _schemes() -> dict[str, list[EntryPoint]]:
-    return points_of("headwater.backends")
+    return entry_points_of("headwater.backends")
 
 
 _open_stores: weakref.WeakSet[Store] = weakref.WeakSet()
-_opening = Turnstile()
+_opening = ForkGate()
 """Passed by whoever opens a store: a child must not inherit one that is half open, for nobody would tell it of the fork."""
 _fork_lock = threading.Lock()
 _held_up: list[Store] = []
@@ -164,7 +163,7 @@ _held_up: list[Store] = []
 
 def _before_fork() -> None:
     _fork_lock.acquire()
-    _opening.shut()
+    _opening.shut_gate()
     with ExitStack() as all_of_them:  # a stranger's backend that fails keeps no other store from being held up, or let go
         for store in list(_open_stores):
             _held_up.append(store)
@@ -180,7 +179,7 @@ def _after_fork(*, is_child: bool) -> None:
         if is_child:
             _opening.renew()
         else:
-            _opening.open()
+            _opening.open_gate()
         _fork_lock.release()
 
 

@@ -13,7 +13,7 @@ from headwater.redaction import MASK
 from headwater.settings import parse_duration
 from headwater.store.backend import Backend
 
-__all__ = ["BackendKind", "Option", "StoreUrl", "as_count", "as_seconds", "one_of", "parse_url"]
+__all__ = ["BackendKind", "StoreUrl", "UrlOption", "as_count", "as_seconds", "one_of", "parse_url"]
 
 
 _UNSHOWN = "the store's URL (not shown, for it may hold a password)"
@@ -59,7 +59,7 @@ class StoreUrl:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class UrlOption:
     """What may stand in the query of a store's URL. Not for secrets: a store's URL shows its options once it is open.
 
     name          as it is written in the URL
@@ -80,14 +80,14 @@ class BackendKind:
     """One kind of store: what an entry point of the group ``headwater.backends`` has to name. Its name is the scheme.
 
     open          makes the backend of a URL and its options: by name, parsed, defaults filled in. Where there is no store yet,
-                  it sets the database up if it may create one (third argument), and raises MissingError otherwise, having
+                  it sets the database up if it may create one (third argument), and raises NotFoundError otherwise, having
                   written nothing. It raises RefusedError for a schema version that it does not know. It does not fork, for a
                   fork waits until it is done
     """
 
     example: str
     open: Callable[[StoreUrl, Mapping[str, Any], bool], Backend]
-    options: tuple[Option, ...] = ()
+    options: tuple[UrlOption, ...] = ()
 
     def options_of(self, url: StoreUrl) -> dict[str, Any]:
         """The options of a URL, parsed, with defaults for the others.

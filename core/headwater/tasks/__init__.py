@@ -4,36 +4,42 @@ All tasks live in the system realm. This room knows no kind of work, no message 
 what was asked, who does it, and how it ended. Workers, the command line and `headwater up` use it alike.
 """
 
-from headwater.tasks.asking import Asked
-from headwater.tasks.auditing import EntryFault, entry_faults, mend_entries, unreadable_tasks
-from headwater.tasks.claims import Claim, NotYetError, StoppedError, Verdict
-from headwater.tasks.entries import REFERENCE
-from headwater.tasks.figures import TaskFigures
-from headwater.tasks.leases import Evidence, LeaseWatch, StoodStill
-from headwater.tasks.queue import Claimable, Submitted, Tasks
-from headwater.tasks.task import Attempt, AttemptEnd, FollowUp, Progress, Task, TaskState
+from headwater.tasks.task import AttemptEnd, FollowUpTask, Task, TaskAttempt, TaskProgress, TaskState
+from headwater.tasks.task_index import REFERENCE
+from headwater.tasks.task_index_repair import EntryFault, entry_faults, mend_entries, unreadable_tasks
+from headwater.tasks.task_lease import (
+    LeaseEvidence,
+    LeaseExpiry,
+    LeaseVerdict,
+    LeaseWatch,
+    TaskLease,
+    TaskNotReadyError,
+    TaskStoppedError,
+)
+from headwater.tasks.task_queries import TaskFigures, TaskQuery
+from headwater.tasks.task_queue import ClaimableTask, SubmittedTask, TaskQueue
 
 __all__ = [
     "REFERENCE",
-    "Asked",
-    "Attempt",
     "AttemptEnd",
-    "Claim",
-    "Claimable",
+    "ClaimableTask",
     "EntryFault",
-    "Evidence",
-    "FollowUp",
+    "FollowUpTask",
+    "LeaseEvidence",
+    "LeaseExpiry",
+    "LeaseVerdict",
     "LeaseWatch",
-    "NotYetError",
-    "Progress",
-    "StoodStill",
-    "StoppedError",
-    "Submitted",
+    "SubmittedTask",
     "Task",
+    "TaskAttempt",
     "TaskFigures",
+    "TaskLease",
+    "TaskNotReadyError",
+    "TaskProgress",
+    "TaskQuery",
+    "TaskQueue",
     "TaskState",
-    "Tasks",
-    "Verdict",
+    "TaskStoppedError",
     "entry_faults",
     "mend_entries",
     "unreadable_tasks",

@@ -1,16 +1,55 @@
-"""What a task is: one updateable object that coordinates one piece of work, and the small values inside it."""
+"""What a task may carry: plain data of bounded size, equal after every trip through the store.
+
+What a task is: one updateable object that coordinates one piece of work, and the small values inside it.
+
+Compare-and-swap of one task object, with an outcome that is known.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 
 from headwater.clock import Micros
-from headwater.store import ObjectId, StoredObject, StoredPart, object_type
+from headwater.errors import RefusedError, SwapConflictError, UnavailableError, UnknownOutcomeError
+from headwater.store import ObjectId, RealmStore, StoredObject, StoredPart, Versioned, object_type
 
-__all__ = ["Attempt", "AttemptEnd", "FollowUp", "Progress", "Task", "TaskState"]
+ARGUMENT_BYTES = 16 * 1024
+OUTCOME_BYTES = 64 * 1024
+
+
+def require_plain_data(data: dict[str, Any], what: str, *, limit_bytes: int) -> dict[str, Any]:
+    """The data, if it is made of texts, numbers, booleans, None, lists and dictionaries with texts as keys.
+
+    what          how a message names it, such as "outcome of task 0123456789abcdef"
+    limit_bytes   the most that it may measure as JSON
+    raises        RefusedError
+    """
+    _require_plain_value(data, what)
+    size = len(msgspec.json.encode(data))
+    if size > limit_bytes:
+        raise RefusedError(
+            f"{what} measures {size} bytes, and {limit_bytes} is the limit: give counts, names and ids, no payloads"
+        )
+    return data
+
+
+def _require_plain_value(value: object, where: str) -> None:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise RefusedError(f"{where} has the key {key!r}: keys must be texts")
+            _require_plain_value(item, f"{where}: {key}")
+    elif isinstance(value, list):
+        for item in value:
+            _require_plain_value(item, where)
+    elif not (value is None or type(value) in (str, int, float, bool)):
+        raise RefusedError(
+            f"{where} holds a {type(value).__name__}: texts, numbers, booleans, None, lists and dictionaries are allowed"
+        )
 
 
 class TaskState(StrEnum):
@@ -38,7 +77,7 @@ class AttemptEnd(StrEnum):
     CANCELLED = "CANCELLED"
 
 
-class Progress(StoredPart, frozen=True, kw_only=True):
+class TaskProgress(StoredPart, frozen=True, kw_only=True):
     """How far an attempt is: ``done`` of ``total`` (None: not known yet), counted in ``unit``."""
 
     done: int = 0
@@ -46,7 +85,7 @@ class Progress(StoredPart, frozen=True, kw_only=True):
     unit: str = ""
 
 
-class Attempt(StoredPart, frozen=True, kw_only=True):
+class TaskAttempt(StoredPart, frozen=True, kw_only=True):
     """One try at a task.
 
     error         why it ended, unless it succeeded
@@ -61,10 +100,10 @@ class Attempt(StoredPart, frozen=True, kw_only=True):
     ended: Micros | None = None
     outcome: AttemptEnd = AttemptEnd.RUNNING
     error: str = ""
-    progress: Progress | None = None
+    progress: TaskProgress | None = None
 
 
-class FollowUp(StoredPart, frozen=True, kw_only=True):
+class FollowUpTask(StoredPart, frozen=True, kw_only=True):
     """A task that is submitted when the one that carries it has succeeded: once, and only then."""
 
     kind: str
@@ -104,14 +143,14 @@ class Task(StoredObject, frozen=True, kw_only=True):
     lease: str = ""
     owner: str = ""
     beat: int = 0
-    progress: Progress | None = None
+    progress: TaskProgress | None = None
     failures: int = 0
     max_attempts: int = 5
     stop_requested: bool = False
-    attempts: tuple[Attempt, ...] = ()
+    attempts: tuple[TaskAttempt, ...] = ()
     outcome: dict[str, Any] | None = None
     finished: Micros | None = None
-    follow_up: FollowUp | None = None
+    follow_up: FollowUpTask | None = None
     after: ObjectId | None = None
     retried: Micros | None = None
 
@@ -126,3 +165,66 @@ class Task(StoredObject, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return f"{self.kind} of realm {self.realm!r}" + (f" ({self.subject})" if self.subject else "")
+
+
+def swap_task(rows: RealmStore, seen: Versioned[Task], new: Task, *, is_mine: Callable[[Task], bool]) -> Versioned[Task]:
+    """Swap the task that was seen for the new one.
+
+    The database may have taken the swap and not told. It is then repeated until refused, and the object tells whose swap won.
+
+    is_mine       whether a task shows that this swap was applied, also when others have changed it since
+    raises        SwapConflictError when another swap was applied; UnknownOutcomeError when the commit time-out ends first
+    """
+    unclear: UnknownOutcomeError | None = None
+    ends = rows.clock.monotonic() + rows.settings.commit_timeout_seconds
+    wait = rows.settings.commit_backoff_seconds
+    while True:
+        try:
+            return rows.update_object(seen, new)
+        except UnknownOutcomeError as error:
+            unclear = error
+        except SwapConflictError:
+            if unclear is None:
+                raise
+            found = _find(rows, seen.id)
+            if found is not None:
+                if is_mine(found.value):
+                    return found
+                raise
+        except UnavailableError:
+            if unclear is None:
+                raise
+        if rows.clock.monotonic() > ends:
+            raise unclear
+        rows.clock.sleep(wait)
+        wait = min(wait * 2, rows.settings.commit_backoff_limit_seconds)
+
+
+def change_task(rows: RealmStore, task_id: ObjectId, change: Callable[[Versioned[Task]], Task]) -> Versioned[Task]:
+    """Apply ``change`` to the task as it is, again after every lost or unclear swap: it must do nothing the second time.
+
+    raises        NotFoundError; UnknownOutcomeError when the commit time-out ends first
+    """
+    unclear: UnknownOutcomeError | None = None
+    ends = rows.clock.monotonic() + rows.settings.commit_timeout_seconds
+    while True:
+        try:
+            seen = rows.read_versioned(task_id, Task)
+            new = change(seen)
+            return seen if new == seen.value else rows.update_object(seen, new)
+        except (SwapConflictError, UnknownOutcomeError, UnavailableError) as fault:
+            if isinstance(fault, UnknownOutcomeError):
+                unclear = fault
+            elif isinstance(fault, UnavailableError) and unclear is None:
+                raise
+            if rows.clock.monotonic() > ends:
+                raise unclear or fault from None
+        rows.clock.sleep(rows.settings.commit_backoff_seconds)
+
+
+def _find(rows: RealmStore, task_id: ObjectId) -> Versioned[Task] | None:
+    """The task as it is now; None when the database does not answer."""
+    try:
+        return rows.read_versioned(task_id, Task)
+    except UnavailableError:
+        return None

@@ -7,33 +7,33 @@ from typing import Any
 from msgspec.structs import replace
 
 from headwater.clock import Micros
-from headwater.tasks.task import Attempt, AttemptEnd, FollowUp, Progress, Task, TaskState
+from headwater.tasks.task import AttemptEnd, FollowUpTask, Task, TaskAttempt, TaskProgress, TaskState
 
 __all__ = [
     "ATTEMPTS_KEPT",
     "amended",
     "backoff_seconds",
-    "beaten",
-    "begun",
+    "begin_attempt",
     "cancelled",
     "failed",
     "handed_back",
-    "hurried",
     "lost",
     "progressed",
     "put_off",
     "retried",
+    "run_now",
     "stop_requested",
     "succeeded",
+    "with_heartbeat",
 ]
 
 ATTEMPTS_KEPT = 20
 ERROR_CHARACTERS = 2000
 
 
-def begun(task: Task, *, owner: str, lease: str, now: Micros) -> Task:
+def begin_attempt(task: Task, *, owner: str, lease: str, now: Micros) -> Task:
     number = task.attempt + 1
-    record = Attempt(number=number, owner=owner, started=now)
+    record = TaskAttempt(number=number, owner=owner, started=now)
     return replace(
         task,
         state=TaskState.RUNNING,
@@ -46,17 +46,17 @@ def begun(task: Task, *, owner: str, lease: str, now: Micros) -> Task:
     )
 
 
-def beaten(task: Task, *, progress: Progress | None) -> Task:
+def with_heartbeat(task: Task, *, progress: TaskProgress | None) -> Task:
     """One heartbeat later."""
     return replace(progressed(task, progress=progress), beat=task.beat + 1)
 
 
-def progressed(task: Task, *, progress: Progress | None) -> Task:
+def progressed(task: Task, *, progress: TaskProgress | None) -> Task:
     """With what was reported last; None: nothing new."""
     return replace(task, progress=progress or task.progress)
 
 
-def succeeded(task: Task, *, now: Micros, outcome: dict[str, Any], follow_up: FollowUp | None) -> Task:
+def succeeded(task: Task, *, now: Micros, outcome: dict[str, Any], follow_up: FollowUpTask | None) -> Task:
     done = _closed(task, AttemptEnd.SUCCEEDED, now)
     return replace(done, state=TaskState.SUCCEEDED, outcome=outcome, follow_up=follow_up, finished=now, owner="")
 
@@ -109,7 +109,7 @@ def amended(task: Task, *, arguments: dict[str, Any], due: Micros) -> Task:
     return replace(task, arguments=arguments, due=max(task.due, due))
 
 
-def hurried(task: Task, *, now: Micros) -> Task:
+def run_now(task: Task, *, now: Micros) -> Task:
     """Due by now. A running task is left as it is."""
     return task if task.state is TaskState.RUNNING or task.due <= now else replace(task, due=now)
 

@@ -4,29 +4,29 @@ The only room that imports the `kubernetes` library, and of that only what finds
 plain values. Knows neither realms nor the store: it takes paths, and gives back what the server said or an error of Headwater's tree.
 """
 
-from headwater_operator.kube.client import KubeApi, Timeouts
-from headwater_operator.kube.connecting import (
+from headwater_operator.kube.kube_api import KubeApi, KubeTimeouts
+from headwater_operator.kube.kube_connection import (
     ClusterCredentials,
-    Connection,
+    KubeConnection,
     cluster_connection,
     connect,
     kubeconfig_connection,
     plain_connection,
 )
-from headwater_operator.kube.faults import ApiUnavailableError, error_of
-from headwater_operator.kube.paths import KINDS, KindPath, resource_path
+from headwater_operator.kube.kube_errors import ApiUnavailableError, kube_error
+from headwater_operator.kube.resource_paths import KINDS, KindPath, resource_path
 
 __all__ = [
     "KINDS",
     "ApiUnavailableError",
     "ClusterCredentials",
-    "Connection",
     "KindPath",
     "KubeApi",
-    "Timeouts",
+    "KubeConnection",
+    "KubeTimeouts",
     "cluster_connection",
     "connect",
-    "error_of",
+    "kube_error",
     "kubeconfig_connection",
     "plain_connection",
     "resource_path",

@@ -4,6 +4,6 @@ It reads resources, and writes nothing but what a person could write with kubect
 nobody else will take away. It must not know the store, holds no rule of the planners, and imports nothing that takes long to load.
 """
 
-from headwater_operator.plugin.application import main
+from headwater_operator.plugin.kubectl_cli import main
 
 __all__ = ["main"]

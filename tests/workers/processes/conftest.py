@@ -15,7 +15,7 @@ from processes import Worker, free_port, wait_for
 
 from headwater.settings import Settings
 from headwater.store import Store, open_store
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 
 REDIS_SERVER = shutil.which("redis-server")
 
@@ -53,8 +53,8 @@ def store(settings: Settings) -> Iterator[Store]:
 
 
 @pytest.fixture
-def tasks(store: Store) -> Tasks:
-    return Tasks(store)
+def tasks(store: Store) -> TaskQueue:
+    return TaskQueue(store)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headwater.store import ObjectId
-from headwater.tasks import Task, Tasks
+from headwater.tasks import Task, TaskQueue
 from servers.pausing import wait_until_stopped
 
 __all__ = ["Worker", "ended", "free_port", "in_the_middle", "stop_between_transactions", "wait_for"]
@@ -45,22 +45,22 @@ def wait_for(condition: Callable[[], bool], *, seconds: float = 60, why: Callabl
         time.sleep(0.02)
 
 
-def in_the_middle(tasks: Tasks, task_id: ObjectId) -> Task:
+def in_the_middle(tasks: TaskQueue, task_id: ObjectId) -> Task:
     """The task as soon as it has done a part of its work."""
 
     def is_there() -> bool:
-        task = tasks.read(task_id).value
+        task = tasks.read_task(task_id).value
         assert task.is_active, f"too fast to be hit: {task}"
         return task.progress is not None and task.progress.done > 0
 
-    wait_for(is_there, why=lambda: tasks.read(task_id).value)
-    return tasks.read(task_id).value
+    wait_for(is_there, why=lambda: tasks.read_task(task_id).value)
+    return tasks.read_task(task_id).value
 
 
-def ended(tasks: Tasks, task_id: ObjectId) -> Task:
+def ended(tasks: TaskQueue, task_id: ObjectId) -> Task:
     """The task after its end."""
-    wait_for(lambda: not tasks.read(task_id).value.is_active, why=lambda: tasks.read(task_id).value)
-    return tasks.read(task_id).value
+    wait_for(lambda: not tasks.read_task(task_id).value.is_active, why=lambda: tasks.read_task(task_id).value)
+    return tasks.read_task(task_id).value
 
 
 def stop_between_transactions(worker: Worker, database: Path) -> None:

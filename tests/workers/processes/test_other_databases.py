@@ -15,10 +15,11 @@ from processes import Worker, ended, in_the_middle
 from work import Collection, Purge, Work, make_realm, write_warehouse
 
 from backend_fixtures import STORES, mongodb_server, postgresql_server
-from headwater.maintenance import check_store, list_runs
-from headwater.realms import Realms, RealmState
+from headwater.fsck import check_store
+from headwater.jobs.run_history import list_runs
+from headwater.realms import RealmRegistry, RealmState
 from headwater.store import Store
-from headwater.tasks import AttemptEnd, Tasks, TaskState
+from headwater.tasks import AttemptEnd, TaskQueue, TaskState
 
 __all__ = ["mongodb_server", "postgresql_server"]
 
@@ -83,7 +84,7 @@ def test_a_realm_is_made_filled_collected_and_another_one_purged(
     assert {"id": "acme", "state": "ACTIVE", "catalogs": [{"name": "lake", "tables": 5}]} in json.loads(up.stdout)["realms"]
     assert {task["state"] for task in json.loads(up.stdout)["tasks"]} <= {"SUCCEEDED", "WAITING"}
     assert json.loads(collected.stdout)["scanned"] > 0
-    assert Realms(store).find("sandbox") is None and store.rows(sandbox.id, sandbox.key).is_empty()
+    assert RealmRegistry(store).find_realm("sandbox") is None and store.rows(sandbox.id, sandbox.key).is_empty()
 
 
 def test_nothing_that_a_command_prints_has_the_password(
@@ -101,7 +102,7 @@ def test_nothing_that_a_command_prints_has_the_password(
 def test_a_killed_workers_task_is_done_by_another_on_any_database(
     kind: type[Collection | Purge],
     store: Store,
-    tasks: Tasks,
+    tasks: TaskQueue,
     start_worker: Callable[..., Worker],
     tmp_path: Path,
 ) -> None:
@@ -122,7 +123,7 @@ def test_a_killed_workers_task_is_done_by_another_on_any_database(
 
 
 def test_a_worker_whose_child_was_killed_goes_on_with_the_connections_of_its_own(
-    store: Store, tasks: Tasks, start_worker: Callable[..., Worker], tmp_path: Path
+    store: Store, tasks: TaskQueue, start_worker: Callable[..., Worker], tmp_path: Path
 ) -> None:
     work = Collection.prepare(store, tmp_path)
     worker = start_worker("--broker-folder", str(tmp_path / "broker"))
@@ -131,4 +132,4 @@ def test_a_worker_whose_child_was_killed_goes_on_with_the_connections_of_its_own
 
     assert [attempt.outcome for attempt in ended(tasks, work.task).attempts] == [AttemptEnd.LOST, AttemptEnd.SUCCEEDED]
     assert "could not be" not in worker.said, worker.said
-    assert check_store(store) == [] and Realms(store).read("acme").state is RealmState.ACTIVE
+    assert check_store(store) == [] and RealmRegistry(store).read_realm("acme").state is RealmState.ACTIVE

@@ -11,13 +11,13 @@ from processes import Worker, ended, in_the_middle
 from work import Collection, Import
 
 from headwater.store import Store
-from headwater.tasks import AttemptEnd, Tasks, TaskState
+from headwater.tasks import AttemptEnd, TaskQueue, TaskState
 
 pytestmark = pytest.mark.long
 
 
 def test_tasks_are_done_by_way_of_a_redis(
-    store: Store, tasks: Tasks, start_worker: Callable[..., Worker], redis_url: str, tmp_path: Path
+    store: Store, tasks: TaskQueue, start_worker: Callable[..., Worker], redis_url: str, tmp_path: Path
 ) -> None:
     work = Import.prepare(store, tmp_path)
     worker = start_worker(BROKER=redis_url)
@@ -30,7 +30,7 @@ def test_tasks_are_done_by_way_of_a_redis(
 
 
 def test_a_killed_workers_task_is_done_by_another_by_way_of_a_redis(
-    store: Store, tasks: Tasks, start_worker: Callable[..., Worker], redis_url: str, tmp_path: Path
+    store: Store, tasks: TaskQueue, start_worker: Callable[..., Worker], redis_url: str, tmp_path: Path
 ) -> None:
     work = Collection.prepare(store, tmp_path)
     first = start_worker(BROKER=redis_url)

@@ -14,7 +14,7 @@ from processes import Worker, ended, wait_for
 from work import Import
 
 from headwater.store import Store
-from headwater.tasks import AttemptEnd, Tasks
+from headwater.tasks import AttemptEnd, TaskQueue
 
 pytestmark = [
     pytest.mark.long,
@@ -23,12 +23,12 @@ pytestmark = [
 
 
 def test_a_killed_childs_jvm_ends_and_the_import_is_done_by_another(
-    store: Store, tasks: Tasks, start_worker: Callable[..., Worker], tmp_path: Path
+    store: Store, tasks: TaskQueue, start_worker: Callable[..., Worker], tmp_path: Path
 ) -> None:
     work = Import.prepare(store, tmp_path)
     start_worker(SPARK_MASTER="local[1]", SPARK_FROM_TABLES="1", IMPORT_BATCH="100")
-    wait_for(lambda: tasks.read(work.task).value.owner != "")
-    child = psutil.Process(int(tasks.read(work.task).value.owner.rpartition(":")[2]))
+    wait_for(lambda: tasks.read_task(work.task).value.owner != "")
+    child = psutil.Process(int(tasks.read_task(work.task).value.owner.rpartition(":")[2]))
     wait_for(lambda: bool(_jvms(child)))
     jvms = _jvms(child)
     os.kill(child.pid, signal.SIGKILL)

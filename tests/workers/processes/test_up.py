@@ -17,10 +17,10 @@ from work import make_realm, write_warehouse
 
 from headwater.catalogs import Catalogs, ContentType
 from headwater.commits import read_head
-from headwater.errors import MissingError
-from headwater.realms import Realms, RealmState
+from headwater.errors import NotFoundError
+from headwater.realms import RealmRegistry, RealmState
 from headwater.store import Store
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 
 pytestmark = pytest.mark.long
 Up = subprocess.Popen[str]
@@ -135,7 +135,7 @@ def test_a_wrong_manifest_is_refused_before_anything_happens(start_up: Callable[
 
     assert up.returncode == 5
     assert "wrong.yaml:4" in errors
-    assert Realms(store).list() == []
+    assert RealmRegistry(store).list_realms() == []
 
 
 def test_up_follows_the_files(start_up: Callable[..., Up], folder: Path, store: Store) -> None:
@@ -145,7 +145,7 @@ def test_up_follows_the_files(start_up: Callable[..., Up], folder: Path, store: 
         (folder / "acme.yaml").read_text().replace("{name: acme}", "{name: acme}\nspec: {state: Inactive}")
     )
 
-    wait_for(lambda: Realms(store).read("acme").state is RealmState.INACTIVE)
+    wait_for(lambda: RealmRegistry(store).read_realm("acme").state is RealmState.INACTIVE)
 
 
 def test_up_keeps_the_last_good_state_while_a_file_is_wrong(start_up: Callable[..., Up], folder: Path, store: Store) -> None:
@@ -158,7 +158,7 @@ def test_up_keeps_the_last_good_state_while_a_file_is_wrong(start_up: Callable[.
         assert line
     (folder / "acme.yaml").write_text(good.replace("{name: acme}", "{name: acme}\nspec: {state: Inactive}"))
 
-    wait_for(lambda: Realms(store).read("acme").state is RealmState.INACTIVE)
+    wait_for(lambda: RealmRegistry(store).read_realm("acme").state is RealmState.INACTIVE)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
@@ -187,7 +187,7 @@ def test_the_worker_of_a_killed_up_ends_by_itself(start_up: Callable[..., Up], s
 
 def test_up_that_was_killed_converges_when_it_is_started_again(start_up: Callable[..., Up], store: Store) -> None:
     first = start_up("--once")
-    wait_for(lambda: Realms(store).find("acme") is not None)
+    wait_for(lambda: RealmRegistry(store).find_realm("acme") is not None)
     _kill_with_children(first)
     second = start_up("--once", "--wait", "20s")
     output, errors = second.communicate(timeout=120)
@@ -202,30 +202,30 @@ def test_up_that_was_killed_in_a_purge_goes_on_with_it_when_it_is_started_again(
     realm = make_realm(store, "sandbox", garbage=1000)
     (folder / "sandbox.yaml").write_text(PURGED_REALM)
     first = start_up("--once", "--wait", "20s")
-    wait_for(lambda: Realms(store).read("sandbox").state is RealmState.PURGING)
+    wait_for(lambda: RealmRegistry(store).read_realm("sandbox").state is RealmState.PURGING)
     _kill_with_children(first)
     second = start_up("--once", "--wait", "20s")
     _, errors = second.communicate(timeout=120)
 
     assert second.returncode == 0, errors
-    assert Realms(store).find("sandbox") is None
+    assert RealmRegistry(store).find_realm("sandbox") is None
     assert store.rows(realm.id, realm.key).is_empty()
 
 
 def _tables(store: Store) -> int:
     try:
-        catalog = Catalogs(Realms(store).open("acme")).open("lake")
+        catalog = Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake")
         return catalog.count(content_type=ContentType.ICEBERG_TABLE)
-    except MissingError:
+    except NotFoundError:
         return 0  # not yet
 
 
 def _heads(store: Store) -> object:
     """Heads of everything that `up` commits to, and all tasks."""
     rows = [(store.system, name) for name in ("realms", "tasks", "maintenance-runs")]
-    rows += [(Realms(store).open("acme"), name) for name in ("catalogs", "claims")]
+    rows += [(RealmRegistry(store).open_realm("acme"), name) for name in ("catalogs", "claims")]
     found = [read_head(realm, name, fresh=True) for realm, name in rows]
-    return [one and one.id for one in found], [seen.token for seen in Tasks(store).list()]
+    return [one and one.id for one in found], [seen.token for seen in TaskQueue(store).list_tasks()]
 
 
 def _worker_of(up: Up) -> list[psutil.Process]:

@@ -13,23 +13,23 @@ from processes import Worker, ended, free_port, wait_for
 from work import Collection, Import
 
 from headwater.store import Store
-from headwater.tasks import Tasks, TaskState
+from headwater.tasks import TaskQueue, TaskState
 
 pytestmark = pytest.mark.long
 
 
 def test_a_task_that_runs_too_long_is_stopped_and_tried_again(
-    store: Store, tasks: Tasks, start_worker: Callable[..., Worker], tmp_path: Path
+    store: Store, tasks: TaskQueue, start_worker: Callable[..., Worker], tmp_path: Path
 ) -> None:
     work = Collection.prepare(store, tmp_path)
     start_worker(TASK_TIME_LIMIT="1s")
 
-    wait_for(lambda: tasks.read(work.task).value.failures > 0, why=lambda: tasks.read(work.task))
-    assert tasks.read(work.task).value.attempts[0].error == "it ran longer than the time limit of 1s"
+    wait_for(lambda: tasks.read_task(work.task).value.failures > 0, why=lambda: tasks.read_task(work.task))
+    assert tasks.read_task(work.task).value.attempts[0].error == "it ran longer than the time limit of 1s"
 
 
 def test_lines_of_a_log_carry_task_realm_and_catalog(
-    store: Store, tasks: Tasks, start_worker: Callable[..., Worker], tmp_path: Path
+    store: Store, tasks: TaskQueue, start_worker: Callable[..., Worker], tmp_path: Path
 ) -> None:
     work = Import.prepare(store, tmp_path)
     worker = start_worker(LOG_FORMAT="json", IMPORT_BATCH="100")

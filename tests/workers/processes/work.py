@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headwater.catalogs import Catalogs, ContentKey, ContentType, ImportSpec, Namespace
-from headwater.realms import Realm, Realms, RealmState, bootstrap, hash_credentials, new_credentials
-from headwater.reconcile.catalog_planning import import_arguments, import_subject
+from headwater.realms import Realm, RealmRegistry, RealmState, bootstrap, hash_credentials, new_credentials
+from headwater.reconcile.catalog_plan import import_arguments, import_subject
 from headwater.store import ObjectId, Store
-from headwater.tasks import Tasks
+from headwater.tasks import TaskQueue
 
 __all__ = ["Collection", "Import", "Purge", "Work", "make_realm", "write_warehouse"]
 
@@ -40,11 +40,11 @@ class Collection(Work):
     def prepare(cls, store: Store, folder: Path) -> Collection:
         realm = make_realm(store, garbage=ROWS)
         time.sleep(2.2)  # the writer's grace
-        return cls(Tasks(store).submit("gc", realm=realm.id, realm_key=realm.key).id)
+        return cls(TaskQueue(store).submit_task("gc", realm=realm.id, realm_key=realm.key).id)
 
     def check(self, store: Store) -> None:
-        rows = Realms(store).open("acme")
-        assert Catalogs(rows).open("lake").definition.name == "lake"
+        rows = RealmRegistry(store).open_realm("acme")
+        assert Catalogs(rows).open_catalog("lake").definition.name == "lake"
         assert not [key for batch in rows.scan_objects() for key in batch if key.type == Namespace.type_name]
 
 
@@ -58,14 +58,14 @@ class Purge(Work):
     @classmethod
     def prepare(cls, store: Store, folder: Path) -> Purge:
         realm = make_realm(store, garbage=ROWS)
-        realms = Realms(store)
-        inactive = realms.move(realms.read("acme"), RealmState.INACTIVE)
+        realms = RealmRegistry(store)
+        inactive = realms.move_realm(realms.read_realm("acme"), RealmState.INACTIVE)
         time.sleep(1.1)  # the hold
-        realms.move(inactive, RealmState.PURGING)
-        return cls(Tasks(store).submit("purge", realm=realm.id, realm_key=realm.key).id, realm.key)
+        realms.move_realm(inactive, RealmState.PURGING)
+        return cls(TaskQueue(store).submit_task("purge", realm=realm.id, realm_key=realm.key).id, realm.key)
 
     def check(self, store: Store) -> None:
-        realm = Realms(store).read("acme")
+        realm = RealmRegistry(store).read_realm("acme")
         assert realm.state is RealmState.PURGED
         assert store.rows(realm.id, realm.key).is_empty()
 
@@ -80,9 +80,9 @@ class Import(Work):
     def prepare(cls, store: Store, folder: Path) -> Import:
         realm = make_realm(store)
         spec = ImportSpec(name="initial", locations=(write_warehouse(folder / "warehouse", tables=TABLES),))
-        catalogs = Catalogs(Realms(store).open("acme"))
-        definition = catalogs.update(catalogs.read("lake"), imports=(spec,), allowed_locations=spec.locations)
-        submitted = Tasks(store).submit(
+        catalogs = Catalogs(RealmRegistry(store).open_realm("acme"))
+        definition = catalogs.update_catalog(catalogs.read_catalog("lake"), imports=(spec,), allowed_locations=spec.locations)
+        submitted = TaskQueue(store).submit_task(
             "import",
             realm=realm.id,
             realm_key=realm.key,
@@ -92,7 +92,7 @@ class Import(Work):
         return cls(submitted.id)
 
     def check(self, store: Store) -> None:
-        catalog = Catalogs(Realms(store).open("acme")).open("lake")
+        catalog = Catalogs(RealmRegistry(store).open_realm("acme")).open_catalog("lake")
         puts = [operation.key for entry in catalog.log() for operation in entry.operations]
         tables = [key for key in puts if key != ContentKey(("sales",))]
         assert catalog.count(content_type=ContentType.ICEBERG_TABLE) == TABLES
@@ -101,13 +101,13 @@ class Import(Work):
 
 def make_realm(store: Store, name: str = "acme", *, garbage: int = 0) -> Realm:
     """An ACTIVE realm with an empty catalog, and rows that nothing reaches."""
-    realms = Realms(store)
-    realms.create(name)
+    realms = RealmRegistry(store)
+    realms.create_realm(name)
     bootstrap(realms, name, hash_credentials(new_credentials()))
-    rows = realms.open(name)
-    Catalogs(rows).create("lake", base_location="s3://lake/")
-    rows.write([(rows.new_id(), Namespace()) for _ in range(garbage)])
-    return realms.read(name)
+    rows = realms.open_realm(name)
+    Catalogs(rows).create_catalog("lake", base_location="s3://lake/")
+    rows.write_objects([(rows.new_id(), Namespace()) for _ in range(garbage)])
+    return realms.read_realm(name)
 
 
 def write_warehouse(folder: Path, *, tables: int) -> str:

@@ -3,9 +3,8 @@
 The rules come from core; this room spreads them over executors and must not add any, nor write to a store.
 """
 
-from headwater_workers.pipeline.archives import pack
-from headwater_workers.pipeline.engines import Engine, find_engine
-from headwater_workers.pipeline.sessions import SparkOptions
-from headwater_workers.pipeline.surveys import Survey, survey_by_spark, survey_on_spark
+from headwater_workers.pipeline.spark_archive import pack_environment
+from headwater_workers.pipeline.spark_session import Engine, SparkOptions, find_engine
+from headwater_workers.pipeline.spark_survey import SparkSurvey, survey_by_spark, survey_on_spark
 
-__all__ = ["Engine", "SparkOptions", "Survey", "find_engine", "pack", "survey_by_spark", "survey_on_spark"]
+__all__ = ["Engine", "SparkOptions", "SparkSurvey", "find_engine", "pack_environment", "survey_by_spark", "survey_on_spark"]

@@ -3,6 +3,6 @@
 The only room that may import pyiceberg. Must not know who does tasks, realms' states, Spark or Kubernetes.
 """
 
-from headwater.clients.pyiceberg.catalog import HeadwaterCatalog
+from headwater.clients.pyiceberg.pyiceberg_catalog import HeadwaterCatalog
 
 __all__ = ["HeadwaterCatalog"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
-from headwater.errors import BeatenError, RefusedError
+from headwater.errors import RefusedError, SwapConflictError
 from headwater.store.backend import (
     Capabilities,
     ObjectKey,
@@ -17,13 +17,11 @@ from headwater.store.backend import (
     ReferenceKey,
     ReferencePosition,
     ReferenceRow,
-    Split,
+    ScanSplit,
     collision,
 )
-from headwater.store.identity import ObjectId, RealmKey
+from headwater.store.ids import ObjectId, RealmKey
 from headwater.store.urls import BackendKind, StoreUrl
-
-__all__ = ["KIND", "MemoryBackend"]
 
 P = TypeVar("P", bound=tuple[Any, ...])
 R = TypeVar("R")
@@ -63,7 +61,7 @@ class MemoryBackend:
 
     def create_reference(self, row: ReferenceRow) -> None:
         if not self.create_references([row])[0]:
-            raise BeatenError(f"reference {row.name!r} of realm key {row.realm} is there already")
+            raise SwapConflictError(f"reference {row.name!r} of realm key {row.realm} is there already")
 
     def create_references(self, rows: Sequence[ReferenceRow]) -> list[bool]:
         with self._references_alone() as references:
@@ -125,13 +123,13 @@ class MemoryBackend:
     def insert_object(self, row: ObjectRow) -> None:
         with self._objects_alone() as objects:
             if not objects.add((row.realm, row.id, row.part), row):
-                raise BeatenError(f"object {row.id:016x} of realm key {row.realm} is there already")
+                raise SwapConflictError(f"object {row.id:016x} of realm key {row.realm} is there already")
 
     def update_object(self, row: ObjectRow, seen_token: str) -> None:
         with self._objects_alone() as objects:
             stored = objects.rows.get((row.realm, row.id, row.part))
             if stored is None or stored.token != seen_token:
-                raise BeatenError(f"object {row.id:016x} of realm key {row.realm} was changed by another")
+                raise SwapConflictError(f"object {row.id:016x} of realm key {row.realm} was changed by another")
             objects.put((row.realm, row.id, row.part), row)
 
     def delete_objects(self, keys: Sequence[ObjectKey]) -> int:
@@ -145,22 +143,22 @@ class MemoryBackend:
         return deleted
 
     def scan_references(
-        self, split: Split[ReferencePosition], after: ReferencePosition | None, limit: int
+        self, split: ScanSplit[ReferencePosition], after: ReferencePosition | None, limit: int
     ) -> list[ReferenceKey]:
         with self._references_alone() as references:
             rows = references.page(split, after, limit)
         return [ReferenceKey(r.realm, r.name, r.pointer, r.version, r.created, r.deleted) for r in rows]
 
-    def scan_objects(self, split: Split[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
+    def scan_objects(self, split: ScanSplit[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
         with self._objects_alone() as objects:
             rows = objects.page(split, after, limit)
         return [ObjectKey(r.realm, r.id, r.part, r.type, r.created, r.token, r.parts, len(r.value)) for r in rows]
 
-    def split_references(self, realm: RealmKey | None, count: int) -> list[Split[ReferencePosition]]:
+    def split_references(self, realm: RealmKey | None, count: int) -> list[ScanSplit[ReferencePosition]]:
         with self._references_alone() as references:
             return references.cut(realm, count)
 
-    def split_objects(self, realm: RealmKey | None, count: int) -> list[Split[ObjectPosition]]:
+    def split_objects(self, realm: RealmKey | None, count: int) -> list[ScanSplit[ObjectPosition]]:
         with self._objects_alone() as objects:
             return objects.cut(realm, count)
 
@@ -220,7 +218,7 @@ class _Rows(Generic[P, R]):
         del self.rows[key]
         self._gone.add(key)
 
-    def page(self, split: Split[P], after: P | None, limit: int) -> list[R]:
+    def page(self, split: ScanSplit[P], after: P | None, limit: int) -> list[R]:
         keys = self._in_order()
         first, end = _stretch(keys, split.realm)
         first = max([first, *(bisect_right(keys, start) for start in (split.after, after) if start is not None)])
@@ -228,13 +226,13 @@ class _Rows(Generic[P, R]):
             end = min(end, bisect_right(keys, split.until))
         return [self.rows[key] for key in keys[first : min(end, first + limit)]]
 
-    def cut(self, realm: RealmKey | None, count: int) -> list[Split[P]]:
+    def cut(self, realm: RealmKey | None, count: int) -> list[ScanSplit[P]]:
         keys = self._in_order()
         first, end = _stretch(keys, realm)
         size = max(1, -(-(end - first) // count))
         ends = keys[first + size - 1 : max(first, end - 1) : size]
         starts: list[P | None] = [None, *ends]
-        return [Split(realm, after, until) for after, until in zip(starts, [*ends, None], strict=True)]
+        return [ScanSplit(realm, after, until) for after, until in zip(starts, [*ends, None], strict=True)]
 
     def delete_first(self, realm: RealmKey, limit: int) -> int:
         keys = self._in_order()
@@ -263,7 +261,7 @@ class _Rows(Generic[P, R]):
 
 def _require(stored: ReferenceRow | None, seen: ReferenceRow) -> None:
     if stored is None or (stored.pointer, stored.version) != (seen.pointer, seen.version):
-        raise BeatenError(f"reference {seen.name!r} of realm key {seen.realm} is not at version {seen.version} any more")
+        raise SwapConflictError(f"reference {seen.name!r} of realm key {seen.realm} is not at version {seen.version} any more")
 
 
 def _stretch(keys: list[P], realm: RealmKey | None) -> tuple[int, int]:

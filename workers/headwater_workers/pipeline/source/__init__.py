@@ -4,8 +4,8 @@
 whom, ``reading`` the rows. Importing this room imports pyspark; no other room may import it.
 """
 
-from headwater_workers.pipeline.source.columns import TABLES, Column, Table
-from headwater_workers.pipeline.source.options import OPTIONS
-from headwater_workers.pipeline.source.tables import HeadwaterSource, NarrowingSource, register
+from headwater_workers.pipeline.source.data_source import HeadwaterSource, NarrowingSource, register_data_source
+from headwater_workers.pipeline.source.reader_options import OPTIONS
+from headwater_workers.pipeline.source.source_columns import TABLES, SourceColumn, SourceTable
 
-__all__ = ["OPTIONS", "TABLES", "Column", "HeadwaterSource", "NarrowingSource", "Table", "register"]
+__all__ = ["OPTIONS", "TABLES", "HeadwaterSource", "NarrowingSource", "SourceColumn", "SourceTable", "register_data_source"]

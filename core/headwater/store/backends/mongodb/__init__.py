@@ -5,6 +5,6 @@ of what the rows mean, nor of any other backend.
 """
 
 from headwater.store.backends.mongodb.backend import MongodbBackend
-from headwater.store.backends.mongodb.opening import KIND
+from headwater.store.backends.mongodb.collection_setup import KIND
 
 __all__ = ["KIND", "MongodbBackend"]

@@ -1,4 +1,7 @@
-"""The two row spaces as two collections. MongoDB changes one document at a time: bulk calls are many such changes at once."""
+"""Cutting a scan into splits of about as many rows each.
+
+The two row spaces as two collections. MongoDB changes one document at a time: bulk calls are many such changes at once.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from headwater.clock import Micros
-from headwater.errors import BeatenError, UnknownOutcomeError
+from headwater.errors import SwapConflictError, UnknownOutcomeError
 from headwater.store.backend import (
     Capabilities,
     ObjectKey,
@@ -22,11 +25,13 @@ from headwater.store.backend import (
     ReferenceKey,
     ReferencePosition,
     ReferenceRow,
-    Split,
+    ScanSplit,
     collision,
+    in_chunks,
 )
-from headwater.store.backends.mongodb.calls import Calls, Collections
-from headwater.store.backends.mongodb.documents import (
+from headwater.store.backends.mongodb.driver_calls import DriverCalls, StoreCollections
+from headwater.store.backends.mongodb.errors import duplicates
+from headwater.store.backends.mongodb.row_documents import (
     OBJECT_KEY_FIELDS,
     REFERENCE_KEY_FIELDS,
     Document,
@@ -45,12 +50,50 @@ from headwater.store.backends.mongodb.documents import (
     reference_position,
     reference_row,
 )
-from headwater.store.backends.mongodb.errors import duplicates
-from headwater.store.backends.mongodb.splitting import EXACT_ROWS, ends_of_splits
-from headwater.store.chunking import in_chunks
-from headwater.store.identity import ObjectId, RealmKey
+from headwater.store.ids import ObjectId, RealmKey
 
-__all__ = ["MongodbBackend"]
+P = TypeVar("P", bound=tuple[Any, ...])
+EXACT_ROWS = 1_000_000
+"""Up to so many rows in the collection their keys are counted, in its index; with more, some are drawn."""
+_DRAWN_PER_SPLIT = 200
+_FEWEST_PER_SPLIT = 20
+
+
+def split_ends(
+    rows: Collection[Document], within: Document, position: Callable[[Any], P], count: int, *, exact_rows: int = EXACT_ROWS
+) -> list[P]:
+    """The positions of the last rows of all splits but the last, ascending: up to ``count - 1``.
+
+    within        a condition on ``_id``, empty for all rows
+    position      what an ``_id`` stands for
+    """
+    if count < 2:
+        return []
+    if rows.estimated_document_count() > exact_rows:
+        drawn = _drawn(rows, within, position, count)
+        if len(drawn) >= _FEWEST_PER_SPLIT * count:
+            return [drawn[len(drawn) * number // count] for number in range(1, count)]
+    return _counted(rows, within, position, count)
+
+
+def _counted(rows: Collection[Document], within: Document, position: Callable[[Any], P], count: int) -> list[P]:
+    pipeline: list[Document] = [
+        {"$match": within},
+        {"$project": {"_id": 1}},
+        {"$bucketAuto": {"groupBy": "$_id", "buckets": count, "output": {"last": {"$max": "$_id"}}}},
+    ]
+    return [position(bucket["last"]) for bucket in rows.aggregate(pipeline, allowDiskUse=True)][:-1]
+
+
+def _drawn(rows: Collection[Document], within: Document, position: Callable[[Any], P], count: int) -> list[P]:
+    """Positions drawn from the whole collection, ascending, those within.
+
+    As the first stage, and for less than a twentieth of the collection, that is a walk of a random cursor and not of the collection:
+    https://www.mongodb.com/docs/manual/reference/operator/aggregation/sample/
+    """
+    pipeline: list[Document] = [{"$sample": {"size": _DRAWN_PER_SPLIT * count}}, {"$project": {"_id": 1}}, {"$match": within}]
+    return sorted({position(row["_id"]) for row in rows.aggregate(pipeline)})
+
 
 T = TypeVar("T")
 _OPERATION_BYTES = 128
@@ -76,7 +119,7 @@ class MongodbBackend:
 
     capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True, parallel_scans=True)
 
-    def __init__(self, calls: Calls, *, exact_rows: int = EXACT_ROWS) -> None:
+    def __init__(self, calls: DriverCalls, *, exact_rows: int = EXACT_ROWS) -> None:
         self._calls = calls
         self._place = calls.place
         self._exact_rows = exact_rows
@@ -86,7 +129,7 @@ class MongodbBackend:
     def create_reference(self, row: ReferenceRow) -> None:
         document = reference_document(row)
         if not self._calls.change_one("create a reference", lambda c: _insert(c.refs, document)):
-            raise BeatenError(f"reference {row.name!r} of realm key {row.realm} is there already")
+            raise SwapConflictError(f"reference {row.name!r} of realm key {row.realm} is there already")
 
     def create_references(self, rows: Sequence[ReferenceRow]) -> list[bool]:
         taken: set[Any] = set()
@@ -136,7 +179,7 @@ class MongodbBackend:
     def _write_objects(self, rows: Sequence[ObjectRow], *, are_new: bool) -> None:
         documents = [object_document(row) for row in rows]
 
-        def write(collections: Collections) -> None:
+        def write(collections: StoreCollections) -> None:
             taken = _insert_many(collections.objs, documents)
             if taken and are_new:
                 _check_equal(collections.objs, [documents[at] for at in taken], [rows[at] for at in taken])
@@ -148,19 +191,19 @@ class MongodbBackend:
     def insert_object(self, row: ObjectRow) -> None:
         document = object_document(row)
 
-        def insert(collections: Collections) -> bool:
+        def insert(collections: StoreCollections) -> bool:
             if _insert(collections.objs, document):
                 return True
             return bool(collections.objs.replace_one({"_id": document["_id"], **_HIDDEN}, document).matched_count)
 
         if not self._calls.change_one("insert an object", insert):
-            raise BeatenError(f"object {row.id:016x} of realm key {row.realm} is there already")
+            raise SwapConflictError(f"object {row.id:016x} of realm key {row.realm} is there already")
 
     def update_object(self, row: ObjectRow, seen_token: str) -> None:
         document = object_document(row)
         condition = {"_id": document["_id"], "v": seen_token}
         if not self._calls.change_one("update an object", lambda c: c.objs.replace_one(condition, document).matched_count):
-            raise BeatenError(f"object {row.id:016x} of realm key {row.realm} was changed by another")
+            raise SwapConflictError(f"object {row.id:016x} of realm key {row.realm} was changed by another")
 
     def delete_objects(self, keys: Sequence[ObjectKey]) -> int:
         deleted = 0
@@ -175,7 +218,7 @@ class MongodbBackend:
     # scans
 
     def scan_references(
-        self, split: Split[ReferencePosition], after: ReferencePosition | None, limit: int
+        self, split: ScanSplit[ReferencePosition], after: ReferencePosition | None, limit: int
     ) -> list[ReferenceKey]:
         condition = _within(split, after, lambda position: reference_id(*position))
         if split.realm is not None:
@@ -183,7 +226,7 @@ class MongodbBackend:
             condition |= {"$gte": first, "$lt": behind}
         return self._page("scan references", lambda c: c.refs, condition, REFERENCE_KEY_FIELDS, limit, reference_key)
 
-    def scan_objects(self, split: Split[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
+    def scan_objects(self, split: ScanSplit[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
         condition = _within(split, after, lambda position: object_id(*position))
         if split.realm is not None:
             first, last = objects_of_realm(split.realm)
@@ -191,16 +234,16 @@ class MongodbBackend:
             condition["$lte"] = min(last, condition.get("$lte", last))
         return self._page("scan objects", lambda c: c.objs, condition, OBJECT_KEY_FIELDS, limit, object_key)
 
-    def split_references(self, realm: RealmKey | None, count: int) -> list[Split[ReferencePosition]]:
+    def split_references(self, realm: RealmKey | None, count: int) -> list[ScanSplit[ReferencePosition]]:
         within = {} if realm is None else _references_of(realm)
         return self._splits("split a scan of references", lambda c: c.refs, realm, within, reference_position, count)
 
-    def split_objects(self, realm: RealmKey | None, count: int) -> list[Split[ObjectPosition]]:
+    def split_objects(self, realm: RealmKey | None, count: int) -> list[ScanSplit[ObjectPosition]]:
         within = {} if realm is None else _objects_of(realm)
         return self._splits("split a scan of objects", lambda c: c.objs, realm, within, object_position, count)
 
     def delete_realm(self, realm: RealmKey, limit: int) -> int:
-        def delete(collections: Collections) -> int:
+        def delete(collections: StoreCollections) -> int:
             gone = _delete_some(collections.refs, _references_of(realm), limit)
             # what is hidden counts for nothing, and goes with the last rows
             rows = _objects_of(realm) | {"x": None}
@@ -212,7 +255,7 @@ class MongodbBackend:
         return self._calls.change_many("delete a realm's rows", delete)
 
     def server_time(self) -> Micros | None:
-        now = self._calls.read("read the server's clock", lambda c: c.client.admin.command("hello").get("localTime"))
+        now = self._calls.run_read("read the server's clock", lambda c: c.client.admin.command("hello").get("localTime"))
         return None if now is None else Micros(round(now.replace(tzinfo=UTC).timestamp() * 1_000_000))
 
     def before_fork(self) -> None:
@@ -222,24 +265,26 @@ class MongodbBackend:
         if is_child:
             self._calls.begin_in_child()
         else:
-            self._calls.open()
+            self._calls.open_client()
 
     def close(self) -> None:
         self._calls.close()
 
-    def _read(self, what: str, place: Callable[[Collections], Collection[Document]], ids: Sequence[Any]) -> dict[Any, Document]:
+    def _read(
+        self, what: str, place: Callable[[StoreCollections], Collection[Document]], ids: Sequence[Any]
+    ) -> dict[Any, Document]:
         """The documents with those ids. The batch is larger than what can be found, so that the first answer is the only one."""
 
-        def read(collections: Collections) -> dict[Any, Document]:
+        def read(collections: StoreCollections) -> dict[Any, Document]:
             wanted = {"_id": {"$in": list(dict.fromkeys(ids))}} if len(ids) > 1 else {"_id": ids[0]}
             return {document["_id"]: document for document in place(collections).find(wanted, batch_size=len(ids) + 1)}
 
-        return self._calls.read(what, read)
+        return self._calls.run_read(what, read)
 
     def _page(
         self,
         what: str,
-        place: Callable[[Collections], Collection[Document]],
+        place: Callable[[StoreCollections], Collection[Document]],
         condition: Document,
         fields: Any,
         limit: int,
@@ -247,30 +292,30 @@ class MongodbBackend:
     ) -> list[T]:
         limit = min(limit, _MOST - 1)
 
-        def read(collections: Collections) -> list[Document]:
+        def read(collections: StoreCollections) -> list[Document]:
             rows = place(collections)
             wanted: Document = {"_id": condition} if condition else {}
             if rows is collections.objs:
                 wanted["x"] = None
             return list(rows.find(wanted, fields, sort=[("_id", 1)], limit=limit, batch_size=limit + 1))
 
-        return [key(document, self._place) for document in self._calls.read(what, read)]
+        return [key(document, self._place) for document in self._calls.run_read(what, read)]
 
     def _splits(
         self,
         what: str,
-        place: Callable[[Collections], Collection[Document]],
+        place: Callable[[StoreCollections], Collection[Document]],
         realm: RealmKey | None,
         within: Document,
         position: Callable[[Any, str], Any],
         count: int,
-    ) -> list[Split[Any]]:
-        def cut(collections: Collections) -> list[Any]:
+    ) -> list[ScanSplit[Any]]:
+        def cut(collections: StoreCollections) -> list[Any]:
             rows, decode = place(collections), lambda key: position(key, self._place)
-            return ends_of_splits(rows, within, decode, count, exact_rows=self._exact_rows)
+            return split_ends(rows, within, decode, count, exact_rows=self._exact_rows)
 
-        ends = self._calls.read(what, cut)
-        return [Split(realm, after, until) for after, until in zip([None, *ends], [*ends, None], strict=True)]
+        ends = self._calls.run_read(what, cut)
+        return [ScanSplit(realm, after, until) for after, until in zip([None, *ends], [*ends, None], strict=True)]
 
 
 def _insert(rows: Collection[Document], document: Document) -> bool:
@@ -392,8 +437,8 @@ def _key_as_seen(key: ObjectKey) -> Document:
     return {"_id": object_id(key.realm, key.id, key.part), "c": key.created, "v": key.token}
 
 
-def _beaten(seen: ReferenceRow) -> BeatenError:
-    return BeatenError(f"reference {seen.name!r} of realm key {seen.realm} is not at version {seen.version} any more")
+def _beaten(seen: ReferenceRow) -> SwapConflictError:
+    return SwapConflictError(f"reference {seen.name!r} of realm key {seen.realm} is not at version {seen.version} any more")
 
 
 def _references_of(realm: RealmKey) -> Document:
@@ -406,7 +451,7 @@ def _objects_of(realm: RealmKey) -> Document:
     return {"_id": {"$gte": first, "$lte": last}}
 
 
-def _within(split: Split[Any], after: Any, key: Callable[[Any], Any]) -> Document:
+def _within(split: ScanSplit[Any], after: Any, key: Callable[[Any], Any]) -> Document:
     """The part of a condition on ``_id`` that a split and a position make."""
     starts = [key(start) for start in (split.after, after) if start is not None]
     condition = {"$gt": max(starts)} if starts else {}

@@ -21,9 +21,9 @@ from pymongo.errors import (
     WriteConcernError,
 )
 
-from headwater.errors import HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError, UnreadableError
+from headwater.errors import CorruptionError, HeadwaterError, RefusedError, UnavailableError, UnknownOutcomeError
 
-__all__ = ["DRIVER_FAULTS", "duplicates", "error_of", "is_surely_undone"]
+__all__ = ["DRIVER_FAULTS", "driver_error", "duplicates", "is_surely_undone"]
 
 DRIVER_FAULTS = (PyMongoError, BSONError, OverflowError)
 """All that a call of the driver raises because of the database or of what it shall store."""
@@ -81,7 +81,7 @@ def duplicates(fault: BulkWriteError) -> list[int] | None:
     return [int(one["index"]) for one in failed]
 
 
-def error_of(
+def driver_error(
     fault: BaseException, *, place: str, what: str, writes: bool, was_sent: bool, of_one: bool, secret: str | None
 ) -> HeadwaterError:
     """The error to raise for a call of the driver that failed.
@@ -93,7 +93,7 @@ def error_of(
     text = f"{place}: {what}: {_sentence(fault, secret)}"
     is_open = writes and was_sent
     if isinstance(fault, InvalidBSON):
-        return UnreadableError(text)
+        return CorruptionError(text)
     if isinstance(fault, InvalidOperation):
         return RefusedError(f"{place}: {what}: the store is closed")
     if isinstance(fault, BSONError | OverflowError | DocumentTooLarge | ConfigurationError | InvalidName):

@@ -1,4 +1,7 @@
-"""The two row spaces as two tables, each call one statement that commits by itself."""
+"""Where to cut a scan, so that its splits have about as many rows each.
+
+The two row spaces as two tables, each call one statement that commits by itself.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +15,81 @@ from typing import Any, TypeVar
 import psycopg
 
 from headwater.clock import Micros
-from headwater.errors import BeatenError, UnavailableError, UnreadableError
+from headwater.errors import CorruptionError, SwapConflictError, UnavailableError
 from headwater.store.backend import (
     BULK_BYTES,
     Capabilities,
-    Move,
     ObjectKey,
     ObjectPosition,
     ObjectRow,
     ReferenceKey,
+    ReferenceMove,
     ReferencePosition,
     ReferenceRow,
-    Split,
+    ScanSplit,
+    chunks,
+    in_chunks,
 )
 from headwater.store.backends.postgresql.arrays import BigintArray, ByteaArray, IntArray, NullableBigintArray, TextArray
-from headwater.store.backends.postgresql.connections import Connection, NoAnswerError, Pool
 from headwater.store.backends.postgresql.errors import is_lost, is_to_be_replaced, statement_error
-from headwater.store.backends.postgresql.splitting import cut
-from headwater.store.backends.postgresql.statements import FEW, scan, statements_of
-from headwater.store.chunking import chunks, in_chunks
-from headwater.store.identity import ObjectId, RealmKey
+from headwater.store.backends.postgresql.pool import BoundedConnection, ConnectionPool, NoAnswerError
+from headwater.store.backends.postgresql.statements import FEW, TableNames, scan, statements_of
+from headwater.store.ids import ObjectId, RealmKey
 
-__all__ = ["PostgresqlBackend"]
+_EXACT_INDEX_BYTES = 128 << 20
+"""The index of a table whose keys are all counted, a second's work; of a larger one, a sample of pages is looked at."""
+_SAMPLED_PAGES = 5000
+_SAMPLED_ROWS_PER_SPLIT = 50
+
+
+def split_scan(connection: BoundedConnection, table: TableNames, realm: RealmKey | None, count: int) -> list[ScanSplit[Any]]:
+    """Up to ``count`` splits of a realm, or of all."""
+    index_bytes, pages = connection.only_row(
+        "SELECT pg_relation_size(%s::regclass), pg_relation_size(%s::regclass) / current_setting('block_size')::bigint",
+        (table.primary_key, table.name),
+    )
+    ends: list[Any] | None = None
+    if index_bytes > _EXACT_INDEX_BYTES:
+        ends = _sampled(connection, table, realm, count, pages)
+    if ends is None:
+        ends = _exact(connection, table, realm, count)
+    return [ScanSplit(realm, after, until) for after, until in zip([None, *ends], [*ends, None], strict=True)]
+
+
+def _exact(connection: BoundedConnection, table: TableNames, realm: RealmKey | None, count: int) -> list[Any]:
+    where, values = _where(realm)
+    (rows,) = connection.only_row(f"SELECT count(*) FROM {table.name}{where}", values)
+    return _every(connection, table, f"{table.name}{where}", values, rows, count)
+
+
+def _sampled(
+    connection: BoundedConnection, table: TableNames, realm: RealmKey | None, count: int, pages: int
+) -> list[Any] | None:
+    """The ends according to some pages; None when these tell too little of a realm, which is then a small one."""
+    where, values = _where(realm)
+    values["percent"] = min(100.0, 100.0 * _SAMPLED_PAGES / max(1, pages))
+    source = f"{table.name} TABLESAMPLE SYSTEM (%(percent)s) REPEATABLE (1){where}"
+    (rows,) = connection.only_row(f"SELECT count(*) FROM {source}", values)
+    if rows < _SAMPLED_ROWS_PER_SPLIT * count:
+        return None
+    return _every(connection, table, source, values, rows, count)
+
+
+def _every(
+    connection: BoundedConnection, table: TableNames, source: str, values: dict[str, Any], rows: int, count: int
+) -> list[Any]:
+    """The last key of each ``count``-th of the rows, but for the last one."""
+    size = max(1, -(-rows // count))
+    numbered = f"SELECT {table.columns}, row_number() OVER (ORDER BY {table.columns}) AS number FROM {source}"
+    return connection.execute(
+        f"SELECT {table.columns} FROM ({numbered}) AS n WHERE number %% %(size)s = 0 AND number < %(rows)s ORDER BY number",
+        values | {"size": size, "rows": rows},
+    ).fetchall()
+
+
+def _where(realm: RealmKey | None) -> tuple[str, dict[str, Any]]:
+    return ("", {}) if realm is None else (" WHERE realm = %(realm)s", {"realm": realm})
+
 
 _ROW_BYTES = 64
 """What a row costs on the way beside its value, about."""
@@ -53,14 +109,14 @@ class PostgresqlBackend:
 
     capabilities = Capabilities(ordered_keys=True, bulk_realm_deletion=True, atomic_commits=True, parallel_scans=True)
 
-    def __init__(self, pool: Pool, *, place: str, schema: str) -> None:
+    def __init__(self, pool: ConnectionPool, *, place: str, schema: str) -> None:
         self._pool = pool
         self._place = place
         self._sql = statements_of(schema)
 
     def create_reference(self, row: ReferenceRow) -> None:
         if not self.create_references([row])[0]:
-            raise BeatenError(f"reference {row.name!r} of realm key {row.realm} is there already")
+            raise SwapConflictError(f"reference {row.name!r} of realm key {row.realm} is there already")
 
     def create_references(self, rows: Sequence[ReferenceRow]) -> list[bool]:
         made: set[tuple[RealmKey, str]] = set()
@@ -107,7 +163,7 @@ class PostgresqlBackend:
         return self._sql.write_and_swap, (*swap, *_object_arrays(rows).values())
 
     def _write_in_chunks(
-        self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow, connection: Connection
+        self, rows: Sequence[ObjectRow], seen: ReferenceRow, new: ReferenceRow, connection: BoundedConnection
     ) -> bool:
         """One transaction of several round trips; the swap comes last, so that others wait for as little as possible."""
         with connection.transaction():
@@ -147,12 +203,12 @@ class PostgresqlBackend:
 
     def insert_object(self, row: ObjectRow) -> None:
         if not self._change("insert an object", self._sql.insert_object, _object_values(row)):
-            raise BeatenError(f"object {row.id:016x} of realm key {row.realm} is there already")
+            raise SwapConflictError(f"object {row.id:016x} of realm key {row.realm} is there already")
 
     def update_object(self, row: ObjectRow, seen_token: str) -> None:
         values = _object_values(row) | {"seen_token": seen_token}
         if not self._change("update an object", self._sql.update_object, values):
-            raise BeatenError(f"object {row.id:016x} of realm key {row.realm} was changed by another")
+            raise SwapConflictError(f"object {row.id:016x} of realm key {row.realm} was changed by another")
 
     def delete_objects(self, keys: Sequence[ObjectKey]) -> int:
         deleted = 0
@@ -165,22 +221,22 @@ class PostgresqlBackend:
         return deleted
 
     def scan_references(
-        self, split: Split[ReferencePosition], after: ReferencePosition | None, limit: int
+        self, split: ScanSplit[ReferencePosition], after: ReferencePosition | None, limit: int
     ) -> list[ReferenceKey]:
         text, values = scan(self._sql.refs, split, after)
         values["limit"] = limit
         return self._fetch("scan references", text, values, _reference_key)
 
-    def scan_objects(self, split: Split[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
+    def scan_objects(self, split: ScanSplit[ObjectPosition], after: ObjectPosition | None, limit: int) -> list[ObjectKey]:
         text, values = scan(self._sql.objs, split, after)
         values["limit"] = limit
         return self._fetch("scan objects", text, values, _object_key)
 
-    def split_references(self, realm: RealmKey | None, count: int) -> list[Split[ReferencePosition]]:
-        return self._read("split a scan of references", lambda c: cut(c, self._sql.refs, realm, count))
+    def split_references(self, realm: RealmKey | None, count: int) -> list[ScanSplit[ReferencePosition]]:
+        return self._read("split a scan of references", lambda c: split_scan(c, self._sql.refs, realm, count))
 
-    def split_objects(self, realm: RealmKey | None, count: int) -> list[Split[ObjectPosition]]:
-        return self._read("split a scan of objects", lambda c: cut(c, self._sql.objs, realm, count))
+    def split_objects(self, realm: RealmKey | None, count: int) -> list[ScanSplit[ObjectPosition]]:
+        return self._read("split a scan of objects", lambda c: split_scan(c, self._sql.objs, realm, count))
 
     def delete_realm(self, realm: RealmKey, limit: int) -> int:
         for _ in range(_TRIES):
@@ -212,12 +268,12 @@ class PostgresqlBackend:
         if is_child:
             self._pool = self._pool.anew()
         else:
-            self._pool.open()
+            self._pool.open_pool()
 
     def close(self) -> None:
         self._pool.close()
 
-    def _read(self, what: str, read: Callable[[Connection], T]) -> T:
+    def _read(self, what: str, read: Callable[[BoundedConnection], T]) -> T:
         """Read, and read again on a new connection when the one at hand turned out to be broken: that shows only when it is used."""
         try:
             return self._call(what, read, writes=False)
@@ -241,13 +297,13 @@ class PostgresqlBackend:
         """How many rows were written or deleted."""
         return self._call(what, lambda connection: connection.answer(statement, values).rowcount, writes=True)
 
-    def _call(self, what: str, act: Callable[[Connection], T], *, writes: bool) -> T:
+    def _call(self, what: str, act: Callable[[BoundedConnection], T], *, writes: bool) -> T:
         """Let a connection act.
 
         raises        one of the error tree; _LostError for a read whose connection was lost at once
         """
         pool = self._pool
-        connection = pool.take()
+        connection = pool.borrow()
         try:
             result = act(connection)
         except psycopg.Error as fault:
@@ -275,11 +331,13 @@ class PostgresqlBackend:
                 version=version,
                 created=created,
                 recent=struct.unpack(f">{len(recent) // 8}q", recent),
-                moves=tuple(Move(ObjectId(pointer), Micros(time)) for pointer, time in struct.iter_unpack(">qq", moves)),
+                moves=tuple(
+                    ReferenceMove(ObjectId(pointer), Micros(time)) for pointer, time in struct.iter_unpack(">qq", moves)
+                ),
                 deleted=deleted,
             )
         except struct.error as fault:
-            raise UnreadableError(
+            raise CorruptionError(
                 f"{self._place}: reference {name!r} of realm key {realm}: its recent pointers or moves are cut off"
             ) from fault
 
@@ -293,7 +351,10 @@ class _LostError(Exception):
 
 
 def _execute(
-    connection: Connection, statement: str, values: Sequence[Any] | dict[str, Any], row_factory: Any = psycopg.rows.tuple_row
+    connection: BoundedConnection,
+    statement: str,
+    values: Sequence[Any] | dict[str, Any],
+    row_factory: Any = psycopg.rows.tuple_row,
 ) -> psycopg.Cursor[Any]:
     """On a cursor of its own, which takes what it holds with it: that may be much."""
     cursor = psycopg.Cursor(connection, row_factory=row_factory)
@@ -308,8 +369,8 @@ def _reference_key(cursor: object) -> Callable[[Sequence[Any]], ReferenceKey]:
     return partial(tuple.__new__, ReferenceKey)
 
 
-def _beaten(seen: ReferenceRow) -> BeatenError:
-    return BeatenError(f"reference {seen.name!r} of realm key {seen.realm} is not at version {seen.version} any more")
+def _beaten(seen: ReferenceRow) -> SwapConflictError:
+    return SwapConflictError(f"reference {seen.name!r} of realm key {seen.realm} is not at version {seen.version} any more")
 
 
 def _recent(row: ReferenceRow) -> bytes:

@@ -12,12 +12,12 @@ from types import MappingProxyType
 import psycopg
 
 from headwater.errors import (
+    CorruptionError,
     HeadwaterError,
     RefusedError,
     StoreFullError,
     UnavailableError,
     UnknownOutcomeError,
-    UnreadableError,
 )
 from headwater.store.backend import collision
 
@@ -101,7 +101,7 @@ def statement_error(
     if state == _DISK_FULL:
         return StoreFullError(text)
     if state in _UNREADABLE:
-        return UnreadableError(text)
+        return CorruptionError(text)
     if state[:2] in _REFUSED_CLASSES:
         return RefusedError(text)
     return UnavailableError(text)

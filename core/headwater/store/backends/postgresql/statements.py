@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from headwater.store.backend import Split
+from headwater.store.backend import ScanSplit
 
-__all__ = ["FEW", "SCHEMA_VERSION", "Statements", "Table", "scan", "set_up", "statements_of"]
+__all__ = ["FEW", "SCHEMA_VERSION", "TableNames", "TableStatements", "scan", "set_up", "statements_of"]
 
 SCHEMA_VERSION = 1
 _REFERENCE = "realm, name, pointer, version, created, recent, moves, deleted"
@@ -43,7 +43,7 @@ _KEEP = (
 statement of plain SQL can raise an error of its own, and one that has swapped a reference cannot be taken back without."""
 
 
-class Table(NamedTuple):
+class TableNames(NamedTuple):
     """One of the two tables: its quoted name, that of its index, its key's columns with their types, and what a scan selects."""
 
     name: str
@@ -63,11 +63,11 @@ class Table(NamedTuple):
         return {prefix + name: value for (name, _), value in zip(self.key, position, strict=True)}
 
 
-class Statements(NamedTuple):
+class TableStatements(NamedTuple):
     """Those that are always the same, called like the methods that need them."""
 
-    refs: Table
-    objs: Table
+    refs: TableNames
+    objs: TableNames
     create_references: str
     read_reference: str
     read_references: str
@@ -87,17 +87,17 @@ class Statements(NamedTuple):
     has_realm: str
 
 
-def statements_of(schema: str) -> Statements:
+def statements_of(schema: str) -> TableStatements:
     """The statements for the tables of a schema."""
     refs, objs = f'"{schema}".refs', f'"{schema}".objs'
-    return Statements(
-        refs=Table(
+    return TableStatements(
+        refs=TableNames(
             refs,
             f'"{schema}".refs_pkey',
             (("realm", "bigint"), ("name", "text")),
             "realm, name, pointer, version, created, deleted",
         ),
-        objs=Table(
+        objs=TableNames(
             objs,
             f'"{schema}".objs_pkey',
             (("realm", "bigint"), ("id", "bigint"), ("part", "int")),
@@ -195,7 +195,7 @@ def _delete_beyond(objs: str, source: str) -> str:
     )
 
 
-def scan(table: Table, split: Split[Any], after: tuple[Any, ...] | None) -> tuple[str, dict[str, Any]]:
+def scan(table: TableNames, split: ScanSplit[Any], after: tuple[Any, ...] | None) -> tuple[str, dict[str, Any]]:
     """A page of a scan and its values but for ``limit``: one walk along the primary key, from the first row to the last.
 
     The start has to be one comparison of whole keys: beside ``realm = ...`` PostgreSQL would begin with the realm's first row.

@@ -3,6 +3,6 @@
 ``file`` knows connections, transactions and what SQLite's errors mean, ``rows`` the tables.
 """
 
-from headwater.store.backends.sqlite.rows import KIND, SqliteBackend
+from headwater.store.backends.sqlite.backend import KIND, SqliteBackend
 
 __all__ = ["KIND", "SqliteBackend"]

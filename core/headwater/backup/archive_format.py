@@ -1,0 +1,262 @@
+"""The bytes of an archive: a head, then numbered blocks of records, each block compressed and with a checksum of its own.
+
+Head: ``HWREALM`` and 1 byte format. A block: 1 kind · 8 number from 0 · 4 bytes of the body as stored · 4 as it was · 4 CRC-32 of
+these 17 bytes and the stored body · the body, compressed by zlib. The last block has the SHA-256 of all that stands before it.
+
+An object's record: 8 id · 1 flags (bit 0: updateable) · 1 length of the type's name · the name · 4 length · the envelope.
+A reference's record: 2 length of the name · the name · 8 pointer, 0 for none. Numbers are big-endian.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import BinaryIO, NamedTuple
+
+from headwater.errors import CorruptionError, RefusedError
+from headwater.store import ObjectId
+
+ARCHIVE_FORMAT = 1
+BLOCK_BYTES = 1024 * 1024
+"""A block is closed when it has so many bytes before compression."""
+_MAGIC = b"HWREALM"
+_HEAD = _MAGIC + bytes([ARCHIVE_FORMAT])
+_FRAME = struct.Struct(">cQII")
+_CHECKSUM = struct.Struct(">I")
+_MOST_BYTES = 258 * 1024 * 1024
+"""No block is larger: an object has at most 256 MiB, and a block ends with the record that fills it."""
+
+
+class BlockKind(Enum):
+    MANIFEST = b"M"
+    REFERENCES = b"R"
+    OBJECTS = b"O"
+    END = b"E"
+
+
+class ArchiveBlock(NamedTuple):
+    """A block as it was read.
+
+    before        SHA-256 of the file up to it, in hex
+    """
+
+    kind: BlockKind
+    number: int
+    body: bytes
+    before: str
+
+
+class BlockWriter:
+    """Writes an archive from its beginning, and gathers records into blocks. Closing and syncing the file is the caller's."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._sha = hashlib.sha256()
+        self._kind: BlockKind | None = None
+        self._gathered: list[bytes] = []
+        self._gathered_bytes = 0
+        self.number = 0
+        self.size_bytes = 0
+        self._put(_HEAD)
+
+    def add_record(self, kind: BlockKind, record: bytes) -> bool:
+        """Put a record into the block of its kind; True when that filled it, and it was written."""
+        if kind is not self._kind:
+            self.close_block()
+            self._kind = kind
+        self._gathered.append(record)
+        self._gathered_bytes += len(record)
+        if self._gathered_bytes < BLOCK_BYTES:
+            return False
+        self.close_block()
+        return True
+
+    def close_block(self) -> None:
+        """Write what was gathered."""
+        if self._kind is not None and self._gathered:
+            self._write(self._kind, b"".join(self._gathered))
+        self._kind, self._gathered, self._gathered_bytes = None, [], 0
+
+    def digest(self) -> str:
+        """SHA-256 of all that was written, in hex."""
+        return self._sha.hexdigest()
+
+    def _write(self, kind: BlockKind, body: bytes) -> None:
+        stored = zlib.compress(body, 1)
+        frame = _FRAME.pack(kind.value, self.number, len(stored), len(body))
+        self._put(frame + _CHECKSUM.pack(zlib.crc32(stored, zlib.crc32(frame))) + stored)
+        self.number += 1
+
+    def _put(self, piece: bytes) -> None:
+        self._file.write(piece)
+        self._sha.update(piece)
+        self.size_bytes += len(piece)
+
+
+def read_blocks(file: BinaryIO, name: str) -> Iterator[ArchiveBlock]:
+    """The blocks of an archive in their order, the last one END; each is read when it is asked for.
+
+    name          of the file, for messages
+    raises        RefusedError for another file, and for an archive of another format; CorruptionError for one that was altered, cut
+                  off or added to
+    """
+    head = file.read(len(_HEAD))
+    if head[: len(_MAGIC)] != _MAGIC or len(head) != len(_HEAD):
+        raise RefusedError(f"{name!r} is no archive of a realm: `headwater realm export` writes one")
+    if head != _HEAD:
+        raise RefusedError(
+            f"archive {name!r} is of format {head[-1]}, and this release reads format {ARCHIVE_FORMAT}: use the release that wrote it"
+        )
+    sha = hashlib.sha256(head)
+    number = 0
+    while True:
+        block, raw = _read_block(file, name, number, sha.hexdigest())
+        yield block
+        if block.kind is BlockKind.END:
+            if file.read(1):
+                raise CorruptionError(f"archive {name!r} goes on behind its end: the file was altered")
+            return
+        sha.update(raw)
+        number += 1
+
+
+def _read_block(file: BinaryIO, name: str, number: int, before: str) -> tuple[ArchiveBlock, bytes]:
+    where = f"archive {name!r} is damaged: block {number}"
+    frame = file.read(_FRAME.size + _CHECKSUM.size)
+    if len(frame) != _FRAME.size + _CHECKSUM.size:
+        raise CorruptionError(f"{where} is cut off or missing, the file ends too early: copy it again")
+    kind, told, stored_bytes, body_bytes = _FRAME.unpack_from(frame)
+    (checksum,) = _CHECKSUM.unpack_from(frame, _FRAME.size)
+    if max(stored_bytes, body_bytes) > _MOST_BYTES:
+        raise CorruptionError(f"{where} cannot have {max(stored_bytes, body_bytes)} bytes")
+    stored = file.read(stored_bytes)
+    if len(stored) != stored_bytes:
+        raise CorruptionError(f"{where} is cut off, the file ends too early: copy it again")
+    if checksum != zlib.crc32(stored, zlib.crc32(frame[: _FRAME.size])):
+        raise CorruptionError(f"{where} does not fit its checksum: copy it again")
+    if told != number or kind not in {known.value for known in BlockKind}:
+        raise CorruptionError(f"{where} stands in the place of another (kind {kind!r}, number {told})")
+    body = _inflated(stored, body_bytes)
+    if body is None:
+        raise CorruptionError(f"{where} does not unpack to the {body_bytes} bytes that it had")
+    return ArchiveBlock(BlockKind(kind), number, body, before), frame + stored
+
+
+def _inflated(stored: bytes, body_bytes: int) -> bytes | None:
+    """Never more than was told: a few bytes can be made to swell beyond all memory."""
+    inflater = zlib.decompressobj()
+    try:
+        body = inflater.decompress(stored, body_bytes + 1)
+    except zlib.error:
+        return None
+    return body if len(body) == body_bytes and inflater.eof and not inflater.unused_data else None
+
+
+_NONE = ObjectId(0)
+_UPDATEABLE = 1
+_OBJECT = struct.Struct(">QBB")
+_LENGTH = struct.Struct(">I")
+_NAME = struct.Struct(">H")
+_POINTER = struct.Struct(">Q")
+
+
+class SealedObject(NamedTuple):
+    """An object in its envelope, byte for byte."""
+
+    id: ObjectId
+    type: str
+    is_updateable: bool
+    envelope: bytes
+
+    def record(self) -> bytes:
+        name = self.type.encode()
+        flags = _UPDATEABLE if self.is_updateable else 0
+        return _OBJECT.pack(self.id, flags, len(name)) + name + _LENGTH.pack(len(self.envelope)) + self.envelope
+
+
+class ArchivedReference(NamedTuple):
+    """A reference, and the commit that it is at; None: nothing was committed yet."""
+
+    name: str
+    commit: ObjectId | None
+
+    def record(self) -> bytes:
+        name = self.name.encode()
+        return _NAME.pack(len(name)) + name + _POINTER.pack(self.commit or 0)
+
+
+@dataclass(slots=True)
+class RealmDigest:
+    """What was seen of a realm: counts, and a digest that depends neither on the realm's id and key nor on any order of reading."""
+
+    objects: int = 0
+    size_bytes: int = 0
+    newest: ObjectId = _NONE
+    types: Counter[str] = field(default_factory=Counter)
+    pointers: dict[str, ObjectId | None] = field(default_factory=dict)
+    _sum: int = 0
+
+    def add_object(self, sealed: SealedObject, record: bytes) -> None:
+        """Count an object, which must not come twice."""
+        self.objects += 1
+        self.size_bytes += len(sealed.envelope)
+        self.newest = max(self.newest, sealed.id)
+        self.types[sealed.type] += 1
+        self._sum += int.from_bytes(hashlib.sha256(record).digest(), "big")
+
+    def digest(self) -> str:
+        """SHA-256 of: 8 number of references · their records by name · 8 number of objects · 32 sum of the SHA-256 of their records."""
+        told = hashlib.sha256(len(self.pointers).to_bytes(8, "big"))
+        for name in sorted(self.pointers, key=str.encode):
+            told.update(ArchivedReference(name, self.pointers[name]).record())
+        told.update(self.objects.to_bytes(8, "big") + (self._sum % (1 << 256)).to_bytes(32, "big"))
+        return told.hexdigest()
+
+
+def read_objects(body: bytes) -> Iterator[tuple[SealedObject, bytes]]:
+    """The objects of a block, each with its record.
+
+    raises        CorruptionError for bytes that are no records
+    """
+    at = 0
+    try:
+        while at < len(body):
+            start = at
+            object_id, flags, length = _OBJECT.unpack_from(body, at)
+            at += _OBJECT.size
+            name = _slice(body, at, length).decode()
+            at += length
+            (size,) = _LENGTH.unpack_from(body, at)
+            at += _LENGTH.size
+            envelope = _slice(body, at, size)
+            at += size
+            yield SealedObject(ObjectId(object_id), name, bool(flags & _UPDATEABLE), envelope), body[start:at]
+    except (struct.error, UnicodeDecodeError) as fault:
+        raise CorruptionError(f"an object's record at byte {at} of its block cannot be read: {fault}") from fault
+
+
+def read_references(body: bytes) -> Iterator[ArchivedReference]:
+    """The references of a block. Raises as ``read_objects`` does."""
+    at = 0
+    try:
+        while at < len(body):
+            (length,) = _NAME.unpack_from(body, at)
+            at += _NAME.size
+            name = _slice(body, at, length).decode()
+            at += length
+            (pointer,) = _POINTER.unpack_from(body, at)
+            at += _POINTER.size
+            yield ArchivedReference(name, ObjectId(pointer) if pointer else None)
+    except (struct.error, UnicodeDecodeError) as fault:
+        raise CorruptionError(f"a reference's record at byte {at} of its block cannot be read: {fault}") from fault
+
+
+def _slice(body: bytes, at: int, length: int) -> bytes:
+    if at + length > len(body):
+        raise CorruptionError(f"a record ends {at + length - len(body)} bytes behind its block")
+    return body[at : at + length]

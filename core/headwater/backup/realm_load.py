@@ -1,0 +1,330 @@
+"""Load an archive: it becomes a new realm, under a key of its own, and serves nobody before it was read back and found equal.
+
+A realm that is being loaded has one object beside what it gets: the progress of the load, under a fixed id, so that whoever resumes the
+load finds it there. It is deleted in the end.
+
+    archive checked as a whole -> CREATED -> LOADING, progress -> objects -> references -> read back -> ACTIVE -> no progress
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from headwater.backup.archive_format import BlockKind, RealmDigest, SealedObject, read_blocks, read_objects
+from headwater.backup.archive_manifest import CheckedArchive, check_archive, open_archive, realm_fields
+from headwater.backup.realm_snapshot import sealed_objects
+from headwater.clock import as_text
+from headwater.errors import CorruptionError, FencedError, RefusedError, SwapConflictError, UnavailableError
+from headwater.gc import Fence, ProgressCallback
+from headwater.gc.throttle import paced_fence
+from headwater.realms import Realm, RealmRegistry, RealmState
+from headwater.store import (
+    ROW_BYTES,
+    ObjectRow,
+    RealmStore,
+    ReferenceRow,
+    Store,
+    StoredObject,
+    Versioned,
+    checked_realm_id,
+    fixed_id,
+    id_time,
+    object_type,
+)
+
+_REFERENCES = 200
+_TRIES = 20
+_SERVING = (RealmState.ACTIVE, RealmState.INACTIVE)
+_REASONS = {
+    RealmState.INITIALIZING: "it is INITIALIZING, a bootstrap fills it",
+    RealmState.ACTIVE: "it is ACTIVE and has content of its own",
+    RealmState.INACTIVE: "it is INACTIVE and has content of its own",
+    RealmState.PURGING: "it is PURGING, everything in it is being deleted",
+    RealmState.PURGED: "it is PURGED; delete it first",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """What an import has brought."""
+
+    realm: Realm
+    file: Path
+    checked: CheckedArchive
+
+    def as_plain(self) -> dict[str, Any]:
+        end, manifest = self.checked.end, self.checked.manifest
+        return {
+            "file": str(self.file),
+            "realm": self.realm.id,
+            "state": self.realm.state.value,
+            "exportedRealm": manifest.realm,
+            "asOf": as_text(manifest.as_of),
+            "references": end.references,
+            "objects": end.objects,
+            "types": dict(end.types),
+            "objectBytes": end.size_bytes,
+            "digest": end.digest,
+        }
+
+
+def load_realm(
+    store: Store,
+    realm_id: str,
+    file: Path,
+    *,
+    is_active: bool = True,
+    fence: Fence = lambda: None,
+    progress: ProgressCallback = lambda done, total, unit: None,
+) -> LoadResult:
+    """Bring an archive into a new realm. Interrupted anywhere, the same call goes on where it was.
+
+    is_active     whether the realm serves users in the end; otherwise it is INACTIVE
+    raises        RefusedError: no archive, another format, ids ahead of the clock, a realm in another state or loaded from another
+                  file · CorruptionError: the archive is damaged (nothing was made of it), or what was written reads back
+                  otherwise (the realm stays LOADING) · SwapConflictError: somebody else changed the realm meanwhile
+    """
+    checked_realm_id(realm_id)
+
+    def looked(objects: int) -> None:
+        fence()
+        progress(objects, 0, "objects checked")
+
+    checked = check_archive(file, looked)
+    loading = _RealmLoad(store, realm_id, file, checked, fence, progress)
+    return LoadResult(loading.load(RealmState.ACTIVE if is_active else RealmState.INACTIVE), file, checked)
+
+
+def check_loadable(realm: Realm | None) -> None:
+    """Pass if an import may fill the realm, or go on with it: there is none yet, it is CREATED and nobody's, or LOADING.
+
+    raises        RefusedError that says what it is
+    """
+    if realm is None or realm.state is RealmState.LOADING:
+        return
+    if realm.state is not RealmState.CREATED or realm.manager is not None:
+        reason = _REASONS.get(realm.state, "a resource looks after it, and will fill it")
+        raise RefusedError(f"realm {realm.id!r} cannot be imported: {reason}. An import makes a new realm: name another id")
+
+
+def delete_load_progress(store: Store, realm_id: str) -> None:
+    """Take the progress of an import that has ended out of its realm. A second time, and in every other realm, nothing is done."""
+    realm = RealmRegistry(store).find_realm(realm_id)
+    if realm is None or realm.state not in _SERVING:
+        return
+    rows = RealmRegistry(store).open_realm_for(realm_id, realm.state)
+    seen = rows.find_versioned(LOAD_PROGRESS_ID, LoadProgress)
+    if seen is not None:
+        rows.delete_object(seen)
+
+
+@dataclass(slots=True)
+class _RealmLoad:
+    store: Store
+    realm_id: str
+    file: Path
+    checked: CheckedArchive
+    fence: Fence
+    progress: ProgressCallback
+
+    def load(self, to: RealmState) -> Realm:
+        realms = RealmRegistry(self.store)
+        self._check_clock()
+        realm = self._made(realms)
+        if realm.state in _SERVING:
+            return realm  # an attempt before this one came that far
+        rows = realms.open_realm_for(realm.id, RealmState.LOADING)
+        self._write_objects(rows, self._begun(rows))
+        self._write_references(rows)
+        self._verify(rows)
+        protected = bool(self.checked.manifest.definition.get("deletion_protection"))
+        self.fence()
+        now = realms.read_realm(realm.id)
+        if now.key != realm.key:
+            raise SwapConflictError(
+                f"realm {realm.id!r} was purged and created anew while it was loaded: nothing of the archive is in it"
+            )
+        now = realms.update_realm(now, deletion_protection=protected)
+        return realms.move_realm(now, to, fence=self.fence)
+
+    def _made(self, realms: RealmRegistry) -> Realm:
+        """The realm in LOADING; or beyond, when all of this was done before."""
+        # protected only in the end: what cannot be loaded must be purged
+        fields = realm_fields(self.checked.manifest, str(self.file)) | {"deletion_protection": False}
+        self.fence()
+        realm = realms.find_realm(self.realm_id) or realms.create_realm(self.realm_id, **fields)
+        if realm.state in _SERVING and self._is_mine(realms.open_realm_for(realm.id, realm.state)):
+            return realm
+        if realm.state is RealmState.LOADING:
+            return realm
+        check_loadable(realm)
+        realm = realms.update_realm(realm, **fields)
+        return realms.move_realm(realm, RealmState.LOADING, fence=self.fence)
+
+    def _is_mine(self, rows: RealmStore) -> bool:
+        seen = rows.find_versioned(LOAD_PROGRESS_ID, LoadProgress)
+        return seen is not None and seen.value.archive == self.checked.end.before
+
+    def _begun(self, rows: RealmStore) -> Versioned[LoadProgress]:
+        """How far the import is: from an attempt before, or from the beginning."""
+        seen = rows.find_versioned(LOAD_PROGRESS_ID, LoadProgress)
+        if seen is None:
+            if not rows.is_empty():
+                raise RefusedError(
+                    f"realm {rows.realm!r} is LOADING, and has rows of which no import tells: purge it and import under another id"
+                )
+            self.fence()
+            return rows.insert_object(LOAD_PROGRESS_ID, LoadProgress(archive=self.checked.end.before))
+        if seen.value.archive != self.checked.end.before:
+            raise RefusedError(
+                f"realm {rows.realm!r} is being loaded from another archive than {str(self.file)!r}: go on with that one, or purge the"
+                " realm and begin anew"
+            )
+        return seen
+
+    def _check_clock(self) -> None:
+        """No id may be one that some process has still to make: its clock may be behind this one."""
+        bound = round(self.store.settings.clock_bound_seconds * 1_000_000)
+        free_from = id_time(self.checked.end.newest) + bound
+        if self.checked.end.objects and self.store.clock.now() < free_from:
+            raise RefusedError(
+                f"archive {str(self.file)!r} has objects whose ids are ahead of this store's clocks, of which some may be"
+                f" {bound // 1_000_000} s behind: it can be imported from {as_text(free_from + 999_999)} on"
+            )
+
+    def _write_objects(self, rows: RealmStore, seen: Versioned[LoadProgress]) -> None:
+        total, done = self.checked.end.objects, 0
+        with open_archive(self.file) as file:
+            for block in read_blocks(file, str(self.file)):
+                if block.kind is not BlockKind.OBJECTS:
+                    continue
+                objects = [sealed for sealed, _ in read_objects(block.body)]
+                done += len(objects)
+                if block.number > seen.value.block:
+                    self.fence()
+                    rows.check_write()
+                    rows.store.backend.write_objects([row for sealed in objects for row in _rows_of(rows, sealed)])
+                    seen = rows.update_object(seen, msgspec.structs.replace(seen.value, block=block.number))
+                self.progress(done, total, "objects")
+
+    def _write_references(self, rows: RealmStore) -> None:
+        """Make them; those that an attempt before has made are taken over by raising their versions.
+
+            an attempt that was stopped         the next one                       somebody else
+            makes a reference, and sleeps
+                                                finds it, raises its version, ends
+                                                                                   deletes the branch
+            wakes, finds that it was taken
+            over: takes back what it made, if
+            it is still as it was made
+
+        If it sleeps before it makes it, nobody else has raised the version, and it goes: no name comes back after its deletion.
+        """
+        for batch in _batches(sorted(self.checked.pointers, key=str.encode)):
+            waiting = batch
+            for _ in range(_TRIES):
+                self.fence()
+                waiting = [name for name in self._make(rows, waiting) if not self._take_over(rows, name)]
+                if not waiting:
+                    break
+            else:
+                raise UnavailableError(
+                    f"references {waiting!r} of realm {rows.realm!r} come and go: the import goes on by itself"
+                )
+
+    def _make(self, rows: RealmStore, names: Sequence[str]) -> list[str]:
+        """Create references; returns the names of those that were there."""
+        rows.check_write()
+        now, versions = rows.clock.now(), rows.new_ids(len(names))
+        wanted = [
+            ReferenceRow(realm=rows.key, name=name, pointer=self.checked.pointers[name], version=version, created=now)
+            for name, version in zip(names, versions, strict=True)
+        ]
+        made = rows.store.backend.create_references(wanted)
+        try:
+            self.fence()
+        except FencedError:
+            for row in (row for row, is_made in zip(wanted, made, strict=True) if is_made):
+                with suppress(SwapConflictError):
+                    rows.store.backend.remove_reference(row)
+            raise
+        return [row.name for row, is_made in zip(wanted, made, strict=True) if not is_made]
+
+    def _take_over(self, rows: RealmStore, name: str) -> bool:
+        """Whether a reference that was there is this attempt's now; SwapConflictError when it is not as the archive has it."""
+        found = rows.find_row(name)
+        if found is None:
+            return False
+        if found.deleted is not None or found.pointer != self.checked.pointers[name]:
+            raise SwapConflictError(f"reference {name!r} of realm {rows.realm!r} was changed while the realm was loaded")
+        try:
+            rows.raise_version(found)
+        except SwapConflictError:
+            return False
+        return True
+
+    def _verify(self, rows: RealmStore) -> None:
+        """Read everything back from the database, by the way that users take: from the references."""
+        found = RealmDigest()
+        for names in _batches([key.name for key in rows.scan_references()]):
+            self.fence()
+            for row in rows.find_rows(names):
+                if row is not None and row.deleted is None:
+                    found.pointers[row.name] = row.pointer
+        total, still_mine = self.checked.end.objects, paced_fence(self.fence, rows.clock)
+        for sealed in sealed_objects(rows, [pointer for pointer in found.pointers.values() if pointer is not None]):
+            found.add_object(sealed, sealed.record())
+            still_mine()
+            self.progress(found.objects, total, "objects read back")
+        if found.digest() != self.checked.end.digest:
+            raise CorruptionError(
+                f"realm {rows.realm!r} does not read back as archive {str(self.file)!r} has it ({found.objects} objects of"
+                f" {total}, {len(found.pointers)} references of {self.checked.end.references}): it stays LOADING; purge it"
+            )
+
+
+def _rows_of(rows: RealmStore, sealed: SealedObject) -> Iterator[ObjectRow]:
+    token = secrets.token_hex(8) if sealed.is_updateable else None
+    now, size = rows.clock.now(), len(sealed.envelope)
+    starts = range(0, size, ROW_BYTES)
+    for part, start in enumerate(starts):
+        yield ObjectRow(
+            realm=rows.key,
+            id=sealed.id,
+            part=part,
+            type=sealed.type,
+            value=sealed.envelope[start : start + ROW_BYTES],
+            created=now,
+            token=token,
+            parts=len(starts),
+        )
+
+
+def _batches(names: Sequence[str]) -> Iterator[list[str]]:
+    remaining = iter(names)
+    while batch := list(islice(remaining, _REFERENCES)):
+        yield batch
+
+
+LOAD_PROGRESS_ID = fixed_id(3)
+"""A realm that is being loaded keeps its progress under this id."""
+
+
+@object_type("load-progress", updateable=True)
+class LoadProgress(StoredObject, frozen=True, kw_only=True):
+    """An import under way.
+
+    archive       SHA-256 of the archive up to its last block, which tells one archive from any other
+    block         number of the last block whose objects were written; 0: none, for that one has none
+    """
+
+    archive: str
+    block: int = 0

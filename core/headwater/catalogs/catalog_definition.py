@@ -1,0 +1,171 @@
+"""What a realm knows about a catalog: an immutable definition, which every change replaces as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from enum import StrEnum
+from typing import Literal, TypedDict
+
+from headwater.clock import Micros
+from headwater.errors import RefusedError
+from headwater.store import StoredObject, StoredPart, object_type
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+
+
+class CatalogState(StrEnum):
+    ACTIVE = "ACTIVE"
+    DELETED = "DELETED"
+
+
+class CatalogManager(StoredPart, frozen=True, kw_only=True):
+    """The resource that looks after a catalog."""
+
+    known_by = ("cluster", "namespace", "name", "uid")
+
+    cluster: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+    def is_same(self, other: CatalogManager) -> bool:
+        """Whether it is the same resource, perhaps made again: that has another uid."""
+        return (self.cluster, self.namespace, self.name) == (other.cluster, other.namespace, other.name)
+
+
+class ImportSpec(StoredPart, frozen=True, kw_only=True):
+    """One import of tables that already lie somewhere.
+
+    locations     prefixes to be searched
+    mode          ``once`` per content of this specification, or ``sync`` with every run
+    schedule      a cron expression, for ``sync``
+    include       patterns of table keys; none means all
+    exclude       patterns of table keys that are left out all the same
+    path          how a path below a location gives a key, as in ``{namespace}.db/{table}``; None: every folder is an element
+    namespace     elements put in front of every key
+    inventory     URL of a list of files, instead of listing the locations
+    verify        how far down a table is looked at before it is taken
+    tolerate      codes of faults for which a table is taken all the same
+    gone          whether a ``sync`` reports tables whose metadata is gone, or drops them
+    """
+
+    known_by = ("name",)
+
+    name: str
+    locations: tuple[str, ...] = ()
+    mode: Literal["once", "sync"] = "once"
+    schedule: str | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    path: str | None = None
+    namespace: tuple[str, ...] = ()
+    inventory: str | None = None
+    verify: Literal["metadata", "manifests", "files"] = "metadata"
+    tolerate: tuple[str, ...] = ()
+    gone: Literal["report", "drop"] = "report"
+
+    def digest(self) -> str:
+        """Equal for equal specifications, whatever the release that wrote them: 32 hex digits over all that is not default."""
+        default = ImportSpec(name=self.name)
+        told = {name: getattr(self, name) for name in self.__struct_fields__ if getattr(self, name) != getattr(default, name)}
+        plain = json.dumps({"name": self.name, **told}, sort_keys=True, separators=(",", ":"))
+        return hashlib.blake2b(plain.encode(), digest_size=16).hexdigest()
+
+
+class _OptionalFields(TypedDict, total=False):
+    allowed_locations: tuple[str, ...]
+    default_branch: str
+    properties: dict[str, str]
+    imports: tuple[ImportSpec, ...]
+    imported: dict[str, str]
+    manager: CatalogManager | None
+    former: CatalogManager | None
+    deletion_policy: Literal["Retain", "Purge"]
+    deletion_protection: bool
+    hold_seconds: float | None
+
+
+class CatalogFields(_OptionalFields):
+    """The fields of a catalog that a caller chooses when it is created."""
+
+    base_location: str
+
+
+class CatalogChanges(_OptionalFields, total=False):
+    """The fields of a catalog that a caller may change."""
+
+    base_location: str
+
+
+@object_type("catalog")
+class CatalogDefinition(StoredObject, frozen=True, kw_only=True):
+    """One catalog of a realm.
+
+    id            16 hex digits, never used again; a catalog of the same name created later has another
+    imported      names of imports that were done, each with the digest of the specification that was followed
+    hold_seconds  how long it can come back once it was deleted; None: as the settings say
+    held_until    of a deleted one: nothing of it is removed before; None: it is being purged, and cannot come back
+    former        of one that nobody manages: the resource that let go of it, and may take it back; None: any resource may have it
+    unfinished    its making was not brought to its end: references of its own, or its default branch, may be missing
+    """
+
+    id: str
+    name: str
+    state: CatalogState = CatalogState.ACTIVE
+    base_location: str = ""
+    allowed_locations: tuple[str, ...] = ()
+    default_branch: str = "main"
+    properties: dict[str, str] = {}
+    imports: tuple[ImportSpec, ...] = ()
+    imported: dict[str, str] = {}
+    created: Micros = Micros(0)
+    updated: Micros = Micros(0)
+    manager: CatalogManager | None = None
+    deletion_policy: Literal["Retain", "Purge"] = "Retain"
+    deletion_protection: bool = False
+    hold_seconds: float | None = None
+    held_until: Micros | None = None
+    former: CatalogManager | None = None
+    unfinished: bool = False
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where its tables may have files: the base location, the allowed ones, and those of its imports."""
+        imported = (location for one in self.imports for location in one.locations)
+        return tuple(location for location in (self.base_location, *self.allowed_locations, *imported) if location)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it was deleted, and can come back."""
+        return self.state is CatalogState.DELETED and self.held_until is not None
+
+
+@object_type("catalog-role")
+class CatalogRole(StoredObject, frozen=True, kw_only=True):
+    """A role within one catalog."""
+
+    name: str
+    created: Micros = Micros(0)
+    properties: dict[str, str] = {}
+
+
+@object_type("catalog-grants")
+class CatalogGrants(StoredObject, frozen=True, kw_only=True):
+    """What a role of a catalog may do with the catalog."""
+
+    role: str
+    privileges: tuple[str, ...] = ()
+
+
+def checked_catalog_name(name: str) -> str:
+    """The text as a catalog's name.
+
+    raises        RefusedError that says what would be right
+    """
+    if not _NAME.fullmatch(name):
+        raise RefusedError(
+            f"{name!r} is not a catalog name: use 1 to 128 of the characters A-Z a-z 0-9 _ . -, with a letter, a digit or _ first"
+        )
+    return name

@@ -1,0 +1,243 @@
+"""What the collector needs of catalogs: their reference names, the content ids of commits, and the release of names and claims.
+
+A name is released only after its row is gone, and only if nobody listed it anew meanwhile. Both are checked in the very commit
+that removes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+from uuid import UUID
+
+from headwater.catalogs.catalog_definition import CatalogDefinition, CatalogState
+from headwater.catalogs.content.content_index import CONTENT
+from headwater.catalogs.content.content_types import CONTENT_VALUE_BYTES, ContentValue
+from headwater.catalogs.registry import (
+    BY_ID,
+    CATALOGS,
+    REFS_INDEX,
+    ListedRef,
+    OwnRefKind,
+    RefKind,
+    all_definitions,
+    definition_in,
+    gone_parts,
+    listed_refs,
+    lost_list_error,
+    own_reference,
+    parse_reference,
+    ref_key,
+)
+from headwater.catalogs.table_claims import BY_LOCATION, BY_UUID, CLAIMS, ClaimOwner
+from headwater.clock import Micros
+from headwater.commits import Head, Transaction, commit_change, credible_until, read_head
+from headwater.errors import CorruptionError, NotFoundError
+from headwater.index import IndexValue, SharedIndexScan
+from headwater.store import ObjectId, RealmStore
+
+_ALL_PARTS = sum(part.bit for part in OwnRefKind)
+
+
+class ListedReference(NamedTuple):
+    """A reference name, whether or not it has a row.
+
+    is_content    a branch or tag: its history is content
+    listed        when somebody last said that the name is wanted (of a deleted catalog's own references: when it was deleted)
+    called        how people call a branch or tag: catalog and name, as ``lake/main``; empty for a catalog's own references
+    """
+
+    name: str
+    is_content: bool
+    listed: Micros
+    called: str = ""
+
+
+def reference_names(rows: RealmStore) -> list[ListedReference]:
+    """Every reference name of a realm's catalogs, deleted ones included until their names were released; read fresh.
+
+    raises        NotFoundError when the realm has no list of catalogs; CorruptionError when a list cannot be read
+    """
+    found: list[ListedReference] = []
+    for definition, entry in all_definitions(rows, index=BY_ID):
+        gone = gone_parts(entry)
+        own = [part for part in OwnRefKind if not gone & part.bit]
+        found += [ListedReference(own_reference(definition.id, part), False, definition.updated) for part in own]
+        if OwnRefKind.REFS in own:
+            found += _content_names(rows, definition)
+    return found
+
+
+def reference_text(rows: RealmStore, reference: str) -> str:
+    """A reference in the words of people: "branch main of catalog lake"; quoted as it is where it is no catalog's.
+
+    ``reference`` may end in ``@`` and a commit: a pointer that the reference left.
+    """
+    name, _, left = reference.partition("@")
+    part = parse_reference(name)
+    if part is None:
+        return repr(reference)
+    catalogs = read_head(rows, CATALOGS, fresh=True)
+    definition = None if catalogs is None else definition_in(rows, catalogs.index(BY_ID), part.catalog_id)
+    catalog = f"catalog {part.catalog_id if definition is None else definition.name}"
+    what = f"{part.part} {part.name}" if isinstance(part.part, RefKind) else f"the {part.part}"
+    return f"{what} of {catalog}" + (f" before it left commit {left}" if left else "")
+
+
+def release_name(rows: RealmStore, reference: str, *, older_than: Micros) -> bool:
+    """Take a name whose row was removed from the list that names it. False: it stays, or is no catalog's.
+
+    It stays while it has a row, when it was listed at ``older_than`` or later, and when it is a live catalog's own reference.
+    With the last name of a deleted catalog, the catalog's definition goes.
+    """
+    part = parse_reference(reference)
+    if part is None:
+        return False
+    try:
+        if isinstance(part.part, OwnRefKind):
+            return _release_own(rows, part.catalog_id, part.part, older_than)
+        return _release_content(rows, part.catalog_id, part.part, part.name, older_than)
+    except NotFoundError:
+        return False  # the list itself is gone, and the name with it
+
+
+def content_ids(commit: Head) -> Iterator[UUID]:
+    """The ids of all content that a commit of a branch or tag holds. Reads the whole index."""
+    return (ContentValue.from_value(value).content_id for _, value in commit.index(CONTENT).range())
+
+
+class ContentVisit:
+    """The content that many commits of branches and tags hold, where these share most of their stripes.
+
+    is_new, was_met   as of ``SharedIndexScan``
+    """
+
+    def __init__(self, rows: RealmStore, *, is_new: Callable[[ObjectId], bool], was_met: Callable[[ObjectId], bool]) -> None:
+        self._visit = SharedIndexScan(rows, is_new=is_new, was_met=was_met)
+
+    def held_ids(self, commit: Head) -> Iterator[bytes]:
+        """The ids of all content that a commit holds, as 16 bytes each; without those that were told before, as far as is known."""
+        container = commit.commit.indexes.get(CONTENT)
+        if commit.commit.depth:
+            yield from (_raw_id(value.data) for _, value in commit.index(CONTENT).range())
+        elif container is not None:
+            for data in self._visit.data(container):
+                yield from map(_raw_id, data)
+
+    def put_ids(self, commit: Head) -> Iterator[bytes]:
+        """The ids of the content that a commit put, as 16 bytes each."""
+        operations = (operation for operation in commit.commit.operations if operation.index == CONTENT)
+        return (_raw_id(operation.data) for operation in operations if not operation.removed)
+
+
+def _raw_id(data: bytes) -> bytes:
+    if len(data) != CONTENT_VALUE_BYTES:
+        raise CorruptionError(
+            f"{data!r} is no value of the index {CONTENT!r}: it has {len(data)} bytes, not {CONTENT_VALUE_BYTES}"
+        )
+    return data[1:17]
+
+
+def release_claims(
+    rows: RealmStore, content: Container[UUID], *, older_than: Micros, fence: Callable[[], None] | None = None
+) -> int:
+    """Release the claims of content that is in no kept commit, taken before ``older_than``; returns how many entries went.
+
+    A claim that is taken again meanwhile has a new time, and stays. One that was taken by a clock that was ahead counts from now.
+    """
+    credible = credible_until(rows)
+
+    def is_free(value: IndexValue) -> bool:
+        owner = ClaimOwner.from_value(value)
+        return (owner.taken < older_than or owner.taken > credible) and owner.content_id not in content
+
+    claims = read_head(rows, CLAIMS, fresh=True)
+    if claims is None:
+        return 0
+    free = [(name, key) for name in (BY_UUID, BY_LOCATION) for key, value in claims.index(name).range() if is_free(value)]
+    if not free:
+        return 0
+
+    def change(tx: Transaction) -> int:
+        held = ((name, key, tx.index(name).get(key)) for name, key in free)
+        still_free = [
+            (name, key, ClaimOwner.from_value(value)) for name, key, value in held if value is not None and is_free(value)
+        ]
+        for name, key, owner in still_free:
+            if owner.taken > credible:
+                tx.index(name).put(key, replace(owner, taken=tx.time).to_value())
+            else:
+                tx.index(name).remove(key)
+        return sum(owner.taken <= credible for _, _, owner in still_free)
+
+    return commit_change(rows, CLAIMS, change, message="release claims", fence=fence).result
+
+
+def _content_names(rows: RealmStore, definition: CatalogDefinition) -> list[ListedReference]:
+    reference = own_reference(definition.id, OwnRefKind.REFS)
+    try:
+        names = read_head(rows, reference, fresh=True)
+    except NotFoundError:
+        _check_list_was_not_lost(rows, definition)
+        names = read_head(rows, reference, fresh=True) if rows.find_reference(reference, fresh=True) else None  # made meanwhile
+    listed = [] if names is None else listed_refs(names.index(REFS_INDEX))
+    return [
+        ListedReference(entry.reference(definition.id), True, entry.listed, f"{definition.name}/{entry.name}")
+        for entry in listed
+    ]
+
+
+def _check_list_was_not_lost(rows: RealmStore, definition: CatalogDefinition) -> None:
+    """Pass if a catalog without a list of branches is one that has none: not made yet, or given up after its last name.
+
+    A name is listed before its row is made, and leaves the list after it. So branches without a list mean that it was lost, and
+    whoever took them for unlisted would delete them all.
+
+    raises        CorruptionError
+    """
+    found = [row.name for row in rows.scan_references() if row.deleted is None and _is_content_of(row.name, definition.id)]
+    reference = own_reference(definition.id, OwnRefKind.REFS)
+    if found and rows.find_reference(reference, fresh=True) is None:
+        raise lost_list_error(rows, definition, found)
+
+
+def _is_content_of(name: str, catalog_id: str) -> bool:
+    part = parse_reference(name)
+    return part is not None and part.catalog_id == catalog_id and isinstance(part.part, RefKind)
+
+
+def _release_content(rows: RealmStore, catalog_id: str, kind: RefKind, name: str, older_than: Micros) -> bool:
+    key = ref_key(kind, name)
+
+    def change(tx: Transaction) -> bool:
+        value = tx.index(REFS_INDEX).get(key)
+        if value is None:
+            return False
+        entry = ListedRef.from_entry(key, value)
+        if entry.listed >= older_than or tx.reader.find_row(entry.reference(catalog_id)) is not None:
+            return False
+        return tx.index(REFS_INDEX).remove(key)
+
+    return commit_change(rows, own_reference(catalog_id, OwnRefKind.REFS), change, message=f"release {kind} {name}").result
+
+
+def _release_own(rows: RealmStore, catalog_id: str, part: OwnRefKind, older_than: Micros) -> bool:
+    key = catalog_id.encode()
+
+    def change(tx: Transaction) -> bool:
+        by_id = tx.index(BY_ID)
+        value, definition = by_id.get(key), definition_in(tx.reader, by_id, catalog_id)
+        if value is None or definition is None or definition.state is CatalogState.ACTIVE or definition.is_held:
+            return False
+        if definition.updated >= older_than:
+            return False
+        if tx.reader.find_row(own_reference(catalog_id, part)) is not None:
+            return False
+        gone = gone_parts(value) | part.bit
+        if gone == _ALL_PARTS:
+            return by_id.remove(key)
+        by_id.put(key, IndexValue(value.object_id, bytes([gone])))
+        return True
+
+    return commit_change(rows, CATALOGS, change, message=f"release {part} of catalog {catalog_id}").result

@@ -1,0 +1,463 @@
+"""The catalogs of a realm: created in steps that can be repeated without harm, and taken down in the reverse order.
+
+    ACTIVE -> DELETED, held        one commit; nothing is removed, the name is free, and undelete leads back
+    held   -> being purged         when the hold is over, by the next collection, or by hand: there is no way back
+    being purged -> gone           its branches and tags, then its own references, become tombstones; the collector removes them
+
+A catalog is listed before its own references are made; these are made before its branches are listed; and a branch is listed
+before its row is made. So nothing that exists is hidden from the collector, wherever the making stops. Creating the same
+catalog again completes it.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar, Unpack
+
+import msgspec
+import structlog
+
+from headwater.catalogs.catalog import Catalog
+from headwater.catalogs.catalog_definition import (
+    CatalogChanges,
+    CatalogDefinition,
+    CatalogFields,
+    CatalogGrants,
+    CatalogRole,
+    CatalogState,
+    checked_catalog_name,
+)
+from headwater.catalogs.catalog_refs import CatalogRefs
+from headwater.catalogs.registry import (
+    BY_ID,
+    BY_NAME,
+    CATALOGS,
+    REFS_INDEX,
+    OwnRefKind,
+    RefKind,
+    checked_ref_name,
+    content_reference,
+    definition_in,
+    find_definition,
+    listed_definitions,
+    listed_refs,
+    lost_list_error,
+    own_reference,
+)
+from headwater.catalogs.table_claims import normalise_location
+from headwater.clock import Micros, as_text
+from headwater.commits import Transaction, commit_change, complete_operation, ensure_references, read_head
+from headwater.errors import (
+    ConflictError,
+    NotFoundError,
+    RefusedError,
+    SwapConflictError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from headwater.index import IndexValue
+from headwater.quantities import check_seconds, sound_seconds
+from headwater.store import ReadableRows, RealmStore, StoredObject, id_text
+
+CATALOG_ADMIN = "catalog_admin"
+CATALOG_ADMIN_PRIVILEGES = ("CATALOG_MANAGE_ACCESS", "CATALOG_MANAGE_CONTENT", "CATALOG_MANAGE_METADATA")
+
+R = TypeVar("R")
+Fence = Callable[[], None]
+_log = structlog.get_logger()
+
+
+class Catalogs:
+    """The catalogs of the realm that ``rows`` is a handle on."""
+
+    def __init__(self, rows: RealmStore) -> None:
+        self._rows = rows
+
+    def create_catalog(self, name: str, **fields: Unpack[CatalogFields]) -> CatalogDefinition:
+        """Make a catalog, or complete one that was made before with the same fields. Run again, it changes nothing.
+
+        raises        RefusedError for a bad name, branch or location; ConflictError when it is there with other fields;
+                      UnknownOutcomeError when it is there and may be incomplete
+        """
+        checked_catalog_name(name)
+        _check_fields(fields)
+        catalog_id = id_text(self._rows.new_id())
+
+        def change(tx: Transaction) -> CatalogDefinition:
+            there = definition_in(tx.reader, tx.index(BY_NAME), name)
+            if there is not None:
+                _check_same(self._rows.realm, there, fields)
+                return there
+            made = CatalogDefinition(id=catalog_id, name=name, created=tx.time, updated=tx.time, unfinished=True, **fields)
+            _store(tx, made)
+            return made
+
+        definition = self._commit(change, f"create catalog {name}")
+        return self._complete(
+            definition, f"catalog {name!r} of realm {self._rows.realm!r} was created, and may be incomplete: create it again"
+        )
+
+    def complete_catalog(self, definition: CatalogDefinition) -> CatalogDefinition:
+        """Make what is missing of a catalog whose making was interrupted: its own references, admin role, default branch.
+
+        returns       the definition as it is now
+        raises        RefusedError for a deleted one · CorruptionError when its list of branches was lost: a new one would be empty,
+                      and all branches garbage
+        """
+        definition = self._reread(definition)
+        if definition.state is not CatalogState.ACTIVE:
+            raise RefusedError(f"catalog {definition.name!r} of realm {self._rows.realm!r} was deleted and cannot be completed")
+        self._check_list(definition)
+        ensure_references(self._rows, [own_reference(definition.id, part) for part in OwnRefKind])
+        self._ensure_role(definition)
+        CatalogRefs(self._rows, definition).ensure_branch(definition.default_branch)
+        return self._finished(definition) if definition.unfinished else definition
+
+    def _finished(self, made: CatalogDefinition) -> CatalogDefinition:
+        """Note that nothing of it is missing any more. What others have changed meanwhile stays."""
+
+        def change(tx: Transaction) -> CatalogDefinition:
+            there = definition_in(tx.reader, tx.index(BY_ID), made.id)
+            if there is None:
+                raise NotFoundError(f"catalog {made.name!r} ({made.id}) is gone from realm {self._rows.realm!r}")
+            if not there.unfinished or there.state is not CatalogState.ACTIVE:
+                return there
+            finished = msgspec.structs.replace(there, unfinished=False)
+            _store(tx, finished)
+            return finished
+
+        return self._commit(change, f"finish catalog {made.name}")
+
+    def _complete(self, definition: CatalogDefinition, done: str) -> CatalogDefinition:
+        return complete_operation(self._rows, lambda: self.complete_catalog(definition), done=done)
+
+    def _check_list(self, definition: CatalogDefinition) -> None:
+        """A branch is listed before its row is made: where there is one and no list, that was lost."""
+        names = (
+            own_reference(definition.id, OwnRefKind.REFS),
+            content_reference(definition.id, RefKind.BRANCH, definition.default_branch),
+        )
+        lists, branch = self._rows.find_rows(names)
+        if branch is not None and branch.deleted is None and (lists is None or lists.deleted is not None):
+            raise lost_list_error(self._rows, definition, [branch.name])
+
+    def find_catalog(self, name: str) -> CatalogDefinition | None:
+        return find_definition(self._rows, name=name)
+
+    def read_catalog(self, name: str) -> CatalogDefinition:
+        definition = self.find_catalog(name)
+        if definition is None:
+            raise NotFoundError(f"realm {self._rows.realm!r} has no catalog {name!r}{self._advice(name)}")
+        return definition
+
+    def list_catalogs(self) -> ReadableRows[CatalogDefinition]:
+        """The live catalogs, by name."""
+        return listed_definitions(self._rows)
+
+    def open_catalog(self, name: str) -> Catalog:
+        return Catalog(self._rows, self.read_catalog(name))
+
+    def update_catalog(self, seen: CatalogDefinition, **changes: Unpack[CatalogChanges]) -> CatalogDefinition:
+        """Replace fields of a definition; where nothing differs, nothing is written.
+
+        raises        SwapConflictError when it is not as seen; RefusedError for a bad value or a default branch that is not there
+        """
+        _check_fields(changes)
+        branch = changes.get("default_branch", seen.default_branch)
+        if branch != seen.default_branch and CatalogRefs(self._rows, seen).find_ref(RefKind.BRANCH, branch) is None:
+            raise RefusedError(
+                f"catalog {seen.name!r} of realm {self._rows.realm!r} has no branch {branch!r} that could become its default branch:"
+                " create it first"
+            )
+
+        def change(tx: Transaction) -> CatalogDefinition:
+            self._check_seen(tx, seen)
+            if seen.state is not CatalogState.ACTIVE:
+                raise RefusedError(f"catalog {seen.name!r} of realm {self._rows.realm!r} was deleted: undelete it first")
+            if not _differences(seen, changes):
+                return seen
+            new = msgspec.structs.replace(seen, updated=tx.time, **changes)
+            _store(tx, new)
+            return new
+
+        return self._commit(change, f"update catalog {seen.name}")
+
+    def delete_catalog(self, name: str, *, seen: CatalogDefinition | None = None) -> CatalogDefinition:
+        """Take a catalog from the list. Until its hold is over nothing of it is removed, and ``undelete`` brings it back.
+
+        Its name is free at once. Run again it changes nothing.
+
+        seen          what the caller has decided about; None: whatever has the name
+        raises        RefusedError while it is protected; NotFoundError when there is none; SwapConflictError when it is not as seen
+        """
+
+        def change(tx: Transaction) -> CatalogDefinition:
+            if seen is not None:
+                self._check_seen(tx, seen)
+            there = definition_in(tx.reader, tx.index(BY_NAME), name)
+            if there is None:
+                return self._newest_deleted(tx, name)
+            if there.deletion_protection:
+                raise RefusedError(
+                    f"catalog {name!r} of realm {self._rows.realm!r} is protected: clear its deletion protection first"
+                )
+            until = Micros(tx.time + round(self._hold_seconds(there) * 1_000_000))
+            deleted = msgspec.structs.replace(there, state=CatalogState.DELETED, updated=tx.time, held_until=until)
+            _store(tx, deleted)
+            return deleted
+
+        return self._commit(change, f"delete catalog {name}")
+
+    def undelete_catalog(self, name: str, *, new_name: str | None = None, fence: Fence | None = None) -> CatalogDefinition:
+        """Bring a deleted catalog back as it was, managed by nobody. Also when its hold is over, as long as no collection has seen that.
+
+        name          the one of this name that was deleted last; or a catalog's id
+        new_name      under which it comes back; None: its own
+        raises        NotFoundError for none such · RefusedError when it is there, or is being purged · ConflictError when another
+                      catalog has the name by now · UnknownOutcomeError when it is back and may be incomplete
+        """
+
+        def change(tx: Transaction) -> CatalogDefinition:
+            there = self._held(tx, name)
+            wanted = there.name if new_name is None else checked_catalog_name(new_name)
+            if wanted.encode() in tx.index(BY_NAME):
+                raise ConflictError(
+                    f"realm {self._rows.realm!r} has another catalog {wanted!r} by now: bring {there.id} back under another name (--as)"
+                )
+            back = msgspec.structs.replace(
+                there, name=wanted, state=CatalogState.ACTIVE, updated=tx.time, manager=None, former=None, held_until=None
+            )
+            _store(tx, back)
+            return back
+
+        definition = self._commit(change, f"undelete catalog {name}", fence)
+        return self._complete(
+            definition,
+            f"catalog {definition.name!r} of realm {self._rows.realm!r} is back, and may be incomplete: `headwater fsck --repair"
+            f" --confirm {self._rows.realm}` completes it",
+        )
+
+    def purge_catalog(self, name: str, *, fence: Fence | None = None) -> CatalogDefinition:
+        """End the hold of a deleted catalog now: it cannot come back, and what it holds is garbage after the grace.
+
+        Run again after an interruption it goes on where it was, and with no other of the same name; ``finish_deletions`` does the
+        same for all. What cannot be buried now is left to that.
+
+        name          the one of this name that was deleted, or purged, last; or a catalog's id
+        raises        NotFoundError for none such · RefusedError while it is ACTIVE
+        """
+
+        def change(tx: Transaction) -> CatalogDefinition:
+            return _end_hold(tx, max(self._all_deleted(tx, name), key=_lastness))
+
+        definition = self._commit(change, f"purge catalog {name}", fence)
+        try:
+            complete_operation(
+                self._rows,
+                lambda: bury_references(self._rows, definition, fence or _no_fence),
+                done=f"catalog {name!r} is being purged",
+            )
+        except UnknownOutcomeError as fault:  # it cannot come back, which is what was asked for
+            _log.warning(
+                "branches of a purged catalog are left to the next collection", catalog=definition.id, fault=str(fault)
+            )
+        return definition
+
+    def list_deleted(self) -> ReadableRows[CatalogDefinition]:
+        """The deleted catalogs that are not gone yet, in the order of their making: those that can come back, and those being purged.
+
+        Of those that cannot be read it is not known whether they are deleted.
+        """
+        found = listed_definitions(self._rows, index=BY_ID)
+        return ReadableRows((one for one in found if one.state is CatalogState.DELETED), found.unreadable)
+
+    def read_deleted(self, name: str) -> CatalogDefinition:
+        """The deleted catalog that ``purge`` takes by that name or id; raises what it raises."""
+        found = listed_definitions(self._rows, index=BY_ID)
+        return max(self._deleted_among(found, name), key=_lastness)
+
+    def finish_deletions(self, *, fence: Fence | None = None) -> int:
+        """Purge the deleted catalogs whose hold is over; of those that are being purged, bury what still lives.
+
+        That are branches made while a deletion ran, or left by an interrupted one, and a catalog's own references once no branch
+        or tag is listed any more. Returns how many tombstones that made.
+        """
+        now = self._rows.clock.now()
+        for one in self.list_deleted():
+            if self._is_hold_ahead(one, now):
+                self._hold_from_now(one, fence)
+        due = [one for one in self.list_deleted() if one.held_until is None or one.held_until <= now]
+        return sum(self._finish(one, fence) for one in due)
+
+    def _hold_seconds(self, one: CatalogDefinition) -> float:
+        return sound_seconds(one.hold_seconds, self._rows.settings.catalog_hold_seconds)
+
+    def _is_hold_ahead(self, one: CatalogDefinition, now: Micros) -> bool:
+        """Whether a hold ends later than any that could have begun by now: a clock that was ahead has deleted the catalog."""
+        longest = self._hold_seconds(one) + self._rows.settings.clock_bound_seconds
+        return one.held_until is not None and one.held_until > now + longest * 1_000_000
+
+    def _hold_from_now(self, seen: CatalogDefinition, fence: Fence | None) -> None:
+        """Let a hold count from now: it is never shorter than promised, and does not last until a clock's wrong time has come."""
+
+        def change(tx: Transaction) -> None:
+            there = definition_in(tx.reader, tx.index(BY_ID), seen.id)
+            if there is not None and there == seen:
+                until = Micros(tx.time + round(self._hold_seconds(seen) * 1_000_000))
+                _store(tx, msgspec.structs.replace(there, updated=tx.time, held_until=until))
+
+        self._commit(change, f"count the hold of catalog {seen.name} from now", fence)
+
+    def _finish(self, seen: CatalogDefinition, fence: Fence | None) -> int:
+        if seen.is_held:
+
+            def change(tx: Transaction) -> CatalogDefinition | None:
+                there = definition_in(tx.reader, tx.index(BY_ID), seen.id)
+                return _end_hold(tx, there) if there == seen else None
+
+            if self._commit(change, f"purge catalog {seen.name}", fence) is None:
+                return 0  # it came back just now
+        return bury_references(self._rows, seen, fence or _no_fence)
+
+    def _commit(self, change: Callable[[Transaction], R], message: str, fence: Fence | None = None) -> R:
+        return commit_change(self._rows, CATALOGS, change, message=message, fence=fence).result
+
+    def _advice(self, name: str) -> str:
+        until = max((one.held_until for one in self.list_deleted() if one.name == name and one.held_until), default=None)
+        return "" if until is None else f"; one that was deleted can be undeleted until {as_text(until)}"
+
+    def _reread(self, definition: CatalogDefinition) -> CatalogDefinition:
+        now = find_definition(self._rows, catalog_id=definition.id)
+        if now is None:
+            raise NotFoundError(f"catalog {definition.name!r} ({definition.id}) is gone from realm {self._rows.realm!r}")
+        return now
+
+    def _check_seen(self, tx: Transaction, seen: CatalogDefinition) -> None:
+        now = definition_in(tx.reader, tx.index(BY_ID), seen.id)
+        if now != seen:
+            raise SwapConflictError(
+                f"catalog {seen.name!r} of realm {self._rows.realm!r} was changed by another: read it again"
+            )
+
+    def _held(self, tx: Transaction, name: str) -> CatalogDefinition:
+        """The deleted catalog of that name or id that can come back."""
+        found = self._newest_deleted(tx, name)
+        if not found.is_held:
+            raise RefusedError(
+                f"catalog {found.name!r} ({found.id}) of realm {self._rows.realm!r} is being purged: it cannot come back"
+            )
+        return found
+
+    def _newest_deleted(self, tx: Transaction, name: str) -> CatalogDefinition:
+        """The deleted catalog of that name or id that is not collected yet; the one deleted last, those that can come back first."""
+        return max(self._all_deleted(tx, name), key=lambda one: (one.is_held, one.updated, one.id))
+
+    def _all_deleted(self, tx: Transaction, name: str) -> builtins.list[CatalogDefinition]:
+        """The deleted catalogs of that name or id that are not collected yet: at least one."""
+        entries = [key.decode() for key, _ in tx.index(BY_ID).range()]
+        found = [definition_in(tx.reader, tx.index(BY_ID), key) for key in entries]
+        return self._deleted_among([one for one in found if one is not None], name)
+
+    def _deleted_among(self, found: Iterable[CatalogDefinition], name: str) -> builtins.list[CatalogDefinition]:
+        named = [one for one in found if name in (one.name, one.id)]
+        deleted = [one for one in named if one.state is CatalogState.DELETED]
+        if deleted:
+            return deleted
+        if named:
+            raise RefusedError(f"catalog {name!r} of realm {self._rows.realm!r} is {named[0].state}: it was not deleted")
+        raise NotFoundError(f"realm {self._rows.realm!r} has no catalog {name!r}")
+
+    def _ensure_role(self, definition: CatalogDefinition) -> None:
+        def add(reference: OwnRefKind, make: Callable[[Transaction], StoredObject]) -> None:
+            def change(tx: Transaction) -> None:
+                if CATALOG_ADMIN.encode() not in tx.index(BY_NAME):
+                    tx.index(BY_NAME).put(CATALOG_ADMIN.encode(), IndexValue(tx.add_object(make(tx)), b""))
+
+            commit_change(self._rows, own_reference(definition.id, reference), change, message=f"create role {CATALOG_ADMIN}")
+
+        add(OwnRefKind.ROLES, lambda tx: CatalogRole(name=CATALOG_ADMIN, created=tx.time))
+        add(OwnRefKind.GRANTS, lambda tx: CatalogGrants(role=CATALOG_ADMIN, privileges=CATALOG_ADMIN_PRIVILEGES))
+
+
+def _store(tx: Transaction, definition: CatalogDefinition) -> None:
+    """Put a definition into both indexes, as its state demands."""
+    value = IndexValue(tx.add_object(definition), b"")
+    tx.index(BY_ID).put(definition.id.encode(), value)
+    name = definition.name.encode()
+    there = definition_in(tx.reader, tx.index(BY_NAME), definition.name)
+    if definition.state is CatalogState.ACTIVE:
+        tx.index(BY_NAME).put(name, value)
+    elif there is not None and there.id == definition.id:  # another catalog may have the name by now
+        tx.index(BY_NAME).remove(name)
+
+
+def _lastness(deleted: CatalogDefinition) -> tuple[Micros, bool, str]:
+    return deleted.updated, not deleted.is_held, deleted.id
+
+
+def _end_hold(tx: Transaction, there: CatalogDefinition) -> CatalogDefinition:
+    if not there.is_held:
+        return there
+    ended = msgspec.structs.replace(there, updated=tx.time, held_until=None)
+    _store(tx, ended)
+    return ended
+
+
+def _no_fence() -> None:
+    """Nobody can take this work over."""
+
+
+def _check_fields(fields: Mapping[str, Any]) -> None:
+    if "default_branch" in fields:
+        checked_ref_name(RefKind.BRANCH, fields["default_branch"])
+    if "base_location" in fields:
+        normalise_location(fields["base_location"])
+    for location in fields.get("allowed_locations", ()):
+        normalise_location(location)
+    check_seconds(fields.get("hold_seconds"), "hold_seconds of a catalog")
+
+
+def _differences(definition: CatalogDefinition, fields: Mapping[str, Any]) -> list[str]:
+    return [name for name, value in fields.items() if getattr(definition, name) != value]
+
+
+def _check_same(realm: str, there: CatalogDefinition, fields: Mapping[str, Any]) -> None:
+    differing = _differences(there, fields)
+    if differing:
+        raise ConflictError(
+            f"catalog {there.name!r} of realm {realm!r} is there with another {', '.join(differing)}: update it instead"
+        )
+
+
+_TRIES = 20
+
+
+def bury_references(rows: RealmStore, definition: CatalogDefinition, fence: Callable[[], None]) -> int:
+    """Delete its branches and tags, and its own references once no branch or tag is listed any more. Returns how many that were.
+
+    fence         called before each of them
+    """
+    refs = own_reference(definition.id, OwnRefKind.REFS)
+    listed = []
+    if rows.find_reference(refs, fresh=True) is not None:
+        names = read_head(rows, refs, fresh=True)
+        listed = [] if names is None else list(listed_refs(names.index(REFS_INDEX)))
+    names_to_bury = [entry.reference(definition.id) for entry in listed]
+    if not listed:  # as long as a name is listed, its list must be readable
+        names_to_bury = [own_reference(definition.id, part) for part in OwnRefKind]
+    return sum(_bury_reference(rows, name, fence) for name in names_to_bury)
+
+
+def _bury_reference(rows: RealmStore, name: str, fence: Callable[[], None]) -> bool:
+    for _ in range(_TRIES):
+        row = rows.find_reference(name, fresh=True)
+        if row is None:
+            return False
+        fence()
+        try:
+            rows.delete_reference(row)
+        except SwapConflictError:
+            continue
+        return True
+    raise UnavailableError(f"reference {name!r} of realm {rows.realm!r} moved {_TRIES} times while it was to be deleted")

@@ -1,0 +1,355 @@
+"""The operations of a content commit, and the plan that is made of them; decided from key views alone, without a store.
+
+``plan_commit`` asks three questions, in this order. Is the request sound against the state that its author saw (``expected``)?
+If not, it is refused: it would never work. Is each touched key at HEAD as it was at ``expected``? Does the state that would
+result have a namespace above every key? Every *no* to these two is a conflict, and all conflicts are reported at once. An
+author who names no state is taken to have seen one in which the request was sound: what differs from it at HEAD is a conflict,
+because another was faster, and only what no state would make right is refused. Because the resulting state is judged, the order
+of the operations does not matter, and none can orphan a child. Merges judge namespaces by the same ``namespace_conflicts``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from headwater.catalogs.content.content_keys import ContentKey, check_namespace_key
+from headwater.catalogs.content.content_types import (
+    Content,
+    ContentType,
+    ContentValue,
+    IcebergTable,
+    IcebergView,
+    Namespace,
+    content_digest,
+    content_fault,
+    content_type_of,
+    type_text,
+)
+from headwater.errors import ConflictError, RefusedError
+from headwater.iceberg.metadata_split import MetadataParts
+from headwater.store import ObjectId
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Create (content without id), change (with the id that it has) or, beside a Delete of the old key, rename (with its id).
+
+    expected_content    what the key has to hold at HEAD; its id counts if it has one
+    metadata            the document behind ``metadata_location`` of an Iceberg table or view, to be stored with it
+    """
+
+    key: ContentKey
+    content: Content
+    expected_content: Content | None = None
+    metadata: MetadataParts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove the key. With a Put of the same key without id: a new content of the same type in its place."""
+
+    key: ContentKey
+
+
+@dataclass(frozen=True, slots=True)
+class Unmodified:
+    """The key is there and as it was at the expected commit; nothing is written."""
+
+    key: ContentKey
+
+
+ContentOperation = Put | Delete | Unmodified
+
+
+class ConflictKind(StrEnum):
+    KEY_EXISTS = "KEY_EXISTS"
+    KEY_DOES_NOT_EXIST = "KEY_DOES_NOT_EXIST"
+    PAYLOAD_DIFFERS = "PAYLOAD_DIFFERS"
+    CONTENT_ID_DIFFERS = "CONTENT_ID_DIFFERS"
+    VALUE_DIFFERS = "VALUE_DIFFERS"
+    NAMESPACE_ABSENT = "NAMESPACE_ABSENT"
+    NOT_A_NAMESPACE = "NOT_A_NAMESPACE"
+    NAMESPACE_NOT_EMPTY = "NAMESPACE_NOT_EMPTY"
+    KEY_CONFLICT = "KEY_CONFLICT"
+    """A content would stand under two keys."""
+    UNEXPECTED_HASH = "UNEXPECTED_HASH"
+    """A branch or tag is at another commit than the caller saw; no key is to blame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """One contradiction between what was asked and HEAD. ``key`` None: it is about the branch or tag itself."""
+
+    kind: ConflictKind
+    key: ContentKey | None
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}" if self.key is None else f"{self.kind} {self.key}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWrite:
+    """One key to be set. ``content_id`` None asks for a new id; the object of an ``object_id`` holds this very content already."""
+
+    key: ContentKey
+    content: Content
+    digest: bytes
+    content_id: UUID | None
+    object_id: ObjectId | None = None
+    metadata: MetadataParts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPlan:
+    """What is left to do. Operations that change nothing are in neither list."""
+
+    removals: tuple[ContentKey, ...]
+    writes: tuple[PlannedWrite, ...]
+
+
+def plan_commit(expected: ContentView | None, head: ContentView, operations: Sequence[ContentOperation]) -> CommitPlan:
+    """Decide about operations that were made from the state ``expected`` and meet the state ``head``.
+
+    expected    the touched keys, as far as they were there; None: the author names no state
+    head        the touched keys and their ancestors, and below each deleted namespace at least one key that is not deleted too,
+                as far as they are there
+    raises      RefusedError that names every unsound operation; ConflictError whose ``details`` are all the Conflicts
+    """
+    request = _Request(operations)
+    faults = list(_no_contents(request))
+    seen = expected if expected is not None or faults else _assumed(head, request)
+    faults = faults or [*_contradictions(request), *_faults(seen or {}, request)]
+    if faults:
+        raise RefusedError("commit refused: " + "; ".join(faults))
+    found: dict[tuple[ConflictKind, ContentKey | None], Conflict] = {}
+    for conflict in (*_changes_since(seen or {}, head, request), *_namespace_conflicts(head, request)):
+        found.setdefault((conflict.kind, conflict.key), conflict)
+    if found:
+        conflicts = tuple(found.values())
+        noun = "conflict" if len(conflicts) == 1 else "conflicts"
+        raise ConflictError(f"{len(conflicts)} {noun}: " + "; ".join(map(str, conflicts)), details=conflicts)
+    return _planned(head, request)
+
+
+class _Request:
+    """The operations by kind and key."""
+
+    def __init__(self, operations: Sequence[ContentOperation]) -> None:
+        self.operations = operations
+        self.puts = {operation.key: operation for operation in operations if isinstance(operation, Put)}
+        self.deletes = {operation.key for operation in operations if isinstance(operation, Delete)}
+        self.unmodified = {operation.key for operation in operations if isinstance(operation, Unmodified)}
+
+
+def _no_contents(request: _Request) -> Iterator[str]:
+    """What cannot be put, or compared with, whatever the state."""
+    for key, put in request.puts.items():
+        for content in (put.content, *(() if put.expected_content is None else (put.expected_content,))):
+            fault = content_fault(content)
+            if fault:
+                yield f"{key} {fault}"
+
+
+def _contradictions(request: _Request) -> Iterator[str]:
+    """What is wrong with the operations whatever the state."""
+    seen: set[tuple[type, ContentKey]] = set()
+    for operation in request.operations:
+        mark = (type(operation), operation.key)
+        if mark in seen:
+            yield f"{operation.key} has two operations {type(operation).__name__}"
+        seen.add(mark)
+    for key in request.unmodified:
+        if key in request.puts or key in request.deletes:
+            yield f"{key} is Unmodified and something else"
+    first: dict[UUID, ContentKey] = {}
+    for key, put in request.puts.items():
+        content_id = put.content.id
+        if content_id is not None and first.setdefault(content_id, key) != key:
+            yield f"content id {content_id} is put at {first[content_id]} and at {key}"
+        if put.metadata is not None and not isinstance(put.content, (IcebergTable, IcebergView)):
+            yield f"{key} is {type_text(content_type_of(put.content))}, and metadata belongs to an Iceberg table or view"
+        if isinstance(put.content, Namespace):
+            try:
+                check_namespace_key(key)
+            except RefusedError as fault:
+                yield str(fault)
+
+
+def _assumed(head: ContentView, request: _Request) -> ContentView:
+    """The state that an author has in mind who names none: the request is sound in it, and it is as near to HEAD as that can be."""
+    assumed = dict(head)
+    moved = {head[key].content_id for key in request.deletes if key in head}
+    gone = [key for key in request.deletes if key not in head]
+    for key, put in request.puts.items():
+        given, kind, now = put.content.id, content_type_of(put.content), head.get(key)
+        if key in request.deletes:
+            if now is not None and now.type != kind:
+                assumed[key] = _any_version(kind, now.content_id)
+        elif given is None or given in moved:
+            assumed.pop(key, None)
+        elif gone:  # a rename, whose content another has deleted or renamed
+            assumed.pop(key, None)
+            assumed[gone.pop()] = _any_version(kind, given)
+        elif now is None or now.content_id != given:
+            assumed[key] = _any_version(kind, given)
+    return assumed
+
+
+def _any_version(kind: ContentType, content_id: UUID) -> ContentValue:
+    """Whatever version of a content."""
+    return ContentValue(kind, content_id, b"", ObjectId(0))
+
+
+def _faults(expected: ContentView, request: _Request) -> Iterator[str]:
+    """What is wrong with the puts in the state that their author saw."""
+    renamed = {expected[key].content_id: expected[key] for key in request.deletes if key in expected}
+    for key, put in request.puts.items():
+        fault = _put_fault(put, expected.get(key), renamed, is_readded=key in request.deletes)
+        if fault:
+            yield f"{key} {fault}"
+
+
+def _put_fault(put: Put, seen: ContentValue | None, renamed: Mapping[UUID, ContentValue], *, is_readded: bool) -> str:
+    given, kind = put.content.id, content_type_of(put.content)
+    if is_readded:
+        if given is not None:
+            return "is deleted and put with an id: without the Delete it is a change, without the id a new content in its place"
+        return _type_fault(seen, kind)
+    if seen is None:
+        if given is None:
+            return ""
+        if given not in renamed:
+            return f"is new and carries the content id {given}: leave the id out, or delete the key that has it, to rename it"
+        return _type_fault(renamed[given], kind)
+    if given is None:
+        return f"exists and is put without an id: its content id is {seen.content_id}"
+    if seen.type == kind and given != seen.content_id:
+        return f"has the content id {seen.content_id}, not {given}"
+    return _type_fault(seen, kind)
+
+
+def _type_fault(seen: ContentValue | None, kind: ContentType) -> str:
+    if seen is None or seen.type == kind:
+        return ""
+    return f"would turn {type_text(seen.type)} into {type_text(kind)}: delete it in one commit, and create it in the next"
+
+
+def _changes_since(expected: ContentView, head: ContentView, request: _Request) -> Iterator[Conflict]:
+    """Where a touched key is at HEAD not as it was at the expected commit, or not as the put says that it has to be."""
+    for operation in request.operations:
+        key = operation.key
+        seen, now = expected.get(key), head.get(key)
+        conflict = None
+        if not isinstance(operation, Put):
+            conflict = _existing(key, seen, now)
+        elif key not in request.deletes:
+            conflict = _existing(key, seen, now) if seen else _created(key, now)
+        if conflict is None and isinstance(operation, Put) and operation.expected_content is not None:
+            conflict = _against_content(key, operation.expected_content, now)
+        if conflict is not None:
+            yield conflict
+
+
+def _created(key: ContentKey, now: ContentValue | None) -> Conflict | None:
+    if now is None:
+        return None
+    return Conflict(ConflictKind.KEY_EXISTS, key, f"is taken by {type_text(now.type)} {now.content_id}")
+
+
+def _existing(key: ContentKey, seen: ContentValue | None, now: ContentValue | None) -> Conflict | None:
+    if now is None:
+        return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, key, "was deleted since" if seen else "is not there")
+    if seen is None:
+        return Conflict(
+            ConflictKind.KEY_EXISTS, key, f"was not there at the expected commit, but since {now.content_id} was created"
+        )
+    return _difference(key, now, seen.type, seen.content_id, seen.digest)
+
+
+def _against_content(key: ContentKey, content: Content, now: ContentValue | None) -> Conflict | None:
+    if now is None:
+        return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, key, "is not there, and its put expects a content")
+    return _difference(key, now, content_type_of(content), content.id or now.content_id, content_digest(content))
+
+
+def _difference(
+    key: ContentKey, now: ContentValue, kind: ContentType | int, content_id: UUID, digest: bytes
+) -> Conflict | None:
+    if now.type != kind:
+        return Conflict(ConflictKind.PAYLOAD_DIFFERS, key, f"is {type_text(now.type)}, expected {type_text(kind)}")
+    if now.content_id != content_id:
+        return Conflict(ConflictKind.CONTENT_ID_DIFFERS, key, f"is content {now.content_id}, expected {content_id}")
+    if now.digest != digest:
+        return Conflict(ConflictKind.VALUE_DIFFERS, key, f"is {now.digest.hex()[:12]}, expected {digest.hex()[:12]}")
+    return None
+
+
+def _namespace_conflicts(head: ContentView, request: _Request) -> Iterator[Conflict]:
+    puts = {key: content_type_of(put.content) for key, put in request.puts.items()}
+    return namespace_conflicts(head, puts, request.deletes - puts.keys())
+
+
+def _planned(head: ContentView, request: _Request) -> CommitPlan:
+    stored = {(head[key].type, head[key].digest): head[key].object_id for key in request.deletes}
+    writes = []
+    for key, put in request.puts.items():
+        kind, digest, now = content_type_of(put.content), content_digest(put.content), head.get(key)
+        is_same = now is not None and key not in request.deletes and now.digest == digest
+        if is_same and now is not None and put.metadata is not None and not now.has_metadata:
+            is_same = False  # its document comes later
+        if not is_same:
+            writes.append(PlannedWrite(key, put.content, digest, put.content.id, stored.get((kind, digest)), put.metadata))
+    return CommitPlan(removals=tuple(sorted(request.deletes - request.puts.keys())), writes=tuple(writes))
+
+
+ContentView = Mapping[ContentKey, ContentValue]
+"""What is there of the keys that were asked for."""
+
+
+def namespace_conflicts(
+    head: ContentView, puts: Mapping[ContentKey, ContentType | int], removals: Collection[ContentKey]
+) -> Iterator[Conflict]:
+    """Where the state that would result lacks a namespace above a key.
+
+    head          of the touched keys and their ancestors, and below each of ``non_namespaces`` one key that is not removed, what is there
+    puts          the type that each written key is to have
+    removals      the keys that go, and are not written
+    """
+    for key in puts:
+        if key not in head:
+            yield from _missing_ancestors(key, head, puts, removals)
+    going = sorted(key for key in non_namespaces(puts, removals) if key in head and head[key].type == ContentType.NAMESPACE)
+    occupied = _child_by_ancestor([*(key for key in head if key not in removals), *puts]) if going else {}
+    for key in going:
+        if key in occupied:
+            verb = f"become {type_text(puts[key])}" if key in puts else "be deleted"
+            yield Conflict(ConflictKind.NAMESPACE_NOT_EMPTY, key, f"would {verb} above {occupied[key]}")
+
+
+def non_namespaces(puts: Mapping[ContentKey, ContentType | int], removals: Collection[ContentKey]) -> set[ContentKey]:
+    """The keys that are no namespaces afterwards, whatever they were: nothing may stand below them."""
+    return {*removals, *(key for key, kind in puts.items() if kind != ContentType.NAMESPACE)}
+
+
+def _missing_ancestors(
+    key: ContentKey, head: ContentView, puts: Mapping[ContentKey, ContentType | int], removals: Collection[ContentKey]
+) -> Iterator[Conflict]:
+    for ancestor in key.ancestors():
+        now = head.get(ancestor)
+        kind = puts.get(ancestor, None if now is None or ancestor in removals else now.type)
+        if kind != ContentType.NAMESPACE and now is not None and now.type == ContentType.NAMESPACE:
+            continue  # reported once, as a namespace that goes above a key
+        if kind is None:
+            yield Conflict(ConflictKind.NAMESPACE_ABSENT, ancestor, f"would be needed as the namespace of {key}")
+        elif kind != ContentType.NAMESPACE:
+            yield Conflict(
+                ConflictKind.NOT_A_NAMESPACE, ancestor, f"is {type_text(kind)}, and cannot be the namespace of {key}"
+            )
+
+
+def _child_by_ancestor(keys: Iterable[ContentKey]) -> dict[ContentKey, ContentKey]:
+    return {ancestor: key for key in keys for ancestor in key.ancestors()}

@@ -1,0 +1,311 @@
+"""Searching the log of a branch: by filters, and the history of one content, followed through its renames by its content id.
+
+Every search says at its end why there are no more commits: history begins, it was cut, or a limit was reached.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Literal, get_args
+
+from headwater.catalogs.content.content_index import CONTENT, IDS
+from headwater.catalogs.content.content_keys import ContentKey
+from headwater.catalogs.content.content_types import ContentType, ContentValue
+from headwater.catalogs.history.commit_meta import LogEntry, check_within, log_entry, parent_of, value_at
+from headwater.catalogs.history.revspec import commit_at
+from headwater.clock import Micros
+from headwater.commits import Commit, Head, LogEnd, LogRange, Operation, read_log, sound_times
+from headwater.errors import ExpiredError, NotFoundError, RefusedError
+from headwater.quantities import check_count
+from headwater.store import ObjectId
+
+LogAction = Literal["PUT", "DELETE"]
+_READ_TOGETHER = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogFilter:
+    """Which commits are wanted: those that pass everything that is given here.
+
+    author        one of its authors, exactly
+    since, until  when it was made, both inclusive
+    message       a regular expression that its message matches somewhere
+    key, prefix   it changed this key, or one below this namespace
+    action        what it did to a key
+    content_type  of the content that it put or deleted
+
+    The last four have to be true of one and the same operation. The type of a deleted content stands in the commit before: where
+    that was collected, the deletion passes.
+
+    raises        RefusedError for what is no regular expression, and for another action
+    """
+
+    author: str | None = None
+    since: Micros | None = None
+    until: Micros | None = None
+    message: str | None = None
+    key: ContentKey | None = None
+    prefix: ContentKey | None = None
+    action: LogAction | None = None
+    content_type: ContentType | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.message or "")
+        except (re.error, OverflowError, RecursionError) as fault:
+            raise RefusedError(f"{self.message!r} is no regular expression: {fault}") from fault
+        if self.action is not None and self.action not in get_args(LogAction):
+            raise RefusedError(f"a commit does {' or '.join(get_args(LogAction))} to a key, not {self.action!r}")
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether only time decides."""
+        return self.author is None and self.message is None and not self._asks_operations
+
+    @property
+    def _asks_operations(self) -> bool:
+        return any(one is not None for one in (self.key, self.prefix, self.action, self.content_type))
+
+    def chooses(self, found: Head) -> bool:
+        """Whether a commit passes, but for its time."""
+        told = found.commit
+        if self.author is not None and self.author not in told.properties.get("authors", ()):
+            return False
+        if self.message is not None and not self._pattern.search(told.message):
+            return False
+        return not self._asks_operations or any(self._is_wanted(found, one) for one in told.operations)
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(self.message or "")
+
+    @cached_property
+    def _key(self) -> bytes | None:
+        return None if self.key is None else self.key.to_index()
+
+    @cached_property
+    def _below(self) -> bytes:
+        return b"" if self.prefix is None else self.prefix.child_prefix()
+
+    def _is_wanted(self, found: Head, operation: Operation) -> bool:
+        if operation.index != CONTENT or not operation.key.startswith(self._below):
+            return False
+        if self._key is not None and operation.key != self._key:
+            return False
+        if self.action is not None and operation.removed != (self.action == "DELETE"):
+            return False
+        return self.content_type is None or _type_of(found, operation) in (self.content_type, None)
+
+
+EVERY_COMMIT = LogFilter()
+
+
+def _type_of(found: Head, operation: Operation) -> ContentType | int | None:
+    """The type of what was put or deleted; None where that cannot be told any more."""
+    if operation.value is not None:
+        return ContentValue.from_value(operation.value).type
+    try:
+        before = parent_of(found)
+        value = None if before is None else value_at(before, CONTENT, operation.key)
+    except ExpiredError:
+        return None
+    return None if value is None else ContentValue.from_value(value).type
+
+
+class CatalogLog(Iterator[LogEntry]):
+    """The commits that were found, one by one.
+
+    end           why there are no more, once they have ended (oldest first: from the beginning). ``UNTIL``: what is older was made
+                  before the time that was asked for
+    last          the oldest commit that was looked at: a search that was bounded goes on before it
+    """
+
+    def __init__(self) -> None:
+        self.end: LogEnd | None = None
+        self.last: ObjectId | None = None
+        self._entries: Iterator[LogEntry] = iter(())
+
+    def __next__(self) -> LogEntry:
+        return next(self._entries)
+
+
+def search_log(
+    head: Head | None, where: LogFilter, *, oldest_first: bool = False, limit: int | None = None, within: int | None = None
+) -> CatalogLog:
+    """The commits of a history that pass, newest first unless asked.
+
+    head          where it starts; None: there is nothing
+    limit         give so many at most
+    within        look at so many at most, whether they pass or not; a start that ``where.until`` passes over is not looked at
+    raises        RefusedError for a limit or bound below 1, and for a time that cannot be told
+    """
+    check_count(limit, "commits of a log")
+    check_within(within)
+    found = CatalogLog()
+    newest_first = _search_down(found, head, where, None if oldest_first else limit, within)
+    if oldest_first and head is not None:
+        ids = [one.id for one in newest_first]
+        if limit is not None and len(ids) > limit:
+            found.end, ids = LogEnd.LIMIT, ids[-limit:]
+        found._entries = map(log_entry, _climbed(head, ids))
+    else:
+        found._entries = map(log_entry, newest_first)
+    return found
+
+
+def _search_down(
+    into: CatalogLog, head: Head | None, where: LogFilter, limit: int | None, within: int | None
+) -> Iterator[Head]:
+    try:
+        start = head if head is None or where.until is None else commit_at(head, where.until)
+    except NotFoundError as fault:
+        into.end = LogEnd.CUT if isinstance(fault, ExpiredError) else LogEnd.BEGINNING
+        return
+    if start is None:
+        into.end = LogEnd.BEGINNING
+        return
+    given = 0
+    down = read_log(start.rows, start.id, stretch=LogRange(within=within), limit=limit if where.takes_all else None)
+    for one, time in sound_times(down):
+        if where.since is not None and time < where.since:
+            into.end = LogEnd.UNTIL
+            return
+        into.last = one.id
+        if where.chooses(one):
+            yield one
+            given += 1
+            if given == limit:
+                into.end = LogEnd.LIMIT if one.commit.tail else LogEnd.BEGINNING
+                return
+    into.end = down.end
+
+
+def _climbed(head: Head, newest_first: list[ObjectId]) -> Iterator[Head]:
+    """The same commits, oldest first, read again: only their ids are remembered on the way down."""
+    for end in range(len(newest_first), 0, -_READ_TOGETHER):
+        block = newest_first[max(end - _READ_TOGETHER, 0) : end][::-1]
+        for commit_id, found in zip(block, head.rows.read_many(block, Commit), strict=True):
+            if found is not None:
+                yield Head(commit_id, found, head.rows)
+
+
+class KeyAction(StrEnum):
+    """What happened to a content."""
+
+    CREATED = "CREATED"
+    CHANGED = "CHANGED"
+    RENAMED = "RENAMED"
+    DELETED = "DELETED"
+    PUT = "PUT"
+    """Created, changed or renamed: the commit before was collected, so that it cannot be told which."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChange:
+    """One commit that changed a content.
+
+    key           where it stood afterwards; of a deleted one, where it stood before
+    renamed_from  where it stood before, if that was elsewhere
+    value         what it was afterwards; None for a deleted one
+    """
+
+    entry: LogEntry
+    action: KeyAction
+    key: ContentKey
+    renamed_from: ContentKey | None = None
+    value: ContentValue | None = None
+
+
+class KeyHistory(Iterator[KeyChange]):
+    """The changes of one content, newest first.
+
+    key           where the content stood before the oldest commit that was looked at
+    end           why there are no more, once they have ended. ``BEGINNING``: it was created there, or history begins
+    last          the oldest commit that was looked at
+    """
+
+    def __init__(self, head: Head | None, key: ContentKey, within: int | None) -> None:
+        self.key = key
+        self.end: LogEnd | None = None
+        self.last: ObjectId | None = None
+        self._changes = self._followed(head, within)
+
+    def __next__(self) -> KeyChange:
+        return next(self._changes)
+
+    def _followed(self, head: Head | None, within: int | None) -> Iterator[KeyChange]:
+        if head is None:
+            self.end = LogEnd.BEGINNING
+            return
+        down = read_log(head.rows, head.id, stretch=LogRange(within=within))
+        for found in down:
+            self.last = found.id
+            operation = _operation_on(found.commit, self.key.to_index())
+            if operation is None:
+                continue
+            change = _key_change(found, operation)
+            self.key = change.renamed_from or change.key
+            yield change
+            if change.action is KeyAction.CREATED:
+                self.end = LogEnd.BEGINNING
+                return
+        self.end = down.end
+
+
+def follow_key(head: Head | None, key: ContentKey, *, within: int | None = None) -> KeyHistory:
+    """The changes of what stands under a key at a commit, or of what stood there last, back to its creation.
+
+    within        look at so many commits at most
+    raises        RefusedError for a bound below 1
+    """
+    check_within(within)
+    return KeyHistory(head, key, within)
+
+
+def _operation_on(commit: Commit, key: bytes) -> Operation | None:
+    return next((one for one in commit.operations if one.key == key and one.index == CONTENT), None)
+
+
+def _key_change(found: Head, operation: Operation) -> KeyChange:
+    """What a commit did to the content that it put under a key, or removed from there."""
+    entry, key = log_entry(found), ContentKey.from_index(operation.key)
+    parent = parent_of(found)
+    if operation.value is None:
+        return _departure(found, parent, entry, key)
+    value = ContentValue.from_value(operation.value)
+    if not found.commit.tail:
+        return KeyChange(entry, KeyAction.CREATED, key, value=value)
+    try:
+        before = None if parent is None else _key_at(parent, value)
+    except ExpiredError:
+        parent = before = None
+    if parent is None:
+        return KeyChange(entry, KeyAction.PUT, key, value=value)
+    if before is None:
+        return KeyChange(entry, KeyAction.CREATED, key, value=value)
+    if before == key:
+        return KeyChange(entry, KeyAction.CHANGED, key, value=value)
+    return KeyChange(entry, KeyAction.RENAMED, key, before, value)
+
+
+def _departure(found: Head, parent: Head | None, entry: LogEntry, key: ContentKey) -> KeyChange:
+    """A key that was removed: the content stands elsewhere since, or nowhere. Above a cut that cannot be told."""
+    try:
+        gone = None if parent is None else value_at(parent, CONTENT, key.to_index())
+        moved_to = None if gone is None else _key_at(found, ContentValue.from_value(gone))
+        there = None if moved_to is None else value_at(found, CONTENT, moved_to.to_index())
+    except ExpiredError:
+        moved_to = there = None
+    if moved_to is None:
+        return KeyChange(entry, KeyAction.DELETED, key)
+    return KeyChange(entry, KeyAction.RENAMED, moved_to, key, None if there is None else ContentValue.from_value(there))
+
+
+def _key_at(head: Head, value: ContentValue) -> ContentKey | None:
+    """Where a content stood at a commit."""
+    found = value_at(head, IDS, value.content_id.bytes)
+    return None if found is None else ContentKey.from_index(bytes(found.data))

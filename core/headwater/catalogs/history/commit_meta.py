@@ -1,0 +1,257 @@
+"""What a commit of a catalog says about itself: message, authors, properties, merged heads, and its entry in a log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from uuid import UUID
+
+from headwater.catalogs.content.content_index import CONTENT
+from headwater.catalogs.content.content_keys import ContentKey
+from headwater.catalogs.content.content_types import ContentType, ContentValue
+from headwater.clock import Micros
+from headwater.commits import Commit, Head, Operation, descends
+from headwater.errors import CorruptionError, ExpiredError, RefusedError, UnknownOutcomeError
+from headwater.index import IndexValue
+from headwater.quantities import check_count, time_fault
+from headwater.store import ObjectId, RealmReader, id_of, id_text
+
+_ID = re.compile(r"[0-7][0-9a-f]{15}")
+
+HEADWATER = "headwater"
+"""The author of commits that nobody asked for by name: scheduled imports, what an operator wants."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitMeta:
+    """Who committed what, in words.
+
+    properties    each with one value or several
+    author_time   when its author made it, where that was not now: a transplanted commit keeps it; before the year 10000
+    merged        heads that were merged in; a commit's parent is not among them. Told of what was committed, and set by merges alone
+    raises        RefusedError for a value of another type: it would be stored, and nobody could read the commit
+    """
+
+    message: str = ""
+    authors: tuple[str, ...] = ()
+    signed_off_by: tuple[str, ...] = ()
+    properties: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    author_time: Micros | None = None
+    merged: tuple[ObjectId, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_field(isinstance(self.message, str), "message", self.message, "a text")
+        for name in ("authors", "signed_off_by"):
+            _check_field(_are_texts(getattr(self, name)), name, getattr(self, name), "a tuple of texts")
+        are_properties = isinstance(self.properties, Mapping) and all(
+            isinstance(name, str) and _are_texts(values) for name, values in self.properties.items()
+        )
+        _check_field(are_properties, "properties", self.properties, "a mapping of texts to tuples of texts")
+        _check_field(
+            self.author_time is None or _is_time(self.author_time),
+            "author_time",
+            self.author_time,
+            "a number of microseconds since 1970, before the year 10000",
+        )
+        _check_field(
+            isinstance(self.merged, tuple) and all(map(_is_id, self.merged)),
+            "merged",
+            self.merged,
+            "a tuple of commit ids",
+        )
+
+    def as_properties(self, catalog_id: str, *, is_import: bool = False) -> dict[str, Any]:
+        """What the commit carries beside its message; nothing that is empty.
+
+        is_import     an import makes it. The word ``import`` among the caller's own properties says nothing of that, except in commits
+                      of earlier releases
+        """
+        given = {
+            "catalog": catalog_id,
+            "import": True if is_import else False if "import" in self.properties else None,
+            "authors": list(self.authors),
+            "signedOffBy": list(self.signed_off_by),
+            "properties": {name: list(values) for name, values in self.properties.items()},
+            "authorTime": self.author_time,
+            "merged": [id_text(commit_id) for commit_id in self.merged],
+        }
+        return {name: value for name, value in given.items() if value not in (None, [], {})}
+
+    @classmethod
+    def from_commit(cls, commit: Commit) -> CommitMeta:
+        """What a commit tells. What is no such value is left out: one odd commit must not end a log."""
+        told = commit.properties
+        properties, time = told.get("properties"), told.get("authorTime")
+        return cls(
+            message=commit.message,
+            authors=_texts(told.get("authors")),
+            signed_off_by=_texts(told.get("signedOffBy")),
+            properties={str(name): _texts(values) for name, values in properties.items()}
+            if isinstance(properties, dict)
+            else {},
+            author_time=time if _is_time(time) else None,
+            merged=merged_heads(commit),
+        )
+
+
+def merged_heads(commit: Commit) -> tuple[ObjectId, ...]:
+    """The heads that a commit has merged."""
+    return tuple(id_of(text) for text in _texts(commit.properties.get("merged")) if _ID.fullmatch(text))
+
+
+def is_by_import(commit: Commit) -> bool:
+    """Whether an import made a commit. Earlier releases said so among the properties that any caller may choose."""
+    told, properties = commit.properties.get("import"), commit.properties.get("properties")
+    return told if isinstance(told, bool) else isinstance(properties, dict) and "import" in properties
+
+
+def checked_meta(meta: CommitMeta | None) -> CommitMeta | None:
+    """What a caller says of a commit that is to be made.
+
+    raises        RefusedError for merged heads: a later merge would take for merged what never was
+    """
+    if meta is not None and meta.merged:
+        raise RefusedError(
+            f"a commit that says to have merged {', '.join(map(id_text, meta.merged))} cannot be asked for: merge, and it will say so"
+        )
+    return meta
+
+
+def property_values(properties: Mapping[str, str | Sequence[str]] | None) -> dict[str, tuple[str, ...]]:
+    """Properties with one value each, or several, as several. Raises RefusedError for other values."""
+    return {
+        name: (values,) if isinstance(values, str) else text_tuple("properties", values)
+        for name, values in (properties or {}).items()
+    }
+
+
+def text_tuple(name: str, values: Sequence[str]) -> tuple[str, ...]:
+    """A sequence of texts as a tuple. Raises RefusedError for what is none, a single text too: its letters would be taken."""
+    _check_field(
+        isinstance(values, Sequence) and _are_texts(tuple(values)) and not isinstance(values, str),
+        name,
+        values,
+        "a sequence of texts",
+    )
+    return tuple(values)
+
+
+def _are_texts(values: object) -> bool:
+    return isinstance(values, tuple) and all(isinstance(value, str) for value in values)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """The texts of a stored list."""
+    return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list | tuple) else ()
+
+
+def _is_time(value: object) -> bool:
+    return not time_fault(value)
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 1 << 63
+
+
+def _check_field(is_right: bool, name: str, value: object, wanted: str) -> None:
+    if not is_right:
+        raise RefusedError(f"{name} of a commit is {wanted}, not {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOperation:
+    """What a commit did to one key."""
+
+    action: Literal["PUT", "DELETE"]
+    key: ContentKey
+    type: ContentType | int | None = None
+    content_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One commit of a branch or tag. Its parent is None where history begins."""
+
+    id: ObjectId
+    seq: int
+    time: Micros
+    meta: CommitMeta
+    parent: ObjectId | None
+    operations: tuple[CommittedOperation, ...]
+
+    @property
+    def hash(self) -> str:
+        return id_text(self.id)
+
+    @property
+    def message(self) -> str:
+        return self.meta.message
+
+
+def log_entry(head: Head) -> LogEntry:
+    commit = head.commit
+    return LogEntry(
+        id=head.id,
+        seq=commit.seq,
+        time=commit.time,
+        meta=CommitMeta.from_commit(commit),
+        parent=commit.tail[0] if commit.tail else None,
+        operations=tuple(_operation(operation) for operation in commit.operations if operation.index == CONTENT),
+    )
+
+
+def check_within(within: int | None) -> None:
+    """Pass if a search may be bounded like that.
+
+    raises        RefusedError for less than one commit
+    """
+    check_count(within, "commits that a search looks at")
+
+
+def is_in_history(rows: RealmReader, head_id: ObjectId, head: Commit, wanted: Head) -> bool:
+    """Whether ``wanted`` is the head or one of its ancestors. The head itself may be one that is not written yet.
+
+    raises        ExpiredError when the history between them was cut
+    """
+    distance = head.seq - wanted.commit.seq
+    if distance <= 0:
+        return head_id == wanted.id
+    if distance <= len(head.tail):
+        return head.tail[distance - 1] == wanted.id
+    try:
+        return bool(head.tail) and descends(rows, head.tail[-1], wanted.id, wanted.commit.seq)
+    except UnknownOutcomeError as cut:
+        raise ExpiredError(
+            f"whether commit {id_text(wanted.id)} of realm {rows.realm!r} is in this history cannot be told any more: {cut}"
+        ) from cut
+
+
+def parent_of(found: Head) -> Head | None:
+    """The commit before; None where history begins, or was cut."""
+    if not found.commit.tail:
+        return None
+    commit = found.rows.find_object(found.commit.tail[0], Commit)
+    return None if commit is None else Head(found.commit.tail[0], commit, found.rows)
+
+
+def value_at(head: Head, index: str, key: bytes) -> IndexValue | None:
+    """What a key of an index held at a commit of the past.
+
+    raises        ExpiredError when the commit was collected since it was read
+    """
+    try:
+        return head.index(index).get(key)
+    except CorruptionError as fault:
+        if head.is_collected():
+            raise ExpiredError(f"commit {id_text(head.id)} of realm {head.rows.realm!r} was collected just now") from fault
+        raise
+
+
+def _operation(operation: Operation) -> CommittedOperation:
+    key = ContentKey.from_index(operation.key)
+    if operation.removed:
+        return CommittedOperation("DELETE", key)
+    value = ContentValue.from_value(IndexValue(operation.object_id, operation.data))
+    return CommittedOperation("PUT", key, value.type, value.content_id)

@@ -1,0 +1,195 @@
+"""What differs between two commits, by key and page by page. A page token pins both commits.
+
+Content is compared by type, content id and digest: a copy is no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+from uuid import UUID
+
+import msgspec
+
+from headwater.catalogs.content.content_index import CONTENT, IDS
+from headwater.catalogs.content.content_keys import ContentKey
+from headwater.catalogs.content.content_types import ContentValue
+from headwater.commits import Commit, Head, decode_token, encode_token
+from headwater.errors import CorruptionError, ExpiredError, RefusedError
+from headwater.index import Index, IndexDifference, IndexValue, index_differences
+from headwater.quantities import check_count
+from headwater.store import ObjectId, RealmReader, id_text
+
+_FORMAT = b"\x03"
+
+
+@dataclass(frozen=True, slots=True)
+class ContentChange:
+    """A key that does not hold the same at two commits.
+
+    before, after what it holds at the one and at the other; None: nothing
+    renamed_to    where the content from before stands at the other commit, if it stands elsewhere
+    renamed_from  where the content from after stood at the one commit, if it stood elsewhere
+    """
+
+    key: ContentKey
+    before: ContentValue | None
+    after: ContentValue | None
+    renamed_to: ContentKey | None = None
+    renamed_from: ContentKey | None = None
+
+    @property
+    def action(self) -> Literal["ADDED", "REMOVED", "CHANGED"]:
+        return "ADDED" if self.before is None else "REMOVED" if self.after is None else "CHANGED"
+
+
+class ChangeToken(msgspec.Struct, frozen=True, array_like=True):
+    """Where a comparison goes on: of which commits, between which keys, and after which one; ``of`` which references, as asked.
+
+    As text: base64url, without padding, of 1 byte format, 4 bytes CRC-32 of the rest, and this as a MessagePack array.
+    """
+
+    before: ObjectId | None
+    after: ObjectId | None
+    start: bytes | None
+    end: bytes | None
+    last: bytes | None = None
+    of: tuple[str, str] = ("", "")
+
+    def to_text(self) -> str:
+        return encode_token(self, _FORMAT)
+
+    @classmethod
+    def from_text(cls, text: str) -> ChangeToken:
+        """The reverse of ``encode``.
+
+        raises        RefusedError for what is no page token of a comparison, or one that was altered
+        """
+        token = decode_token(text, _decoder)
+        if token is None or token.to_text() != text:
+            raise RefusedError(f"{text!r} is no page token of a comparison: give one as it came with the page before, or none")
+        return token
+
+
+_decoder = msgspec.msgpack.Decoder(ChangeToken)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePage:
+    """Changes in key order, and the commits that were compared (None: nothing was committed there). ``next_token`` None: that is all."""
+
+    changes: tuple[ContentChange, ...]
+    next_token: str | None
+    before: ObjectId | None
+    after: ObjectId | None
+
+
+def compare_commits(before: Head | None, after: Head | None, place: ChangeToken, *, limit: int | None = None) -> ChangePage:
+    """The changes from one commit to another, between the keys of a place and after the last one that was given.
+
+    limit         at most so many; None: all that are left
+    raises        RefusedError for a limit below 1; ExpiredError when one of the commits was collected meanwhile
+    """
+    check_count(limit, "changes of a page")
+    start = place.start if place.last is None else max(place.start or b"", place.last + b"\0")
+    try:
+        found = list(
+            islice(content_differences(before, after, start=start, end=place.end), None if limit is None else limit + 1)
+        )
+        changes = tuple(_with_renames(found[:limit], _index(before, IDS), _index(after, IDS)))
+    except (ExpiredError, CorruptionError) as fault:
+        gone = next((one for one in (before, after) if one is not None and one.is_collected()), None)
+        if gone is None:
+            raise
+        raise ExpiredError(
+            f"commit {id_text(gone.id)} of realm {gone.rows.realm!r}, which was being compared, was collected:"
+            " compare again, without a page token"
+        ) from fault
+    token = None
+    if limit is not None and len(found) > limit:
+        token = msgspec.structs.replace(place, last=found[limit - 1].key).to_text()
+    return ChangePage(changes, token, place.before, place.after)
+
+
+def content_differences(
+    before: Head | None, after: Head | None, *, start: bytes | None = None, end: bytes | None = None
+) -> Iterator[IndexDifference]:
+    """The keys of ``content`` that hold another content at one commit than at another, in key order. Copies are left out.
+
+    before, after None: nothing was committed yet
+    """
+    found = index_differences(_index(before, CONTENT), _index(after, CONTENT), start=start, end=end)
+    return (one for one in found if not _is_copy(one.before, one.after))
+
+
+def _index(head: Head | None, name: str) -> Index:
+    return Index() if head is None else head.index(name)
+
+
+def decode_change(found: IndexDifference) -> ContentChange:
+    """The same, decoded; where the content has gone, or came from, is not looked up."""
+    before, after = (None if value is None else ContentValue.from_value(value) for value in (found.before, found.after))
+    return ContentChange(ContentKey.from_index(found.key), before, after)
+
+
+def is_same_content(one: ContentValue | None, other: ContentValue | None) -> bool:
+    """Whether a key holds the same content with the same value. Whether its Iceberg metadata is stored is no part of that."""
+    if one is None or other is None:
+        return one is other
+    return (one.type, one.content_id, one.digest) == (other.type, other.content_id, other.digest)
+
+
+def _is_copy(before: IndexValue | None, after: IndexValue | None) -> bool:
+    if before is None or after is None:
+        return False
+    return before.data == after.data or is_same_content(ContentValue.from_value(before), ContentValue.from_value(after))
+
+
+def _with_renames(found: Iterable[IndexDifference], before: Index, after: Index) -> Iterator[ContentChange]:
+    """The same as changes, with where contents went to and came from: one bulk read for each side."""
+    changes = [decode_change(one) for one in found]
+    went = _keys(after, (one.before.content_id for one in changes if one.before is not None))
+    came = _keys(before, (one.after.content_id for one in changes if one.after is not None))
+    for one in changes:
+        to = None if one.before is None else went.get(one.before.content_id)
+        came_from = None if one.after is None else came.get(one.after.content_id)
+        yield ContentChange(one.key, one.before, one.after, *(None if key == one.key else key for key in (to, came_from)))
+
+
+def _keys(ids: Index, content_ids: Iterable[UUID]) -> dict[UUID, ContentKey]:
+    found = ids.get_many(one.bytes for one in content_ids)
+    return {UUID(bytes=one): ContentKey.from_index(bytes(value.data)) for one, value in found.items()}
+
+
+def changes_between(base: Head | None, source: Head) -> list[ContentChange]:
+    """What differs between two commits, in key order. Reads what their indexes do not share.
+
+    base          None: a state without any content
+    """
+    return [decode_change(one) for one in content_differences(base, source)]
+
+
+def changed_by(rows: RealmReader, commit: Head) -> list[ContentChange]:
+    """What one commit changed.
+
+    raises        ExpiredError when its parent was collected, so that nobody knows what was there before
+    """
+    parent = None
+    if commit.commit.tail:
+        found = rows.find_object(commit.commit.tail[0], Commit)
+        if found is None:
+            raise ExpiredError(
+                f"what commit {id_text(commit.id)} of realm {rows.realm!r} changed cannot be told any more: the commit before it was"
+                " collected. Merge its branch, with a base, or make its changes by hand"
+            )
+        parent = Head(commit.commit.tail[0], found, rows)
+    return _changed_keys(parent, commit, sorted(one.key for one in commit.commit.operations if one.index == CONTENT))
+
+
+def _changed_keys(base: Head | None, source: Head, keys: Sequence[bytes]) -> list[ContentChange]:
+    before = {} if base is None else base.index(CONTENT).get_many(keys)
+    after = source.index(CONTENT).get_many(keys)
+    changes = [decode_change(IndexDifference(key, before.get(key), after.get(key))) for key in keys]
+    return [one for one in changes if not is_same_content(one.before, one.after)]

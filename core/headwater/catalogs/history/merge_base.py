@@ -1,0 +1,182 @@
+"""The nearest common ancestor of two commits: over parents, and over the heads that were merged before.
+
+Both histories are walked at once, newest commit first, each commit painted by where it was reached from. A commit that both
+reach is a common ancestor; all below it is common too, but not nearest. Times only choose the order: a commit that is reached
+once more from elsewhere is walked once more, so clocks that differ cost reads, and give no wrong answer.
+
+    main   A - B - C --- M - D        M has merged F: the nearest of D and G is F, not B
+               |         |
+    dev        `- E - F -+- G
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from headwater.catalogs.history.commit_meta import merged_heads
+from headwater.clock import Micros
+from headwater.commits import Commit, Head
+from headwater.errors import ExpiredError, NotFoundError
+from headwater.store import ObjectId, RealmReader, RealmStore, id_text
+
+_INTO, _FROM, _COMMON = 1, 2, 4
+_BOTH = _INTO | _FROM
+_FOLLOWED = 1000
+"""Commits that a target may have gained while a merge was prepared, before its base is looked for anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeBase:
+    """Where two histories parted.
+
+    commit        None: before the first commit of all, when the target has none
+    others        further common ancestors of which none is nearer than another: of merges back and forth; the newest is taken
+    lost          collected commits beyond which neither history could be followed, where something nearer may have been
+    """
+
+    commit: ObjectId | None
+    others: tuple[ObjectId, ...] = ()
+    lost: tuple[ObjectId, ...] = ()
+
+
+class _Node(NamedTuple):
+    time: Micros
+    tail: tuple[ObjectId, ...]
+    merged: tuple[ObjectId, ...]
+
+
+class MergeBaseFinder:
+    """Looks for the base of one source and a target that may move on meanwhile."""
+
+    def __init__(self, rows: RealmStore, source: Head) -> None:
+        self._rows = rows
+        self._source = source
+        self._known: tuple[ObjectId, MergeBase, _AncestorSearch] | None = None
+
+    def find_base(self, rows: RealmReader, head_id: ObjectId, head: Commit) -> MergeBase:
+        """The base for a head of the target. Once found, it costs little to ask again for a head on top of that one.
+
+        rows          where the head and its ancestors can be read, be they written yet or not
+        raises        NotFoundError: the two have no commit in common · ExpiredError: or it was collected
+        """
+        if self._known is not None:
+            known_id, base, search = self._known
+            if known_id == head_id or _is_plainly_on(rows, head_id, head, known_id, search):
+                return base
+        search = _AncestorSearch(rows)
+        base = search.find_nearest(head_id, self._source.id)
+        self._known = head_id, base, search
+        return base
+
+
+def _is_plainly_on(rows: RealmReader, head_id: ObjectId, head: Commit, known: ObjectId, search: _AncestorSearch) -> bool:
+    """Whether a head is the known one with commits on top that merged nothing and are none of the source's: the base is the same."""
+    for _ in range(_FOLLOWED):
+        if not head.tail or merged_heads(head) or search.is_of_source(head_id):
+            return False
+        head_id = head.tail[0]
+        if head_id == known:
+            return True
+        found = rows.find_object(head_id, Commit)
+        if found is None:
+            return False
+        head = found
+    return False
+
+
+class _AncestorSearch:
+    """One walk over two histories."""
+
+    def __init__(self, rows: RealmReader) -> None:
+        self._rows = rows
+        self._nodes: dict[ObjectId, _Node | None] = {}
+        self._colours: dict[ObjectId, int] = {}
+        self._queue: list[tuple[int, ObjectId]] = []
+        self._waiting: set[ObjectId] = set()
+        self._open = 0
+        """How many of those that wait are not known to be below a common ancestor."""
+        self._found: dict[ObjectId, None] = {}
+
+    def find_nearest(self, into: ObjectId, source: ObjectId) -> MergeBase:
+        self._paint(into, _INTO, (into,))
+        self._paint(source, _FROM, (source,))
+        while self._open:
+            self._step()
+        if len(self._nearest()) > 1:
+            self._settle()
+        nearest = sorted(self._nearest(), key=self._time, reverse=True)
+        lost = [one for one, colour in self._colours.items() if self._nodes[one] is None and not colour & _COMMON]
+        if nearest:
+            return MergeBase(nearest[0], tuple(nearest[1:]), tuple(lost))
+        what = f"commits {id_text(source)} and {id_text(into)} of realm {self._rows.realm!r}"
+        if lost:
+            gone = ", ".join(map(id_text, lost))
+            raise ExpiredError(
+                f"the common ancestor of {what} is not known any more, for {gone} was collected:"
+                " name the base of the merge yourself"
+            )
+        raise NotFoundError(f"{what} have no common ancestor: name the base of the merge yourself")
+
+    def is_of_source(self, commit_id: ObjectId) -> bool:
+        return bool(self._colours.get(commit_id, 0) & _FROM)
+
+    # inside
+
+    def _step(self) -> None:
+        """Walk the newest of the commits that wait."""
+        _, commit_id = heappop(self._queue)
+        self._waiting.remove(commit_id)
+        colour, node = self._colours[commit_id], self._nodes[commit_id]
+        assert node is not None, "a collected commit does not wait"
+        self._open -= not colour & _COMMON
+        if colour & _BOTH == _BOTH:
+            self._found[commit_id] = None
+            colour |= _COMMON
+        if node.tail:
+            self._paint(node.tail[0], colour, node.tail)
+        for merged in node.merged:
+            self._paint(merged, colour, (merged,))
+
+    def _paint(self, commit_id: ObjectId, colour: int, block: Sequence[ObjectId]) -> None:
+        """Colour a commit, and have it walked if it was not of that colour yet.
+
+        block         itself, and commits that will be wanted after it: read together
+        """
+        before = self._colours.get(commit_id, 0)
+        after = before | colour
+        if after == before:
+            return
+        self._colours[commit_id] = after
+        node = self._read(commit_id, block)
+        if node is None:
+            return
+        if commit_id in self._waiting:
+            self._open -= bool(not before & _COMMON and after & _COMMON)
+            return
+        heappush(self._queue, (-node.time, commit_id))
+        self._waiting.add(commit_id)
+        self._open += not after & _COMMON
+
+    def _read(self, commit_id: ObjectId, block: Sequence[ObjectId]) -> _Node | None:
+        if commit_id not in self._nodes:
+            wanted = [one for one in block if one not in self._nodes]
+            for one, found in zip(wanted, self._rows.read_many(wanted, Commit), strict=True):
+                self._nodes[one] = None if found is None else _Node(found.time, found.tail, merged_heads(found))
+        return self._nodes[commit_id]
+
+    def _time(self, commit_id: ObjectId) -> int:
+        node = self._nodes[commit_id]
+        return 0 if node is None else node.time
+
+    def _nearest(self) -> list[ObjectId]:
+        return [commit_id for commit_id in self._found if not self._colours[commit_id] & _COMMON]
+
+    def _settle(self) -> None:
+        """Walk on until it is sure that none of several nearest is an ancestor of another: clocks differ by two bounds at most."""
+        bound = round(2_000_000 * self._rows.settings.clock_bound_seconds)
+        oldest = min(map(self._time, self._nearest())) - bound
+        while self._queue and -self._queue[0][0] >= oldest:
+            self._step()

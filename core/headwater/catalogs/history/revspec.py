@@ -1,0 +1,254 @@
+"""The text that names a commit, such as ``name@hash~2^2*2026-01-31T12:00:00Z``: its grammar, and the steps back that it asks for.
+
+text  := [ name ] [ "@" [ hash ] ] { step }
+name  := "-" for the default branch, or the name of a branch or tag; without a name and a hash: the default branch
+hash  := 16 lower-case hex digits; without a name, or alone: this commit, whatever branch it is on
+step  := "~" N, the N-th commit before · "^" N, its N-th parent: 1 the one before, from 2 on the heads that it merged
+         "*" T, the youngest commit that is not later than T: milliseconds since 1970, or such as 2026-01-31T12:00:00.5Z;
+         without a fraction it is the end of its second, for commits are shown with such times
+
+``parse_revspec`` is pure. ``follow_steps`` walks back from a commit; a commit names its last 20 ancestors, so it reads one
+commit in twenty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from headwater.catalogs.history.commit_meta import CommitMeta
+from headwater.clock import Micros, as_text
+from headwater.commits import AbsentReference, Commit, DescribeReference, Head, commit_as_of, no_state_error, state_as_of
+from headwater.errors import ExpiredError, NotFoundError, RefusedError
+from headwater.store import ObjectId, RealmStore, Reference, id_of, id_text
+
+DEFAULT_REF = "-"
+"""Stands for the default branch where a name stands."""
+
+_PIECE = re.compile(r"[^@~^*]*")
+_OUTSIDE_NAMES = re.compile(r"[^A-Za-z0-9._/-]")
+_HASH = re.compile(r"[0-7][0-9a-f]{15}")
+_COUNT = re.compile(r"[1-9][0-9]{0,8}")
+_MILLIS = re.compile(r"-?[0-9]{1,15}")
+_INSTANT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?Z")
+
+
+class StepSign(StrEnum):
+    """The sign of a step."""
+
+    BEFORE = "~"
+    PARENT = "^"
+    TIME = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class RevStep:
+    """One step back from a commit. ``number``: how many, which parent, or a time in microseconds since 1970."""
+
+    way: StepSign
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RevSpec:
+    """A text in its parts.
+
+    name          of a branch or tag, or ``-``; None: the commit stands alone
+    commit        what stands behind the ``@``, or alone
+    """
+
+    text: str
+    name: str | None
+    commit: ObjectId | None
+    steps: tuple[RevStep, ...]
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether it counts back from wherever the branch is by then: good for reading, and nothing to write upon."""
+        return bool(self.steps) and self.commit is None
+
+
+def parse_revspec(text: str) -> RevSpec:
+    """Take a text apart.
+
+    raises        RefusedError that says what is wrong, and at which character
+    """
+    name = _piece(text, 0)
+    outside = _OUTSIDE_NAMES.search(name)
+    if outside is not None:
+        raise _syntax_error(text, outside.start(), f"{outside[0]!r} is in no name")
+    at = len(name)
+    commit, is_hash = None, _HASH.fullmatch(name) is not None
+    if is_hash:
+        name, commit = "", id_of(name)
+    if text[at : at + 1] == "@":
+        given = _piece(text, at + 1)
+        if is_hash:
+            raise _syntax_error(text, at, "16 hex digits are a commit's hash, and no name that an @ could follow")
+        if given and not _HASH.fullmatch(given):
+            raise _syntax_error(text, at + 1, f"{given!r} is no hash of a commit, which is 16 lower-case hex digits")
+        commit = id_of(given) if given else None
+        at += 1 + len(given)
+        if at == 1 == len(text):
+            raise _syntax_error(text, 1, "neither name nor hash")
+    steps = tuple(_steps(text, at))
+    return RevSpec(text, name or (None if commit is not None else DEFAULT_REF), commit, steps)
+
+
+def check_exact(told: RevSpec) -> None:
+    """Pass if the text may say what is to be written upon.
+
+    raises        RefusedError for what counts back from wherever a branch is by then
+    """
+    if told.is_ambiguous:
+        raise RefusedError(
+            f"{told.text!r} counts back from a branch that may have moved by then: say from which commit, such as"
+            f" {told.name}@0123456789abcdef{''.join(step.text for step in told.steps)}"
+        )
+
+
+def _steps(text: str, at: int) -> Iterator[RevStep]:
+    while at < len(text):
+        if text[at] == "@":
+            raise _syntax_error(text, at, "an @ stands only once, before the steps")
+        body = _piece(text, at + 1)
+        way = StepSign(text[at])
+        yield RevStep(way, _time(text, at, body) if way is StepSign.TIME else _count(text, at, body), text[at] + body)
+        at += 1 + len(body)
+
+
+def _count(text: str, at: int, body: str) -> int:
+    if not _COUNT.fullmatch(body):
+        raise _syntax_error(text, at, f"{text[at]}{body} has no number from 1 to 999999999 behind its sign")
+    return int(body)
+
+
+def _time(text: str, at: int, body: str) -> Micros:
+    if _MILLIS.fullmatch(body):
+        return Micros(int(body) * 1000)
+    found = _INSTANT.fullmatch(body)
+    try:
+        if found is not None:
+            seconds = datetime.fromisoformat(found[1]).replace(tzinfo=UTC) - _EPOCH
+            return Micros((seconds.days * 86_400 + seconds.seconds) * 1_000_000 + int(f"{found[2] or '999999':0<6.6}"))
+    except ValueError:
+        pass  # such as a 30th of February
+    raise _syntax_error(
+        text,
+        at,
+        f"{text[at]}{body} has no time behind its sign, which is milliseconds since 1970 or such as 2026-01-31T12:00:00Z",
+    )
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _piece(text: str, at: int) -> str:
+    """What stands from there on, up to the next sign."""
+    found = _PIECE.match(text, at)
+    return found[0] if found else ""
+
+
+def _syntax_error(text: str, at: int, what: str) -> RefusedError:
+    return RefusedError(f"{text!r} is no reference, at character {at + 1}: {what}")
+
+
+_NOTHING = "nothing was committed by then"
+
+
+def follow_steps(
+    rows: RealmStore,
+    start: Head | None,
+    told: RevSpec,
+    *,
+    row: Reference | None = None,
+    what: DescribeReference | None = None,
+) -> Head | None:
+    """The commit that the steps of a text lead to.
+
+    start         the commit that stands before them
+    row           the branch or tag that stands before them, if nothing stands between: then a time means where that was at
+    what          that branch or tag, in people's words
+    raises        NotFoundError: history does not go so far · ExpiredError: it was cut on the way · RefusedError: a time that cannot be
+                  told
+    """
+    found = start
+    for number, step in enumerate(told.steps):
+        try:
+            if number == 0 and row is not None and step.way is StepSign.TIME:
+                found = ref_as_of(rows, row, Micros(step.number), what=what or (lambda: repr(row.name)))
+            elif found is not None:
+                found = _stepped(found, step)
+        except ExpiredError as fault:
+            raise ExpiredError(f"{told.text!r} of realm {rows.realm!r} has expired at {step.text}: {fault}") from fault
+        except NotFoundError as fault:
+            raise NotFoundError(f"{told.text!r} is no commit of realm {rows.realm!r}, at {step.text}: {fault}") from fault
+    return found
+
+
+def _stepped(start: Head, step: RevStep) -> Head:
+    if step.way is StepSign.BEFORE:
+        return nth_before(start, step.number)
+    if step.way is StepSign.PARENT:
+        return nth_parent(start, step.number)
+    return commit_at(start, Micros(step.number))
+
+
+def nth_before(start: Head, count: int) -> Head:
+    """The commit ``count`` steps down the history of first parents. Raises as ``follow_steps`` does."""
+    if count >= start.commit.seq:
+        raise NotFoundError(f"there are {start.commit.seq - 1} commits before commit {id_text(start.id)}, not {count}")
+    found, left = start, count
+    while left:
+        step = min(left, len(found.commit.tail))
+        found = _read(found, found.commit.tail[step - 1])
+        left -= step
+    return found
+
+
+def nth_parent(start: Head, number: int) -> Head:
+    """The first parent is the commit before; from the second on they are the heads that were merged in. Raises as ``follow_steps`` does."""
+    parents = (*start.commit.tail[:1], *CommitMeta.from_commit(start.commit).merged)
+    if number > len(parents):
+        raise NotFoundError(f"commit {id_text(start.id)} has {len(parents)} parents, not {number}")
+    return _read(start, parents[number - 1])
+
+
+def commit_at(start: Head, time: Micros, *, what: DescribeReference | None = None) -> Head:
+    """The youngest commit of a history that was made at ``time`` or before it; ``what`` is the history's name for people.
+
+    raises        NotFoundError: there is none · ExpiredError: it was cut on the way · RefusedError: times cannot be relied upon
+    """
+    what = what or (lambda: f"the history of commit {id_text(start.id)}")
+    found = commit_as_of(start, time, what=what)
+    if found is None:
+        raise no_state_error(start.rows.realm, what(), time, _NOTHING)
+    return found
+
+
+def ref_as_of(rows: RealmStore, row: Reference, time: Micros, *, what: DescribeReference) -> Head:
+    """The commit that a branch or tag was at. Raises as ``commit_at`` does."""
+    found = state_as_of(rows, row, time, what=what)
+    if isinstance(found, AbsentReference):
+        why = f"it was made at {as_text(row.created)}" if row.created > time else "it was deleted then"
+        raise no_state_error(rows.realm, what(), time, why)
+    if found is None:
+        raise no_state_error(rows.realm, what(), time, _NOTHING)
+    return found
+
+
+def _read(above: Head, commit_id: ObjectId) -> Head:
+    found = above.rows.find_object(commit_id, Commit)
+    if found is None:
+        raise _cut(above, commit_id)
+    return Head(commit_id, found, above.rows)
+
+
+def _cut(above: Head, commit_id: ObjectId) -> ExpiredError:
+    return ExpiredError(
+        f"commit {id_text(commit_id)}, in the history of commit {id_text(above.id)}, was collected: retention no longer keeps it"
+    )

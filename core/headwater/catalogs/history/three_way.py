@@ -1,0 +1,362 @@
+"""What a merge would do to a branch, and all that stands against it; decided from key views alone, without a store.
+
+For each key that the source changed there are three states: at the base (where the two parted), at the source, and at the
+target's head. Nothing is to be done where the target holds what the source holds. But a key that both gave up holds nothing in
+two ways, when one of them has deleted the content and the other has moved it. It is a conflict where the target is not as the
+base was; the mode of the key, or a resolved content, says what to do then. The state that would result is judged as for every
+commit: no key without its namespaces, no content under two keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from uuid import UUID
+
+from headwater.catalogs.content.content_keys import ContentKey
+from headwater.catalogs.content.content_operations import Conflict, ConflictKind, ContentView, namespace_conflicts
+from headwater.catalogs.content.content_types import (
+    Content,
+    ContentType,
+    ContentValue,
+    IcebergTable,
+    IcebergView,
+    content_digest,
+    content_fault,
+    content_type_of,
+    type_text,
+    with_id,
+)
+from headwater.catalogs.history.content_diff import ContentChange, is_same_content
+from headwater.errors import RefusedError
+from headwater.iceberg.metadata_split import MetadataParts
+
+
+class MergeMode(StrEnum):
+    NORMAL = "NORMAL"
+    """Take the source's, unless that conflicts."""
+    FORCE = "FORCE"
+    """Take the source's, whatever the target holds."""
+    DROP = "DROP"
+    """Leave the target's as it is."""
+
+
+class MergeOutcome(StrEnum):
+    """What became of a key."""
+
+    PUT = "PUT"
+    """The target has the source's content now."""
+    REMOVED = "REMOVED"
+    RESOLVED = "RESOLVED"
+    """The target has the content that the caller gave."""
+    SAME = "SAME"
+    """Both held the same already."""
+    KEPT = "KEPT"
+    """Both have made this namespace: the target's stays."""
+    DROPPED = "DROPPED"
+    CONFLICT = "CONFLICT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyMerge:
+    """How one key is merged.
+
+    expected      what the target has to hold; its id counts if it has one
+    resolved      what the target is to hold instead of the source's content, in mode NORMAL; without an id it keeps the target's, or else
+                  the source's. Without ``expected`` the target must not have the key
+    metadata      the document behind a resolved Iceberg table or view, to be stored with it
+    raises        RefusedError for what contradicts itself
+    """
+
+    mode: MergeMode = MergeMode.NORMAL
+    expected: Content | None = None
+    resolved: Content | None = None
+    metadata: MetadataParts | None = None
+
+    def __post_init__(self) -> None:
+        for content in (one for one in (self.expected, self.resolved) if one is not None):
+            fault = content_fault(content)
+            if fault:
+                raise RefusedError(f"what a key is to hold {fault}")
+        if self.resolved is not None and self.mode is not MergeMode.NORMAL:
+            raise RefusedError(f"a resolved content goes with mode NORMAL, not with {self.mode}")
+        if self.expected is not None and self.mode is MergeMode.DROP:
+            raise RefusedError("mode DROP looks at nothing, and so expects no content")
+        if self.metadata is not None and self.resolved is None:
+            raise RefusedError("metadata belongs to a resolved content, and none is given")
+        if self.metadata is not None and not isinstance(self.resolved, (IcebergTable, IcebergView)):
+            raise RefusedError("metadata belongs to an Iceberg table or view, and the resolved content is neither")
+
+
+@dataclass(frozen=True, slots=True)
+class MergeModes:
+    """How keys are merged: each by its own, all others by the default."""
+
+    default: MergeMode = MergeMode.NORMAL
+    keys: Mapping[ContentKey, KeyMerge] = field(default_factory=dict)
+
+    def mode_of(self, key: ContentKey) -> KeyMerge:
+        return self.keys.get(key) or KeyMerge(mode=self.default)
+
+    def check_used(self, touched: set[ContentKey]) -> None:
+        """Every key that was named is one that the merge touches.
+
+        raises        RefusedError with those that are not
+        """
+        unused = sorted(self.keys.keys() - touched)
+        if unused:
+            raise RefusedError(f"the source changes none of these keys, which were given a mode: {', '.join(map(str, unused))}")
+
+
+@dataclass(frozen=True, slots=True)
+class MergedKey:
+    """What a merge does to one key that the source changed."""
+
+    key: ContentKey
+    mode: MergeMode
+    outcome: MergeOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedContent:
+    """A content that the caller gave, with its id."""
+
+    content: Content
+    content_id: UUID
+    metadata: MetadataParts | None
+
+
+@dataclass(slots=True)
+class MergeDecisions:
+    """What each key alone asks for. Those in conflict are among the writes and removals: the rest is judged as if they were forced."""
+
+    removals: set[ContentKey] = field(default_factory=set)
+    copies: dict[ContentKey, ContentValue] = field(default_factory=dict)
+    resolved: dict[ContentKey, ResolvedContent] = field(default_factory=dict)
+    keys: list[MergedKey] = field(default_factory=list)
+    conflicts: list[Conflict] = field(default_factory=list)
+
+    def types(self) -> dict[ContentKey, ContentType | int]:
+        """Of what is written."""
+        given = {key: content_type_of(one.content) for key, one in self.resolved.items()}
+        return {key: value.type for key, value in self.copies.items()} | given
+
+    def ids(self) -> dict[ContentKey, UUID]:
+        return {key: value.content_id for key, value in self.copies.items()} | {
+            key: one.content_id for key, one in self.resolved.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """What is left to do, in key order, and what stands against it. With conflicts nothing is to be done.
+
+    copies        what the source's index says of the contents that are to be copied
+    """
+
+    removals: tuple[ContentKey, ...]
+    copies: Mapping[ContentKey, ContentValue]
+    resolved: Mapping[ContentKey, ResolvedContent]
+    keys: tuple[MergedKey, ...]
+    conflicts: tuple[Conflict, ...]
+
+
+def given_up_contents(changes: Sequence[ContentChange], head: ContentView) -> set[UUID]:
+    """The contents of the base whose keys hold nothing any more on either side."""
+    return {
+        change.before.content_id
+        for change in changes
+        if change.before is not None and change.after is None and change.key not in head
+    }
+
+
+def decide_keys(
+    changes: Sequence[ContentChange], head: ContentView, modes: MergeModes, moved: Mapping[UUID, ContentKey]
+) -> MergeDecisions:
+    """Each key by itself.
+
+    changes       what the source did since the base
+    head          what the target holds of those keys
+    moved         where the target holds those contents that were ``given_up_contents``, as far as it does
+    raises        RefusedError that names every resolved content which cannot be put
+    """
+    made = MergeDecisions()
+    born = _born(changes)
+    fates = _Fates.from_changes(changes, modes, moved)
+    faults: list[str] = []
+    for change in changes:
+        now, asked = head.get(change.key), modes.mode_of(change.key)
+        try:
+            outcome = _decide_key(made, change, now, asked, fates, is_new=change.key in born)
+        except RefusedError as fault:
+            faults.append(str(fault))
+        else:
+            made.keys.append(MergedKey(change.key, asked.mode, outcome))
+    if faults:
+        raise RefusedError("merge refused: " + "; ".join(faults))
+    return made
+
+
+def judge_merge(made: MergeDecisions, head: ContentView, owners: Mapping[UUID, ContentKey]) -> MergePlan:
+    """All keys together: a namespace above each, and each content under one key.
+
+    head          as ``namespace_conflicts`` needs it
+    owners        where the target holds the contents that are to be written, as far as it does
+    """
+    found: dict[tuple[ConflictKind, ContentKey | None], Conflict] = {}
+    for conflict in (*made.conflicts, *namespace_conflicts(head, made.types(), made.removals), *_doubles(made, owners)):
+        found.setdefault((conflict.kind, conflict.key), conflict)
+    return MergePlan(
+        removals=tuple(sorted(made.removals)),
+        copies=dict(sorted(made.copies.items())),
+        resolved=dict(sorted(made.resolved.items())),
+        keys=tuple(made.keys),
+        conflicts=tuple(found.values()),
+    )
+
+
+def _born(changes: Sequence[ContentChange]) -> set[ContentKey]:
+    """The keys with a content that the source has created, and not moved there."""
+    old = {change.before.content_id for change in changes if change.before is not None}
+    return {change.key for change in changes if change.after is not None and change.after.content_id not in old}
+
+
+@dataclass(frozen=True, slots=True)
+class _Fates:
+    """Where the contents of keys that hold nothing any more stand now: in the source, and in the target."""
+
+    source: Mapping[UUID, ContentKey]
+    target: Mapping[UUID, ContentKey]
+
+    @classmethod
+    def from_changes(cls, changes: Sequence[ContentChange], modes: MergeModes, moved: Mapping[UUID, ContentKey]) -> _Fates:
+        taken = (change for change in changes if modes.mode_of(change.key).mode is not MergeMode.DROP)
+        return cls({change.after.content_id: change.key for change in taken if change.after is not None}, moved)
+
+    def conflict(self, change: ContentChange) -> Conflict | None:
+        """One side has deleted what the other has moved. Of two moves, the keys that they led to decide."""
+        if change.before is None or change.after is not None:
+            return None
+        theirs, ours = self.source.get(change.before.content_id), self.target.get(change.before.content_id)
+        if (theirs is None) == (ours is None):
+            return None
+        text = (
+            f"was deleted by the source, and the target has moved it to {ours}"
+            if theirs is None
+            else f"was moved to {theirs} by the source, and is gone from the target"
+        )
+        return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, change.key, text)
+
+
+def _decide_key(
+    made: MergeDecisions, change: ContentChange, now: ContentValue | None, asked: KeyMerge, fates: _Fates, *, is_new: bool
+) -> MergeOutcome:
+    if asked.mode is MergeMode.DROP:
+        return MergeOutcome.DROPPED
+    if asked.resolved is not None:
+        made.resolved[change.key] = _resolution(change, now, asked.resolved, asked.metadata)
+        return _noted(made, _against_expected(change.key, asked, now), MergeOutcome.RESOLVED)
+    expectation = None if asked.expected is None else _against_expected(change.key, asked, now)
+    if expectation is None and is_same_content(now, change.after):
+        return _noted(made, fates.conflict(change) if asked.mode is MergeMode.NORMAL else None, MergeOutcome.SAME)
+    is_twin = is_new and change.before is None and now is not None and asked.mode is MergeMode.NORMAL
+    if is_twin and expectation is None:
+        twins = _of_twins(change.after, now)
+        if twins is not None:
+            return twins
+    if change.after is None:
+        if now is not None:
+            made.removals.add(change.key)
+    else:
+        made.copies[change.key] = change.after
+    if asked.mode is MergeMode.NORMAL:
+        expectation = expectation or _moved_on(change.key, change.before, now)
+    return _noted(made, expectation, MergeOutcome.REMOVED if change.after is None else MergeOutcome.PUT)
+
+
+def _noted(made: MergeDecisions, conflict: Conflict | None, outcome: MergeOutcome) -> MergeOutcome:
+    if conflict is None:
+        return outcome
+    made.conflicts.append(conflict)
+    return MergeOutcome.CONFLICT
+
+
+def _of_twins(theirs: ContentValue | None, ours: ContentValue | None) -> MergeOutcome | None:
+    """Of two contents that both sides have created under one key."""
+    if theirs is None or ours is None or theirs.type != ours.type:
+        return None
+    if theirs.digest == ours.digest:
+        return MergeOutcome.SAME
+    return MergeOutcome.KEPT if ours.type == ContentType.NAMESPACE else None
+
+
+def _moved_on(key: ContentKey, base: ContentValue | None, now: ContentValue | None) -> Conflict | None:
+    """The target is not as the base was."""
+    if base is None:
+        if now is None:
+            return None
+        return Conflict(ConflictKind.KEY_EXISTS, key, f"was created on both sides: the target has {_text(now)}")
+    if now is None:
+        return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, key, "was changed by the source, and is gone from the target")
+    return _difference(key, now, base.type, base.content_id, base.digest, "at the common ancestor it was")
+
+
+def _against_expected(key: ContentKey, asked: KeyMerge, now: ContentValue | None) -> Conflict | None:
+    """The target is not as the caller says that it has to be."""
+    expected = asked.expected
+    if expected is None:
+        if now is None:
+            return None
+        return Conflict(ConflictKind.KEY_EXISTS, key, f"was expected to be absent, and the target has {_text(now)}")
+    if now is None:
+        return Conflict(ConflictKind.KEY_DOES_NOT_EXIST, key, "was expected to hold a content, and is gone from the target")
+    content_id = expected.id or now.content_id
+    return _difference(key, now, content_type_of(expected), content_id, content_digest(expected), "expected was")
+
+
+def _difference(
+    key: ContentKey, now: ContentValue, kind: ContentType | int, content_id: UUID, digest: bytes, words: str
+) -> Conflict | None:
+    if now.type != kind:
+        return Conflict(ConflictKind.PAYLOAD_DIFFERS, key, f"the target has {type_text(now.type)}; {words} {type_text(kind)}")
+    if now.content_id != content_id:
+        return Conflict(ConflictKind.CONTENT_ID_DIFFERS, key, f"the target has content {now.content_id}; {words} {content_id}")
+    if now.digest != digest:
+        return Conflict(
+            ConflictKind.VALUE_DIFFERS, key, f"the target has value {now.digest.hex()[:12]}; {words} {digest.hex()[:12]}"
+        )
+    return None
+
+
+def _text(value: ContentValue) -> str:
+    return f"{type_text(value.type)} {value.content_id}"
+
+
+def _resolution(
+    change: ContentChange, now: ContentValue | None, content: Content, metadata: MetadataParts | None
+) -> ResolvedContent:
+    """The content as it is to be put: one of the target, or of the source, with another value."""
+    sides = [side for side in (now, change.after, change.before) if side is not None]
+    of = next((side for side in sides if content.id in (None, side.content_id)), None)
+    if of is None:
+        raise RefusedError(f"{change.key}: the resolved content has the id {content.id}, which neither side has there")
+    kind = content_type_of(content)
+    if of.type != kind:
+        raise RefusedError(
+            f"{change.key}: the resolved content is {type_text(kind)}, and content {of.content_id} is {_text(of)}"
+        )
+    return ResolvedContent(with_id(content, of.content_id), of.content_id, metadata)
+
+
+def _doubles(made: MergeDecisions, owners: Mapping[UUID, ContentKey]) -> Iterator[Conflict]:
+    """Contents that would stand under two keys."""
+    written = made.ids()
+    first: dict[UUID, ContentKey] = {}
+    for key, content_id in written.items():
+        other = first.setdefault(content_id, key)
+        owner = owners.get(content_id)
+        if other == key and owner is not None and owner not in made.removals and owner not in written:
+            other = owner
+        if other != key:
+            yield Conflict(ConflictKind.KEY_CONFLICT, key, f"would hold content {content_id}, which stands at {other}")

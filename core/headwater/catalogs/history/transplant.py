@@ -1,0 +1,189 @@
+"""A transplant: commits of one branch made again on another, each by itself, all of them or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from headwater.catalogs.content.content_index import CONTENT, IDS
+from headwater.catalogs.content.content_keys import ContentKey
+from headwater.catalogs.content.content_operations import Conflict
+from headwater.catalogs.history.catalog_merge import (
+    DryRunState,
+    MergeConflictError,
+    MergeOptions,
+    MergeResult,
+    MergeSource,
+    MergeStep,
+    MergeTarget,
+    SourceContents,
+    expired_if_collected,
+    plan_merge,
+    preview_merge,
+    write_merge,
+)
+from headwater.catalogs.history.commit_meta import CommitMeta, is_in_history
+from headwater.catalogs.history.content_diff import ContentChange, changed_by
+from headwater.catalogs.history.three_way import MergedKey, MergePlan
+from headwater.commits import Commit, Head, SeriesPart, Transaction, commit_series, read_head
+from headwater.errors import ExpiredError, NotFoundError, RefusedError
+from headwater.store import ObjectId, RealmReader, id_text
+
+TRANSPLANTED_LIMIT = 1000
+"""Commits of one transplant: they are published together, and one in the middle is read through all that stand before it."""
+
+
+def transplant_commits(
+    target: MergeTarget, source: MergeSource, commits: Sequence[ObjectId], options: MergeOptions, meta: CommitMeta | None = None
+) -> MergeResult:
+    """Make commits of the source again on a branch, each with its own message, authors and properties, and the time of its author.
+
+    One that has nothing left to do is left out. They are published together: whoever reads the branch sees all of them or none.
+
+    commits       oldest first, each the parent of the next, all in the history of the source
+    meta          what it gives goes before the commit's own, when there is one commit
+    raises        RefusedError: no commits, gaps, the wrong order, too many, a key's mode that no commit needs, resolved or expected
+                  contents · NotFoundError: one is not in the history of the source · MergeConflictError with all conflicts
+                  · ExpiredError: a commit, or the one before the first, was collected · what ``commit_series`` raises
+    """
+    _check_options(commits, options, meta)
+    picked = _read(target.rows, source, commits, meta)
+    options.modes.check_used({change.key for one in picked for change in one.changes})
+    return _Transplant(target, picked, options, source).carry_out()
+
+
+@dataclass(frozen=True, slots=True)
+class _PickedCommit:
+    """A commit to be made again."""
+
+    head: Head
+    meta: CommitMeta
+    changes: list[ContentChange]
+    contents: SourceContents
+
+
+class _Transplant:
+    def __init__(
+        self, target: MergeTarget, picked: Sequence[_PickedCommit], options: MergeOptions, source: MergeSource
+    ) -> None:
+        self._target = target
+        self._picked = picked
+        self._options = options
+        self._source = source
+        self._onto: ObjectId | None = None
+
+    def carry_out(self) -> MergeResult:
+        now = read_head(self._target.rows, self._target.reference, fresh=True)
+        seen = self._look(now)
+        if self._options.dry_run:
+            return seen
+        for one in self._picked:
+            one.contents.read_contents(change.after for change in one.changes if change.after is not None)
+        done = commit_series(self._target.rows, self._target.reference, self._parts, fence=self._target.fence)
+        steps = tuple(
+            MergeStep(one.head.id, made.commit_id if made.changed else None, made.result)
+            for one, made in zip(self._picked, done, strict=True)
+        )
+        return replace(seen, onto=self._onto, head=done[-1].commit_id, steps=steps)
+
+    def _look(self, now: Head | None) -> MergeResult:
+        """What would happen, commit after commit.
+
+        raises        MergeConflictError with the first conflict of each key: later ones follow from it
+        """
+        head_id = None if now is None else now.id
+        self._target.check_expected(self._target.rows, head_id, None if now is None else now.commit)
+        state = DryRunState(now)
+        steps: list[MergeStep] = []
+        conflicts: dict[ContentKey | None, Conflict] = {}
+        for one in self._picked:
+            plan = self._plan(one, state)
+            preview_merge(state, plan)
+            for conflict in plan.conflicts:
+                conflicts.setdefault(conflict.key, conflict)
+            steps.append(MergeStep(one.head.id, None, plan.keys))
+        first = self._picked[0].head.commit.tail
+        result = MergeResult(
+            onto=head_id,
+            head=head_id,
+            base=first[0] if first else None,
+            steps=tuple(steps),
+            conflicts=tuple(conflicts.values()),
+        )
+        if conflicts:
+            what = f"{len(self._picked)} commits of {self._source.text} cannot be transplanted to {self._target.branch!r}"
+            raise MergeConflictError(what, result)
+        return result
+
+    def _parts(self, now: Head | None) -> list[SeriesPart[tuple[MergedKey, ...]]]:
+        self._onto = self._look(now).onto
+        return [
+            SeriesPart(self._change(one), one.meta.message, one.meta.as_properties(self._target.catalog_id))
+            for one in self._picked
+        ]
+
+    def _change(self, one: _PickedCommit) -> Callable[[Transaction], tuple[MergedKey, ...]]:
+        def change(tx: Transaction) -> tuple[MergedKey, ...]:
+            plan = self._plan(one, tx)
+            write_merge(tx, plan, one.contents)
+            return plan.keys
+
+        return change
+
+    def _plan(self, one: _PickedCommit, state: Transaction | DryRunState) -> MergePlan:
+        return plan_merge(state.index(CONTENT), state.index(IDS), one.changes, self._options.modes)
+
+
+def _check_options(commits: Sequence[ObjectId], options: MergeOptions, meta: CommitMeta | None) -> None:
+    if not commits:
+        raise RefusedError("a transplant needs at least one commit")
+    if len(commits) > TRANSPLANTED_LIMIT:
+        raise RefusedError(
+            f"{len(commits)} commits are to be transplanted, and {TRANSPLANTED_LIMIT} can be at once: give the first of them,"
+            " and the others when these are done"
+        )
+    if meta is not None and len(commits) > 1:
+        raise RefusedError(
+            f"each of {len(commits)} transplanted commits keeps its own message and authors: give new ones to one commit"
+        )
+    if options.base is not None:
+        raise RefusedError("a transplanted commit is compared with the one before it: name no base")
+    if any(one.resolved is not None or one.expected is not None for one in options.keys.values()):
+        raise RefusedError(
+            "transplanted commits take no resolved or expected contents: merge, or give keys the mode FORCE or DROP"
+        )
+
+
+def _read(rows: RealmReader, source: MergeSource, commits: Sequence[ObjectId], meta: CommitMeta | None) -> list[_PickedCommit]:
+    found = [
+        _found(rows, commit_id, commit) for commit_id, commit in zip(commits, rows.read_many(commits, Commit), strict=True)
+    ]
+    for before, after in pairwise(found):
+        if after.commit.tail[:1] != (before.id,):
+            raise RefusedError(
+                f"commit {id_text(after.id)} of realm {rows.realm!r} does not stand on commit {id_text(before.id)}:"
+                " transplant commits without gaps, oldest first"
+            )
+    if not is_in_history(rows, source.head.id, source.head.commit, found[-1]):
+        raise NotFoundError(f"commit {id_text(found[-1].id)} is not in the history of {source.text!r} of realm {rows.realm!r}")
+    return [_picked(rows, one, meta) for one in found]
+
+
+def _found(rows: RealmReader, commit_id: ObjectId, commit: Commit | None) -> Head:
+    if commit is None:
+        raise ExpiredError(f"commit {id_text(commit_id)} is not in realm {rows.realm!r}: it was collected, or never was")
+    return Head(commit_id, commit, rows)
+
+
+def _picked(rows: RealmReader, found: Head, meta: CommitMeta | None) -> _PickedCommit:
+    own, given = CommitMeta.from_commit(found.commit), meta or CommitMeta()
+    told = CommitMeta(
+        message=given.message or own.message,
+        authors=given.authors or own.authors,
+        signed_off_by=given.signed_off_by or own.signed_off_by,
+        properties=given.properties or own.properties,
+        author_time=found.commit.time if own.author_time is None else own.author_time,
+    )
+    with expired_if_collected(found):
+        return _PickedCommit(found, told, changed_by(rows, found), SourceContents(found))

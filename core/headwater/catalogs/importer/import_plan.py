@@ -1,0 +1,260 @@
+"""What an import would do with the tables of a survey, given what a catalog holds. Pure; nothing here reads or writes.
+
+``LentPlaces`` remembers in which places tables have files that are not their own: a new table that took such a place would have
+its rows read by another table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from uuid import UUID
+
+from headwater.catalogs.content.content_keys import ContentKey
+from headwater.catalogs.content.content_types import Content, IcebergTable, IcebergView, Namespace, content_type_of
+from headwater.catalogs.importer.import_news import LineageProof
+from headwater.catalogs.table_claims import TableClaim, normalise_location, places_around
+from headwater.errors import RefusedError
+from headwater.iceberg import AcceptedTable, QuarantineCode, QuarantinedTable, SurveyOutcome, is_same_place
+
+
+@dataclass(frozen=True, slots=True)
+class WantedTable:
+    """A sound table of the survey and the key that it is to have."""
+
+    key: ContentKey
+    table: AcceptedTable
+
+    def as_content(self) -> IcebergTable | IcebergView:
+        """The content, still without an id."""
+        if self.table.kind == "view":
+            return IcebergView(
+                metadata_location=self.table.metadata_location,
+                version_id=self.table.version_id,
+                schema_id=self.table.schema_id,
+                view_uuid=self.table.uuid,
+            )
+        return IcebergTable(
+            metadata_location=self.table.metadata_location,
+            snapshot_id=-1 if self.table.snapshot_id is None else self.table.snapshot_id,
+            schema_id=self.table.schema_id,
+            spec_id=self.table.spec_id,
+            sort_order_id=self.table.sort_order_id,
+            table_uuid=self.table.uuid,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """The tables by what is to be done: put, move forward (with what is there now), nothing, report."""
+
+    new: tuple[WantedTable, ...] = ()
+    forward: tuple[tuple[WantedTable, IcebergTable | IcebergView], ...] = ()
+    unchanged: tuple[WantedTable, ...] = ()
+    quarantined: tuple[QuarantinedTable, ...] = ()
+
+
+def check_import_keys(outcomes: Iterable[SurveyOutcome]) -> tuple[list[WantedTable], list[QuarantinedTable]]:
+    """The tables whose keys and locations a catalog can hold, in key order, and everything that is quarantined, in the survey's order."""
+    wanted: list[WantedTable] = []
+    refused: list[QuarantinedTable] = []
+    for outcome in outcomes:
+        checked = outcome if isinstance(outcome, QuarantinedTable) else _with_key(outcome)
+        if isinstance(checked, WantedTable):
+            wanted.append(checked)
+        else:
+            refused.append(checked)
+    return sorted(wanted, key=lambda one: one.key), refused
+
+
+def plan_import(
+    wanted: Sequence[WantedTable],
+    present: Mapping[ContentKey, Content],
+    *,
+    is_sync: bool,
+    proofs: Mapping[ContentKey, LineageProof] = MappingProxyType({}),
+) -> ImportPlan:
+    """Decide about tables of which no two share a key.
+
+    present       what the catalog has at their keys and at those of the namespaces above them
+    is_sync       move a table forward whose new metadata grew out of what the catalog has; otherwise only report the difference
+    proofs        of that, for tables that were looked at; of others their own log tells
+    """
+    new: list[WantedTable] = []
+    forward: list[tuple[WantedTable, IcebergTable | IcebergView]] = []
+    unchanged: list[WantedTable] = []
+    quarantined: list[QuarantinedTable] = []
+    for one in wanted:
+        there = present.get(one.key)
+        fault = next(_faults(one, there, present, proofs.get(one.key), is_sync=is_sync), None)
+        if fault is not None:
+            quarantined.append(fault)
+        elif there is None:
+            new.append(one)
+        elif isinstance(there, IcebergTable | IcebergView) and not is_same_place(
+            there.metadata_location, one.table.metadata_location
+        ):
+            forward.append((one, there))
+        else:
+            unchanged.append(one)
+    return ImportPlan(tuple(new), tuple(forward), tuple(unchanged), tuple(quarantined))
+
+
+def missing_namespaces(keys: Iterable[ContentKey], present: Mapping[ContentKey, Content]) -> list[ContentKey]:
+    """The namespaces that the keys need and the catalog has not, outer ones first."""
+    return sorted({ancestor for key in keys for ancestor in key.ancestors()} - present.keys())
+
+
+def quarantine_table(one: WantedTable, code: QuarantineCode, fault: str) -> QuarantinedTable:
+    """A sound table that cannot be imported all the same."""
+    message = f"{one.table.directory}: {one.key} {fault}"
+    return QuarantinedTable(directory=one.table.directory, key=one.table.key, code=code, message=message)
+
+
+def _with_key(table: AcceptedTable) -> WantedTable | QuarantinedTable:
+    try:
+        key = ContentKey(table.key)
+    except RefusedError as fault:
+        message = f"{table.directory} gives no key ({fault}): rename the folder, or import it from another location"
+        return QuarantinedTable(directory=table.directory, key=table.key, code=QuarantineCode.BAD_KEY, message=message)
+    try:
+        for place in (table.directory, *table.paths):
+            normalise_location(place)
+    except RefusedError as fault:
+        return QuarantinedTable(directory=table.directory, key=table.key, code=QuarantineCode.BAD_LOCATION, message=str(fault))
+    return WantedTable(key, table)
+
+
+def _faults(
+    one: WantedTable, there: Content | None, present: Mapping[ContentKey, Content], proof: LineageProof | None, *, is_sync: bool
+) -> Iterator[QuarantinedTable]:
+    for ancestor in one.key.ancestors():
+        above = present.get(ancestor)
+        if above is not None and not isinstance(above, Namespace):
+            yield quarantine_table(
+                one, QuarantineCode.KEY_TAKEN, f"needs the namespace {ancestor}, which is {content_type_of(above).name}"
+            )
+    if there is None:
+        return
+    if not isinstance(there, IcebergTable | IcebergView) or isinstance(there, IcebergView) != (one.table.kind == "view"):
+        yield quarantine_table(
+            one, QuarantineCode.KEY_TAKEN, f"is {content_type_of(there).name} in the catalog: rename one of them"
+        )
+        return
+    is_same = is_same_place(there.metadata_location, one.table.metadata_location)
+    differs = _difference(one, there) if is_same else _hindrance(one, there, proof)
+    if differs is not None:
+        yield quarantine_table(one, QuarantineCode.NOT_FORWARD if is_sync else QuarantineCode.DIFFERS, differs)
+    elif not is_same and not is_sync:
+        fault = (
+            f"is in the catalog with {there.metadata_location}, and {one.table.metadata_location} is the latest here:"
+            " an import with mode sync moves it"
+        )
+        yield quarantine_table(one, QuarantineCode.DIFFERS, fault)
+
+
+def _difference(one: WantedTable, there: IcebergTable | IcebergView) -> str | None:
+    """What shows that the file which the catalog has was written anew under its name, as a table created again may be; None: nothing.
+
+    No metadata log can tell that such a file grew out of the one before it.
+    """
+    if other := _other(one, there):
+        return other
+    held, found = _content_text(there), _content_text(one.as_content())
+    if held == found or (_uuid(there) is None and held == _content_text(type(there)(metadata_location=""))):
+        return None  # the same; or someone put it with its location alone
+    return (
+        f"is in the catalog with {there.metadata_location} at {held}, which was written anew since, and is at {found}:"
+        " decide which one is right and put it by hand"
+    )
+
+
+def _hindrance(one: WantedTable, there: IcebergTable | IcebergView, proof: LineageProof | None) -> str | None:
+    """Why an import cannot move what the catalog has forward to what lies there; None: it can."""
+    if other := _other(one, there):
+        return other
+    if proof is not None and proof.metadata_location == there.metadata_location:
+        return None if proof.is_forward else _unproven(one, there, proof)
+    location = one.table.metadata_location
+    if isinstance(there, IcebergView):
+        lacks = None if there.version_id in one.table.versions else f"version {there.version_id} ({there.metadata_location})"
+        where = location
+    else:
+        is_logged = any(is_same_place(there.metadata_location, entry) for entry in one.table.log)
+        lacks = None if is_logged else there.metadata_location
+        where = f"the metadata log of {location}"
+    if lacks is None:
+        return None
+    return f"is in the catalog with {lacks}, which {where} does not have: decide which one is right and put it by hand"
+
+
+def _unproven(one: WantedTable, there: IcebergTable | IcebergView, proof: LineageProof) -> str:
+    return (
+        f"is in the catalog with {there.metadata_location}, and nothing proves that {one.table.metadata_location} grew out of it"
+        f" ({proof.says}): if it did, drop the table from the catalog and import it with mode once"
+    )
+
+
+def _other(one: WantedTable, there: IcebergTable | IcebergView) -> str | None:
+    uuid = _uuid(there)
+    if uuid is None or uuid == one.table.uuid:
+        return None
+    return (
+        f"is another {one.table.kind} in the catalog (uuid {uuid}, here {one.table.uuid}): delete that one"
+        " first, and import this one once a collection has released the location"
+    )
+
+
+def _uuid(content: IcebergTable | IcebergView) -> str | None:
+    uuid = content.table_uuid if isinstance(content, IcebergTable) else content.view_uuid
+    return None if uuid is None else uuid.lower()
+
+
+def _content_text(content: IcebergTable | IcebergView) -> str:
+    """All that a content says of its metadata but where it lies, and the uuid."""
+    if isinstance(content, IcebergView):
+        return f"version {content.version_id} with schema {content.schema_id}"
+    return (
+        f"snapshot {content.snapshot_id} with schema {content.schema_id}, spec {content.spec_id}"
+        f" and sort order {content.sort_order_id}"
+    )
+
+
+class LentPlaces:
+    """What the tables of an import, that are in the catalog by now, have elsewhere. Mostly there is nothing."""
+
+    def __init__(self) -> None:
+        self._folders: dict[bytes, list[tuple[str, str]]] = {}
+
+    def note_tables(self, tables: Iterable[AcceptedTable]) -> None:
+        for table in tables:
+            for folder in table.elsewhere:
+                for place in places_around(folder):
+                    lent = self._folders.setdefault(place, [])
+                    if (table.directory, folder) not in lent:
+                        lent.append((table.directory, folder))
+
+    def fault(self, claim: TableClaim) -> str:
+        """Why a new table may not have a place: the table of another directory has files there. An empty text: it may."""
+        for place in claim.places() if self._folders else ():
+            for other, folder in self._folders.get(place, ()):
+                if other != claim.location:
+                    return f"the table in {other} has files in {folder}, which would be its place: drop that one, or exclude this one"
+        return ""
+
+
+def find_intrusions(wishes: Sequence[TableClaim], elsewhere: Mapping[UUID, Sequence[str]]) -> dict[UUID, str]:
+    """Which of some tables have files in a place that another of them wants, by content id: the folder."""
+    if not any(elsewhere.values()):
+        return {}
+    wanted: dict[bytes, set[UUID]] = {}
+    for wish in wishes:
+        for place in wish.places():
+            wanted.setdefault(place, set()).add(wish.content_id)
+    return {
+        content_id: folder
+        for content_id, folders in elsewhere.items()
+        for folder in folders
+        if any(wanted.get(place, set()) - {content_id} for place in places_around(folder))
+    }

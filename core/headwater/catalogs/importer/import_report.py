@@ -1,0 +1,190 @@
+"""What an import did: a summary as a value, and a row for every table that it looked at; also as a Parquet file.
+
+Only ``ParquetReport`` needs pyarrow, and only when it is opened.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from headwater.errors import RefusedError
+from headwater.iceberg import QuarantinedTable, SurveyOutcome
+
+ROWS_SHOWN = 100
+"""How many quarantined tables a task's outcome lists; it always has the total."""
+
+
+class ReportRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of one table directory.
+
+    outcome       ``imported``, ``updated``, ``unchanged`` or ``quarantined``; of a table that the survey did not meet, because its
+                  metadata is gone, ``gone`` or ``dropped``
+    code, message why it is quarantined; of others the message may tell why they were left as they are
+    rule, evidence  how its latest metadata was told
+    version       the format version
+    commit        hash of the commit that brought it in, moved it or dropped it; empty when nothing was written
+    """
+
+    key: tuple[str, ...]
+    directory: str
+    outcome: str
+    code: str = ""
+    message: str = ""
+    kind: str = ""
+    rule: str = ""
+    evidence: tuple[str, ...] = ()
+    metadata_location: str = ""
+    uuid: str = ""
+    version: int | None = None
+    snapshot: int | None = None
+    commit: str = ""
+
+
+class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What an import did, or in a dry run would do.
+
+    surveyed      table directories that were looked at: imported + updated + unchanged + quarantined
+    known         of the unchanged ones: those where the folder's latest metadata is none of the branch's, and known all the same, or
+                  written by a client of the catalog for a commit that did not happen
+    gone          tables of the catalog whose metadata is gone, and that stay
+    dropped       the same, and dropped from the catalog, as the import asks
+    namespaces    how many were created
+    rules         how many tables' latest metadata was told by which rule
+    commits       hashes, oldest first
+    quarantined   the first ``ROWS_SHOWN`` of them, by directory
+    reasons       how many tables were quarantined for which reason
+    """
+
+    dry_run: bool = False
+    surveyed: int = 0
+    imported: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    known: int = 0
+    gone: int = 0
+    dropped: int = 0
+    namespaces: int = 0
+    rules: dict[str, int] = {}
+    commits: tuple[str, ...] = ()
+    quarantined: tuple[QuarantinedTable, ...] = ()
+    reasons: dict[str, int] = {}
+
+    def codes(self) -> dict[str, int]:
+        """How many tables were quarantined for which reason."""
+        return dict(self.reasons)
+
+    def outcome(self, *, limit: int = ROWS_SHOWN) -> dict[str, Any]:
+        """The report as plain data for a task's outcome, with the first ``limit`` of the quarantined tables."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        shown = [
+            {"table": ".".join(row.key), "code": str(row.code), "message": row.message} for row in self.quarantined[:limit]
+        ]
+        codes = plain.pop("reasons")
+        return {
+            "dryRun": plain.pop("dry_run"),
+            **plain,
+            "commits": {"total": len(self.commits), "shown": list(self.commits[-ROWS_SHOWN:])},
+            "quarantined": {"total": sum(codes.values()), "codes": codes, "shown": shown},
+        }
+
+
+def report_row(outcome: SurveyOutcome, done: str, *, commit: str = "", message: str = "") -> ReportRow:
+    """The row of a table that was not quarantined after the survey."""
+    if isinstance(outcome, QuarantinedTable):
+        return ReportRow(key=outcome.key, directory=outcome.directory, outcome=done, message=message)
+    return ReportRow(
+        key=outcome.key,
+        directory=outcome.directory,
+        outcome=done,
+        message=message,
+        kind=outcome.kind,
+        rule=str(outcome.rule),
+        evidence=outcome.evidence,
+        metadata_location=outcome.metadata_location,
+        uuid=outcome.uuid or "",
+        version=outcome.format_version,
+        snapshot=outcome.snapshot_id,
+        commit=commit,
+    )
+
+
+def quarantined_row(outcome: SurveyOutcome, verdict: QuarantinedTable) -> ReportRow:
+    """The row of a table that is quarantined; where it was sound by itself, with what the survey told of it."""
+    if isinstance(outcome, QuarantinedTable):
+        return ReportRow(
+            key=verdict.key, directory=verdict.directory, outcome="quarantined", code=str(verdict.code), message=verdict.message
+        )
+    told = report_row(outcome, "quarantined")
+    return msgspec.structs.replace(told, code=str(verdict.code), message=verdict.message)
+
+
+REPORT_COLUMNS = (
+    ("key", "list<string>", "elements of the content key; of a path that gives none, its folders"),
+    ("directory", "string", "the table's folder"),
+    (
+        "outcome",
+        "string",
+        "imported, updated, unchanged or quarantined; gone or dropped, of a table whose metadata is gone",
+    ),
+    ("code", "string", "why it is quarantined, one word; else empty"),
+    (
+        "message",
+        "string",
+        "the same in words, with the file and what to do; of an unchanged or gone table, why it was left as it is; else empty",
+    ),
+    ("kind", "string", "table or view; empty where that was not found out"),
+    ("rule", "string", "which rule told its latest metadata"),
+    ("evidence", "list<string>", "what was seen when it was told, and what was verified"),
+    ("metadata_location", "string", "the latest metadata"),
+    ("uuid", "string", "of the table or view; empty where it has none"),
+    ("version", "int32", "format version; null where that was not found out"),
+    ("snapshot", "int64", "current snapshot; null where it has none"),
+    ("commit", "string", "hash of the commit that brought it in, moved it or dropped it; empty when nothing was written"),
+)
+"""Name, type and meaning of each column. One row for each table folder that was looked at, by folder."""
+
+_GROUP_ROWS = 10_000
+
+
+class ParquetReport:
+    """Writes rows as they come: ``with ParquetReport(file) as report: report.add_row(row)``."""
+
+    def __init__(self, file: Path) -> None:
+        """raises        RefusedError when pyarrow is missing"""
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError as fault:
+            raise RefusedError("a report in Parquet needs pyarrow: install headwater[lake]") from fault
+        types = {
+            "string": pyarrow.string(),
+            "list<string>": pyarrow.list_(pyarrow.string()),
+            "int32": pyarrow.int32(),
+            "int64": pyarrow.int64(),
+        }
+        self._arrow: Any = pyarrow
+        self._schema = pyarrow.schema([(name, types[kind]) for name, kind, _ in REPORT_COLUMNS])
+        self._file = pyarrow.parquet.ParquetWriter(file, self._schema, compression="zstd")
+        self._rows: list[ReportRow] = []
+
+    def __enter__(self) -> ParquetReport:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None:
+            self._flush()
+        self._file.close()
+
+    def add_row(self, row: ReportRow) -> None:
+        self._rows.append(row)
+        if len(self._rows) == _GROUP_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        columns = {name: [getattr(row, name) for row in self._rows] for name, _, _ in REPORT_COLUMNS}
+        self._file.write_table(self._arrow.table(columns, schema=self._schema))
+        self._rows = []

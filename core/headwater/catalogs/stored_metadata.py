@@ -1,0 +1,375 @@
+"""Iceberg metadata as objects: which pieces a version of a table consists of, and how the next version shares them.
+
+It knows commits and indexes; it must not know catalogs, branches, nor where the documents come from. The pieces of a document
+lie in an index of their own, under these keys:
+
+    f name                      a field
+    l name 0x00 position        an element of a list: 8 bytes position, ascending
+    m name 0x00 member          a member of a large object
+    o                           a JSON object with what has a name that makes no key: too long, or with 0x00 in it
+
+``place_elements`` gives list elements their positions, so that those which stay keep their place from version to version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from headwater.commits import Transaction
+from headwater.errors import CorruptionError
+from headwater.iceberg.metadata_split import MetadataParts, join_metadata, split_metadata
+from headwater.index import Entry, Index, IndexContainer, IndexEditor, IndexLimits, IndexValue, NewIndex
+from headwater.store import ObjectId, RealmReader, StoredObject, id_text, object_type
+
+
+@object_type("iceberg-metadata")
+class IcebergMetadata(StoredObject, frozen=True, kw_only=True):
+    """The pieces of a metadata document, in an index of its own (see the keys above)."""
+
+    pieces: IndexContainer
+
+    def points_to(self) -> Iterable[ObjectId]:
+        return self.pieces.points_to()
+
+
+@object_type("iceberg-piece")
+class IcebergPiece(StoredObject, frozen=True, kw_only=True):
+    """A piece that versions share by pointing to it: JSON text, beyond what an entry of an index holds."""
+
+    text: bytes
+
+
+_LIMITS = IndexLimits(embedded_bytes=32 * 1024, stripe_bytes=32 * 1024)
+_LARGE_BYTES = 2048
+"""Beyond which a piece is an object of its own. A snapshot with a full summary has about 1000 bytes; a schema of forty columns is large."""
+_AT_ONCE = 200
+
+
+class _PieceEdits(NamedTuple):
+    """What makes the pieces of one version those of the next.
+
+    put           key, piece, and what an entry holds: the piece itself, or what stands for one that is an object of its own
+    shared        the objects of large pieces that are there, by what stands for them
+    """
+
+    removed: list[bytes]
+    put: list[tuple[bytes, bytes, bytes]]
+    shared: dict[bytes, ObjectId]
+
+
+def store_metadata(tx: Transaction, parts: MetadataParts, *, before: ObjectId | None) -> ObjectId:
+    """Add the objects of a metadata document to a commit; returns the id of its ``IcebergMetadata``.
+
+    before        the version that the commit's parent holds of this table, on top of which only what changed is written; None: none
+    raises        CorruptionError when the version before cannot be read
+    """
+    pieces = _first_version(tx, parts) if before is None else _next_version(tx, parts, before)
+    return tx.add_object(IcebergMetadata(pieces=tx.add_index(pieces, _LIMITS)))
+
+
+def _first_version(tx: Transaction, parts: MetadataParts) -> NewIndex:
+    data = lay_out_pieces(parts, {}, {})
+    objects: dict[bytes, ObjectId] = {}
+    shared: dict[bytes, ObjectId] = {}
+    for key in [key for key, piece in data.items() if len(piece) > _LARGE_BYTES]:
+        token = _token(data[key])
+        if token not in shared:
+            shared[token] = tx.add_object(IcebergPiece(text=data[key]))
+        data[key], objects[key] = token, shared[token]
+    return NewIndex(data, objects)
+
+
+def _next_version(tx: Transaction, parts: MetadataParts, before: ObjectId) -> IndexEditor:
+    base = Index(tx.reader.read_object(before, IcebergMetadata).pieces, tx.reader)
+    # comparing a document with ten thousand snapshots takes longer than a group of commits waits: once is enough
+    edits = tx.memoize(f"metadata on top of {id_text(before)}", (before, parts), lambda: _edits(base, parts))
+    editor, shared = IndexEditor(base), dict(edits.shared)
+    for key in edits.removed:
+        editor.remove(key)
+    for key, piece, data in edits.put:
+        is_large = data is not piece
+        if is_large and data not in shared:
+            shared[data] = tx.add_object(IcebergPiece(text=piece))
+        editor.put(key, IndexValue(shared[data] if is_large else None, data))
+    return editor
+
+
+def read_metadata(rows: RealmReader, metadata_id: ObjectId) -> MetadataParts:
+    """The pieces of a stored metadata document.
+
+    raises        NotFoundError when there is no such object; CorruptionError when a part of it is missing or damaged
+    """
+    entries = list(Index(rows.read_object(metadata_id, IcebergMetadata).pieces, rows).range())
+    wanted = list(dict.fromkeys(value.object_id for _, value in entries if value.object_id is not None))
+    return _put_back(entries, _texts(rows, dict.fromkeys(wanted, metadata_id)))
+
+
+def read_fields(rows: RealmReader, metadata_ids: Sequence[ObjectId], names: Sequence[str]) -> dict[ObjectId, dict[str, bytes]]:
+    """Some fields of stored metadata documents, as JSON text by name; without those that a document does not have.
+
+    All documents are read in one go, and so are their large pieces. Of a document that has spilled, so are the stripes it takes.
+
+    names         of fields that are no lists
+    raises        as ``read_metadata`` does
+    """
+    wanted = list(dict.fromkeys(metadata_ids))
+    prefixes = dict.fromkeys(prefix for name in names for prefix in field_prefixes(name))
+    entries: dict[ObjectId, list[Entry]] = {}
+    for metadata_id, found in zip(wanted, rows.read_many(wanted, IcebergMetadata), strict=True):
+        document = rows.read_object(metadata_id, IcebergMetadata) if found is None else found  # which says what is missing
+        index = Index(document.pieces, rows)
+        entries[metadata_id] = [entry for prefix in prefixes for entry in index.prefix(prefix)]
+    owners = {value.object_id: owner for owner, held in entries.items() for _, value in held if value.object_id is not None}
+    texts = _texts(rows, owners)
+    return {metadata_id: _fields(_put_back(held, texts), names) for metadata_id, held in entries.items()}
+
+
+def _fields(parts: MetadataParts, names: Sequence[str]) -> dict[str, bytes]:
+    maps = {name: join_metadata(MetadataParts(parts.maps[name], {})) for name in names if name in parts.maps}
+    return maps | {name: parts.fields[name] for name in names if name in parts.fields}
+
+
+def _put_back(entries: Iterable[Entry], texts: Mapping[ObjectId, bytes]) -> MetadataParts:
+    return collect_pieces((key, value.data if value.object_id is None else texts[value.object_id]) for key, value in entries)
+
+
+def _edits(base: Index, parts: MetadataParts) -> _PieceEdits:
+    held = dict(base.range())
+    tokens = {piece: _token(piece) for piece in _all_pieces(parts) if len(piece) > _LARGE_BYTES}
+    pieces = lay_out_pieces(parts, {key: value.data for key, value in held.items()}, tokens)
+    put = []
+    for key, piece in pieces.items():
+        data = (tokens.get(piece) or _token(piece)) if len(piece) > _LARGE_BYTES else piece
+        there = held.get(key)
+        if there is None or there.data != data:
+            put.append((key, piece, data))
+    shared = {value.data: value.object_id for value in held.values() if value.object_id is not None}
+    return _PieceEdits([key for key in held if key not in pieces], put, shared)
+
+
+def _all_pieces(parts: MetadataParts) -> list[bytes]:
+    found = list(parts.fields.values())
+    for elements in parts.lists.values():
+        found += elements
+    for members in parts.maps.values():
+        found += members.values()
+    return found
+
+
+def _token(piece: bytes) -> bytes:
+    """What stands for a piece that is an object of its own: no JSON text begins like that."""
+    return b"\0" + hashlib.blake2b(piece, digest_size=16).digest()
+
+
+def _texts(rows: RealmReader, owners: Mapping[ObjectId, ObjectId]) -> dict[ObjectId, bytes]:
+    """The texts of large pieces, by their ids; ``owners`` says of which document each is."""
+    texts: dict[ObjectId, bytes] = {}
+    ids = list(owners)
+    for start in range(0, len(ids), _AT_ONCE):
+        some = ids[start : start + _AT_ONCE]
+        for object_id, found in zip(some, rows.read_many(some, IcebergPiece), strict=True):
+            if found is None:
+                raise CorruptionError(
+                    f"object {id_text(object_id)} of realm {rows.realm!r}, a piece of the metadata {id_text(owners[object_id])},"
+                    " is not there. Run `headwater fsck`"
+                )
+            texts[object_id] = found.text
+    return texts
+
+
+_FIELD, _LIST, _MEMBER, _OTHERS = b"f", b"l", b"m", b"o"
+_POSITION_BYTES = 8
+_NAME_BYTES = 200
+_MEMBER_BYTES = 250
+"""With the name and what is around it less than the 500 bytes that a key may have."""
+
+
+def lay_out_pieces(parts: MetadataParts, held: Mapping[bytes, bytes], token: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """The pieces by their keys.
+
+    held          what the version before holds, in the order of keys: tokens
+    token         what stands for a piece in ``held``, of the pieces that do not stand for themselves
+    """
+    others = {name for name in (*parts.fields, *parts.lists, *parts.maps) if "\0" in name or not _fits(name, _NAME_BYTES)}
+    others |= {name for name, members in parts.maps.items() if not all(_fits(member, _MEMBER_BYTES) for member in members)}
+    pieces = {_FIELD + name.encode(): piece for name, piece in parts.fields.items() if name not in others}
+    lists = _lists_of(held)
+    for name, elements in parts.lists.items():
+        if name not in others:
+            stem = _LIST + name.encode() + b"\0"
+            positions, before = lists.get(stem, ([], []))
+            after = [token.get(element, element) for element in elements] if token else list(elements)
+            keys = [stem + position.to_bytes(_POSITION_BYTES, "big") for position in place_elements(positions, before, after)]
+            pieces.update(zip(keys, elements, strict=True))
+    for name, members in parts.maps.items():
+        if name not in others:
+            stem = _MEMBER + name.encode() + b"\0"
+            pieces.update((stem + member.encode(), piece) for member, piece in members.items())
+    if others:
+        pieces[_OTHERS] = join_metadata(_only(parts, others))
+    return pieces
+
+
+def collect_pieces(pieces: Iterable[tuple[bytes, bytes]]) -> MetadataParts:
+    """The parts of a document from its pieces, which come in the order of their keys."""
+    fields: dict[str, bytes] = {}
+    lists: dict[str, list[bytes]] = {}
+    maps: dict[str, dict[str, bytes]] = {}
+    others = MetadataParts({}, {})
+    for key, piece in pieces:
+        kind, rest = key[:1], key[1:]
+        if kind == _LIST:
+            lists.setdefault(rest[: -_POSITION_BYTES - 1].decode(), []).append(piece)
+        elif kind == _FIELD:
+            fields[rest.decode()] = piece
+        elif kind == _MEMBER:
+            name, _, member = rest.partition(b"\0")
+            maps.setdefault(name.decode(), {})[member.decode()] = piece
+        else:
+            others = split_metadata(piece)
+    whole = {name: tuple(elements) for name, elements in lists.items()}
+    return MetadataParts(fields | others.fields, whole | others.lists, maps | others.maps)
+
+
+def field_prefixes(name: str) -> tuple[bytes, ...]:
+    """What the keys begin with under which a field that is no list may lie, and perhaps others beside it."""
+    return (_FIELD + name.encode(), _MEMBER + name.encode() + b"\0", _OTHERS)
+
+
+def piece_text(key: bytes) -> str:
+    """Where a piece stands in its document, in words."""
+    kind, rest = key[:1], key[1:]
+    if kind == _LIST:
+        return f"an element of {rest[: -_POSITION_BYTES - 1].decode(errors='replace')}"
+    if kind == _FIELD:
+        return rest.decode(errors="replace")
+    if kind == _MEMBER:
+        name, _, member = rest.partition(b"\0")
+        return f"{member.decode(errors='replace')} of {name.decode(errors='replace')}"
+    return "fields with long names"
+
+
+def _lists_of(held: Mapping[bytes, bytes]) -> dict[bytes, tuple[list[int], list[bytes]]]:
+    """Of each list its positions and what stands there."""
+    lists: dict[bytes, tuple[list[int], list[bytes]]] = {}
+    for key, piece in held.items():
+        if key[:1] == _LIST:
+            stem = key[:-_POSITION_BYTES]
+            found = lists.get(stem)
+            if found is None:
+                found = lists[stem] = ([], [])
+            found[0].append(int.from_bytes(key[-_POSITION_BYTES:], "big"))
+            found[1].append(piece)
+    return lists
+
+
+def _fits(name: str, most: int) -> bool:
+    return len(name) <= most // 4 or len(name.encode()) <= most
+
+
+def _only(parts: MetadataParts, names: set[str]) -> MetadataParts:
+    return MetadataParts(
+        {name: piece for name, piece in parts.fields.items() if name in names},
+        {name: elements for name, elements in parts.lists.items() if name in names},
+        {name: members for name, members in parts.maps.items() if name in names},
+    )
+
+
+_FIRST_POSITION = 1 << 62
+_POSITION_STEP = 1 << 20
+"""Between neighbours that were written one after the other: there is room for twenty insertions in the same place, at the least."""
+_POSITIONS_END = 1 << 63
+
+
+def place_elements(held: Sequence[int], before: Sequence[bytes], after: Sequence[bytes]) -> list[int]:
+    """A position for each element of a list, ascending; as many elements as can be keep the position that they had.
+
+    held          the positions of the version before, ascending
+    before        its elements, one for each position
+    after         the elements to be placed
+    """
+    if not held:
+        return _fresh(len(after))
+    kept = _kept(before, after)
+    positions: list[int] = []
+    start = 0
+    while start < len(kept):
+        if kept[start] >= 0:
+            positions.append(held[kept[start]])
+            start += 1
+            continue
+        end = start + 1
+        while end < len(kept) and kept[end] < 0:
+            end += 1
+        low = kept[start - 1] if start else -1
+        high = kept[end] if end < len(kept) else len(held)
+        new = _between(held, low, high, end - start)
+        if new is None:
+            return _fresh(len(after))
+        positions += new
+        start = end
+    return positions
+
+
+def _fresh(count: int) -> list[int]:
+    return list(range(_FIRST_POSITION, _FIRST_POSITION + _POSITION_STEP * count, _POSITION_STEP))
+
+
+def _kept(before: Sequence[bytes], after: Sequence[bytes]) -> list[int]:
+    """For each element which one of before it is, ascending, or -1."""
+    if after and after[0] in before:  # the rule: some went from the front, and some came at the end
+        first = before.index(after[0])
+        stay = len(before) - first
+        if after[:stay] == before[first:] and set(before[:first]).isdisjoint(after[stay:]):
+            return [*range(first, len(before)), *[-1] * (len(after) - stay)]
+    places: dict[bytes, deque[int]] = {}
+    for at, element in enumerate(before):
+        places.setdefault(element, deque()).append(at)
+    found = []
+    for element in after:
+        there = places.get(element)
+        found.append(there.popleft() if there else -1)
+    met = [at for at in found if at >= 0]
+    if any(left > right for left, right in pairwise(met)):
+        stays = _ascending(met)
+        found = [at if at in stays else -1 for at in found]
+    return found
+
+
+def _ascending(numbers: Sequence[int]) -> set[int]:
+    """The most of these numbers, of which none stands twice, that ascend."""
+    tails: list[int] = []
+    previous: dict[int, int] = {}
+    for number in numbers:
+        at = bisect_left(tails, number)
+        previous[number] = tails[at - 1] if at else -1
+        tails[at : at + 1] = [number]
+    chosen, last = set(), tails[-1] if tails else -1
+    while last >= 0:
+        chosen.add(last)
+        last = previous[last]
+    return chosen
+
+
+def _between(held: Sequence[int], low: int, high: int, count: int) -> list[int] | None:
+    """Ascending positions for elements between two that stay, first of all those that became free. None: there is no room.
+
+    low, high     which of ``held`` stay: -1 and its length stand for its ends
+    """
+    free = list(held[low + 1 : high])
+    more = count - len(free)
+    if more <= 0:
+        return free[:count]
+    if high == len(held):
+        free += [held[-1] + _POSITION_STEP * at for at in range(1, more + 1)]
+        return free if free[-1] < _POSITIONS_END else None
+    if low < 0:
+        new = [held[0] - _POSITION_STEP * at for at in range(more, 0, -1)]
+        return new + free if new[0] >= 0 else None
+    room = (held[high] - held[low]) // (count + 1)
+    return [held[low] + room * at for at in range(1, count + 1)] if room else None

@@ -1,0 +1,357 @@
+"""Which table of the realm owns a table uuid and its places in storage: two tables that share files would delete each other's.
+
+The reference ``claims`` has the index ``by-uuid`` (16 bytes) and ``by-location`` (the normalised text), with an entry for each
+place of a table: its location, and where it writes besides. Values are 8 bytes catalog id, 16 bytes content id and 8 bytes of
+the time of the last claim. A claim is taken before the table's commit, and only the collector releases it.
+
+``stored_places`` tells which places a table has by the metadata that a catalog has stored with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from headwater.catalogs.stored_metadata import read_fields
+from headwater.clock import Micros, as_text
+from headwater.commits import Transaction, commit_change, read_head
+from headwater.errors import ConflictError, CorruptionError, RefusedError
+from headwater.iceberg import PATH_PROPERTIES, comparable_location
+from headwater.index import KEY_BYTES, Index, IndexValue
+from headwater.store import ObjectId, RealmReader, RealmStore
+
+CLAIMS = "claims"
+BY_UUID = "by-uuid"
+BY_LOCATION = "by-location"
+PURGING = "0" * 16
+"""The id of no catalog: who deletes the files of a content that nothing holds any more claims them in its name."""
+
+_VALUE_BYTES = 8 + 16 + 8
+_LOCATION = "location "
+
+
+def normalise_location(location: str) -> str:
+    """One text for one place: schemes that name the same storage are one, hosts are in lower case, ``file:`` paths have three slashes,
+    none is at the end.
+
+    raises        RefusedError for a relative path, a segment ``.`` or ``..``, or more than 500 bytes
+    """
+    text = comparable_location(location)
+    if len(text.encode()) > KEY_BYTES:
+        raise RefusedError(f"location {location[:60]!r}... has {len(text.encode())} bytes; {KEY_BYTES} are allowed")
+    return text
+
+
+def places_around(location: str) -> list[bytes]:
+    """The places that a location of any length lies in, outermost first, and itself, as claims spell them.
+
+    raises        RefusedError for a text that is not a location
+    """
+    return _enclosing(comparable_location(location).encode())
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimOwner:
+    """Whose a claim is, and when it was taken last."""
+
+    catalog_id: str
+    content_id: UUID
+    taken: Micros
+
+    def has_taken(self, claim: TableClaim) -> bool:
+        return (self.catalog_id, self.content_id) == (claim.catalog_id, claim.content_id)
+
+    def to_value(self) -> IndexValue:
+        return IndexValue(None, bytes.fromhex(self.catalog_id) + self.content_id.bytes + self.taken.to_bytes(8, "big"))
+
+    @classmethod
+    def from_value(cls, value: IndexValue) -> ClaimOwner:
+        data = bytes(value.data)
+        if len(data) != _VALUE_BYTES:
+            raise CorruptionError(f"a claim of {len(data)} bytes; {_VALUE_BYTES} would be right")
+        return cls(data[:8].hex(), UUID(bytes=data[8:24]), Micros(int.from_bytes(data[24:], "big")))
+
+
+@dataclass(frozen=True, slots=True)
+class TableClaim:
+    """A table's wish for its uuid (where the format has one) and its places.
+
+    content_id    the id under which the table is, or will be, put
+    paths         where it writes besides its location
+    """
+
+    catalog_id: str
+    content_id: UUID
+    location: str
+    table_uuid: UUID | None = None
+    paths: tuple[str, ...] = ()
+
+    def places(self) -> tuple[bytes, ...]:
+        """Its location and its paths, normalised; a path that lies within another place of its own is left out.
+
+        raises        RefusedError for a text that is not a location
+        """
+        location = normalise_location(self.location)
+        places = [location]
+        for path in sorted({normalise_location(path) for path in self.paths}, key=len):
+            if not any(f"{path}/".startswith(f"{place}/") for place in places):
+                places.append(path)
+        return tuple(place.encode() for place in places)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimConflict:
+    """Why a claim was not taken: what it wants is, encloses or lies within what ``owner`` has.
+
+    The sentence tells what was wanted, and nothing of the other: who asks may not even know that there is one.
+    """
+
+    claim: TableClaim
+    wanted: str
+    held: str
+    owner: ClaimOwner
+
+    def __str__(self) -> str:
+        if self.owner.catalog_id == PURGING:
+            return f"{self.wanted} overlaps a place that is being purged"
+        if self.wanted.startswith(_LOCATION):
+            return f"{self.wanted} overlaps a place of another table"
+        return f"{self.wanted} belongs to another table"
+
+
+class TableClaims:
+    """The claims of the realm that ``rows`` is a handle on."""
+
+    def __init__(self, rows: RealmStore) -> None:
+        self._rows = rows
+
+    def take_claims(
+        self, claims: Sequence[TableClaim], *, fence: Callable[[], None] | None = None
+    ) -> tuple[ClaimConflict, ...]:
+        """Take a batch in one commit. A claim that one has already gets the time of now; one that conflicts is not taken.
+
+        returns       the conflicts, with what is claimed already or earlier in the batch; none: all were taken
+        raises        RefusedError for a text that is not a location
+        """
+        places = [claim.places() for claim in claims]
+
+        def change(tx: Transaction) -> tuple[ClaimConflict, ...]:
+            conflicts = []
+            contested = _contested(tx.index, claims, places)
+            for at, (claim, wanted) in enumerate(zip(claims, places, strict=True)):
+                conflict = next(_conflicts(tx.index, claim, wanted), None) if at in contested else None
+                if conflict is None:
+                    _put_claim(tx, claim, wanted)
+                else:
+                    conflicts.append(conflict)
+            return tuple(conflicts)
+
+        return commit_change(self._rows, CLAIMS, change, message=f"claim {len(claims)} tables", fence=fence).result
+
+    def release_own(self, claims: Sequence[TableClaim], *, fence: Callable[[], None] | None = None) -> int:
+        """Give up what one has claimed by these; returns how many entries went. For callers that put nothing into a catalog with them.
+
+        raises        RefusedError for a text that is not a location
+        """
+        entries = [(BY_LOCATION, place, claim) for claim in claims for place in claim.places()]
+        entries += [(BY_UUID, claim.table_uuid.bytes, claim) for claim in claims if claim.table_uuid is not None]
+
+        def change(tx: Transaction) -> int:
+            held = ((name, key, claim, tx.index(name).get(key)) for name, key, claim in entries)
+            own = {
+                (name, key)
+                for name, key, claim, value in held
+                if value is not None and ClaimOwner.from_value(value).has_taken(claim)
+            }
+            for name, key in own:
+                tx.index(name).remove(key)
+            return len(own)
+
+        return commit_change(
+            self._rows, CLAIMS, change, message=f"release the claims of {len(claims)} tables", fence=fence
+        ).result
+
+    def find_conflicts(self, claims: Sequence[TableClaim]) -> tuple[ClaimConflict, ...]:
+        """What would conflict if these were taken now; nothing is written.
+
+        raises        RefusedError for a text that is not a location
+        """
+        places = [claim.places() for claim in claims]
+        held = read_head(self._rows, CLAIMS, fresh=True)
+        if held is None:
+            return ()
+        contested = sorted(_contested(held.index, claims, places))
+        found = (next(_conflicts(held.index, claims[at], places[at]), None) for at in contested)
+        return tuple(conflict for conflict in found if conflict is not None)
+
+    def claim_time(self) -> Micros:
+        """The time that a claim taken now gets at the earliest."""
+        return self._rows.clock.now()
+
+    def check_held(self, since: Micros) -> None:
+        """raises ConflictError when claims taken at ``since`` are so old that the collector may have released them: take them again"""
+        settings = self._rows.settings
+        if self.claim_time() - since > min(settings.writer_grace_seconds, settings.reader_grace_seconds) * 500_000:
+            raise ConflictError(
+                f"claims taken at {as_text(since)} in realm {self._rows.realm!r} are too old by now: take them again"
+            )
+
+    def find_by_uuid(self, table_uuids: Sequence[UUID]) -> dict[UUID, ClaimOwner]:
+        """The owners of those uuids that are claimed."""
+        claims = read_head(self._rows, CLAIMS, fresh=True)
+        if claims is None:
+            return {}
+        found = claims.index(BY_UUID).get_many(table_uuid.bytes for table_uuid in table_uuids)
+        return {UUID(bytes=key): ClaimOwner.from_value(value) for key, value in found.items()}
+
+    def has_taken(self, claim: TableClaim) -> bool:
+        """Whether all places of a claim are its own by now.
+
+        raises        RefusedError for a text that is not a location
+        """
+        found = self.find_locations([place.decode() for place in claim.places()])
+        return len(found) == len(claim.places()) and all(owner.has_taken(claim) for owner in found.values())
+
+    def find_holders(self, locations: Sequence[str]) -> dict[str, ClaimOwner]:
+        """In whose places these locations lie, of any length; those that lie in nobody's are left out.
+
+        raises        RefusedError for a text that is not a location
+        """
+        claims = read_head(self._rows, CLAIMS, fresh=True)
+        enclosing = {location: places_around(location) for location in locations}
+        texts = {text for around in enclosing.values() for text in around if len(text) <= KEY_BYTES}
+        held = {} if claims is None else claims.index(BY_LOCATION).get_many(texts)
+        found = {
+            location: next((held[text] for text in around if text in held), None) for location, around in enclosing.items()
+        }
+        return {location: ClaimOwner.from_value(value) for location, value in found.items() if value is not None}
+
+    def find_location(self, location: str) -> ClaimOwner | None:
+        """Who has claimed exactly this location."""
+        return self.find_locations([location]).get(location)
+
+    def find_locations(self, locations: Sequence[str]) -> dict[str, ClaimOwner]:
+        """Who has claimed exactly these locations; those that nobody has are left out.
+
+        raises        RefusedError for a text that is not a location
+        """
+        places = {location: normalise_location(location).encode() for location in locations}
+        claims = read_head(self._rows, CLAIMS, fresh=True)
+        found = {} if claims is None else claims.index(BY_LOCATION).get_many(places.values())
+        return {location: ClaimOwner.from_value(found[place]) for location, place in places.items() if place in found}
+
+
+def _put_claim(tx: Transaction, claim: TableClaim, places: Sequence[bytes]) -> None:
+    value = ClaimOwner(claim.catalog_id, claim.content_id, tx.time).to_value()
+    for place in places:
+        tx.index(BY_LOCATION).put(place, value)
+    if claim.table_uuid is not None:
+        tx.index(BY_UUID).put(claim.table_uuid.bytes, value)
+
+
+def _contested(index: Callable[[str], Index], claims: Sequence[TableClaim], places: Sequence[tuple[bytes, ...]]) -> set[int]:
+    """Which of the claims may conflict with what is held or with each other; all others certainly do not. Asked for together.
+
+    index         the index of that name of the claims, as they are held
+    places        of each claim
+    """
+    every = [place for wanted in places for place in wanted]
+    around = {place: _enclosing(place) for place in every}
+    by_place = index(BY_LOCATION).get_many(text for texts in around.values() for text in texts)
+    by_uuid = index(BY_UUID).get_many(claim.table_uuid.bytes for claim in claims if claim.table_uuid is not None)
+    outer = {text for texts in around.values() for text in texts[:-1]}
+    several = {place for place, count in Counter(every).items() if count > 1 or place in outer}
+    several_uuids = {uuid for uuid, count in Counter(claim.table_uuid for claim in claims).items() if uuid and count > 1}
+    occupied = _occupied(index(BY_LOCATION), every)
+    contested = set()
+    for at, (claim, wanted) in enumerate(zip(claims, places, strict=True)):
+        texts = [text for place in wanted for text in around[place]]
+        owners = [by_place[text] for text in texts if text in by_place]
+        if claim.table_uuid is not None and claim.table_uuid.bytes in by_uuid:
+            owners.append(by_uuid[claim.table_uuid.bytes])
+        is_within_reach = not several.isdisjoint(texts) or not occupied.isdisjoint(wanted)
+        is_crowded = claim.table_uuid in several_uuids or is_within_reach
+        if is_crowded or not all(ClaimOwner.from_value(owner).has_taken(claim) for owner in owners):
+            contested.add(at)
+    return contested
+
+
+def _occupied(locations: Index, places: Iterable[bytes]) -> set[bytes]:
+    """The places within which something is claimed. Where nothing is claimed between several of them, one look tells of all."""
+    occupied = set()
+    nearest: bytes | None = b""
+    for stem in sorted({place + b"/" for place in places}):
+        if nearest is not None and nearest < stem:
+            nearest = next(locations.keys(stem, limit=1), None)
+        if nearest is not None and nearest.startswith(stem):
+            occupied.add(stem[:-1])
+    return occupied
+
+
+def _conflicts(index: Callable[[str], Index], claim: TableClaim, places: Sequence[bytes]) -> Iterator[ClaimConflict]:
+    """index: the index of that name of the claims, as they are held"""
+    for place in places:
+        for held, owner in _neighbours(index(BY_LOCATION), place):
+            if not owner.has_taken(claim):
+                yield ClaimConflict(claim, f"{_LOCATION}{place.decode()}", f"{_LOCATION}{held}", owner)
+    value = None if claim.table_uuid is None else index(BY_UUID).get(claim.table_uuid.bytes)
+    if value is not None and not ClaimOwner.from_value(value).has_taken(claim):
+        wanted = f"table uuid {claim.table_uuid}"
+        yield ClaimConflict(claim, wanted, wanted, ClaimOwner.from_value(value))
+
+
+def _neighbours(locations: Index, place: bytes) -> Iterator[tuple[str, ClaimOwner]]:
+    """The claimed locations that are this one, enclose it, or lie within it."""
+    for key, value in locations.get_many(_enclosing(place)).items():
+        yield key.decode(), ClaimOwner.from_value(value)
+    for key, value in locations.prefix(place + b"/"):
+        yield key.decode(), ClaimOwner.from_value(value)
+
+
+def _enclosing(place: bytes) -> list[bytes]:
+    """The places that enclose this one, outermost first, and itself."""
+    scheme, path = place.split(b"://", 1)
+    first, *rest = path.split(b"/")
+    return list(accumulate(rest, lambda above, name: above + b"/" + name, initial=scheme + b"://" + first))
+
+
+class StoredPlaces(NamedTuple):
+    """``location`` is None where the metadata has none that could be claimed; ``paths`` are those besides it that could."""
+
+    location: str | None
+    paths: tuple[str, ...]
+
+
+def stored_places(rows: RealmReader, metadata_ids: Sequence[ObjectId]) -> dict[ObjectId, StoredPlaces]:
+    """The places in stored documents, of which nobody may have judged anything. All are read in one go: ask for some hundreds.
+
+    raises        as ``read_metadata`` does
+    """
+    return {one: _places_in(fields) for one, fields in read_fields(rows, metadata_ids, ("location", "properties")).items()}
+
+
+def _places_in(fields: Mapping[str, bytes]) -> StoredPlaces:
+    location, properties = (_decoded(fields.get(name)) for name in ("location", "properties"))
+    named = (properties.get(name) for name in PATH_PROPERTIES) if isinstance(properties, dict) else ()
+    return StoredPlaces(_claimable(location), tuple(path for path in map(_claimable, named) if path is not None))
+
+
+def _decoded(text: bytes | None) -> Any:
+    return None if text is None else msgspec.json.decode(text)
+
+
+def _claimable(value: object) -> str | None:
+    """A location that can be claimed, or None."""
+    if not isinstance(value, str):
+        return None
+    try:
+        normalise_location(value)
+    except RefusedError:
+        return None
+    return value

@@ -1,0 +1,220 @@
+"""``headwater realm export`` and ``headwater realm import``: a realm as a file.
+
+``headwater realm restore``: what was, again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headwater.backup import check_exportable, check_loadable, is_sweeping, read_archive_manifest, readable_from
+from headwater.cli.cli_session import CliSession
+from headwater.cli.command_options import AIM, TIME, author_option, confirm_option, person, prints
+from headwater.cli.local_run import run_task_here
+from headwater.cli.report_views import ARCHIVE, LOADED, RESTORATION
+from headwater.cli.task_views import TASK
+from headwater.clock import Micros, as_text
+from headwater.errors import RefusedError
+from headwater.exits import FINDINGS
+from headwater.jobs import EXPORT, LOAD, RESTORE, run_export, run_load, run_restore
+from headwater.jobs.archive_tasks import file_arguments
+from headwater.realms import Realm, RealmRegistry
+from headwater.restore import RestoreAction, RestoreRequest, RestoreTarget, plan_restoration
+from headwater.store import ObjectId, Store, checked_realm_id, id_text
+from headwater.tasks import SubmittedTask, TaskQueue
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_SWEEP_SECONDS = 600
+
+
+@click.command(name="export")
+@click.argument("realm_id", metavar="REALM")
+@click.argument("file", metavar="FILE", type=_FILE)
+@click.option(
+    "--as-of",
+    metavar="TIME",
+    type=TIME,
+    help="The moment that is wanted, in UTC unless it names a zone. Default: the newest that can be read at once,"
+    " which is as old as a commit may take and clocks may differ.",
+)
+@click.option("--wait", is_flag=True, help="Wait until the moment can be read; without --as-of, the moment is now.")
+@click.option("--detach", is_flag=True, help="Leave the work to a worker, which writes FILE on its own machine.")
+@prints(ARCHIVE)
+@click.pass_obj
+def export_realm_command(
+    session: CliSession, realm_id: str, file: Path, as_of: Micros | None, wait: bool, detach: bool
+) -> None:
+    """Write a realm as it was at one moment to a new FILE, while it goes on being written to.
+
+    The file holds the realm's content without its history, and hashes of its credentials: only its owner can read it.
+    """
+    with session.open_store() as store:
+        realm = RealmRegistry(store).read_realm(realm_id)
+        time = store.clock.now() if wait and as_of is None else as_of
+        due = _ready(session, store, time, wait=wait, detach=detach)
+        if due is None:
+            check_exportable(store, realm_id, time)
+        if file.exists() and not detach:
+            raise RefusedError(f"there is a file {str(file)!r} already: nothing is overwritten, name another one")
+        if not detach:
+            _await_sweep(session, store, realm, time)
+        arguments = file_arguments(file, is_here=not detach) | ({} if time is None else {"asOf": time})
+        submitted = TaskQueue(store).submit_task(
+            EXPORT, realm=realm.id, realm_key=realm.key, subject=arguments["file"], arguments=arguments, due=due
+        )
+        _check_same(store, submitted, arguments)
+        if detach:
+            session.show(TASK, TaskQueue(store).read_task(submitted.id))
+            return
+        ended = run_task_here(session, store, submitted.id, lambda claim: run_export(store, claim))
+        session.show(ARCHIVE, ended.value.outcome or {})
+
+
+@click.command(name="import")
+@click.argument("file", metavar="FILE", type=_FILE)
+@click.argument("realm_id", metavar="REALM")
+@click.option("--inactive", is_flag=True, help="Leave the new realm INACTIVE; `headwater realm activate` lets it serve users.")
+@click.option("--detach", is_flag=True, help="Leave the work to a worker, which reads FILE on its own machine.")
+@prints(LOADED)
+@click.pass_obj
+def import_realm_command(session: CliSession, file: Path, realm_id: str, inactive: bool, detach: bool) -> None:
+    """Make a new realm of an archive. Interrupted, the same command goes on where it was.
+
+    The archive is checked as a whole before the realm is made, and the realm is read back before it serves anybody.
+    """
+    checked_realm_id(realm_id)
+    if not detach:
+        read_archive_manifest(file)
+    with session.create_store() as store:
+        arguments = file_arguments(file, is_here=not detach) | {"inactive": inactive}
+        if not any(seen.value.is_active for seen in TaskQueue(store).list_tasks(kind=LOAD, realm=realm_id)):
+            check_loadable(RealmRegistry(store).find_realm(realm_id))  # an import under way may be further than that
+        submitted = TaskQueue(store).submit_task(LOAD, realm=realm_id, arguments=arguments)
+        _check_same(store, submitted, arguments)
+        if detach:
+            session.show(TASK, TaskQueue(store).read_task(submitted.id))
+            return
+        ended = run_task_here(session, store, submitted.id, lambda claim: run_load(store, claim))
+        session.show(LOADED, ended.value.outcome or {})
+
+
+def _ready(session: CliSession, store: Store, time: Micros | None, *, wait: bool, detach: bool) -> Micros | None:
+    """Wait until a moment can be read; where a worker is to wait, say until when."""
+    if time is None or not wait:
+        return None
+    ready = readable_from(time, store.settings)
+    if detach:
+        return ready
+    if store.clock.now() < ready:
+        session.warn(f"waiting until {as_text(ready + 999_999)}, when {as_text(time)} can be read")
+    while (left := ready - store.clock.now()) >= 0:
+        store.clock.sleep(left / 1_000_000 + 0.001)
+    return None
+
+
+def _await_sweep(session: CliSession, store: Store, realm: Realm, time: Micros | None) -> None:
+    """Wait while a collection sweeps, for nothing can be pinned: not for ever, and only as long as the moment can still be told."""
+    rows = store.rows(realm.id, realm.key)
+    if not is_sweeping(rows):
+        return
+    session.warn(
+        f"realm {realm.id!r} is being swept, and nothing can be pinned: waiting for its end, 10 minutes at most"
+        f" (if it was interrupted, `headwater gc run {realm.id}` ends it)"
+    )
+    until = store.clock.now() + _SWEEP_SECONDS * 1_000_000
+    if time is not None:
+        until = min(until, time + round((store.settings.reader_grace_seconds - 1) * 1_000_000))
+    while store.clock.now() < until and is_sweeping(rows):
+        store.clock.sleep(1)
+
+
+def _check_same(store: Store, submitted: SubmittedTask, arguments: Mapping[str, Any]) -> None:
+    """A task that is under way already must be the one that was asked for."""
+    task = TaskQueue(store).read_task(submitted.id).value
+    if task.arguments | {"host": ""} != {**arguments, "host": ""}:
+        raise RefusedError(
+            f"task {id_text(submitted.id)} ({task}) is under way with {task.arguments}: wait for it, or cancel it"
+        )
+
+
+@click.command(name="restore")
+@click.argument("realm_id", metavar="REALM")
+@click.argument("reference", metavar="[REFERENCE]", required=False, default="")
+@click.option(
+    "--to",
+    "aim",
+    metavar="COMMIT|TIME",
+    type=AIM,
+    required=True,
+    help="A commit (of one reference), a time such as 2026-05-28T20:26:40Z, or 90m for as long ago.",
+)
+@click.option("--prune", is_flag=True, help="Delete branches, tags and catalogs that were made later.")
+@click.option("--dry-run", is_flag=True, help="Show the plan, and write nothing.")
+@confirm_option("REALM")
+@author_option
+@click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
+@prints(RESTORATION, many=True)
+@click.pass_context
+def restore_command(
+    ctx: click.Context,
+    realm_id: str,
+    reference: str,
+    aim: str,
+    prune: bool,
+    dry_run: bool,
+    confirm: str | None,
+    detach: bool,
+    author: str | None,
+) -> None:
+    """Let a realm hold again what it held: REFERENCE is a branch or tag such as lake/main, a catalog, or a reference such as grants;
+    without it, the whole realm.
+
+    History goes on: it is a new commit on each reference. Exit code 8 if a table stays away because others have its files by now.
+    """
+    session = ctx.ensure_object(CliSession)
+    if dry_run and detach:
+        raise click.UsageError("--dry-run is done here: omit --detach")
+    with session.open_store() as store:
+        realms = RealmRegistry(store)
+        found = realms.read_realm(realm_id)
+        request = RestoreRequest(
+            reference=reference, aim=RestoreTarget.from_text(aim, store.clock.now()), prune=prune, author=author or person()
+        )
+        plan = plan_restoration(realms.open_realm(realm_id), request)
+        if dry_run or not plan.is_needed or confirm != realm_id:
+            _show(session, [step.as_plain() for step in plan.steps])
+            if not dry_run and confirm not in (None, realm_id):
+                raise RefusedError(f"nothing was restored: --confirm {confirm} does not repeat the id of realm {realm_id!r}")
+            if not plan.is_needed:
+                session.say("nothing is to be restored")
+            elif not dry_run:
+                raise RefusedError(f"nothing was restored: repeat the realm's id with --confirm {realm_id} to go ahead")
+            return
+        task = _submit(store, found, request)
+        if detach:
+            session.show(TASK, TaskQueue(store).read_task(task))
+            return
+        outcome = run_task_here(session, store, task, lambda claim: run_restore(store, claim)).value.outcome or {}
+    _show(session, outcome["steps"])
+    for sentence in (*outcome["stayedAway"], *outcome["notes"]):
+        session.warn(sentence)
+    ctx.exit(FINDINGS if outcome["conflicts"] else 0)
+
+
+def _submit(store: Store, realm: Realm, request: RestoreRequest) -> ObjectId:
+    tasks, arguments = TaskQueue(store), request.arguments()
+    submitted = tasks.submit_task(RESTORE, realm=realm.id, realm_key=realm.key, subject=request.reference, arguments=arguments)
+    task = tasks.read_task(submitted.id).value
+    if not request.is_same(task.arguments):
+        raise RefusedError(
+            f"task {id_text(submitted.id)} ({task}) is under way with {task.arguments}: wait for it, or cancel it"
+        )
+    return submitted.id
+
+
+def _show(session: CliSession, steps: Sequence[Mapping[str, Any]]) -> None:
+    session.show_all(RESTORATION, [step for step in steps if step["act"] != RestoreAction.NOTHING])

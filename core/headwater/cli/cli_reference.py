@@ -1,0 +1,160 @@
+"""``docs/cli.md``, made from the commands, the exit codes and the views: ``python -m headwater.cli.cli_reference > docs/cli.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+import click
+
+from headwater.cli.application import main
+from headwater.cli.cli_session import EXIT_CODES
+from headwater.cli.result_views import ALL
+
+_INTRODUCTION = """\
+# Command line
+
+<!-- Made by `make docs` from the code; a test compares the two. -->
+
+Names, flags, exit codes and JSON field names on this page are a contract.
+Results go to standard output, everything else to standard error.
+A failure is a line on standard error that begins with `headwater:`, or a line of JSON with `HEADWATER_LOG_FORMAT=json`.
+There is a line for each where several things were refused; `--debug` adds the traceback.
+`-o json` and `-o yaml` print the fields under [Results](#results): one object for a single result, a list for many.
+There `a.b` is a field of the object `a`, and `a[].b` one of each object in the list `a`.
+`-o` may stand before or behind the name of a command that prints results.
+Ids are 16 hex digits, times RFC 3339 in UTC, durations written as in manifests (`90s`, `24h`, `1d12h`).
+What deletes or replaces much at once asks for `--confirm` with the name of what it is about.
+Without it the plan is shown and nothing is done; the exit code is 5, unless there is nothing to do.
+What takes long is a task, done in the same process by the same protocol as a worker's.
+With `--detach` it is left to a worker, and the [task](#task) is printed.
+Settings come from the environment (`HEADWATER_...`); `--store` wins over `HEADWATER_STORE`.
+"""
+
+
+_WHICH_CODE = """\
+The same situation ends with the same code at `headwater`, `headwater-operator` and `kubectl headwater`.
+Where two codes could be meant:
+
+- 2, not 5: an argument, an option or a setting does not have the form that is expected there, such as a duration, an id or a reference.
+  Nothing is opened then.
+- 3, not 5: what is named is not there, such as a store, a realm, a commit that was collected, or a file to read.
+- 5, not 2: the form is right, and a rule says no.
+  That is a name or location that nothing may have, what a file holds, a wrong state, a file that would be overwritten,
+  a store's URL that is wrong, a confirmation that is missing or repeats something else, a database that lets nobody in.
+- 6, not 5: it would have been right before somebody made, moved or took it.
+
+A filter that fits nothing, such as `task list --realm`, is an empty list and 0.
+"""
+
+
+class CommandSection(Protocol):
+    """A field of a result, as the page tells it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def about(self) -> str: ...
+    @property
+    def header(self) -> str: ...
+    @property
+    def inside(self) -> Mapping[str, str]: ...
+
+
+class CommandResult(Protocol):
+    """A kind of result. Commands of other packages bring their own."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def fields(self) -> Sequence[CommandSection]: ...
+
+
+def command_line_page() -> str:
+    """The whole page."""
+    root = click.Context(main, info_name="headwater")
+    parts = [_INTRODUCTION, _exit_codes(), "## Global options\n\n" + _options(main, root)]
+    parts += ["## Commands\n", *_commands(main, root), "## Results\n", *map(_results, results())]
+    return "\n".join(parts)
+
+
+def results() -> list[CommandResult]:
+    """Every kind of result: those of this package, and those of commands that other packages add."""
+    root = click.Context(main, info_name="headwater")
+    commands = [main.get_command(root, name) for name in main.list_commands(root)]
+    printed = [command.callback.__dict__.get("printed") for command in commands if command is not None and command.callback]
+    return [*ALL, *(one.view for one in printed if one is not None and one.view not in ALL)]
+
+
+def _exit_codes() -> str:
+    table = _table(["code", "meaning"], ((str(code), meaning) for code, meaning in EXIT_CODES.items()))
+    return f"## Exit codes\n\n{table}\n{_WHICH_CODE}"
+
+
+def _commands(group: click.Group, ctx: click.Context) -> Iterator[str]:
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        assert command is not None, f"{name} is listed"
+        inner = click.Context(command, parent=ctx, info_name=name)
+        if isinstance(command, click.Group):
+            yield from _commands(command, inner)
+        else:
+            usage = " ".join([inner.command_path, *command.collect_usage_pieces(inner)])
+            parts = [
+                f"### {inner.command_path}",
+                f"`{usage}`",
+                _sentences(command.help),
+                _printed(command),
+                _options(command, inner),
+            ]
+            yield "\n\n".join(filter(None, parts)).rstrip() + "\n"
+
+
+def _printed(command: click.Command) -> str:
+    printed = getattr(command.callback, "printed", None)
+    if printed is None:
+        return ""
+    link = f"[{printed.view.name}](#{printed.view.name.replace(' ', '-')})"
+    return f"Prints: {link}{', a list' if printed.many else ''}."
+
+
+def _options(command: click.Command, ctx: click.Context) -> str:
+    rows = []
+    for option in _told(command, ctx):
+        names = ", ".join([*option.opts, *option.secondary_opts])
+        value = "" if option.is_flag or option.count else f" {option.make_metavar(ctx)}"
+        required = " Required." if option.required else ""
+        rows.append((f"`{names}{value}`", f"{option.help or ''}{required}{_default(option)}"))
+    return _table(["option", "meaning"], rows) if rows else ""
+
+
+def _told(command: click.Command, ctx: click.Context) -> list[click.Option]:
+    """The options, without hidden ones, and without ``-o`` where it repeats the global one."""
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    return [option for option in options if not option.hidden and (ctx.parent is None or option.name != "output")]
+
+
+def _default(option: click.Option) -> str:
+    return f" Default: {option.default}." if option.show_default and not option.is_flag else ""
+
+
+def _results(view: CommandResult) -> str:
+    rows = []
+    for field in view.fields:
+        rows.append((f"`{field.name}`", field.header.lower(), field.about))
+        rows += [(f"`{field.name}{way}`", "", about) for way, about in field.inside.items()]
+    return f"### {view.name}\n\n" + _table(["field", "column", "meaning"], rows)
+
+
+def _sentences(text: str | None) -> str:
+    """The paragraphs of a help text, without its line breaks."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in (text or "").split("\n\n"))
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
+
+
+if __name__ == "__main__":
+    click.echo(command_line_page(), nl=False)

@@ -1,0 +1,232 @@
+"""The file that hands a realm's root credentials to a person: written once, before the realm knows them, for its owner only.
+
+A file that shall replace other credentials names the client whose they are. So a command that was interrupted goes on with the file
+that it wrote, and an old file is never mistaken for one.
+
+``headwater realm rotate-credentials`` and ``reset-credentials``: other credentials for a realm's root.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from headwater.cli.cli_session import CliSession
+from headwater.cli.command_options import DURATION, prints
+from headwater.cli.output_fields import ResultView, ViewField, time_after, time_field
+from headwater.clock import as_text
+from headwater.errors import CorruptionError, RefusedError, SwapConflictError
+from headwater.realms import (
+    Credentials,
+    CredentialsHash,
+    Principal,
+    Realm,
+    RealmRegistry,
+    RealmState,
+    find_root,
+    hash_credentials,
+    new_credentials,
+    reset_root,
+    rotate_root,
+    verify_secret,
+)
+from headwater.reconcile import write_once
+from headwater.store import ObjectId, id_text
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialsFile:
+    """What stands in a file. ``replaces`` is the client id that its realm's root had when it was written; None in a new realm."""
+
+    credentials: Credentials
+    replaces: str | None = None
+
+
+def check_place(path: Path) -> None:
+    """raises RefusedError when a new file cannot be put there"""
+    if path.exists():
+        raise RefusedError(f"{path} exists, and credentials are never overwritten: name another file")
+    if not path.absolute().parent.is_dir():
+        raise RefusedError(f"the folder of {path} does not exist: create it, or name another file")
+
+
+def ensure_credentials(path: Path, realm: Realm, *, replaces: str | None = None) -> CredentialsFile:
+    """The credentials in the file; fresh ones, written there and on disk before this returns, if there is no file.
+
+    replaces      whose place fresh ones shall take
+    raises        RefusedError for a file that is not this very realm's, or that cannot be written
+    """
+    try:
+        write_once(path, _content(realm, CredentialsFile(new_credentials(), replaces)))
+        return _read(path, realm)
+    except OSError as fault:
+        raise RefusedError(f"credentials file {path}: {fault.strerror or fault}") from fault
+
+
+def _content(realm: Realm, made: CredentialsFile) -> dict[str, str]:
+    content = {
+        "realm": realm.id,
+        "realmKey": _key_text(realm),
+        "clientId": made.credentials.client_id,
+        "clientSecret": made.credentials.client_secret,
+    }
+    return content if made.replaces is None else {**content, "replaces": made.replaces}
+
+
+def _read(path: Path, realm: Realm) -> CredentialsFile:
+    try:
+        data = json.loads(path.read_text())
+        found = (data["realm"], data["realmKey"])
+        credentials = Credentials(client_id=data["clientId"], client_secret=data["clientSecret"])
+        replaces = data.get("replaces")
+    except (ValueError, KeyError, TypeError, AttributeError) as fault:
+        raise RefusedError(f"{path} is no credentials file of Headwater: name another file") from fault
+    if found != (realm.id, _key_text(realm)):
+        raise RefusedError(f"{path} belongs to another realm, or to an earlier one of the same id: name another file")
+    return CredentialsFile(credentials, replaces)
+
+
+def _key_text(realm: Realm) -> str:
+    return id_text(ObjectId(realm.key))
+
+
+F = TypeVar("F", bound=Callable[..., object])
+Renew = Callable[[CredentialsHash, str], Principal]
+
+ROOT: ResultView[Principal] = ResultView(
+    "root",
+    "roots",
+    (
+        ViewField("name", "the principal", lambda p: p.name),
+        ViewField(
+            "clientId", "its client id; the secret stands in the credentials file only", lambda p: p.credentials.client_id
+        ),
+        ViewField(
+            "formerClientId",
+            "of the credentials before these, which still hold; null: none do",
+            lambda p: p.former.client_id if p.former else None,
+        ),
+        ViewField("formerUntil", "how long those hold; null: until the next rotation", lambda p: time_after(p.former_until)),
+        ViewField("renewed", "when the credentials last changed; null: they are the first", lambda p: time_field(p.renewed)),
+    ),
+)
+
+_file_option: Callable[[F], F] = click.option(
+    "--credentials",
+    "file",
+    metavar="FILE",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="New file for the credentials, readable by you only. They are shown nowhere else.",
+)
+
+
+@click.command(name="rotate-credentials")
+@click.argument("realm_id", metavar="REALM")
+@_file_option
+@click.option(
+    "--overlap",
+    type=DURATION,
+    metavar="DURATION",
+    help="How long the former ones still hold; default is until the next rotation.",
+)
+@prints(ROOT)
+@click.pass_obj
+def rotate_credentials_command(session: CliSession, realm_id: str, file: Path, overlap: float | None) -> None:
+    """Give a realm's root other credentials; the former ones hold until the next rotation, those before them no more.
+
+    The root credentials are reserved for the server. Nothing checks them yet: whoever has the store's URL is its administrator.
+
+    Interrupted, the same command goes on where it was.
+    """
+    with session.open_store() as store:
+        realms = RealmRegistry(store)
+
+        def renew(hashed: CredentialsHash, replaces: str) -> Principal:
+            return rotate_root(realms, realm_id, hashed, replaces=replaces, overlap_seconds=overlap)
+
+        root, is_new = _renewed(realms, realm_id, file, renew)
+        if not is_new:
+            session.warn(_nothing_new(file, root))
+        session.show(ROOT, root)
+
+
+@click.command(name="reset-credentials")
+@click.argument("realm_id", metavar="REALM")
+@_file_option
+@prints(ROOT)
+@click.pass_obj
+def reset_credentials_command(session: CliSession, realm_id: str, file: Path) -> None:
+    """Give a realm's root other credentials, and refuse all former ones at once: they may have leaked.
+
+    The root credentials are reserved for the server. Nothing checks them yet: whoever has the store's URL is its administrator.
+
+    Interrupted, the same command goes on where it was. Where FILE's credentials are in force already, no new ones are made, and it says so.
+    """
+    with session.open_store() as store:
+        realms = RealmRegistry(store)
+
+        def renew(hashed: CredentialsHash, replaces: str) -> Principal:
+            return reset_root(realms, realm_id, hashed, replaces=replaces)
+
+        root, is_new = _renewed(realms, realm_id, file, renew)
+        if not is_new:
+            session.warn(_nothing_new(file, root))
+        if root.former is not None:  # a rotation had put this file's credentials into force
+            root = reset_root(realms, realm_id, root.credentials, replaces=root.credentials.client_id)
+        session.show(ROOT, root)
+
+
+def _nothing_new(file: Path, root: Principal) -> str:
+    """Warn that no new credentials were made, for somebody who expects the old ones to be void now."""
+    since = "" if root.renewed is None else f" since {as_text(root.renewed)}"
+    return (
+        f"no new credentials were made: those in {file}, of client {root.credentials.client_id}, have been in force{since} and stay"
+        " valid. If they may have leaked, name a new file"
+    )
+
+
+def _renewed(realms: RealmRegistry, realm_id: str, file: Path, renew: Renew) -> tuple[Principal, bool]:
+    """The root with the file's credentials, and whether it was renewed now: the same command may have done so, and been interrupted."""
+    realm, root = _ready(realms, realm_id)
+    if not file.exists():
+        check_place(file)
+    kept = ensure_credentials(file, realm, replaces=root.credentials.client_id)
+    if verify_secret(root.credentials, kept.credentials):
+        _check_meant(kept, file)
+        return root, False
+    if kept.replaces != root.credentials.client_id:
+        raise RefusedError(
+            f"{file} holds credentials that are not to replace those of client {root.credentials.client_id}, which root has now:"
+            " they are old, or somebody else renewed root's meanwhile; name another file"
+        )
+    try:
+        return renew(hash_credentials(kept.credentials), root.credentials.client_id), True
+    except SwapConflictError:
+        found = find_root(realms, realm_id)
+        if found is not None and verify_secret(found.credentials, kept.credentials):
+            return found, True  # the same command, called twice at once
+        raise
+
+
+def _ready(realms: RealmRegistry, realm_id: str) -> tuple[Realm, Principal]:
+    realm = realms.read_realm(realm_id)
+    if realm.state is not RealmState.ACTIVE:
+        raise RefusedError(f"realm {realm_id!r} is {realm.state}: only an ACTIVE one takes other credentials")
+    root = find_root(realms, realm_id)
+    if root is None:
+        raise CorruptionError(f"realm {realm_id!r} has no root principal: run `headwater fsck`")
+    return realm, root
+
+
+def _check_meant(kept: CredentialsFile, file: Path) -> None:
+    """The file that a realm was created with holds its credentials, too, and whoever names it wants others."""
+    if kept.replaces is None:
+        raise RefusedError(
+            f"{file} exists, holds the credentials that root has now, and is never overwritten: name another file"
+        )

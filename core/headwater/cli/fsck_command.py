@@ -1,0 +1,131 @@
+"""``headwater fsck``: whether everything that is stored is as it must be, and what mends what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import click
+
+from headwater.cli.cli_session import CliSession
+from headwater.cli.command_options import confirm_option, prints
+from headwater.cli.output_files import write_new
+from headwater.cli.report_views import FINDING, STEP
+from headwater.durability import make_folder
+from headwater.errors import RefusedError
+from headwater.exits import FINDINGS
+from headwater.fsck import FsckFinding, RepairStep, check_store, is_bad, plan_repairs, repair_realm
+from headwater.store import Store
+
+
+@click.command(name="fsck")
+@click.option("--realm", metavar="REALM", help="Only this realm.")
+@click.option("--plan", is_flag=True, help="Show the steps of a repair in their order, and what each does and loses.")
+@click.option("--repair", "mend", is_flag=True, help="Do the safe steps of one realm's plan.")
+@click.option(
+    "--aside",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="With --repair: keep here what is taken off a list because it cannot be read, a file for each.",
+)
+@click.option("--later", is_flag=True, help="With --plan or --repair: set aside also what a later release has written.")
+@confirm_option("REALM")
+@prints(FINDING, many=True)
+@click.pass_context
+def fsck_command(
+    ctx: click.Context, /, realm: str | None, plan: bool, mend: bool, confirm: str | None, aside: Path | None, later: bool
+) -> None:
+    """Read everything, change nothing, and list what is wrong with what would mend it.
+
+    Exit code 8 if anything is wrong; left-overs that maintenance clears by itself do not count.
+
+    With --plan it shows steps instead of findings. With --repair and --confirm it does those steps of the realm that are
+    safe, which guess nothing and take nothing away that can be read, shows what came of each, and looks again for its exit code.
+    """
+    session = ctx.ensure_object(CliSession)
+    if plan and mend:
+        raise click.UsageError("--plan shows the steps, and --repair does them: give one of the two")
+    if later and not (plan or mend):
+        raise click.UsageError("--later goes with --plan or --repair: nothing else of fsck sets anything aside")
+    if confirm is not None and not mend:
+        raise click.UsageError("--confirm goes with --repair: nothing else of fsck changes anything")
+    if aside is not None and not mend:
+        raise click.UsageError("--aside goes with --repair: nothing else of fsck takes anything off a list")
+    with session.open_store() as store:
+        if mend:
+            chosen = _confirmed(session, store, realm, confirm, later=later)
+            if chosen is not None:
+                ctx.exit(_mend(session, store, chosen, aside, later=later))
+        findings = check_store(store, realm=realm)
+    if plan:
+        _show(session, plan_repairs(findings, later=later))
+    else:
+        _show_findings(session, findings)
+    ctx.exit(FINDINGS if is_bad(findings) else 0)
+
+
+def _confirmed(session: CliSession, store: Store, realm: str | None, confirm: str | None, *, later: bool) -> str | None:
+    """The realm whose id was repeated; None where there is no safe step to confirm.
+
+    raises        RefusedError, after a person was shown the plan
+    """
+    if confirm is not None and realm in (None, confirm):
+        return confirm
+    if confirm is not None:
+        raise RefusedError(f"nothing was changed: --confirm {confirm} does not repeat the id of realm {realm!r}")
+    steps = plan_repairs(check_store(store, realm=realm), later=later)
+    if not any(step.is_safe for step in steps):
+        session.warn("there is no safe step to do")
+        return None
+    _show(session, steps)
+    raise RefusedError(
+        f"nothing was changed: repeat the realm's id with --confirm {realm or 'REALM'} to do the safe steps of its plan"
+    )
+
+
+def _mend(session: CliSession, store: Store, realm: str, aside: Path | None, *, later: bool) -> int:
+    steps = plan_repairs(check_store(store, realm=realm), later=later)
+    done = list(repair_realm(store, realm, steps, keep=None if aside is None else partial(_keep, aside)))
+    _show(session, done)
+    left = check_store(store, realm=realm)
+    for finding in left:
+        session.warn(f"left: {finding.code} {finding.subject}: {finding.message}")
+    return FINDINGS if is_bad(left) else 0
+
+
+def _keep(folder: Path, name: str, content: bytes) -> str:
+    """On the disk, with its folder, before anything is taken off a list.
+
+    raises        RefusedError when it cannot be written, and when a file of that name holds something else
+    """
+    try:
+        make_folder(folder)
+    except OSError as fault:
+        raise RefusedError(f"{folder} cannot be made: {fault.strerror or fault}") from fault
+    write_new(folder / name, content)
+    return str(folder / name)
+
+
+def _show_findings(session: CliSession, findings: Sequence[FsckFinding]) -> None:
+    """Findings for people are a list, as steps are."""
+    if session.output != "table" or not findings:
+        session.show_all(FINDING, findings)
+        return
+    for finding in findings:
+        click.echo(f"{finding.weight} {finding.code}: {finding.subject} of {finding.realm}")
+        for name, text in (("what", finding.message), ("mend", finding.repair)):
+            if text:
+                click.echo(f"   {name}: {text}")
+
+
+def _show(session: CliSession, steps: Sequence[RepairStep]) -> None:
+    """Steps for people are a numbered list: their sentences are too long for columns."""
+    if session.output != "table" or not steps:
+        session.show_all(STEP, steps)
+        return
+    for number, step in enumerate(steps, 1):
+        click.echo(f"{number}. {step.action}{' (safe)' if step.is_safe else ''}: {step.subject} of {step.realm}")
+        for name, text in (("does", step.does), ("loses", step.loses), ("result", step.result)):
+            if text:
+                click.echo(f"   {name}: {text}")

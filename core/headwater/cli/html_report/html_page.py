@@ -1,0 +1,37 @@
+"""The figures in the template. Everything that comes from a store is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+
+import jinja2
+
+from headwater.cli.html_report.report_figures import ImportFigures, report_figures_of
+from headwater.clock import Micros
+from headwater.jobs.run_history import Run
+
+
+def report_page(runs: Sequence[Run], *, store: str, now: Micros) -> str:
+    """One HTML page with pictures of some runs, which come newest first. It loads nothing from anywhere.
+
+    store         how the page names the store; without secrets
+    """
+    return _template("report.html.jinja").render(page=report_figures_of(runs, store=store, now=now))
+
+
+def import_page(figures: ImportFigures) -> str:
+    """One HTML page on what an import did, with every table that it left out. It loads nothing from anywhere."""
+    return _template("import.html.jinja").render(page=figures)
+
+
+def _template(name: str) -> jinja2.Template:
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        loader=jinja2.FunctionLoader(lambda part: files(__package__).joinpath(part).read_text(encoding="utf-8")),
+    )
+    return environment.get_template(name)

@@ -1,0 +1,300 @@
+"""``headwater import``: tables that lie in some storage already, put into a catalog; and what became of each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, cast
+
+import click
+import msgspec
+
+from headwater.catalogs import Catalogs, ContentKey, ImportSpec, ParquetReport, ReportRow
+from headwater.cli.cli_session import CliSession
+from headwater.cli.command_options import ID, KEY, author_option, person, prints
+from headwater.cli.html_report import ImportGatherer, import_page
+from headwater.cli.local_run import run_task_here
+from headwater.cli.output_files import replacing
+from headwater.cli.report_views import IMPORT
+from headwater.cli.task_views import TASK
+from headwater.clock import as_text
+from headwater.errors import NotFoundError, RefusedError
+from headwater.exits import FINDINGS
+from headwater.iceberg import SurveyProgress, SurveyResult, SurveyScope, survey_in_process
+from headwater.iceberg.survey_outcomes import TOLERABLE
+from headwater.jobs import IMPORT as IMPORT_TASK
+from headwater.jobs import SPARK, TableSurvey, dry_import, run_import
+from headwater.jobs.run_history import Run, list_runs, read_report
+from headwater.realms import RealmRegistry
+from headwater.settings import Settings
+from headwater.store import ObjectId, Store, Versioned, id_text
+from headwater.tasks import Task, TaskLease, TaskQueue
+
+BY_HAND = "by hand"
+ENTRY_POINTS = "headwater.surveys"
+_FILE_HELP = "Write what became of each table to a file, as import-report does: .parquet or .html."
+
+
+@click.command(name="import")
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@click.argument("locations", metavar="LOCATION...", nargs=-1, required=True)
+@click.option(
+    "--include", metavar="PATTERN", multiple=True, help="Only tables whose key matches, such as 'sales.*'; may be repeated."
+)
+@click.option("--exclude", metavar="PATTERN", multiple=True, help="No tables whose key matches; may be repeated.")
+@click.option(
+    "--mode",
+    type=click.Choice(["once", "sync"]),
+    default="once",
+    show_default=True,
+    help="A table that is there with other metadata: once reports it, sync moves it forward.",
+)
+@click.option(
+    "--path",
+    metavar="PATTERN",
+    help="How a path below a LOCATION gives a key, such as '{namespace}.db/{table}'.",
+)
+@click.option("--namespace", metavar="KEY", type=KEY, help="Put this in front of every key, such as 'lake.raw'.")
+@click.option(
+    "--inventory", metavar="URL", help="A list of files (CSV, Parquet, S3 Inventory) to read instead of listing each LOCATION."
+)
+@click.option(
+    "--verify",
+    type=click.Choice(["metadata", "manifests", "files"]),
+    default="metadata",
+    show_default=True,
+    help="How far down each table is looked at: manifests reads these, files sees that all files are there.",
+)
+@click.option(
+    "--tolerate",
+    metavar="CODE",
+    multiple=True,
+    type=click.Choice(sorted(TOLERABLE)),
+    help="Import a table although it has this fault, because query engines read such tables anyway; may be repeated.",
+)
+@click.option(
+    "--gone",
+    type=click.Choice(["report", "drop"]),
+    default="report",
+    show_default=True,
+    help="What to do with tables of the catalog whose metadata files are gone; drop needs --mode sync.",
+)
+@click.option("--report", "file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help=_FILE_HELP)
+@click.option("--dry-run", is_flag=True, help="Show what would be imported, and write nothing.")
+@author_option
+@click.option("--detach", is_flag=True, help="Leave the work to a worker instead of doing it here.")
+@click.option(
+    "--spark",
+    "on_spark",
+    is_flag=True,
+    help="Survey on Spark, however few the tables are: here, or with --detach in the worker. A worker chooses by itself otherwise.",
+)
+@prints(IMPORT)
+@click.pass_context
+def import_tables_command(
+    ctx: click.Context,
+    /,
+    realm_id: str,
+    name: str,
+    locations: tuple[str, ...],
+    file: Path | None,
+    dry_run: bool,
+    detach: bool,
+    on_spark: bool,
+    author: str | None,
+    **fields: Any,
+) -> None:
+    """Find the Iceberg tables and views below each LOCATION (a URL or a folder), and put the sound ones on the default branch.
+
+    Exit code 8 if a table was quarantined: the others are imported all the same.
+    """
+    session = ctx.ensure_object(CliSession)
+    spec = _spec(locations, **fields)
+    if spec.gone == "drop" and spec.mode != "sync":
+        raise click.UsageError("--gone drop needs --mode sync: an import once only brings tables in")
+    if file is not None:
+        _check_kind(file)
+        if detach:
+            raise click.UsageError("--report needs the result: ask for it by import-report when the worker is done")
+    if dry_run and detach:
+        raise click.UsageError("--dry-run is done here: omit --detach")
+    if dry_run and on_spark:
+        raise click.UsageError("--dry-run surveys in this process: omit --spark")
+    survey = _survey_on_spark(session.settings) if on_spark and not detach else _InProcess()
+    with session.open_store() as store:
+        if dry_run:
+            outcome = _dry(store, realm_id, name, spec, file)
+        else:
+            submitted = _submit(store, realm_id, name, spec, author=author or person(), on_spark=on_spark)
+            if detach:
+                session.show(TASK, submitted)
+                return
+            ended = run_task_here(session, store, submitted.id, lambda claim: _do(store, claim, survey)).value
+            outcome = ended.outcome or {}
+            if file is not None:
+                _write(store, _run_of(store, realm_id, name, submitted.id), file)
+    session.show(IMPORT, outcome)
+    if not outcome["surveyed"]:
+        session.warn(
+            f"no Iceberg table was found below {', '.join(spec.locations)}"
+            + (
+                f" by these patterns, which are held against whole keys{_beginning(spec)}"
+                if spec.include or spec.exclude
+                else ""
+            )
+        )
+    ctx.exit(FINDINGS if outcome["quarantined"]["total"] else 0)
+
+
+@click.command(name="import-report")
+@click.argument("realm_id", metavar="REALM")
+@click.argument("name", metavar="CATALOG")
+@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--task", metavar="ID", type=ID, help="Of this task's import, instead of the last one.")
+@click.pass_obj
+def import_report_command(session: CliSession, realm_id: str, name: str, file: Path, task: ObjectId | None) -> None:
+    """Write what became of each table in the last import to FILE: a Parquet file (.parquet), or a page of HTML (.html).
+
+    The Parquet file has a row for every table folder that was looked at. The page has numbers, pictures, and all tables that were
+    left out, each with the reason. A file of that name is replaced.
+    """
+    _check_kind(file)
+    with session.open_store() as store:
+        rows = _write(store, _run_of(store, realm_id, name, task), file)
+    session.say(f"report of {rows} {'table' if rows == 1 else 'tables'} written to {file}")
+
+
+def _spec(locations: Sequence[str], *, namespace: ContentKey | None, inventory: str | None, **fields: Any) -> ImportSpec:
+    return ImportSpec(
+        name=BY_HAND,
+        locations=tuple(map(_url, locations)),
+        namespace=() if namespace is None else namespace.elements,
+        inventory=None if inventory is None else _url(inventory),
+        **fields,
+    )
+
+
+def _beginning(spec: ImportSpec) -> str:
+    return f", such as {ContentKey((*spec.namespace, 'table'))}" if spec.namespace else ""
+
+
+def _submit(store: Store, realm_id: str, name: str, spec: ImportSpec, *, author: str, on_spark: bool) -> Versioned[Task]:
+    """The task of an import, also where it is under way already.
+
+    raises        RefusedError where that one is done in another way than is asked for now
+    """
+    realm = RealmRegistry(store).read_realm(realm_id)
+    definition = Catalogs(RealmRegistry(store).open_realm(realm_id)).read_catalog(name)
+    arguments = {
+        "catalog": name,
+        "catalogId": definition.id,
+        "spec": msgspec.json.decode(msgspec.json.encode(spec)),
+        "author": author,
+        **({"engine": SPARK} if on_spark else {}),
+    }
+    tasks, subject = TaskQueue(store), f"{name}/{BY_HAND}/{spec.digest()[:8]}"
+    task = tasks.read_task(
+        tasks.submit_task(IMPORT_TASK, realm=realm.id, realm_key=realm.key, subject=subject, arguments=arguments).id
+    )
+    _check_same(task, arguments)
+    return task
+
+
+def _check_same(seen: Versioned[Task], arguments: Mapping[str, Any]) -> None:
+    """Refuse to pass off a task that is already under way, perhaps for somebody else, as the one asked for."""
+    task = seen.value
+    if {**task.arguments, "author": ""} == {**arguments, "author": ""}:
+        return
+    how = f"with {task.arguments}"
+    if task.arguments.get("engine") != arguments.get("engine"):
+        how = "with --spark" if task.arguments.get("engine") == SPARK else "without --spark"
+    raise RefusedError(f"task {id_text(seen.id)} ({task}) is under way {how}: wait for it, or cancel it")
+
+
+def _dry(store: Store, realm_id: str, name: str, spec: ImportSpec, file: Path | None) -> dict[str, Any]:
+    if file is None:
+        return dry_import(store, realm_id, name, spec).outcome()
+    about = [f"realm {realm_id}", BY_HAND, "dry run: nothing was written"]
+    with _writing(file, name, about, store) as write:
+        return dry_import(store, realm_id, name, spec, write=write).outcome()
+
+
+def _run_of(store: Store, realm_id: str, name: str, task: ObjectId | None) -> Run:
+    """The record of the last import into a catalog, or of the one that a task did.
+
+    raises        NotFoundError
+    """
+    for run in list_runs(store, kind=IMPORT_TASK, realm=realm_id):
+        if run.subject.partition("/")[0] == name and task in (None, run.task):
+            return run
+    which = "" if task is None else f" by task {id_text(task)}"
+    raise NotFoundError(f"no import into catalog {name!r} of realm {realm_id!r}{which} is on record")
+
+
+def _write(store: Store, run: Run, file: Path) -> int:
+    """How many rows there were."""
+    rows = 0
+    if run.task is None:
+        raise NotFoundError("the run has no task, and so no report")
+    catalog, _, name = run.subject.partition("/")
+    whose = BY_HAND if name.startswith(f"{BY_HAND}/") else f"import {name}"
+    with _writing(file, catalog, [f"realm {run.realm}", whose, f"run of {as_text(run.started)}"], store) as write:
+        for row in read_report(store, run.task, run.attempt):
+            write(row)
+            rows += 1
+    return rows
+
+
+@contextmanager
+def _writing(file: Path, catalog: str, about: Sequence[str], store: Store) -> Iterator[Callable[[ReportRow], None]]:
+    """Takes rows, and has them in the file at the end."""
+    with replacing(file) as part:
+        if file.suffix == ".parquet":
+            with ParquetReport(part) as parquet:
+                yield parquet.add_row
+            return
+        gatherer = ImportGatherer()
+        yield gatherer.add
+        page = import_page(gatherer.figures(catalog, about, now=store.clock.now()))
+        part.write_text(page, encoding="utf-8")
+
+
+def _check_kind(file: Path) -> None:
+    if file.suffix not in (".parquet", ".html"):
+        raise click.UsageError(f"{file} ends neither in .parquet nor in .html")
+
+
+class _InProcess:
+    def __call__(self, scope: SurveyScope, progress: SurveyProgress) -> SurveyResult:
+        return survey_in_process(scope, progress=progress)
+
+    @property
+    def name(self) -> str:
+        return "process (by hand)"
+
+
+def _survey_on_spark(settings: Settings) -> TableSurvey:
+    """What the pipeline's package brings.
+
+    raises        RefusedError where it is not installed, or Spark cannot run here; ModuleNotFoundError where a library is missing, of
+                  which the command line says how to get it
+    """
+    for point in entry_points(group=ENTRY_POINTS, name=SPARK):
+        return cast(TableSurvey, point.load()(settings))
+    raise RefusedError("--spark needs headwater's pipeline, which this installation lacks: pip install 'headwater[spark]'")
+
+
+def _do(store: Store, claim: TaskLease, survey: TableSurvey) -> dict[str, Any]:
+    return run_import(store, claim, survey=survey)
+
+
+def _url(location: str) -> str:
+    """A URL as it is; a folder as the location of its absolute path, in which nothing is percent-encoded. What ``..`` means depends on
+    links; without one, a folder behind a link keeps the name that its tables record."""
+    if "://" in location:
+        return location
+    path = Path(location)
+    return f"file://{path.resolve() if '..' in path.parts else path.absolute()}"

@@ -1,0 +1,152 @@
+"""Tasks done in this process, by the same protocol as a worker's: submitted, claimed, beating, ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from headwater.cli.cli_session import CliSession
+from headwater.cli.command_options import person
+from headwater.errors import FencedError, HeadwaterError, NotFoundError, RefusedError, UnavailableError
+from headwater.store import ObjectId, Store, Versioned, id_text
+from headwater.tasks import LeaseVerdict, LeaseWatch, Task, TaskLease, TaskNotReadyError, TaskQueue, TaskState, TaskStoppedError
+
+Work = Callable[[TaskLease], dict[str, Any]]
+"""Does what the claim's task asks for, and returns its outcome."""
+
+LOOK_SECONDS = 0.5
+
+
+def run_task_here(session: CliSession, store: Store, task_id: ObjectId, work: Work) -> Versioned[Task]:
+    """Do a submitted task here and now, or see it through where a worker has it; returns the task as it ended.
+
+    Told to end by SIGTERM, the work stops at its next check, and the task is handed back.
+
+    raises        whatever ``work`` raises, after the task was told; RefusedError for a task that failed or was cancelled elsewhere;
+                  UnavailableError for one that was handed back
+    """
+    tasks = TaskQueue(store)
+    claim = _claim(session, store, tasks, task_id)
+    if claim is None:
+        return _ended(tasks.read_task(task_id))
+    with _heartbeats(session, store, claim), _ends_when_told(claim):
+        try:
+            outcome = work(claim)
+        except FencedError:
+            raise
+        except TaskStoppedError:
+            claim.end_stopped()
+        except TaskNotReadyError as not_yet:
+            claim.put_off(str(not_yet), not_yet.seconds)
+            raise RefusedError(
+                f"task {id_text(task_id)} waits, and a worker goes on with it (or cancel it): {not_yet}"
+            ) from not_yet
+        except KeyboardInterrupt:
+            claim.hand_back("interrupted at the command line")
+            _tell_what_waits(session, tasks, task_id)
+            raise
+        except HeadwaterError as error:
+            claim.fail_task(str(error), retry=not isinstance(error, RefusedError | NotFoundError))
+            _tell_what_waits(session, tasks, task_id)
+            raise
+        except Exception as bug:
+            claim.fail_task(f"{type(bug).__name__}: {bug}", retry=False)
+            raise
+        else:
+            _finish(claim, outcome)
+    return _ended(tasks.read_task(task_id))
+
+
+def _finish(claim: TaskLease, outcome: dict[str, Any]) -> None:
+    """The work is done, and only an outcome that no task can carry is its failure: where the end cannot be written, its lease will end."""
+    try:
+        claim.finish_task(outcome)
+    except RefusedError as refused:
+        claim.fail_task(str(refused), retry=False)
+        raise
+
+
+def _tell_what_waits(session: CliSession, tasks: TaskQueue, task_id: ObjectId) -> None:
+    """Who reads that a command failed must know what a worker still does by itself."""
+    task = id_text(task_id)
+    if tasks.read_task(task_id).value.is_active:
+        session.warn(
+            f"task {task} waits: a worker goes on with it, or the same command; `headwater task cancel {task}` calls it off"
+        )
+
+
+def _claim(session: CliSession, store: Store, tasks: TaskQueue, task_id: ObjectId) -> TaskLease | None:
+    """The claim, waiting as long as somebody else has the task; None when that one has ended it."""
+    watch = LeaseWatch(store.clock, store.settings.task_lease_seconds)
+    owner = f"{person()}@{socket.gethostname()}:{os.getpid()} (command line)"
+    told = False
+    while True:
+        task = tasks.read_task(task_id).value
+        if not task.is_active:
+            return None
+        if task.state is TaskState.WAITING and task.due > store.clock.now():
+            with suppress(RefusedError):  # it has ended meanwhile: the next look tells
+                tasks.run_now(task_id)
+        claim = tasks.claim_task(task_id, owner, watch)
+        if claim is not None:
+            return claim
+        if not told:
+            told = True
+            session.warn(f"task {id_text(task_id)} is being done by {task.owner or 'a worker'}; waiting for its end")
+        store.clock.sleep(LOOK_SECONDS)
+
+
+def _ended(seen: Versioned[Task]) -> Versioned[Task]:
+    task = seen.value
+    if task.state is TaskState.SUCCEEDED:
+        return seen
+    if task.is_active:
+        raise UnavailableError(
+            f"task {id_text(seen.id)} ({task}) was handed back: {task.error}; a worker goes on with it, or the same command"
+        )
+    raise RefusedError(f"task {id_text(seen.id)} ({task}) ended as {task.state}" + (f": {task.error}" if task.error else ""))
+
+
+@contextmanager
+def _ends_when_told(claim: TaskLease) -> Iterator[None]:
+    """While it lasts, SIGTERM asks the work to stop: a task that is dropped would have to wait for the end of its lease."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may take signals
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, frame: claim.request_stop("the command line was told to end"))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _heartbeats(session: CliSession, store: Store, claim: TaskLease) -> Iterator[None]:
+    done = threading.Event()
+
+    def beat() -> None:
+        while not done.wait(store.settings.task_heartbeat_seconds):
+            try:
+                verdict = claim.heartbeat()
+            except HeadwaterError as error:
+                session.warn(f"no heartbeat for task {id_text(claim.id)}: {error}")
+                continue
+            if verdict is not LeaseVerdict.GO_ON:
+                return  # the work finds out by its next check
+            progress = claim.task.progress
+            if progress is not None and session.is_interactive:
+                of = f" of {progress.total}" if progress.total is not None else ""
+                session.warn(f"{claim.task}: {progress.done}{of} {progress.unit}".rstrip())
+
+    thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()

@@ -1,0 +1,234 @@
+"""Looking again and again at what changes: a table that is drawn anew on a terminal, and line by line what changed elsewhere.
+
+``headwater task``: what is being done, what waits, and what became of it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from headwater.cli.cli_session import CliSession
+from headwater.cli.command_options import DURATION, ID, TIME, prints
+from headwater.cli.output_fields import ResultView
+from headwater.cli.printing import in_columns
+from headwater.cli.task_views import TASK, TASK_FIGURES, TASK_LINES, TASK_PAGE, TaskPage, figure_rows
+from headwater.clock import Clock, Micros
+from headwater.console import yaml_text
+from headwater.errors import UnavailableError
+from headwater.jobs import retry_reachable_only
+from headwater.store import ObjectId, ReadableRows, Versioned
+from headwater.tasks import Task, TaskQuery, TaskQueue, TaskState
+
+T = TypeVar("T")
+
+
+def watch(
+    session: CliSession,
+    view: ResultView[T],
+    look: Callable[[], Sequence[T]],
+    *,
+    clock: Clock,
+    every_seconds: float,
+    for_seconds: float | None,
+) -> None:
+    """Show what is found, and what changes, until interrupted or for so long. A store that is away for a while is told, and waited for."""
+    ends = None if for_seconds is None else clock.monotonic() + for_seconds
+    screen = _Screen(session, view)
+    while True:
+        try:
+            screen.show(look())
+        except UnavailableError as away:
+            session.warn(str(away))
+        if ends is not None and clock.monotonic() + every_seconds > ends:
+            return
+        clock.sleep(every_seconds)
+
+
+class _Screen(Generic[T]):
+    """What was shown last."""
+
+    def __init__(self, session: CliSession, view: ResultView[T]) -> None:
+        self._session = session
+        self._view = view
+        self._shown: dict[str, dict[str, Any]] | None = None
+
+    def show(self, items: Sequence[T]) -> None:
+        found = {str(data[self._view.fields[0].name]): data for data in map(self._view.data, items)}
+        if found == self._shown:
+            return
+        before, self._shown = self._shown or {}, found
+        if self._session.output == "table" and sys.stdout.isatty():
+            click.clear()
+            click.echo(in_columns(self._view, items))
+            return
+        changed = [item for item, (name, data) in zip(items, found.items(), strict=True) if before.get(name) != data]
+        self._print(changed, is_first=not before)
+
+    def _print(self, changed: Sequence[T], *, is_first: bool) -> None:
+        for item in changed if self._session.output != "table" else ():
+            data = self._view.data(item)
+            text = (
+                json.dumps(data, ensure_ascii=False) if self._session.output == "json" else "---\n" + yaml_text(data).rstrip()
+            )
+            click.echo(text)
+        if self._session.output == "table" and (changed or is_first):
+            lines = in_columns(self._view, changed).splitlines()
+            click.echo("\n".join(lines if is_first else lines[1:]))
+
+
+@click.group(name="task")
+def task() -> None:
+    """Look at the work of a store, and steer it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Watching:
+    """``--watch``, and how."""
+
+    every_seconds: float
+    for_seconds: float | None
+
+
+def _read_watch(ctx: click.Context, parameter: click.Parameter, is_on: bool) -> _Watching | None:
+    """Reads its own two options, so that the command gets one value."""
+    every, lasts = ctx.params.pop("every"), ctx.params.pop("lasts")
+    if is_on:
+        return _Watching(every, lasts)
+    for name, option in (("every", "--every"), ("lasts", "--for")):
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option} goes with --watch: without it, the tasks are shown once", ctx)
+    return None
+
+
+@task.command(name="list")
+@click.option("--state", type=click.Choice([state.value for state in TaskState]), help="Only tasks in this state.")
+@click.option("--kind", help="Only tasks of this kind.")
+@click.option("--realm", help="Only tasks of this realm.")
+@click.option("--subject", help="Only tasks about this, within their realm.")
+@click.option("--since", type=TIME, metavar="TIME", help="Only tasks submitted then or later; 2h is as long ago.")
+@click.option("--older-than", type=DURATION, metavar="DURATION", help="Only tasks submitted longer ago, such as 7d.")
+@click.option("--limit", metavar="COUNT", type=click.IntRange(min=1), default=100, show_default=True, help="At most so many.")
+@click.option(
+    "--every",
+    type=DURATION,
+    metavar="DURATION",
+    default="2s",
+    show_default=True,
+    is_eager=True,
+    help="With --watch: look so often.",
+)
+@click.option(
+    "--for",
+    "lasts",
+    type=DURATION,
+    metavar="DURATION",
+    is_eager=True,
+    help="With --watch: end after this time; default is when interrupted.",
+)
+@click.option("--watch", "watching", is_flag=True, callback=_read_watch, help="Stay, and show what changes.")
+@prints(TASK, many=True)
+@click.pass_obj
+def list_tasks_command(session: CliSession, /, limit: int, watching: _Watching | None, **filters: Any) -> None:
+    """List tasks: the active ones as they are due, then those that ended, the newest first.
+
+    With --watch a terminal shows the table as it is now; elsewhere, and as JSON or YAML, each task is printed when it changes.
+    """
+    with session.open_store() as store:
+        tasks = TaskQueue(store)
+
+        def look() -> ReadableRows[Versioned[Task]]:
+            return tasks.list_tasks(limit=limit, **_asked(filters, store.clock.now()))
+
+        view = TASK_LINES if session.output == "table" else TASK
+        if watching is None:
+            found = look()
+            session.show_all(view, found)
+            session.warn_of(found)
+        else:
+            every, lasts = watching.every_seconds, watching.for_seconds
+            watch(session, view, look, clock=store.clock, every_seconds=every, for_seconds=lasts)
+
+
+def _asked(filters: dict[str, Any], now: Micros) -> TaskQuery:
+    def ago(seconds: float | None) -> Micros | None:
+        return None if seconds is None else Micros(now - round(seconds * 1_000_000))
+
+    return TaskQuery(
+        state=TaskState(filters["state"]) if filters["state"] else None,
+        kind=filters["kind"],
+        realm=filters["realm"],
+        subject=filters["subject"],
+        since=filters["since"],
+        before=ago(filters["older_than"]),
+    )
+
+
+@task.command(name="figures")
+@prints(TASK_FIGURES, many=True)
+@click.pass_obj
+def task_figures_command(session: CliSession) -> None:
+    """Show for each kind how many tasks wait, run, are late and were given up, and how long they take."""
+    with session.open_store() as store:
+        rows = figure_rows(TaskQueue(store).read_figures())
+    session.show_all(TASK_FIGURES, rows)
+
+
+@task.command(name="show")
+@click.argument("task_id", metavar="TASK", type=ID)
+@prints(TASK)
+@click.pass_obj
+def show_task_command(session: CliSession, task_id: ObjectId) -> None:
+    """Show everything about one task: what it is, the story of its attempts, and what comes next."""
+    with session.open_store() as store:
+        seen, now = TaskQueue(store).read_task(task_id), store.clock.now()
+    if session.output == "table":
+        session.show(TASK_PAGE, TaskPage(seen, now))
+    else:
+        session.show(TASK, seen)
+
+
+@task.command(name="retry")
+@click.argument("task_id", metavar="TASK", type=ID)
+@click.option(
+    "--reachable-only",
+    is_flag=True,
+    help="Of a purge of a table: purge only what can be reached. Files that only missing or unreadable manifests name are then never"
+    " deleted.",
+)
+@prints(TASK)
+@click.pass_obj
+def retry_task_command(session: CliSession, task_id: ObjectId, reachable_only: bool) -> None:
+    """Let a failed or cancelled task wait again."""
+    _steer(session, task_id, retry_reachable_only if reachable_only else TaskQueue.retry_task)
+
+
+@task.command(name="cancel")
+@click.argument("task_id", metavar="TASK", type=ID)
+@prints(TASK)
+@click.pass_obj
+def cancel_task_command(session: CliSession, task_id: ObjectId) -> None:
+    """Cancel a waiting task; ask the worker of a running one to stop."""
+    _steer(session, task_id, TaskQueue.cancel_task)
+
+
+@task.command(name="run-now")
+@click.argument("task_id", metavar="TASK", type=ID)
+@prints(TASK)
+@click.pass_obj
+def run_task_now_command(session: CliSession, task_id: ObjectId) -> None:
+    """Let a waiting task be due now."""
+    _steer(session, task_id, TaskQueue.run_now)
+
+
+def _steer(session: CliSession, task_id: ObjectId, step: Callable[[TaskQueue, ObjectId], Task]) -> None:
+    with session.open_store() as store:
+        tasks = TaskQueue(store)
+        step(tasks, task_id)
+        session.show(TASK, tasks.read_task(task_id))

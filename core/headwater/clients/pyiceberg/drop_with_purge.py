@@ -1,0 +1,106 @@
+"""Dropping a table for good: its files are deleted by a task, once no kept commit holds it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+from uuid import UUID, uuid4
+
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.typedef import Identifier
+
+from headwater import iceberg
+from headwater.catalogs import ContentKey, Delete, IcebergTable, TableClaim
+from headwater.clients.pyiceberg.branch_state import BranchChange, BranchState, ClientBranch
+from headwater.clients.pyiceberg.file_access import ClientStorage, FileAccess
+from headwater.clients.pyiceberg.translation import identifier_key, shown_identifier
+from headwater.errors import HeadwaterError, RefusedError
+from headwater.jobs import request_table_purge
+from headwater.purge import DroppedTable, PurgeRequest
+from headwater.store import Store
+from headwater.tasks import SubmittedTask, TaskQueue
+
+
+class PurgeOperations:
+    def __init__(self, store: Store, branch: ClientBranch, access: FileAccess) -> None:
+        self._store = store
+        self._branch = branch
+        self._access = access
+
+    def purge(self, identifier: str | Identifier, *, reachable_only: bool = False) -> None:
+        """Ask for the purge, then drop: a task whose table is not dropped finds it in the catalog, and ends.
+
+        All that leads to the files is read first: once the table is dropped, a list that is missing would leave everything.
+
+        raises        NoSuchTableError; RefusedError, and nothing is dropped, where not all of its files can be told, or may be deleted
+        """
+        key = identifier_key(identifier, NoSuchTableError)
+        reached: dict[str, tuple[str, ...]] = {}
+
+        def plan(state: BranchState) -> BranchChange:
+            there = state.find_content(key)
+            if not isinstance(there, IcebergTable) or there.id is None:
+                raise NoSuchTableError(f"Table does not exist: {shown_identifier(key)}")
+            try:
+                document = self._document(state, key, there)
+                location = str(document["location"])
+                if there.metadata_location not in reached:
+                    reached[there.metadata_location] = self._places(
+                        document, there.metadata_location, location, missed=[] if reachable_only else None
+                    )
+            except RefusedError as fault:
+                raise RefusedError(f"{shown_identifier(key)} was not dropped: {fault}") from fault
+            uuid = None if there.table_uuid is None else UUID(there.table_uuid)
+            drop = DroppedTable(
+                branch=self._branch.name,
+                key=str(key),
+                metadata=there.metadata_location,
+                location=location,
+                asked=self._store.clock.now(),
+                reachable_only=reachable_only,
+                allowed=reached[there.metadata_location],
+                request=uuid4().hex,
+            )
+            wish = self._wish(there.id, uuid, drop)
+            rows = self._branch.rows
+            asked = request_table_purge(self._store, wish, realm=rows.realm, realm_key=rows.key)
+            return BranchChange(
+                operations=[Delete(key)],
+                message=f"drop table {key}, to be purged",
+                claim=TableClaim(self._branch.id, there.id, location, uuid),
+                take_back=lambda: self._take_back(wish, asked),
+            )
+
+        self._branch.commit(plan, key=key)
+
+    def _document(self, state: BranchState, key: ContentKey, there: IcebergTable) -> dict[str, Any]:
+        text = self._access.document(state, key, there)
+        document = iceberg.purgeable_document(text, path=there.metadata_location)
+        self._access.check_location(key, [str(document["location"])])
+        return document
+
+    def _places(self, document: dict[str, Any], root: str, location: str, *, missed: list[str] | None) -> tuple[str, ...]:
+        """Which of the allowed places the table has metadata in, besides its location.
+
+        Every manifest and list is read, as the purge will have to; raises as ``reach`` does.
+        """
+        allowed, storage = self._branch.catalog.definition.places, ClientStorage(self._access.io)
+        reached = iceberg.reachable_files(document, root, within=location, allowed=allowed, storage=storage, missed=missed)
+        outside = [file for file, turn in reached if turn != iceberg.FIRST_TURNS[0] and not iceberg.is_within(file, location)]
+        return tuple(place for place in allowed if any(iceberg.is_within(file, place) for file in outside))
+
+    def _wish(self, content_id: UUID, uuid: UUID | None, drop: DroppedTable) -> PurgeRequest:
+        catalog = self._branch.catalog.definition
+        return PurgeRequest(catalog=catalog.name, catalog_id=catalog.id, content_id=content_id, table_uuid=uuid, drops=(drop,))
+
+    def _take_back(self, wish: PurgeRequest, asked: SubmittedTask) -> None:
+        """Cancel the task, unless others have asked for it: before this, or since.
+
+            this client   asks ........................ is beaten   cancels
+            another                joins the task, drops the table           (its purge would be gone, and the files stay for ever)
+
+        One that stays finds the table where it was, and ends by itself.
+        """
+        if asked.created:
+            with suppress(HeadwaterError):
+                TaskQueue(self._store).cancel_task(asked.id, carrying=wish.arguments())

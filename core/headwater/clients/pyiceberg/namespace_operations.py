@@ -1,0 +1,114 @@
+"""Namespaces of a branch, by pyiceberg's promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyiceberg.catalog import PropertiesUpdateSummary
+from pyiceberg.exceptions import NamespaceAlreadyExistsError, NamespaceNotEmptyError, NoSuchNamespaceError
+from pyiceberg.typedef import Identifier
+
+from headwater.catalogs import ContentKey, ContentType, Delete, Namespace, Put
+from headwater.clients.pyiceberg.branch_state import BranchChange, BranchState, ClientBranch
+from headwater.clients.pyiceberg.translation import namespace_key, shown_identifier
+
+Merge = Callable[[dict[str, str]], tuple[PropertiesUpdateSummary, dict[str, str]]]
+
+
+class NamespaceOperations:
+    """``namespace`` is what a caller of pyiceberg names: a text with dots between the elements, or a tuple of them."""
+
+    def __init__(self, branch: ClientBranch) -> None:
+        self._branch = branch
+
+    def create_namespace(self, namespace: str | Identifier, properties: Mapping[str, object]) -> None:
+        """With the namespaces above it that are not there yet, in one commit."""
+        key = namespace_key(namespace)
+        checked = _checked(properties)
+
+        def plan(state: BranchState) -> BranchChange:
+            there = state.find_many([key, *key.ancestors()])
+            if key in there:
+                raise NamespaceAlreadyExistsError(f"Namespace {shown_identifier(key)} already exists")
+            for ancestor, content in there.items():
+                if not isinstance(content, Namespace):
+                    raise NoSuchNamespaceError(f"{shown_identifier(ancestor)} is no namespace: nothing can be created below it")
+            above = [Put(one, Namespace()) for one in key.ancestors() if one not in there]
+            return BranchChange(operations=[*above, Put(key, Namespace(properties=checked))], message=f"create namespace {key}")
+
+        self._branch.commit(plan, key=key)
+
+    def drop_namespace(self, namespace: str | Identifier) -> None:
+        key = namespace_key(namespace)
+
+        def plan(state: BranchState) -> BranchChange:
+            _read(state, key)
+            child = next(state.child_namespaces(key), None)
+            if child is not None:
+                raise NamespaceNotEmptyError(
+                    f"Namespace {shown_identifier(key)} is not empty: it holds {shown_identifier(child[0])}"
+                )
+            return BranchChange(operations=[Delete(key)], message=f"drop namespace {key}")
+
+        self._branch.commit(plan, key=key)
+
+    def namespace_exists(self, namespace: str | Identifier) -> bool:
+        try:
+            key = namespace_key(namespace)
+        except NoSuchNamespaceError:
+            return False
+        return self._branch.state().is_namespace(key)
+
+    def read_properties(self, namespace: str | Identifier) -> dict[str, str]:
+        return dict(_read(self._branch.state(), namespace_key(namespace)).properties)
+
+    def update_properties(self, namespace: str | Identifier, merge: Merge) -> PropertiesUpdateSummary:
+        """Replace the properties by what ``merge`` makes of those that are there."""
+        key = namespace_key(namespace)
+        summaries: list[PropertiesUpdateSummary] = []
+
+        def plan(state: BranchState) -> BranchChange | None:
+            there = _read(state, key)
+            summary, properties = merge(dict(there.properties))
+            summaries.append(summary)
+            if properties == there.properties:
+                return None
+            changed = Namespace(id=there.id, properties=_checked(properties))
+            return BranchChange(operations=[Put(key, changed, there)], message=f"change properties of namespace {key}")
+
+        self._branch.commit(plan, key=key)
+        return summaries[-1]
+
+    def namespaces_below(self, namespace: str | Identifier) -> list[Identifier]:
+        """The namespaces directly below one; of ``()``, those at the top."""
+        return self.listed(namespace, ContentType.NAMESPACE)
+
+    def listed(self, namespace: str | Identifier, kind: ContentType) -> list[Identifier]:
+        """The identifiers of one kind directly below a namespace, in key order."""
+        state = self._branch.state()
+        if not namespace:
+            return [key.elements for key, found in state.child_namespaces(None) if found is kind]
+        parent = namespace_key(namespace)
+        check_namespace(state, parent)
+        return [key.elements for key, found in state.child_namespaces(parent) if found is kind]
+
+
+def check_namespace(state: BranchState, key: ContentKey | None) -> None:
+    """Pass, or raise NoSuchNamespaceError. ``key`` None: the top, where pyiceberg has no tables."""
+    if key is None or not state.is_namespace(key):
+        raise NoSuchNamespaceError(f"Namespace does not exist: {'' if key is None else shown_identifier(key)}")
+
+
+def _read(state: BranchState, key: ContentKey) -> Namespace:
+    found = state.find_content(key)
+    if not isinstance(found, Namespace):
+        raise NoSuchNamespaceError(f"Namespace {shown_identifier(key)} does not exists")
+    return found
+
+
+def _checked(properties: Mapping[str, object]) -> dict[str, str]:
+    """Properties as text; pyiceberg's own catalogs refuse null, too."""
+    for name, value in properties.items():
+        if not isinstance(name, str) or value is None:
+            raise ValueError(f"namespace property {name!r} is {value!r}: names and values are text")
+    return {name: str(value) for name, value in properties.items()}

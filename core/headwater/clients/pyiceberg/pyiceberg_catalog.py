@@ -1,0 +1,324 @@
+"""pyiceberg's catalog over a branch: it translates identifiers and errors, and hands on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from pyiceberg.catalog import WAREHOUSE_LOCATION, MetastoreCatalog, PropertiesUpdateSummary
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import CommitTableResponse, CreateTableTransaction, StagedTable, Table, TableProperties
+from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
+from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
+from pyiceberg.view import View
+from pyiceberg.view.metadata import ViewVersion
+
+from headwater.catalogs import ContentType
+from headwater.clients.pyiceberg.drop_with_purge import PurgeOperations
+from headwater.clients.pyiceberg.file_access import FileAccess
+from headwater.clients.pyiceberg.lake_tables import LakeCreation
+from headwater.clients.pyiceberg.namespace_operations import NamespaceOperations
+from headwater.clients.pyiceberg.open_branch import OWN_PROPERTIES, BranchAddress, open_branch, shared_store, with_configured
+from headwater.clients.pyiceberg.table_operations import MakeMetadata, TableOperations
+from headwater.clients.pyiceberg.translation import pyiceberg_errors
+from headwater.clients.pyiceberg.view_operations import ViewOperations
+from headwater.store import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class HeadwaterCatalog(MetastoreCatalog):
+    """A branch of a catalog of a realm, in the store behind a URL.
+
+    Properties, beside those of pyiceberg that say how files are reached:
+
+    store         URL of the store; without it the environment's ``HEADWATER_STORE``
+    realm         id of the realm
+    catalog       name of the catalog
+    branch        what is read and written; any other reference (a tag, a hash, ``main@hash``) can be read; default: the default branch
+    author        noted in commits
+    warehouse     below which new tables lie; default: the catalog's base location
+
+    Opens nothing before it is used. Thread-safe; it can be pickled, and is opened anew where it arrives.
+
+    raises        ``translating`` says which error of Headwater becomes which one of pyiceberg
+    """
+
+    def __init__(self, name: str, **properties: str) -> None:
+        super().__init__(name, **with_configured(name, properties))
+        with pyiceberg_errors():
+            self._address = BranchAddress.from_properties(name, self.properties)
+        self._given: Store | None = None
+        self._opened: _Opened | None = None
+        self._opening = threading.Lock()
+
+    @classmethod
+    def on(cls, store: Store, name: str = "headwater", **properties: str) -> HeadwaterCatalog:
+        """The same on a store that the caller has open, and closes."""
+        made = cls(name, **properties)
+        made._given = store
+        return made
+
+    # namespaces
+
+    def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
+        with pyiceberg_errors():
+            self._rooms.namespaces.create_namespace(namespace, properties)
+
+    def create_namespace_if_not_exists(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
+        """One that is there is left as it is, also where nothing can be created."""
+        if not self.namespace_exists(namespace):
+            super().create_namespace_if_not_exists(namespace, properties)
+
+    def drop_namespace(self, namespace: str | Identifier) -> None:
+        with pyiceberg_errors():
+            self._rooms.namespaces.drop_namespace(namespace)
+
+    def namespace_exists(self, namespace: str | Identifier) -> bool:
+        with pyiceberg_errors():
+            return self._rooms.namespaces.namespace_exists(namespace)
+
+    def list_namespaces(self, namespace: str | Identifier = ()) -> list[Identifier]:
+        with pyiceberg_errors():
+            return self._rooms.namespaces.namespaces_below(namespace)
+
+    def load_namespace_properties(self, namespace: str | Identifier) -> Properties:
+        with pyiceberg_errors():
+            return self._rooms.namespaces.read_properties(namespace)
+
+    def update_namespace_properties(
+        self, namespace: str | Identifier, removals: set[str] | None = None, updates: Properties = EMPTY_DICT
+    ) -> PropertiesUpdateSummary:
+        def merge(there: dict[str, str]) -> tuple[PropertiesUpdateSummary, Properties]:
+            return self._get_updated_props_and_update_summary(there, removals, updates)
+
+        with pyiceberg_errors():
+            return self._rooms.namespaces.update_properties(namespace, merge)
+
+    # tables
+
+    def create_table(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+        sort_order: SortOrder = UNSORTED_SORT_ORDER,
+        properties: Properties = EMPTY_DICT,
+    ) -> Table:
+        make = self._maker(schema, partition_spec, sort_order, properties)
+        with pyiceberg_errors():
+            return self._rooms.tables.create_table(identifier, location, make)
+
+    def create_table_if_not_exists(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+        sort_order: SortOrder = UNSORTED_SORT_ORDER,
+        properties: Properties = EMPTY_DICT,
+    ) -> Table:
+        """One that is there is loaded, also where nothing can be created."""
+        with suppress(NoSuchTableError):
+            return self.load_table(identifier)
+        return super().create_table_if_not_exists(identifier, schema, location, partition_spec, sort_order, properties)
+
+    def load_table(self, identifier: str | Identifier) -> Table:
+        with pyiceberg_errors():
+            return self._rooms.tables.load_table(identifier)
+
+    def table_exists(self, identifier: str | Identifier) -> bool:
+        with pyiceberg_errors():
+            return self._rooms.tables.table_exists(identifier)
+
+    def list_tables(self, namespace: str | Identifier) -> list[Identifier]:
+        with pyiceberg_errors():
+            return self._rooms.namespaces.listed(namespace, ContentType.ICEBERG_TABLE)
+
+    def register_table(self, identifier: str | Identifier, metadata_location: str, overwrite: bool = False) -> Table:
+        with pyiceberg_errors():
+            return self._rooms.tables.register_table(identifier, metadata_location, overwrite=overwrite)
+
+    def rename_table(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> Table:
+        with pyiceberg_errors():
+            return self._rooms.tables.rename_table(from_identifier, to_identifier)
+
+    def drop_table(self, identifier: str | Identifier) -> None:
+        with pyiceberg_errors():
+            self._rooms.tables.drop_table(identifier)
+
+    def purge_table(self, identifier: str | Identifier, *, reachable_only: bool = False) -> None:
+        """Drop a table for good. A task deletes its files once no commit that is kept holds it, which may take weeks.
+
+        reachable_only  purge only what can be reached: files that only missing or unreadable manifests name are then never deleted
+        raises        NoSuchTableError; ValueError, and nothing is dropped, where its files cannot be told or may not be deleted: all
+                      manifests are read before
+        """
+        with pyiceberg_errors():
+            self._rooms.purges.purge(identifier, reachable_only=reachable_only)
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        with pyiceberg_errors(is_commit=True):
+            return self._rooms.tables.commit_table(table, requirements, updates, self._update_and_stage_table)
+
+    def create_table_transaction(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+        sort_order: SortOrder = UNSORTED_SORT_ORDER,
+        properties: Properties = EMPTY_DICT,
+    ) -> CreateTableTransaction:
+        return LakeCreation(self._create_staged_table(identifier, schema, location, partition_spec, sort_order, properties))
+
+    # views
+
+    def create_view(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        view_version: ViewVersion,
+        location: str | None = None,
+        properties: Properties = EMPTY_DICT,
+    ) -> View:
+        with pyiceberg_errors():
+            return self._rooms.views.create_view(
+                identifier, self._convert_schema_if_needed(schema), view_version, location, dict(properties)
+            )
+
+    def load_view(self, identifier: str | Identifier) -> View:
+        with pyiceberg_errors():
+            return self._rooms.views.load_view(identifier)
+
+    def view_exists(self, identifier: str | Identifier) -> bool:
+        with pyiceberg_errors():
+            return self._rooms.views.view_exists(identifier)
+
+    def list_views(self, namespace: str | Identifier) -> list[Identifier]:
+        with pyiceberg_errors():
+            return self._rooms.namespaces.listed(namespace, ContentType.ICEBERG_VIEW)
+
+    def register_view(self, identifier: str | Identifier, metadata_location: str) -> View:
+        with pyiceberg_errors():
+            return self._rooms.views.register_view(identifier, metadata_location)
+
+    def drop_view(self, identifier: str | Identifier) -> None:
+        with pyiceberg_errors():
+            self._rooms.views.drop_view(identifier)
+
+    # the rest of a catalog
+
+    def close(self) -> None:
+        """Let go of the store. Used again, it is opened again."""
+        with self._opening:
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.let_go()
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._given is not None:
+            raise TypeError(f"catalog {self.name!r} is on a store of its caller's: name the store by URL to send it elsewhere")
+        return {"name": self.name, "properties": self.properties}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        HeadwaterCatalog.__init__(self, state["name"], **state["properties"])
+
+    def check_places(self, table: Table, places: Collection[str]) -> None:
+        """Pass if a table may have these places besides its own, as far as one can tell before its commit.
+
+        raises        ValidationException for a place that is not allowed, or another table's
+        """
+        with pyiceberg_errors(is_commit=True):
+            self._rooms.tables.check_places(table, places)
+
+    # what pyiceberg's own code calls
+
+    def _create_staged_table(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+        sort_order: SortOrder = UNSORTED_SORT_ORDER,
+        properties: Properties = EMPTY_DICT,
+    ) -> StagedTable:
+        make = self._maker(schema, partition_spec, sort_order, properties)
+        with pyiceberg_errors():
+            return self._rooms.tables.stage_table(identifier, location, make)
+
+    def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
+        """By the catalog's own properties alone: pyiceberg calls this with those of tables, who may be anybody's."""
+        reaching = {name: value for name, value in self.properties.items() if name not in OWN_PROPERTIES}
+        return load_file_io(reaching, location)
+
+    def _update_and_stage_table(
+        self,
+        current_table: Table | None,
+        table_identifier: Identifier,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> StagedTable:
+        return self._rooms.tables.next_version(current_table, table_identifier, requirements, updates)
+
+    @staticmethod
+    def _delete_old_metadata(io: FileIO, base: TableMetadata, metadata: TableMetadata) -> None:
+        """Nothing: earlier commits, other branches and tags may hold a version that this table's log has dropped."""
+
+    # inside
+
+    @property
+    def _rooms(self) -> _Opened:
+        opened = self._opened
+        if opened is not None:
+            return opened
+        with self._opening:
+            if self._opened is None:
+                self._opened = _Opened(self, self._address, self._given)
+            return self._opened
+
+    def _maker(
+        self, schema: Schema | pa.Schema, partition_spec: PartitionSpec, sort_order: SortOrder, properties: Properties
+    ) -> MakeMetadata:
+        version = int(properties.get(TableProperties.FORMAT_VERSION, TableProperties.DEFAULT_FORMAT_VERSION))
+        converted = self._convert_schema_if_needed(schema, version)  # type: ignore[arg-type]  # an unknown version is told there
+
+        def make(location: str, unique: UUID) -> TableMetadata:
+            given = dict(properties)  # pyiceberg takes the format version out
+            return new_table_metadata(converted, partition_spec, sort_order, location, given, unique)
+
+        return make
+
+
+class _Opened:
+    """A catalog's hold on its store, and its rooms."""
+
+    def __init__(self, owner: HeadwaterCatalog, address: BranchAddress, given: Store | None) -> None:
+        store, self.let_go = (given, _nothing) if given is not None else shared_store(address.store)
+        try:
+            branch = open_branch(store, address)
+        except BaseException:
+            self.let_go()
+            raise
+        warehouse = owner.properties.get(WAREHOUSE_LOCATION)
+        self.namespaces = NamespaceOperations(branch)
+        access = FileAccess(branch, lambda location: owner._load_file_io(location=location))
+        self.tables = TableOperations(owner, branch, access, warehouse=warehouse)
+        self.purges = PurgeOperations(store, branch, access)
+        self.views = ViewOperations(branch, access, warehouse=warehouse)
+
+
+def _nothing() -> None:
+    """The store is its caller's."""

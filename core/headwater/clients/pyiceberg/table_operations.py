@@ -1,0 +1,428 @@
+"""Tables of a branch, by pyiceberg's promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID, uuid4
+
+from pyiceberg.catalog import Catalog, MetastoreCatalog
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.table import CommitTableResponse, StagedTable, Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import AddSnapshotUpdate, AssertCreate, TableRequirement, TableUpdate, update_table_metadata
+from pyiceberg.typedef import Identifier
+
+from headwater.catalogs import Content, ContentKey, ContentOperation, ContentType, Delete, IcebergTable, Put, TableClaim
+from headwater.clients.pyiceberg.branch_state import BranchChange, BranchState, ClientBranch
+from headwater.clients.pyiceberg.file_access import FileAccess, default_location, metadata_file
+from headwater.clients.pyiceberg.lake_tables import LakeStagedTable, LakeTable
+from headwater.clients.pyiceberg.metadata_documents import (
+    MetadataDocument,
+    document_files,
+    document_places,
+    files_in,
+    parse_table,
+    paths_of,
+    table_content,
+    table_text,
+)
+from headwater.clients.pyiceberg.namespace_operations import check_namespace
+from headwater.clients.pyiceberg.translation import identifier_key, shown_identifier
+from headwater.errors import ConflictError, RefusedError, UnavailableError
+from headwater.iceberg import is_same_place
+from headwater.iceberg.metadata_split import MetadataParts, split_metadata
+
+MakeMetadata = Callable[[str, UUID], TableMetadata]
+"""A new table's metadata, given its location and uuid."""
+
+
+class TableStage(Protocol):
+    """The way from a table and updates to its next version; it checks the requirements first."""
+
+    def __call__(
+        self,
+        current_table: Table | None,
+        table_identifier: Identifier,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> StagedTable: ...
+
+
+class TableOperations:
+    """``owner`` is the catalog that pyiceberg's tables refer to."""
+
+    def __init__(self, owner: Catalog, branch: ClientBranch, access: FileAccess, *, warehouse: str | None) -> None:
+        self._owner = owner
+        self._branch = branch
+        self._access = access
+        self._warehouse = warehouse or branch.catalog.definition.base_location
+        self._claimed: dict[str, UUID] = {}
+
+    # reading
+
+    def load_table(self, identifier: str | Identifier) -> Table:
+        """From the metadata that is stored in the catalog, where it is; otherwise from the table's storage."""
+        key = identifier_key(identifier, NoSuchTableError)
+        state = self._branch.state()
+        return self._loaded(state, key, _read(state, key))
+
+    def table_exists(self, identifier: str | Identifier) -> bool:
+        try:
+            key = identifier_key(identifier, NoSuchTableError)
+        except NoSuchTableError:
+            return False
+        return self._branch.state().type_of(key) is ContentType.ICEBERG_TABLE
+
+    # writing
+
+    def stage_table(self, identifier: str | Identifier, location: str | None, make: MakeMetadata) -> StagedTable:
+        """A new table that is in no catalog yet: files can be written for it, and ``commit`` creates it.
+
+        raises        RefusedError for a place that is taken, or not allowed: files would be written there before the commit
+        """
+        key = identifier_key(identifier, ValueError)
+        metadata = self._new_metadata(self._branch.state(), key, location, make, uuid4())
+        self._access.check_location(key, document_places(metadata))
+        self._branch.check_free(self._claim(uuid4(), metadata), f"create table {key}")
+        metadata_location = self._file_for(metadata, 0)
+        return LakeStagedTable(key.elements, metadata, metadata_location, self._access.io(metadata_location), self._owner)
+
+    def create_table(self, identifier: str | Identifier, location: str | None, make: MakeMetadata) -> Table:
+        key = identifier_key(identifier, ValueError)
+        unique = uuid4()  # kept when it is decided anew
+        place = location.rstrip("/") if location else None
+        made: list[Table] = []
+
+        def plan(state: BranchState) -> BranchChange:
+            _check_free(state, key)
+            metadata = self._new_metadata(state, key, location, make, unique)
+            self._access.check_location(key, document_places(metadata))
+            document = self._document(metadata, self._file_for(metadata, 0))
+            made.append(self._table(key, parse_table(document.text, document.location), document.location))
+            creation = self._creation(key, metadata, document, content_id)
+            self._write(document, creation)
+            return creation
+
+        with self._id_for(place) as content_id:
+            self._branch.commit(plan, key=key)
+        return made[-1]
+
+    def register_table(self, identifier: str | Identifier, metadata_location: str, *, overwrite: bool) -> Table:
+        """Put a table that exists in its storage. One that was dropped gets its content id back.
+
+        overwrite     what stands there: the same table moves to this version, another one gives way
+        raises        RefusedError, before a byte is read, where the catalog does not allow the file, or another catalog has its place
+        """
+        key = identifier_key(identifier, ValueError)
+        found = self._found(key, metadata_location)
+        fresh_id = uuid4()
+
+        def plan(state: BranchState) -> BranchChange:
+            there = state.find_content(key)
+            if there is not None and not (overwrite and isinstance(there, IcebergTable)):
+                raise TableAlreadyExistsError(f"Table {shown_identifier(key)} already exists")
+            check_namespace(state, key.parent)
+            is_same = isinstance(there, IcebergTable) and self._is_same(state, key, there, found)
+            if there is not None and there.id is not None and is_same:
+                return self._registration(key, found, there.id, [Put(key, found.content(there.id), there, found.parts)])
+            content_id = self._known_id(state, found.uuid) or fresh_id
+            before = [] if there is None else [Delete(key)]
+            return self._registration(key, found, content_id, [*before, Put(key, found.content(), metadata=found.parts)])
+
+        self._branch.commit(plan, key=key)
+        return self._table(key, found.metadata, metadata_location)
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...], stage: TableStage
+    ) -> CommitTableResponse:
+        """Apply updates to the table as it is now, if it meets the requirements: again, if another was faster.
+
+        raises        CommitFailedException when it does not meet them; NoSuchTableError; RefusedError for another uuid, a place that is
+                      taken or not allowed, and a file that is not in one of the table's places
+        """
+        key = identifier_key(table.name(), NoSuchTableError)
+        done: list[CommitTableResponse] = []
+
+        def plan(state: BranchState) -> BranchChange | None:
+            there = _find(state, key)
+            current = None if there is None else self._current(state, key, there, table)
+            if current is None:
+                _check_is_creation(key, requirements)
+                _check_free(state, key, CommitFailedException)
+            next_version = stage(current, key.elements, requirements, updates)
+            staged = next_version.metadata
+            if current is not None and staged == current.metadata:
+                done.append(_response(current.metadata, current.metadata_location))
+                return None
+            if current is not None and there is not None and there.table_uuid is not None:
+                _check_keeps_uuid(key, current.metadata, staged)
+            self._check_added(key, None if current is None else current.metadata, staged)
+            document = self._document(staged, next_version.metadata_location)
+            done.append(_response(staged, document.location))
+            if current is None or there is None or there.id is None:
+                change = self._creation(key, staged, document, new_id)
+            else:
+                content = table_content(staged, document.location, content_id=there.id)
+                change = BranchChange(
+                    operations=[Put(key, content, there, split_metadata(document.text))],
+                    message=f"{_what(updates)} table {key}",
+                    claim=self._new_claim(there, there.id, current.metadata, staged),
+                    take_back=document.remove_file,
+                )
+            self._write(document, change)
+            return change
+
+        with self._id_for(table.metadata.location if isinstance(table, StagedTable) else None) as new_id:
+            self._branch.commit(plan, key=key)
+        return done[-1]
+
+    def check_places(self, table: Table, places: Collection[str]) -> None:
+        """Pass if a table, also one that is not created yet, may have these places besides its own, or raise RefusedError."""
+        key, metadata = identifier_key(table.name(), NoSuchTableError), table.metadata
+        self._access.check_location(key, places)
+        there = _find(self._branch.state(), key)
+        known_id = self._claimed.get(metadata.location) if there is None else there.id
+        uuid = metadata.table_uuid if there is None or there.table_uuid is not None else None
+        claim = TableClaim(self._branch.id, known_id or uuid4(), metadata.location, uuid, (*paths_of(metadata), *places))
+        self._branch.check_free(claim, f"change table {key}")
+
+    def next_version(
+        self,
+        current: Table | None,
+        identifier: Identifier,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> StagedTable:
+        """A ``TableStage``: pyiceberg's own, without loading the code that the table names."""
+        for requirement in requirements:
+            requirement.validate(None if current is None else current.metadata)
+        metadata = update_table_metadata(
+            base_metadata=MetastoreCatalog._empty_table_metadata() if current is None else current.metadata,
+            updates=updates,
+            enforce_validation=current is None,
+            metadata_location=None if current is None else current.metadata_location,
+        )
+        version = 0 if current is None else MetastoreCatalog._parse_metadata_version(current.metadata_location) + 1
+        file = self._file_for(metadata, version)
+        return LakeStagedTable(identifier, metadata, file, self._access.io(file), self._owner)
+
+    def rename_table(self, source: str | Identifier, target: str | Identifier) -> Table:
+        """In one commit; the content id stays, and so does everything in storage."""
+        old, new = identifier_key(source, NoSuchTableError), identifier_key(target, ValueError)
+        renamed: list[Table] = []
+
+        def plan(state: BranchState) -> BranchChange | None:
+            check_namespace(state, new.parent)
+            there = _read(state, old)
+            if old != new:
+                _check_free(state, new)
+            renamed.append(self._loaded(state, new, there))
+            if old == new:
+                return None
+            return BranchChange(operations=[Delete(old), Put(new, there)], message=f"rename table {old} to {new}")
+
+        self._branch.commit(plan, key=old)
+        return renamed[-1]
+
+    def drop_table(self, identifier: str | Identifier) -> None:
+        """Its files stay, for the commits that hold it stay readable."""
+        key = identifier_key(identifier, NoSuchTableError)
+
+        def plan(state: BranchState) -> BranchChange:
+            _read(state, key)
+            return BranchChange(operations=[Delete(key)], message=f"drop table {key}")
+
+        self._branch.commit(plan, key=key)
+
+    # inside
+
+    def _loaded(self, state: BranchState, key: ContentKey, content: IcebergTable) -> Table:
+        text = self._access.document(state, key, content)
+        return self._table(key, parse_table(text, content.metadata_location), content.metadata_location)
+
+    def _found(self, key: ContentKey, location: str) -> _Found:
+        """A table's metadata file, and all that it names, judged.
+
+        raises        RefusedError; nothing is read where the file itself is not allowed, nor anything that the file names
+        """
+        self._access.check_location(key, [location])
+        self._access.check_in_catalog(key, location)
+        found = _Found.of(self._access.read_text(key, location), location)
+        self._access.check_location(key, [*document_places(found.metadata), *found.files])
+        self._access.check_own(key, [location], document_places(found.metadata))
+        self._access.check_not_anothers(key, [location, *found.files], location=found.metadata.location, uuid=found.uuid)
+        return found
+
+    def _check_added(self, key: ContentKey, before: TableMetadata | None, after: TableMetadata) -> None:
+        """Pass, or raise RefusedError: new places have to be allowed, and new files have to lie in the table's own places.
+
+        What was there before stays: an import may have taken it from elsewhere.
+        """
+        places, files = (set(), set()) if before is None else (document_places(before), files_in(before))
+        self._access.check_location(key, document_places(after) - places)
+        self._access.check_own(key, sorted(files_in(after) - files), document_places(after) | places)
+
+    def _new_claim(
+        self, there: IcebergTable, content_id: UUID, before: TableMetadata, after: TableMetadata
+    ) -> TableClaim | None:
+        """The claim of a version, where it says more than the table has claimed; earlier releases claimed no paths."""
+        claim = self._claim(content_id, after)
+        is_known = str(after.table_uuid) == there.table_uuid  # not where whoever put it told none
+        if not is_known or document_places(after) != document_places(before):
+            return claim
+        is_wide = len(claim.places()) > 1 and not self._branch.claims.has_taken(claim)
+        return claim if is_wide and not self._branch.claims.find_conflicts([claim]) else None
+
+    def _claim(self, content_id: UUID, metadata: TableMetadata, *, has_uuid: bool = True) -> TableClaim:
+        uuid = metadata.table_uuid if has_uuid else None
+        return TableClaim(self._branch.id, content_id, metadata.location, uuid, paths_of(metadata))
+
+    def _current(self, state: BranchState, key: ContentKey, content: IcebergTable, known: Table) -> Table:
+        """The table as it is now, which mostly is as its writer knows it."""
+        if content.metadata_location == known.metadata_location and not isinstance(known, StagedTable):
+            return known
+        return self._loaded(state, key, content)
+
+    def _table(self, key: ContentKey, metadata: TableMetadata, location: str) -> Table:
+        return LakeTable(key.elements, metadata, location, self._access.io(location), self._owner)
+
+    def _new_metadata(
+        self, state: BranchState, key: ContentKey, location: str | None, make: MakeMetadata, unique: UUID
+    ) -> TableMetadata:
+        check_namespace(state, key.parent)
+        place = location.rstrip("/") if location else default_location(state, key, unique=unique, warehouse=self._warehouse)
+        return make(place, unique)
+
+    def _creation(self, key: ContentKey, metadata: TableMetadata, document: MetadataDocument, content_id: UUID) -> BranchChange:
+        return BranchChange(
+            operations=[Put(key, table_content(metadata, document.location), metadata=split_metadata(document.text))],
+            message=f"create table {key}",
+            ids={key: content_id},
+            claim=self._claim(content_id, metadata),
+            take_back=document.remove_file,
+        )
+
+    def _registration(
+        self, key: ContentKey, found: _Found, content_id: UUID, operations: Sequence[ContentOperation]
+    ) -> BranchChange:
+        return BranchChange(
+            operations=operations,
+            message=f"register table {key}",
+            ids={key: content_id},
+            claim=self._claim(content_id, found.metadata, has_uuid=found.uuid is not None),
+        )
+
+    def _write(self, document: MetadataDocument, change: BranchChange) -> None:
+        """Write a metadata file if the places of its table are free: nothing is put where another table lies, not for a moment."""
+        if change.claim is not None:
+            self._branch.check_free(change.claim, change.message)
+        document.write_file()
+
+    def _is_same(self, state: BranchState, key: ContentKey, there: IcebergTable, found: _Found) -> bool:
+        """Whether what stands there is the table of a metadata file: by the uuid; where one of them has none, by the location."""
+        if there.table_uuid is not None and found.uuid is not None:
+            return there.table_uuid.lower() == str(found.uuid)
+        metadata = parse_table(self._access.document(state, key, there), there.metadata_location)
+        return is_same_place(metadata.location, found.metadata.location)
+
+    def _file_for(self, metadata: TableMetadata, version: int) -> str:
+        return metadata_file(self._branch.id, metadata.location, metadata.properties, version)
+
+    def _document(self, metadata: TableMetadata, location: str) -> MetadataDocument:
+        return MetadataDocument(self._access.io(location), location, table_text(metadata))
+
+    @contextmanager
+    def _id_for(self, place: str | None) -> Iterator[UUID]:
+        """A content id for a table that is created at a place: the one for which an attempt that failed may have claimed it.
+
+        Otherwise whoever tries again would find the place taken, until the next collection.
+
+        place         None: a place of which no attempt knows
+        """
+        content_id = (None if place is None else self._claimed.pop(place, None)) or uuid4()
+        try:
+            yield content_id
+        except (ConflictError, UnavailableError):
+            if place is not None:
+                self._claimed[place] = content_id
+            raise
+
+    def _known_id(self, state: BranchState, uuid: UUID | None) -> UUID | None:
+        """The content id under which this catalog knows a table already, from another branch, or from before it was dropped."""
+        owner = None if uuid is None else self._branch.claims.find_by_uuid([uuid]).get(uuid)
+        if owner is None or owner.catalog_id != self._branch.id or state.key_of(owner.content_id) is not None:
+            return None
+        return owner.content_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A table's metadata as it lies in its storage.
+
+    uuid          None where it has none: pyiceberg makes one up for a table of version 1, and that is not the table's
+    files         that the document names
+    """
+
+    location: str
+    metadata: TableMetadata
+    parts: MetadataParts
+    uuid: UUID | None
+    files: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: bytes, location: str) -> _Found:
+        metadata, parts = parse_table(text, location), split_metadata(text)
+        uuid = metadata.table_uuid if "table-uuid" in parts.fields else None
+        return cls(location, metadata, parts, uuid, tuple(document_files(text)))
+
+    def content(self, content_id: UUID | None = None) -> IcebergTable:
+        return table_content(self.metadata, self.location, content_id=content_id, has_uuid=self.uuid is not None)
+
+
+def _find(state: BranchState, key: ContentKey) -> IcebergTable | None:
+    found = state.find_content(key)
+    return found if isinstance(found, IcebergTable) else None
+
+
+def _read(state: BranchState, key: ContentKey) -> IcebergTable:
+    found = _find(state, key)
+    if found is None:
+        raise NoSuchTableError(f"Table does not exist: {shown_identifier(key)}")
+    return found
+
+
+def _check_free(state: BranchState, key: ContentKey, fault: type[Exception] = TableAlreadyExistsError) -> None:
+    check_namespace(state, key.parent)
+    there: Content | None = state.find_content(key)
+    if there is not None:
+        kind = "Table" if isinstance(there, IcebergTable) else type(there).__name__
+        raise fault(f"{kind} {shown_identifier(key)} already exists")
+
+
+def _check_is_creation(key: ContentKey, requirements: tuple[TableRequirement, ...]) -> None:
+    for requirement in requirements:
+        requirement.validate(None)
+    if not any(isinstance(requirement, AssertCreate) for requirement in requirements):
+        raise NoSuchTableError(f"Table does not exist: {shown_identifier(key)}")
+
+
+def _check_keeps_uuid(key: ContentKey, before: TableMetadata, after: TableMetadata) -> None:
+    """Pass, or raise RefusedError. By Iceberg's specification of a catalog a uuid is assigned once; pyiceberg itself assigns any."""
+    if after.table_uuid != before.table_uuid:
+        raise RefusedError(
+            f"table {shown_identifier(key)} has the uuid {before.table_uuid}, and no table's uuid changes: not to {after.table_uuid}"
+        )
+
+
+def _response(metadata: TableMetadata, location: str) -> CommitTableResponse:
+    return CommitTableResponse.model_validate({"metadata": metadata, "metadata-location": location})
+
+
+def _what(updates: tuple[TableUpdate, ...]) -> str:
+    """The operations of the snapshots that are added, for the log; else ``change``."""
+    summaries = [update.snapshot.summary for update in updates if isinstance(update, AddSnapshotUpdate)]
+    operations = dict.fromkeys(summary.operation.value for summary in summaries if summary is not None)
+    return ", ".join(operations) or "change"

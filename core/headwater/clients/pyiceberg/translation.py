@@ -1,0 +1,96 @@
+"""pyiceberg's identifiers as content keys, and back.
+
+Headwater's errors as pyiceberg's, for its users catch those, and its transactions act on them.
+
+    UnknownOutcomeError                   CommitStateUnknownException: pyiceberg leaves all files where they are
+    ConflictError, SwapConflictError            CommitFailedException: it did not happen; pyiceberg tries again, or removes its files
+    UnavailableError                      while committing the same; otherwise ServiceUnavailableError
+    RefusedError                          while committing ValidationException, so that pyiceberg removes its files and does not
+                                          try again; otherwise ValueError
+    NotFoundError                          NoSuchIdentifierError: no such realm, catalog or reference
+
+What is there and cannot be read has no counterpart: CorruptionError goes through as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    NoSuchIdentifierError,
+    NoSuchNamespaceError,
+    ServiceUnavailableError,
+    ValidationException,
+)
+from pyiceberg.typedef import Identifier
+
+from headwater.catalogs import ContentKey
+from headwater.errors import (
+    ConflictError,
+    HeadwaterError,
+    NotFoundError,
+    RefusedError,
+    SwapConflictError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+
+
+def identifier_key(identifier: str | Identifier, fault: type[Exception]) -> ContentKey:
+    """The key of a table or view.
+
+    fault         raised for an identifier that no key can have: no content has it either
+    """
+    try:
+        return ContentKey(Catalog.identifier_to_tuple(identifier))
+    except RefusedError as refused:
+        raise fault(str(refused)) from refused
+
+
+def namespace_key(namespace: str | Identifier) -> ContentKey:
+    """The key of a namespace; NoSuchNamespaceError for an empty one, and for what no key can be."""
+    Catalog.namespace_to_string(namespace, NoSuchNamespaceError)
+    return identifier_key(namespace, NoSuchNamespaceError)
+
+
+def identifier_of(key: ContentKey) -> Identifier:
+    return key.elements
+
+
+def shown_identifier(key: ContentKey) -> str:
+    """As pyiceberg writes a name."""
+    return ".".join(key.elements)
+
+
+@contextmanager
+def pyiceberg_errors(*, is_commit: bool = False) -> Iterator[None]:
+    """For what is done for a caller of pyiceberg.
+
+    is_commit     pyiceberg has written files for it, and decides by the kind of error what becomes of them
+    """
+    try:
+        yield
+    except HeadwaterError as fault:
+        kind = _counterpart(fault, is_commit)
+        if kind is None:
+            raise
+        raise kind(str(fault)) from fault
+
+
+def _counterpart(fault: HeadwaterError, is_commit: bool) -> type[Exception] | None:
+    match fault:
+        case UnknownOutcomeError():
+            return CommitStateUnknownException
+        case ConflictError() | SwapConflictError():
+            return CommitFailedException
+        case UnavailableError():
+            return CommitFailedException if is_commit else ServiceUnavailableError
+        case RefusedError():
+            return ValidationException if is_commit else ValueError
+        case NotFoundError():
+            return NoSuchIdentifierError
+    return None

@@ -1,0 +1,25 @@
+"""fsck: what is wrong in a store, what would mend it, the repairs that are safe, and why a single object is still there.
+
+Reads everything, and changes something only by ``repair_realm``. Lies above the jobs because it checks what they leave: task kinds, run
+records, reports, sweeps and pins. Must not know who asks.
+"""
+
+from headwater.fsck.explanation import Explanation, explain
+from headwater.fsck.fsck_codes import FINDING_CODES, FindingCode, FindingWeight, FsckFinding, is_bad
+from headwater.fsck.repair import RepairAction, RepairStep, plan_repairs, repair_realm
+from headwater.fsck.store_check import check_store
+
+__all__ = [
+    "FINDING_CODES",
+    "Explanation",
+    "FindingCode",
+    "FindingWeight",
+    "FsckFinding",
+    "RepairAction",
+    "RepairStep",
+    "check_store",
+    "explain",
+    "is_bad",
+    "plan_repairs",
+    "repair_realm",
+]

@@ -1,0 +1,182 @@
+"""Walk all that a commit reaches: faults are gathered with the keys that lead to them, and none hides another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from headwater.catalogs import IDS
+from headwater.catalogs.stored_metadata import IcebergMetadata
+from headwater.commits import Commit
+from headwater.errors import CorruptionError
+from headwater.gc.live_set import LiveSet
+from headwater.gc.retention import KeepReason
+from headwater.index import IndexValue, Stripe, StripeList
+from headwater.store import ObjectId, RealmStore, StoredObject, id_text, unknown_pointers_reason
+
+_BATCH = 100
+_USES = 20
+"""Keys that are told of one lost object, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFault:
+    """Something that is needed and cannot be read. ``text`` is a whole sentence, ``is_unknown`` says that only this release cannot."""
+
+    object_id: ObjectId
+    text: str
+    is_unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectUse:
+    """The key of an index under which a commit holds an object; an empty key: a part of the index itself.
+
+    of            of an index that is no commit's: the key of the content whose metadata it holds
+    """
+
+    index: str
+    key: bytes
+    of: bytes = b""
+
+
+class FaultWalker:
+    """Walks from commits downwards. What was found sound is not read again, however many commits share it.
+
+    Memory: nine bytes an object, and more for those that lead to faults.
+    """
+
+    def __init__(self, rows: RealmStore) -> None:
+        self._rows = rows
+        self._met = LiveSet(rows.settings.mark_exact_bytes)
+        self._tainted: set[ObjectId] = set()
+        """Of those that were met: what cannot be read, and what leads there. Met from another commit, they are told again."""
+
+    def faults_below(self, root: ObjectId) -> tuple[list[ObjectFault], Mapping[ObjectId, frozenset[ObjectId]]]:
+        """What a commit reaches and cannot be read, the commit itself included; and what leads there: from each object on a way
+        to a fault, the next ones on that way.
+        """
+        faults: dict[ObjectId, ObjectFault] = {}
+        inner: list[ObjectId] = []
+        again: set[ObjectId] = set()
+        waiting = self._new([root], again)
+        while waiting:
+            batch, waiting = waiting[-_BATCH:], waiting[:-_BATCH]
+            for object_id, found in read_with_faults(self._rows, batch):
+                targets = _targets(self._rows, object_id, found)
+                if isinstance(targets, ObjectFault):
+                    faults[object_id] = targets
+                elif targets:
+                    inner.append(object_id)
+                    waiting += self._new(targets, again)
+        ways = self._ways(inner, set(faults)) if faults else {}
+        self._tainted |= faults.keys() | ways.keys()
+        return list(faults.values()), ways
+
+    def _new(self, targets: Sequence[ObjectId], again: set[ObjectId]) -> list[ObjectId]:
+        """Those that are to be walked: met for the first time, or for the first time in this walk and tainted."""
+        fresh = self._met.unmarked(targets)
+        self._met.mark_many(fresh, KeepReason.HEAD)
+        repeated = self._tainted.intersection(targets) - again if self._tainted else set[ObjectId]()
+        again |= repeated
+        return [*fresh, *repeated]
+
+    def _ways(self, inner: Sequence[ObjectId], bad: set[ObjectId]) -> dict[ObjectId, frozenset[ObjectId]]:
+        """Which of the objects lead to a bad one. As many rounds as there are levels."""
+        ways: dict[ObjectId, frozenset[ObjectId]] = {}
+        while True:
+            goals = bad | ways.keys()
+            found = dict(self._leading(inner, goals))
+            if found == ways:
+                return ways
+            ways = found
+
+    def _leading(self, inner: Sequence[ObjectId], goals: set[ObjectId]) -> Iterator[tuple[ObjectId, frozenset[ObjectId]]]:
+        for start in range(0, len(inner), _BATCH):
+            for object_id, found in read_with_faults(self._rows, inner[start : start + _BATCH]):
+                if isinstance(found, StoredObject):
+                    towards = goals.intersection(found.points_to())
+                    if towards:
+                        yield object_id, frozenset(towards)
+
+
+def read_with_faults(rows: RealmStore, ids: Sequence[ObjectId]) -> list[tuple[ObjectId, StoredObject | CorruptionError | None]]:
+    """Objects by their ids, each with what it is, why it cannot be read, or None where there is none."""
+    return list(zip(ids, rows.read_each(ids, StoredObject), strict=True))
+
+
+def uses_below(
+    rows: RealmStore, root: ObjectId, bad: ObjectId, ways: Mapping[ObjectId, frozenset[ObjectId]]
+) -> list[ObjectUse]:
+    """The keys under which a commit holds an object that cannot be read, in no order; at most twenty."""
+    found: dict[ObjectUse, None] = {}
+    waiting: list[tuple[ObjectId, ObjectUse]] = [(root, ObjectUse("", b""))]
+    seen = {(root, "", b"")}
+    while waiting and len(found) < _USES:
+        object_id, way = waiting.pop()
+        [(_, there)] = read_with_faults(rows, [object_id])
+        if not isinstance(there, StoredObject):
+            continue
+        for use, target in held_objects(there, way):
+            if target == bad:
+                found[use] = None
+            elif target in ways and (target, use.index, use.of) not in seen:
+                seen.add((target, use.index, use.of))
+                waiting.append((target, use))
+    return list(found)[:_USES]
+
+
+def held_objects(there: StoredObject, way: ObjectUse) -> Iterator[tuple[ObjectUse, ObjectId]]:
+    """What an object points to, each with the index and the key under which it does.
+
+    way           how the object itself is held
+    """
+    if isinstance(there, Commit):
+        for name, container in there.indexes.items():
+            yield from _pairs(ObjectUse(name, b""), container.page.between(0, container.page.count))
+            yield from ((ObjectUse(name, b""), target) for target in container.children.object_ids)
+        if there.depth:
+            for operation in there.operations:
+                if operation.object_id is not None:
+                    yield _use(ObjectUse(operation.index, b""), operation.key, operation.data), operation.object_id
+            yield from ((ObjectUse("", b""), target) for target in there.beneath())
+        return
+    inner = ObjectUse(way.index, b"", way.of)
+    if isinstance(there, IcebergMetadata):
+        yield from _pairs(inner, there.pieces.page.between(0, there.pieces.page.count))
+        yield from ((inner, target) for target in there.pieces.children.object_ids)
+    elif isinstance(there, Stripe):
+        yield from _pairs(inner, there.page.between(0, there.page.count))
+    elif isinstance(there, StripeList):
+        yield from _pairs(inner, there.page.between(0, there.page.count))
+        yield from ((inner, target) for target in there.children.object_ids)
+    else:
+        yield from ((inner, target) for target in there.points_to())
+
+
+def _pairs(inner: ObjectUse, entries: Sequence[tuple[bytes, IndexValue | None]]) -> Iterator[tuple[ObjectUse, ObjectId]]:
+    for key, value in entries:
+        if value is not None and value.object_id is not None:
+            yield _use(inner, bytes(key), bytes(value.data)), value.object_id
+
+
+def _use(inner: ObjectUse, key: bytes, data: bytes) -> ObjectUse:
+    """What an entry of an index leads to. In ``ids`` it is a content's metadata, whose pieces lie in an index below."""
+    return ObjectUse(inner.index, b"", data) if inner.index == IDS and not inner.of else ObjectUse(inner.index, key, inner.of)
+
+
+def _targets(
+    rows: RealmStore, object_id: ObjectId, found: StoredObject | CorruptionError | None
+) -> Sequence[ObjectId] | ObjectFault:
+    if found is None:
+        return ObjectFault(object_id, f"object {id_text(object_id)} of realm {rows.realm!r} is referred to, but not there")
+    if isinstance(found, CorruptionError):
+        return ObjectFault(object_id, str(found))
+    if why := unknown_pointers_reason(found):
+        return ObjectFault(object_id, f"object {id_text(object_id)} of realm {rows.realm!r} {why}", is_unknown=True)
+    try:
+        return list(found.points_to())
+    except CorruptionError as fault:
+        return ObjectFault(
+            object_id, f"object {id_text(object_id)} of type {found.type_name!r} in realm {rows.realm!r}: {fault}"
+        )

@@ -1,0 +1,430 @@
+"""Checks of references: the lists that name them, the objects that their heads reach, their histories, and the claims of their tables.
+
+A name is listed before its row is made, and leaves the list after the row is gone. A head must be readable with all that it reaches. A
+history may end only where a collection cut it. Then the realm is marked as a collection would do it, which refuses when anything that it
+must keep cannot be read; and the claims are compared with the content that is kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+from uuid import UUID
+
+from headwater.catalogs import (
+    CATALOGS,
+    CLAIMS,
+    CONTENT,
+    IDS,
+    ClaimOwner,
+    ContentKey,
+    ContentType,
+    ContentValue,
+    IcebergTable,
+    TableClaims,
+    stored_places,
+)
+from headwater.clock import Micros, as_text
+from headwater.commits import PINS, Head, read_collection, read_commit, read_head
+from headwater.errors import CorruptionError, HeadwaterError, NotFoundError
+from headwater.fsck.fsck_codes import FindingCode, FsckFinding
+from headwater.fsck.fsck_context import FsckContext, keys_text, use_text
+from headwater.fsck.object_walk import FaultWalker, ObjectFault, ObjectUse, uses_below
+from headwater.gc.collector import open_marker
+from headwater.gc.retention import BrokenHistoryError, kept_commits
+from headwater.index import Entry, IndexChecker, IndexValue
+from headwater.store import ObjectId, RealmStore, Reference, id_text
+
+
+def check_names(context: FsckContext) -> Iterator[FsckFinding]:
+    """What is listed and has no row, and what has a row and stands in no list."""
+    if context.list_fault:
+        yield context.finding(
+            FindingCode.LIST_UNREADABLE,
+            CATALOGS,
+            f"what the realm consists of cannot be read: {context.list_fault}",
+            "mend the reference named there; nothing of this realm is collected until then",
+        )
+        return
+    grace = round(context.rows.settings.writer_grace_seconds * 1_000_000)
+    for entry in context.listed:
+        if entry.name in context.references:
+            continue
+        if not entry.listed and not context.scope.is_system and entry.name != PINS:
+            yield context.finding(
+                FindingCode.REFERENCE_MISSING,
+                entry.name,
+                "has no row, though every realm has this reference from its bootstrap on: it was lost",
+                "restore it from a backup of the database; nothing of this realm is collected until then",
+            )
+        elif entry.listed and entry.listed < context.now - grace:
+            yield context.finding(
+                FindingCode.NAME_WITHOUT_ROW,
+                entry.name,
+                f"{context.reference_words(entry.name)} is listed since {as_text(entry.listed)}, but has no row",
+                "the next collection buries it, and the one after removes it",
+            )
+    for row in context.unlisted:
+        if row.deleted is not None:
+            yield context.finding(
+                FindingCode.TOMBSTONE_WITHOUT_NAME,
+                row.name,
+                f"was deleted at {as_text(row.deleted)} and stands in no list: its name was given up before its row",
+                "leave it: it harms nobody",
+            )
+            continue
+        yield context.finding(
+            FindingCode.ROW_WITHOUT_NAME,
+            row.name,
+            f"has a row (created {as_text(row.created)}), but stands in no list: what it points to will be collected",
+            "create the branch or tag again under this name, or leave it: it harms nobody",
+        )
+
+
+_LOOKS = 3
+_TOGETHER = 1000
+"""Contents whose ids are looked up at once."""
+_SHOWN = 20
+"""Faults that are told of one reference, at most; the last one says how many there are."""
+
+
+def check_heads(context: FsckContext) -> Iterator[FsckFinding]:
+    """Every living reference, each on its own: what it reaches is there, and its indexes are as they must be.
+
+    A reference that moves while it is looked at is looked at again: what its former head held may be collected by then.
+    """
+    walker, checker = FaultWalker(context.rows), IndexChecker(context.rows)
+    for row in context.living:
+        yield from _settled_faults(context, row, walker, checker)
+
+
+def readable_pointer(rows: RealmStore, row: Reference) -> ObjectId | None:
+    """The newest of a reference's recent pointers that can be read with all that it reaches."""
+    walker = FaultWalker(rows)
+    return next((pointer for pointer in row.recent if not walker.faults_below(pointer)[0]), None)
+
+
+def _settled_faults(context: FsckContext, row: Reference, walker: FaultWalker, checker: IndexChecker) -> Iterator[FsckFinding]:
+    for _ in range(_LOOKS):
+        found = list(_check(context, row, walker, checker))
+        if not found:
+            return
+        now = context.rows.find_row(row.name)
+        if now is None or now.deleted is not None or now.pointer is None:
+            return
+        if now.pointer == row.pointer:
+            yield from found
+            return
+        row = now
+    yield from found
+
+
+def _check(context: FsckContext, row: Reference, walker: FaultWalker, checker: IndexChecker) -> Iterator[FsckFinding]:
+    assert row.pointer is not None
+    faults, ways = walker.faults_below(row.pointer)
+    if any(
+        fault.object_id == row.pointer and not fault.is_unknown for fault in faults
+    ):  # what is of a later release is not lost
+        yield _head(context, row, faults[0])
+        return
+    told = [fault for fault in faults if fault.object_id not in context.apart]
+    for fault in told[:_SHOWN]:
+        yield _object(
+            context, row, fault, keys=[use_text(use) for use in uses_below(context.rows, row.pointer, fault.object_id, ways)]
+        )
+    if len(told) > _SHOWN:
+        yield context.finding(
+            FindingCode.OBJECT_UNREADABLE,
+            row.name,
+            f"{context.reference_words(row.name)} reaches {len(told) - _SHOWN} more objects that cannot be read",
+            "as above",
+        )
+    context.lost.update(fault.object_id for fault in faults)
+    if not faults:
+        yield from _check_indexes(context, row, read_commit(context.rows, row.pointer), checker)
+
+
+def _head(context: FsckContext, row: Reference, fault: ObjectFault) -> FsckFinding:
+    context.lost.add(fault.object_id)
+    back = readable_pointer(context.rows, row)
+    if back is not None:
+        repair = f"its newest readable recent pointer is {id_text(back)}: `headwater fsck --repair` goes back to it"
+    elif row.recent:
+        repair = "none of its recent pointers is readable: restore its commit from a backup of the database"
+    else:
+        repair = "it has no recent pointer: restore its commit from a backup of the database"
+    what = f"{context.reference_words(row.name)} points to commit {id_text(fault.object_id)}"
+    text = "which is not there" if fault.text.endswith("not there") else fault.text
+    target = "" if back is None else id_text(back)
+    return context.finding(FindingCode.HEAD_UNREADABLE, row.name, f"{what}, {text}", repair, target=target)
+
+
+def _object(context: FsckContext, row: Reference, fault: ObjectFault, keys: list[str]) -> FsckFinding:
+    under = f", under {keys_text(keys)}" if keys else ""
+    message = f"{fault.text}; {context.reference_words(row.name)} needs it{under}"
+    if fault.is_unknown:
+        repair = "use a release that knows all of this type; nothing of this realm is collected by this one"
+        return context.finding(FindingCode.TYPE_UNKNOWN, row.name, message, repair, keys=keys)
+    repair = (
+        "restore the object from a backup of the database, or delete what refers to it, which loses it;"
+        " nothing of this realm is collected until then"
+    )
+    return context.finding(FindingCode.OBJECT_UNREADABLE, row.name, message, repair, keys=keys)
+
+
+def _check_indexes(context: FsckContext, row: Reference, head: Head, checker: IndexChecker) -> Iterator[FsckFinding]:
+    for name, container in sorted(head.commit.indexes.items()):
+        for text in checker.faults(container):
+            yield context.finding(
+                FindingCode.INDEX_WRONG,
+                row.name,
+                f"index {name!r} of commit {id_text(head.id)}, the head of {context.reference_words(row.name)}, is wrong: {text}",
+                "keep a copy of the store and report it; restore the reference to a commit before it was wrong",
+            )
+    is_content = any(entry.name == row.name and entry.is_content for entry in context.listed)
+    if is_content:
+        yield from _check_content(context, row, head)
+
+
+def _check_content(context: FsckContext, row: Reference, head: Head) -> Iterator[FsckFinding]:
+    """Every entry of a branch or tag decodes to a key and a content, and the index of content ids leads back to each of them."""
+    content, ids = head.index(CONTENT), head.index(IDS)
+    lost: list[str] = []
+    count = 0
+    try:
+        entries = content.range()
+        while block := list(islice(entries, _TOGETHER)):
+            count += len(block)
+            sound: dict[bytes, ContentValue] = {}
+            for key, value in block:
+                try:
+                    ContentKey.from_index(bytes(key))
+                    sound[bytes(key)] = ContentValue.from_value(value)
+                except CorruptionError as fault:
+                    yield _wrong(context, row, str(fault))
+            back = ids.get_many(one.content_id.bytes for one in sound.values())
+            lost += (
+                str(ContentKey.from_index(key))
+                for key, one in sound.items()
+                if not _leads_back(key, one, back.get(one.content_id.bytes))
+            )
+    except HeadwaterError as fault:
+        yield context.finding(
+            FindingCode.INDEX_WRONG, row.name, str(fault), "restore the branch to a commit before it was written"
+        )
+        return
+    if lost:
+        yield _wrong(context, row, f"the index of content ids does not lead back to {keys_text(lost)}", lost)
+    elif len(ids) != count:
+        yield _wrong(context, row, f"the index of content ids has {len(ids)} entries, for {count} contents")
+
+
+def _leads_back(key: bytes, value: ContentValue, back: IndexValue | None) -> bool:
+    """Its id stands for this key, and has metadata where the content says so."""
+    return back is not None and bytes(back.data) == key and (back.object_id is not None) == value.has_metadata
+
+
+def _wrong(context: FsckContext, row: Reference, what: str, keys: Sequence[str] = ()) -> FsckFinding:
+    return context.finding(
+        FindingCode.CONTENT_WRONG,
+        row.name,
+        f"{context.reference_words(row.name)}: {what}",
+        "restore the branch to a commit before it was written",
+        keys=keys[:_SHOWN],
+    )
+
+
+_BREAK_LOOKS = 5
+
+
+class _Break(NamedTuple):
+    """Where a history ends too early: the last commit that is there, and the one before it, which was lost."""
+
+    above: ObjectId
+    lost: ObjectId
+
+
+def check_histories(context: FsckContext) -> Iterator[FsckFinding]:
+    """Each lost commit once, with the references whose history needs it.
+
+    Walks every line of history that is kept on its own, so call it where one is known to be broken.
+    """
+    for lost, names in _settled_breaks(context).items():
+        if lost.lost in context.lost:
+            continue  # a head is read from it: that has been told
+        words = keys_text(sorted({context.reference_words(name.partition("@")[0]) for name in names}))
+        yield context.finding(
+            FindingCode.HISTORY_BROKEN,
+            id_text(lost.lost),
+            f"commit {id_text(lost.lost)}, before commit {id_text(lost.above)} in the history of {words}, was lost:"
+            " history ends there, and no collection cut it",
+            "restore the commit from a backup of the database; nothing of this realm is collected until then. Or give up what lies"
+            " before it: keep less history of these references than reaches there (retention), and collect",
+        )
+
+
+def _settled_breaks(context: FsckContext) -> dict[_Break, list[str]]:
+    """The breaks; a collection that ends meanwhile cuts history anew, so then it is looked at again."""
+    for _ in range(_BREAK_LOOKS):
+        before = read_collection(context.rows)
+        found = _breaks(context)
+        after = read_collection(context.rows)
+        if not found or (before and before.value.cuts) == (after and after.value.cuts):
+            break
+    return found
+
+
+def _breaks(context: FsckContext) -> dict[_Break, list[str]]:
+    marker, found = open_marker(context.scope), dict[_Break, list[str]]()
+    for line in marker.all_lines(context.scope.find_references()):
+        try:
+            for _ in kept_commits(context.rows, line):
+                pass
+        except BrokenHistoryError as broken:
+            found.setdefault(_Break(broken.above, broken.lost), []).append(broken.line)
+        except HeadwaterError:
+            continue  # its head is not there: that has been told
+    return found
+
+
+_AT_ONCE = 200
+_BY_UUID = "by-uuid"
+
+
+def check_collectability(context: FsckContext) -> Iterator[FsckFinding]:
+    """Mark as a collection would, which refuses when anything that it must keep cannot be read; then look at the claims."""
+    marker = open_marker(context.scope)
+    try:
+        marker.mark(context.scope.find_references())
+    except BrokenHistoryError:
+        yield from check_histories(context)
+        return
+    except HeadwaterError as fault:
+        if not context.lost and not context.list_fault:  # else the reason has been told
+            yield context.finding(
+                FindingCode.COLLECTION_REFUSED,
+                context.rows.realm,
+                str(fault),
+                "mend what is named there; until then garbage stays, and nothing is lost."
+                " What a reference has left stays needed until the readers' grace is over",
+            )
+        return
+    if not context.scope.is_system and not context.lost:
+        try:
+            yield from _check_claims(context, marker.content)
+        except NotFoundError:
+            return  # told with the names
+
+
+def _check_claims(context: FsckContext, kept: Container[UUID]) -> Iterator[FsckFinding]:
+    """Claims of content that nothing keeps, and tables whose uuid is another's.
+
+    A claim is taken before its table's commit, so a young one says nothing.
+    """
+    at = read_head(context.rows, CLAIMS, fresh=True)
+    if at is None:
+        return
+    settings = context.rows.settings
+    cutoff = Micros(context.now - round(max(settings.writer_grace_seconds, settings.reader_grace_seconds) * 1_000_000))
+    free, owners = Counter[UUID](), dict[bytes, ClaimOwner]()
+    for name in at.names:
+        for key, value in at.index(name).range():
+            try:
+                owner = ClaimOwner.from_value(value)
+            except HeadwaterError as fault:
+                where = use_text(ObjectUse(name, bytes(key)))
+                repair = "restore the reference to a commit before that; the claim can be taken again"
+                yield context.finding(FindingCode.CLAIM_UNREADABLE, CLAIMS, f"{where}: {fault}", repair)
+                continue
+            if name == _BY_UUID:
+                owners[bytes(key)] = owner
+            if owner.taken < cutoff and owner.content_id not in kept:
+                free[owner.content_id] += 1
+    if free:
+        shown = ", ".join(str(content) for content in sorted(free)[:5])
+        yield context.finding(
+            FindingCode.CLAIM_WITHOUT_CONTENT,
+            CLAIMS,
+            f"{free.total()} claims belong to {len(free)} contents that nothing keeps ({shown}{', ...' if len(free) > 5 else ''})",
+            "the next collection releases them",
+        )
+    yield from _check_owners(context, owners)
+
+
+def _check_owners(context: FsckContext, owners: dict[bytes, ClaimOwner]) -> Iterator[FsckFinding]:
+    """Tables of living branches and tags of which a uuid or a place belongs to another content: two that share their files."""
+    seen: set[ObjectId] = set()
+    content = {entry.name for entry in context.listed if entry.is_content}
+    for row in context.living:
+        if row.name not in content or row.pointer is None or row.pointer in seen:
+            continue
+        seen.add(row.pointer)
+        for block in _tables(read_commit(context.rows, row.pointer), seen):
+            holders = TableClaims(context.rows).find_holders([place for found in block for place in found.places])
+            for found in block:
+                held = [(f"the uuid {found.uuid}", owners.get(_uuid_bytes(found.uuid)))]
+                held += [(f"files at {place}", holders.get(place)) for place in found.places]
+                for what, owner in held:
+                    if owner is not None and owner.content_id != found.content_id:
+                        yield _of_another(context, row.name, found, what, owner)
+
+
+def _of_another(context: FsckContext, reference: str, found: _Table, what: str, owner: ClaimOwner) -> FsckFinding:
+    return context.finding(
+        FindingCode.CLAIM_OF_ANOTHER,
+        reference,
+        f"{context.reference_words(reference)} has table {found.key} ({found.content_id}) with {what}, which is claimed for content"
+        f" {owner.content_id} of catalog {owner.catalog_id}: each may delete the other's files",
+        "drop one of the two from its catalog, or give the table a uuid and files of its own",
+        keys=[found.key],
+    )
+
+
+class _Table(NamedTuple):
+    """A table of a commit; ``places`` as far as its metadata is stored with it."""
+
+    key: str
+    content_id: UUID
+    uuid: str | None
+    places: tuple[str, ...]
+
+
+def _tables(at: Head, seen: set[ObjectId]) -> Iterator[list[_Table]]:
+    """The Iceberg tables of a commit that were not seen yet, some at a time."""
+    entries, ids = at.index(CONTENT).range(), at.index(IDS)
+    while block := list(islice(entries, _AT_ONCE)):
+        fresh = dict(_fresh(block, seen))
+        places = _places(at, ids.get_many([content_id.bytes for _, content_id in fresh.values()]))
+        tables = zip(fresh.items(), at.rows.read_many(list(fresh), IcebergTable), strict=True)
+        yield [
+            _Table(use_text(ObjectUse(CONTENT, key)) or id_text(object_id), mine, table.table_uuid, places.get(mine.bytes, ()))
+            for (object_id, (key, mine)), table in tables
+            if table is not None
+        ]
+
+
+def _places(at: Head, stored: Mapping[bytes, IndexValue]) -> dict[bytes, tuple[str, ...]]:
+    """By content id, of the tables whose metadata is stored with them."""
+    metadata = {key: value.object_id for key, value in stored.items() if value.object_id is not None}
+    found = stored_places(at.rows, list(metadata.values()))
+    return {
+        key: tuple(place for place in (found[one].location, *found[one].paths) if place is not None)
+        for key, one in metadata.items()
+    }
+
+
+def _fresh(block: list[Entry], seen: set[ObjectId]) -> Iterator[tuple[ObjectId, tuple[bytes, UUID]]]:
+    for key, value in block:
+        decoded = ContentValue.from_value(value)
+        if decoded.type == ContentType.ICEBERG_TABLE and value.object_id is not None and value.object_id not in seen:
+            seen.add(value.object_id)
+            yield value.object_id, (bytes(key), decoded.content_id)
+
+
+def _uuid_bytes(text: str | None) -> bytes:
+    try:
+        return UUID(text or "").bytes
+    except ValueError:
+        return b""

@@ -1,0 +1,53 @@
+"""Garbage collection by mark and sweep: which rows of a realm nothing keeps, why the others stay, and how the former are deleted.
+
+    retention          which references a realm has, and how much of their history stays
+    mark_phase         marks every object that stays; live_set and bloom_filter hold the marks
+    classifier         says of a scanned row why it stays, or that it is garbage
+    sweep, cleanup     delete the garbage rows, then tombstones, names, pins and rows of purged realms
+    collector          one collection from its beginning to its end; shared_scan: several realms in one scan
+
+Knows what references, commits and catalogs keep. Must not know the inside of tasks, who asks, or when.
+"""
+
+from headwater.gc.classifier import LeftoverParts
+from headwater.gc.cleanup import keys_in_use, keys_with_rows
+from headwater.gc.collection_result import CollectionResult, PhaseTimer
+from headwater.gc.collector import Collector, abandon_sweep, collect_realm, open_marker
+from headwater.gc.mark_phase import LiveMarker, check_not_ahead
+from headwater.gc.retention import (
+    RUNS,
+    CollectionScope,
+    KeepReason,
+    RetentionPolicy,
+    ScopeEntry,
+    check_collectable,
+    open_scope,
+)
+from headwater.gc.shared_scan import collect_realms
+from headwater.gc.throttle import Fence, ProgressCallback, Throttle, paced_fence
+
+__all__ = [
+    "RUNS",
+    "CollectionResult",
+    "CollectionScope",
+    "Collector",
+    "Fence",
+    "KeepReason",
+    "LeftoverParts",
+    "LiveMarker",
+    "PhaseTimer",
+    "ProgressCallback",
+    "RetentionPolicy",
+    "ScopeEntry",
+    "Throttle",
+    "abandon_sweep",
+    "check_collectable",
+    "check_not_ahead",
+    "collect_realm",
+    "collect_realms",
+    "keys_in_use",
+    "keys_with_rows",
+    "open_marker",
+    "open_scope",
+    "paced_fence",
+]

@@ -1,0 +1,387 @@
+"""The live set: ids of a realm's objects that stay, each with its reason, in nine bytes an object, and a Bloom filter beyond the budget.
+
+The exact part is a list of sorted runs of ids with a byte of reason beside each. It stays exact for everything that points to
+something; leaves go to the filter once the budget is used up, so that a false positive can keep a dead row, and never ends a descent.
+
+``ContentIdSet`` holds the ids of all content that kept commits hold, and decides which claims are released. ``save_live_set`` writes
+the set into the realm itself, in rows that are garbage once the sweep is over: so a sweep outlives its process.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from uuid import UUID
+
+from headwater.commits import MarkChunk
+from headwater.errors import CorruptionError
+from headwater.gc.bloom_filter import BloomFilter
+from headwater.gc.retention import KeepReason
+from headwater.gc.throttle import FenceWatch
+from headwater.store import ObjectId, RealmStore, id_text
+
+CHUNK_BYTES = 300 * 1024
+"""The most that one of ``chunks`` has: it fits one row with its envelope."""
+_BODY_BYTES = CHUNK_BYTES - 4
+_RUN = 4096
+"""Ids of one run, at most: an insertion moves half as many on average."""
+_SPARSE = 8
+"""With so many times as many neighbours, adding one by one is quicker than merging."""
+_MANY = 16
+"""From so many ids on, it pays to look at them together."""
+_BYTES_PER_MARK = 10
+_REASONS = (KeepReason.HEAD, KeepReason.GRACE, KeepReason.RETENTION, KeepReason.RECORD)
+"""The codes of the chunks' format: append only."""
+_CODES = {why: code for code, why in enumerate(_REASONS)}
+_HEADER = struct.Struct("<4sQQddQQQ")
+_MAGIC = b"mrk1"
+
+
+class LiveSet:
+    """Ids of 63 bits with the first reason that was given for each.
+
+    exact_bytes   memory for the exact part; what is added by ``add_leaf`` beyond it goes to the filter
+    expected      how many marks there will be, at a guess; the filter is sized for what of them the exact part does not hold,
+                  or for as many again as that holds when this is more
+    fpp           the filter's share of false positives at that size; above ``refuse_fpp`` it is over-full
+    salt          another one, and the filter errs in others
+    """
+
+    def __init__(
+        self, exact_bytes: int, *, expected: int = 0, fpp: float = 1e-5, refuse_fpp: float = 5e-5, salt: int = 0
+    ) -> None:
+        self.exact_limit = max(exact_bytes // _BYTES_PER_MARK, 1)
+        self.expected = expected
+        self._fpp = fpp
+        self._refuse_fpp = refuse_fpp
+        self._salt = salt
+        self._exact = 0
+        self._lows: list[int] = [0]
+        self._runs: list[array[int]] = [array("Q")]
+        self._whys: list[bytearray] = [bytearray()]
+        self._filter: BloomFilter | None = None
+
+    def __len__(self) -> int:
+        """Marked objects; what the filter holds is estimated."""
+        return self._exact + (0 if self._filter is None else len(self._filter))
+
+    @property
+    def is_full(self) -> bool:
+        """The exact part is: leaves go to the filter from now on."""
+        return self._exact >= self.exact_limit
+
+    @property
+    def filter_bytes(self) -> int:
+        """0 while everything is exact."""
+        return 0 if self._filter is None else self._filter.size_bytes
+
+    @property
+    def fpp(self) -> float:
+        """The share of false positives as estimated now; 0 while everything is exact."""
+        return 0.0 if self._filter is None else self._filter.fpp
+
+    @property
+    def is_overfull(self) -> bool:
+        """So much was added beyond the guess that the filter would keep too much: delete nothing, and guess better next time."""
+        return self.fpp > self._refuse_fpp
+
+    def mark(self, object_id: ObjectId, why: KeepReason) -> bool:
+        """Mark exactly, whatever the budget says. True: it was not marked exactly before."""
+        place = bisect_right(self._lows, object_id) - 1
+        run = self._runs[place]
+        at = bisect_left(run, object_id)
+        if at < len(run) and run[at] == object_id:
+            return False
+        run.insert(at, object_id)
+        self._whys[place].insert(at, _CODES[why])
+        self._exact += 1
+        if len(run) > _RUN:
+            self._split(place)
+        return True
+
+    def mark_many(self, object_ids: Sequence[ObjectId], why: KeepReason) -> None:
+        """As ``add``, for many: quick where they lie close together."""
+        if len(object_ids) < _MANY:
+            for object_id in object_ids:
+                self.mark(object_id, why)
+            return
+        ascending = sorted(set(object_ids))
+        at = 0
+        while at < len(ascending):
+            place = bisect_right(self._lows, ascending[at]) - 1
+            end = bisect_left(ascending, self._lows[place + 1], at) if place + 1 < len(self._lows) else len(ascending)
+            end = min(end, at + _RUN)
+            self._lay_into(place, ascending[at:end], _CODES[why])
+            at = end
+
+    def mark_leaves(self, object_ids: Sequence[ObjectId], why: KeepReason) -> None:
+        """As ``add_leaf``, for many."""
+        room = max(self.exact_limit - self._exact, 0)
+        self.mark_many(object_ids[:room], why)
+        for object_id in object_ids[room:]:
+            self.mark_leaf(object_id, why)
+
+    def unmarked(self, object_ids: Sequence[ObjectId]) -> list[ObjectId]:
+        """Those that are not marked exactly, each once, in their order."""
+        distinct = dict.fromkeys(object_ids)
+        if len(distinct) < _MANY:
+            return [object_id for object_id in distinct if not self.is_exact(object_id)]
+        once = list(distinct)
+        return [object_id for object_id, why in zip(once, self._judge_exactly(once), strict=True) if why is None]
+
+    def mark_leaf(self, object_id: ObjectId, why: KeepReason) -> None:
+        """Mark what points to nothing: exactly while the budget lasts."""
+        if not self.is_full:
+            self.mark(object_id, why)
+        elif not self.is_exact(object_id):
+            if self._filter is None:
+                self._filter = BloomFilter(max(self.expected - self._exact, self._exact), self._fpp, self._salt)
+            self._filter.add_id(object_id)
+
+    def is_exact(self, object_id: ObjectId) -> bool:
+        """Marked, and not by the filter's word."""
+        run = self._runs[bisect_right(self._lows, object_id) - 1]
+        at = bisect_left(run, object_id)
+        return at < len(run) and run[at] == object_id
+
+    def reason_of(self, object_id: ObjectId) -> KeepReason | None:
+        """Why an object stays; None: it is not marked, for certain."""
+        return self.reasons_of((object_id,))[0]
+
+    def reasons_of(self, object_ids: Sequence[ObjectId]) -> list[KeepReason | None]:
+        """As ``find``, for a batch in any order; fast where the batch lies close together, as that of a scan does."""
+        if not object_ids:
+            return []
+        judged = self._judge_exactly(object_ids)
+        if self._filter is not None:
+            known = self._filter
+            for at, why in enumerate(judged):
+                if why is None and object_ids[at] in known:
+                    judged[at] = KeepReason.FILTER
+        return judged
+
+    def chunks(self) -> Iterator[bytes]:
+        """All of it as bytes, each chunk of at most CHUNK_BYTES with a checksum: a header, the exact part, the filter.
+
+        The same marks make the same chunks.
+        """
+        return map(_sealed, self._chunks())
+
+    @classmethod
+    def from_chunks(cls, chunks: Iterable[bytes]) -> LiveSet:
+        """What ``chunks`` told.
+
+        raises        CorruptionError when one is missing or damaged: better to mark anew than to guess
+        """
+        given = map(_opened, chunks)
+        header = next(given, b"")
+        if len(header) != _HEADER.size or not header.startswith(_MAGIC):
+            raise CorruptionError("the marks of a collection cannot be read: their header is missing or of another release")
+        _, limit, exact, fpp, refuse_fpp, filter_bytes, capacity, salt = _HEADER.unpack(header)
+        made = cls(limit * _BYTES_PER_MARK, fpp=fpp, refuse_fpp=refuse_fpp, salt=salt)
+        while made._exact < exact:
+            made._append(next(given, b""))
+        pieces = list(given)
+        if made._exact != exact or sum(map(len, pieces)) != filter_bytes:
+            raise CorruptionError("the marks of a collection cannot be read: there are more or fewer than were written")
+        if pieces:
+            made._filter = BloomFilter.joined(capacity, salt, pieces)
+        return made
+
+    def __iter__(self) -> Iterator[ObjectId]:
+        """The ids that are marked exactly, ascending."""
+        for run in self._runs:
+            for number in run:
+                yield ObjectId(number)
+
+    # inside
+
+    def _chunks(self) -> Iterator[bytes]:
+        pieces = [] if self._filter is None else list(self._filter.pieces(_BODY_BYTES))
+        capacity = 0 if self._filter is None else self._filter.capacity
+        yield _HEADER.pack(
+            _MAGIC, self.exact_limit, self._exact, self._fpp, self._refuse_fpp, sum(map(len, pieces)), capacity, self._salt
+        )
+        ids: array[int] = array("Q")
+        codes = bytearray()
+        for run, whys in zip(self._runs, self._whys, strict=True):
+            if (len(ids) + len(run)) * 9 > _BODY_BYTES:
+                yield ids.tobytes() + codes
+                ids, codes = array("Q"), bytearray()
+            ids += run
+            codes += whys
+        if ids:
+            yield ids.tobytes() + codes
+        yield from pieces
+
+    def _lay_into(self, place: int, ascending: list[ObjectId], code: int) -> None:
+        """Add ids that all belong into one run."""
+        run, whys = self._runs[place], self._whys[place]
+        start, end = bisect_left(run, ascending[0]), bisect_right(run, ascending[-1])
+        if end - start > _SPARSE * len(ascending):
+            for object_id in ascending:
+                self.mark(ObjectId(object_id), _REASONS[code])
+            return
+        if start == end:
+            fresh: Sequence[int] = ascending
+            codes = bytes((code,)) * len(ascending)
+        else:
+            known = dict(zip(run[start:end], whys[start:end], strict=True))
+            self._exact -= len(known)
+            known = dict.fromkeys(ascending, code) | known
+            fresh = sorted(known)
+            codes = bytes(map(known.__getitem__, fresh))
+        run[start:end] = array("Q", fresh)
+        whys[start:end] = codes
+        self._exact += len(fresh)
+        while len(self._runs[place]) > _RUN:
+            self._split(place)
+            place += len(self._runs[place]) <= _RUN
+
+    def _split(self, place: int) -> None:
+        """In halves; at the end, where ids ascend, almost all stays in the first, which then grows no more."""
+        run, whys = self._runs[place], self._whys[place]
+        half = len(run) // 2 if place < len(self._runs) - 1 else len(run) - len(run) // 8
+        self._runs[place : place + 1] = [run[:half], run[half:]]
+        self._whys[place : place + 1] = [whys[:half], whys[half:]]
+        self._lows.insert(place + 1, run[half])
+
+    def _judge_exactly(self, object_ids: Sequence[ObjectId]) -> list[KeepReason | None]:
+        low, high = min(object_ids), max(object_ids)
+        first, last = bisect_right(self._lows, low) - 1, bisect_right(self._lows, high) - 1
+        start, end = bisect_left(self._runs[first], low), bisect_right(self._runs[last], high)
+        between = (last - first) * _RUN + end - start
+        if between > 4 * len(object_ids) + _RUN:
+            return [self._find_exactly(object_id) for object_id in object_ids]
+        known: dict[int, KeepReason] = {}
+        for place in range(first, last + 1):
+            since = start if place == first else 0
+            until = end if place == last else len(self._runs[place])
+            known.update(
+                zip(self._runs[place][since:until], map(_REASONS.__getitem__, self._whys[place][since:until]), strict=True)
+            )
+        return [known.get(object_id) for object_id in object_ids]
+
+    def _find_exactly(self, object_id: ObjectId) -> KeepReason | None:
+        place = bisect_right(self._lows, object_id) - 1
+        run = self._runs[place]
+        at = bisect_left(run, object_id)
+        return _REASONS[self._whys[place][at]] if at < len(run) and run[at] == object_id else None
+
+    def _append(self, chunk: bytes) -> None:
+        count, rest = divmod(len(chunk), 9)
+        ids = array("Q", chunk[: count * 8])
+        codes = bytearray(chunk[count * 8 :])
+        last = self._runs[-1][-1] if self._exact else -1
+        if not count or rest or ids[0] <= last or max(codes) >= len(_REASONS):
+            raise CorruptionError("the marks of a collection cannot be read: a chunk is missing, damaged or out of order")
+        for start in range(0, count, _RUN):
+            run, whys = ids[start : start + _RUN], codes[start : start + _RUN]
+            if self._exact:
+                self._lows.append(run[0])
+                self._runs.append(run)
+                self._whys.append(whys)
+            else:
+                self._runs[0], self._whys[0] = run, whys
+            self._exact += len(run)
+
+
+def _sealed(body: bytes) -> bytes:
+    return zlib.crc32(body).to_bytes(4, "little") + body
+
+
+def _opened(chunk: bytes) -> bytes:
+    if int.from_bytes(chunk[:4], "little") != zlib.crc32(body := chunk[4:]):
+        raise CorruptionError("the marks of a collection cannot be read: a chunk is damaged")
+    return body
+
+
+_BUCKETS = 256
+_MIX = 0x9E3779B97F4A7C15
+_MASK = 0xFFFFFFFFFFFFFFFF
+
+
+class ContentIdSet:
+    """Content ids by 63 bits of a hash: two that share them are taken for one, which can keep a claim and never release one.
+
+    Hashes lie in buckets by their first bits; a bucket is sorted, and rid of what it has twice, when it has doubled.
+    """
+
+    def __init__(self) -> None:
+        self._buckets: list[array[int]] = [array("Q") for _ in range(_BUCKETS)]
+        self._sorted = [0] * _BUCKETS
+
+    def add_ids(self, content_ids: Iterable[bytes]) -> None:
+        """Add ids, each as its 16 bytes."""
+        buckets, bound = self._buckets, self._sorted
+        for content_id in content_ids:
+            number = _hash(content_id)
+            place = number >> 55
+            bucket = buckets[place]
+            bucket.append(number)
+            if len(bucket) > 2 * bound[place] + 1024:
+                self._sort(place)
+
+    def __contains__(self, content_id: object) -> bool:
+        if not isinstance(content_id, UUID):
+            return False
+        number = _hash(content_id.bytes)
+        bucket = self._sort(number >> 55)
+        at = bisect_left(bucket, number)
+        return at < len(bucket) and bucket[at] == number
+
+    def __len__(self) -> int:
+        return sum(len(self._sort(place)) for place in range(_BUCKETS))
+
+    def chunks(self) -> Iterator[bytes]:
+        """To be persisted, as those of ``LiveSet``."""
+        marks = LiveSet(1 << 62)
+        for place in range(_BUCKETS):
+            marks.mark_many([ObjectId(number) for number in self._sort(place)], KeepReason.HEAD)
+        return marks.chunks()
+
+    @classmethod
+    def from_chunks(cls, chunks: Iterable[bytes]) -> ContentIdSet:
+        """What ``chunks`` told. Raises CorruptionError as ``LiveSet.from_chunks`` does."""
+        made = cls()
+        for number in LiveSet.from_chunks(chunks):
+            made._buckets[number >> 55].append(number)
+        return made
+
+    def _sort(self, place: int) -> array[int]:
+        bucket = self._buckets[place]
+        if len(bucket) != self._sorted[place]:
+            bucket = self._buckets[place] = array("Q", sorted(set(bucket)))
+            self._sorted[place] = len(bucket)
+        return bucket
+
+
+def _hash(content_id: bytes) -> int:
+    number = int.from_bytes(content_id, "big")
+    return (((number ^ (number >> 64)) * _MIX) & _MASK) >> 1
+
+
+def save_live_set(rows: RealmStore, marks: LiveSet, watch: FenceWatch) -> tuple[ObjectId, ...]:
+    """Write the marks, a row at a time; returns the rows' ids in their order."""
+    written = []
+    for chunk in marks.chunks():
+        watch.check_fence()
+        written.append(rows.new_id())
+        rows.write_objects([(written[-1], MarkChunk(data=chunk))], are_new=True)
+    return tuple(written)
+
+
+def load_live_set(rows: RealmStore, chunks: Sequence[ObjectId]) -> LiveSet:
+    """What ``save_live_set`` wrote. CorruptionError when something of it is not there or damaged: then mark anew."""
+    fresh = rows.without_cache()
+
+    def read(object_id: ObjectId) -> bytes:
+        found = fresh.find_object(object_id, MarkChunk)
+        if found is None:
+            raise CorruptionError(f"marks {id_text(object_id)} of realm {rows.realm!r} are not there")
+        return found.data
+
+    return LiveSet.from_chunks(map(read, chunks))

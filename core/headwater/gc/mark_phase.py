@@ -1,0 +1,355 @@
+"""The mark phase: mark every object of a realm that must stay, each with the first reason that holds.
+
+Commits are marked in the order of the reasons: heads, then the readers' grace, then retention. Branches share most of their history,
+so some commits of each line remember which line walked them, and the next line continues where that one ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from headwater.catalogs import ContentVisit
+from headwater.clock import Micros, as_text
+from headwater.commits import (
+    COLLECTION_ID,
+    UNCUT,
+    CollectionRecord,
+    Commit,
+    CutLines,
+    Head,
+    HistoryCut,
+    ReachabilityWalk,
+    credible_until,
+    find_cut_point,
+    is_note_collected,
+    left_line_name,
+    newest_move,
+    read_commit,
+    read_cuts,
+)
+from headwater.errors import CorruptionError, ExpiredError, RefusedError
+from headwater.gc.live_set import ContentIdSet, LiveSet
+from headwater.gc.retention import CollectionScope, HistoryLine, KeepReason, LinePosition, ScopeEntry, kept_commits
+from headwater.store import ObjectId, Reference, ReferenceMove, StoredObject, id_text, is_note, unknown_pointers_reason
+
+_REASONS = (KeepReason.HEAD, KeepReason.GRACE, KeepReason.RETENTION)
+"""In this order each object gets the first that holds."""
+_NEVER = Micros(0)
+_WAITING = 5000
+"""So many ids wait before they are looked at, so that commits of a line are walked in blocks."""
+_LANDMARK = 16
+"""Of so many commits of a line, one is remembered as its own."""
+_RECENT = 50_000
+"""Leaves that are remembered exactly beyond the budget: neighbouring commits point to the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOrigin:
+    """Where a kept commit was found."""
+
+    reference: str
+    commit: ObjectId
+    why: KeepReason
+
+
+_KeptState = tuple[ObjectId | None, Micros | None, tuple[ReferenceMove, ...]]
+
+
+def _kept_state(row: Reference) -> _KeptState:
+    """All of a reference that says what it keeps: not its version."""
+    return row.pointer, row.deleted, tuple(row.moves)
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """A line, and how far down it was walked.
+
+    place         the next commit to be judged; None: all that stay were
+    oldest        the place of the last one that stays, with its sound time and seq; ``is_oldest_new``: no other line had it before
+    """
+
+    line: HistoryLine
+    listed: ScopeEntry
+    row: Reference
+    place: LinePosition | None
+    oldest: LinePosition | None = None
+    oldest_time: Micros = _NEVER
+    oldest_seq: int = 0
+    is_oldest_new: bool = False
+    head_seq: int = 0
+    newest: Micros = _NEVER
+
+    def keeps_what(self, other: _Stretch, why: KeepReason) -> bool:
+        """Whether this line keeps, for that reason, all that another one does of a history that they share."""
+        mine, its = self.line, other.line
+        if why is KeepReason.GRACE:
+            return mine.reader_cutoff <= its.reader_cutoff
+        is_as_long = self.head_seq - mine.commits <= other.head_seq - its.commits and mine.since <= its.since
+        return is_as_long and mine.left is None and mine.cut.time <= its.cut.time
+
+
+@dataclass(slots=True, kw_only=True)
+class LiveMarker:
+    """Marks all objects of one realm that stay.
+
+    now, reader_cutoff, writer_cutoff   fixed once, at the start
+    trace         remember what pointed to each object and where each commit was found, for explanations: takes much memory
+    expected      how many objects will be marked, at a guess: a filter that becomes necessary is sized by it
+    look          called often while it marks: may raise, to end it
+    content       ids of all content that kept commits hold: of the oldest of each line, and of what the later ones put
+    """
+
+    scope: CollectionScope
+    now: Micros
+    reader_cutoff: Micros
+    writer_cutoff: Micros
+    previous: CollectionRecord | None
+    trace: bool = False
+    expected: int = 0
+    look: Callable[[], None] = lambda: None
+    marks: LiveSet = field(init=False)
+    cuts: dict[str, HistoryCut] = field(default_factory=dict)
+    origins: dict[ObjectId, CommitOrigin] = field(default_factory=dict)
+    parents: dict[ObjectId, ObjectId] = field(default_factory=dict)
+    content: ContentIdSet = field(default_factory=ContentIdSet)
+    _walked: LiveSet = field(init=False)
+    _contents: ContentVisit = field(init=False)
+    _marked: dict[str, _KeptState] = field(default_factory=dict)
+    _landmarks: dict[ObjectId, _Stretch] = field(default_factory=dict)
+    _neighbours: set[ObjectId] = field(default_factory=set)
+    _recent: set[ObjectId] = field(default_factory=set)
+    _why: KeepReason = KeepReason.HEAD
+
+    def __post_init__(self) -> None:
+        settings = self.scope.rows.settings
+        self.marks = LiveSet(
+            settings.mark_exact_bytes,
+            expected=self.expected,
+            fpp=settings.filter_fpp,
+            refuse_fpp=settings.filter_refuse_fpp,
+            salt=self.now,  # what is kept by mistake is not kept by the next run
+        )
+        self._walked = LiveSet(settings.mark_exact_bytes)
+        told = LiveSet(settings.mark_exact_bytes)
+        cold = self.scope.rows.without_cache()
+        self._contents = ContentVisit(cold, is_new=lambda one: told.mark(one, KeepReason.HEAD), was_met=told.is_exact)
+
+    def mark(self, rows: Iterable[tuple[ScopeEntry, Reference]]) -> None:
+        """Mark what the references keep. May be called again with what was read later: it adds, and looks at what changed alone.
+
+        raises        CorruptionError: a reference dangles, or something that is kept cannot be walked ·
+                      RefusedError: a time that lies too far in the future
+        """
+        if self.previous is not None:
+            self._check_told(COLLECTION_ID, self.previous)
+        cuts = read_cuts(self.scope.rows, self.previous)
+        rows = [(listed, row) for listed, row in rows if self._marked.get(row.name) != _kept_state(row)]
+        self._landmarks.clear()  # of lines that were walked to their ends, where others of their own would end
+        stretches = [
+            _Stretch(line, listed, row, LinePosition(line.pointer, 0, line.left))
+            for listed, row in rows
+            for line in self.lines(listed, row, cuts)
+        ]
+        walk = ReachabilityWalk(self.scope.rows, self)
+        for why in _REASONS:
+            self._why = why
+            stretches.sort(key=lambda stretch: -stretch.head_seq)  # who keeps less of a shared history comes first
+            for stretch in stretches:
+                self._descend(stretch, walk)
+            self._run(walk)
+        for stretch in stretches:
+            self._finish(stretch)
+        if self.previous is not None and self.previous.cuts is not None:
+            self._why = KeepReason.RECORD
+            walk.push([self.previous.cuts], None)
+            self._run(walk)
+        self._marked |= {row.name: _kept_state(row) for _, row in rows}
+
+    def _check_told(self, object_id: ObjectId, value: StoredObject) -> None:
+        """What a later release wrote may hold objects that this one does not see."""
+        if why := unknown_pointers_reason(value):
+            raise CorruptionError(
+                f"object {id_text(object_id)} of realm {self.scope.rows.realm!r} {why}; nothing of the realm is deleted: use the"
+                " release that wrote it"
+            )
+
+    # what the walk asks
+
+    def unseen(self, object_ids: Sequence[ObjectId]) -> list[ObjectId]:
+        unmarked = self.marks.unmarked(object_ids)
+        return [object_id for object_id in unmarked if object_id not in self._recent] if self._recent else unmarked
+
+    def settle(self, object_ids: Sequence[ObjectId], *, are_leaves: bool) -> None:
+        self.look()
+        if not are_leaves:
+            self.marks.mark_many(object_ids, self._why)
+            return
+        self.marks.mark_leaves(object_ids, self._why)
+        if self.marks.is_full:
+            if len(self._recent) > _RECENT:
+                self._recent.clear()
+            self._recent.update(object_ids)
+
+    def note(self, targets: Sequence[ObjectId], parent: ObjectId | None) -> None:
+        if self.trace and parent is not None:
+            for target in targets:
+                self.parents.setdefault(target, parent)
+
+    def chain(self, object_id: ObjectId) -> list[ObjectId]:
+        """From an object up to the commit that keeps it; needs ``trace``."""
+        steps = [object_id]
+        while steps[-1] in self.parents:
+            steps.append(self.parents[steps[-1]])
+        return steps
+
+    def all_lines(self, rows: Iterable[tuple[ScopeEntry, Reference]]) -> Iterator[HistoryLine]:
+        """Of all references what ``lines`` says of each."""
+        cuts = read_cuts(self.scope.rows, self.previous)
+        for listed, row in rows:
+            yield from self.lines(listed, row, cuts)
+
+    @property
+    def kept_since(self) -> Micros:
+        """What was HEAD by its recorded times at this moment or later stays: a commit may take effect as late as its time-out allows.
+
+        Never before what the last run kept: a longer grace or time-out would ask for what that run has deleted.
+        """
+        slack = round(self.scope.rows.settings.commit_timeout_seconds * 1_000_000)
+        return Micros(max(self.reader_cutoff - slack, self.previous.gone_before if self.previous else 0))
+
+    def lines(self, listed: ScopeEntry, row: Reference, cuts: CutLines) -> list[HistoryLine]:
+        """The reference's own line, if it is alive, and those that it left within the grace."""
+        commits, age = self.scope.policy.history_kept(listed)
+        credible, kept_since = credible_until(self.scope.rows), self.kept_since
+        left = [move for move in row.moves if move.time >= kept_since and not self._was_let_go(move, row, cuts)]
+        if row.deleted is not None and row.pointer is not None and row.deleted >= kept_since:
+            left.append(ReferenceMove(row.pointer, row.deleted))
+
+        def line(pointer: ObjectId, time: Micros | None) -> HistoryLine:
+            return HistoryLine(
+                name=row.name if time is None else left_line_name(row.name, pointer),
+                pointer=pointer,
+                left=time,
+                reader_cutoff=kept_since,
+                commits=commits,
+                since=Micros(self.now - round(age * 1_000_000)) if age else self.now,
+                cut=find_cut_point(self.scope.rows, row, cuts) if time is None else UNCUT,
+                loaded=self.scope.loaded,
+                credible=credible,
+            )
+
+        lines = [line(pointer, time) for pointer, time in left]
+        if row.deleted is None and row.pointer is not None:
+            lines.insert(0, line(row.pointer, None))
+        return lines
+
+    def _was_let_go(self, move: ReferenceMove, row: Reference, cuts: CutLines) -> bool:
+        """Whether a note came so late that what it names was garbage before: of a commit that took effect after its reader's grace."""
+        if not is_note(move):
+            return False
+        found = self.scope.rows.find_object(move.pointer, Commit)
+        return found is None or is_note_collected(row, move, found, find_cut_point(self.scope.rows, row, cuts), cuts)
+
+    def _descend(self, stretch: _Stretch, walk: ReachabilityWalk) -> None:
+        """Mark the commits that stay for the reason that is being marked, down to the first that stays for a later one."""
+        while stretch.place is not None:
+            try:
+                if self._is_down(stretch, walk):
+                    return
+            except ExpiredError as fault:
+                raise CorruptionError(
+                    f"reference {stretch.line.name!r} of realm {self.scope.rows.realm!r} dangles: its commit"
+                    f" {id_text(stretch.place.commit)} is not there; nothing is deleted until that is mended"
+                    " (`headwater fsck` tells more)"
+                ) from fault
+
+    def _is_down(self, stretch: _Stretch, walk: ReachabilityWalk) -> bool:
+        """Go down as far as it goes without a leap. False: there was one, go on from there."""
+        for commit, why, place in kept_commits(self.scope.rows, stretch.line, stretch.place):
+            stretch.place = place
+            if why is not self._why:
+                return True
+            self._keep(commit, stretch, walk)
+            if walk.waiting > _WAITING:
+                self._run(walk)
+            landing = self._landing(commit, stretch)
+            if landing is not None:
+                stretch.place = landing
+                return False
+        stretch.place = None
+        return True
+
+    def _landing(self, commit: Head, stretch: _Stretch) -> LinePosition | None:
+        """Where to go on when another line was walked from here: at the last commit of it that stays, if this line keeps that too.
+
+        Branches share most of their history. Some commits of each line know whose they are, so that it is walked once.
+        """
+        seq, position = commit.commit.seq, 0 if stretch.oldest is None else stretch.oldest.position
+        if self._why is KeepReason.HEAD or seq % _LANDMARK:
+            return None
+        other = self._landmarks.setdefault(commit.id, stretch)
+        if other is stretch or other.oldest is None or other.oldest_seq >= seq or not stretch.keeps_what(other, self._why):
+            return None
+        return other.oldest._replace(position=position + seq - other.oldest_seq)
+
+    def _keep(self, commit: Head, stretch: _Stretch, walk: ReachabilityWalk) -> None:
+        self.look()
+        assert stretch.place is not None
+        found, name = commit.commit, stretch.line.name
+        time = stretch.line.sound_time(found, stretch.place.superseded)
+        check_not_ahead(time, self.now, self.scope, f"commit {id_text(commit.id)} of reference {name!r}")
+        stretch.head_seq, stretch.newest = max(stretch.head_seq, found.seq), max(stretch.newest, time)
+        stretch.oldest, stretch.oldest_time, stretch.oldest_seq = stretch.place, time, found.seq
+        stretch.is_oldest_new = self._walked.mark(commit.id, self._why)
+        if stretch.is_oldest_new:
+            if self.trace:
+                self.origins[commit.id] = CommitOrigin(name, commit.id, self._why)
+            if stretch.listed.is_content:
+                self.content.add_ids(self._contents.put_ids(commit))
+        self.parents.pop(commit.id, None)  # it stays by itself
+        if self.marks.mark(commit.id, self._why):
+            self._check_told(commit.id, found)
+            targets = set(found.points_to())
+            walk.push(targets - self._neighbours, commit.id)
+            self._neighbours = targets
+
+    def _run(self, walk: ReachabilityWalk) -> None:
+        try:
+            walk.run()
+        except CorruptionError as fault:
+            raise CorruptionError(
+                f"{fault}; nothing of the realm is deleted until that is mended (`headwater fsck` tells which references need it)"
+            ) from fault
+
+    def _finish(self, stretch: _Stretch) -> None:
+        """What is known once a line was walked to its end: where it is cut, and what content its oldest commit holds."""
+        if stretch.oldest is None:
+            return
+        line, row = stretch.line, stretch.row
+        self.cuts[line.name] = HistoryCut(
+            time=stretch.oldest_time,
+            head=line.pointer,
+            seq=stretch.head_seq,
+            moved=newest_move(row),
+            newest=stretch.newest,
+            oldest=stretch.oldest_seq,
+        )
+        if stretch.is_oldest_new and stretch.listed.is_content:  # what the later ones hold, it holds as well, or they put it
+            self.content.add_ids(self._contents.held_ids(read_commit(self.scope.rows, stretch.oldest.commit)))
+
+
+def check_not_ahead(time: Micros, now: Micros, scope: CollectionScope, what: str) -> None:
+    """Refuse to judge what lies further in the future than clocks may differ: a wrong clock would make ages meaningless.
+
+    now           a moment that has passed: what is later is compared with the clock, as it may have been written meanwhile
+    """
+    bound = scope.rows.settings.clock_bound_seconds
+    if time <= now + bound * 1_000_000:
+        return
+    now = scope.rows.clock.now()
+    if time > now + bound * 1_000_000:
+        raise RefusedError(
+            f"{what} in realm {scope.rows.realm!r} has the time {as_text(time)}, which is more than {bound:.0f} s ahead of this machine's"
+            f" {as_text(now)}: set the clocks right; nothing is deleted until then"
+        )

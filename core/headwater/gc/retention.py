@@ -1,0 +1,274 @@
+"""What a collection may touch and what it must keep: the realm's references, its retention, and the commits of a line that stay.
+
+``CollectionScope`` lists every reference of a realm that can be collected. ``RetentionPolicy`` says how much history of each stays.
+``HistoryLine`` judges the commits of one pointer by their positions and times, without reading anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from headwater.catalogs import reference_names
+from headwater.clock import Micros
+from headwater.commits import PINS, Commit, CutPoint, Head, LogEnd, read_log
+from headwater.errors import CorruptionError, RefusedError
+from headwater.quantities import sound_count, sound_seconds
+from headwater.realms import REALM_REFERENCES, REALMS, HistoryRetention, KeptHistory, Realm, RealmRegistry, RealmState
+from headwater.settings import Settings
+from headwater.store import SYSTEM_REALM, ObjectId, RealmStore, Reference, Store, id_text
+from headwater.tasks import REFERENCE as TASKS
+
+RUNS = "maintenance-runs"
+_NEVER = Micros(0)
+REMEMBERED_BYTES = 16 * 1024 * 1024
+"""What one collection remembers of what it has read: branches share most of their history."""
+
+
+class ScopeEntry(NamedTuple):
+    """The name of a reference that is, or was, or is about to be. ``listed`` is 0 for names that every realm has.
+
+    called        how people, and patterns of retention, call it where that is not its name
+    """
+
+    name: str
+    is_content: bool = False
+    listed: Micros = Micros(0)
+    called: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionPolicy:
+    """How much history stays: by the first pattern that covers a reference, otherwise by what it is."""
+
+    content_commits: int
+    content_age_seconds: float
+    reference_commits: int
+    patterns: tuple[KeptHistory, ...] = ()
+
+    def history_kept(self, listed: ScopeEntry) -> tuple[int, float]:
+        """Commits, and the age in seconds until which all stay; 0 for no age. Pins keep no history."""
+        if listed.name == PINS:
+            return 0, 0.0
+        for kept in self.patterns:
+            if kept.covers(listed.called or listed.name):
+                return kept.commits, kept.age_seconds
+        if listed.is_content:
+            return self.content_commits, self.content_age_seconds
+        return self.reference_commits, 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionScope:
+    """One realm as its collector sees it: a handle that may write, and what is kept.
+
+    loaded        when the realm was imported, with heads and no history before them; 0 for never
+    """
+
+    rows: RealmStore
+    policy: RetentionPolicy
+    is_system: bool
+    loaded: Micros = _NEVER
+
+    def list_references(self) -> list[ScopeEntry]:
+        """Every name, read from the database now."""
+        if self.is_system:
+            return [ScopeEntry(REALMS), ScopeEntry(TASKS), ScopeEntry(RUNS)]
+        return [
+            *(ScopeEntry(name) for name in (*REALM_REFERENCES, PINS)),
+            *(ScopeEntry(*entry) for entry in reference_names(self.rows)),
+        ]
+
+    def check_complete(self, found: Iterable[tuple[ScopeEntry, Reference]]) -> None:
+        """Pass if none of the references is lost that a realm has from its bootstrap on. What only it held would be garbage.
+
+        raises        CorruptionError
+        """
+        lost = set() if self.is_system else set(REALM_REFERENCES) - {entry.name for entry, _ in found}
+        if lost:
+            raise CorruptionError(
+                f"realm {self.rows.realm!r} has no reference {', '.join(sorted(lost))}, which every realm has: it was lost; nothing of the"
+                " realm is deleted until it is restored from a backup of the database"
+            )
+
+    def find_references(self) -> list[tuple[ScopeEntry, Reference]]:
+        """Those names that have a row, tombstones included, each with it."""
+        listed = self.list_references()
+        rows = self.rows.find_rows([entry.name for entry in listed])
+        return [(entry, row) for entry, row in zip(listed, rows, strict=True) if row is not None]
+
+
+def check_collectable(store: Store, realm_id: str) -> int:
+    """The key of a realm that can be collected now, 0 for the system realm; raises as ``open_scope`` does."""
+    open_scope(store, realm_id)
+    return 0 if realm_id == SYSTEM_REALM else RealmRegistry(store).read_realm(realm_id).key
+
+
+def open_scope(store: Store, realm_id: str) -> CollectionScope:
+    """The system realm, or a realm that serves or could serve.
+
+    raises        NotFoundError for no such realm; RefusedError in any state but ACTIVE and INACTIVE
+    """
+    if realm_id == SYSTEM_REALM:
+        return CollectionScope(store.system.without_cache(budget_bytes=REMEMBERED_BYTES), _policy(None, store.settings), True)
+    realms = RealmRegistry(store)
+    realm = realms.read_realm(realm_id)
+    if realm.state not in (RealmState.ACTIVE, RealmState.INACTIVE):
+        raise RefusedError(f"realm {realm_id!r} is {realm.state}: only ACTIVE and INACTIVE realms are collected")
+    rows = realms.open_realm_for(realm_id, realm.state).without_cache(budget_bytes=REMEMBERED_BYTES)
+    return CollectionScope(rows, _policy(realm, store.settings), False, realm.entered.get(RealmState.LOADING.value, _NEVER))
+
+
+def _policy(realm: Realm | None, settings: Settings) -> RetentionPolicy:
+    wanted = HistoryRetention() if realm is None else realm.retention
+    commits, age = settings.content_commits, settings.content_age_seconds
+    return RetentionPolicy(
+        content_commits=sound_count(wanted.content_commits, commits),
+        content_age_seconds=sound_seconds(wanted.content_age_seconds, age),
+        reference_commits=sound_count(wanted.reference_commits, settings.reference_commits),
+        patterns=tuple(
+            KeptHistory(
+                pattern=kept.pattern,
+                commits=sound_count(kept.commits, commits),
+                age_seconds=sound_seconds(kept.age_seconds, age),
+            )
+            for kept in wanted.references
+        ),
+    )
+
+
+class BrokenHistoryError(CorruptionError):
+    """A commit is missing where no collection cut the history: it was lost, and what lies before it cannot be found any more.
+
+    Attributes: the name of the line, the last commit that is there, and the id of the one that is missing.
+    """
+
+    def __init__(self, message: str, *, line: str = "", above: int = 0, lost: int = 0) -> None:  # defaults: it is pickled
+        super().__init__(message)
+        self.line = line
+        self.above = ObjectId(above)
+        self.lost = ObjectId(lost)
+
+
+class KeepReason(StrEnum):
+    """Why a row stays. Each is counted under the first that holds."""
+
+    HEAD = "head"
+    GRACE = "grace"
+    RETENTION = "retention"
+    RECORD = "record"
+    FILTER = "filter"
+    """Marked, or taken for something that is: the filter beyond the exact set remembers no reasons."""
+    YOUNG = "young"
+    FIXED = "fixed"
+    UNKNOWN = "unknown type"
+    """Nothing leads to it, but this release does not know its type, and so not what else leads there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryLine:
+    """A pointer and what must stay behind it.
+
+    left          when a reference left this pointer other than by a commit on top; None: it is HEAD now
+    reader_cutoff what was HEAD after this moment stays
+    commits, since  what retention keeps: so many commits, and all that were HEAD after ``since``
+    cut           commits before this point are garbage already; none of them was HEAD after ``reader_cutoff``
+    loaded        when the realm was imported, 0 for never: of what is not later, the archive had brought heads alone
+    credible      no time beyond this one is right
+    """
+
+    name: str
+    pointer: ObjectId
+    left: Micros | None
+    reader_cutoff: Micros
+    commits: int
+    since: Micros
+    cut: CutPoint
+    loaded: Micros
+    credible: Micros
+
+    def keep_reason(self, position: int, commit: Commit, superseded: Micros | None) -> KeepReason | None:
+        """Why a commit stays, or None; once None, then None for all that are older.
+
+        position      0 for the pointer itself
+        superseded    when the next one took its place, as a sound time; None: never
+        """
+        if superseded is None:
+            return KeepReason.HEAD
+        if superseded >= self.reader_cutoff:
+            return KeepReason.GRACE
+        if self.left is not None or self.cut.lets_go(commit):
+            return None
+        return KeepReason.RETENTION if self._is_retained(position, superseded) else None
+
+    def sound_time(self, commit: Commit, superseded: Micros | None) -> Micros:
+        """When a commit was made at the latest: what it took the place of was superseded then.
+
+        A pointer that was left may be later than that by the clock of who left it; then its own time counts, unless it cannot be right.
+        """
+        if superseded is None or (superseded == self.left and commit.time <= self.credible):
+            return commit.time
+        return min(commit.time, superseded)
+
+    def lacks(self, position: int, oldest: Commit, superseded: Micros) -> bool:
+        """Whether the commit before ``oldest`` was lost: it is not there, would stay, and no collection let it go.
+
+        position      its own
+        superseded    the sound time of ``oldest``
+        """
+        if oldest.time <= self.loaded:
+            return False
+        if superseded >= self.reader_cutoff:
+            return self.left is not None or not self.cut.explains(oldest)
+        return self.left is None and self._is_retained(position, superseded) and not self.cut.explains(oldest)
+
+    def _is_retained(self, position: int, superseded: Micros) -> bool:
+        return position < self.commits or superseded >= self.since
+
+
+class LinePosition(NamedTuple):
+    """Where a walk down a line stands: the next commit, how many were above it, and when it was superseded (None: never)."""
+
+    commit: ObjectId
+    position: int
+    superseded: Micros | None
+
+
+def kept_commits(
+    rows: RealmStore, line: HistoryLine, since: LinePosition | None = None
+) -> Iterator[tuple[Head, KeepReason, LinePosition]]:
+    """The commits of a line that stay, newest first, each with its place. Reads twenty at a time, and one beyond the last.
+
+    since         where an earlier walk stood; None: the pointer itself
+    raises        ExpiredError when the first commit is not there · BrokenHistoryError when a later one is not that should be
+    """
+    place = since or LinePosition(line.pointer, 0, line.left)
+    superseded = place.superseded
+    walk = read_log(rows, place.commit)
+    found, position = None, place.position
+    for position, found in enumerate(walk, place.position):
+        why = line.keep_reason(position, found.commit, superseded)
+        if why is None:
+            return
+        yield found, why, LinePosition(found.id, position, superseded)
+        superseded = line.sound_time(found.commit, superseded)
+    if (
+        walk.end is LogEnd.CUT
+        and found is not None
+        and superseded is not None
+        and line.lacks(position + 1, found.commit, superseded)
+    ):
+        raise _broken(rows, line, found)
+
+
+def _broken(rows: RealmStore, line: HistoryLine, above: Head) -> BrokenHistoryError:
+    lost = above.commit.tail[0]
+    return BrokenHistoryError(
+        f"HISTORY_BROKEN: the history of {line.name!r} of realm {rows.realm!r} ends at commit {id_text(above.id)} (seq"
+        f" {above.commit.seq}), where no collection cut it: commit {id_text(lost)} before it was lost",
+        line=line.name,
+        above=above.id,
+        lost=lost,
+    )

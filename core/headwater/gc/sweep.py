@@ -1,0 +1,186 @@
+"""The sweep: delete what nobody keeps, split by split, each from where it was left, and only rows that are unchanged since the scan."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+
+import msgspec
+
+from headwater.commits import SweptSplit
+from headwater.gc.classifier import RowClassifier
+from headwater.gc.collection_result import CollectionResult, PhaseTimer
+from headwater.gc.throttle import ProgressCallback, Throttle
+from headwater.store import ObjectKey, ObjectPosition, RealmStore, ScanSplit
+
+_SAVE_BATCHES = 20
+_SAVE_SECONDS = 5.0
+"""Where a sweep stands is saved after so many batches, or so long: what it repeats after a crash costs a look and deletes nothing."""
+_ROWS_PER_SPLIT = 20_000
+_MOST_LANDMARKS = 512
+
+Save = Callable[[Sequence[SweptSplit]], None]
+
+
+class ScanLandmarks:
+    """Positions that a scan of everything passed at equal distances: where the next scan can be cut, for nothing."""
+
+    def __init__(self) -> None:
+        self._passed: list[ObjectPosition] = []
+        self._every = 1
+        self._batches = 0
+        self._rows = 0
+
+    def pass_by(self, batch: Sequence[ObjectKey]) -> None:
+        self._rows += len(batch)
+        self._batches += 1
+        if self._batches % self._every == 0:
+            self._passed.append(batch[-1].position)
+        if len(self._passed) >= _MOST_LANDMARKS:
+            self._passed = self._passed[1::2]
+            self._every *= 2
+
+    def cut(self, splits: int) -> tuple[SweptSplit, ...]:
+        """Up to so many splits of about as many rows each, and of no less than is worth a thread."""
+        count = max(1, min(splits, self._rows // _ROWS_PER_SPLIT, len(self._passed)))
+        ends = [self._passed[len(self._passed) * number // count - 1] for number in range(1, count)]
+        return tuple(SweptSplit(after, until) for after, until in zip([None, *ends], [*ends, None], strict=True))
+
+
+class RealmSweep:
+    """One realm's sweep.
+
+    judges        makes the judge of one split
+    save          keeps where the splits stand, and what ``result`` counts; called by one thread at a time
+    stopped       set after the first fault of a split
+    """
+
+    def __init__(
+        self,
+        rows: RealmStore,
+        judges: Callable[[], RowClassifier],
+        pacing: Throttle,
+        result: CollectionResult,
+        phases: PhaseTimer,
+        save: Save,
+    ) -> None:
+        self._rows = rows
+        self._judges = judges
+        self._pacing = pacing
+        self._result = result
+        self._phases = phases
+        self._save = save
+        self._lock = threading.Lock()
+        self.stopped = threading.Event()
+        self._splits: list[SweptSplit] = []
+        self._unsaved = 0
+        self._saved_at = rows.clock.monotonic()
+        self.delete_batch = rows.settings.delete_batch
+
+    def set_splits(self, splits: Sequence[SweptSplit], progress: ProgressCallback) -> None:
+        """Where the splits stand, before any of them is swept on."""
+        self._splits = list(splits)
+        self._progress = progress
+
+    def sweep(self, splits: Sequence[SweptSplit], progress: ProgressCallback) -> None:
+        """Sweep all splits, side by side. After any fault of one the others stop before their next batch.
+
+        raises        whatever ``save``, the fence or the database raise
+        """
+        self.set_splits(splits, progress)
+        left = [number for number, split in enumerate(splits) if not split.is_done]
+        if len(left) <= 1:
+            for number in left:
+                self._sweep_split(number, share=1)
+            return
+        with ThreadPoolExecutor(len(left), thread_name_prefix="sweep") as threads:
+            futures = [threads.submit(self._sweep_side_by_side, number, share=len(left)) for number in left]
+            try:
+                for future in wait(futures, return_when=FIRST_EXCEPTION).done:
+                    future.result()
+            except BaseException:  # also an interruption of this thread, of which nobody else would tell the others
+                self.stopped.set()
+                raise
+
+    def split(self, number: int, *, share: int = 1) -> SplitSweep:
+        """The sweep of one split, for who scans it."""
+        return SplitSweep(self, number, self._judges(), share)
+
+    def _sweep_side_by_side(self, number: int, *, share: int) -> None:
+        try:
+            self._sweep_split(number, share=share)
+        except BaseException:
+            self.stopped.set()
+            raise
+
+    def _sweep_split(self, number: int, *, share: int) -> None:
+        swept, sweep = self._splits[number], self.split(number, share=share)
+        realm = self._rows.key if self._rows.store.backend.capabilities.ordered_keys else None
+        for batch in self._rows.scan_objects(ScanSplit(realm, swept.after, swept.until)):
+            if self.stopped.is_set():
+                return
+            sweep.sweep_batch(batch, batch[-1].position)
+            self._pacing.before_scanning_on(len(batch))
+        if not self.stopped.is_set():
+            sweep.finish()
+
+    def delete_garbage(self, garbage: Sequence[ObjectKey], share: int) -> None:
+        """Delete a batch and count what went."""
+        self._pacing.before_deleting(len(garbage))
+        with self._phases.time_phase("delete", share=share):
+            deleted = self._rows.delete_unchanged(garbage)
+        gone = garbage if deleted == len(garbage) else self._gone(garbage, deleted)
+        with self._lock:
+            self._result.count_deleted(deleted, gone)
+            done = self._result.deleted
+        self._progress(done, max(self._result.garbage, done), "rows")
+
+    def _gone(self, garbage: Sequence[ObjectKey], deleted: int) -> Sequence[ObjectKey]:
+        """Which of them went by us: those that are not there, unless others deleted some as well."""
+        there = self._rows.store.backend.read_objects(self._rows.key, [(key.id, key.part) for key in garbage])
+        gone = [key for key, row in zip(garbage, there, strict=True) if row is None]
+        return gone if len(gone) == deleted else ()
+
+    def note_swept(self, number: int, position: ObjectPosition | None, *, batches: int = 1) -> None:
+        """All of a split up to here is swept; None: up to its end. Saved now and then."""
+        now = self._rows.clock.monotonic()
+        with self._lock:
+            seen = self._splits[number]
+            is_done = position is None
+            self._splits[number] = msgspec.structs.replace(seen, after=seen.after if is_done else position, is_done=is_done)
+            self._unsaved += batches
+            if self._unsaved >= _SAVE_BATCHES or now - self._saved_at >= _SAVE_SECONDS:
+                self._pacing.watch.check_fence()
+                self._save(self._splits)
+                self._unsaved, self._saved_at = 0, self._rows.clock.monotonic()
+
+
+class SplitSweep:
+    """One split of a realm, given batch after batch."""
+
+    def __init__(self, sweeper: RealmSweep, number: int, judge: RowClassifier, share: int) -> None:
+        self._sweeper = sweeper
+        self._number = number
+        self._judge = judge
+        self._share = share
+        self._size = sweeper.delete_batch
+        self._garbage: list[ObjectKey] = []
+
+    def sweep_batch(self, batch: Sequence[ObjectKey], position: ObjectPosition) -> None:
+        """Rows as they were scanned, perhaps none; ``position`` is that of the last one that the scan has passed."""
+        if batch:
+            judged, _ = self._judge.classify(batch)
+            self._garbage += [key for key, why in zip(batch, judged, strict=True) if why is None]
+        while len(self._garbage) >= self._size and not self._sweeper.stopped.is_set():
+            some, self._garbage = self._garbage[: self._size], self._garbage[self._size :]
+            self._sweeper.delete_garbage(some, self._share)
+            self._sweeper.note_swept(self._number, some[-1].position)
+        if not self._garbage:
+            self._sweeper.note_swept(self._number, position, batches=0)
+
+    def finish(self) -> None:
+        """Nothing comes any more."""
+        if self._garbage:
+            self._sweeper.delete_garbage(self._garbage, self._share)
+        self._sweeper.note_swept(self._number, None)

@@ -1,0 +1,94 @@
+"""How fast a collection or a purge may go: a limit of rows a second, and a fence that is asked now and then.
+
+A fence raises when its task was taken over. It is asked before every durable step. Between durable steps there are millions of small
+steps, and asking the database at each would take as long as the step: ``FenceWatch`` and ``paced_fence`` ask once a second.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from headwater.clock import Clock
+from headwater.settings import Settings
+
+Fence = Callable[[], None]
+"""Called before every durable step; raises FencedError when the task was taken over."""
+ProgressCallback = Callable[[int, int, str], None]
+"""Called with (done, total, unit)."""
+
+_LOOK_SECONDS = 1.0
+_LONGEST_SLEEP_SECONDS = 1.0
+
+
+class FenceWatch:
+    """Looks at the fence between durable steps, where a look for every batch would take as long as the batch. For several threads."""
+
+    def __init__(self, fence: Fence, clock: Clock) -> None:
+        self._fence = fence
+        self._clock = clock
+        self._looked: float | None = None
+
+    def check_now_and_then(self) -> None:
+        """Call the fence if nobody has for a second."""
+        now = self._clock.monotonic()
+        if self._looked is None or now - self._looked >= _LOOK_SECONDS:
+            self.check_fence()
+
+    def check_fence(self) -> None:
+        """Call the fence now: for durable steps."""
+        self._looked = self._clock.monotonic()
+        self._fence()
+
+
+class RowRate:
+    """So many rows a second over all threads that share it; 0: no limit. What was not used before is not made up for."""
+
+    def __init__(self, rows_per_second: float, clock: Clock) -> None:
+        self._rows_per_second = rows_per_second
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._next = clock.monotonic()
+
+    def wait_for(self, rows: int, watch: FenceWatch) -> None:
+        """Wait as long as these rows take, looking at the fence meanwhile."""
+        if not self._rows_per_second or not rows:
+            return
+        with self._lock:
+            self._next = max(self._next, self._clock.monotonic()) + rows / self._rows_per_second
+            until = self._next
+        while (left := until - self._clock.monotonic()) > 0:
+            watch.check_now_and_then()
+            self._clock.sleep(min(left, _LONGEST_SLEEP_SECONDS))
+
+
+class Throttle:
+    """The fence and the two limits that a collection or a purge keeps, each over all of its threads."""
+
+    def __init__(self, settings: Settings, clock: Clock, fence: Fence) -> None:
+        self.watch = FenceWatch(fence, clock)
+        self.scanned = RowRate(settings.scan_rows_per_second, clock)
+        self.deleted = RowRate(settings.delete_rows_per_second, clock)
+
+    def before_scanning_on(self, rows: int) -> None:
+        """After so many rows were scanned."""
+        self.scanned.wait_for(rows, self.watch)
+        self.watch.check_now_and_then()
+
+    def before_deleting(self, rows: int) -> None:
+        """So many, at once after this."""
+        self.deleted.wait_for(rows, self.watch)
+        self.watch.check_fence()
+
+
+def paced_fence(fence: Fence, clock: Clock, *, seconds: float = 1.0) -> Fence:
+    """The same fence, asked again ``seconds`` after it was asked last: for steps that write nothing, of which there are millions."""
+    asked = clock.monotonic()
+
+    def check() -> None:
+        nonlocal asked
+        if clock.monotonic() - asked >= seconds:
+            fence()
+            asked = clock.monotonic()
+
+    return check

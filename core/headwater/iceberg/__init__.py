@@ -1,0 +1,101 @@
+"""Iceberg tables that lie in a file system: find them, choose their latest metadata, and tell sound tables from broken ones.
+
+These are rules over values: listings and bytes go in, outcomes come out. This floor must not know stores, indexes, commits,
+catalogs, tasks or Spark. Only ``filesystem`` touches a file system (and deletes for ``LakeFolder`` alone), and
+``survey_outcomes`` a temporary file.
+"""
+
+from headwater.iceberg.file_graph import (
+    FIRST_TURNS,
+    LAST_TURN,
+    ReachedFile,
+    check_purgeable,
+    purgeable_document,
+    reachable_files,
+)
+from headwater.iceberg.filesystem import STORAGE, LakeFolder, divide_location, is_through_link
+from headwater.iceberg.import_rules import PATH_PROPERTIES
+from headwater.iceberg.inventory import InventoryPart, inventory_parts, read_inventory_part
+from headwater.iceberg.layout import FileInfo, TableFiles, group_tables, is_selected
+from headwater.iceberg.location import (
+    canonical_location,
+    comparable_location,
+    is_same_place,
+    is_within,
+    plain_location,
+    same_storage,
+)
+from headwater.iceberg.survey_outcomes import (
+    AcceptedTable,
+    ChoiceRule,
+    QuarantineCode,
+    QuarantinedTable,
+    RejectedTable,
+    SurveyOutcome,
+    TableIdentity,
+    identity_of,
+    pack_outcome,
+    unpack_outcome,
+)
+from headwater.iceberg.table_conflicts import exclusive_keys, find_conflicts
+from headwater.iceberg.table_survey import (
+    SurveyProgress,
+    SurveyResult,
+    SurveyScope,
+    examine_table,
+    examine_table_without,
+    find_tables,
+    list_tables,
+    survey_folder_of,
+    survey_in_process,
+    tables_of,
+)
+
+__all__ = [
+    "FIRST_TURNS",
+    "LAST_TURN",
+    "PATH_PROPERTIES",
+    "STORAGE",
+    "AcceptedTable",
+    "ChoiceRule",
+    "FileInfo",
+    "InventoryPart",
+    "LakeFolder",
+    "QuarantineCode",
+    "QuarantinedTable",
+    "ReachedFile",
+    "RejectedTable",
+    "SurveyOutcome",
+    "SurveyProgress",
+    "SurveyResult",
+    "SurveyScope",
+    "TableFiles",
+    "TableIdentity",
+    "canonical_location",
+    "check_purgeable",
+    "comparable_location",
+    "divide_location",
+    "examine_table",
+    "examine_table_without",
+    "exclusive_keys",
+    "find_conflicts",
+    "find_tables",
+    "group_tables",
+    "identity_of",
+    "inventory_parts",
+    "is_same_place",
+    "is_selected",
+    "is_through_link",
+    "is_within",
+    "list_tables",
+    "pack_outcome",
+    "plain_location",
+    "purgeable_document",
+    "reachable_files",
+    "read_inventory_part",
+    "same_storage",
+    "survey_folder_of",
+    "survey_in_process",
+    "tables_of",
+    "unpack_outcome",
+]

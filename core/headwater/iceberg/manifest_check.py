@@ -1,0 +1,293 @@
+"""Checks that the files which a table's snapshots need are there: manifest lists, manifests, and the files that these name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import structlog
+
+from headwater.errors import RefusedError
+from headwater.iceberg.avro import read_records
+from headwater.iceberg.filesystem import LakeStorage
+from headwater.iceberg.layout import FileInfo
+from headwater.iceberg.location import canonical_location, comparable_location, is_within
+from headwater.iceberg.survey_outcomes import AcceptedTable, QuarantineCode, RejectedTable
+
+VerifyLevel = Literal["metadata", "manifests", "files"]
+
+EXAMPLES = 5
+"""How many missing files a message names; it always has their number."""
+
+_log = structlog.get_logger()
+_DELETED = 2
+"""The status of a manifest's entry for a file that the snapshot no longer has."""
+
+
+def verify_manifests(
+    found: AcceptedTable,
+    document: Mapping[str, Any],
+    level: VerifyLevel,
+    *,
+    allowed: Sequence[str],
+    tolerate: Container[str] = (),
+    storage: LakeStorage,
+) -> AcceptedTable:
+    """The table again, with what was verified as evidence.
+
+    document      its metadata, valid
+    level         ``metadata``: nothing more; ``manifests``: every manifest list and manifest of every snapshot is there and can be
+                  read; ``files``: also every data, delete and statistics file
+    allowed       locations that all these may lie in
+    tolerate      codes of faults for which a table is not refused
+    raises        UnfitError with MISSING_FILES, BAD_MANIFEST, OUTSIDE_ALLOWED, BAD_LOCATION or NO_ACCESS; UnavailableError when the
+                  storage does not answer
+    source        Apache Iceberg, table specification, "Manifests" and "Manifest Lists"
+    """
+    if level == "metadata" or found.kind == "view":
+        return found
+    if reason := _sealed(found, document):
+        return _with_evidence(found, f"not verified below its metadata: {reason}")
+    check = _SnapshotCheck(found, level, allowed, storage)
+    snapshots = document.get("snapshots") or []
+    whole = {snapshot["snapshot-id"] for snapshot in snapshots if check.is_whole(snapshot)}
+    if level == "files":
+        check.note_missing(_statistics(document))
+    if check.missing or check.broken or check.contradicted:
+        unfit = _rejection(check, found, len(snapshots), whole)
+        if unfit.code not in tolerate or check.missing:
+            raise unfit
+        return _with_evidence(found, f"tolerated ({unfit.code}): {unfit}")
+    return _with_evidence(found, f"{check.verified} files of {len(snapshots)} snapshots are there ({level})")
+
+
+class _Manifest(NamedTuple):
+    """What was seen of a manifest: its bytes and entries, and whether all files that it has are there."""
+
+    size_bytes: int
+    entries: int
+    is_whole: bool
+
+
+class _SnapshotCheck:
+    """Walks from snapshots to files; a manifest that snapshots share is read once.
+
+    missing       locations that should be files
+    broken        manifests and lists that cannot be read, each with the reason
+    contradicted  manifests that are not what the lists say that name them, each with the difference
+    verified      how many files were found to be there
+    """
+
+    def __init__(self, found: AcceptedTable, level: VerifyLevel, allowed: Sequence[str], storage: LakeStorage) -> None:
+        self.missing: set[str] = set()
+        self.broken: dict[str, str] = {}
+        self.contradicted: dict[str, str] = {}
+        self.verified = 0
+        self._found = found
+        self._level = level
+        self._allowed = allowed
+        self._storage = storage
+        self._manifests: dict[str, _Manifest | None] = {}
+        self._folders: dict[str, None] = {}
+        self._there: set[str] | None = None
+
+    def is_whole(self, snapshot: Mapping[str, Any]) -> bool:
+        """Whether all that a snapshot needs is there, as far down as the level goes."""
+        location = snapshot.get("manifest-list")
+        if isinstance(location, str):
+            records = self._listed(location)
+            if records is None:
+                return False
+        else:
+            records = [{"manifest_path": path} for path in snapshot.get("manifests") or () if isinstance(path, str)]
+        verdicts = [self._is_manifest_whole(record) for record in records]  # each, also after a broken one
+        return all(verdicts)
+
+    def note_missing(self, locations: Iterator[str]) -> bool:
+        """Whether all of these are there."""
+        before = len(self.missing)
+        for location in locations:
+            self._check_allowed(location)
+            if self._is_there(location):
+                self.verified += 1
+            else:
+                self.missing.add(location)
+        return len(self.missing) == before
+
+    def _is_manifest_whole(self, listed: Mapping[str, Any]) -> bool:
+        """Whether a manifest is what a list says of it, and its files are there."""
+        location = listed["manifest_path"]
+        if location not in self._manifests:
+            self._manifests[location] = self._look_at(location)
+        seen = self._manifests[location]
+        if seen is None:
+            return False
+        if contradiction := _contradiction(listed, seen):
+            self.contradicted[location] = contradiction
+            return False
+        return seen.is_whole
+
+    def _look_at(self, location: str) -> _Manifest | None:
+        """What there is of a manifest; None, noted, when it is missing or broken."""
+        if (data := self._content(location)) is None or (records := self._records(location, data, _is_entry)) is None:
+            return None
+        files = () if self._level == "manifests" else _living(records)
+        return _Manifest(len(data), len(records), self.note_missing(iter(files)))
+
+    def _listed(self, location: str) -> list[dict[str, Any]] | None:
+        """The records of a manifest list; None, noted, when it is missing or broken."""
+        data = self._content(location)
+        return None if data is None else self._records(location, data, _is_listed)
+
+    def _content(self, location: str) -> bytes | None:
+        self._check_allowed(location)
+        try:
+            return self._storage.read_file(FileInfo(canonical_location(location), 0))
+        except RefusedError as fault:
+            raise RejectedTable(
+                QuarantineCode.BAD_LOCATION, f"{self._found.metadata_location} leads to {location!r}: {fault}"
+            ) from fault
+        except RejectedTable as unfit:
+            if unfit.code is QuarantineCode.VANISHED:
+                self.missing.add(location)
+            elif unfit.code is QuarantineCode.CORRUPT:
+                self.broken[location] = str(unfit)
+            else:
+                raise
+            return None
+
+    def _records(self, location: str, data: bytes, is_sound: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]] | None:
+        """The records of an Avro file; None, noted, when it is broken, or one of them is not of its kind."""
+        try:
+            records = read_records(data)
+        except ValueError as fault:
+            _log.info("broken Avro", location=location, fault=repr(fault.__cause__))
+            self.broken[location] = str(fault)
+            return None
+        if not all(is_sound(record) for record in records):
+            self.broken[location] = "it holds other records than it should"
+            return None
+        self.verified += 1
+        return records
+
+    def _check_allowed(self, location: str) -> None:
+        folder = location.rpartition("/")[0]
+        if folder in self._folders:
+            return
+        if not any(is_within(location, outer) for outer in self._allowed):
+            raise RejectedTable(
+                QuarantineCode.OUTSIDE_ALLOWED,
+                f"{self._found.metadata_location} leads to {location}, outside of what the catalog allows"
+                f" ({', '.join(self._allowed) or 'nothing'}): add it to the catalog's allowedLocations if it is meant to be there",
+            )
+        self._folders[folder] = None
+
+    def _is_there(self, location: str) -> bool:
+        """By one listing for all that lies in the table's folder; what lies elsewhere is asked for one by one."""
+        if not is_within(location, self._found.directory):
+            return self._has(location)
+        if self._there is None:
+            files = list(self._storage.list_files(self._found.directory))
+            if fault := next((file for file in files if file.fault), None):
+                raise RejectedTable(QuarantineCode.NO_ACCESS, f"{fault.path} cannot be listed: {fault.fault}")
+            self._there = {comparable_location(file.path) for file in files}
+        try:
+            return comparable_location(location) in self._there
+        except RefusedError:
+            return False
+
+    def _has(self, location: str) -> bool:
+        try:
+            return self._storage.has_file(canonical_location(location))
+        except RefusedError as fault:
+            raise RejectedTable(
+                QuarantineCode.BAD_LOCATION, f"{self._found.metadata_location} leads to {location!r}: {fault}"
+            ) from fault
+
+
+def _sealed(found: AcceptedTable, document: Mapping[str, Any]) -> str:
+    """Why manifests are not read, or nothing."""
+    if not found.is_sound:
+        return "its shape is only tolerated"
+    if found.format_version > 3:
+        return f"format version {found.format_version} is kept as it is"
+    if any(snapshot.get("key-id") is not None for snapshot in document.get("snapshots") or ()):
+        return "its manifests are encrypted"
+    return ""
+
+
+def _is_listed(record: Mapping[str, Any]) -> bool:
+    path = record.get("manifest_path")
+    return isinstance(path, str) and path != ""
+
+
+def _is_entry(record: Mapping[str, Any]) -> bool:
+    file = record.get("data_file")
+    return isinstance(file, dict) and isinstance(file.get("file_path"), str) and file["file_path"] != ""
+
+
+def _contradiction(listed: Mapping[str, Any], seen: _Manifest) -> str:
+    """What a list says otherwise of a manifest, or nothing. Older writers may say less, and that is none."""
+    length = listed.get("manifest_length")
+    if isinstance(length, int) and 0 < length != seen.size_bytes:
+        return f"it has {seen.size_bytes} bytes, and {length} in its list"
+    counts = [
+        next((listed[name] for name in names if isinstance(listed.get(name), int)), -1)
+        for names in ((f"{kind}_files_count", f"{kind}_data_files_count") for kind in ("added", "existing", "deleted"))
+    ]
+    if min(counts) >= 0 and sum(counts) != seen.entries:
+        return f"it has {seen.entries} entries, and {sum(counts)} in its list"
+    return ""
+
+
+def _living(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Files that a manifest's entries have; those that they delete may be gone."""
+    return (record["data_file"]["file_path"] for record in records if record.get("status") != _DELETED)
+
+
+def _statistics(document: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("statistics", "partition-statistics"):
+        for entry in document.get(name) or ():
+            if isinstance(entry, dict) and isinstance(entry.get("statistics-path"), str):
+                yield entry["statistics-path"]
+
+
+def _rejection(check: _SnapshotCheck, found: AcceptedTable, total: int, whole: set[Any]) -> RejectedTable:
+    current = "it has no current one"
+    if found.snapshot_id is not None:
+        current = f"the current one is{'' if found.snapshot_id in whole else ' not'} among them"
+    faults = []
+    if check.broken:
+        faults.append(f"{len(check.broken)} of its manifests or lists cannot be read ({_examples(check.broken)})")
+    if check.contradicted:
+        faults.append(
+            f"{len(check.contradicted)} of its manifests contradict the lists that name them ({_examples(check.contradicted)})"
+        )
+    code = QuarantineCode.BAD_MANIFEST if faults else QuarantineCode.MISSING_FILES
+    if check.missing and faults:
+        faults.append(f"{len(check.missing)} files are missing")
+    elif check.missing:
+        faults.append(f"{len(check.missing)} of its files are missing ({', '.join(sorted(check.missing)[:EXAMPLES])})")
+    fault = ", and ".join(faults)
+    return RejectedTable(
+        code,
+        f"{found.metadata_location}: {fault}; {len(whole)} of its {total} snapshots are whole, {current}:"
+        f" {_advice(found, whole)}",
+    )
+
+
+def _examples(faults: Mapping[str, str]) -> str:
+    return "; ".join(f"{location} ({fault})" for location, fault in sorted(faults.items())[:EXAMPLES])
+
+
+def _advice(found: AcceptedTable, whole: set[Any]) -> str:
+    if found.snapshot_id is None or found.snapshot_id in whole:
+        return "restore what is missing, or expire the other snapshots with its engine"
+    if whole:
+        return "restore what is missing, or roll it back with its engine to a snapshot that is whole"
+    return "restore what is missing from a backup"
+
+
+def _with_evidence(found: AcceptedTable, sentence: str) -> AcceptedTable:
+    return msgspec.structs.replace(found, evidence=(*found.evidence, sentence))

@@ -1,0 +1,125 @@
+"""From the bytes of a metadata file, packed or not, to its JSON object."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import msgspec
+
+from headwater.iceberg.survey_outcomes import QuarantineCode, RejectedTable
+
+MAX_BYTES = 256 * 1024 * 1024
+"""The largest metadata that is read, packed or unpacked: beyond it a file is an attack or a mistake."""
+
+MOST_LEVELS = 200
+"""How deep a document may be nested. The interpreter's own limit depends on who calls: what one stage reads, another would not."""
+
+MOST_MEMBERS = 10_000
+"""Of how many members gzip may be: tools that pack in blocks of their own need half of it for the largest metadata."""
+
+_STEP = 4096
+_OPENING = b"[{"
+_GZIP = b"\x1f\x8b"
+_UNREAD_CODECS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
+
+
+def decode_metadata(data: bytes, *, path: str) -> dict[str, Any]:
+    """The JSON object in a metadata file; gzip is told by the content, whatever the name says.
+
+    raises        UnfitError with CORRUPT, UNKNOWN_CODEC or TOO_LARGE
+    """
+    return parse_metadata(unpack_metadata(data, path=path), path=path, size=len(data))
+
+
+def parse_metadata(text: bytes, *, path: str, size: int) -> dict[str, Any]:
+    """The JSON object in what ``unpack_metadata`` made of a metadata file of this size.
+
+    raises        UnfitError with CORRUPT
+    """
+    try:
+        document = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
+        raise RejectedTable(
+            QuarantineCode.CORRUPT,
+            f"{path} ({size} bytes) is no JSON ({fault}): restore it from a backup, or remove it if never committed",
+        ) from fault
+    if not isinstance(document, dict):
+        raise RejectedTable(
+            QuarantineCode.CORRUPT, f"{path} holds a JSON {type(document).__name__}, not an object: restore it from a backup"
+        )
+    if _is_deeper(document, text, MOST_LEVELS):
+        raise RejectedTable(
+            QuarantineCode.CORRUPT,
+            f"{path} is nested deeper than {MOST_LEVELS} levels, as no engine writes it: restore it from a backup",
+        )
+    return document
+
+
+def unpack_metadata(data: bytes, *, path: str) -> bytes:
+    """The text in a metadata file, without what gzip and byte order marks add; not yet known to be JSON.
+
+    raises        UnfitError with CORRUPT, UNKNOWN_CODEC or TOO_LARGE
+    """
+    if not data:
+        raise RejectedTable(
+            QuarantineCode.CORRUPT, f"{path} is empty: restore it from a backup, or remove it if it was never committed"
+        )
+    for magic, codec in _UNREAD_CODECS.items():
+        if data.startswith(magic):
+            raise RejectedTable(
+                QuarantineCode.UNKNOWN_CODEC, f"{path} is packed with {codec}: only gzip and plain JSON are read, rewrite it"
+            )
+    text = _unpacked(data, path) if data.startswith(_GZIP) else data
+    return text.removeprefix(b"\xef\xbb\xbf")
+
+
+def _unpacked(data: bytes, path: str) -> bytes:
+    """What is packed, of all members one after the other, as gzip allows."""
+    texts, left = [], MAX_BYTES
+    rest, step = memoryview(data), len(data)
+    for _ in range(MOST_MEMBERS):
+        unpacker = zlib.decompressobj(wbits=31)
+        while rest and not unpacker.eof:
+            given = rest[:step]
+            try:
+                text = unpacker.decompress(given, left + 1)
+            except zlib.error as fault:
+                raise RejectedTable(
+                    QuarantineCode.CORRUPT, f"{path} is broken gzip ({fault}): restore it from a backup"
+                ) from fault
+            left -= len(text)
+            if left < 0:
+                raise RejectedTable(
+                    QuarantineCode.TOO_LARGE,
+                    f"{path} unpacks to more than {MAX_BYTES} bytes: expire snapshots of the table first",
+                )
+            texts.append(text)
+            rest = rest[len(given) - len(unpacker.unused_data) :]
+            step *= 2
+        if not unpacker.eof:
+            raise RejectedTable(QuarantineCode.CORRUPT, f"{path} is gzip that ends early: restore it from a backup")
+        if not rest:
+            return b"".join(texts)
+        step = _STEP  # what is behind a member is copied each time: of all members, all of it would take hours
+    raise RejectedTable(
+        QuarantineCode.CORRUPT,
+        f"{path} is gzip of more than {MOST_MEMBERS} members, as no engine writes it: restore it from a backup",
+    )
+
+
+def _is_deeper(document: dict[str, Any], text: bytes, levels: int) -> bool:
+    """Goes down level by level, and no further than what is left of the text's brackets can lead."""
+    left = len(text) - len(text.translate(None, _OPENING))  # those within texts count, too: never fewer than there are
+    inside: list[Any] = [document]
+    for level in range(levels):
+        left -= len(inside)
+        if not inside or level + left < levels:
+            return False
+        inside = [
+            one
+            for holder in inside
+            for one in (holder.values() if holder.__class__ is dict else holder)
+            if one.__class__ is dict or one.__class__ is list
+        ]
+    return bool(inside)

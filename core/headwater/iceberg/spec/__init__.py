@@ -1,0 +1,25 @@
+"""Whether a metadata document is what Iceberg's specification says, and if not, exactly where.
+
+``document_shape`` checks values against declared records: each record stands once, with the rules about its fields beside it. Rules over
+decoded JSON, judged by the specification and by no other reader. This package must not know files, imports, catalogs or stores.
+"""
+
+from headwater.iceberg.spec.document_shape import FaultError, FaultKind
+from headwater.iceberg.spec.format_version import RAW_VERSION, Document, is_maintainable, is_view, version_of
+from headwater.iceberg.spec.table_rules import TableFacts, check_table, stated_facts
+from headwater.iceberg.spec.view_rules import ViewFacts, check_view
+
+__all__ = [
+    "RAW_VERSION",
+    "Document",
+    "FaultError",
+    "FaultKind",
+    "TableFacts",
+    "ViewFacts",
+    "check_table",
+    "check_view",
+    "is_maintainable",
+    "is_view",
+    "stated_facts",
+    "version_of",
+]

@@ -1,0 +1,170 @@
+"""Records declared as structs, and where a JSON value is not of its declared shape.
+
+msgspec checks a whole document against the declarations at once, in a time in which Python looks at no field. Only where it refuses, the
+same declarations are walked through for the place and the words: there is no second set of rules.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Meta
+
+from headwater.errors import CorruptionError
+
+_SHOWN_CHARACTERS = 60
+_SHOWN_IDS = 10
+
+Int = Annotated[int, Meta(ge=-(2**31), lt=2**31, description="a 32-bit integer")]
+Long = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1, description="a 64-bit integer")]
+Unsigned = Annotated[int, Meta(ge=0, le=2**63 - 1, description="a 64-bit integer from 0 on")]
+Name = Annotated[str, Meta(min_length=1, description="a non-empty string")]
+Uuid = Annotated[str, Meta(pattern=r"\A[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z", description="a uuid")]
+Texts = dict[str, str]
+T = TypeVar("T")
+
+_WORDS: dict[Any, str] = {str: "a string", bool: "true or false", float: "a number", Sequence: "a list"}
+
+
+class FaultKind(Enum):
+    """How a document is wrong."""
+
+    UNSUPPORTED = "of a version that is not read"
+    INVALID = "not of the shape that its version has"
+    INCONSISTENT = "of the right shape, but one part contradicts another"
+
+
+class FaultError(CorruptionError):
+    """A document is not what the specification says. The message is half a sentence whose subject is the document."""
+
+    def __init__(self, kind: FaultKind, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def invalid(message: str) -> FaultError:
+    return FaultError(FaultKind.INVALID, message)
+
+
+def inconsistent(message: str) -> FaultError:
+    return FaultError(FaultKind.INCONSISTENT, message)
+
+
+class JsonRecord(msgspec.Struct, frozen=True, gc=False, rename="kebab"):
+    """An object with the fields that are read, by their names in JSON; others are left alone.
+
+    A field whose type allows None is optional, and null is as absent. One of type Any is looked at by a rule, where that applies.
+    """
+
+
+class ShapeFault(NamedTuple):
+    """A value that is not of its declared shape. ``is_missing``: it is absent or null, where it is required."""
+
+    path: str
+    value: Any
+    words: str
+    is_missing: bool = False
+
+    def error(self) -> FaultError:
+        if self.is_missing:
+            return invalid(f"has no {self.path}")
+        return invalid(f"has {self.path} {shown_value(self.value)}, which is not {self.words}")
+
+    def statement(self) -> str:
+        return f"{self.path} is missing" if self.is_missing else f"{self.path} is not {self.words}"
+
+
+def read_value(value: Any, shape: Any, path: str) -> Any:
+    """A value as its declared shape has it.
+
+    shape         a JsonRecord, one of the types above, or a union of one with None
+    path          the value's place in the document: ``snapshots[3].summary``
+    raises        FaultError with the first place that is not of the shape
+    """
+    if value is None and not is_of(None, shape):
+        raise invalid(f"has no {path}")
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as error:
+        raise next(find_faults(value, shape, path)).error() from error
+
+
+def is_of(value: Any, shape: Any) -> bool:
+    try:
+        msgspec.convert(value, shape)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def find_faults(value: Any, shape: Any, path: str) -> Iterator[ShapeFault]:
+    """Every place of a value that is not of its declared shape, in the order of the declaration: none if msgspec takes the value."""
+    if is_of(value, shape):
+        return
+    shape = _without_none(shape)
+    holder = get_origin(shape) or shape
+    is_record = isinstance(holder, type) and issubclass(holder, JsonRecord)
+    if is_record and isinstance(value, Mapping):
+        yield from _find_in_record(value, holder, path)
+    elif holder is Sequence and isinstance(value, list):
+        for at, element in enumerate(value):
+            yield from find_faults(element, get_args(shape)[0], f"{path}[{at}]")
+    elif holder is dict and isinstance(value, dict):
+        for name, member in value.items():
+            yield from find_faults(member, get_args(shape)[1], f"{path}[{shown_value(name)}]")
+    else:
+        yield ShapeFault(path, value, _words(shape))
+
+
+def _find_in_record(record: Mapping[str, Any], shape: type[JsonRecord], path: str) -> Iterator[ShapeFault]:
+    for field in msgspec.structs.fields(shape):
+        value = record.get(field.encode_name)
+        place = f"{path}.{field.encode_name}" if path else field.encode_name
+        if value is None and field.required:
+            yield ShapeFault(place, None, _words(field.type), is_missing=True)
+        else:
+            yield from find_faults(value, field.type, place)
+
+
+def _without_none(shape: Any) -> Any:
+    """The one type that a value may have besides None."""
+    return next(of for of in get_args(shape) if of is not NoneType) if get_origin(shape) in (Union, UnionType) else shape
+
+
+def _words(shape: Any) -> str:
+    """What a value should be, after "is not"."""
+    if get_origin(shape) is Literal:
+        words = get_args(shape)
+        return f"one of {', '.join(words)}" if len(words) > 1 else repr(words[0])
+    for meta in getattr(shape, "__metadata__", ()):
+        return str(meta.description)
+    return _WORDS.get(get_origin(shape) or shape, "an object")
+
+
+def shown_value(value: Any) -> str:
+    """A value in a sentence, never more than a few words of it."""
+    if value is None:
+        return "null"
+    text = repr(value) if isinstance(value, str | int | float | bool) else f"a {type(value).__name__}"
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
+
+
+def listed_ids(ids: Sequence[object]) -> str:
+    """A few ids in a sentence."""
+    return ", ".join(str(entry) for entry in ids[:_SHOWN_IDS]) + (", ..." if len(ids) > _SHOWN_IDS else "") or "none"
+
+
+def find_repeated(values: Collection[T]) -> T | None:
+    """A value that stands there more than once, if there is one."""
+    return None if len(set(values)) == len(values) else Counter(values).most_common(1)[0][0]
+
+
+def check_unique(ids: Collection[int], plural: str, name: str) -> None:
+    """Refuse schemas, specs, orders or versions of which two have the same id."""
+    if (twice := find_repeated(ids)) is not None:
+        raise inconsistent(f"has the {name} {twice} twice in {plural}")

@@ -1,0 +1,292 @@
+"""Sorted changes laid over a stream of sorted entries, chunk by chunk.
+
+A chunk is a list in key order, never an empty one. Its items are entries, or keys alone for who wants no values. A stream that is
+read backwards has its last chunk first; within each, key order stays.
+
+The ordered map as it is read.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+from headwater.index.index_nodes import Children, IndexContainer, Stripe, StripeList, StripeReader
+from headwater.index.page import EMPTY, Entry, EntryPage, IndexValue
+from headwater.index.prefetch import ReadAheadWindow, load_ahead, load_stripe, load_stripes
+from headwater.store import ObjectId
+
+Chunk = list[Any]
+"""Entries, or keys."""
+Chunks = Iterator[Chunk]
+_FIRST = 16
+_LARGEST = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLayer:
+    """Changes to be laid over a stream: their keys in order, and what a key holds from now on (None: it is removed)."""
+
+    keys: Sequence[bytes]
+    value: Callable[[int], IndexValue | None]
+
+
+def merge_layers(stream: Chunks, layer: ChangeLayer, *, reverse: bool, keys_only: bool) -> Chunks:
+    """The stream with the changes; a change hides what the stream has under its key, and a removal hides itself too."""
+    if not layer.keys:
+        return stream
+    return (_backwards if reverse else _forwards)(stream, layer, keys_only)
+
+
+def growing(start: int, end: int, *, reverse: bool, step: int = _FIRST) -> Iterator[tuple[int, int]]:
+    """A range of positions in parts that begin small, for who wants only a few, and grow, for who wants all."""
+    while start < end:
+        if reverse:
+            cut = max(end - step, start)
+            yield cut, end
+            end = cut
+        else:
+            cut = min(start + step, end)
+            yield start, cut
+            start = cut
+        step = min(4 * step, _LARGEST)
+
+
+def _forwards(stream: Chunks, layer: ChangeLayer, keys_only: bool) -> Chunks:
+    keys, at = layer.keys, 0
+    for chunk in stream:
+        if at < len(keys) and keys[at] <= (last := _key(chunk[-1], keys_only)):
+            stop = bisect_right(keys, last, at)
+            chunk = _patched(chunk, layer, at, stop, keys_only)
+            at = stop
+        if chunk:
+            yield chunk
+    for start, end in growing(at, len(keys), reverse=False):
+        if rest := _patched([], layer, start, end, keys_only):
+            yield rest
+
+
+def _backwards(stream: Chunks, layer: ChangeLayer, keys_only: bool) -> Chunks:
+    keys, at = layer.keys, len(layer.keys)
+    for chunk in stream:
+        if at and keys[at - 1] >= (first := _key(chunk[0], keys_only)):
+            stop = bisect_left(keys, first, 0, at)
+            chunk = _patched(chunk, layer, stop, at, keys_only)
+            at = stop
+        if chunk:
+            yield chunk
+    for start, end in growing(0, at, reverse=True):
+        if rest := _patched([], layer, start, end, keys_only):
+            yield rest
+
+
+def _patched(chunk: Chunk, layer: ChangeLayer, start: int, end: int, keys_only: bool) -> Chunk:
+    """The chunk after the changes from a position to another."""
+    patched: Chunk = []
+    at = 0
+    for position in range(start, end):
+        key, value = layer.keys[position], layer.value(position)
+        place = bisect_left(chunk, key if keys_only else (key,), at)
+        patched += chunk[at:place]
+        if value is not None:
+            patched.append(key if keys_only else (key, value))
+        at = place + (place < len(chunk) and _key(chunk[place], keys_only) == key)
+    patched += chunk[at:]
+    return patched
+
+
+def _key(item: Any, keys_only: bool) -> bytes:
+    key: bytes = item if keys_only else item[0]
+    return key
+
+
+_NOTHING = IndexContainer(0, EMPTY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexQuery:
+    """Which part of an index is wanted, and how."""
+
+    start: bytes | None
+    end: bytes | None
+    reverse: bool
+    limit: int | None
+    keys_only: bool
+
+    def is_empty(self) -> bool:
+        return self.limit == 0 or (self.start is not None and self.end is not None and self.start >= self.end)
+
+
+class Index:
+    """A sorted map from key bytes to values, as it lies in bytes. Never changes, and decodes only what is asked for.
+
+    raises        CorruptionError, from every call but ``len``, when a part that it needs is missing or damaged
+    """
+
+    def __init__(self, container: IndexContainer | None = None, objects: StripeReader | None = None) -> None:
+        self._container = _NOTHING if container is None else container
+        self._objects = objects
+        self._length = self._container.length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __contains__(self, key: bytes) -> bool:
+        return self.get(key) is not None
+
+    def get(self, key: bytes) -> IndexValue | None:
+        """What a key holds. Reads at most a list and a stripe."""
+        return self._find(key)
+
+    def get_many(self, keys: Iterable[bytes]) -> dict[bytes, IndexValue]:
+        """Those of the keys that are there, in the order given. One bulk read for each level of what is not in the cache."""
+        wanted = list(dict.fromkeys(keys))
+        found = self._find_many(wanted)
+        return {key: value for key in wanted if (value := found[key]) is not None}
+
+    def range(
+        self, start: bytes | None = None, end: bytes | None = None, *, reverse: bool = False, limit: int | None = None
+    ) -> Iterator[Entry]:
+        """Entries with ``start`` <= key < ``end`` in key order, or backwards. Stripes are read ahead, in growing bulks."""
+        return self._read(IndexQuery(start=start, end=end, reverse=reverse, limit=limit, keys_only=False))
+
+    def keys(
+        self, start: bytes | None = None, end: bytes | None = None, *, reverse: bool = False, limit: int | None = None
+    ) -> Iterator[bytes]:
+        """The same without values, in half the time."""
+        return self._read(IndexQuery(start=start, end=end, reverse=reverse, limit=limit, keys_only=True))
+
+    def prefix(
+        self, prefix: bytes, *, after: bytes | None = None, reverse: bool = False, limit: int | None = None
+    ) -> Iterator[Entry]:
+        """Entries whose key begins with ``prefix``; with ``after``, those beyond that key in the direction of reading."""
+        start, end = prefix, after_prefix(prefix)
+        if after is not None and reverse:
+            end = after if end is None else min(end, after)
+        elif after is not None:
+            start = max(start, after + b"\0")
+        return self.range(start, end, reverse=reverse, limit=limit)
+
+    def bounds(self, start: bytes | None = None, end: bytes | None = None) -> list[bytes]:
+        """Keys between ``start`` and ``end``, in order, that divide this stretch into parts of about one stripe each.
+
+        For who reads it in parallel. Reads the lists of stripes, and no stripe; what has not spilled is not divided.
+        """
+        container = self._container
+        lists = [container.children] if container.levels else []
+        if container.levels == 2:
+            wanted = _in_order(container.children, IndexQuery(start=start, end=end, reverse=False, limit=None, keys_only=True))
+            lists += [stripes.children for stripes in load_stripes(self._objects, wanted, StripeList)]
+        found = sorted({bound for children in lists for bound in children.bounds})
+        return [key for key in found[1:] if (start is None or key > start) and (end is None or key < end)]
+
+    def _read(self, query: IndexQuery) -> Iterator[Any]:
+        if query.is_empty():
+            return iter(())
+        chunks = self._chunks(query)
+        return islice(chain.from_iterable(map(reversed, chunks) if query.reverse else chunks), query.limit)
+
+    # what editors read through
+
+    def _find(self, key: bytes) -> IndexValue | None:
+        container = self._container
+        if not container.length:
+            return None
+        page, children, levels = container.page, container.children, container.levels
+        at = page.position(key)
+        if at < 0 and levels == 2:
+            stripes = load_stripe(self._objects, children.object_ids[children.position(key)], StripeList)
+            page, children = stripes.page, stripes.children
+            at = page.position(key)
+        if at < 0 and levels:
+            page = load_stripe(self._objects, children.object_ids[children.position(key)], Stripe).page
+            at = page.position(key)
+        return page.value(at) if at >= 0 else None
+
+    def _find_many(self, keys: list[bytes]) -> dict[bytes, IndexValue | None]:
+        """What each of the keys holds."""
+        found: dict[bytes, IndexValue | None] = {}
+        deeper = _found_in(self._container.page, keys, found)
+        children, levels = self._container.children, self._container.levels
+        below = _spread(children, deeper) if levels else {}
+        if levels == 2:
+            lists = load_stripes(self._objects, list(below), StripeList)
+            asked, below = below.values(), {}
+            for stripes, rest in zip(lists, asked, strict=True):
+                below |= _spread(stripes.children, _found_in(stripes.page, rest, found))
+        if below:
+            for stripe, rest in zip(load_stripes(self._objects, list(below), Stripe), below.values(), strict=True):
+                _found_in(stripe.page, rest, found)
+        return dict.fromkeys(keys) | found
+
+    def _chunks(self, query: IndexQuery) -> Chunks:
+        container = self._container
+        below: Chunks = iter(())
+        if container.levels == 1:
+            below = self._stripes(container.children, query, ReadAheadWindow(query.limit))
+        elif container.levels == 2:
+            below = self._lists(container.children, query)
+        return _laid_over(below, container.page, query)
+
+    def _lists(self, children: Children, query: IndexQuery) -> Chunks:
+        wanted = _in_order(children, query)
+        pace = ReadAheadWindow(query.limit)
+        for stripes in load_ahead(self._objects, wanted, StripeList, ReadAheadWindow(query.limit)):
+            yield from _laid_over(self._stripes(stripes.children, query, pace), stripes.page, query)
+
+    def _stripes(self, children: Children, query: IndexQuery, pace: ReadAheadWindow) -> Chunks:
+        for stripe in load_ahead(self._objects, _in_order(children, query), Stripe, pace):
+            page = stripe.page
+            start, end = _spread_in(page, query)
+            pace.record_read(1, end - start)
+            take = page.keys.between if query.keys_only else page.between
+            for first, last in growing(start, end, reverse=query.reverse):
+                yield take(first, last)
+
+
+def after_prefix(prefix: bytes) -> bytes | None:
+    """The smallest key beyond all keys with this prefix; None when there is none."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
+
+
+def _in_order(children: Children, query: IndexQuery) -> list[ObjectId]:
+    first, last = children.spread(query.start, query.end)
+    wanted = children.object_ids[first:last]
+    return wanted[::-1] if query.reverse else wanted
+
+
+def _found_in(page: EntryPage, keys: list[bytes], found: dict[bytes, IndexValue | None]) -> list[bytes]:
+    """Note what a page says of the keys. Returns those that it does not know."""
+    rest = []
+    for key in keys:
+        at = page.position(key)
+        if at >= 0:
+            found[key] = page.value(at)
+        else:
+            rest.append(key)
+    return rest
+
+
+def _spread(children: Children, keys: list[bytes]) -> dict[ObjectId, list[bytes]]:
+    """The keys by the child under which they are."""
+    spread: dict[int, list[bytes]] = {}
+    for key in keys:
+        spread.setdefault(children.position(key), []).append(key)
+    return {children.object_ids[at]: below for at, below in spread.items()}
+
+
+def _laid_over(below: Chunks, page: EntryPage, query: IndexQuery) -> Chunks:
+    start, end = _spread_in(page, query)
+    layer = ChangeLayer(page.keys.between(start, end), lambda at: page.value(start + at))
+    return merge_layers(below, layer, reverse=query.reverse, keys_only=query.keys_only)
+
+
+def _spread_in(page: EntryPage, query: IndexQuery) -> tuple[int, int]:
+    """From which position to which a page has keys that are wanted."""
+    start = 0 if query.start is None else page.first_at(query.start)
+    end = page.count if query.end is None else page.first_at(query.end)
+    return start, max(start, end)

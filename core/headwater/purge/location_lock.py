@@ -1,0 +1,190 @@
+"""When the files of a dropped table may be deleted: the claim of its location decides.
+
+The claim was taken for the content before the drop. Only the collector releases it, when no commit that it keeps holds the content:
+no branch or tag, deleted ones included, and no kept history. Whoever brings the table back (registers, imports or restores it) claims
+it before the commit. So the claim of the location is
+
+    the content's own      it is held, or may come back: not yet
+    nobody's               it is taken for the purge, in the same commit in which that is seen; others are refused from then on
+    another content's      its files are another table's by now: never
+
+Two more can bring it back, and claim nothing. A pin keeps a commit beside all that; so there must be none, and whoever pins a commit
+from now on pins one that is kept, which does not hold this content. A merge or a transplant copies from whatever is still there; so
+the sweep must be over that removed the last commit with it, what had read that commit before must have had its time, and no head may
+hold the content then:
+
+    collector       releases the claim      sweeps ......... ends
+    transplant                  reads the commit ...... copies        (reads again after the time-out: it is gone)
+    purge                                                    claims ... waits for the time-out ... looks at the heads
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from uuid import UUID
+
+import structlog
+
+from headwater.catalogs import PURGING, Catalog, Catalogs, ClaimConflict, TableClaim, TableClaims, find_content_key
+from headwater.clock import Micros
+from headwater.commits import Head, read_collection, read_pins
+from headwater.errors import NotFoundError, RefusedError
+from headwater.purge.table_purge import PurgeRequest, first_look_after
+from headwater.realms import RealmRegistry, RealmState
+from headwater.store import RealmStore, Store
+from headwater.tasks import TaskNotReadyError
+
+LOOK_AGAIN_SECONDS = 3600.0
+_WITH_FILES = (RealmState.LOADING, RealmState.ACTIVE, RealmState.INACTIVE)
+_IDS = "ids"
+_log = structlog.get_logger()
+
+
+class LocationLock:
+    """The claims of a purge, kept fresh: the collector releases those that are older than the grace."""
+
+    def __init__(self, rows: RealmStore, claims: list[TableClaim], fence: Callable[[], None]) -> None:
+        self._claims = TableClaims(rows)
+        self._held = claims
+        self._fence = fence
+        settings = rows.settings
+        self._fresh = round(min(settings.writer_grace_seconds, settings.reader_grace_seconds) * 250_000)
+        self._taken = Micros(0)
+
+    def renew(self) -> None:
+        """Pass while the task and the place are this purge's. Before every deletion.
+
+        raises        FencedError, StoppedError; RefusedError when somebody has claimed the place
+        """
+        self._fence()
+        now = self._claims.claim_time()
+        if now - self._taken < self._fresh:
+            return
+        conflicts = self._claims.take_claims(self._held, fence=self._fence)
+        if conflicts:
+            raise RefusedError(f"{conflicts[0]}: no more is deleted")
+        self._taken = now
+
+    def unlock(self) -> None:
+        self._claims.release_own(self._held, fence=self._fence)
+
+
+def lock_locations(rows: RealmStore, wish: PurgeRequest, *, fence: Callable[[], None]) -> LocationLock:
+    """Take the place of a dropped table for its purge.
+
+    raises        NotYetError while a kept commit may hold the table; RefusedError when it is in its catalog (again), or its place is
+                  another's
+    """
+    _check_at_rest(rows, wish)
+    places = dict.fromkeys(drop.location for drop in wish.drops)
+    claims = [TableClaim(PURGING, wish.content_id, place, wish.table_uuid) for place in places]
+    conflicts = TableClaims(rows).take_claims(claims, fence=fence)
+    held = LocationLock(rows, claims, fence)
+    try:
+        _check_conflicts(conflicts, wish)
+        rows.clock.sleep(rows.settings.commit_timeout_seconds)  # what was under way has ended: it committed, or begins anew
+        _check_at_rest(rows, wish)
+    except (TaskNotReadyError, RefusedError):
+        held.unlock()
+        raise
+    return held
+
+
+def allowed_places(rows: RealmStore, wish: PurgeRequest) -> tuple[str, ...] | None:
+    """Where the catalog of a purge lets tables have files. None: it is gone, and what it allowed stands with each drop."""
+    catalogs = Catalogs(rows)
+    found = next((one for one in (*catalogs.list_catalogs(), *catalogs.list_deleted()) if one.id == wish.catalog_id), None)
+    return None if found is None else found.places
+
+
+def check_no_realm(store: Store, rows: RealmStore, wish: PurgeRequest, *, fence: Callable[[], None]) -> None:
+    """Pass if no other realm of the store has claimed the place: one that was loaded from an archive has its tables' claims.
+
+    raises        RefusedError
+    """
+    for realm in RealmRegistry(store).list_realms().complete():
+        if realm.key == rows.key or realm.state not in _WITH_FILES:
+            continue
+        fence()
+        claims = [TableClaim(PURGING, wish.content_id, drop.location, wish.table_uuid) for drop in wish.drops]
+        try:
+            conflicts = TableClaims(store.rows(realm.id, realm.key)).find_conflicts(claims)
+        except NotFoundError:
+            continue  # being loaded, or gone since
+        if conflicts:
+            _log.warning("a purge meets a claim of another realm", realm=rows.realm, other=realm.id, claim=str(conflicts[0]))
+            raise RefusedError(f"nothing is deleted: another realm of this store has claimed {conflicts[0].wanted}")
+
+
+def _check_conflicts(conflicts: Sequence[ClaimConflict], wish: PurgeRequest) -> None:
+    for conflict in conflicts:
+        if (conflict.owner.catalog_id, conflict.owner.content_id) != (wish.catalog_id, wish.content_id):
+            raise RefusedError(f"nothing is deleted: {conflict}")
+    if conflicts:
+        raise TaskNotReadyError(
+            f"commits that are kept may hold content {wish.content_id} of catalog {wish.catalog!r}: a collection after the history"
+            " that retention keeps lets it go, and then its files can be deleted",
+            seconds=LOOK_AGAIN_SECONDS,
+        )
+
+
+def _check_at_rest(rows: RealmStore, wish: PurgeRequest) -> None:
+    """Pass if nothing is at work that may bring the table back without a claim, and nothing has."""
+    collection = read_collection(rows)
+    if collection is not None and collection.value.sweeping:
+        raise TaskNotReadyError(
+            f"a collection of realm {rows.realm!r} is sweeping: this goes on after it", seconds=LOOK_AGAIN_SECONDS
+        )
+    if any(True for _ in read_pins(rows)):
+        raise TaskNotReadyError(
+            f"a task of realm {rows.realm!r} reads what commits of the past hold: this goes on after it",
+            seconds=LOOK_AGAIN_SECONDS,
+        )
+    _check_not_held(rows, wish)
+
+
+def _check_not_held(rows: RealmStore, wish: PurgeRequest) -> None:
+    """A drop that never happened, or was undone: where all are so, nothing is to be purged.
+
+    A client that was stopped before its commit can go on with that until its claim is too old.
+    """
+    held = dict(_holders(rows, wish))
+    undone = [drop for drop in wish.drops if f"branch {drop.branch}" in held]
+    now, patience = rows.clock.now(), first_look_after(rows.settings)
+    if len(undone) == len(wish.drops) and all(now - drop.asked > patience for drop in undone):
+        first = next(iter(held.items()))
+        raise RefusedError(
+            f"content {wish.content_id} of catalog {wish.catalog!r} is in it, as {first[1]} on {first[0]}: it was never dropped, or has"
+            " come back; nothing is deleted"
+        )
+    if held:
+        raise TaskNotReadyError(
+            f"content {wish.content_id} of catalog {wish.catalog!r} stands on {', '.join(sorted(held)[:5])}: its files stay while it does",
+            seconds=LOOK_AGAIN_SECONDS,
+        )
+
+
+def _holders(rows: RealmStore, wish: PurgeRequest) -> Iterator[tuple[str, str]]:
+    """The branches and tags of the catalog whose heads hold the content, each with its name there."""
+    catalog = _catalog(rows, wish.catalog_id)
+    if catalog is None:
+        return
+    listed = [("branch", found) for found in catalog.branches()] + [("tag", found) for found in catalog.tags()]
+    for kind, found in listed:
+        try:
+            key = _key_in(catalog.resolve(found.name), wish.content_id)
+        except NotFoundError:
+            continue  # deleted since it was listed
+        if key is not None:
+            yield f"{kind} {found.name}", key
+
+
+def _key_in(head: Head | None, content_id: UUID) -> str | None:
+    key = None if head is None else find_content_key(head.index(_IDS), content_id)
+    return None if key is None else str(key)
+
+
+def _catalog(rows: RealmStore, catalog_id: str) -> Catalog | None:
+    """None: it was deleted. Its tables keep their claims until it is gone."""
+    found = next((one for one in Catalogs(rows).list_catalogs().complete() if one.id == catalog_id), None)
+    return None if found is None else Catalogs(rows).open_catalog(found.name)

@@ -1,0 +1,108 @@
+"""Purge a realm: delete its rows in bounded batches, and move it to PURGED only when a scan finds none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from headwater.errors import RefusedError, UnavailableError
+from headwater.gc import Fence, PhaseTimer, ProgressCallback, Throttle
+from headwater.realms import Realm, RealmRegistry, RealmState
+from headwater.store import RealmStore, Store
+
+_ROUNDS = 20
+_BATCHES = 10
+
+
+@dataclass(slots=True)
+class PurgedRealm:
+    """What a purge deleted.
+
+    rounds        looks that still found rows of late writers
+    seconds       by phase: count, delete
+    """
+
+    realm: str
+    rows_deleted: int = 0
+    rounds: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def as_plain(self) -> dict[str, Any]:
+        return {
+            "realm": self.realm,
+            "rowsDeleted": self.rows_deleted,
+            "rounds": self.rounds,
+            "seconds": {name: round(seconds, 3) for name, seconds in self.seconds.items()},
+        }
+
+
+def purge_realm(
+    store: Store,
+    realm_id: str,
+    *,
+    key: int | None = None,
+    fence: Fence = lambda: None,
+    progress: ProgressCallback = lambda done, total, unit: None,
+) -> PurgedRealm:
+    """Delete every row of a PURGING realm, verify, and move it to PURGED. Runs again without harm, also when it is PURGED already
+    and a late writer left something, or when its entry was deleted since: then there is nothing to do.
+
+    key           the realm key that was to be purged: a realm of the same id that was created since is left alone
+    raises        RefusedError in any state but PURGING and PURGED, or under another key · UnavailableError when late writers
+                  keep adding rows · FencedError when the task was taken over
+    """
+    realms = RealmRegistry(store)
+    result = PurgedRealm(realm_id)
+    if key is not None and _is_gone(realms, realm_id, key):
+        return result
+    realm = _check_key(realms.read_realm(realm_id), key)
+    state = RealmState.PURGED if realm.state is RealmState.PURGED else RealmState.PURGING
+    rows = realms.open_realm_for(realm_id, state)  # looks at state and key before every batch
+    pacing, phases = Throttle(store.settings, store.clock, fence), PhaseTimer(store.clock, result.seconds)
+    with phases.time_phase("count"):
+        total = _count(rows, pacing)
+    while result.rounds < _ROUNDS:
+        with phases.time_phase("delete"):
+            _delete(rows, total, pacing, progress, result)
+        if rows.is_empty():
+            realms.move_realm(_check_key(realms.read_realm(realm_id), key), RealmState.PURGED, fence=fence)
+            return result
+        result.rounds += 1
+    raise UnavailableError(
+        f"realm {realm_id!r} still gets new rows after {result.rows_deleted} were deleted: stop its writers; the purge goes on by itself"
+    )
+
+
+def _delete(rows: RealmStore, total: int, pacing: Throttle, progress: ProgressCallback, result: PurgedRealm) -> None:
+    """Batch after batch, until none is left or late writers have fed it for too long."""
+    size = rows.settings.delete_batch
+    for _ in range(2 * total // size + _BATCHES):
+        pacing.before_deleting(size)
+        deleted = rows.delete_rows(size)
+        if not deleted:
+            return
+        result.rows_deleted += deleted
+        progress(result.rows_deleted, max(total, result.rows_deleted), "rows")
+
+
+def _count(rows: RealmStore, pacing: Throttle) -> int:
+    """How many rows are to go: their keys are scanned once, because no database is asked to count."""
+    total = sum(1 for _ in rows.scan_references())
+    for batch in rows.scan_objects():
+        pacing.before_scanning_on(len(batch))
+        total += len(batch)
+    return total
+
+
+def _is_gone(realms: RealmRegistry, realm_id: str, key: int) -> bool:
+    """Whether the realm of that key was purged and deleted, which an attempt that was killed before its end cannot tell."""
+    realm = realms.find_realm(realm_id)
+    return (realm is None or realm.key != key) and key in realms.purged_keys()
+
+
+def _check_key(realm: Realm, key: int | None) -> Realm:
+    if key is not None and realm.key != key:
+        raise RefusedError(
+            f"realm {realm.id!r} was created again (key {realm.key}, not {key}): the purge of the old one must not touch it"
+        )
+    return realm

@@ -1,0 +1,417 @@
+"""Purge a dropped table: delete the files that its metadata reaches, once no kept commit of its realm holds it.
+
+    PurgeRequest           what a task is asked to delete: one content, with the versions that it had where it was dropped
+    TableDeletionPlan      which files, in a temporary file, because a table has more files than fit into memory
+    purge_table            deletes them in batches: leaves first, the metadata file last, and looks whether all of them are gone
+
+Leaves first: whatever a purge that was interrupted has left can still be reached from the metadata file.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from uuid import UUID
+
+import msgspec
+
+from headwater.clock import Micros
+from headwater.errors import RefusedError, UnavailableError
+from headwater.iceberg import (
+    FIRST_TURNS,
+    STORAGE,
+    FileInfo,
+    LakeFolder,
+    QuarantineCode,
+    ReachedFile,
+    RejectedTable,
+    canonical_location,
+    comparable_location,
+    is_same_place,
+    is_within,
+    purgeable_document,
+    reachable_files,
+)
+from headwater.settings import Settings
+from headwater.tasks import Task
+
+_BYTES = 15 * 1024
+
+
+class DroppedTable(msgspec.Struct, frozen=True, kw_only=True):
+    """One drop of a table.
+
+    branch        of the catalog, from which it is dropped
+    key           its name there, for people
+    metadata      its metadata file as of then
+    location      where it lies, by that file
+    asked         when, in microseconds since 1970
+    reachable_only  files that only missing or unreadable manifests of this version name are never deleted
+    allowed       places besides its location in which it has metadata, of those that its catalog allowed then
+    request       a text of its own for each request: one that joined another is never taken for it
+    """
+
+    branch: str
+    key: str
+    metadata: str
+    location: str
+    asked: Micros
+    reachable_only: bool = False
+    allowed: tuple[str, ...] = ()
+    request: str = ""
+
+
+class PurgeRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task is to purge: one content, with the versions that it had where it was dropped.
+
+    table_uuid    None where its format has none
+    drops         one for each branch from which it was dropped in order to be purged
+    reachable_only  of all drops, whatever each says: a retry asks for it, and an earlier release knew no other way
+    """
+
+    catalog: str
+    catalog_id: str
+    content_id: UUID
+    table_uuid: UUID | None
+    drops: tuple[DroppedTable, ...]
+    reachable_only: bool = False
+
+    def arguments(self) -> dict[str, Any]:
+        """As a task carries them."""
+        plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return plain
+
+    def check_size(self) -> None:
+        """raises RefusedError for more drops than a task can carry"""
+        size = len(msgspec.json.encode(self))
+        if size > _BYTES:
+            raise RefusedError(
+                f"{len(self.drops)} drops of content {self.content_id} measure {size} bytes, more than a task carries ({_BYTES}):"
+                " drop it from the other branches without a purge"
+            )
+
+    @classmethod
+    def from_task(cls, task: Task) -> PurgeRequest:
+        try:
+            return msgspec.convert(task.arguments, cls)
+        except msgspec.ValidationError as fault:
+            raise RefusedError(f"arguments of {task} are none of a purge: {fault}") from fault
+
+    def joined(self, earlier: PurgeRequest) -> PurgeRequest:
+        """With the drops that were asked for before, each branch and version once. What either asked to be deleted will be."""
+        others = {(drop.branch, drop.metadata): drop for drop in earlier._each()}
+        mine = [_strictest(drop, others.pop((drop.branch, drop.metadata), drop)) for drop in self._each()]
+        return msgspec.structs.replace(self, drops=(*others.values(), *mine), reachable_only=False)
+
+    def versions(self) -> list[DroppedTable]:
+        """One drop for each metadata file, with what holds for all drops of it."""
+        versions: dict[str, DroppedTable] = {}
+        for drop in self._each():
+            versions[drop.metadata] = _strictest(drop, versions.get(drop.metadata, drop))
+        return list(versions.values())
+
+    def _each(self) -> list[DroppedTable]:
+        """The drops, each with all that was said of it."""
+        if not self.reachable_only:
+            return list(self.drops)
+        return [msgspec.structs.replace(drop, reachable_only=True) for drop in self.drops]
+
+
+def _strictest(drop: DroppedTable, other: DroppedTable) -> DroppedTable:
+    """A drop with the strictness of both, and the places of both: only what each of them gave up is left."""
+    return msgspec.structs.replace(
+        drop,
+        asked=max(drop.asked, other.asked),
+        reachable_only=drop.reachable_only and other.reachable_only,
+        allowed=tuple(dict.fromkeys((*other.allowed, *drop.allowed))),
+    )
+
+
+def first_look_after(settings: Settings) -> int:
+    """Microseconds: younger claims are never released."""
+    return round(max(settings.writer_grace_seconds, settings.reader_grace_seconds) * 1_000_000)
+
+
+BATCH = 1000
+"""Files that are deleted between two looks at the task."""
+
+PLANNED = "planned files"
+FILES, MANIFESTS, LISTS, METADATA = "data files", "manifests", "manifest lists", "metadata files"
+_AFTER_FILES = (MANIFESTS, LISTS, METADATA)
+_LOOK_EVERY = 10_000
+_SHOWN = 5
+
+
+class PurgeProgress(Protocol):
+    """Writes down, before the first file of it goes, how far a purge is: files deleted of files planned, and what goes now."""
+
+    def __call__(self, done: int, total: int, unit: str, /, *, is_durable: bool) -> None: ...
+
+
+@dataclass(slots=True)
+class PurgedTable:
+    """What a purge did. Files outside of the table's location, and others in it, are never deleted.
+
+    planned       files that the metadata reaches, within the table's location
+    deleted       of these, those that were there, and are gone
+    gone          of these, those that were gone already
+    outside       files that the metadata reaches elsewhere
+    others        files in the location that the metadata does not reach
+    """
+
+    table: str
+    planned: int = 0
+    deleted: int = 0
+    gone: int = 0
+    outside: int = 0
+    others: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def as_plain(self) -> dict[str, Any]:
+        return {
+            "table": self.table,
+            "planned": self.planned,
+            "deleted": self.deleted,
+            "gone": self.gone,
+            "outside": self.outside,
+            "others": self.others,
+            "notes": list(self.notes),
+        }
+
+
+def has_deleted_manifests(units: Iterable[str]) -> bool:
+    """Whether attempts that came so far have deleted more than leaves: then manifests may be missing."""
+    return any(unit in _AFTER_FILES for unit in units)
+
+
+def purge_table(
+    wish: PurgeRequest,
+    result: PurgedTable,
+    *,
+    allowed: Sequence[str] | None = (),
+    check: Callable[[], None],
+    mark: PurgeProgress,
+    begun: Iterable[str] = (),
+) -> PurgedTable:
+    """Plan, delete and look. What was interrupted is planned again, and comes to the same end.
+
+    result        is filled as it goes, so that it is right however this ends
+    allowed       where metadata may be read besides the table's location; nothing is deleted there. None: as each drop says
+    check         called before each batch: raises when nothing more may be deleted
+    begun         units that earlier attempts have marked
+    raises        RefusedError, before anything is deleted, where not all files can be told; UnavailableError when the storage does not
+                  answer, or files are still there
+    """
+    units = set(begun) & {FILES, *_AFTER_FILES}
+    if units:
+        result.notes.append("an attempt before this one has deleted files, too: they count as gone, or not at all")
+    missed: list[str] = []
+    folders = [LakeFolder(place) for place in _outermost(drop.location for drop in wish.drops)]
+    with closing(TableDeletionPlan(folders)) as plan:
+        for drop in wish.versions():
+            readable = drop.allowed if allowed is None else allowed
+            document = _document(drop, wish, units, readable)
+            if document is not None:
+                found = reachable_files(
+                    document,
+                    drop.metadata,
+                    within=drop.location,
+                    allowed=readable,
+                    was_begun=has_deleted_manifests(units),
+                    missed=missed if drop.reachable_only else None,
+                )
+                plan.add_files(_watched(found, check, mark))
+        plan.list_present()
+        result.planned, result.outside, result.others = plan.planned, plan.outside, plan.others
+        there = plan.there
+        _check_links(plan)
+        result.gone = result.planned - there
+        _delete(plan, there, result, check, mark)
+        plan.list_present()
+        still, result.others = plan.there, plan.others
+        result.deleted = max(there - still, 0)
+        if still:
+            raise UnavailableError(
+                f"{still} of {there} files of {result.table} are still there after they were deleted"
+                f" ({', '.join(plan.examples())}): they are deleted again"
+            )
+    _add_notes(result, missed)
+    return result
+
+
+def _document(drop: DroppedTable, wish: PurgeRequest, units: set[str], allowed: Sequence[str]) -> dict[str, Any] | None:
+    """The metadata of a version; None where an earlier attempt has deleted it, after all that it led to."""
+    if not any(is_within(drop.metadata, place) for place in (drop.location, *allowed)):
+        raise RefusedError(f"{drop.metadata} lies outside of what the catalog allows: it is not read, and nothing is deleted")
+    try:
+        data = STORAGE.read_file(FileInfo(canonical_location(drop.metadata), 0))
+    except RejectedTable as unfit:
+        if unfit.code is QuarantineCode.VANISHED and METADATA in units:
+            return None
+        raise RefusedError(
+            f"{drop.metadata} cannot be read ({unfit}): nothing is deleted, for it alone says which files are the table's"
+        ) from unfit
+    document = purgeable_document(data, path=drop.metadata)
+    _check_same(document, drop, wish)
+    return document
+
+
+def _watched(reached: Iterable[ReachedFile], check: Callable[[], None], mark: PurgeProgress) -> Iterator[ReachedFile]:
+    """A plan of millions of files takes its time."""
+    for number, one in enumerate(reached):
+        if number % _LOOK_EVERY == 0:
+            check()
+            mark(number, 0, PLANNED, is_durable=False)
+        yield one
+
+
+def _check_same(document: dict[str, Any], drop: DroppedTable, wish: PurgeRequest) -> None:
+    uuid, location = document.get("table-uuid"), document["location"]
+    if uuid is not None and wish.table_uuid is not None and str(uuid).lower() != str(wish.table_uuid):
+        raise RefusedError(f"{drop.metadata} is of the table {uuid} by now, not {wish.table_uuid}: nothing is deleted")
+    if not is_same_place(location, drop.location):
+        raise RefusedError(f"{drop.metadata} has its table at {location} by now, not {drop.location}: nothing is deleted")
+
+
+def _check_links(plan: TableDeletionPlan) -> None:
+    """Files that are there, and in no listing: through a link they lie elsewhere. Only where links can be, and for odd spellings."""
+    for named in plan.not_listed():
+        location = canonical_location(named)
+        scheme, _, path = location.partition("://")
+        if (scheme == "file" or "//" in path) and STORAGE.has_file(location):
+            raise RefusedError(
+                f"{location} is there, but in no listing of the table's folder: it leads elsewhere by a link,"
+                " or is spelled as no listing tells; nothing is deleted"
+            )
+
+
+def _delete(plan: TableDeletionPlan, total: int, result: PurgedTable, check: Callable[[], None], mark: PurgeProgress) -> None:
+    current = ""
+    for turn, folder, paths in plan.batches(BATCH):
+        check()
+        unit = _unit(turn)
+        mark(result.deleted, total, unit, is_durable=unit != current)
+        current = unit
+        folder.delete_files(paths)
+        result.deleted += len(paths)
+    mark(result.deleted, total, current or FILES, is_durable=False)
+
+
+def _unit(turn: int) -> str:
+    return (FILES, MANIFESTS, LISTS)[turn] if turn in FIRST_TURNS else METADATA
+
+
+def _outermost(locations: Iterable[str]) -> list[str]:
+    places = sorted({canonical_location(location) for location in locations}, key=len)
+    return [place for at, place in enumerate(places) if not any(is_within(place, outer) for outer in places[:at])]
+
+
+def _add_notes(result: PurgedTable, missed: Sequence[str]) -> None:
+    if missed:
+        result.notes.append(
+            f"{len(missed)} manifests or lists could not be read ({'; '.join(missed[:_SHOWN])}): files that only they name were not"
+            " deleted and will not be"
+        )
+    if result.outside:
+        result.notes.append(f"{result.outside} files that the table had outside of its location were left")
+    if result.others:
+        result.notes.append(f"{result.others} files in its location that its metadata does not name were left")
+
+
+_SCHEMA = """
+create table planned (place text primary key, named text, turn integer, path text, folder integer) without rowid;
+create table outside (place text primary key) without rowid;
+create index turns on planned (turn) where path is not null;
+"""
+_PLAN = """
+insert into planned (place, named, turn) values (?, ?, ?)
+on conflict (place) do update set turn = max(turn, excluded.turn)
+"""
+
+
+class TableDeletionPlan:
+    """Files that the metadata reaches, within the table's own folders; of each whether it is there, and what its file system calls it.
+
+    others        files in the folders that no metadata reaches
+    """
+
+    def __init__(self, folders: Sequence[LakeFolder]) -> None:
+        self._folders = folders
+        self._rows = sqlite3.connect("", isolation_level=None)  # a file of its own, gone when it is closed
+        self._rows.executescript(_SCHEMA)
+        self.others = 0
+
+    def close(self) -> None:
+        self._rows.close()
+
+    def add_files(self, reached: Iterable[ReachedFile]) -> None:
+        self._rows.execute("begin")
+        for location, turn in reached:
+            if any(is_within(location, folder.location) for folder in self._folders):
+                self._rows.execute(_PLAN, (comparable_location(location), location, turn))
+            else:
+                self._rows.execute("insert or ignore into outside values (?)", (_told(location),))
+        self._rows.execute("commit")
+
+    def list_present(self) -> None:
+        """See which of the files are there."""
+        self.others = 0
+        self._rows.execute("begin")
+        self._rows.execute("update planned set path = null")
+        for number, folder in enumerate(self._folders):
+            for location, path in folder.list_files():
+                found = self._rows.execute(
+                    "update planned set path = ?, folder = ? where place = ?", (path, number, comparable_location(location))
+                )
+                self.others += not found.rowcount
+        self._rows.execute("commit")
+
+    @property
+    def planned(self) -> int:
+        return self._number("select count(*) from planned")
+
+    @property
+    def outside(self) -> int:
+        return self._number("select count(*) from outside")
+
+    @property
+    def there(self) -> int:
+        return self._number("select count(*) from planned where path is not null")
+
+    def examples(self, limit: int = 5) -> list[str]:
+        """Some of the files that are there."""
+        found = self._rows.execute("select named from planned where path is not null order by place limit ?", (limit,))
+        return [named for (named,) in found]
+
+    def not_listed(self) -> Iterator[str]:
+        """The files that no listing told."""
+        for (named,) in self._rows.execute("select named from planned where path is null order by place"):
+            yield named
+
+    def batches(self, size: int) -> Iterator[tuple[int, LakeFolder, list[str]]]:
+        """The files that are there, turn by turn: the turn, the folder, and paths in it."""
+        turns = self._rows.execute(
+            "select distinct turn, folder from planned where path is not null order by turn, folder"
+        ).fetchall()
+        for turn, folder in turns:
+            after = ""
+            while rows := self._rows.execute(
+                "select place, path from planned where turn = ? and folder = ? and path is not null and place > ? order by place limit ?",
+                (turn, folder, after, size),
+            ).fetchall():
+                after = rows[-1][0]
+                yield turn, self._folders[folder], [path for _, path in rows]
+
+    def _number(self, query: str) -> int:
+        (number,) = self._rows.execute(query).fetchone()
+        return int(number)
+
+
+def _told(location: str) -> str:
+    try:
+        return comparable_location(location)
+    except RefusedError:
+        return location

@@ -1,0 +1,236 @@
+"""What has to happen so that a catalog becomes as its manifest says: a pure function from what is wished and what is seen to actions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from headwater.catalogs import CatalogChanges, CatalogDefinition, CatalogFields, CatalogManager, ImportSpec, normalise_location
+from headwater.clock import Micros
+from headwater.errors import RefusedError
+from headwater.jobs import IMPORT
+from headwater.realms import Realm, RealmManager, RealmState
+from headwater.reconcile.actions import (
+    Action,
+    CompleteCatalog,
+    CreateCatalog,
+    DeleteCatalog,
+    RecordImported,
+    RefuseManifest,
+    SubmitTask,
+    UpdateCatalog,
+    WaitUntil,
+    unconfirmed_purge,
+)
+from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, CatalogManifest
+from headwater.reconcile.observed_state import READABLE, ObservedCatalog, ObservedTask
+from headwater.reconcile.ownership import manager_text, may_return
+from headwater.reconcile.schedule import daily_schedule
+from headwater.reconcile.scheduled_tasks import ScheduledWork, cancel_scheduled, dead_letter, keep_scheduled
+from headwater.redaction import without_logins
+from headwater.tasks import TaskState
+
+_WITHOUT_CATALOGS = (RealmState.CREATED, RealmState.INITIALIZING, RealmState.PURGED)
+
+
+def plan_catalog(manifest: CatalogManifest, observed: ObservedCatalog, now: Micros) -> list[Action]:
+    """The steps that can be taken now, in their order, and what waits or is refused. Nothing to do is an empty list."""
+    realm, name = observed.realm, f"{manifest.spec.realm_id}/{manifest.spec.name}"
+    if manifest.metadata.is_deletion and _has_nothing(observed):
+        return []
+    catalog = observed.catalog
+    foreign = None if catalog is None or _may_have(manifest, catalog, observed, name) else catalog
+    if manifest.metadata.is_deletion and foreign is not None:
+        return _plan_foreign(manifest, foreign, name)
+    if realm is None:
+        return [WaitUntil("RealmMissing", f"catalog {name} waits for its realm, which is not there yet")]
+    if not _is_owned(realm, observed):
+        return [_not_owned(realm, observed, name)]
+    if realm.state is not RealmState.ACTIVE:
+        return [WaitUntil("RealmNotActive", f"catalog {name} waits for its realm to be ACTIVE; it is {realm.state}")]
+    if foreign is not None:
+        return _plan_foreign(manifest, foreign, name)
+    if manifest.metadata.is_deletion:
+        return [] if catalog is None else _plan_deletion(manifest, catalog, observed, name)
+    return _plan_life(manifest, catalog, observed, now)
+
+
+def import_subject(catalog: str, name: str) -> str:
+    """What the task of an import is about: at most one of the same import is active."""
+    return f"{catalog}/{name}"
+
+
+def import_arguments(catalog: CatalogDefinition, spec: ImportSpec) -> dict[str, str]:
+    """What the task of an import is given: which catalog of that name, and which version of the import, whose text is in the definition."""
+    return {"catalog": catalog.name, "catalogId": catalog.id, "import": spec.name, "digest": spec.digest()}
+
+
+def _has_nothing(observed: ObservedCatalog) -> bool:
+    """Whether there is nothing in the store that this resource can have made: then its deletion has nothing to wait for."""
+    realm, catalog = observed.realm, observed.catalog
+    if realm is None or realm.state in _WITHOUT_CATALOGS:
+        return True
+    if realm.state not in READABLE:
+        return False
+    return catalog is None or (catalog.manager is None and not _is_owned(realm, observed))
+
+
+def _is_owned(realm: Realm, observed: ObservedCatalog) -> bool:
+    """Whether the realm belongs to the resource that the manifest names.
+
+    Where its uid is known, to none before it or after it: of two copies of a cluster only the one that has the realm has its catalogs.
+    """
+    if realm.manager is None:
+        return observed.may_be_unmanaged
+    owner = observed.realm_owner
+    return realm.manager.is_same(owner) and owner.uid in ("", realm.manager.uid)
+
+
+def _not_owned(realm: Realm, observed: ObservedCatalog, name: str) -> WaitUntil | RefuseManifest:
+    if may_return(realm, observed.realm_owner, is_cluster_named=observed.is_cluster_named):
+        return WaitUntil(
+            "RealmMissing", f"catalog {name} waits for its Realm, which was made again and has not taken its realm back yet"
+        )
+    return RefuseManifest(
+        "RealmManagedByAnother", f"catalog {name} is in a realm that is managed by {manager_text(realm.manager)}"
+    )
+
+
+def _may_have(manifest: CatalogManifest, catalog: CatalogDefinition, observed: ObservedCatalog, name: str) -> bool:
+    """Whether this resource may change the catalog: its own, one that it let go, one of nobody that is as it says, and what it adopts.
+
+    That nobody manages it says who made it, and not that its making is under way: a resource is its manager from the first swap on.
+    """
+    if catalog.manager is not None:
+        return catalog.manager.is_same(observed.me) and _is_of_this_cluster(catalog.manager, observed)
+    if manifest.metadata.annotations.get(ADOPT) == name:
+        return True
+    return _is_alike(manifest, catalog) if catalog.former is None else catalog.former.is_same(observed.me)
+
+
+def _is_of_this_cluster(manager: CatalogManager, observed: ObservedCatalog) -> bool:
+    """Whether a manager of the same name is this resource, perhaps made again, and not one in another cluster without a name.
+
+    The uid of the Realm that has the realm proves it, too: that is in this cluster.
+    """
+    owner, realm = observed.realm_owner, observed.realm
+    has_realm = realm is not None and realm.manager == owner and owner.uid != ""
+    return observed.is_cluster_named or manager.uid == observed.me.uid or has_realm
+
+
+def _is_alike(manifest: CatalogManifest, catalog: CatalogDefinition) -> bool:
+    """Whether the catalog lies where the manifest says, so that nothing of whoever made it by hand goes astray."""
+    wanted = manifest.spec
+    return catalog.default_branch == wanted.default_branch and _is_same_place(catalog.base_location, wanted.base_location)
+
+
+def _is_same_place(here: str, there: str) -> bool:
+    try:
+        return here == there or normalise_location(here) == normalise_location(there)
+    except RefusedError:  # one of them is of a release that took it all the same
+        return False
+
+
+def _plan_foreign(manifest: CatalogManifest, catalog: CatalogDefinition, name: str) -> list[Action]:
+    if manifest.metadata.is_deletion and manifest.spec.deletion_policy == "Retain":
+        return []
+    adopt = f"annotate {ADOPT}: {name} to take it over"
+    if catalog.manager is None and catalog.former is None:
+        why = (
+            f"catalog {name} is managed by nobody, at {without_logins(catalog.base_location)} with the default branch "
+            f"{catalog.default_branch}, and this Catalog asks for {without_logins(manifest.spec.base_location)} with "
+            f"{manifest.spec.default_branch}: make baseLocation and defaultBranch of the Catalog equal to take it over as it is, or "
+            f"annotate {ADOPT}: {name} to change it"
+        )
+    elif catalog.manager is None:
+        why = f"catalog {name} was left by {_manager_text(catalog.former)}, which may come back for it; {adopt}"
+    else:
+        release = f"if it is gone for good, run `headwater catalog release {name.replace('/', ' ')}`"
+        why = (
+            f"catalog {name} is managed by {_manager_text(catalog.manager)}; delete that resource with deletionPolicy: Retain first "
+            f"({release}), then {adopt}"
+        )
+    return [RefuseManifest("ManagedByAnother", why)]
+
+
+def _manager_text(manager: CatalogManager | None) -> str:
+    if manager is None:
+        return manager_text(None)
+    return manager_text(RealmManager(cluster=manager.cluster, namespace=manager.namespace, name=manager.name))
+
+
+def _plan_deletion(manifest: CatalogManifest, catalog: CatalogDefinition, observed: ObservedCatalog, name: str) -> list[Action]:
+    if manifest.spec.deletion_protection:
+        return [
+            RefuseManifest(
+                "DeletionProtected", f"catalog {name} has deletionProtection: true; set it to false before deleting it"
+            )
+        ]
+    if manifest.spec.deletion_policy == "Retain":
+        return [] if catalog.manager is None else [UpdateCatalog(CatalogChanges(manager=None, former=catalog.manager))]
+    if unconfirmed := unconfirmed_purge(manifest.metadata.annotations.get(CONFIRM_PURGE), "catalog", name):
+        return [unconfirmed]
+    unprotect: list[Action] = [UpdateCatalog(CatalogChanges(deletion_protection=False))] if catalog.deletion_protection else []
+    return [*unprotect, *_stop_imports(observed, catalog), DeleteCatalog()]
+
+
+def _plan_life(
+    manifest: CatalogManifest, catalog: CatalogDefinition | None, observed: ObservedCatalog, now: Micros
+) -> list[Action]:
+    if catalog is None:
+        # with its manager in the same swap: a moment without one, and another resource of this name would take it for its own
+        return [CreateCatalog(CatalogFields(**manifest.spec.fields(), manager=observed.me))]
+    changes = _changes(manifest, catalog, observed.me)
+    kept = {spec.name for spec in manifest.spec.imports}
+    imports = [step for spec in manifest.spec.imports for step in _plan_import(catalog, spec, observed, now)]
+    # what has no manager may be from a release that noted neither who makes a catalog nor that its making is not over
+    completed: list[Action] = [CompleteCatalog()] if catalog.unfinished or catalog.manager is None else []
+    return [*completed, *_stop_imports(observed, catalog, kept), *([UpdateCatalog(changes)] if changes else []), *imports]
+
+
+def _changes(manifest: CatalogManifest, catalog: CatalogDefinition, me: CatalogManager) -> CatalogChanges:
+    """The fields that are not as wished."""
+    wished: Mapping[str, object] = {**manifest.spec.fields(), "manager": me, "former": None}
+    return cast(CatalogChanges, {name: value for name, value in wished.items() if getattr(catalog, name) != value})
+
+
+def _stop_imports(
+    observed: ObservedCatalog, catalog: CatalogDefinition, kept: set[str] | frozenset[str] = frozenset()
+) -> list[Action]:
+    """Cancel the tasks of imports that are no longer wanted. Imports that a person asked for by hand have other subjects."""
+    gone = {import_subject(catalog.name, spec.name) for spec in catalog.imports if spec.name not in kept}
+    tasks = observed.tasks.all_active()
+    return [cancel_scheduled(task) for task in tasks if task.kind == IMPORT and task.subject in gone and not task.is_stopping]
+
+
+def _plan_import(catalog: CatalogDefinition, spec: ImportSpec, observed: ObservedCatalog, now: Micros) -> list[Action]:
+    subject, arguments = import_subject(catalog.name, spec.name), import_arguments(catalog, spec)
+    is_done = catalog.imported.get(spec.name) == spec.digest()
+    active, last = observed.tasks.active(IMPORT, subject), observed.tasks.last(IMPORT, subject)
+    if last is not None and last.arguments != arguments:
+        last = None  # it followed another version of the import, or filled an earlier catalog of this name
+    if last is not None and last.state is TaskState.SUCCEEDED and not is_done:
+        return [RecordImported(spec.name, spec.digest())]
+    if active is None and last is not None and last.state is not TaskState.SUCCEEDED:
+        return [dead_letter(last)]
+    if active is not None and active.state is TaskState.WAITING and active.arguments != arguments:
+        return [cancel_scheduled(active), SubmitTask(IMPORT, now, subject, arguments)]
+    if not is_done:
+        return [] if active else [SubmitTask(IMPORT, now, subject, arguments)]
+    return _again(catalog, spec, observed, last, now) if spec.mode == "sync" else []
+
+
+def _again(
+    catalog: CatalogDefinition, spec: ImportSpec, observed: ObservedCatalog, last: ObservedTask | None, now: Micros
+) -> list[Action]:
+    """The next run of an import that is repeated."""
+    assert observed.realm is not None
+    subject = import_subject(catalog.name, spec.name)
+    work = ScheduledWork(
+        kind=IMPORT,
+        subject=subject,
+        arguments=import_arguments(catalog, spec),
+        cron=spec.schedule or daily_schedule(f"{observed.realm.id}/{subject}"),
+        zone=observed.realm.maintenance.time_zone,
+    )
+    return keep_scheduled(work, observed.tasks, since=last.finished if last and last.finished else now, now=now)

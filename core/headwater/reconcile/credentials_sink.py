@@ -1,0 +1,166 @@
+"""Where the credentials of a new realm's root go before the realm is bootstrapped with their hash."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from headwater.durability import sync_folder
+from headwater.errors import CorruptionError, UnavailableError
+from headwater.realms import Credentials
+from headwater.store import RealmId
+
+
+class CredentialsSink(Protocol):
+    """A place that only a person and the bootstrap look into."""
+
+    def write_credentials(self, realm_id: RealmId, credentials: Credentials) -> Credentials:
+        """Keep the credentials, unless some are kept for this realm already. What is returned is kept, and survives a power cut."""
+        ...
+
+    def rotate_credentials(self, realm_id: RealmId, credentials: Credentials, token: str) -> Credentials:
+        """Keep the credentials in place of those that are kept, unless these were kept under the same token. What is returned is kept."""
+        ...
+
+    def remove_credentials(self, realm_id: RealmId, confirm: Callable[[], None]) -> None:
+        """Forget a realm's credentials; none are there is fine.
+
+        confirm       called once they have been looked at: what it raises keeps them. What is put in their place later stays, too
+        """
+        ...
+
+    def place(self, realm_id: RealmId) -> str:
+        """Where a person finds them."""
+        ...
+
+
+class FileCredentials:
+    """A folder with one file `<realm>.json` for each realm, which only its owner can read.
+
+    A file is `{"realm", "clientId", "clientSecret"}`, and after a rotation `"rotation"` with its token.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    def write_credentials(self, realm_id: RealmId, credentials: Credentials) -> Credentials:
+        """The first one wins, also of two processes.
+
+        raises        UnavailableError when the folder cannot be written to; CorruptionError when a file is there that holds no credentials
+        """
+        return self._write(realm_id, write_once, _content(realm_id, credentials))
+
+    def rotate_credentials(self, realm_id: RealmId, credentials: Credentials, token: str) -> Credentials:
+        """As the protocol says. A file that holds no credentials is replaced, too.
+
+        raises        UnavailableError when the folder cannot be written to
+        """
+        kept = _load(self._file(realm_id))
+        if kept.get("rotation") == token and (found := _credentials(kept)) is not None:
+            return found
+        return self._write(realm_id, _replace, {**_content(realm_id, credentials), "rotation": token})
+
+    def remove_credentials(self, realm_id: RealmId, confirm: Callable[[], None]) -> None:
+        """As the protocol says.
+
+        raises        UnavailableError when the file cannot be removed, and whatever ``confirm`` raises
+        """
+        file = self._file(realm_id)
+        try:
+            found = _bytes_of(file)
+            if found is not None:
+                confirm()
+                if _bytes_of(file) == found:
+                    file.unlink(missing_ok=True)
+            if self.folder.is_dir():
+                sync_folder(self.folder)
+        except OSError as error:
+            raise UnavailableError(
+                f"credentials of realm {realm_id!r} cannot be removed from {file}: {error.strerror}"
+            ) from error
+
+    def place(self, realm_id: RealmId) -> str:
+        return str(self._file(realm_id))
+
+    def _file(self, realm_id: RealmId) -> Path:
+        return self.folder / f"{realm_id}.json"
+
+    def _write(self, realm_id: RealmId, write: Callable[[Path, dict[str, str]], None], content: dict[str, str]) -> Credentials:
+        file = self._file(realm_id)
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write(file, content)
+        except OSError as error:
+            raise UnavailableError(
+                f"credentials of realm {realm_id!r} cannot be written to {file}: {error.strerror}"
+            ) from error
+        found = _credentials(_load(file))
+        if found is None:
+            raise CorruptionError(f"{file} holds no credentials: restore it, or remove it before the realm is bootstrapped")
+        return found
+
+
+def _content(realm_id: RealmId, credentials: Credentials) -> dict[str, str]:
+    return {"realm": realm_id, "clientId": credentials.client_id, "clientSecret": credentials.client_secret}
+
+
+def _bytes_of(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _load(file: Path) -> dict[str, Any]:
+    """What a file holds, or nothing. Errors are not told: what cannot be parsed may be half a secret, and a traceback would show it."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _credentials(content: Mapping[str, Any]) -> Credentials | None:
+    if not {"clientId", "clientSecret"} <= content.keys():
+        return None
+    return Credentials(str(content["clientId"]), str(content["clientSecret"]))
+
+
+def write_once(file: Path, content: dict[str, str]) -> None:
+    """Put a JSON file that only its owner can read where none is: the first one wins, also of two processes.
+
+    Written beside, synced, and linked into place: no half file is ever seen, and what is there survives a power cut.
+
+    raises        OSError when it cannot be written
+    """
+    if not file.exists():
+        with _beside(file, content) as beside, contextlib.suppress(FileExistsError):
+            os.link(beside, file)  # unlike a rename, a link never replaces what another has put there meanwhile
+    sync_folder(file.absolute().parent)
+
+
+def _replace(file: Path, content: dict[str, str]) -> None:
+    with _beside(file, content) as beside:
+        beside.replace(file)
+    sync_folder(file.absolute().parent)
+
+
+@contextlib.contextmanager
+def _beside(file: Path, content: dict[str, str]) -> Iterator[Path]:
+    """A synced file with the content, in the same folder and gone afterwards."""
+    beside = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    try:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+            opened.write(json.dumps(content, indent=2) + "\n")
+            opened.flush()
+            os.fsync(descriptor)
+        yield beside
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink()

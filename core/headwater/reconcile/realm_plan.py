@@ -1,0 +1,333 @@
+"""What has to happen so that a realm becomes as its manifest says: a pure function from what is wished and what is seen to actions."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import msgspec
+
+from headwater.clock import Micros
+from headwater.jobs import COLLECT, PURGE
+from headwater.realms import MaintenanceSchedule, Realm, RealmFields, RealmManager, RealmState
+from headwater.reconcile.actions import (
+    Action,
+    AdoptRealm,
+    BootstrapRealm,
+    CreateRealm,
+    DetachRealm,
+    MoveRealm,
+    RecordHandled,
+    RefuseManifest,
+    RemoveRealm,
+    ReportDrift,
+    RotateCredentials,
+    RunTaskNow,
+    SubmitTask,
+    UpdateRealm,
+    WaitUntil,
+    name_in_manifest,
+    unconfirmed_purge,
+    value_in_manifest,
+)
+from headwater.reconcile.manifests import ADOPT, CONFIRM_PURGE, DELETE, RELEASE_TO, ROTATE_CREDENTIALS, RUN_NOW, RealmManifest
+from headwater.reconcile.observed_state import ObservedRealm
+from headwater.reconcile.ownership import (
+    HOME,
+    adopt_record,
+    belongs_to,
+    is_succeeded,
+    manager_text,
+    may_adopt,
+    may_return,
+    taker_text,
+)
+from headwater.reconcile.schedule import weekly_schedule
+from headwater.reconcile.scheduled_tasks import ScheduledWork, cancel_scheduled, dead_letter, keep_scheduled
+from headwater.tasks import TaskState
+
+APPLIED = "headwater.dev/applied"
+"""Where a realm keeps the digest of the spec that was applied last."""
+
+_BEGUN = (RealmState.CREATED, RealmState.INITIALIZING)
+_SETTLED = (RealmState.ACTIVE, RealmState.INACTIVE)
+_GOING = (RealmState.PURGING, RealmState.PURGED)
+
+
+def plan_realm(manifest: RealmManifest, observed: ObservedRealm, now: Micros) -> list[Action]:
+    """The steps that can be taken now, in their order, and what waits or is refused. Nothing to do is an empty list.
+
+    A step is planned only from what is seen, never from what was done before, so a plan that was broken off is taken up by the next one.
+    """
+    realm = observed.realm
+    if realm is None:
+        return [] if manifest.metadata.is_deletion else [CreateRealm(_first_fields(manifest, observed.me)), BootstrapRealm()]
+    if realm.manager != observed.me:
+        return _plan_foreign(manifest, realm, observed)
+    if manifest.metadata.is_deletion:
+        return _plan_deletion(manifest, realm, observed, now)
+    return _plan_life(manifest, realm, observed, now)
+
+
+def _first_fields(manifest: RealmManifest, me: RealmManager) -> RealmFields:
+    return RealmFields(**manifest.spec.fields(), manager=me)
+
+
+# A realm that belongs to another resource, or to nobody
+
+
+def _plan_foreign(manifest: RealmManifest, realm: Realm, observed: ObservedRealm) -> list[Action]:
+    me = observed.me
+    asked, record = manifest.metadata.annotations.get(ADOPT), adopt_record(me)
+    owner = manager_text(realm.manager)
+    if manifest.metadata.is_deletion and manifest.spec.deletion_policy == "Retain":
+        return []
+    if may_return(realm, me, is_cluster_named=observed.is_cluster_named) and not manifest.metadata.is_deletion:
+        return _plan_return(manifest, realm, me)
+    if asked is None:
+        forget: list[Action] = [RecordHandled(record, None)] if record in realm.acted else []
+        return [*forget, RefuseManifest("ManagedByAnother", f"realm {realm.id} is managed by {owner}{_not_taken(realm, me)}")]
+    if asked != realm.id:
+        return [
+            RefuseManifest(
+                "ManagedByAnother", f"realm {realm.id} is managed by {owner}; {ADOPT} says {asked}, and not {realm.id}"
+            )
+        ]
+    if not may_adopt(realm, me):
+        home = f"namespace {realm.manager.namespace if realm.manager else realm.acted[HOME]}"
+        advice = (
+            f"which has not given it away: annotate the Realm there {RELEASE_TO}: {taker_text(me)}, "
+            f"or have somebody with access to the store run `headwater realm release {realm.id}`"
+        )
+        return [RefuseManifest("ManagedByAnother", f"realm {realm.id} is managed by {owner} and belongs to {home}, {advice}")]
+    if realm.acted.get(record) == asked:
+        again = f"take {ADOPT} away, apply, and set it again"
+        return [
+            RefuseManifest("ManagedByAnother", f"realm {realm.id} was adopted once, and {owner} took it over since; {again}")
+        ]
+    if realm.state not in _SETTLED:
+        return [RefuseManifest("ManagedByAnother", f"realm {realm.id} is managed by {owner} and {_why_not_now(realm, owner)}")]
+    return [AdoptRealm(me, record, asked)]
+
+
+def _not_taken(realm: Realm, me: RealmManager) -> str:
+    """Why a realm is not taken over unasked, and how one asks."""
+    advice = f"annotate {ADOPT}: {realm.id} to take it over"
+    if not belongs_to(realm, me) or realm.manager is None:
+        return f"; {advice}"
+    if is_succeeded(realm, me):
+        return f", which took it over from this one; {advice}"
+    return (
+        f", which has the name of this Realm and another uid. If that is in another cluster, give this one a name of its own: `cluster` "
+        f"in the values of the chart, or HEADWATER_OPERATOR_CLUSTER. If it is this Realm before its cluster was restored, {advice}, or "
+        f"set that name to {me.cluster} if no other cluster on this store goes by it"
+    )
+
+
+def _plan_return(manifest: RealmManifest, realm: Realm, me: RealmManager) -> list[Action]:
+    """The resource was made again: after a deletion under Retain, or from a backup of its cluster."""
+    if realm.state is RealmState.LOADING:
+        return [_loading(realm)]  # the import changes the definition, too
+    asked = manifest.metadata.annotations.get(ADOPT)
+    return [AdoptRealm(me, adopt_record(me), asked) if asked == realm.id else AdoptRealm(me)]
+
+
+def _why_not_now(realm: Realm, owner: str) -> str:
+    """Only a realm that is whole, and stays, passes from one resource to another. Its root's credentials have to be somewhere first."""
+    away = f"`headwater realm purge {realm.id}` and `headwater realm delete {realm.id}` clear the way for a new one"
+    if realm.state in _GOING:
+        return f"{realm.state}: it is not adopted any more; {away}"
+    if realm.state is RealmState.LOADING:
+        return "LOADING: it is adopted once its import is done"
+    if realm.manager is None:
+        made = f"`headwater realm create {realm.id}` goes on with it"
+        return f"{realm.state}: it is adopted once its bootstrap is done; {made}, or {away}"
+    return f"{realm.state}: it is adopted once {owner} has brought its bootstrap to an end; where that is gone for good, {away}"
+
+
+# Living
+
+
+def _plan_life(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, now: Micros) -> list[Action]:
+    if realm.state in _BEGUN:
+        return [BootstrapRealm()]
+    if realm.state is RealmState.LOADING:
+        return [_loading(realm)]
+    if realm.state is RealmState.PURGING:
+        return [
+            *_purge(observed, now),
+            WaitUntil("Purging", f"realm {realm.id} is being purged, which cannot be called off any more"),
+        ]
+    if realm.state is RealmState.PURGED:
+        advice = f'delete its resource, or in a file annotate {DELETE}: "true", to delete its entry; applied again it is created anew'
+        return [WaitUntil("Purged", f"realm {realm.id} is purged; {advice}")]
+    wished = _wished_state(manifest)
+    changes = _changes(manifest, realm)
+    is_new = realm.acted.get(APPLIED) != manifest.spec.digest()
+    agreed = _agree(manifest, realm)
+    if not is_new and manifest.spec.drift_policy == "Report":
+        return [
+            *_report_drift(manifest, realm, changes),
+            *agreed,
+            *_rotate(manifest, realm),
+            *_maintain(manifest, realm, realm.maintenance, observed, now),
+        ]
+    steps: list[Action] = []
+    if realm.state is not wished:
+        steps.append(MoveRealm(wished))
+    if changes or is_new:
+        steps.append(UpdateRealm(changes, manifest.spec.digest()))
+    after = msgspec.structs.replace(realm, state=wished)
+    return [
+        *steps,
+        *agreed,
+        *_rotate(manifest, after),
+        *_maintain(manifest, after, manifest.spec.maintenance, observed, now),
+    ]
+
+
+def _loading(realm: Realm) -> WaitUntil:
+    return WaitUntil("Loading", f"realm {realm.id} is being loaded by an import")
+
+
+def _agree(manifest: RealmManifest, realm: Realm) -> list[Action]:
+    """Keep to whom the realm may go, for as long as its resource says so."""
+    taker = manifest.metadata.annotations.get(RELEASE_TO)
+    return [] if realm.acted.get(RELEASE_TO) == taker else [RecordHandled(RELEASE_TO, taker)]
+
+
+def _wished_state(manifest: RealmManifest) -> RealmState:
+    return RealmState.ACTIVE if manifest.spec.state == "Active" else RealmState.INACTIVE
+
+
+def _changes(manifest: RealmManifest, realm: Realm, *only: str) -> RealmFields:
+    """The fields that are not as wished."""
+    fields = manifest.spec.fields().items()
+    return cast(
+        RealmFields, {name: value for name, value in fields if (not only or name in only) and getattr(realm, name) != value}
+    )
+
+
+def _report_drift(manifest: RealmManifest, realm: Realm, changes: RealmFields) -> list[Action]:
+    wished = _wished_state(manifest)
+    drifted = [f"state is {realm.state}, not {wished}"] if realm.state is not wished else []
+    drifted += [
+        f"{name_in_manifest(name)} is {value_in_manifest(name, getattr(realm, name))}, not {value_in_manifest(name, value)}"
+        for name, value in changes.items()
+    ]
+    if not drifted:
+        return []
+    return [
+        ReportDrift("Drifted", f"realm {realm.id} is not as its manifest says, and driftPolicy is Report: {'; '.join(drifted)}")
+    ]
+
+
+def _rotate(manifest: RealmManifest, realm: Realm) -> list[Action]:
+    asked = manifest.metadata.annotations.get(ROTATE_CREDENTIALS)
+    if asked is None or realm.acted.get(ROTATE_CREDENTIALS) == asked:
+        return []
+    if realm.state is not RealmState.ACTIVE:
+        return [
+            ReportDrift(
+                "RotationWaits", f"the credentials of realm {realm.id} are rotated once it is ACTIVE; it is {realm.state}"
+            )
+        ]
+    return [RotateCredentials(asked), RecordHandled(ROTATE_CREDENTIALS, asked)]
+
+
+# Maintenance
+
+
+def _maintain(
+    manifest: RealmManifest, realm: Realm, wished: MaintenanceSchedule, observed: ObservedRealm, now: Micros
+) -> list[Action]:
+    """One collection waits for its time, while the realm is ACTIVE and maintenance not suspended. ``realm.maintenance`` held before."""
+    asked = manifest.metadata.annotations.get(RUN_NOW)
+    forgotten = [RecordHandled(name, None) for name in _answered(manifest, observed.me) if name in realm.acted]
+    if realm.state is not RealmState.ACTIVE:
+        return [*forgotten, *_unschedule(observed, now)]
+    if asked is not None and realm.acted.get(RUN_NOW) != asked:
+        return [*_collect_now(observed, now), RecordHandled(RUN_NOW, asked), *forgotten]
+    if wished.suspend:
+        return [*forgotten, *_unschedule(observed, now)]
+    return [*forgotten, *_schedule(realm, wished, observed, now)]
+
+
+def _answered(manifest: RealmManifest, me: RealmManager) -> list[str]:
+    """Records of annotations that are gone."""
+    records = {RUN_NOW: RUN_NOW, ROTATE_CREDENTIALS: ROTATE_CREDENTIALS, ADOPT: adopt_record(me)}
+    return [record for annotation, record in records.items() if annotation not in manifest.metadata.annotations]
+
+
+def _schedule(realm: Realm, wished: MaintenanceSchedule, observed: ObservedRealm, now: Micros) -> list[Action]:
+    last = observed.tasks.last(COLLECT)
+    if last is not None and last.state is TaskState.FAILED and observed.tasks.active(COLLECT) is None:
+        return [dead_letter(last)]
+    # a schedule that was changed counts from the change: what the new one would have asked for before was not missed
+    since = now if wished != realm.maintenance else (last.finished if last and last.finished else realm.created)
+    cron = wished.schedule or weekly_schedule(realm.id)
+    work = ScheduledWork(kind=COLLECT, subject="", arguments={}, cron=cron, zone=wished.time_zone)
+    return keep_scheduled(work, observed.tasks, since=since, now=now)
+
+
+def _collect_now(observed: ObservedRealm, now: Micros) -> list[Action]:
+    active = observed.tasks.active(COLLECT)
+    if active is None:
+        return [SubmitTask(COLLECT, now)]
+    return [RunTaskNow(active.id, COLLECT)] if active.state is TaskState.WAITING and active.due > now else []
+
+
+def _unschedule(observed: ObservedRealm, now: Micros) -> list[Action]:
+    """A collection that is due was asked for by a person, and is not taken back."""
+    waiting = observed.tasks.active(COLLECT)
+    return [cancel_scheduled(waiting)] if waiting and waiting.state is TaskState.WAITING and waiting.due > now else []
+
+
+# Going
+
+
+def _plan_deletion(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, now: Micros) -> list[Action]:
+    if realm.state in _GOING:
+        return _plan_end(realm, observed, now)
+    if manifest.spec.deletion_protection:
+        return [
+            RefuseManifest(
+                "DeletionProtected", f"realm {realm.id} has deletionProtection: true; set it to false before deleting it"
+            )
+        ]
+    if manifest.spec.deletion_policy == "Retain":
+        wished = _wished_state(manifest)
+        called_off = realm.state in _SETTLED and realm.state is not wished and manifest.spec.drift_policy == "Correct"
+        return [*([MoveRealm(wished)] if called_off else []), DetachRealm()]
+    if unconfirmed := unconfirmed_purge(manifest.metadata.annotations.get(CONFIRM_PURGE), "realm", realm.id):
+        return [unconfirmed]
+    return _plan_purge(manifest, realm, observed, now)
+
+
+def _plan_purge(manifest: RealmManifest, realm: Realm, observed: ObservedRealm, now: Micros) -> list[Action]:
+    steps: list[Action] = []
+    if changes := _changes(manifest, realm, "purge_hold_seconds", "deletion_policy", "deletion_protection"):
+        # what the hold is has to be known before it is waited for: plan again
+        return [UpdateRealm(changes, realm.acted.get(APPLIED, ""))]
+    if realm.state is RealmState.ACTIVE:
+        return [MoveRealm(RealmState.INACTIVE)]
+    steps += [cancel_scheduled(task) for task in observed.tasks.all_active() if task.kind != PURGE and not task.is_stopping]
+    if realm.state is RealmState.INACTIVE and observed.hold_until is not None and now < observed.hold_until:
+        held = f"realm {realm.id} is INACTIVE and held before its purge; set deletionPolicy: Retain to keep it after all"
+        return [*steps, WaitUntil("PurgeHold", held, observed.hold_until)]
+    return [*steps, MoveRealm(RealmState.PURGING), *_purge(observed, now)]
+
+
+def _plan_end(realm: Realm, observed: ObservedRealm, now: Micros) -> list[Action]:
+    if realm.state is RealmState.PURGED:
+        return [RemoveRealm()]
+    return [*_purge(observed, now), WaitUntil("Purging", f"everything in realm {realm.id} is being deleted")]
+
+
+def _purge(observed: ObservedRealm, now: Micros) -> list[Action]:
+    """The task that empties the realm."""
+    if observed.tasks.active(PURGE) is not None:
+        return []
+    last = observed.tasks.last(PURGE)
+    if last is not None and last.state is not TaskState.SUCCEEDED:
+        return [dead_letter(last)]
+    return [SubmitTask(PURGE, now)]

@@ -1,0 +1,387 @@
+"""Carry out a restoration: pin first, revive what was deleted, commit on top of each reference, delete last what was made later.
+
+Every step reads what is there first: taken again, after an interruption or by a second restoration, it does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from headwater.catalogs import (
+    CONTENT,
+    HEADWATER,
+    IDS,
+    Catalog,
+    CatalogChanges,
+    CatalogDefinition,
+    Catalogs,
+    CatalogState,
+    CommitMeta,
+    Content,
+    ContentEditor,
+    ContentKey,
+    ContentValue,
+    RefKind,
+    put_copy,
+    read_metadata,
+    stored_metadata_of,
+)
+from headwater.catalogs.known_metadata import note_forgotten
+from headwater.catalogs.registry import find_definition
+from headwater.clock import Micros
+from headwater.commits import (
+    Commit,
+    CommitResult,
+    Head,
+    Transaction,
+    assign_reference,
+    commit_change,
+    pin_commits,
+    read_commit,
+    read_head,
+    read_log,
+    unpin_commits,
+)
+from headwater.errors import CorruptionError, NotFoundError, SwapConflictError
+from headwater.index import IndexValue
+from headwater.restore.restore_plan import RestoreAction, RestoreStep, plan_restoration
+from headwater.restore.restore_request import RequestMoment, RestoreRequest
+from headwater.restore.restored_claims import claim_restored_tables
+from headwater.restore.state_diff import StateDifference, indexes_of, state_differences
+from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, id_text, unknown_pointers_reason
+
+Fence = Callable[[], None]
+ProgressCallback = Callable[[int, int, str], None]
+_READ_AT_ONCE = 500
+_SHOWN, _SHOWN_BYTES = 100, 32 * 1024
+
+
+@dataclass(slots=True)
+class RestoreResult:
+    """What a restoration did.
+
+    steps         one for each reference, as ``RestoreStep.as_plain`` says it; ``commit`` is the new one, or None
+    conflicts     tables that stay away, each with the reason
+    notes         what could not come back, or was left as it is
+    """
+
+    realm: str
+    aim: str
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def as_plain(self) -> dict[str, Any]:
+        """For a task's outcome and a run's record: the numbers are whole, the lists as long as there is room for them."""
+        limit = _SHOWN
+        while limit and len(msgspec.json.encode(self._shown(limit))) > _SHOWN_BYTES:
+            limit //= 2
+        return self._shown(limit)
+
+    def _shown(self, limit: int) -> dict[str, Any]:
+        changed = [step for step in self.steps if RestoreAction(step["act"]).changes]
+        return {
+            "realm": self.realm,
+            "to": self.aim,
+            "changed": len(changed),
+            "steps": changed[:limit],
+            "conflicts": len(self.conflicts),
+            "stayedAway": self.conflicts[:limit],
+            "notes": self.notes[:limit],
+        }
+
+
+def restore_state(
+    rows: RealmStore,
+    owner: ObjectId,
+    request: RestoreRequest,
+    *,
+    asked: RequestMoment | None = None,
+    fence: Fence = lambda: None,
+    progress: ProgressCallback = lambda done, total, unit: None,
+) -> RestoreResult:
+    """Make a realm, a catalog or one reference hold what it held, by new commits.
+
+    owner         the task, in whose name what is read stays pinned; its commits name it, so that a later attempt knows what is done
+    asked         when the task was asked for: its commits are no older, and what others did after it stays; None: there are none
+    raises        what ``plan_restoration`` raises, before anything is written · UnavailableError while a collection sweeps
+    """
+    plan = plan_restoration(rows, request, asked=asked)
+    result = RestoreResult(rows.realm, str(request.aim))
+    result.notes = [f"{step.text}: {step.note}" for step in plan.steps if step.act in (RestoreAction.KEEP, RestoreAction.LOSE)]
+    if not plan.is_needed:
+        unpin_commits(rows, owner, fence=fence)  # an earlier attempt may have done everything but that
+        return result
+    carrier = _Restoration(rows, request, result, fence, _TaskMark(owner, None if asked is None else asked.time))
+    fence()
+    _pin(rows, owner, plan.steps, fence)
+    for done, step in enumerate(plan.steps):
+        progress(done, len(plan.steps), "references")
+        carrier.do_step(step)
+    progress(len(plan.steps), len(plan.steps), "references")
+    unpin_commits(rows, owner, fence=fence)
+    return result
+
+
+def _pin(rows: RealmStore, owner: ObjectId, steps: Sequence[RestoreStep], fence: Fence) -> None:
+    """Everything that is read from, at once: nothing is restored where something of it is garbage already."""
+    wanted: dict[ObjectId, tuple[str, ...]] = {}
+    for step in steps:
+        if step.target is not None and step.act.changes:
+            wanted[step.target] = (*wanted.get(step.target, ()), step.reference, *step.among)
+    if wanted:
+        pin_commits(rows, owner, wanted, fence=fence)
+
+
+class _TaskMark(NamedTuple):
+    """What the commits of a restoration are known by: whoever goes on where it was interrupted undoes nothing that others did after it."""
+
+    owner: ObjectId
+    since: Micros | None
+
+    def find_done(self, rows: RealmReader, now: Head | None, has_state: Callable[[Head], bool]) -> ObjectId | None:
+        """The commit on top of which a reference holds what was wanted, if this task made it.
+
+        has_state     whether a commit holds what was wanted
+        """
+        if now is None or self.since is None:
+            return None
+        oldest = self.since - rows.settings.clock_bound_seconds * 1_000_000
+        for found in read_log(rows, now.id):
+            if found.commit.time < oldest:
+                return None
+            if self._has_made(found.commit) or (self._may_have_made(found.commit) and has_state(read_commit(rows, found.id))):
+                return found.id
+        return None
+
+    def _has_made(self, commit: Commit) -> bool:
+        return bool(commit.properties.get("task") == id_text(self.owner))
+
+    def _may_have_made(self, commit: Commit) -> bool:
+        """An earlier release named its task among the words of a commit, which anybody may choose: so they alone prove nothing."""
+        words = CommitMeta.from_commit(commit).properties
+        return "task" not in commit.properties and words.get("task") == (id_text(self.owner),)
+
+
+class _Restoration:
+    def __init__(self, rows: RealmStore, request: RestoreRequest, result: RestoreResult, fence: Fence, mark: _TaskMark) -> None:
+        self._mark = mark
+        self._rows = rows
+        self._request = request
+        self._result = result
+        self._fence = fence
+
+    def do_step(self, step: RestoreStep) -> None:
+        made: ObjectId | None = None
+        if step.reference:
+            made = self._reference(step)
+        elif step.catalog is not None:
+            self._catalog(step, step.catalog)
+        self._result.steps.append({**step.as_plain(), "commit": None if made is None else id_text(made)})
+
+    def _catalog(self, step: RestoreStep, definition: CatalogDefinition) -> None:
+        catalogs = Catalogs(self._rows)
+        if step.act is RestoreAction.REVIVE:
+            catalogs.undelete_catalog(definition.id, fence=self._fence)
+        elif step.act is RestoreAction.UPDATE:
+            self._update(catalogs, definition, dict(step.fields))
+        elif step.act is RestoreAction.DELETE:
+            self._delete_catalog(catalogs, definition)
+
+    def _delete_catalog(self, catalogs: Catalogs, planned: CatalogDefinition) -> None:
+        """The very one that was planned: another may have its name by now."""
+        now = find_definition(self._rows, catalog_id=planned.id)
+        if now is None or now.state is not CatalogState.ACTIVE:
+            return  # somebody else did
+        self._fence()
+        catalogs.delete_catalog(now.name, seen=now)
+
+    def _update(self, catalogs: Catalogs, definition: CatalogDefinition, fields: dict[str, Any]) -> None:
+        now = catalogs.read_catalog(definition.name)
+        if now.id != definition.id:
+            raise SwapConflictError(
+                f"catalog {definition.name!r} of realm {self._rows.realm!r} was made anew meanwhile: look again"
+            )
+        branch = fields.get("default_branch", now.default_branch)
+        if branch not in {named.name for named in catalogs.open_catalog(definition.name).branches()}:
+            self._result.notes.append(f"{definition.name}: its default branch was {branch!r}, which cannot come back")
+            del fields["default_branch"]
+        self._fence()
+        catalogs.update_catalog(now, **cast(CatalogChanges, fields))
+
+    def _reference(self, step: RestoreStep) -> ObjectId | None:
+        if step.act is RestoreAction.REVIVE:
+            self._revive(step)
+        elif step.act is RestoreAction.DELETE:
+            self._delete(step)
+            return None
+        if step.kind is RefKind.TAG:
+            if step.act in (RestoreAction.MOVE, RestoreAction.REVIVE):
+                self._move(step)
+            return None
+        return self._restore(step) if step.act in (RestoreAction.RESTORE, RestoreAction.REVIVE) else None
+
+    def _open(self, step: RestoreStep) -> Catalog:
+        assert step.catalog is not None
+        now = find_definition(self._rows, catalog_id=step.catalog.id)
+        if now is None or now.state is not CatalogState.ACTIVE:
+            raise SwapConflictError(
+                f"catalog {step.catalog.name!r} of realm {self._rows.realm!r} was deleted meanwhile: look again"
+            )
+        return Catalog(self._rows, now)
+
+    def _revive(self, step: RestoreStep) -> None:
+        catalog = self._open(step)
+        revive = catalog.undelete_branch if step.kind is RefKind.BRANCH else catalog.undelete_tag
+        revive(step.name, fence=self._fence)
+
+    def _delete(self, step: RestoreStep) -> None:
+        catalog = self._open(step)
+        delete = catalog.delete_branch if step.kind is RefKind.BRANCH else catalog.delete_tag
+        try:
+            delete(step.name, fence=self._fence)
+        except NotFoundError:
+            return  # somebody else did
+
+    def _move(self, step: RestoreStep) -> None:
+        row = self._rows.read_reference(step.reference, fresh=True)
+        if step.target is None or row.pointer == step.target:
+            return
+        target = step.target
+        if step.catalog is not None and step.kind is RefKind.BRANCH:
+            note_forgotten(self._rows, step.catalog, row, target)
+        self._fence()
+        assign_reference(self._rows, step.reference, target, expected=row.pointer, among=step.among)
+
+    def _restore(self, step: RestoreStep) -> ObjectId | None:
+        """A commit on top whose state is the target's, but for tables that others have the files of."""
+        target = None if step.target is None else read_commit(self._rows, step.target)
+        now = read_head(self._rows, step.reference, fresh=True)
+
+        def has_state(then: Head) -> bool:
+            return not state_differences(self._rows, step.reference, indexes_of(then, target), target)
+
+        done_before = self._mark.find_done(self._rows, now, has_state)
+        if done_before is not None:
+            return done_before
+        found = state_differences(self._rows, step.reference, indexes_of(now, target), target)
+        refused: dict[bytes, str] = {}
+        if step.catalog is not None and found:
+            refused = claim_restored_tables(self._rows, step.catalog.id, found, target, fence=self._fence)
+            self._result.conflicts += [f"{step.text}: {reason}" for reason in refused.values()]
+        done = self._commit(step, now, target, found, refused)
+        return done.commit_id if done.changed else None
+
+    def _commit(
+        self, step: RestoreStep, now: Head | None, target: Head | None, found: list[StateDifference], refused: dict[bytes, str]
+    ) -> CommitResult[None]:
+        shown = "nothing" if target is None else f"commit {id_text(target.id)}"
+        names = list(indexes_of(now, target))
+        objects: dict[ObjectId, StoredObject] = {}  # kept over retries
+
+        def change(tx: Transaction) -> None:
+            is_seen = tx.head_id == (None if now is None else now.id)
+            all_of = {*names, *(tx.head.indexes if tx.head is not None else ())}
+            there = (
+                found
+                if is_seen
+                else state_differences(tx.reader, step.reference, {name: tx.index(name) for name in sorted(all_of)}, target)
+            )
+            wanted = _without(there, refused)
+            _read_ahead(self._rows, wanted, objects)
+            _apply(tx, wanted, objects, target)
+            tx.set_message(
+                f"restore to {shown}, as of {self._request.aim}" if self._request.aim.time else f"restore to {shown}"
+            )
+
+        _read_ahead(self._rows, _without(found, refused), objects)  # a commit's own time is short
+        author = self._request.author or HEADWATER
+        properties: dict[str, Any] = {"task": id_text(self._mark.owner)} | (
+            {} if target is None else {"restored": id_text(target.id)}
+        )
+        if step.catalog is not None:
+            meta = CommitMeta(authors=(author,), properties={name: (value,) for name, value in properties.items()})
+            properties = {"task": properties["task"], **meta.as_properties(step.catalog.id)}
+        else:
+            properties["authors"] = [author]
+        return commit_change(self._rows, step.reference, change, properties=properties, fence=self._fence)
+
+
+def _without(found: Sequence[StateDifference], refused: Container[bytes]) -> list[StateDifference]:
+    """Without the tables that stay away. What stands under the key of one stays, unless it goes back to a key of its own."""
+
+    def is_refused(one: StateDifference) -> bool:
+        return one.index_name == CONTENT and one.key in refused
+
+    wanted = [one for one in found if not is_refused(one)]
+    back = {
+        ContentValue.from_value(one.then).content_id for one in wanted if one.index_name == CONTENT and one.then is not None
+    }
+    leaving = [
+        one._replace(then=None)
+        for one in found
+        if is_refused(one) and one.now is not None and ContentValue.from_value(one.now).content_id in back
+    ]
+    return wanted + leaving
+
+
+def _read_ahead(rows: RealmStore, wanted: Sequence[StateDifference], objects: dict[ObjectId, StoredObject]) -> None:
+    """What is to be copied, in bulk."""
+    missing = [
+        one.then.object_id
+        for one in wanted
+        if one.then is not None and one.then.object_id is not None and one.then.object_id not in objects
+    ]
+    missing = list(dict.fromkeys(missing))
+    for start in range(0, len(missing), _READ_AT_ONCE):
+        part = missing[start : start + _READ_AT_ONCE]
+        for object_id, found in zip(part, rows.read_many(part, StoredObject), strict=True):
+            objects[object_id] = _checked(rows, object_id, found)
+
+
+def _checked(rows: RealmStore, object_id: ObjectId, found: StoredObject | None) -> StoredObject:
+    where = f"object {id_text(object_id)} of realm {rows.realm!r}"
+    if found is None:
+        raise CorruptionError(f"{where} belongs to what is to be restored, and is not there: run `headwater fsck`")
+    if why := unknown_pointers_reason(found):
+        raise CorruptionError(f"{where} {why}: it cannot be copied")
+    if any(True for _ in found.points_to()):
+        raise CorruptionError(f"{where} ({found.type_name}) points to others: it cannot be copied by this release")
+    return found
+
+
+def _apply(
+    tx: Transaction, wanted: Sequence[StateDifference], objects: dict[ObjectId, StoredObject], target: Head | None
+) -> None:
+    """Edit the indexes. What comes back is copied: the objects of old commits may be garbage tomorrow."""
+    copies: dict[ObjectId, ObjectId] = {}
+    for one in wanted:
+        if one.index_name == CONTENT:
+            _apply_content(tx, one, objects, target)
+            continue
+        index = tx.index(one.index_name)
+        if one.then is None:
+            index.remove(one.key)
+            continue
+        old = one.then.object_id
+        if old is not None and old not in copies:
+            copies[old] = tx.add_object(objects[old])
+        index.put(one.key, IndexValue(None if old is None else copies[old], bytes(one.then.data)))
+
+
+def _apply_content(tx: Transaction, one: StateDifference, objects: dict[ObjectId, StoredObject], target: Head | None) -> None:
+    key = ContentKey.from_index(one.key)
+    if one.then is None or target is None:
+        ContentEditor(tx).remove_key(key)
+        return
+    value = ContentValue.from_value(one.then)
+    source = objects[value.object_id]
+    where = f"{key} of commit {id_text(target.id)} of realm {tx.reader.realm!r}"
+    if not isinstance(source, Content):
+        raise CorruptionError(f"{where}: object {id_text(value.object_id)} is no content: run `headwater fsck`")
+    metadata = stored_metadata_of(target.index(IDS), value.content_id) if value.has_metadata else None
+    put_copy(tx, key, source, value, None if metadata is None else read_metadata(tx.reader, metadata))

@@ -1,0 +1,444 @@
+"""Plan a restoration: from a request to one step for each reference, by what it held then and what changed since. Writes nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+from headwater.catalogs import CATALOGS, CLAIMS, CatalogDefinition, Catalogs, CatalogState, RefKind, reference_text
+from headwater.catalogs.registry import (
+    BY_ID,
+    REFS_INDEX,
+    ListedRef,
+    OwnRefKind,
+    ParsedReference,
+    content_reference,
+    find_definition,
+    listed_refs,
+    own_reference,
+    parse_reference,
+    ref_key,
+    relisted_since,
+)
+from headwater.clock import Micros
+from headwater.commits import (
+    PINS,
+    AbsentReference,
+    Head,
+    check_reference_times,
+    load_head,
+    no_state_error,
+    pointer_as_of,
+    read_commit,
+    state_as_of,
+)
+from headwater.errors import CorruptionError, NotFoundError, RefusedError
+from headwater.realms import FILLED_REFERENCES, REALM_REFERENCES
+from headwater.restore.restore_request import RequestMoment, RestoreRequest
+from headwater.restore.state_diff import ChangeCounts, count_differences, indexes_of, state_differences
+from headwater.store import ObjectId, RealmStore, Reference, id_text, is_note
+
+
+class RestoreAction(StrEnum):
+    """What happens to one reference or catalog."""
+
+    RESTORE = "restore"
+    """A commit on top, whose state equals the target's."""
+    REVIVE = "revive"
+    """It was deleted: it comes back, and is restored if it was elsewhere then."""
+    MOVE = "move"
+    """A tag is put on the commit that it stood at."""
+    UPDATE = "update"
+    """Fields of a catalog's definition become as they were."""
+    DELETE = "delete"
+    """It was made later, and is deleted."""
+    KEEP = "keep"
+    """It was made later, or others changed it since the restoration was asked for: it stays as it is."""
+    LOSE = "lose"
+    """It cannot come back."""
+    NOTHING = "nothing"
+    """It is as it was."""
+
+    @property
+    def changes(self) -> bool:
+        return self not in (RestoreAction.KEEP, RestoreAction.LOSE, RestoreAction.NOTHING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreStep:
+    """One reference, or (``reference`` empty) a catalog itself.
+
+    text          in the words of a person: ``lake/main``, ``grants``, ``lake``
+    target        the commit whose state is wanted; None: it held nothing
+    among         references in whose history the target may be, beside its own
+    counts        by type, as far as the head of now tells
+    fields        of a catalog, as they were
+    """
+
+    act: RestoreAction
+    text: str
+    reference: str = ""
+    catalog: CatalogDefinition | None = None
+    kind: RefKind | None = None
+    name: str = ""
+    target: ObjectId | None = None
+    among: tuple[str, ...] = ()
+    counts: Mapping[str, ChangeCounts] = field(default_factory=dict)
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+    def as_plain(self) -> dict[str, Any]:
+        return {
+            "reference": self.text,
+            "act": self.act.value,
+            "target": None if self.target is None else id_text(self.target),
+            "changes": {kind: counts.as_plain() for kind, counts in self.counts.items()},
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """All steps, in the order in which they are taken: what comes back before what is written to it."""
+
+    steps: tuple[RestoreStep, ...]
+
+    @property
+    def is_needed(self) -> bool:
+        return any(step.act.changes for step in self.steps)
+
+
+_DERIVED = {
+    CATALOGS: "restore a catalog by its name, or the whole realm",
+    CLAIMS: "claims are taken anew for tables that come back",
+    PINS: "it belongs to tasks",
+}
+_OWN = tuple(name for name in REALM_REFERENCES if name not in _DERIVED)
+_FIELDS = ("base_location", "allowed_locations", "default_branch", "properties")
+"""Of a catalog, what a restoration brings back. The rest is for its manager to say, or for the hand that deletes."""
+_LATER = "made later: it stays, unless --prune says otherwise"
+_SINCE = "since this restoration was asked for: it stays so"
+
+
+def plan_restoration(rows: RealmStore, request: RestoreRequest, *, asked: RequestMoment | None = None) -> RestorePlan:
+    """The steps by which a realm, or a part of it, becomes as it was.
+
+    asked         when it was asked for: whatever was made, moved or deleted after that stays; None: now
+    raises        NotFoundError for an unknown catalog or branch, or one that was not there · ExpiredError for a collected commit, or a
+                  past that is forgotten · RefusedError when times cannot be relied upon, or the request means nothing ·
+                  CorruptionError when a catalog's definition of then is not there
+    """
+    return RestorePlan(tuple(_Planner(rows, request, asked).steps()))
+
+
+class _Planner:
+    def __init__(self, rows: RealmStore, request: RestoreRequest, asked: RequestMoment | None) -> None:
+        self._rows = rows
+        self._since = None if asked is None else asked.time
+        self._is_resumed = asked is not None and asked.is_resumed
+        self._aim = request.aim
+        self._text = request.reference
+        self._prune = request.prune
+        self._catalogs = Catalogs(rows)
+
+    def steps(self) -> Iterator[RestoreStep]:
+        kind, name = self._meaning()
+        if kind == "realm":
+            yield from self._realm()
+        elif kind == "reference":
+            yield self._own(_checked_own(self._rows, name), name)
+        elif "/" in name:
+            yield self._branch_or_tag(*name.split("/", 1))
+        else:
+            yield from self._catalog(self._catalogs.read_catalog(name))
+
+    def _meaning(self) -> tuple[str, str]:
+        """What the reference's text stands for. A catalog may have the name of one of the realm's own references."""
+        prefix, colon, rest = self._text.partition(":")
+        if colon and prefix in ("catalog", "reference"):
+            return prefix, rest
+        if not self._text:
+            return "realm", ""
+        if self._text not in REALM_REFERENCES and self._text != PINS:
+            return "catalog", self._text
+        if find_definition(self._rows, name=self._text) is not None:
+            raise RefusedError(
+                f"{self._text!r} is a catalog, and a reference of realm {self._rows.realm!r}: write catalog:{self._text} or"
+                f" reference:{self._text}"
+            )
+        return "reference", self._text
+
+    def _time(self) -> Micros:
+        if self._aim.time is None:
+            what = f"catalog {self._text!r}" if self._text else f"realm {self._rows.realm!r}"
+            raise RefusedError(f"{self._aim} belongs to one reference: for the whole of {what} give a time")
+        return self._aim.time
+
+    # the whole realm
+
+    def _realm(self) -> Iterator[RestoreStep]:
+        time = self._time()
+        yield from (self._own(name, name) for name in _OWN)
+        row = self._rows.read_reference(CATALOGS, fresh=True)
+        then = past_head(self._rows, row, time)
+        entries = [] if then is None else [value for _, value in then.index(BY_ID).range()]
+        found = self._rows.read_many([value.object_id for value in entries if value.object_id is not None], CatalogDefinition)
+        if len(found) != len(entries) or None in found:  # it would look as if it was made later
+            raise CorruptionError(
+                f"realm {self._rows.realm!r} listed a catalog at {self._aim} whose definition is not there: run `headwater fsck`"
+            )
+        alive = {one.id: one for one in found if one is not None and one.state is CatalogState.ACTIVE}
+        now = {one.id: one for one in self._catalogs.list_catalogs().complete()}
+        held = {one.id: one for one in self._catalogs.list_deleted().complete()}
+        for catalog_id, was in alive.items():
+            if catalog_id in now:
+                yield from self._catalog(now[catalog_id], was)
+            elif catalog_id in held and held[catalog_id].is_held:
+                yield from self._deleted_catalog(held[catalog_id], was)
+            else:
+                yield RestoreStep(act=RestoreAction.LOSE, text=was.name, catalog=was, note="it was purged: it cannot come back")
+        for catalog_id, later in now.items():
+            if catalog_id not in alive:
+                yield self._later(RestoreStep(act=RestoreAction.KEEP, text=later.name, catalog=later), later.updated)
+
+    def _deleted_catalog(self, held: CatalogDefinition, was: CatalogDefinition) -> Iterator[RestoreStep]:
+        taken = find_definition(self._rows, name=held.name)
+        if taken is not None:
+            note = f"another catalog has its name by now: `headwater catalog undelete` brings {held.id} back under another one"
+            yield RestoreStep(act=RestoreAction.LOSE, text=held.name, catalog=held, note=note)
+            return
+        if self._is_newer(held.updated):
+            yield RestoreStep(act=RestoreAction.KEEP, text=held.name, catalog=held, note=f"deleted {_SINCE}")
+            return
+        yield RestoreStep(act=RestoreAction.REVIVE, text=held.name, catalog=held)
+        yield from self._catalog(held, was)
+
+    # one catalog
+
+    def _catalog(self, now: CatalogDefinition, was: CatalogDefinition | None = None) -> Iterator[RestoreStep]:
+        time = self._time()
+        was = was or self._definition_at(now, time)
+        refs = self._rows.read_reference(own_reference(now.id, OwnRefKind.REFS), fresh=True)
+        names = past_names(self._rows, refs, now.id, time)
+        listed = self._listed_now(refs)
+        entries = {**names.listed, **listed}
+        rows = self._rows.find_rows([entry.reference(now.id) for entry in entries.values()])
+        for entry, row in zip(entries.values(), rows, strict=True):
+            yield self._listed(now, entry, row, names)
+        for part in (OwnRefKind.ROLES, OwnRefKind.GRANTS):
+            yield self._own(own_reference(now.id, part), f"{now.name} ({part})")
+        asked = self._definition_asked(now)
+        fields = {
+            name: getattr(was, name)
+            for name in _FIELDS
+            if getattr(was, name) != getattr(now, name) and getattr(asked, name) == getattr(now, name)
+        }
+        yield RestoreStep(
+            act=RestoreAction.UPDATE if fields else RestoreAction.NOTHING,
+            text=now.name,
+            catalog=now,
+            fields=fields,
+            note=", ".join(fields),
+        )
+
+    def _definition_at(self, now: CatalogDefinition, time: Micros) -> CatalogDefinition:
+        then = past_head(self._rows, self._rows.read_reference(CATALOGS, fresh=True), time)
+        value = None if then is None else then.index(BY_ID).get(now.id.encode())
+        found = None if value is None or value.object_id is None else self._rows.find_object(value.object_id, CatalogDefinition)
+        if found is None or found.state is not CatalogState.ACTIVE:
+            raise no_state_error(self._rows.realm, f"catalog {now.name} ({now.id})", time, "it was made later")
+        return found
+
+    def _definition_asked(self, now: CatalogDefinition) -> CatalogDefinition:
+        """The catalog's definition when this was asked for: a field that others changed after that stays. As it is now, if none tells."""
+        if self._since is None or not self._is_resumed:
+            return now
+        with suppress(RefusedError, NotFoundError):
+            then = past_head(self._rows, self._rows.read_reference(CATALOGS, fresh=True), self._since)
+            value = None if then is None else then.index(BY_ID).get(now.id.encode())
+            found = (
+                None if value is None or value.object_id is None else self._rows.find_object(value.object_id, CatalogDefinition)
+            )
+            return found or now
+        return now
+
+    def _listed_now(self, refs: Reference) -> dict[bytes, ListedRef]:
+        found = load_head(self._rows, refs)
+        return {} if found is None else {entry.key: entry for entry in listed_refs(found.index(REFS_INDEX))}
+
+    def _listed(self, catalog: CatalogDefinition, entry: ListedRef, row: Reference | None, names: PastNames) -> RestoreStep:
+        """One name, listed then or now, with its row."""
+        reference = entry.reference(catalog.id)
+        text = f"{catalog.name}/{entry.name}"
+        step = RestoreStep(
+            act=RestoreAction.NOTHING, text=text, reference=reference, catalog=catalog, kind=entry.kind, name=entry.name
+        )
+        if row is None:
+            note = "it was deleted, and collected after its grace: it cannot come back"
+            return dataclasses.replace(step, act=RestoreAction.LOSE, note=note) if entry.key in names.listed else step
+        if names.has_living(entry.key, row):
+            return self._back(step, row, past_head(self._rows, row, self._time()))
+        return self._later(step, entry.listed) if row.deleted is None else step
+
+    def _later(self, step: RestoreStep, made: Micros) -> RestoreStep:
+        if not self._prune:
+            return dataclasses.replace(step, act=RestoreAction.KEEP, note=_LATER)
+        if self._is_newer(made):
+            return dataclasses.replace(step, act=RestoreAction.KEEP, note=f"made {_SINCE}")
+        if step.kind is RefKind.BRANCH and step.catalog is not None and step.name == step.catalog.default_branch:
+            return dataclasses.replace(step, act=RestoreAction.KEEP, note="it is the default branch: it stays")
+        return dataclasses.replace(step, act=RestoreAction.DELETE, note="made later")
+
+    def _is_newer(self, time: Micros | None) -> bool:
+        return self._since is not None and time is not None and time > self._since
+
+    # one reference
+
+    def _branch_or_tag(self, catalog_name: str, name: str) -> RestoreStep:
+        catalog = self._catalogs.read_catalog(catalog_name)
+        rows = {kind: self._rows.find_row(content_reference(catalog.id, kind, name)) for kind in RefKind}
+        there = {kind: row for kind, row in rows.items() if row is not None}
+        living = [kind for kind, row in there.items() if row.deleted is None]
+        kind = next(iter([*living, *there]), None)
+        if kind is None:
+            raise NotFoundError(
+                f"catalog {catalog_name!r} of realm {self._rows.realm!r} has no branch or tag {name!r}, nor a deleted one"
+            )
+        row = there[kind]
+        step = RestoreStep(
+            act=RestoreAction.NOTHING, text=f"{catalog_name}/{name}", reference=row.name, catalog=catalog, kind=kind, name=name
+        )
+        if self._aim.commit is not None:
+            target = self._of_catalog(catalog, read_commit(self._rows, self._aim.commit))
+            return self._back(dataclasses.replace(step, among=tuple(self._all_names(catalog))), row, target)
+        refs = self._rows.read_reference(own_reference(catalog.id, OwnRefKind.REFS), fresh=True)
+        names, key = past_names(self._rows, refs, catalog.id, self._time()), ref_key(kind, name)
+        if not names.has_living(key, row):
+            raise no_state_error(self._rows.realm, reference_text(self._rows, row.name), self._time(), "it was not there then")
+        return self._back(step, row, past_head(self._rows, row, self._time()))
+
+    def _of_catalog(self, catalog: CatalogDefinition, found: Head) -> Head:
+        if found.commit.properties.get("catalog") != catalog.id:
+            raise NotFoundError(f"commit {id_text(found.id)} is not one of catalog {catalog.name!r}")
+        return found
+
+    def _all_names(self, catalog: CatalogDefinition) -> Sequence[str]:
+        refs = self._rows.read_reference(own_reference(catalog.id, OwnRefKind.REFS), fresh=True)
+        return [entry.reference(catalog.id) for entry in self._listed_now(refs).values()]
+
+    def _own(self, reference: str, text: str) -> RestoreStep:
+        """A reference that is neither branch nor tag. It is never deleted alone."""
+        if reference in _DERIVED:
+            raise RefusedError(f"reference {reference!r} is not restored by itself: {_DERIVED[reference]}")
+        step = RestoreStep(act=RestoreAction.NOTHING, text=text, reference=reference)
+        row = self._rows.find_row(reference)
+        if row is None:
+            return step  # a realm of an earlier release, or one that is not whole
+        if self._aim.commit is not None:
+            return self._back(step, row, read_commit(self._rows, self._aim.commit))
+        then = None if row.created > self._time() else past_head(self._rows, row, self._time())
+        if then is None and reference in FILLED_REFERENCES:
+            raise no_state_error(self._rows.realm, "the whole", self._time(), "it was filled later; name a later time")
+        if row.created > self._time():
+            return dataclasses.replace(step, note="made later")
+        return self._back(step, row, then)
+
+    def _back(self, step: RestoreStep, row: Reference, target: Head | None) -> RestoreStep:
+        """What it takes that a reference holds what it held at ``target``."""
+        step = dataclasses.replace(step, target=None if target is None else target.id)
+        is_alive = row.deleted is None
+        if self._is_newer(row.deleted):
+            return dataclasses.replace(step, act=RestoreAction.KEEP, note=f"deleted {_SINCE}")
+        if step.kind is RefKind.TAG and row.pointer != step.target and target is None:
+            return dataclasses.replace(
+                step, act=RestoreAction.LOSE, note="it was on no commit then, and a tag is not taken off again"
+            )
+        left = next((move.time for move in row.moves if not is_note(move)), None)
+        if step.kind is RefKind.TAG and row.pointer != step.target and self._is_newer(left):
+            return dataclasses.replace(step, act=RestoreAction.KEEP, note=f"moved {_SINCE}")
+        if step.kind is RefKind.TAG:
+            moved = RestoreAction.NOTHING if row.pointer == step.target else RestoreAction.MOVE
+            return dataclasses.replace(step, act=moved if is_alive else RestoreAction.REVIVE)
+        if is_alive and row.pointer == step.target:
+            return step
+        head = load_head(self._rows, row)
+        counts = self._counts(step.reference, head, target)
+        if counts and is_alive and self._was_as_wanted(row, target):
+            return dataclasses.replace(step, act=RestoreAction.KEEP, note=f"committed to {_SINCE}")
+        act = RestoreAction.REVIVE if not is_alive else RestoreAction.RESTORE if counts else RestoreAction.NOTHING
+        return dataclasses.replace(step, act=act, counts=counts)
+
+    def _was_as_wanted(self, row: Reference, target: Head | None) -> bool:
+        """Whether there was nothing to be done when this was asked for: so no attempt did anything, and others went on from there."""
+        if self._since is None or not self._is_resumed or row.created > self._since:
+            return False
+        with suppress(RefusedError, NotFoundError):  # who commits so often that it cannot be told is not waited for
+            asked = past_head(self._rows, row, self._since)
+            return not self._counts(row.name, asked, target)
+        return False
+
+    def _counts(self, reference: str, now: Head | None, target: Head | None) -> Mapping[str, ChangeCounts]:
+        return count_differences(state_differences(self._rows, reference, indexes_of(now, target), target))
+
+
+def _checked_own(rows: RealmStore, reference: str) -> str:
+    """A reference that may be restored by its own name: one of the realm, or the roles or grants of a catalog.
+
+    raises        RefusedError for branches and tags, whose tables take claims, and for lists of names, which must hold all that there is ·
+                  NotFoundError for none such
+    """
+    match parse_reference(reference):
+        case ParsedReference(part=OwnRefKind.ROLES | OwnRefKind.GRANTS) if rows.find_row(reference) is not None:
+            return reference
+        case ParsedReference(part=OwnRefKind.REFS):
+            raise RefusedError(
+                f"reference {reference!r} of realm {rows.realm!r} lists branches and tags, and is not restored by itself: restore the"
+                " catalog by its name"
+            )
+        case ParsedReference(part=RefKind()):
+            raise RefusedError(
+                f"reference {reference!r} of realm {rows.realm!r} is a branch or tag: write it as catalog and name, such as lake/main"
+            )
+    if reference in (*REALM_REFERENCES, PINS):
+        return reference
+    raise NotFoundError(f"realm {rows.realm!r} has no reference {reference!r} that can be restored")
+
+
+@dataclass(frozen=True, slots=True)
+class PastNames:
+    """The branches and tags that a catalog listed at a moment.
+
+    listed        by index key
+    relisted      by reference, when each was listed for the first time after that moment: by then it was not alive any more
+    """
+
+    rows: RealmStore
+    time: Micros
+    listed: Mapping[bytes, ListedRef]
+    relisted: Mapping[str, Micros]
+
+    def has_living(self, key: bytes, row: Reference) -> bool:
+        """Whether a name was listed, and its reference alive. RefusedError when the row's times cannot be right."""
+        check_reference_times(self.rows, row, self.time, what=partial(reference_text, self.rows, row.name))
+        return key in self.listed and not isinstance(
+            pointer_as_of(row, self.time, self.relisted.get(row.name)), AbsentReference
+        )
+
+
+def past_head(rows: RealmStore, row: Reference, time: Micros) -> Head | None:
+    """The commit that was HEAD at a moment; None: the reference had none yet, or was not there. Raises as ``state_as_of`` does."""
+    found = state_as_of(rows, row, time, what=partial(reference_text, rows, row.name))
+    return None if isinstance(found, AbsentReference) else found
+
+
+def past_names(rows: RealmStore, refs: Reference, catalog_id: str, time: Micros) -> PastNames:
+    """The names that the reference ``refs`` of a catalog listed at a moment. Raises as ``state_as_of`` does."""
+    then = past_head(rows, refs, time)
+    listed = {} if then is None else {entry.key: entry for entry in listed_refs(then.index(REFS_INDEX))}
+    again = {} if refs.pointer is None else relisted_since(rows, refs.pointer, catalog_id, since=time)
+    return PastNames(rows, time, listed, again)

@@ -1,0 +1,392 @@
+"""References as values: what each kind of change makes of the row that was seen. Nothing here touches a database.
+
+A recorded move has an even time. An odd one is a note that a commit on top took effect late: the reference is on its line still.
+
+References of one realm, over the dumb backend: found, created, swapped and removed, each change a condition on what was seen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from headwater.clock import Micros
+from headwater.errors import (
+    HeadwaterError,
+    NotFoundError,
+    RefusedError,
+    SwapConflictError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from headwater.store.backend import ReferenceMove, ReferenceRow
+from headwater.store.cache import CacheTicket
+from headwater.store.ids import ObjectId, id_time
+from headwater.store.store_context import RealmHandle
+
+RECENT_POINTERS = 20
+MOVES_LIMIT = 4000
+"""Recorded moves in one row: 16 bytes each, well under a row's limit."""
+
+Reference = ReferenceRow
+"""What a reader gets to see is the row itself."""
+
+
+def advanced_row(seen: ReferenceRow, pointer: ObjectId) -> ReferenceRow:
+    """A commit on top."""
+    return dataclasses.replace(seen, pointer=pointer, version=seen.version + 1, recent=_recent(seen))
+
+
+def moved_row(seen: ReferenceRow, pointer: ObjectId, *, now: Micros, since: Micros) -> ReferenceRow:
+    """Onto a commit that is not on top of the old one: the old one is recorded."""
+    return dataclasses.replace(advanced_row(seen, pointer), moves=_moves(seen, seen.pointer, now=_even(now), since=since))
+
+
+def with_move(seen: ReferenceRow, left: ObjectId, *, now: Micros, since: Micros) -> ReferenceRow:
+    """The same pointer, with the note that ``left`` was HEAD until now. Real moves stay told, however old: only another one may drop
+    them, whose mover has seen to what they lead to. But where they fill the row, the last alone."""
+    noted = _moves(seen, left, now=Micros(now | 1), since=since)
+    old = tuple(move for move in seen.moves if not is_note(move) and move not in noted)
+    is_full = len(noted) + len(old) > MOVES_LIMIT
+    last = next((move for move in seen.moves if not is_note(move)), None)
+    kept = ((last,) if last in old else ()) if is_full else old
+    return dataclasses.replace(seen, version=seen.version + 1, moves=(*noted, *kept))
+
+
+def is_note(move: ReferenceMove) -> bool:
+    """Whether the reference left that pointer by a commit on top after all, and this tells how late."""
+    return bool(move.time & 1)
+
+
+def raised_row(seen: ReferenceRow, *, now: Micros, credible: Micros) -> ReferenceRow:
+    """The same pointer under a higher version: whoever saw the old one is beaten.
+
+    credible      a time beyond this one is of a clock that was ahead: now counts instead, so that every grace is as long as promised
+                  and none lasts for years
+    """
+
+    def mended(time: Micros) -> Micros:
+        return time if time <= credible else Micros(now & ~1 | time & 1)
+
+    return dataclasses.replace(
+        seen,
+        version=seen.version + 1,
+        created=mended(seen.created),
+        moves=tuple(ReferenceMove(move.pointer, mended(move.time)) for move in seen.moves),
+        deleted=None if seen.deleted is None else mended(seen.deleted),
+    )
+
+
+def tombstone_row(seen: ReferenceRow, *, now: Micros) -> ReferenceRow:
+    """A tombstone."""
+    return dataclasses.replace(seen, version=seen.version + 1, deleted=now)
+
+
+def recreated_row(tombstone: ReferenceRow, pointer: ObjectId | None, *, since: Micros) -> ReferenceRow:
+    """Alive again: version and recorded moves go on, and what the tombstone protected is one of them."""
+    assert tombstone.deleted is not None
+    return dataclasses.replace(
+        tombstone,
+        pointer=pointer,
+        version=tombstone.version + 1,
+        recent=_recent(tombstone),
+        moves=_moves(tombstone, tombstone.pointer, now=_even(tombstone.deleted), since=since),
+        deleted=None,
+    )
+
+
+def _even(time: Micros) -> Micros:
+    return Micros(time & ~1)
+
+
+def _recent(seen: ReferenceRow) -> tuple[ObjectId, ...]:
+    return seen.recent if seen.pointer is None else (seen.pointer, *seen.recent)[:RECENT_POINTERS]
+
+
+def _moves(seen: ReferenceRow, left: ObjectId | None, *, now: Micros, since: Micros) -> tuple[ReferenceMove, ...]:
+    kept = tuple(move for move in seen.moves if move.time >= since)
+    if left is None:
+        return kept
+    if len(kept) >= MOVES_LIMIT:
+        raise RefusedError(
+            f"reference {seen.name!r} was moved {len(kept)} times within the grace, which is all that its row can record: try again later"
+        )
+    return (ReferenceMove(left, now), *kept)
+
+
+_TRIES = 10
+_log = structlog.get_logger()
+_ROOMY = MOVES_LIMIT // 4
+"""With fewer moves than that a row is in no danger of being overfull."""
+
+
+class RealmReferences(RealmHandle):
+    """What a handle on one realm does with its references."""
+
+    def find_reference(self, name: str, *, fresh: bool = False) -> Reference | None:
+        """The living reference; from the cache within its time to live, unless ``fresh``. Absence is never told from the cache."""
+        row = None if fresh else self._cache.find_reference(self.key, name)
+        if row is None or row.deleted is not None:
+            row = self.find_row(name)
+        return None if row is None or row.deleted is not None else row
+
+    def read_reference(self, name: str, *, fresh: bool = False) -> Reference:
+        """As ``find_reference``; NotFoundError when it is not there."""
+        reference = self.find_reference(name, fresh=fresh)
+        if reference is None:
+            raise NotFoundError(f"reference {name!r} is not in realm {self.realm!r}")
+        return reference
+
+    def find_row(self, name: str) -> Reference | None:
+        """The reference as it is in the database now, tombstones included."""
+        return self.find_rows([name])[0]
+
+    def find_rows(self, names: Sequence[str]) -> list[Reference | None]:
+        """The same for many in one round trip, in the order of their names, None where there is none."""
+        self._bounds.check_names(names)
+        ticket = self._cache.ticket()
+        rows = self._backend.read_references(self.key, names) if names else []
+        for name, row in zip(names, rows, strict=True):
+            if row is None:
+                self._cache.forget_reference(self.key, name)
+            else:
+                self._bounds.check_found(row)
+                self._cache.put_reference(row, ticket)
+        return rows
+
+    def create_reference(self, name: str, pointer: ObjectId | None = None) -> Reference:
+        """Create, or swap over a tombstone; SwapConflictError when the name is alive.
+
+        The name must stand in its index before. A pointer to an existing commit needs the collector's handshake: use
+        ``headwater.commits.create_reference_at``.
+        """
+        return self.create_reference_as_seen(name, self.find_row(name), pointer)
+
+    def create_references(self, names: Sequence[str]) -> list[Reference]:
+        """See that all of these references are there, and return them in the order of their names.
+
+        One round trip when none was there. One that is alive is left alone, and one that was deleted is created again. The names
+        must stand in their index before.
+
+        raises        RefusedError for a name that stands there twice; UnknownOutcomeError when the database went away after an
+                      unclear answer: some of them may be there, and creating them once more does no harm
+        """
+        self._bounds.check_names_once(names)
+        found: dict[str, Reference] = {}
+        unclear: UnknownOutcomeError | None = None
+        for _ in range(_TRIES):
+            rest = [name for name in names if name not in found]
+            if not rest:
+                return [found[name] for name in names]
+            self.check_write()
+            try:
+                found.update(self._create_absent(rest))
+            except UnknownOutcomeError as fault:
+                unclear = fault
+            except HeadwaterError as fault:
+                if unclear is None:
+                    raise
+                raise unclear from fault
+        if unclear is not None:
+            raise unclear
+        raise SwapConflictError(f"references {rest!r} of realm {self.realm!r} are created and deleted by others all the time")
+
+    def create_reference_as_seen(self, name: str, seen: Reference | None, pointer: ObjectId | None = None) -> Reference:
+        """Create what was seen to be absent (None) or a tombstone; SwapConflictError when it is not so any more."""
+        if seen is None:
+            return self._insert_reference(name, pointer)
+        if seen.name != name:
+            raise RefusedError(f"reference {name!r} of realm {self.realm!r} is not made of {seen.name!r}")
+        if seen.deleted is None:
+            raise SwapConflictError(f"reference {name!r} of realm {self.realm!r} is there already")
+        return self._settle(seen, recreated_row(seen, pointer, since=self._moves_since(seen)))
+
+    def advance_reference(self, seen: Reference, pointer: ObjectId) -> Reference:
+        """A commit on top. The outcome is the caller's to find out: UnknownOutcomeError is passed on."""
+        return self.swap(seen, advanced_row(seen, pointer))
+
+    def move_reference(self, seen: Reference, pointer: ObjectId) -> Reference:
+        """Onto another commit than one on top; what it leaves is recorded."""
+        return self._leave(seen, lambda now: moved_row(seen, pointer, now=now, since=self._moves_since(seen)))
+
+    def moves_to_forget(self, seen: Reference) -> tuple[ReferenceMove, ...]:
+        """What a reference left so long ago that its row does not tell it any more once it is moved, or made anew, by now or soon."""
+        soon = self._moves_since(seen) + round(self.settings.commit_timeout_seconds * 1_000_000)
+        return tuple(move for move in seen.moves if move.time < soon and not is_note(move))
+
+    def record_move(self, seen: Reference, left: ObjectId) -> Reference:
+        """Note that ``left`` was HEAD until now."""
+        return self._settle(seen, with_move(seen, left, now=self._leaving(left), since=self._moves_since(seen)))
+
+    def raise_version(self, seen: Reference) -> Reference:
+        """Beat everyone who saw this version; the pointer stays. Times of a clock that was ahead become now."""
+        now = self.clock.now()
+        credible = Micros(now + round(self.settings.clock_bound_seconds * 1_000_000))
+        return self._settle(seen, raised_row(seen, now=now, credible=credible))
+
+    def delete_reference(self, seen: Reference) -> Reference:
+        """Leave a tombstone."""
+        return self._leave(seen, lambda now: tombstone_row(seen, now=now))
+
+    def bury_reference(self, name: str) -> Reference:
+        """Put a tombstone where a listed name has no row; SwapConflictError when it has one."""
+        return self._insert_reference(name, None, deleted=self.clock.now())
+
+    def remove_tombstone(self, seen: Reference) -> None:
+        """Remove the row; SwapConflictError when it changed, for example because the reference was created again."""
+        if seen.deleted is None:
+            raise RefusedError(f"reference {seen.name!r} of realm {self.realm!r} is alive: delete it first")
+        self._bounds.check_row(seen)
+        self.check_write()
+        try:
+            self._backend.remove_reference(seen)
+        finally:
+            self._forget_reference(seen.name)
+
+    def swap(self, seen: Reference, new: Reference) -> Reference:
+        """One compare-and-swap of a whole row. SwapConflictError when it was not as seen; UnknownOutcomeError is passed on."""
+        self._bounds.check_swap(seen, new)
+        self.check_write()
+        ticket = self._begin_swap(new)
+        try:
+            self._backend.swap_reference(seen, new)
+        except BaseException:
+            self._forget_reference(new.name)
+            raise
+        self._shared.put_reference(new, ticket, is_written=True)
+        return new
+
+    # inside
+
+    def _begin_swap(self, new: Reference) -> CacheTicket:
+        """Forget what the swap will replace. When it fails that is to be done again: a reader may have brought it back meanwhile."""
+        self._forget_reference(new.name)
+        return self._shared.ticket()
+
+    def _forget_reference(self, name: str) -> None:
+        self._shared.forget_reference(self.key, name)
+        if self._cache is not self._shared:
+            self._cache.forget_reference(self.key, name)
+
+    def _insert_reference(self, name: str, pointer: ObjectId | None, deleted: Micros | None = None) -> Reference:
+        self.check_write()
+        row = self._new_row(name, pointer, deleted)
+        ticket = self._shared.ticket()
+        try:
+            self._backend.create_reference(row)
+        except UnknownOutcomeError as unclear:
+            self._create_again(row, unclear)
+        self._shared.put_reference(row, ticket, is_written=True)
+        return row
+
+    def _new_row(self, name: str, pointer: ObjectId | None = None, deleted: Micros | None = None) -> ReferenceRow:
+        self._bounds.check_names((name,))
+        if pointer is not None:
+            self._bounds.check_ids((pointer,))
+        return ReferenceRow(
+            realm=self.key, name=name, pointer=pointer, version=self.new_id(), created=self.clock.now(), deleted=deleted
+        )
+
+    def _create_absent(self, names: Sequence[str]) -> dict[str, Reference]:
+        """Those that are there after one try. Whose they are is all the same, so an unclear answer asks only for another try."""
+        rows = [self._new_row(name) for name in names]
+        ticket = self._shared.ticket()
+        made = self._backend.create_references(rows)
+        found = {row.name: row for row, is_made in zip(rows, made, strict=True) if is_made}
+        for row in found.values():
+            self._shared.put_reference(row, ticket, is_written=True)
+        rest = [name for name in names if name not in found]
+        for stored in self.find_rows(rest):
+            if stored is not None:
+                try:
+                    found[stored.name] = self.create_reference_as_seen(stored.name, stored) if stored.deleted else stored
+                except SwapConflictError:
+                    continue  # another created it again: it is found by the next try
+        return found
+
+    def _create_again(self, row: ReferenceRow, unclear: UnknownOutcomeError) -> None:
+        """After an unclear answer: the version is an id of ours, so a row that carries it is ours."""
+        try:
+            self._backend.create_reference(row)
+        except SwapConflictError as beaten:
+            stored = self._look_again(row.name, unclear)
+            if stored == row:
+                return
+            if stored is None or stored.created == row.created:
+                raise unclear from None  # perhaps ours, and changed by others since
+            raise beaten from None
+        except HeadwaterError as fault:
+            raise unclear from fault
+
+    def _look_again(self, name: str, unclear: UnknownOutcomeError) -> Reference | None:
+        try:
+            return self.find_row(name)
+        except HeadwaterError as fault:
+            raise unclear from fault
+
+    def _settle(self, seen: Reference, new: Reference) -> Reference:
+        """A swap that may be repeated after an unclear answer, because doing it twice would say the same."""
+        try:
+            return self.swap(seen, new)
+        except UnknownOutcomeError as unclear:
+            try:
+                return self.swap(seen, new)
+            except SwapConflictError as beaten:
+                stored = self._look_again(seen.name, unclear)
+                if stored == new:
+                    return new
+                if stored is not None and stored.version == new.version:
+                    raise beaten from None  # another took the version that ours would have had
+                raise unclear from None
+            except HeadwaterError as fault:
+                raise unclear from fault
+
+    def _leave(self, seen: Reference, make: Callable[[Micros], Reference]) -> Reference:
+        """Swap away from a pointer, with the time. A swap that ended long after that time has the time now recorded as well."""
+        started = self.clock.monotonic()
+        done = self._settle(seen, make(self._leaving(seen.pointer)))
+        if seen.pointer is None or self.clock.monotonic() - started <= self.settings.commit_timeout_seconds:
+            return done
+        return self._record_late(done, seen.pointer)
+
+    def _record_late(self, done: Reference, left: ObjectId) -> Reference:
+        """Note when a slow swap really was. It has happened, so what stands against the note is no failure of it.
+
+        Its caller waits, so this ends with the commit time-out.
+        """
+        found: Reference | None = done
+        ends = self.clock.monotonic() + self.settings.commit_timeout_seconds
+        wait = self.settings.commit_backoff_seconds
+        while self.clock.monotonic() < ends:
+            try:
+                found = self.find_row(done.name) if found is None else found
+                return done if found is None else self.record_move(found, left)
+            except (SwapConflictError, UnavailableError, UnknownOutcomeError):
+                found = None
+                self.clock.sleep(wait)
+                wait = min(2 * wait, self.settings.commit_backoff_limit_seconds)
+            except HeadwaterError as fault:
+                _log.warning("a late move was not recorded", reference=done.name, realm=self.realm, fault=str(fault))
+                return done
+        _log.warning("a late move was not recorded", reference=done.name, realm=self.realm)
+        return done
+
+    def _leaving(self, pointer: ObjectId | None) -> Micros:
+        """When a pointer is left: now, and not before it was made, where this clock is behind its maker's. Its grace counts from then."""
+        now = self.clock.now()
+        return now if pointer is None else max(now, id_time(pointer))
+
+    def _moves_since(self, seen: Reference) -> Micros:
+        """Moves before this are of no interest to any collector, however its clock differs from ours.
+
+        A clock that is far ahead would forget moves that others still need. So the age of what the reference points to counts, which
+        others have made, as long as there is plenty of room.
+        """
+        now = self.clock.now()
+        if seen.pointer is not None and len(seen.moves) < _ROOMY:
+            now = min(now, id_time(seen.pointer))
+        grace = max(self.settings.reader_grace_seconds, self.settings.writer_grace_seconds)
+        slack = self.settings.clock_bound_seconds + self.settings.commit_timeout_seconds
+        return Micros(now - round((grace + slack) * 1_000_000))

@@ -1,0 +1,234 @@
+"""What can be read of one realm, without the means to write: what a change is handed, and all that only looks asks for.
+
+The rows of one realm: typed objects and references over the dumb backend. No call can name another realm's rows.
+
+What a list gives when something in it cannot be read: the others, and the name of what is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from headwater.clock import Clock
+from headwater.errors import CollisionError, CorruptionError, RefusedError, SwapConflictError
+from headwater.settings import Settings
+from headwater.store.backend import ObjectKey, ObjectPosition, ObjectRow, ReferenceKey, ReferencePosition, ScanSplit
+from headwater.store.cache import Cache
+from headwater.store.ids import ObjectId, RealmId, RealmKey, id_text
+from headwater.store.realm_objects import ObjectBatch, RealmObjects
+from headwater.store.realm_refs import RealmReferences, Reference, advanced_row
+from headwater.store.store_context import RealmScans, StoreContext, WriteGuard
+from headwater.store.stored_objects import StoredObject, Versioned
+
+T = TypeVar("T", bound=StoredObject)
+
+
+class RealmReader(Protocol):
+    """The reading methods of a ``RealmStore``, which is one; see there for what they promise and raise.
+
+    A function that takes a RealmReader writes nothing. Whoever passes one on, perhaps with more than is written yet, wraps it.
+    """
+
+    @property
+    def realm(self) -> RealmId: ...
+    @property
+    def key(self) -> RealmKey: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def clock(self) -> Clock: ...
+
+    def find_object(self, object_id: ObjectId, cls: type[T]) -> T | None: ...
+    def read_object(self, object_id: ObjectId, cls: type[T]) -> T: ...
+    def read_many(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T | None]: ...
+    def read_each(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[T | CorruptionError | None]: ...
+    def find_versioned(self, object_id: ObjectId, cls: type[T]) -> Versioned[T] | None: ...
+    def read_versioned(self, object_id: ObjectId, cls: type[T]) -> Versioned[T]: ...
+    def read_many_versioned(self, object_ids: Sequence[ObjectId], cls: type[T]) -> list[Versioned[T] | None]: ...
+    def find_reference(self, name: str, *, fresh: bool = False) -> Reference | None: ...
+    def read_reference(self, name: str, *, fresh: bool = False) -> Reference: ...
+    def find_row(self, name: str) -> Reference | None: ...
+    def find_rows(self, names: Sequence[str]) -> list[Reference | None]: ...
+
+    def without_cache(self, *, budget_bytes: int = 0) -> RealmReader: ...
+
+
+class RealmStore(RealmObjects, RealmReferences):
+    """A handle on one realm's rows. Made by ``Store.system`` and ``Store.rows``; as thread-safe and fork-safe as its store.
+
+    Times are microseconds since 1970 in UTC. ``find`` and what begins so returns None for what is not there, ``read`` raises.
+
+    raises        UnavailableError from every call that asks the database, when it did certainly nothing; UnknownOutcomeError from
+                  one that writes, when it may have; CorruptionError from one that reads, for rows that cannot be ours or were
+                  altered; RefusedError for ids, names and values out of bounds, and for writes that the gate keeps out
+    source        Apache Polaris persistence proposal, for what a realm's references and objects can be asked
+    """
+
+    def __init__(
+        self, store: StoreContext, realm: RealmId, key: RealmKey, gate: WriteGuard | None, cache: Cache | None = None
+    ) -> None:
+        super().__init__(store, realm, key, gate, cache)
+        self._scans = RealmScans(store.backend, realm, key)
+        self._is_being_deleted = False
+
+    def without_cache(self, *, budget_bytes: int = 0) -> RealmStore:
+        """The same handle without what this process remembers: every reference, and each object once, is asked of the database.
+
+        For those who judge what is really there. What it writes is remembered for the others, as by every handle.
+
+        budget_bytes  how much of what it reads this handle alone may remember
+        """
+        own = Cache(clock=self.clock, budget_bytes=budget_bytes, reference_ttl_seconds=-1)
+        return RealmStore(self.store, self.realm, self.key, self._gate, own)
+
+    # commits
+
+    def write_and_advance(self, batch: ObjectBatch, seen: Reference, pointer: ObjectId) -> Reference:
+        """Write the objects of a batch and make one of them the head: a commit on top, in one round trip where the database can.
+
+        After an unclear answer see ``write_and_advance_again``. When it was beaten, the objects may be there: see ``discard``.
+
+        raises        SwapConflictError when the reference was not as seen; CollisionError when another process has made an id of the batch:
+                      then this one makes no more with its node; UnknownOutcomeError, which is the caller's to find out
+        """
+        return self._write_and_advance(batch, seen, pointer, self._backend.write_and_swap)
+
+    def write_and_advance_again(self, batch: ObjectBatch, seen: Reference, pointer: ObjectId) -> Reference:
+        """The same call once more, whose answer was unclear. It has no effect when the first one had its own.
+
+        Where the database does not do both at once, the first call may have swapped, and others may have changed an updateable
+        object of the batch since. So these are written only if they are not there yet.
+        """
+        write = self._backend.write_and_swap if self._backend.capabilities.atomic_commits else self._write_missing_and_swap
+        return self._write_and_advance(batch, seen, pointer, write)
+
+    def _write_missing_and_swap(self, rows: Sequence[ObjectRow], seen: Reference, new: Reference) -> None:
+        self._backend.write_objects([row for row in rows if row.token is None], are_new=True)
+        for row in rows:
+            if row.token is not None:
+                with suppress(SwapConflictError):
+                    self._backend.insert_object(row)
+        self._backend.swap_reference(seen, new)
+
+    def _write_and_advance(
+        self,
+        batch: ObjectBatch,
+        seen: Reference,
+        pointer: ObjectId,
+        write: Callable[[Sequence[ObjectRow], Reference, Reference], None],
+    ) -> Reference:
+        new = advanced_row(seen, pointer)
+        self._bounds.check_swap(seen, new)
+        self.check_write()
+        ticket = self._begin_swap(new)
+        try:
+            write(batch.rows, seen, new)
+        except BaseException as fault:
+            if isinstance(fault, CollisionError):
+                self._leave_node(fault, batch)
+            self._forget(batch.ids)
+            self._forget_reference(new.name)
+            raise
+        self._remember(batch, ticket)
+        self._shared.put_reference(new, ticket, is_written=True)
+        return new
+
+    def discard(self, batch: ObjectBatch) -> None:
+        """Delete what a beaten ``write_and_advance`` may have left. Only for who knows that it did not happen, and will not."""
+        if self._backend.capabilities.atomic_commits:
+            self._forget(batch.ids)
+        else:
+            self.delete_unchanged(batch.keys)
+
+    # maintenance
+
+    def scan_objects(self, split: ScanSplit[ObjectPosition] | None = None) -> Iterator[list[ObjectKey]]:
+        """All object rows' keys, or those of one split of this realm, in batches, in constant memory.
+
+        To go on from a key later: ``scan_objects(split._replace(after=key.position))``.
+        """
+        return self._scans.objects(split)
+
+    def scan_references(self, split: ScanSplit[ReferencePosition] | None = None) -> Iterator[ReferenceKey]:
+        """All reference rows' keys, tombstones included, or those of one split of this realm."""
+        return (key for batch in self._scans.references(split) for key in batch)
+
+    def split_objects(self, count: int) -> list[ScanSplit[ObjectPosition]]:
+        """Up to ``count`` splits that together are the scan of this realm's objects: plain values, to be scanned in parallel.
+
+        Where keys are not ordered, together they read all realms' keys, and this realm's come out.
+        """
+        return self._scans.split_objects(count)
+
+    def split_references(self, count: int) -> list[ScanSplit[ReferencePosition]]:
+        """The same for references."""
+        return self._scans.split_references(count)
+
+    def is_empty(self) -> bool:
+        """Whether the database holds no row of this realm."""
+        return self._scans.is_empty()
+
+    def delete_rows(self, limit: int) -> int:
+        """Delete up to ``limit`` rows, whatever they are; returns how many went, 0 when none is left. For purging.
+
+        What this process remembers of the realm is forgotten with the first call, with the one that finds none left, and with every
+        one that fails.
+        """
+        if limit < 1:
+            raise RefusedError(f"realm {self.realm!r}: {limit} rows cannot be deleted, only 1 or more at a time")
+        self.check_write()
+        deleted = 0
+        try:
+            deleted = self._delete_rows(limit)
+            return deleted
+        finally:
+            if not (deleted and self._is_being_deleted):
+                self._is_being_deleted = True
+                self._shared.forget_realm(self.key)
+                self._cache.forget_realm(self.key)
+
+    def _delete_rows(self, limit: int) -> int:
+        if self._backend.capabilities.bulk_realm_deletion:
+            return self._backend.delete_realm(self.key, limit)
+        return self._scans.delete_realm(limit)
+
+
+RowT = TypeVar("RowT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableRow:
+    """Something that is listed and cannot be read, as far as its list tells what it is.
+
+    what          such as "task" or "realm"
+    name          what its list calls it
+    realm         to whom it belongs; empty where the list does not tell
+    fault         what is wrong with it
+    """
+
+    what: str
+    id: ObjectId
+    name: str
+    realm: str
+    fault: str
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.name} ({id_text(self.id)}) cannot be read: {self.fault}: `headwater fsck` tells what to do"
+
+
+class ReadableRows(list[RowT]):
+    """All that can be read, in the order of the list. ``unreadable`` names what cannot."""
+
+    def __init__(self, readable: Iterable[RowT] = (), unreadable: Iterable[UnreadableRow] = ()) -> None:
+        super().__init__(readable)
+        self.unreadable = tuple(unreadable)
+
+    def complete(self) -> ReadableRows[RowT]:
+        """The same list, for callers that must not miss an entry. Raises CorruptionError that names the first one missing."""
+        if self.unreadable:
+            more = len(self.unreadable) - 1
+            raise CorruptionError(f"{self.unreadable[0]}" + (f"; and {more} more" if more else ""))
+        return self

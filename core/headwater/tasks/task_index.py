@@ -1,0 +1,276 @@
+"""The four indexes of the reference `tasks`, and how they are made to agree with the task objects, which decide.
+
+    due       8 bytes due time, 8 bytes task id     every active task
+    unique    realm NUL kind NUL subject            every active task; its data: 8 bytes due time under which `due` lists it,
+                                                  then for a retry the token of the finished task that it was decided on
+    finished  8 bytes end time, 8 bytes task id     every other task, until its history ends
+    last      realm NUL kind NUL subject            the task that ended last, until its history ends; its data: the first letter of
+                                                  its state, then 8 bytes for how long its last attempt took, in microseconds
+
+`due` and `unique` change in the same commit, so an entry in one leads to that in the other, whatever the object says by now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from headwater.clock import Micros
+from headwater.errors import ConflictError, CorruptionError, RefusedError
+from headwater.index import IndexValue
+from headwater.store import ObjectId, RealmStore, Versioned, id_text
+from headwater.tasks.task import FollowUpTask, Task, TaskState
+
+if TYPE_CHECKING:
+    from headwater.commits import Head, Transaction
+
+
+REFERENCE = "tasks"
+DUE, UNIQUE, FINISHED, LAST = "due", "unique", "finished", "last"
+
+
+_STATES = {state.value[:1].encode(): state for state in TaskState if not state.is_active}
+
+
+def time_key(time: int, task_id: ObjectId | int = 0) -> bytes:
+    return _eight_bytes(time) + _eight_bytes(task_id)
+
+
+def due_of_key(key: bytes) -> Micros:
+    return Micros(int.from_bytes(key[:8], "big"))
+
+
+def unique_key(kind: str, realm: str, subject: str) -> bytes:
+    return b"\0".join(part.encode() for part in (realm, kind, subject))
+
+
+class ActiveEntry(NamedTuple):
+    """An entry of `unique`."""
+
+    due: Micros
+    id: ObjectId
+    realm: str
+    kind: str
+    subject: str
+
+
+class EndedEntry(NamedTuple):
+    """An entry of `last`. ``state`` and ``seconds`` are None where a release before this one wrote it."""
+
+    id: ObjectId
+    kind: str
+    state: TaskState | None
+    seconds: float | None
+
+
+def active_entries(at: Head, realm: str | None = None) -> Iterator[ActiveEntry]:
+    """All active tasks, or those of a realm, by realm, kind and subject: without a look at the objects, which decide."""
+    index = at.index(UNIQUE)
+    for key, value in index.range() if realm is None else index.prefix(realm.encode() + b"\0"):
+        place = _place_of(key)
+        if value.object_id is not None and place is not None:
+            yield ActiveEntry(due_of_key(value.data), value.object_id, *place)
+
+
+def ended_entries(at: Head) -> Iterator[EndedEntry]:
+    """Of each realm, kind and subject the task that ended last."""
+    for key, value in at.index(LAST).range():
+        place, data = _place_of(key), value.data
+        if value.object_id is not None and place is not None:
+            seconds = int.from_bytes(data[1:9], "big") / 1_000_000 if data else None
+            yield EndedEntry(value.object_id, place.kind, _STATES.get(data[:1]), seconds)
+
+
+class TaskPlace(NamedTuple):
+    """What a key of `unique` or `last` tells of a task."""
+
+    realm: str
+    kind: str
+    subject: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} of realm {self.realm!r}" + (f" ({self.subject})" if self.subject else "")
+
+
+def task_places_of(at: Head, task_ids: Container[ObjectId]) -> dict[ObjectId, TaskPlace]:
+    """What the indexes tell of tasks that cannot be read themselves. Of one that ended, and not last, they tell nothing."""
+    found = {}
+    for name in (LAST, UNIQUE):
+        for key, value in at.index(name).range():
+            place = _place_of(key)
+            if value.object_id is not None and value.object_id in task_ids and place is not None:
+                found[value.object_id] = place
+    return found
+
+
+def _place_of(key: bytes) -> TaskPlace | None:
+    """None for a damaged key, which fsck names: one of them must not stop those who read all the others."""
+    parts = [part.decode(errors="replace") for part in key.split(b"\0", 2)]
+    return TaskPlace(*parts) if len(parts) == len(TaskPlace._fields) else None
+
+
+def entries_of_realm(at: Head, realm: str) -> list[ObjectId]:
+    """The active tasks of a realm, and of each kind and subject the one that ended last."""
+    prefix = realm.encode() + b"\0"
+    entries = (*at.index(UNIQUE).prefix(prefix), *at.index(LAST).prefix(prefix))
+    return list(dict.fromkeys(value.object_id for _, value in entries if value.object_id is not None))
+
+
+def add_task(tx: Transaction, task: Task) -> ObjectId:
+    """Add a new task with its entries. Nothing active may hold its unique key."""
+    task_id = tx.add_object(task)
+    _list_active(tx, task_id, task)
+    return task_id
+
+
+def list_for_retry(tx: Transaction, seen: Versioned[Task], *, due: Micros) -> None:
+    """List a finished task among the active ones again. The entry says which token it had then.
+
+    This decides the retry. The object follows, by whoever sees it first; and once: a token that has passed never comes back.
+
+    raises        RefusedError when its history has ended: what no index holds may be collected
+    """
+    task = seen.value
+    assert task.finished is not None
+    if not tx.index(FINISHED).get(time_key(task.finished, seen.id)):
+        raise _forgotten(seen)
+    tx.index(FINISHED).remove(time_key(task.finished, seen.id))
+    tx.index(DUE).put(time_key(due, seen.id), IndexValue(seen.id, b""))
+    tx.index(UNIQUE).put(
+        unique_key(task.kind, task.realm, task.subject), IndexValue(seen.id, _eight_bytes(due) + seen.token.encode())
+    )
+
+
+def check_retry(rows: RealmStore, at: Head | None, seen: Versioned[Task]) -> None:
+    """Pass if a finished task can be listed again, as far as the indexes tell now.
+
+    raises        ConflictError when another one is active in its place; RefusedError when its history has ended
+    """
+    task = seen.value
+    held = None if at is None else at.index(UNIQUE).get(unique_key(task.kind, task.realm, task.subject))
+    if held is not None and held.object_id == seen.id:
+        return  # its entries have not followed it yet
+    if held is not None and held.object_id is not None:
+        holder = rows.find_versioned(held.object_id, Task)
+        if holder is not None and (holder.value.is_active or _is_retry(held, holder)):
+            raise place_taken(seen, holder.id)
+    if at is None or task.finished is None or at.index(FINISHED).get(time_key(task.finished, seen.id)) is None:
+        raise _forgotten(seen)
+
+
+def place_taken(seen: Versioned[Task], holder: ObjectId) -> ConflictError:
+    """The error for a task that cannot be retried because another one is active in its place."""
+    return ConflictError(
+        f"task {id_text(seen.id)} ({seen.value}) cannot be retried: task {id_text(holder)} is active in its place"
+    )
+
+
+def _forgotten(seen: Versioned[Task]) -> RefusedError:
+    return RefusedError(f"task {id_text(seen.id)} ({seen.value}) is no longer in the history: submit a new one")
+
+
+def due_of_retry(at: Head, seen: Versioned[Task]) -> Micros | None:
+    """The due time of a retry that was decided, and that the object does not show yet."""
+    held = at.index(UNIQUE).get(unique_key(seen.value.kind, seen.value.realm, seen.value.subject))
+    return due_of_key(held.data) if held is not None and _is_retry(held, seen) else None
+
+
+def settle_task_entry(tx: Transaction, seen: Versioned[Task]) -> None:
+    """Make the entries of one task agree with its object, as just read. Without need for that, nothing is edited.
+
+    A finished task's follow-up is added by the commit that takes the task out of `due`: there is exactly one such commit.
+    Settle one task a commit: a task that this commit adds cannot be read yet.
+    """
+    task = seen.value
+    key = unique_key(task.kind, task.realm, task.subject)
+    held = tx.index(UNIQUE).get(key)
+    if held is None or held.object_id != seen.id or _is_retry(held, seen):
+        return
+    listed = time_key(due_of_key(held.data), seen.id)
+    if task.is_active:
+        if listed != time_key(task.due, seen.id):
+            tx.index(DUE).remove(listed)
+            _list_active(tx, seen.id, task)
+        return
+    assert task.finished is not None
+    tx.index(DUE).remove(listed)
+    tx.index(UNIQUE).remove(key)
+    tx.index(FINISHED).put(time_key(task.finished, seen.id), IndexValue(seen.id, b""))
+    tx.index(LAST).put(key, IndexValue(seen.id, _ending(task)))
+    if task.follow_up is not None:
+        _add_follow_up(tx, task.follow_up, seen)
+
+
+def forget_task_entry(tx: Transaction, *, end: bytes, limit: int) -> int:
+    """Take finished tasks that ended before a time off the indexes; returns how many: at most ``limit``."""
+    listed = [(key, value.object_id) for key, value in tx.index(FINISHED).range(end=end, limit=limit)]
+    tasks = tx.reader.read_each([task_id for _, task_id in listed if task_id is not None], Task)
+    for key, _ in listed:
+        tx.index(FINISHED).remove(key)
+    ended = {unique_key(task.kind, task.realm, task.subject) for task in tasks if isinstance(task, Task)}
+    if any(isinstance(task, CorruptionError) for task in tasks):  # their keys are not known
+        ended |= {key for key, _ in tx.index(LAST).range()}
+    gone = {task_id for _, task_id in listed}
+    for key in ended:
+        last = tx.index(LAST).get(key)
+        if last is not None and last.object_id in gone:
+            tx.index(LAST).remove(key)
+    return len(listed)
+
+
+def active_holder(tx: Transaction, key: bytes) -> ObjectId | None:
+    """The active task that holds a unique key. A finished one that still stands there is settled on the way.
+
+    raises        CorruptionError when the entry names a task that is not there
+    """
+    held = tx.index(UNIQUE).get(key)
+    if held is None or held.object_id is None:
+        return None
+    seen = tx.reader.find_versioned(held.object_id, Task)
+    if seen is None:
+        raise CorruptionError(
+            f"reference {REFERENCE!r} names task {id_text(held.object_id)}, which is not there: run `headwater fsck`"
+        )
+    if seen.value.is_active or _is_retry(held, seen):
+        return held.object_id
+    settle_task_entry(tx, seen)
+    renewed = tx.index(UNIQUE).get(key)
+    return renewed.object_id if renewed else None
+
+
+def _list_active(tx: Transaction, task_id: ObjectId, task: Task) -> None:
+    tx.index(DUE).put(time_key(task.due, task_id), IndexValue(task_id, b""))
+    tx.index(UNIQUE).put(unique_key(task.kind, task.realm, task.subject), IndexValue(task_id, _eight_bytes(task.due)))
+
+
+def _is_retry(held: IndexValue, seen: Versioned[Task]) -> bool:
+    return held.object_id == seen.id and not seen.value.is_active and held.data[8:] == seen.token.encode()
+
+
+def _eight_bytes(number: int) -> bytes:
+    return number.to_bytes(8, "big")
+
+
+def _ending(task: Task) -> bytes:
+    last = task.attempts[-1] if task.attempts else None
+    took = last.ended - last.started if last is not None and last.ended is not None else 0
+    return task.state.value[:1].encode() + _eight_bytes(took)
+
+
+def _add_follow_up(tx: Transaction, follow_up: FollowUpTask, seen: Versioned[Task]) -> None:
+    before = seen.value
+    assert before.finished is not None
+    if active_holder(tx, unique_key(follow_up.kind, follow_up.realm, follow_up.subject)) is not None:
+        return
+    task = Task(
+        kind=follow_up.kind,
+        realm=follow_up.realm,
+        realm_key=follow_up.realm_key,
+        subject=follow_up.subject,
+        arguments=follow_up.arguments,
+        created=before.finished,
+        due=Micros(before.finished + round(follow_up.delay_seconds * 1_000_000)),
+        max_attempts=follow_up.max_attempts or before.max_attempts,
+        after=seen.id,
+    )
+    add_task(tx, task)

@@ -1,0 +1,146 @@
+"""``kubectl headwater purge``: delete a realm with everything in it, follow that to its end, or call it off while it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from headwater.console import cell, count_text
+from headwater.errors import RefusedError, UnavailableError
+from headwater_operator.plugin.cluster_session import (
+    CONFIRM_PURGE,
+    FIELD_MANAGER,
+    REALM,
+    ClusterSession,
+    CommandTarget,
+    status_of,
+    target_realm_id,
+)
+from headwater_operator.plugin.kubectl_options import cluster_options, timeout_option
+from headwater_operator.plugin.status_command import catalogs_of
+
+_NO_WAY_BACK = ("PURGING", "PURGED")
+
+
+@click.command(name="purge")
+@click.argument("realm", metavar="REALM", type=REALM)
+@click.option("--confirm", metavar="REALM_ID", help="Repeat the realm's id to go ahead without being asked.")
+@click.option("--wait", "is_followed", is_flag=True, help="Follow it until the realm is gone.")
+@click.option("--cancel", "is_cancelled", is_flag=True, help="Call off a purge that has not begun to delete.")
+@timeout_option("48h", "With --wait: how long at most.")
+@cluster_options
+@click.pass_obj
+def purge_command(
+    session: ClusterSession, realm: CommandTarget, confirm: str | None, is_followed: bool, is_cancelled: bool, timeout: float
+) -> None:
+    """Delete a realm and everything in it, after its hold. There is no way back once the hold is over."""
+    found = session.read_resource(realm)
+    if is_cancelled:
+        _cancel(session, realm, found)
+        return
+    realm_id = target_realm_id(found)
+    _check_protection(found, realm)
+    click.echo("\n".join(_stakes(realm, found, catalogs_of(session, realm.name))), err=True)
+    if confirm is None:
+        advice = f"repeat the realm's id with --confirm {realm_id} to go ahead"
+        session.confirm_word(realm_id, f"Type the realm's id ({realm_id}) to delete all of it", advice)
+    elif confirm != realm_id:
+        raise RefusedError(f"nothing was done: --confirm says {confirm!r}, and the realm's id is {realm_id!r}")
+    _start(session, realm, found, realm_id)
+    session.say(f"{realm}: the purge of realm {realm_id} is asked for; --cancel calls it off until its hold is over")
+    if is_followed:
+        _follow(session, realm, found["metadata"]["uid"], timeout)
+
+
+def _check_protection(found: Mapping[str, Any], realm: CommandTarget) -> None:
+    if found.get("spec", {}).get("deletionProtection"):
+        patch = '{"spec":{"deletionProtection":false}}'
+        raise RefusedError(
+            f"{realm} has deletionProtection: true, and nothing was done; set it to false first: "
+            f"kubectl patch realm {realm.name} -n {found['metadata']['namespace']} --type merge -p '{patch}'"
+        )
+
+
+def _stakes(realm: CommandTarget, found: Mapping[str, Any], catalogs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What will go, for a person who is about to say yes."""
+    status, spec = status_of(found), found.get("spec", {})
+    names = [catalog["metadata"]["name"] for catalog in catalogs]
+    fields = {
+        "realm id": target_realm_id(found),
+        "state": status.get("state"),
+        "catalogs": status.get("catalogs"),
+        "tables": status.get("tables"),
+        "hold": spec.get("purgeHold") or "that of the store's settings (24h if they do not say otherwise)",
+        "credentials": status.get("credentialsSecret"),
+    }
+    lines = [f"{realm} in namespace {found['metadata']['namespace']}: all this is deleted for good after the hold"]
+    lines += [f"  {name + ':':<13}{cell(value)}" for name, value in fields.items()]
+    if names:
+        lines.append(f"  {count_text(len(names), 'Catalog resource')} will wait for a realm that is gone: {', '.join(names)}")
+    return lines
+
+
+def _start(session: ClusterSession, realm: CommandTarget, found: Mapping[str, Any], realm_id: str) -> None:
+    """Say how, then delete this very resource. Broken off in between, nothing is deleted, and the same command goes on."""
+    path, metadata = realm.path(session.namespace), found["metadata"]
+    patch = {
+        "metadata": {"resourceVersion": metadata["resourceVersion"], "annotations": {CONFIRM_PURGE: realm_id}},
+        "spec": {"deletionPolicy": "Purge"},
+    }
+    session.api.patch_resource(path, patch, kind="merge", manager=FIELD_MANAGER)
+    session.api.delete_resource(path, uid=metadata["uid"])
+
+
+def _cancel(session: ClusterSession, realm: CommandTarget, found: Mapping[str, Any]) -> None:
+    state, realm_id = status_of(found).get("state"), target_realm_id(found)
+    if state in _NO_WAY_BACK:
+        raise RefusedError(f"realm {realm_id} is {state}: its purge cannot be called off any more")
+    metadata = found["metadata"]
+    patch = {
+        "metadata": {"resourceVersion": metadata["resourceVersion"], "annotations": {CONFIRM_PURGE: None}},
+        "spec": {"deletionPolicy": "Retain"},
+    }
+    session.api.patch_resource(realm.path(session.namespace), patch, kind="merge", manager=FIELD_MANAGER)
+    if metadata.get("deletionTimestamp"):
+        session.say(
+            f"{realm}: the purge is called off; the resource goes, and the realm {realm_id} stays in the store. "
+            "To look after it again, apply its manifest again: a Realm of this namespace and name takes it back"
+        )
+    else:
+        session.say(f"{realm}: deletionPolicy is Retain; no deletion was asked for")
+
+
+def _follow(session: ClusterSession, realm: CommandTarget, uid: str, seconds: float) -> None:
+    told = ""
+
+    def look() -> bool | None:
+        nonlocal told
+        found = session.api.find_resource(realm.path(session.namespace))
+        if found is None or found["metadata"]["uid"] != uid:
+            return True
+        news = _news(found)
+        if news != told:
+            told = news
+            session.say(news)
+        if found.get("spec", {}).get("deletionPolicy") == "Retain":
+            raise RefusedError(f"{realm}: the purge was called off")
+        return None
+
+    if session.wait_for(look, seconds) is None:
+        raise UnavailableError(f"{realm}: not gone in time; it goes on, see `kubectl headwater status {realm.name}`")
+    session.say(f"{realm}: gone, with everything in it")
+
+
+def _news(found: Mapping[str, Any]) -> str:
+    """Where the purge stands, in one line."""
+    status = status_of(found)
+    state, purge_status = status.get("state"), status.get("purge") or {}
+    if state == "PURGING":
+        done, left = int(purge_status.get("rowsDeleted") or 0), purge_status.get("rowsRemaining")
+        total = f" of {done + int(left)}" if left is not None else ""
+        return f"PURGING: {done}{total} rows deleted"
+    if purge_status.get("holdUntil") and state == "INACTIVE":
+        return f"INACTIVE: held until {purge_status['holdUntil']}"
+    return ": ".join(filter(None, (str(state or ""), str(status.get("message") or "")))) or "waiting for the operator"

@@ -1,0 +1,289 @@
+"""What belongs into a bundle for support, read from the cluster. What cannot be read is noted. Secrets are never asked for.
+
+A bundle for support: an index page, and every file after its secrets were taken out. Pure, but for the archive's bytes.
+
+``kubectl headwater report``: a bundle for support that holds no secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tarfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headwater.console import count_text, yaml_text
+from headwater.errors import HeadwaterError, NotFoundError, RefusedError
+from headwater_operator.kube import KubeApi, resource_path
+from headwater_operator.plugin.age_text import time_text
+from headwater_operator.plugin.bundle_redaction import REDACTED, Redactor
+from headwater_operator.plugin.cluster_session import LEASE, ClusterSession, realm_name_of
+from headwater_operator.plugin.kubectl_options import cluster_options
+from headwater_operator.plugin.realm_page import page_lines, realm_page
+
+PART_OF = "app.kubernetes.io/part-of=headwater"
+CRDS = ("realms.headwater.dev", "catalogs.headwater.dev")
+_WORKLOADS = {
+    "Deployment": "/apis/apps/v1",
+    "Pod": "/api/v1",
+    "PodDisruptionBudget": "/apis/policy/v1",
+}
+_POLICIES = "/apis/admissionregistration.k8s.io/v1"
+
+
+@dataclass(slots=True)
+class BundleContents:
+    """Files of a bundle by name, as plain values or texts, before anything is taken out of them.
+
+    missing       what could not be read, each with the reason
+    """
+
+    files: dict[str, Any] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    realms: list[dict[str, Any]] = field(default_factory=list)
+    catalogs: list[dict[str, Any]] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+
+def gather(api: KubeApi, *, namespace: str | None, home: str, log_lines: int) -> BundleContents:
+    """Everything about Headwater in a namespace, or in all of them (None), and the operator's and workers' parts wherever they are.
+
+    home          the namespace to make do with, for whoever may not look into all of them
+    """
+    return _Gathering(api, namespace, home, log_lines).everything()
+
+
+@dataclass(slots=True)
+class _Gathering:
+    api: KubeApi
+    namespace: str | None
+    home: str
+    log_lines: int
+    found: BundleContents = field(default_factory=BundleContents)
+
+    def everything(self) -> BundleContents:
+        self.found.files["versions.yaml"] = {"plugin": version("headwater"), "server": self.tried("versions", self._server, {})}
+        if self.namespace is None and not self._sees_everything():
+            self.namespace = self.home
+        self.found.realms = self._resources("Realm")
+        self.found.catalogs = self._resources("Catalog")
+        pods = self._workloads()
+        self._events(pods)
+        self._leases()
+        self._definitions()
+        for pod in pods:
+            self._logs(pod)
+        return self.found
+
+    def _sees_everything(self) -> bool:
+        try:
+            self.api.list_resources(resource_path("Realm", None, None))
+        except RefusedError as refused:
+            self.found.missing["other namespaces"] = str(refused)
+            return False
+        except HeadwaterError:
+            return True  # it is tried once more, and told then
+        return True
+
+    def tried(self, what: str, read: Callable[[], Any], otherwise: Any) -> Any:
+        try:
+            return read()
+        except HeadwaterError as fault:
+            self.found.missing[what] = str(fault)
+            return otherwise
+
+    def _server(self) -> dict[str, Any]:
+        return self.api.get_resource("/version")
+
+    def _resources(self, kind: str) -> list[dict[str, Any]]:
+        plural = f"{kind.lower()}s"
+        found: list[dict[str, Any]] = self.tried(
+            plural, lambda: self.api.list_resources(resource_path(kind, self.namespace, None)), []
+        )
+        for resource in found:
+            metadata = resource["metadata"]
+            self.found.files[f"{plural}/{metadata['namespace']}/{metadata['name']}.yaml"] = _without_managers(resource)
+        return found
+
+    def _workloads(self) -> list[dict[str, Any]]:
+        pods: list[dict[str, Any]] = []
+        for kind, root in _WORKLOADS.items():
+            plural = f"{kind.lower()}s"
+            listed: list[dict[str, Any]] = self.tried(plural, lambda: self._labelled(f"{root}/{plural}"), [])  # noqa: B023
+            self.found.files[f"workloads/{plural}.yaml"] = list(map(_without_managers, listed))
+            pods = listed if kind == "Pod" else pods
+        return pods
+
+    def _labelled(self, path: str) -> list[dict[str, Any]]:
+        return self.api.list_resources(path, label_selector=PART_OF)
+
+    def _events(self, pods: list[dict[str, Any]]) -> None:
+        """Those about our resources and pods; others are nobody's business."""
+        listed: list[dict[str, Any]] = self.tried(
+            "events", lambda: self.api.list_resources(resource_path("Event", self.namespace, None)), []
+        )
+        uids = {thing["metadata"].get("uid") for thing in (*self.found.realms, *self.found.catalogs, *pods)}
+        self.found.events = [event for event in listed if (event.get("involvedObject") or {}).get("uid") in uids]
+        self.found.files["events.yaml"] = list(map(_without_managers, self.found.events))
+
+    def _leases(self) -> None:
+        read = lambda: self.api.list_resources(resource_path("Lease", None, None), field_selector=f"metadata.name={LEASE}")  # noqa: E731
+        self.found.files["leases.yaml"] = list(map(_without_managers, self.tried("leases", read, [])))
+
+    def _definitions(self) -> None:
+        for name in CRDS:
+            path = resource_path("CustomResourceDefinition", None, name)
+            if found := self.tried(f"definition {name}", lambda: self.api.get_resource(path), None):  # noqa: B023
+                self.found.files[f"definitions/{name}.yaml"] = _without_schemas(found)
+        for plural in ("validatingadmissionpolicies", "validatingadmissionpolicybindings"):
+            listed = self.tried(plural, lambda: self._labelled(f"{_POLICIES}/{plural}"), [])  # noqa: B023
+            self.found.files[f"definitions/{plural}.yaml"] = list(map(_without_managers, listed))
+
+    def _logs(self, pod: Mapping[str, Any]) -> None:
+        for container, is_former in _containers(pod):
+            metadata = pod["metadata"]
+            name = f"logs/{metadata['namespace']}/{metadata['name']}/{container}{'.former' if is_former else ''}.log"
+            parameters = {"container": container, "tailLines": str(self.log_lines), "previous": str(is_former).lower()}
+            path = resource_path("Pod", metadata["namespace"], metadata["name"], "log")
+            try:
+                self.found.files[name] = self.api.text(path, parameters)
+            except NotFoundError:
+                continue  # no such container has run
+            except HeadwaterError as fault:
+                self.found.missing[name] = str(fault)
+
+
+def _containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+    """Each container, and once more those that were restarted, as what ran before."""
+    restarted = {one.get("name") for one in (pod.get("status") or {}).get("containerStatuses") or () if one.get("restartCount")}
+    for container in (pod.get("spec") or {}).get("containers") or ():
+        yield str(container["name"]), False
+        if container["name"] in restarted:
+            yield str(container["name"]), True
+
+
+def _without_managers(resource: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the list of who wrote which field, which is long and tells little."""
+    metadata = {name: value for name, value in resource["metadata"].items() if name != "managedFields"}
+    return {**resource, "metadata": metadata}
+
+
+def _without_schemas(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Each schema as a digest, which tells whether it is the one of the release; and without annotations, which may repeat it."""
+    whole = _without_managers(definition)
+    whole["metadata"].pop("annotations", None)
+    versions = [{**one, "schema": _digest(one.get("schema"))} for one in (whole.get("spec") or {}).get("versions") or ()]
+    return {**whole, "spec": {**whole["spec"], "versions": versions}}
+
+
+def _digest(value: Any) -> str:
+    return "blake2b " + hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+INDEX = "index.md"
+_WITHHELD = "This file was withheld: something in it was as secret as something elsewhere.\n"
+
+
+def bundle_files(gathered: BundleContents, now: datetime) -> dict[str, str]:
+    """The texts of the bundle by name, redacted; the index is the first."""
+    redactor = Redactor()
+    everything = {**gathered.files, "missing": gathered.missing}
+    for value in everything.values():
+        redactor.learn(value)
+    pages = _pages(gathered, redactor, now)
+    texts: dict[str, str] = {}
+    for name, value in sorted(gathered.files.items()):
+        cleaned = redactor.clean(value)
+        texts[redactor.name(name)] = _log(redactor, value) if isinstance(value, str) else yaml_text(cleaned)
+    missing = {redactor.name(what): redactor.text(why) for what, why in gathered.missing.items()}
+    texts |= {redactor.name(name): redactor.text(text) for name, text in pages.items()}
+    whole = {INDEX: _index(texts, pages, missing, redactor.count, now), **texts}
+    return {name: _WITHHELD if redactor.has_secret(text) else text for name, text in whole.items()}
+
+
+def archive(files: Mapping[str, str], folder: str, now: datetime) -> bytes:
+    """A compressed archive in which everything lies in one folder."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as tar:
+        for name, text in files.items():
+            content = text.encode()
+            entry = tarfile.TarInfo(f"{folder}/{name}")
+            entry.size, entry.mtime, entry.mode = len(content), int(now.timestamp()), 0o600
+            tar.addfile(entry, io.BytesIO(content))
+    return stream.getvalue()
+
+
+def _pages(gathered: BundleContents, redactor: Redactor, now: datetime) -> dict[str, str]:
+    """For each realm what `kubectl headwater status` shows, made from what is redacted already."""
+    pages = {}
+    for realm in gathered.realms:
+        namespace, name = realm["metadata"]["namespace"], realm["metadata"]["name"]
+        catalogs = [c for c in gathered.catalogs if c["metadata"]["namespace"] == namespace and realm_name_of(c) == name]
+        uids = {thing["metadata"].get("uid") for thing in (realm, *catalogs)}
+        events = [event for event in gathered.events if (event.get("involvedObject") or {}).get("uid") in uids]
+        page = realm_page(redactor.clean(realm), redactor.clean(catalogs), redactor.clean(events), now)
+        pages[f"pages/{namespace}/{name}.txt"] = "\n".join(page_lines(page, now)) + "\n"
+    return pages
+
+
+def _log(redactor: Redactor, text: str) -> str:
+    """Line by line: a line of JSON is cleaned as what it says."""
+    return "".join(f"{redactor.text(line)}\n" for line in redactor.text(text).splitlines())
+
+
+def _index(texts: Mapping[str, str], pages: Mapping[str, str], missing: Mapping[str, str], count: int, now: datetime) -> str:
+    lines = [
+        "# Headwater: bundle for support",
+        "",
+        f"Made {time_text(now)} by `kubectl headwater report`.",
+        f"Secrets were never read. What looked like a secret elsewhere is {REDACTED}: {count_text(count, 'place')}.",
+        "",
+        *_chapter("Realms at a glance", list(pages)),
+        *_chapter("Files", [name for name in texts if name not in pages]),
+        *_chapter("What could not be read", [f"{what}: {why}" for what, why in missing.items()]),
+    ]
+    return "\n".join(lines)
+
+
+def _chapter(title: str, entries: Sequence[Any]) -> list[str]:
+    return [f"## {title}", "", *(f"- {entry}" for entry in entries), ""] if entries else []
+
+
+@click.command(name="report")
+@click.option("-o", "--output", "file", type=click.Path(path_type=Path, dir_okay=False), help="The file to write; a .tar.gz.")
+@click.option("--only-namespace", is_flag=True, help="Only Realms and Catalogs of the namespace at hand; default: of all.")
+@click.option(
+    "--log-lines", type=click.IntRange(min=1), default=5000, show_default=True, help="Of each container, at most so many."
+)
+@cluster_options
+@click.pass_obj
+def report_command(session: ClusterSession, file: Path | None, only_namespace: bool, log_lines: int) -> None:
+    """Write a bundle for support: resources, events, workloads and logs. Secrets are never read, and what looks like one is left out."""
+    now = session.current_time()
+    name = f"headwater-report-{now:%Y%m%dT%H%M%SZ}"
+    target = file or Path(f"{name}.tar.gz")
+    namespace = session.namespace if only_namespace else None
+    files = bundle_files(gather(session.api, namespace=namespace, home=session.namespace, log_lines=log_lines), now)
+    _write(target, archive(files, name, now))
+    session.say(f"{target}: {count_text(len(files), 'file')}; begin with index.md, and look through it before you send it on")
+
+
+def _write(target: Path, content: bytes) -> None:
+    """Only for its owner, and never over another file."""
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as there:
+        raise RefusedError(f"{target} is there already, and is not written over") from there
+    except OSError as wrong:
+        raise RefusedError(f"{target} cannot be written: {wrong}") from wrong
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(content)

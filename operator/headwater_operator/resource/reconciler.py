@@ -1,0 +1,384 @@
+"""One pass over one resource: look, act, look again, and write down what was seen. The same for everything that may have happened to it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import structlog
+
+from headwater.errors import (
+    ConflictError,
+    FencedError,
+    HeadwaterError,
+    NotFoundError,
+    RefusedError,
+    SwapConflictError,
+    UnavailableError,
+)
+from headwater.reconcile import (
+    CatalogDescription,
+    ContentCounts,
+    ManagerIdentity,
+    ManifestError,
+    PlannedStep,
+    RealmDescription,
+    ReconcileOutcome,
+    RefuseManifest,
+)
+from headwater.settings import Settings
+from headwater.store import Store
+from headwater_operator.kube import ApiUnavailableError, KubeApi, resource_path
+from headwater_operator.resource.conditions import find_condition
+from headwater_operator.resource.credentials_secret import ForeignSecretError
+from headwater_operator.resource.events import Event, EventPoster, events_for, is_drift_corrected
+from headwater_operator.resource.finalizers import FINALIZER, add_finalizer, remove_finalizer
+from headwater_operator.resource.held_resources import HeldResources
+from headwater_operator.resource.realm_ref import may_go, realm_id_of
+from headwater_operator.resource.status_writer import StatusWriter
+from headwater_operator.resource.store_pass import CatalogPass, ObservedStatus, PassResult, RealmPass, StorePass
+from headwater_operator.resource.waiting_resources import STORE, Contention, StoreOutage
+from headwater_operator.runtime.informer_cache import CachedResource, ResourceCache, ResourceKey
+from headwater_operator.runtime.operator_settings import OperatorSettings
+from headwater_operator.runtime.workqueue import RequeuePace, WorkQueue, seconds_until_next_look
+
+log = structlog.get_logger(__name__)
+
+COUNT_SECONDS = 2.0
+"""A Realm counts its Catalogs again so long after one of them changed: many change at once."""
+SECRET_SECONDS = 20.0
+"""How often it is looked whether a Secret of somebody else is still in the way, which no watch tells."""
+_KEPT_OFF = ("ManagedByAnother", "RealmManagedByAnother")
+
+
+class ReconcileMetrics(Protocol):
+    """What a pass tells."""
+
+    def reconciled(self, kind: str, outcome: str, seconds: float) -> None: ...
+    def retried(self, kind: str) -> None: ...
+    def drifted(self, kind: str, action: str) -> None: ...
+    def event_posted(self, reason: str) -> None: ...
+    def set_realm(self, realm: RealmDescription) -> None: ...
+    def delete_realm(self, realm_id: str) -> None: ...
+    def set_catalog(self, catalog: ResourceKey, realm_id: str, seen: CatalogDescription) -> None: ...
+    def delete_catalog(self, catalog: ResourceKey) -> None: ...
+
+
+class Reconciler:
+    """Keeps realms and catalogs as their resources declare. Safe for threads, as long as no two of them have the same key.
+
+    fence         called before each step; what it raises ends everything
+    chance        from 0 to 1, for the jitter of the resync
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        api: KubeApi,
+        cache: ResourceCache,
+        queue: WorkQueue[ResourceKey],
+        settings: Settings,
+        operator_settings: OperatorSettings,
+        metrics: ReconcileMetrics,
+        fence: Callable[[], None],
+        *,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._clock = store.clock
+        self._api = api
+        self._cache = cache
+        self._queue = queue
+        self._resync_seconds = operator_settings.resync_seconds
+        self._metrics = metrics
+        self._fence = fence
+        self._chance = chance
+        self._statuses = StatusWriter(api, cache, store.clock)
+        self._events = EventPoster(
+            api,
+            component="headwater-operator",
+            instance=operator_settings.identity,
+            clock=store.clock,
+            observe=metrics.event_posted,
+        )
+        cluster = ManagerIdentity(cluster=operator_settings.cluster_name, is_cluster_named=operator_settings.is_cluster_named)
+        counts = ContentCounts()
+        self._passes: dict[str, StorePass] = {
+            "Realm": RealmPass(store, settings, cluster, fence, api, counts),
+            "Catalog": CatalogPass(store, settings, cluster, fence, cache, counts),
+        }
+        self._known = HeldResources()
+        self._outage = StoreOutage(store, queue)
+        self._contention = Contention()
+
+    def reconcile(self, key: ResourceKey) -> None:
+        """Look after one resource, and put into the queue when to do so again. Whatever goes wrong is written down and tried again.
+
+        raises        FencedError, and nothing else, when this process may not act any more
+        """
+        started = self._clock.monotonic()
+        if key == STORE:
+            self._fence()
+            self._outage.ask()
+            return
+        with structlog.contextvars.bound_contextvars(kind=key.kind, namespace=key.namespace, name=key.name):
+            try:
+                word = self._pass(key, started)
+            except FencedError:
+                raise
+            except Exception as fault:  # noqa: BLE001 - the door: one resource's trouble is not that of the others
+                word = "error"
+                self._put_off(key, fault)
+        self._metrics.reconciled(key.kind, word, self._clock.monotonic() - started)
+
+    def _pass(self, key: ResourceKey, began: float) -> str:
+        """Returns one word on how it went."""
+        self._fence()
+        resource = self._cache.find_resource(key)
+        if resource is None:
+            return self._forget(key)
+        resource = self._held(resource)
+        if resource is None:
+            return "unchanged"
+        passing = self._passes[key.kind]
+        with self._contention.record_look() as since:
+            acted = passing.reconcile_store(resource)
+            self._contend(resource, acted, since)
+        if resource.is_deleted and may_go(resource, acted.outcome, acted.belonging):
+            return self._let_go(resource, acted)
+        sight = passing.read_status(resource, acted)
+        self._outage.record_outage(key, is_away=sight.is_away, began=began)
+        return self._write_down(resource, acted, sight)
+
+    def _held(self, resource: CachedResource) -> CachedResource | None:
+        """The resource with the operator's finalizer on it; None when there is nothing to do for it any more."""
+        if FINALIZER in resource.finalizers:
+            self._known.hold(resource)
+            return resource
+        self._known.let_go(resource.key)
+        if resource.is_deleted:
+            self._queue.forget_failures(resource.key)
+            return None  # others hold it
+        body = add_finalizer(self._api, resource)
+        if body is None:
+            raise SwapConflictError(f"{resource.key} is gone, or going, since it was seen")
+        self._cache.learn(body)
+        held = self._cache.find_resource(resource.key)
+        if held is not None:
+            self._known.hold(held)
+        return held
+
+    def _let_go(self, resource: CachedResource, acted: PassResult) -> str:
+        """Nothing is left to do for it."""
+        self._fence()
+        self._known.let_go(resource.key)
+        body = remove_finalizer(self._api, resource)
+        _log_pass(acted.outcome, "released")
+        self._events.post(resource, events_for(resource, resource.status, resource.status, _steps(acted)))
+        self._events.post(resource, [Event("Warning", one.reason, one.message) for one in _refused(acted)])
+        if body is not None:
+            self._cache.learn(body)
+        self._queue.forget_failures(resource.key)
+        self._outage.forget_resource(resource.key)
+        self._tell_no_more(resource.key)
+        self._tell_the_others(resource, None)
+        self._contention.forget_resource(resource.key)
+        self._wake_rivals(resource, acted)
+        return "released"
+
+    def _write_down(self, resource: CachedResource, acted: PassResult, sight: ObservedStatus) -> str:
+        before, after = resource.status, sight.status
+        try:
+            self._publish(resource, after)
+        except UnavailableError:
+            # what was done is told now, because the next pass will not know of it
+            self._events.post(resource, events_for(resource, before, before, _steps(acted)))
+            raise
+        word = self._look_again(resource, sight)
+        _log_pass(sight.outcome, word, is_news=before != after)
+        self._events.post(resource, events_for(resource, before, after, _steps(acted)))
+        self._count(resource, before, acted, sight)
+        self._tell_the_others(resource, after)
+        return word
+
+    def _publish(self, resource: CachedResource, status: Mapping[str, Any]) -> None:
+        pause = self._statuses.pause(resource, status)
+        if pause:
+            log.warning("somebody else writes the status, too", pause_seconds=round(pause, 1))
+            self._queue.enqueue_after(resource.key, pause)
+        elif self._statuses.write_status(resource, status):
+            self._queue.enqueue(resource.key)  # something else came along
+
+    def _tell_the_others(self, resource: CachedResource, status: Mapping[str, Any] | None) -> None:
+        """A Realm and its Catalogs show something of each other. ``status``: as it is now; None: it was let go."""
+        if status is not None and not self._known.has_news(resource, status):
+            return
+        if resource.kind == "Realm":
+            self._wake_catalogs(resource.key)
+            return
+        realm = ResourceKey("Realm", resource.namespace, resource.realm)
+        if self._cache.find_resource(realm) is not None:
+            self._queue.enqueue_after(realm, COUNT_SECONDS)
+
+    def _count(self, resource: CachedResource, before: Mapping[str, Any], acted: PassResult, sight: ObservedStatus) -> None:
+        if sight.realm is not None:
+            former = self._known.keeps(resource.key, sight.realm.id)
+            if former is not None:
+                self._queue.enqueue(former)  # it was taken over, and shows it as its own until it is looked at
+            self._metrics.set_realm(sight.realm)
+        elif sight.catalog is not None:
+            self._metrics.set_catalog(resource.key, sight.realm_id, sight.catalog)
+        elif sight.is_seen:
+            self._tell_no_more(resource.key)
+        if is_drift_corrected(resource, before, _steps(acted)):
+            self._metrics.drifted(resource.kind, "corrected")
+        elif _is_drifted(sight.status) and not _is_drifted(before):
+            self._metrics.drifted(resource.kind, "reported")
+
+    def _look_again(self, resource: CachedResource, sight: ObservedStatus) -> str:
+        """Put it into the queue for its next look; returns one word on how this one went."""
+        outcome = sight.outcome
+        error = outcome if isinstance(outcome, Exception) else outcome.error
+        if isinstance(error, RefusedError) and (sight.is_seen or isinstance(error, ManifestError)):
+            # a person has to change something, which is seen when it happens, if it happens here
+            self._queue.forget_failures(resource.key)
+            seconds = self._resync_seconds
+            if isinstance(error, ForeignSecretError):
+                seconds = min(seconds, SECRET_SECONDS)
+            self._queue.enqueue_after(resource.key, seconds * (0.9 + 0.2 * self._chance()))
+            return "refused"
+        if error is not None:
+            self._retry(resource.key, error)
+            return "error"
+        if isinstance(outcome, Exception) or not sight.is_seen:
+            self._retry(resource.key)
+            return "error"
+        self._queue.forget_failures(resource.key)
+        pace = RequeuePace(self._resync_seconds, crowd=sum(self._cache.counts().values()), chance=self._chance())
+        seconds = seconds_until_next_look(outcome, sight.tasks, now=self._clock.now(), pace=pace)
+        if _is_kept_off(outcome):
+            seconds = min(seconds, self._contention.seconds_between_looks * (0.9 + 0.2 * self._chance()))
+        self._queue.enqueue_after(resource.key, seconds)
+        if outcome.refused:
+            return "refused"
+        return "waiting" if outcome.waits else "changed" if outcome.steps else "unchanged"
+
+    def _put_off(self, key: ResourceKey, fault: Exception) -> None:
+        """The pass was not even written down."""
+        if isinstance(fault, NotFoundError) and self._has_left(key):
+            self._queue.enqueue(key)
+        elif isinstance(fault, HeadwaterError):
+            log.warning("put off", error=str(fault))
+            self._retry(key, fault)
+        else:
+            log.error("put off because of a bug", error=type(fault).__name__, exc_info=fault)
+            self._retry(key, fault)
+
+    def _has_left(self, key: ResourceKey) -> bool:
+        """Whether it left and the watch has not said so yet. The server may also not have found its path, or it was made again since."""
+        seen = self._cache.find_resource(key)
+        try:
+            if self._api.find_resource(resource_path(key.kind, key.namespace, key.name)) is not None:
+                return False
+        except HeadwaterError as fault:
+            log.warning("it is not known whether it is still there", error=str(fault))
+            return False
+        if seen is not None:
+            self._cache.remove_resource(key, uid=seen.uid)
+        return True
+
+    def _retry(self, key: ResourceKey, error: Exception | None = None) -> None:
+        asked = error.retry_after if isinstance(error, ApiUnavailableError) else None
+        self._queue.retry(key, least_seconds=asked or 0.0)
+        self._metrics.retried(key.kind)
+
+    def _forget(self, key: ResourceKey) -> str:
+        """It is gone."""
+        self._queue.drop(key)
+        self._outage.forget_resource(key)
+        self._contention.forget_resource(key)
+        if self._cache.find_resource(key) is not None:
+            self._queue.enqueue(key)  # it was made again just now, and what was dropped is word of that
+        self._statuses.forget_resource(key)
+        self._tell_no_more(key)
+        held = self._known.forget_resource(key)
+        if held is not None:
+            log.warning("gone without its deletion policy: somebody took the finalizer away")
+            self._events.post(held, [_RELEASED_BY_HAND])
+        if key.kind == "Realm":
+            self._wake_catalogs(key)
+        return "gone"
+
+    def _tell_no_more(self, key: ResourceKey) -> None:
+        """Metrics of a realm or catalog that no resource looks after would stand still, and look like trouble."""
+        self._metrics.delete_catalog(key)
+        realm_id = self._known.keeps_none(key)
+        if realm_id is not None:
+            self._metrics.delete_realm(realm_id)
+
+    def _contend(self, resource: CachedResource, acted: PassResult, since: int) -> None:
+        if _steps(acted):
+            self._wake_rivals(resource, acted)
+        is_kept_off = _is_kept_off(acted.outcome)
+        if self._contention.record_contention(resource.key, _realm_id(resource, acted), is_kept_off=is_kept_off, since=since):
+            self._queue.enqueue(resource.key)
+
+    def _wake_rivals(self, resource: CachedResource, acted: PassResult) -> None:
+        """It did something, or let go: those whom it kept off may get through now."""
+        for rival in self._contention.change(resource.key, _realm_id(resource, acted)):
+            self._queue.enqueue(rival)
+
+    def _wake_catalogs(self, realm: ResourceKey) -> None:
+        for catalog in self._cache.catalogs_of(realm.namespace, realm.name):
+            self._queue.enqueue(catalog)
+
+
+_RELEASED_BY_HAND = Event(
+    "Warning",
+    "ReleasedByHand",
+    "the operator's finalizer was taken away by somebody else: the deletion policy was not followed",
+)
+
+
+def _is_drifted(status: Mapping[str, Any]) -> bool:
+    found = find_condition(status.get("conditions") or (), "Drifted")
+    return found is not None and found.get("status") == "True"
+
+
+def _realm_id(resource: CachedResource, acted: PassResult) -> str | None:
+    """Of the realm that the resource is about; None for a Catalog of which nobody knows it."""
+    return realm_id_of(resource) if acted.belonging is None else acted.belonging.realm_id
+
+
+def _is_kept_off(outcome: ReconcileOutcome | Exception) -> bool:
+    """Whether something is in the way that may be another resource's."""
+    error = outcome if isinstance(outcome, Exception) else outcome.error
+    if error is not None:
+        return isinstance(error, RefusedError | ConflictError) and not isinstance(error, ManifestError)
+    return isinstance(outcome, ReconcileOutcome) and any(one.reason in _KEPT_OFF for one in outcome.refused)
+
+
+def _refused(acted: PassResult) -> tuple[RefuseManifest, ...]:
+    return () if isinstance(acted.outcome, Exception) else acted.outcome.refused
+
+
+def _steps(acted: PassResult) -> tuple[PlannedStep, ...]:
+    return () if isinstance(acted.outcome, Exception) else acted.outcome.steps
+
+
+def _log_pass(outcome: ReconcileOutcome | Exception, word: str, *, is_news: bool = True) -> None:
+    """One line: what was done, and what stands in the way. A pass that found everything as it was is not worth one to a reader."""
+    if isinstance(outcome, Exception):
+        log.warning("reconciled", outcome=word, error=f"{type(outcome).__name__}: {outcome}")
+        return
+    notices = {
+        "steps": outcome.done,
+        "waits": [f"{one.reason}: {one.message}" for one in outcome.waits],
+        "refused": [f"{one.reason}: {one.message}" for one in outcome.refused],
+        "reports": [f"{one.reason}: {one.message}" for one in outcome.reports],
+    }
+    told: dict[str, Any] = {name: list(lines) for name, lines in notices.items() if lines}
+    if outcome.error is not None:
+        told["error"] = f"{type(outcome.error).__name__}: {outcome.error}"
+    tell = log.info if (told and is_news) or outcome.steps or word == "released" else log.debug
+    tell("reconciled", outcome=word, **told)

@@ -1,0 +1,427 @@
+"""The status of a resource, as a pure function of what is declared, what a pass came to, and what the store shows.
+
+Equal inputs give an equal status, and a status fed back as the former one gives itself again: nothing changes when nothing
+happened. What the store did not tell this time stays as it was seen last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.catalogs import CatalogState
+from headwater.clock import Micros, as_text
+from headwater.realms import RealmState
+from headwater.reconcile import (
+    CatalogDescription,
+    ImportDescription,
+    PlanPreview,
+    RealmDescription,
+    ReconcileOutcome,
+    RefuseManifest,
+    ReportDrift,
+    TaskDescription,
+    WaitUntil,
+)
+from headwater.reconcile.manifests import PLAN
+from headwater.tasks import TaskState
+from headwater_operator.resource.condition_rules import (
+    UNSEEN,
+    ReconcileResult,
+    SecretSeen,
+    UnreadState,
+    catalog_conditions,
+    is_overdue,
+    quarantined,
+    realm_conditions,
+)
+from headwater_operator.resource.conditions import MESSAGE_LIMIT, Condition, cut_message, merge_conditions
+from headwater_operator.resource.reasons import CONDITIONS
+from headwater_operator.runtime.informer_cache import CachedResource
+
+TASKS_SHOWN = 10
+IMPORTS_SHOWN = 20
+CODES_SHOWN = 10
+OTHER = "Other"
+PLAN_LINES = 50
+SENTENCE = 256
+"""Characters of what is meant to be read in one glance."""
+TOKEN_LIMIT = 253
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+
+_RESULTS = {TaskState.SUCCEEDED: "Succeeded", TaskState.FAILED: "Failed", TaskState.CANCELLED: "Cancelled"}
+_SEEN_OF_REALM = ("state", "realmKey", "catalogs", "tables", "tasks", "maintenance", "purge", "credentialsSecret")
+_SEEN_OF_CATALOG = ("state", "realmId", "catalogId", "tables", "namespaces", "imports")
+_OURS = {
+    "Realm": ("observedGeneration", "realmId", "message", "conditions", "plan", *_SEEN_OF_REALM),
+    "Catalog": (
+        "observedGeneration",
+        "message",
+        "conditions",
+        "plan",
+        "lastMaintenanceTime",
+        "nextMaintenanceTime",
+        *_SEEN_OF_CATALOG,
+    ),
+}
+_TYPES = frozenset(condition.name for condition in CONDITIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanMade:
+    """What would be done, for whoever asked under this token."""
+
+    token: str
+    preview: PlanPreview
+
+
+def realm_status(
+    resource: CachedResource,
+    outcome: ReconcileOutcome | Exception,
+    seen: RealmDescription | UnreadState | None,
+    *,
+    now: Micros,
+    secret: SecretSeen | UnreadState = UNSEEN,
+    plan: PlanMade | None = None,
+) -> dict[str, Any]:
+    """The status of a Realm.
+
+    outcome       what the pass came to; an exception when it came to none
+    seen          the realm afterwards; None when there is none; UNSEEN when the store did not say, or was not asked
+    secret        the Secret of its root; UNSEEN when it was not looked for
+    plan          a plan made just now; the one that was made before for the same token stays
+    """
+    former = resource.status
+    before = _conditions(former)
+    verdict = ReconcileResult.from_outcome(outcome, is_seen=seen is not UNSEEN)
+    conditions = realm_conditions(resource, verdict, seen, former=before, secret=secret, now=now)
+    realm_id = str(resource.spec.get("realmId") or resource.name)
+    if verdict.is_foreign:
+        shown: dict[str, Any] = {}  # another's realm is nobody else's business
+    elif isinstance(seen, UnreadState):
+        shown = _as_before(former, _SEEN_OF_REALM)
+    elif seen is None:
+        shown = {"tasks": []}
+    else:
+        shown = _realm(resource, seen, former, secret, now)
+    return {
+        "observedGeneration": resource.generation,
+        "realmId": realm_id,
+        **shown,
+        "message": _message(conditions),
+        "conditions": merge_conditions(before, conditions, generation=resource.generation, now=now),
+        **_plan(resource, plan, former, now),
+    }
+
+
+def catalog_status(
+    resource: CachedResource,
+    outcome: ReconcileOutcome | Exception,
+    seen: CatalogDescription | UnreadState | None,
+    *,
+    now: Micros,
+    realm: CachedResource | None = None,
+    realm_id: str | None = None,
+    plan: PlanMade | None = None,
+) -> dict[str, Any]:
+    """The status of a Catalog.
+
+    realm         the Realm that it names: its status tells of the maintenance
+    realm_id      the id of the realm; default: what the Realm says, or said when it was there
+    others        as for a Realm
+    """
+    former = resource.status
+    before = _conditions(former)
+    verdict = ReconcileResult.from_outcome(outcome, is_seen=seen is not UNSEEN)
+    conditions = catalog_conditions(resource, verdict, seen, former=before, now=now)
+    if verdict.is_foreign:
+        shown: dict[str, Any] = {"state": "PENDING"}
+    elif isinstance(seen, UnreadState):
+        shown = {"state": "PENDING", **_as_before(former, _SEEN_OF_CATALOG)}
+    else:
+        shown = _catalog(resource, seen, now)
+    if found := realm_id or _realm_id(realm) or former.get("realmId"):
+        shown["realmId"] = found
+    return {
+        "observedGeneration": resource.generation,
+        **shown,
+        **({} if verdict.is_foreign else _maintenance_times(realm, former)),
+        "message": _message(conditions),
+        "conditions": merge_conditions(before, conditions, generation=resource.generation, now=now),
+        **_plan(resource, plan, former, now),
+    }
+
+
+def is_written(resource: CachedResource, status: Mapping[str, Any]) -> bool:
+    """Whether the resource has this status already. What others have put into it, beside ours, counts for nothing."""
+    seen = resource.status
+    for name in _OURS[resource.kind]:
+        if name != "conditions" and seen.get(name) != status.get(name):
+            return False
+    wanted = {one["type"]: one for one in _conditions(status)}
+    return wanted == {one["type"]: one for one in _conditions(seen) if one.get("type") in _TYPES}
+
+
+def asked_plan(resource: CachedResource) -> str | None:
+    """The token under which a plan is asked for, and has not been made yet; None when none is wanted.
+
+    The annotation is JSON with a `token`; of any other text, a digest is the token.
+    """
+    token = _token(resource)
+    made = resource.status.get("plan")
+    return None if token is None or (isinstance(made, dict) and made.get("token") == token) else token
+
+
+def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    found = status.get("conditions")
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _as_before(former: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: former[name] for name in names if name in former}
+
+
+def _message(conditions: Sequence[Condition]) -> str:
+    """What is waited for or wrong, the most important first; empty when all is well."""
+    by_type = {one.type: one for one in conditions}
+    worse = (
+        *(one for one in conditions if one.type == "Ready" and one.status != "True"),
+        *(one for one in conditions if one.type == "Drifted" and one.status == "True"),
+        *(by_type[name] for name in ("MaintenanceHealthy", "ImportsHealthy", "CredentialsAvailable") if _is_bad(by_type, name)),
+    )
+    return cut_message(" ".join(worse[0].message.split()), SENTENCE) if worse else ""
+
+
+def _is_bad(by_type: Mapping[str, Condition], name: str) -> bool:
+    return name in by_type and by_type[name].status == "False"
+
+
+# Realms
+
+
+def _realm(
+    resource: CachedResource, seen: RealmDescription, former: Mapping[str, Any], secret: SecretSeen | UnreadState, now: Micros
+) -> dict[str, Any]:
+    key = f"{seen.key:016x}"
+    if former.get("realmKey") != key:
+        former = {}  # an earlier realm of the same id
+    shown: dict[str, Any] = {
+        "state": str(seen.state),
+        "realmKey": key,
+        "tasks": _tasks(seen.tasks, now),
+        "maintenance": _maintenance(seen, former),
+    }
+    if seen.catalogs is not None and seen.tables is not None:
+        shown |= {"catalogs": seen.catalogs, "tables": seen.tables}
+    if purge := _purge(resource, seen):
+        shown["purge"] = purge
+    if isinstance(secret, UnreadState):
+        shown |= _as_before(former, ("credentialsSecret",))
+    elif secret.exists:
+        shown["credentialsSecret"] = secret.name
+    return shown
+
+
+def _maintenance(seen: RealmDescription, former: Mapping[str, Any]) -> dict[str, Any]:
+    """The last collection of garbage, and the next one."""
+    shown: dict[str, Any] = {"suspended": seen.is_suspended}
+    is_waiting = all(task.state is TaskState.WAITING for task in seen.tasks if task.due == seen.next_collection)
+    if seen.next_collection is not None and is_waiting:
+        shown["nextTime"] = as_text(seen.next_collection)
+    before = former.get("maintenance")
+    success = as_text(seen.last_success) if seen.last_success else _known(before, "lastSuccessTime")
+    if success:
+        shown["lastSuccessTime"] = success
+    last = seen.last_collection
+    if last is None or last.finished is None:
+        return {**_known_all(before, ("lastTime", "lastResult", "lastTask", "objectsDeleted", "bytesReclaimed")), **shown}
+    shown |= {"lastTime": as_text(last.finished), "lastResult": _RESULTS[last.state], "lastTask": last.id}
+    if last.state is TaskState.SUCCEEDED:
+        shown |= {"objectsDeleted": _count(last, "deleted"), "bytesReclaimed": _count(last, "deletedBytes")}
+    return shown
+
+
+def _purge(resource: CachedResource, seen: RealmDescription) -> dict[str, Any]:
+    """How far the purge is, once one was asked for."""
+    is_going = seen.state in (RealmState.PURGING, RealmState.PURGED)
+    if not is_going and not (resource.is_deleted and resource.spec.get("deletionPolicy") == "Purge"):
+        return {}
+    shown: dict[str, Any] = {}
+    if seen.hold_until is not None:
+        shown["holdUntil"] = as_text(seen.hold_until)
+    if seen.purge is not None and is_going:
+        is_done = seen.purge.state is TaskState.SUCCEEDED
+        shown["rowsDeleted"] = _count(seen.purge, "rowsDeleted") if is_done else seen.purge.done
+        if is_done or (seen.purge.total and seen.purge.total >= seen.purge.done):
+            shown["rowsRemaining"] = 0 if is_done else (seen.purge.total or 0) - seen.purge.done
+    return shown
+
+
+# Catalogs
+
+
+def _catalog(resource: CachedResource, seen: CatalogDescription | None, now: Micros) -> dict[str, Any]:
+    shown: dict[str, Any] = {"state": _catalog_state(resource, seen), "imports": []}
+    if seen is not None:
+        shown |= {
+            "catalogId": seen.id,
+            "tables": seen.tables,
+            "namespaces": seen.namespaces,
+            "imports": [_import(one, now) for one in seen.imports[:IMPORTS_SHOWN]],
+        }
+    return shown
+
+
+def _catalog_state(resource: CachedResource, seen: CatalogDescription | None) -> str:
+    if resource.is_deleted:
+        return "DELETING"
+    return "ACTIVE" if seen is not None and seen.state is CatalogState.ACTIVE else "PENDING"
+
+
+def _import(one: ImportDescription, now: Micros) -> dict[str, Any]:
+    task = one.active or one.last
+    shown: dict[str, Any] = {"name": one.name, "mode": one.mode}
+    if task is not None:
+        shown |= {"state": str(task.state), "task": task.id, **_progress(task), **_told_of(task, now)}
+    if one.next is not None:
+        shown["nextTime"] = as_text(one.next)
+    if one.last is not None and one.last.finished is not None:
+        shown |= {"lastTime": as_text(one.last.finished), "lastResult": _RESULTS[one.last.state]}
+    return shown if one.succeeded is None else {**shown, **_import_counts(one, one.succeeded)}
+
+
+def _import_counts(one: ImportDescription, run: TaskDescription) -> dict[str, Any]:
+    """What the last run that succeeded came to; a later one that failed leaves it standing."""
+    counts = {name: _count(run, name) for name in ("surveyed", "imported", "updated", "unchanged")}
+    counts |= {name: count for name in ("gone", "dropped") if (count := _count(run, name))}
+    shown: dict[str, Any] = {"run": run.id, **counts, "quarantined": quarantined(one)}
+    if codes := _quarantine_codes(run):
+        shown["quarantineCodes"] = codes
+    commits = run.outcome.get("commits")
+    hashes = commits.get("shown") if isinstance(commits, Mapping) else None
+    if isinstance(hashes, Sequence) and hashes and isinstance(hashes[-1], str):
+        shown["commit"] = hashes[-1]
+    return shown
+
+
+def _quarantine_codes(run: TaskDescription) -> list[dict[str, Any]]:
+    """How many tables were left alone for which reason, the most frequent first; the rest are counted together."""
+    found = run.outcome.get("quarantined")
+    codes = found.get("codes") if isinstance(found, Mapping) else None
+    if not isinstance(codes, Mapping):
+        return []
+    counted = sorted(codes.items(), key=lambda pair: (-pair[1], pair[0]))
+    rest = sum(tables for _, tables in counted[CODES_SHOWN:])
+    return [{"code": code, "tables": tables} for code, tables in [*counted[:CODES_SHOWN], *([(OTHER, rest)] if rest else [])]]
+
+
+def _realm_id(realm: CachedResource | None) -> str | None:
+    return None if realm is None else str(realm.spec.get("realmId") or realm.name)
+
+
+def _maintenance_times(realm: CachedResource | None, former: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the realm, because garbage is collected realm by realm."""
+    if realm is None:
+        return _as_before(former, ("lastMaintenanceTime", "nextMaintenanceTime"))
+    found = realm.status.get("maintenance")
+    times = {"lastMaintenanceTime": _known(found, "lastTime"), "nextMaintenanceTime": _known(found, "nextTime")}
+    return {name: time for name, time in times.items() if time}
+
+
+# Tasks
+
+
+def _tasks(tasks: Iterable[TaskDescription], now: Micros) -> list[dict[str, Any]]:
+    """Those that run first, then the others as they are due."""
+    ordered = sorted(tasks, key=lambda task: (task.state is not TaskState.RUNNING, task.due, task.id))
+    return [_task(task, now) for task in ordered[:TASKS_SHOWN]]
+
+
+def _task(task: TaskDescription, now: Micros) -> dict[str, Any]:
+    shown: dict[str, Any] = {"id": task.id, "kind": task.kind, "state": str(task.state), "attempt": task.attempt}
+    if task.subject:
+        shown["subject"] = task.subject
+    shown["due"] = as_text(task.due)
+    if task.started is not None:
+        shown["started"] = as_text(task.started)
+    return {**shown, **_progress(task), **_told_of(task, now)}
+
+
+def _progress(task: TaskDescription) -> dict[str, Any]:
+    """Numbers, once there are any. A total of nothing is one that is not known."""
+    if not task.unit:
+        return {}
+    return {"done": task.done, "unit": task.unit, **({"total": task.total} if task.total else {})}
+
+
+def _told_of(task: TaskDescription, now: Micros) -> dict[str, str]:
+    message = ""
+    if task.is_stopping and task.state.is_active:
+        message = "is being stopped"
+    elif is_overdue(task, now):
+        message = f"due since {as_text(task.due)}, and no worker took it"
+    elif task.state is not TaskState.SUCCEEDED and (task.failures or task.state is TaskState.FAILED):
+        message = cut_message(" ".join(task.error.split()), SENTENCE)
+    return {"message": message} if message else {}
+
+
+def _count(task: TaskDescription, name: str) -> int:
+    found = task.outcome.get(name)
+    return found if isinstance(found, int) and not isinstance(found, bool) else 0
+
+
+def _known(value: object, name: str) -> str:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _known_all(value: object, names: Iterable[str]) -> dict[str, Any]:
+    return _as_before(value, names) if isinstance(value, dict) else {}
+
+
+# Plans
+
+
+def _token(resource: CachedResource) -> str | None:
+    text = resource.annotations.get(PLAN)
+    if not text:
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):  # the latter: nested more deeply than anybody means it
+        found = None
+    token = found.get("token") if isinstance(found, dict) else None
+    if isinstance(token, str) and 0 < len(token) <= TOKEN_LIMIT and not _HALF_CHARACTER.search(token):
+        return token
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _plan(resource: CachedResource, made: PlanMade | None, former: Mapping[str, Any], now: Micros) -> dict[str, Any]:
+    """The plan that is asked for, as long as it is."""
+    token, before = _token(resource), former.get("plan")
+    if token is None:
+        return {}
+    if made is None or made.token != token:
+        return {"plan": before} if isinstance(before, dict) and before.get("token") == token else {}
+    plan = {
+        "token": token,
+        "steps": _lines(made.preview.steps),
+        "waits": _lines(map(_sentence, made.preview.waits)),
+        "refused": _lines(map(_sentence, made.preview.refused)),
+        "reports": _lines(map(_sentence, made.preview.reports)),
+    }
+    is_same = isinstance(before, dict) and {**before, "time": None} == {**plan, "time": None}
+    return {"plan": {**plan, "time": before["time"] if is_same and isinstance(before, dict) else as_text(now)}}
+
+
+def _lines(sentences: Iterable[str]) -> list[str]:
+    return [cut_message(sentence, MESSAGE_LIMIT) for sentence in sentences][:PLAN_LINES]
+
+
+def _sentence(notice: WaitUntil | RefuseManifest | ReportDrift) -> str:
+    until = f" (until {as_text(notice.until)})" if isinstance(notice, WaitUntil) and notice.until is not None else ""
+    return f"{notice.reason}: {notice.message}{until}"

@@ -1,0 +1,284 @@
+"""What a pass does in the store, and what it sees there afterwards: for a Realm, and for a Catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar, cast
+
+import structlog
+
+from headwater.catalogs import CatalogManager
+from headwater.errors import FencedError, HeadwaterError, UnavailableError, UnknownOutcomeError
+from headwater.realms import RealmManager, RealmRegistry
+from headwater.reconcile import (
+    CatalogDescription,
+    CatalogManifest,
+    ContentCounts,
+    ManagerIdentity,
+    ManifestError,
+    PlanPreview,
+    RealmDescription,
+    RealmManifest,
+    ReconcileOutcome,
+    TaskDescription,
+    describe_catalog,
+    describe_realm,
+    preview_catalog,
+    preview_realm,
+    read_manifest,
+    reconcile_catalog,
+    reconcile_realm,
+)
+from headwater.settings import Settings
+from headwater.store import RealmId, Store
+from headwater_operator.kube import KubeApi
+from headwater_operator.resource.condition_rules import UNSEEN, SecretSeen, UnreadState
+from headwater_operator.resource.credentials_secret import SecretCredentials, secret_name
+from headwater_operator.resource.plan_annotation import make_plan
+from headwater_operator.resource.realm_ref import Belonging, find_realm, realm_id_of, wait_for_realm
+from headwater_operator.resource.resource_status import catalog_status, realm_status
+from headwater_operator.runtime.informer_cache import CachedResource, ResourceCache
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PassResult:
+    """What a pass came to: an exception when it came to no outcome at all. ``belonging`` is that of a Catalog."""
+
+    outcome: ReconcileOutcome | Exception
+    belonging: Belonging | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedStatus:
+    """How things stand afterwards.
+
+    outcome       what the pass came to, this look included
+    tasks         those that are active
+    is_seen       whether the store was asked, and told how things stand
+    is_away       whether it gave no answer; what it holds may also be damaged
+    realm         how things stand with a realm that is the resource's own
+    catalog       how things stand with a catalog that is the resource's own, in the realm ``realm_id``
+    """
+
+    outcome: ReconcileOutcome | Exception
+    status: dict[str, Any]
+    tasks: tuple[TaskDescription, ...]
+    is_seen: bool
+    is_away: bool = False
+    realm: RealmDescription | None = None
+    catalog: CatalogDescription | None = None
+    realm_id: str = ""
+
+
+class StorePass(Protocol):
+    def reconcile_store(self, resource: CachedResource) -> PassResult:
+        """Bring the store to what the resource says, as far as that is possible now.
+
+        raises        FencedError, and nothing else
+        """
+        ...
+
+    def read_status(self, resource: CachedResource, acted: PassResult) -> ObservedStatus:
+        """See how things stand, and put it into a status. Raises as ``act`` does."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RealmPass:
+    """``cluster`` is the identity of every Realm of this cluster but for its uid."""
+
+    store: Store
+    settings: Settings
+    cluster: ManagerIdentity
+    fence: Callable[[], None]
+    api: KubeApi
+    counts: ContentCounts
+
+    def reconcile_store(self, resource: CachedResource) -> PassResult:
+        def carry_out() -> ReconcileOutcome:
+            manifest = self._read(resource.body())
+            return reconcile_realm(
+                self.store,
+                manifest,
+                credentials=self._credentials(resource),
+                manager=_identity(self.cluster, resource),
+                tell=_tell,
+                fence=self.fence,
+            )
+
+        outcome = _attempt(carry_out)
+        if resource.is_deleted and isinstance(outcome, ManifestError) and self._made_nothing(resource):
+            return PassResult(ReconcileOutcome(subject=str(resource.key)))
+        return PassResult(outcome)
+
+    def read_status(self, resource: CachedResource, acted: PassResult) -> ObservedStatus:
+        realm_id = realm_id_of(resource)
+        outcome, seen, is_away = _seen(acted, lambda: describe_realm(self.store, realm_id, counts=self.counts))
+        is_foreign = _is_foreign(outcome)
+        if isinstance(seen, RealmDescription) and not is_foreign and seen.manager != _manager(self.cluster, resource):
+            seen = None  # the pass did not get as far as to find out: another's realm is nobody else's business
+        is_own = isinstance(seen, RealmDescription) and not is_foreign
+        secret: SecretSeen | UnreadState = self._secret(resource, realm_id) if is_own else UNSEEN
+        plan = make_plan(resource, lambda body: self._preview(resource, body))
+        status = realm_status(resource, outcome, seen, now=self.store.clock.now(), secret=secret, plan=plan)
+        if not isinstance(seen, RealmDescription) or not is_own:
+            return ObservedStatus(outcome, status, (), seen is not UNSEEN, is_away)
+        return ObservedStatus(outcome, status, seen.tasks, True, realm=seen)
+
+    def _made_nothing(self, resource: CachedResource) -> bool:
+        """Whether the store is known to have no realm of this resource; what its spec says does not matter then."""
+        try:
+            realm = RealmRegistry(self.store).find_realm(realm_id_of(resource))
+        except HeadwaterError:
+            return False
+        return realm is None or realm.manager is None or not _is_same(realm.manager, self.cluster, resource)
+
+    def _read(self, body: dict[str, Any]) -> RealmManifest:
+        return cast(RealmManifest, read_manifest(body, settings=self.settings))
+
+    def _preview(self, resource: CachedResource, body: dict[str, Any]) -> PlanPreview:
+        return preview_realm(self.store, self._read(body), manager=_identity(self.cluster, resource))
+
+    def _credentials(self, resource: CachedResource) -> SecretCredentials:
+        return SecretCredentials(self.api, resource.namespace, resource.name)
+
+    def _secret(self, resource: CachedResource, realm_id: RealmId) -> SecretSeen | UnreadState:
+        try:
+            return SecretSeen(secret_name(resource.name), self._credentials(resource).exists(realm_id))
+        except HeadwaterError as fault:
+            log.warning("the Secret could not be looked for", error=str(fault))
+            return UNSEEN
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogPass:
+    """``cluster`` is the identity of every Catalog of this cluster but for its uid."""
+
+    store: Store
+    settings: Settings
+    cluster: ManagerIdentity
+    fence: Callable[[], None]
+    cache: ResourceCache
+    counts: ContentCounts
+
+    def reconcile_store(self, resource: CachedResource) -> PassResult:
+        belonging = find_realm(resource, self.cache)
+
+        def carry_out() -> ReconcileOutcome:
+            manifest = self._read(resource.body(), belonging)
+            if resource.is_deleted and belonging.realm_id is None:
+                return ReconcileOutcome(subject=manifest.subject)  # it never had a realm to be in
+            wait = None if resource.is_deleted else wait_for_realm(resource, belonging)
+            if wait is not None:
+                return ReconcileOutcome(subject=manifest.subject, waits=(wait,))
+            return reconcile_catalog(
+                self.store,
+                manifest,
+                manager=_identity(self.cluster, resource),
+                realm_uid=belonging.realm_uid,
+                # a Realm that went under Retain has left its realm to nobody, and its Catalogs with it
+                may_be_unmanaged=belonging.realm is None,
+                tell=_tell,
+                fence=self.fence,
+            )
+
+        return PassResult(_attempt(carry_out), belonging)
+
+    def read_status(self, resource: CachedResource, acted: PassResult) -> ObservedStatus:
+        belonging = acted.belonging or find_realm(resource, self.cache)
+        name = str(resource.spec.get("name") or resource.name)
+        realm_id = belonging.realm_id
+        outcome, seen, is_away = _seen(
+            acted, lambda: describe_catalog(self.store, realm_id, name, counts=self.counts) if realm_id is not None else None
+        )
+        is_foreign = _is_foreign(outcome)
+        if isinstance(seen, CatalogDescription) and not is_foreign and not self._is_own(resource, seen):
+            seen = None  # as with realms
+        status = catalog_status(
+            resource,
+            outcome,
+            seen,
+            now=self.store.clock.now(),
+            realm=belonging.realm,
+            realm_id=belonging.realm_id,
+            plan=make_plan(resource, lambda body: self._preview(resource, body, belonging)),
+        )
+        if not isinstance(seen, CatalogDescription) or is_foreign:
+            return ObservedStatus(outcome, status, (), seen is not UNSEEN, is_away)
+        tasks = tuple(one.active for one in seen.imports if one.active is not None)
+        return ObservedStatus(outcome, status, tasks, True, catalog=seen, realm_id=realm_id or "")
+
+    def _is_own(self, resource: CachedResource, seen: CatalogDescription) -> bool:
+        return seen.manager is not None and _is_same(seen.manager, self.cluster, resource)
+
+    def _read(self, body: dict[str, Any], belonging: Belonging) -> CatalogManifest:
+        return cast(CatalogManifest, read_manifest(body, settings=self.settings, realm_id=belonging.realm_id))
+
+    def _preview(self, resource: CachedResource, body: dict[str, Any], belonging: Belonging) -> PlanPreview:
+        manifest = self._read(body, belonging)
+        wait = None if resource.is_deleted else wait_for_realm(resource, belonging)
+        if wait is not None:
+            return PlanPreview(waits=(wait,))
+        return preview_catalog(
+            self.store,
+            manifest,
+            manager=_identity(self.cluster, resource),
+            realm_uid=belonging.realm_uid,
+            may_be_unmanaged=belonging.realm is None,
+        )
+
+
+def _identity(cluster: ManagerIdentity, resource: CachedResource) -> ManagerIdentity:
+    return replace(cluster, uid=resource.uid)
+
+
+def _manager(cluster: ManagerIdentity, resource: CachedResource) -> RealmManager:
+    return RealmManager(cluster=cluster.cluster, namespace=resource.namespace, name=resource.name, uid=resource.uid)
+
+
+def _is_same(manager: RealmManager | CatalogManager, cluster: ManagerIdentity, resource: CachedResource) -> bool:
+    """A new uid is the same resource made again, or one in another cluster where nobody gave the clusters names."""
+    if (manager.cluster, manager.namespace, manager.name) != (cluster.cluster, resource.namespace, resource.name):
+        return False
+    return cluster.is_cluster_named or manager.uid == resource.uid
+
+
+def _is_foreign(outcome: ReconcileOutcome | Exception) -> bool:
+    reasons = () if isinstance(outcome, Exception) else (one.reason for one in outcome.refused)
+    return any(reason in ("ManagedByAnother", "RealmManagedByAnother") for reason in reasons)
+
+
+def _tell(subject: str, sentence: str) -> None:
+    """A line for each step as soon as it is taken: the log of who is killed after it has it."""
+    log.info("step taken", step=sentence)
+
+
+def _attempt(carry_out: Callable[[], ReconcileOutcome]) -> ReconcileOutcome | Exception:
+    try:
+        return carry_out()
+    except FencedError:
+        raise
+    except HeadwaterError as fault:
+        return fault
+    except Exception as fault:  # the door: it is told in a condition, and tried again
+        log.exception("a pass ended in a bug")
+        return fault
+
+
+def _seen(acted: PassResult, look: Callable[[], T]) -> tuple[ReconcileOutcome | Exception, T | UnreadState, bool]:
+    """What the pass came to, which a bug in looking is part of; how things stand; and whether the store is away."""
+    try:
+        return acted.outcome, look(), False
+    except FencedError:
+        raise
+    except HeadwaterError as fault:
+        log.warning("the store does not tell how things stand", error=str(fault))
+        return acted.outcome, UNSEEN, isinstance(fault, UnavailableError | UnknownOutcomeError)
+    except Exception as fault:  # the same door
+        log.exception("a look at the store ended in a bug")
+        return (acted.outcome if isinstance(acted.outcome, Exception) else fault), UNSEEN, False

@@ -1,0 +1,327 @@
+"""The resources as they were seen last: packed small, kept by name, and asked what of a new sight deserves another look.
+
+Thousands of them are held at once, so specs, statuses and annotations are kept as packed JSON, and unpacked, as values of
+one's own, whenever they are read. Nothing here talks to Kubernetes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Flag, auto
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+DELETED_EVENT = "DELETED"
+
+_EMPTY = b"{}"
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ResourceKey:
+    """Which resource: `Realm default/acme`."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+class ResourceChange(Flag):
+    """What is new in a sight of a resource. False: nothing that deserves another look."""
+
+    NOTHING = 0
+    NEW = auto()
+    SPEC = auto()
+    METADATA = auto()
+    """Labels or annotations."""
+    FINALIZERS = auto()
+    DELETION = auto()
+    """Its deletion was asked for."""
+    STATUS = auto()
+    """Its status is neither as before nor as this process wrote it."""
+    GONE = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedResource:
+    """One resource as it was seen, without what nobody reads (managed fields, what kubectl notes for itself).
+
+    resource_version  as the server gave it
+    deleted           when its deletion was asked for, or None
+    realm             name of the Realm that a Catalog is in; empty for a Realm
+    standing          type and status of each condition
+
+    Spec, status, labels and annotations are unpacked with each reading: whoever changes such a value changes nothing here.
+    """
+
+    key: ResourceKey
+    api_version: str
+    uid: str
+    generation: int
+    resource_version: str
+    created: str
+    deleted: str | None
+    finalizers: tuple[str, ...]
+    realm: str
+    standing: tuple[tuple[str, str], ...]
+    packed_labels: bytes
+    packed_annotations: bytes
+    packed_spec: bytes
+    packed_status: bytes
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> CachedResource:
+        """From a body as the API server gives it."""
+        metadata, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
+        kind = sys.intern(str(body["kind"]))
+        annotations = {name: text for name, text in (metadata.get("annotations") or {}).items() if name != LAST_APPLIED}
+        return cls(
+            key=ResourceKey(kind, sys.intern(str(metadata.get("namespace") or "")), str(metadata["name"])),
+            api_version=sys.intern(str(body.get("apiVersion") or "")),
+            uid=str(metadata.get("uid") or ""),
+            generation=int(metadata.get("generation") or 0),
+            resource_version=str(metadata.get("resourceVersion") or ""),
+            created=str(metadata.get("creationTimestamp") or ""),
+            deleted=metadata.get("deletionTimestamp") or None,
+            finalizers=_shared(tuple(metadata.get("finalizers") or ())),
+            realm=str(spec.get("realm") or "") if kind == "Catalog" else "",
+            standing=_shared(_standing(status)),
+            packed_labels=_packed(metadata.get("labels")),
+            packed_annotations=_packed(annotations),
+            packed_spec=_packed(spec),
+            packed_status=_packed(status),
+        )
+
+    @property
+    def kind(self) -> str:
+        return self.key.kind
+
+    @property
+    def namespace(self) -> str:
+        return self.key.namespace
+
+    @property
+    def name(self) -> str:
+        return self.key.name
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether its deletion was asked for."""
+        return self.deleted is not None
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return _decode(self.packed_labels)
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return _decode(self.packed_annotations)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return _decode(self.packed_spec)
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return _decode(self.packed_status)
+
+    def body(self) -> dict[str, Any]:
+        """As a manifest is written, and with the time of its deletion."""
+        metadata: dict[str, Any] = {
+            "name": self.name,
+            "namespace": self.namespace,
+            "labels": self.labels,
+            "annotations": self.annotations,
+        }
+        if self.deleted is not None:
+            metadata["deletionTimestamp"] = self.deleted
+        return {"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, "spec": self.spec}
+
+    def change_since(self, former: CachedResource | None) -> ResourceChange:
+        """What is new since another sight of this resource."""
+        if former is None or former.uid != self.uid:
+            return ResourceChange.NEW
+        before = (former.packed_labels, former.packed_annotations)
+        found = ResourceChange.NOTHING
+        if former.generation != self.generation or former.packed_spec != self.packed_spec:
+            found |= ResourceChange.SPEC
+        if before != (self.packed_labels, self.packed_annotations):
+            found |= ResourceChange.METADATA
+        if former.finalizers != self.finalizers:
+            found |= ResourceChange.FINALIZERS
+        if former.deleted != self.deleted:
+            found |= ResourceChange.DELETION
+        if former.packed_status != self.packed_status:
+            found |= ResourceChange.STATUS
+        return found
+
+
+class ResourceCache:
+    """All resources by key, and catalogs by their Realm. Safe for threads: each call is one step."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._resources: dict[ResourceKey, CachedResource] = {}
+        self._catalogs: dict[tuple[str, str], set[ResourceKey]] = {}
+        self._written: dict[ResourceKey, bytes] = {}
+
+    def update_resource(self, event: str | None, body: Mapping[str, Any]) -> ResourceChange:
+        """Take in what a watch has brought.
+
+        event         ADDED, MODIFIED or DELETED; None for what was there when the watch began, which is taken as it is, while
+                      a later event that is older than what is held already brings nothing
+        returns       what is new in it
+        """
+        seen = CachedResource.from_body(body)
+        with self._lock:
+            former = self._resources.get(seen.key)
+            if event == DELETED_EVENT:
+                return self._leave(seen, former)
+            if event is not None and _is_older(seen, former):
+                return ResourceChange.NOTHING
+            self._put(seen)
+            return self._without_own(seen, seen.change_since(former))
+
+    def learn(self, body: Mapping[str, Any]) -> ResourceChange:
+        """Take in the answer to a write of one's own. What came along in it, and was not seen before, is returned: never the status."""
+        seen = CachedResource.from_body(body)
+        with self._lock:
+            former = self._resources.get(seen.key)
+            if former is None or former.uid != seen.uid or _is_older(seen, former):
+                return ResourceChange.NOTHING  # it left, or was made again, while this was on its way
+            self._put(seen)
+            self._written[seen.key] = _digest(seen.packed_status)
+            return seen.change_since(former) & ~ResourceChange.STATUS
+
+    def expect(self, key: ResourceKey, status: Mapping[str, Any]) -> None:
+        """Tell, before it is written, which status is about to be: its return by the watch is nothing new."""
+        with self._lock:
+            if key in self._resources:
+                self._written[key] = _digest(_packed(status))
+
+    def replace_all(self, kind: str, bodies: Iterable[Mapping[str, Any]]) -> dict[ResourceKey, ResourceChange]:
+        """Take in a list of all resources of a kind: what is not in it has left. Returns what is new, where anything is."""
+        seen = {resource.key: resource for resource in map(CachedResource.from_body, bodies)}
+        with self._lock:
+            gone = [held for key, held in self._resources.items() if key.kind == kind and key not in seen]
+            changes = {held.key: self._leave(held, held) for held in gone}
+            for key, resource in seen.items():
+                former = self._resources.get(key)
+                self._put(resource)
+                changes[key] = self._without_own(resource, resource.change_since(former))
+        return {key: change for key, change in changes.items() if change}
+
+    def remove_resource(self, key: ResourceKey, *, uid: str | None = None) -> None:
+        """Forget a resource that turned out to be gone; with ``uid`` only this very one, and not what was made in its place."""
+        with self._lock:
+            held = self._resources.get(key)
+            if held is not None and uid in (None, held.uid):
+                self._leave(held, held)
+
+    def find_resource(self, key: ResourceKey) -> CachedResource | None:
+        with self._lock:
+            return self._resources.get(key)
+
+    def keys(self, kind: str | None = None) -> list[ResourceKey]:
+        """In order; of one kind, or all."""
+        with self._lock:
+            return sorted(key for key in self._resources if kind in (None, key.kind))
+
+    def catalogs_of(self, namespace: str, realm: str) -> list[ResourceKey]:
+        """The Catalogs that name a Realm, whether that is there or not; in order."""
+        with self._lock:
+            return sorted(self._catalogs.get((namespace, realm), ()))
+
+    def realm_of(self, catalog: CachedResource) -> CachedResource | None:
+        """The Realm that a Catalog names."""
+        return self.find_resource(ResourceKey("Realm", catalog.namespace, catalog.realm))
+
+    def counts(self) -> dict[str, int]:
+        """How many there are of each kind."""
+        with self._lock:
+            return dict(Counter(key.kind for key in self._resources))
+
+    def standings(self) -> dict[tuple[str, str, str], int]:
+        """How many there are by kind, condition and its status."""
+        with self._lock:
+            held = list(self._resources.values())
+        return dict(Counter((resource.kind, *pair) for resource in held for pair in resource.standing))
+
+    def _put(self, seen: CachedResource) -> None:
+        former = self._resources.get(seen.key)
+        if former is not None and former.realm != seen.realm:
+            self._unlink(former)
+        if former is not None and former.uid != seen.uid:
+            self._written.pop(seen.key, None)
+        kept = seen if former is None else _sharing(seen, former)
+        self._resources[kept.key] = kept
+        if kept.realm:
+            self._catalogs.setdefault((kept.namespace, kept.realm), set()).add(kept.key)
+
+    def _leave(self, seen: CachedResource, former: CachedResource | None) -> ResourceChange:
+        if former is None or former.uid != seen.uid:
+            return ResourceChange.NOTHING  # it left before, or word of an earlier one of this name came late
+        del self._resources[former.key]
+        self._written.pop(former.key, None)
+        self._unlink(former)
+        return ResourceChange.GONE
+
+    def _unlink(self, catalog: CachedResource) -> None:
+        place = (catalog.namespace, catalog.realm)
+        if siblings := self._catalogs.get(place):
+            siblings.discard(catalog.key)
+            if not siblings:
+                del self._catalogs[place]
+
+    def _without_own(self, seen: CachedResource, change: ResourceChange) -> ResourceChange:
+        is_own = self._written.get(seen.key) == _digest(seen.packed_status)
+        return change & ~ResourceChange.STATUS if is_own else change
+
+
+def _is_older(seen: CachedResource, held: CachedResource | None) -> bool:
+    """Versions are compared as numbers, as Kubernetes says that they may be; what is no number is never older."""
+    if held is None or held.uid != seen.uid:
+        return False
+    versions = (seen.resource_version, held.resource_version)
+    return all(version.isdecimal() for version in versions) and int(versions[0]) < int(versions[1])
+
+
+def _sharing(seen: CachedResource, former: CachedResource) -> CachedResource:
+    """The same, with the former one's values where they are equal: most sights change a status, and nothing else."""
+    same = {
+        name: getattr(former, name)
+        for name in ("key", "uid", "created", "packed_labels", "packed_annotations", "packed_spec", "packed_status")
+        if getattr(former, name) == getattr(seen, name)
+    }
+    return replace(seen, **same)
+
+
+def _standing(status: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    found = status.get("conditions") or ()
+    return tuple((str(one.get("type")), str(one.get("status"))) for one in found if isinstance(one, dict))
+
+
+def _packed(value: Mapping[str, Any] | None) -> bytes:
+    return _encode(value) if value else _EMPTY
+
+
+def _digest(packed: bytes) -> bytes:
+    return hashlib.blake2b(packed, digest_size=16).digest()
+
+
+@lru_cache(maxsize=512)
+def _shared(value: Any) -> Any:
+    """One object for equal tuples, of which there are few."""
+    return value

@@ -1,0 +1,145 @@
+"""Logging of worker processes: that of all long-lived processes, and what Celery needs besides.
+
+The Celery app: one message, ``headwater.look``, that carries a task's id. Everything else about a task is in the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from celery import Celery
+
+from headwater.errors import RefusedError
+from headwater.logs import log_to_stderr
+from headwater.settings import Settings
+from headwater.store import ObjectId, StoreUrl, id_text, parse_url
+from headwater_workers import file_broker as embedded
+
+
+def configure_worker_logs(settings: Settings, *, level: int = logging.INFO) -> None:
+    """Set up this process. Lines carry task, kind, realm and catalog."""
+    log_to_stderr(settings, package="headwater_workers", level=level)
+    # Celery warns of every worker of root's; what it is afraid of is pickle, and only JSON is accepted.
+    warnings.filterwarnings("ignore", message="(?s).*superuser privileges")
+
+
+LOOK = "headwater.look"
+EMBEDDED = "embedded"
+SOFT_LIMIT_AFTER_SECONDS = 30.0
+"""Work that is over its time limit stops at its next check; so much later it is interrupted wherever it is."""
+HARD_LIMIT_AFTER_SECONDS = 60.0
+"""A worker's child that does not heed that either is killed so much later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """Where messages go.
+
+    folder        of the embedded broker; None with a server
+    queue         each store has its own, so that stores can share a Redis
+    """
+
+    url: str
+    queue: str
+    folder: Path | None = None
+
+
+def broker_of(settings: Settings, folder: Path | None = None) -> Broker:
+    """The broker that the settings name; the embedded one is a folder beside the SQLite file, unless another is given.
+
+    raises        RefusedError when there is no such broker, or no worker can reach the store
+    """
+    store = parse_url(settings.store)
+    if store.scheme == "memory":
+        raise RefusedError(
+            "store memory:// lives in one process, and a worker is another one: use for example sqlite:///headwater.db"
+        )
+    queue = "headwater-" + hashlib.blake2b(_place_of(store).encode(), digest_size=6).hexdigest()
+    if settings.broker != EMBEDDED:
+        if urlsplit(settings.broker).scheme not in ("redis", "rediss"):
+            raise RefusedError(
+                f"broker {_shown(settings.broker)}: write `embedded`, or the URL of a Redis such as redis://localhost:6379/0"
+            )
+        return Broker(settings.broker, queue)
+    if folder is None and not has_folder(settings):
+        raise RefusedError(
+            "the embedded broker needs a folder that all workers share: give --broker-folder, or the URL of a Redis as broker"
+        )
+    return Broker(f"{embedded.SCHEME}://localhost/", queue, folder or Path(f"{_file_of(store)}-broker"))
+
+
+def has_folder(settings: Settings) -> bool:
+    """Whether the embedded broker has a place of its own: beside the file of a SQLite store."""
+    return _file_of(parse_url(settings.store)) is not None
+
+
+def _file_of(store: StoreUrl) -> Path | None:
+    return Path(store.path).absolute() if store.scheme == "sqlite" else None
+
+
+def _place_of(store: StoreUrl) -> str:
+    """What tells a store from others: its file, or where its database is and how it is looked at. Not who looks."""
+    options = "&".join(sorted(f"{name}={value}" for name, value in store.query))
+    return str(_file_of(store) or f"{store.place}/{store.path}?{options}")
+
+
+def _shown(broker: str) -> str:
+    """A broker that is none, without what may be a password."""
+    return f"with the scheme {urlsplit(broker).scheme!r}" if "@" in broker else repr(broker)
+
+
+def make_app(settings: Settings, broker: Broker) -> Celery:
+    """An app that can send messages; a worker adds the task that answers them."""
+    app = Celery("headwater", set_as_current=False)
+    app.conf.update(_configuration(settings, broker))
+    return app
+
+
+def send_look(app: Celery, task_id: ObjectId, token: str | None = None) -> None:
+    """Tell some worker to look at a task.
+
+    token         that of a running task which was seen to stand still for its lease
+    """
+    app.send_task(LOOK, args=[id_text(task_id), token], ignore_result=True)
+
+
+def _configuration(settings: Settings, broker: Broker) -> dict[str, Any]:
+    soft_limit = settings.task_time_limit_seconds + SOFT_LIMIT_AFTER_SECONDS
+    return {
+        "broker_url": broker.url,
+        "broker_transport_options": _transport_options(broker, soft_limit + HARD_LIMIT_AFTER_SECONDS),
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        "task_default_queue": broker.queue,
+        "task_acks_late": True,
+        "task_reject_on_worker_lost": True,
+        "task_ignore_result": True,
+        "task_serializer": "json",
+        "accept_content": ["json"],
+        "task_soft_time_limit": soft_limit,
+        "task_time_limit": soft_limit + HARD_LIMIT_AFTER_SECONDS,
+        "task_publish_retry_policy": {"max_retries": 3, "interval_start": 0.1, "interval_step": 0.5},
+        "worker_prefetch_multiplier": 1,
+        "worker_max_tasks_per_child": 100,
+        "worker_proc_alive_timeout": 60.0,
+        "worker_enable_remote_control": False,
+        "worker_send_task_events": False,
+        "worker_hijack_root_logger": False,
+        "worker_redirect_stdouts": False,
+        "enable_utc": True,
+    }
+
+
+def _transport_options(broker: Broker, time_limit_seconds: float) -> dict[str, Any]:
+    if broker.folder is not None:
+        embedded.register_file_broker()
+        folder = str(embedded.prepare_folder(broker.folder))
+        return {"data_folder_in": folder, "data_folder_out": folder, "control_folder": folder}
+    # A message that is not acknowledged comes again after the visibility time-out, whether its reader lives or not.
+    return {"visibility_timeout": round(time_limit_seconds * 1.5), "socket_timeout": 10, "socket_connect_timeout": 10}

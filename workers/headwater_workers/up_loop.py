@@ -1,0 +1,192 @@
+"""The folder of manifests that `up` watches. The last good state is kept while files are wrong.
+
+The loop of `up`: reconcile, let the worker work, reconcile again, until nothing is due any more; or for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from headwater.clock import Micros
+from headwater.errors import HeadwaterError, UnavailableError, UnknownOutcomeError
+from headwater.realms import RealmRegistry
+from headwater.reconcile import (
+    FileCredentials,
+    KnownRealms,
+    ManagerIdentity,
+    Manifest,
+    Notice,
+    ReconcileOutcome,
+    load_manifests,
+    reconcile,
+)
+from headwater.settings import Settings
+from headwater.store import Store, Versioned
+from headwater.tasks import Task, TaskQueue
+from headwater_workers.interruption import Interruption
+from headwater_workers.up_summary import TaskWatcher, is_due
+from headwater_workers.worker_process import WorkerProcess
+
+
+class ManifestFolder:
+    """Reads a folder again when what is in it has changed.
+
+    known_realms  asked at each reading for the realms that manifests may name
+    """
+
+    def __init__(self, folder: Path, settings: Settings, known_realms: Callable[[], KnownRealms]) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._known_realms = known_realms
+        self._digest = ""
+        self.manifests: tuple[Manifest, ...] = ()
+
+    def load(self) -> bool:
+        """Read it if it changed; whether it did.
+
+        raises        ManifestError and NotFoundError, once for each change; ``manifests`` stay as they were
+        """
+        digest = self._digest_now()
+        if digest == self._digest:
+            return False
+        known = self._known_realms()  # where the store does not answer, the change is not taken for read
+        self._digest = digest
+        self.manifests = load_manifests(self._folder, settings=self._settings, known_realms=known)
+        return True
+
+    def load_or_tell(self, tell: Callable[[str], None]) -> bool:
+        """The same for a folder that a person is editing: what is wrong is told, and only a store that does not answer is raised."""
+        try:
+            return self.load()
+        except (UnavailableError, UnknownOutcomeError):
+            raise
+        except HeadwaterError as error:
+            for line in str(error).splitlines():
+                tell(line)
+            tell("the manifests stay as they were before")
+            return False
+
+    def _digest_now(self) -> str:
+        digest = hashlib.blake2b(digest_size=16)
+        files = sorted(path for path in self._folder.iterdir() if path.is_file()) if self._folder.is_dir() else []
+        for path in files:
+            try:
+                content = path.read_bytes()
+            except OSError:
+                content = b"?"  # it vanished, or may not be read: the reading will say so
+            digest.update(b"%d:%s %d:" % (len(path.name.encode()), path.name.encode(), len(content)) + content)
+        return digest.hexdigest()
+
+
+BUSY_SECONDS, IDLE_SECONDS = 0.3, 1.0
+TRIES = 10
+"""Passes in a row that may fail for a reason that passes, before `up --once` gives up."""
+
+
+class Convergence:
+    """Takes a store to what a folder of manifests says.
+
+    tell          prints one line
+    interruption  is asked before each pass, and may end a pause
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        folder: ManifestFolder,
+        credentials: FileCredentials,
+        worker: WorkerProcess,
+        tell: Callable[[str], None],
+        interruption: Interruption | None = None,
+    ) -> None:
+        self._store = store
+        self._folder = folder
+        self._credentials = credentials
+        self._worker = worker
+        self._tell = tell
+        self._interruption = interruption or Interruption()
+        self._told: set[str] = set()
+        self._failed = 0
+        self.realms_before = [realm.id for realm in RealmRegistry(store).list_realms()]
+        self.watcher = TaskWatcher(TaskQueue(store), tell)
+        self.outcomes: Sequence[ReconcileOutcome] = ()
+
+    def stay(self) -> NoReturn:
+        """Never returns. A folder with faults leaves the last good state in force; a store that does not answer is asked again.
+
+        What keeps it from answering is told once, and so is that it answers again: an outage of hours is two lines.
+        """
+        trouble = ""
+        while True:
+            self._worker.keep_alive()
+            try:
+                self._folder.load_or_tell(self._tell)
+                active, _ = self._pass()
+                is_busy = self._is_busy(active, wait_seconds=0)
+            except (UnavailableError, UnknownOutcomeError) as fault:
+                if str(fault) != trouble:
+                    self._tell(f"{fault}: trying again")
+                trouble = str(fault)
+                is_busy = False
+            else:
+                if trouble:
+                    self._tell("the store answers again")
+                trouble = ""
+            self._pause(BUSY_SECONDS if is_busy else IDLE_SECONDS)
+
+    def run_once(self, *, wait_seconds: float) -> list[Versioned[Task]]:
+        """Returns when nothing is due within the wait, with the tasks that are due later."""
+        while True:
+            self._worker.keep_alive()
+            before, after = self._pass()
+            if not self._is_busy([*before, *after], wait_seconds=wait_seconds):
+                return after
+            self._pause(BUSY_SECONDS)
+
+    def _pause(self, seconds: float) -> None:
+        self._interruption.pause(self._store.clock.sleep, seconds)
+
+    def _pass(self) -> tuple[list[Versioned[Task]], list[Versioned[Task]]]:
+        """Reconcile once; returns the active tasks of before and after."""
+        self._interruption.check()
+        before = self.watcher.poll()
+        self.outcomes = reconcile(
+            self._store,
+            self._folder.manifests,
+            credentials=self._credentials,
+            manager=ManagerIdentity(),
+            tell=lambda subject, sentence: self._tell(f"{subject}: {sentence}"),
+        )
+        self._tell_news()
+        self._failed = self._failed + 1 if any(_may_pass(outcome) for outcome in self.outcomes) else 0
+        return before, self.watcher.poll()
+
+    def _is_busy(self, active: Sequence[Versioned[Task]], *, wait_seconds: float) -> bool:
+        until = Micros(self._store.clock.now() + round(wait_seconds * 1_000_000))
+        return (
+            any(outcome.done for outcome in self.outcomes)
+            or any(outcome.waits_until is not None and outcome.waits_until <= until for outcome in self.outcomes)
+            or any(is_due(seen.value, until=until) for seen in active)
+            or 0 < self._failed < TRIES
+        )
+
+    def _tell_news(self) -> None:
+        """Tell what a manifest waits for, is refused for, or reports; each thing once, and again when it has been away."""
+        now = {line for outcome in self.outcomes for line in remarks(outcome)}
+        for line in sorted(now - self._told):
+            self._tell(line)
+        self._told = now
+
+
+def remarks(outcome: ReconcileOutcome) -> list[str]:
+    """What a person should know about a manifest that is not as it says."""
+    notices: list[Notice] = [*outcome.waits, *outcome.refused, *outcome.reports]
+    errors = [f"{outcome.subject}: {outcome.error}"] if outcome.error else []
+    return [f"{outcome.subject}: {notice.reason}: {notice.message}" for notice in notices] + errors
+
+
+def _may_pass(outcome: ReconcileOutcome) -> bool:
+    return isinstance(outcome.error, UnavailableError | UnknownOutcomeError)
