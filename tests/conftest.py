@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -27,8 +28,9 @@ __all__ = ["backend", "make_backend", "mongodb_server", "mongodb_url", "postgres
 
 
 # Hypothesis measures by the clock on the wall, and on a machine that is busy with other tests each of its limits is met once in a while.
-hypothesis_settings.register_profile("headwater", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-hypothesis_settings.load_profile("headwater")
+hypothesis_settings.register_profile("quick", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.register_profile("soak", hypothesis_settings.get_profile("quick"), max_examples=5000)
+hypothesis_settings.load_profile("soak" if os.environ.get("HEADWATER_SOAK") == "1" else "quick")
 
 
 @pytest.fixture(autouse=True)

@@ -57,6 +57,13 @@ def test_continuous_integration_runs_both_tiers() -> None:
     assert [line for line in calls if line.startswith("make ")] == [f"make {QUICK}", f"make {LONG}", "make demo"]
 
 
+@pytest.mark.parametrize("target", ["check", "test-kube"])
+def test_make_names_folders_of_tests_that_are_there(target: str) -> None:
+    named = [option for option in pytest_options(target) if option.startswith("tests/")]
+
+    assert named and [folder for folder in named if not (FOLDER / folder).exists()] == []
+
+
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_tiers_have_every_test_once() -> None:
