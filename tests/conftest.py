@@ -22,7 +22,7 @@ from backend_fixtures import (
 from fake_clock import FakeClock
 from headwater import Settings, Store, open_store
 from headwater.store import RealmId, RealmKey, RealmStore
-from tiers import Sample
+from tiers import Sample, long_but_for
 
 __all__ = ["backend", "make_backend", "mongodb_server", "mongodb_url", "postgresql_server", "postgresql_url"]
 
@@ -57,7 +57,7 @@ def settings() -> Settings:
     return Settings(unsafe_short_graces=True, writer_grace_seconds=60, reader_grace_seconds=60, purge_hold_seconds=60)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=long_but_for({"memory"}, ["memory", "sqlite"]))
 def store_url(request: pytest.FixtureRequest) -> str:
     """An empty store on two of the databases. Folders whose tests ask more of a database take the fixture of all four instead."""
     return STORES[request.param](request)

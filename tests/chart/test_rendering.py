@@ -13,9 +13,10 @@ import yaml
 from charting import CHART, KUBERNETES, NAMESPACE, RELEASE, ROOT, VALUE_SETS, helm, refusal, render, render_notes
 
 from kubeapi.admission import CompiledKind
+from tiers import long_but_for
 
 every_set = pytest.mark.parametrize("values", VALUE_SETS)
-every_version = pytest.mark.parametrize("kubernetes", KUBERNETES)
+every_version = pytest.mark.parametrize("kubernetes", long_but_for(KUBERNETES[-1:], KUBERNETES))
 FOREIGN = {"ServiceMonitor", "PrometheusRule", "ScaledObject"}
 """Kinds of other projects, whose schemas are not at hand."""
 OF_CLUSTER = {

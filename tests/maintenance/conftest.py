@@ -13,9 +13,10 @@ from headwater import Settings
 from headwater.catalogs import Catalog
 from headwater.realms import Realm
 from headwater.store import ObjectId, RealmStore, Store
+from tiers import long_but_for
 
 
-@pytest.fixture(params=["memory", "sqlite", "unordered"])
+@pytest.fixture(params=long_but_for({"memory", "unordered"}, ["memory", "sqlite", "unordered"]))
 def store(request: pytest.FixtureRequest, settings: Settings, clock: FakeClock) -> Iterator[Store]:
     with open_on(BACKENDS[request.param](request), settings, clock) as opened:
         yield opened
