@@ -21,8 +21,7 @@ from benchmarks.timing import median, timed
 
 from headwater.catalogs.stored_metadata import read_metadata, store_metadata
 from headwater.commits import Transaction, commit_change, ensure_reference
-from headwater.iceberg.metadata_json import decode_metadata
-from headwater.iceberg.metadata_split import join_metadata, split_metadata
+from headwater.iceberg.metadata_json import decode_metadata, join_metadata, split_metadata
 from headwater.iceberg.spec import check_table
 from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmId, RealmKey, RealmStore, open_store

@@ -32,8 +32,7 @@ from headwater_operator.runtime.informer_cache import ResourceCache, ResourceKey
 from headwater_operator.runtime.operator_settings import OperatorSettings
 from headwater_operator.runtime.workqueue import WorkQueue
 from headwater_workers.dispatcher import Dispatcher
-from headwater_workers.task_bodies import TASK_BODIES
-from headwater_workers.task_executor import execute_task
+from headwater_workers.task_executor import TASK_BODIES, execute_task
 from kubetest import Namespace
 
 __all__ = ["Journey", "check_limit", "collection", "commit", "import_task", "make_catalog", "merge", "realm_resource"]

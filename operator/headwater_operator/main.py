@@ -83,7 +83,7 @@ def leftovers_command() -> int:
     """Refuse while there are Realms or Catalogs that could not be deleted without an operator; the chart asks before it goes."""
     _, operator_settings = _settings()
     from headwater_operator.kube import KubeApi
-    from headwater_operator.resource.uninstall_check import check_leftovers
+    from headwater_operator.resource.finalizers import check_leftovers
 
     check_leftovers(KubeApi.from_environment(), operator_settings)
     return 0

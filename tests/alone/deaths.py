@@ -17,8 +17,7 @@ from headwater.settings import Settings
 from headwater.store import Backend, ObjectId, ScanSplit, Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import LeaseWatch, Task, TaskQueue
-from headwater_workers.task_bodies import TASK_BODIES, TaskBody
-from headwater_workers.task_executor import execute_task
+from headwater_workers.task_executor import TASK_BODIES, TaskBody, execute_task
 
 __all__ = ["SETTINGS", "Died", "Widow", "attempt", "copied", "deaths", "open_on", "succeed"]
 

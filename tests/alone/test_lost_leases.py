@@ -15,11 +15,11 @@ from grounds_of_work import WORKS
 from fake_clock import FakeClock
 from faulty_backend import FaultyBackend
 from headwater.errors import FencedError, HeadwaterError
-from headwater.jobs.run_history import list_runs
+from headwater.jobs.run_record import list_runs
 from headwater.store import Backend, ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import LeaseWatch, TaskQueue, TaskState
-from headwater_workers.task_bodies import TASK_BODIES
+from headwater_workers.task_executor import TASK_BODIES
 
 STEP = 1 if IS_SOAK else 7
 

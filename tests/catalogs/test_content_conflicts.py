@@ -28,7 +28,7 @@ from headwater.catalogs import (
 )
 from headwater.catalogs.content.content_types import with_id, without_id
 from headwater.errors import ConflictError, RefusedError
-from headwater.iceberg.metadata_split import MetadataParts
+from headwater.iceberg.metadata_json import MetadataParts
 from headwater.store import ObjectId
 
 X, Y = UUID(int=1), UUID(int=2)

@@ -8,7 +8,7 @@ import pytest
 
 from headwater.catalogs import CONTENT, Catalog, ContentKey, ContentValue, Delete, IcebergTable, Put
 from headwater.catalogs.content.content_types import with_id
-from headwater.iceberg.metadata_split import MetadataParts, split_metadata
+from headwater.iceberg.metadata_json import MetadataParts, split_metadata
 
 A, B, C = ContentKey.of("a"), ContentKey.of("b"), ContentKey.of("c")
 V1, V2 = (IcebergTable(metadata_location=f"s3://lake/v{version}.json") for version in (1, 2))

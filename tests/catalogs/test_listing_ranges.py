@@ -9,7 +9,7 @@ import pytest
 
 from headwater.catalogs import Catalog, ContentKey, Delete, IcebergTable, Namespace, Put
 from headwater.errors import RefusedError
-from headwater.iceberg.metadata_split import split_metadata
+from headwater.iceberg.metadata_json import split_metadata
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from faulty_backend import FaultyBackend
 from headwater import Store
 from headwater.catalogs import IDS, Catalog, ContentKey, IcebergTable, Put, StoredPlaces, stored_places
 from headwater.errors import NotFoundError
-from headwater.iceberg.metadata_split import MetadataParts, split_metadata
+from headwater.iceberg.metadata_json import MetadataParts, split_metadata
 from headwater.store import ObjectId, RealmStore
 
 

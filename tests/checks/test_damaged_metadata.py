@@ -13,7 +13,7 @@ from headwater.catalogs.stored_metadata import IcebergMetadata
 from headwater.commits import commit_change
 from headwater.fsck import FindingCode, check_store
 from headwater.fsck.explanation import explain
-from headwater.iceberg.metadata_split import split_metadata
+from headwater.iceberg.metadata_json import split_metadata
 from headwater.index import IndexEditor, IndexValue
 from headwater.store import ObjectId, RealmStore, Store, id_text
 

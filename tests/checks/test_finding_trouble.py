@@ -13,7 +13,7 @@ from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put,
 from headwater.commits import COLLECTION_ID, CollectionRecord, pin_commits, read_head
 from headwater.fsck import FindingCode, check_store, is_bad
 from headwater.gc import collect_realm
-from headwater.iceberg.metadata_split import split_metadata
+from headwater.iceberg.metadata_json import split_metadata
 from headwater.jobs import COLLECT, LOAD, PURGE
 from headwater.purge.realm_purge import purge_realm
 from headwater.realms import RealmRegistry, RealmState

@@ -11,7 +11,7 @@ from commandline import CommandLine
 from headwater import Store
 from headwater.catalogs import Catalogs, CommitMeta, ContentKey, Delete, IcebergTable, Namespace, Put
 from headwater.cli.command_options import END_TIME
-from headwater.iceberg.metadata_split import split_metadata
+from headwater.iceberg.metadata_json import split_metadata
 from headwater.realms import RealmRegistry
 
 SALES, ORDERS, LATER = ContentKey.of("sales"), ContentKey.of("sales", "orders"), ContentKey.of("sales", "later")

@@ -20,7 +20,7 @@ from pyiceberg.table import Table
 
 from headwater.catalogs import Catalog, ContentKey, IcebergTable, Namespace, Put
 from headwater.clients.pyiceberg import HeadwaterCatalog
-from headwater.iceberg.metadata_split import split_metadata
+from headwater.iceberg.metadata_json import split_metadata
 
 ORDERS = ContentKey.of("sales", "orders")
 

@@ -31,7 +31,7 @@ from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Name
 from headwater.clients.pyiceberg import HeadwaterCatalog
 from headwater.clients.pyiceberg.file_access import check_own
 from headwater.errors import RefusedError
-from headwater.iceberg.metadata_split import split_metadata
+from headwater.iceberg.metadata_json import split_metadata
 from headwater.realms import RealmRegistry
 
 OpenClient = Callable[..., HeadwaterCatalog]

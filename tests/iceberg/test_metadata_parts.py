@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.errors import RefusedError
-from headwater.iceberg.metadata_split import MetadataParts, join_metadata, split_metadata
+from headwater.iceberg.metadata_json import MetadataParts, join_metadata, split_metadata
 from metadata_fixtures import FIXTURES
 
 values = st.recursive(

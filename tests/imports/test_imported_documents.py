@@ -22,7 +22,7 @@ from headwater.catalogs import (
 from headwater.catalogs.content.content_index import IDS, stored_metadata_of
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.iceberg import AcceptedTable, QuarantineCode
-from headwater.iceberg.metadata_split import join_metadata
+from headwater.iceberg.metadata_json import join_metadata
 from headwater.store import RealmStore
 
 MakeFound = Callable[..., AcceptedTable]

@@ -21,7 +21,7 @@ from headwater.reconcile import (
 )
 from headwater.reconcile.yaml_values import ManifestFault
 from headwater.tasks import TaskState
-from headwater_operator.resource.condition_rules import UNSEEN, SecretSeen
+from headwater_operator.resource.conditions import UNSEEN, SecretSeen
 from headwater_operator.resource.resource_status import PlanMade, catalog_status, realm_status
 from headwater_operator.runtime.informer_cache import CachedResource
 

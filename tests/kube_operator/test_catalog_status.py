@@ -11,7 +11,7 @@ from headwater.clock import as_text
 from headwater.errors import RefusedError, UnavailableError
 from headwater.reconcile import CatalogDescription, ImportDescription, PlanPreview, ReconcileOutcome, RefuseManifest, WaitUntil
 from headwater.tasks import TaskState
-from headwater_operator.resource.condition_rules import UNSEEN, UnreadState
+from headwater_operator.resource.conditions import UNSEEN, UnreadState
 from headwater_operator.resource.resource_status import PlanMade, catalog_status, is_written
 from headwater_operator.runtime.informer_cache import CachedResource
 

@@ -11,7 +11,7 @@ from fake_clock import FakeClock
 from headwater.errors import FencedError, NotFoundError, RefusedError, SwapConflictError, UnavailableError
 from headwater.realms import RealmState
 from headwater.reconcile import PlannedStep, ReconcileOutcome, RefuseManifest, ReportDrift, TaskDescription, WaitUntil
-from headwater_operator.resource.condition_rules import UNSEEN, SecretSeen
+from headwater_operator.resource.conditions import UNSEEN, SecretSeen
 from headwater_operator.resource.events import BURST, REFILL_SECONDS, Event, EventPoster, events_for, is_drift_corrected
 from headwater_operator.resource.resource_status import catalog_status, realm_status
 from headwater_operator.runtime.informer_cache import CachedResource

@@ -29,7 +29,7 @@ from headwater.reconcile import (
 )
 from headwater.reconcile.yaml_values import ManifestFault
 from headwater.tasks import TaskState
-from headwater_operator.resource.condition_rules import UNSEEN, SecretSeen, UnreadState
+from headwater_operator.resource.conditions import UNSEEN, SecretSeen, UnreadState
 from headwater_operator.resource.resource_status import PlanMade, asked_plan, is_written, realm_status
 from headwater_operator.runtime.informer_cache import CachedResource
 

@@ -25,7 +25,7 @@ from headwater.reconcile import (
     reconcile_realm,
 )
 from headwater.store import RealmId
-from headwater_operator.resource.condition_rules import UNSEEN, SecretSeen
+from headwater_operator.resource.conditions import UNSEEN, SecretSeen
 from headwater_operator.resource.events import events_for
 from headwater_operator.resource.resource_status import catalog_status, realm_status
 from headwater_operator.runtime.informer_cache import CachedResource

@@ -13,7 +13,7 @@ from fake_clock import FakeClock
 from headwater.catalogs import IDS, Catalog, ContentKey, IcebergTable, Put, stored_metadata_of
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.gc import collect_realm
-from headwater.iceberg.metadata_split import join_metadata, split_metadata
+from headwater.iceberg.metadata_json import join_metadata, split_metadata
 from headwater.store import RealmStore, Store
 
 ORDERS = ContentKey.of("orders")

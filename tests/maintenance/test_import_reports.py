@@ -12,9 +12,9 @@ from headwater import Settings, iceberg
 from headwater.catalogs import Catalog, ImportSpec, ReportRow
 from headwater.errors import FencedError, NotFoundError
 from headwater.gc import collect_realm
-from headwater.jobs import run_history as reports_module
 from headwater.jobs import run_import
-from headwater.jobs.run_history import ReportWriter, Run, list_runs, read_report, record_run
+from headwater.jobs import run_record as reports_module
+from headwater.jobs.run_record import ReportWriter, Run, list_runs, read_report, record_run
 from headwater.store import SYSTEM_REALM, ObjectId, Store, open_store
 from headwater.tasks import TaskQueue
 

@@ -24,7 +24,7 @@ from headwater.gc.live_set import LiveSet
 from headwater.gc.sweep import RealmSweep, ScanLandmarks
 from headwater.gc.throttle import FenceWatch, RowRate
 from headwater.jobs import run_collection
-from headwater.jobs.run_history import list_runs
+from headwater.jobs.run_record import list_runs
 from headwater.settings import Settings
 from headwater.store import ObjectId, ObjectKey, RealmKey, RealmStore, Store, StoredObject, UnknownObject, object_type
 from headwater.store.backends.memory import MemoryBackend

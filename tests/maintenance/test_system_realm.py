@@ -10,7 +10,7 @@ from lakes import HOUR, make_realm, open_on
 from fake_clock import FakeClock
 from headwater.clock import Micros
 from headwater.gc import collect_realm
-from headwater.jobs.run_history import Run, list_runs, record_run
+from headwater.jobs.run_record import Run, list_runs, record_run
 from headwater.realms import RealmRegistry
 from headwater.settings import Settings
 from headwater.store import SYSTEM_REALM, NodeLease, ScanSplit, Store

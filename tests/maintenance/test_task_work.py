@@ -13,7 +13,7 @@ from headwater import iceberg
 from headwater.catalogs import CatalogDefinition, Catalogs, ImportSpec
 from headwater.errors import HeadwaterError, NotFoundError, UnavailableError
 from headwater.jobs import run_collection, run_import, run_purge
-from headwater.jobs.run_history import list_runs
+from headwater.jobs.run_record import list_runs
 from headwater.purge.realm_purge import purge_realm
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import Store

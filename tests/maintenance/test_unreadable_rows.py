@@ -21,7 +21,7 @@ from headwater.gc.scan_lock import SCAN_LOCK_ID, hold_scan_lock
 from headwater.gc.throttle import FenceWatch
 from headwater.index import IndexValue
 from headwater.jobs import COLLECT
-from headwater.jobs.run_history import Run, list_runs, record_run
+from headwater.jobs.run_record import Run, list_runs, record_run
 from headwater.realms import REALMS, CredentialsHash, RealmRegistry, bootstrap
 from headwater.reconcile import known_realms
 from headwater.settings import Settings

@@ -9,7 +9,7 @@ from branching import Branching, key, table
 
 from headwater.catalogs import Delete, KeyMerge, Put
 from headwater.catalogs.content.content_types import with_id
-from headwater.iceberg.metadata_split import MetadataParts, split_metadata
+from headwater.iceberg.metadata_json import MetadataParts, split_metadata
 from headwater.store import ObjectId, RealmStore
 
 

@@ -10,7 +10,7 @@ from branching import Branching, conflicted_or_done, table
 from headwater.catalogs import CommitMeta, Conflict, KeyMerge, MergeConflictError, MergeMode, MergeOutcome, Namespace
 from headwater.catalogs.content.content_types import with_id
 from headwater.errors import ConflictError, ExpiredError, NotFoundError, RefusedError
-from headwater.iceberg.metadata_split import MetadataParts
+from headwater.iceberg.metadata_json import MetadataParts
 from headwater.store import ObjectId, RealmStore
 
 FORCE, DROP = KeyMerge(mode=MergeMode.FORCE), KeyMerge(mode=MergeMode.DROP)

@@ -9,7 +9,7 @@ from typing import Any
 
 from headwater.catalogs.stored_metadata import read_metadata, store_metadata
 from headwater.commits import Transaction, commit_change
-from headwater.iceberg.metadata_split import join_metadata, split_metadata
+from headwater.iceberg.metadata_json import join_metadata, split_metadata
 from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmStore
 

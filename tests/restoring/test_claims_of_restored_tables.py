@@ -12,7 +12,7 @@ from fake_clock import FakeClock
 from headwater import Store
 from headwater.catalogs import Catalog, ContentKey, IcebergTable, Put, TableClaim, TableClaims
 from headwater.clock import Micros
-from headwater.iceberg.metadata_split import split_metadata
+from headwater.iceberg.metadata_json import split_metadata
 
 OTHER = "00000000000000bb"
 ORDERS = ContentKey.of("orders")

@@ -19,7 +19,7 @@ from headwater.jobs import COLLECT, EXPORT, PURGE, RESTORE, run_collection, run_
 from headwater.jobs.archive_tasks import file_arguments, run_export
 from headwater.jobs.realm_tasks import run_restore
 from headwater.realms import REALM_REFERENCES, HistoryRetention, RealmRegistry, RealmState, bootstrap
-from headwater.realms.root_credentials import CredentialsHash
+from headwater.realms.principals import CredentialsHash
 from headwater.restore import RestoreRequest, RestoreTarget
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headwater.store.node_lease import has_process_ended, owner_text
+from headwater.store.id_generator import has_process_ended, owner_text
 
 NOW = 1_700_000_000_000
 
@@ -18,9 +18,7 @@ NOW = 1_700_000_000_000
 @pytest.fixture
 def child() -> Iterator[subprocess.Popen[str]]:
     """A process of this machine that says its owner text, and stays."""
-    code = (
-        f"from headwater.store.node_lease import owner_text; import sys; print(owner_text({NOW}), flush=True); sys.stdin.read()"
-    )
+    code = f"from headwater.store.id_generator import owner_text; import sys; print(owner_text({NOW}), flush=True); sys.stdin.read()"
     started = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     yield started
     started.kill()

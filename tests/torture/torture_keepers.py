@@ -12,8 +12,7 @@ from headwater.jobs import COLLECT, PURGE
 from headwater.realms import Realm, RealmRegistry, RealmState, bootstrap
 from headwater.store import SYSTEM_REALM, RealmStore
 from headwater.tasks import LeaseExpiry, LeaseWatch, TaskQueue
-from headwater_workers.task_bodies import TASK_BODIES
-from headwater_workers.task_executor import execute_task
+from headwater_workers.task_executor import TASK_BODIES, execute_task
 
 __all__ = ["PHOENIX", "collect_without_a_task", "purge_and_create", "work", "write_late"]
 

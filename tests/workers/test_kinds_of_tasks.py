@@ -12,8 +12,7 @@ from headwater.jobs import COLLECT, EXPORT, IMPORT, LOAD, PURGE, PURGE_TABLE, RE
 from headwater.realms import CredentialsHash, RealmRegistry, RealmState, bootstrap
 from headwater.store import Store
 from headwater.tasks import LeaseExpiry, Task, TaskQueue, TaskState
-from headwater_workers.task_bodies import TASK_BODIES
-from headwater_workers.task_executor import execute_task
+from headwater_workers.task_executor import TASK_BODIES, execute_task
 
 NOBODY = CredentialsHash(client_id="nobody", salt=b"", digest=b"")
 

@@ -1,29 +1,83 @@
-"""One task, done by this process: claim, heartbeats, body, end."""
+"""What workers know to do: the body of each kind of task.
+
+A body finds out by itself what is done already, so that it can be run again after any interruption; calls ``claim.check`` before
+each durable step; and reports progress. It knows nothing of Celery.
+
+One task, done by this process: claim, heartbeats, body, end.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 from billiard.exceptions import SoftTimeLimitExceeded
 
 from headwater.errors import FencedError, HeadwaterError, NotFoundError, RefusedError
 from headwater.extras import missing_extra
+from headwater.jobs import (
+    COLLECT,
+    EXPORT,
+    IMPORT,
+    LOAD,
+    PURGE,
+    PURGE_TABLE,
+    RESTORE,
+    SPARK,
+    run_collection,
+    run_export,
+    run_import,
+    run_load,
+    run_purge,
+    run_purge_table,
+    run_restore,
+)
 from headwater.settings import duration_text
 from headwater.store import ObjectId, Store, id_text
 from headwater.tasks import LeaseEvidence, LeaseVerdict, TaskLease, TaskNotReadyError, TaskQueue, TaskStoppedError
-from headwater_workers.task_bodies import TASK_BODIES, TaskBody
+from headwater_workers.pipeline import SparkSurvey
+
+log = structlog.get_logger(__name__)
+
+
+class TaskBody(Protocol):
+    def __call__(self, store: Store, claim: TaskLease, /) -> dict[str, Any]:
+        """Do the task that is claimed; returns its outcome.
+
+        raises        RefusedError and NotFoundError: it can never be done · FencedError and StoppedError, from ``claim.check`` ·
+                      NotYetError: it waits, which is no failure · anything else: it is tried again later
+        """
+        ...
+
+
+def import_tables_body(store: Store, claim: TaskLease) -> dict[str, Any]:
+    """Survey the Iceberg tables below some locations, on Spark where that is worth it, and put them into a catalog."""
+    survey = SparkSurvey(store.settings, is_spark_wanted=claim.task.arguments.get("engine") == SPARK)
+    log.info("survey starts")
+    outcome = run_import(store, claim, survey=survey)
+    log.info("survey ended", engine=survey.name)
+    return outcome
+
+
+TASK_BODIES: Mapping[str, TaskBody] = {
+    COLLECT: run_collection,
+    EXPORT: run_export,
+    IMPORT: import_tables_body,
+    LOAD: run_load,
+    PURGE: run_purge,
+    PURGE_TABLE: run_purge_table,
+    RESTORE: run_restore,
+}
+
 
 PROGRESS_SECONDS = 1.0
 """A changed progress is published so often, although the lease alone would need fewer heartbeats."""
 STOP_SECONDS = 0.2
 """How often a running task hears that its worker stops."""
 TAKEN_OVER = "task was taken over: nothing more is done here"
-
-log = structlog.get_logger(__name__)
 
 
 def execute_task(

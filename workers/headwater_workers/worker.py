@@ -28,8 +28,7 @@ from headwater.tasks import LeaseExpiry
 from headwater_workers.celery_app import LOOK, Broker, configure_worker_logs, make_app, send_look
 from headwater_workers.dispatcher import Dispatcher, DispatcherThread
 from headwater_workers.liveness import DISPATCHER, Pulse, beat_in_the_main_loop
-from headwater_workers.task_bodies import TASK_BODIES
-from headwater_workers.task_executor import execute_task
+from headwater_workers.task_executor import TASK_BODIES, execute_task
 
 JOIN_SECONDS = 5.0
 MIND_SECONDS, LINGER_SECONDS = 0.5, 3.0

@@ -28,7 +28,7 @@ from headwater.catalogs.table_claims import stored_places
 from headwater.clock import Micros
 from headwater.commits import CommitResult, Head, IndexListing, PageToken, Transaction, commit_change, read_page, read_pinned
 from headwater.errors import CorruptionError, NotFoundError, RefusedError
-from headwater.iceberg.metadata_split import join_metadata
+from headwater.iceberg.metadata_json import join_metadata
 from headwater.settings import Settings
 from headwater.store import ObjectId, RealmStore, StoredObject, id_text
 

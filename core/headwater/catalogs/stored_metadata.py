@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from headwater.commits import Transaction
 from headwater.errors import CorruptionError
-from headwater.iceberg.metadata_split import MetadataParts, join_metadata, split_metadata
+from headwater.iceberg.metadata_json import MetadataParts, join_metadata, split_metadata
 from headwater.index import Entry, Index, IndexContainer, IndexEditor, IndexLimits, IndexValue, NewIndex
 from headwater.store import ObjectId, RealmReader, StoredObject, id_text, object_type
 

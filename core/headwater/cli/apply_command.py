@@ -8,7 +8,7 @@ import click
 
 from headwater.cli.cli_session import CliSession, lines_of
 from headwater.cli.command_options import prints
-from headwater.cli.output_fields import time_after
+from headwater.cli.result_output import time_after
 from headwater.cli.result_views import APPLIED
 from headwater.errors import RefusedError
 from headwater.exits import exit_code

@@ -16,8 +16,8 @@ from headwater.cli.content_commands import (
     tables_command,
 )
 from headwater.cli.merge_commands import merge_command, transplant_command
-from headwater.cli.output_fields import time_after
 from headwater.cli.ref_commands import branch, tag
+from headwater.cli.result_output import time_after
 from headwater.cli.result_views import CATALOG, DELETED_CATALOG, DELETION_PLAN, CatalogRow, DeletionPlan
 from headwater.errors import RefusedError
 

@@ -20,8 +20,7 @@ import click
 import structlog
 
 from headwater.catalogs import Catalog, Catalogs
-from headwater.cli.output_fields import ResultView
-from headwater.cli.printing import in_columns, in_lines
+from headwater.cli.result_output import ResultView, in_columns, in_lines
 from headwater.console import json_text, yaml_text
 from headwater.errors import ConflictError, HeadwaterError, NotFoundError, RefusedError
 from headwater.realms import RealmRegistry

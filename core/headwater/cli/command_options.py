@@ -15,7 +15,7 @@ import click
 
 from headwater.catalogs import HEADWATER, ContentKey, parse_revspec
 from headwater.cli.cli_session import OUTPUTS, CliSession
-from headwater.cli.output_fields import ResultView
+from headwater.cli.result_output import ResultView
 from headwater.clock import Micros, SystemClock
 from headwater.errors import RefusedError
 from headwater.restore import RestoreTarget

@@ -23,7 +23,7 @@ from headwater.catalogs import (
     MergeResult,
     content_type_of,
 )
-from headwater.cli.output_fields import ResultView, ViewField, identifier, time_field
+from headwater.cli.result_output import ResultView, ViewField, identifier, time_field
 from headwater.store import id_text
 
 

@@ -18,7 +18,7 @@ import click
 
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_options import DURATION, prints
-from headwater.cli.output_fields import ResultView, ViewField, time_after, time_field
+from headwater.cli.result_output import ResultView, ViewField, time_after, time_field
 from headwater.clock import as_text
 from headwater.errors import CorruptionError, RefusedError, SwapConflictError
 from headwater.realms import (

@@ -21,7 +21,7 @@ from headwater.errors import NotFoundError
 from headwater.fsck.explanation import explain
 from headwater.gc import check_collectable, collect_realm
 from headwater.jobs import COLLECT, run_collection
-from headwater.jobs.run_history import Run, list_runs
+from headwater.jobs.run_record import Run, list_runs
 from headwater.realms import RealmRegistry
 from headwater.store import ObjectId, ReadableRows, Store, confirm_clock
 from headwater.tasks import TaskQueue

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headwater.cli.output_fields import ResultView, ViewField, identifier, time_after, time_field
+from headwater.cli.result_output import ResultView, ViewField, identifier, time_after, time_field
 from headwater.fsck import FsckFinding, RepairStep
 from headwater.fsck.explanation import Explanation
-from headwater.jobs.run_history import Run
+from headwater.jobs.run_record import Run
 
 
 def _of(name: str) -> Callable[[Mapping[str, Any]], Any]:

@@ -12,7 +12,6 @@ from typing import Any
 from headwater.catalogs import CatalogDefinition, CatalogManager, ImportSpec, NamedRef
 from headwater.cli.content_views import CHANGE, COMMIT, CONTENT, ENTRY, KEY_CHANGE, MERGE
 from headwater.cli.credentials_commands import ROOT
-from headwater.cli.output_fields import ResultView, ViewField, duration_field, identifier, time_after, time_field
 from headwater.cli.report_views import (
     ARCHIVE,
     COLLECTION,
@@ -25,6 +24,7 @@ from headwater.cli.report_views import (
     RUN_TYPE,
     STEP,
 )
+from headwater.cli.result_output import ResultView, ViewField, duration_field, identifier, time_after, time_field
 from headwater.cli.task_views import TASK, TASK_FIGURES
 from headwater.clock import Micros
 from headwater.realms import HistoryRetention, MaintenanceSchedule, Realm, RealmManager

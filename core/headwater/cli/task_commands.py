@@ -16,8 +16,7 @@ from click.core import ParameterSource
 
 from headwater.cli.cli_session import CliSession
 from headwater.cli.command_options import DURATION, ID, TIME, prints
-from headwater.cli.output_fields import ResultView
-from headwater.cli.printing import in_columns
+from headwater.cli.result_output import ResultView, in_columns
 from headwater.cli.task_views import TASK, TASK_FIGURES, TASK_LINES, TASK_PAGE, TaskPage, figure_rows
 from headwater.clock import Clock, Micros
 from headwater.console import yaml_text

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headwater.cli.output_fields import ResultView, ViewField, duration_field, identifier, time_field
+from headwater.cli.result_output import ResultView, ViewField, duration_field, identifier, time_field
 from headwater.clock import Micros
 from headwater.store import Versioned, id_text
 from headwater.tasks import AttemptEnd, FollowUpTask, Task, TaskAttempt, TaskFigures, TaskProgress, TaskState

@@ -14,9 +14,8 @@ from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from headwater.commits.backoff import CommitBackoff
 from headwater.commits.commit import Head
-from headwater.commits.commit_group import CommitGroup, GroupFullError, GroupMember
+from headwater.commits.commit_group import CommitGroup, GroupFullError, GroupMember, publish_group
 from headwater.commits.commit_queue import CommitQueue, Signal, TurnTimeoutError, Waiter
-from headwater.commits.publish import publish_group
 from headwater.commits.transaction import Memos, Transaction
 from headwater.errors import (
     CommitTimeoutError,

@@ -14,7 +14,7 @@ from headwater.commits import CollectionRecord, read_collection, read_head, read
 from headwater.errors import HeadwaterError, NotFoundError
 from headwater.fsck.fsck_codes import FindingCode, FsckFinding
 from headwater.fsck.fsck_context import FsckContext
-from headwater.gc.cleanup import keys_in_use
+from headwater.gc.sweep import keys_in_use
 from headwater.index import IndexValue
 from headwater.jobs.run_record import COLLECT, LOAD, PURGE
 from headwater.realms import REALMS, Realm, RealmRegistry, RealmState

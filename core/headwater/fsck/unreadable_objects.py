@@ -17,7 +17,7 @@ from headwater.fsck.fsck_context import FsckContext
 from headwater.gc.retention import RUNS
 from headwater.gc.scan_lock import SCAN_LOCK_ID, ScanLock
 from headwater.index import IndexValue
-from headwater.jobs.run_history import ReportPiece, Run, list_runs
+from headwater.jobs.run_record import ReportPiece, Run, list_runs
 from headwater.realms import REALMS, Realm, RealmRegistry
 from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, UnreadableRow, id_of, id_text
 from headwater.tasks import REFERENCE as TASKS

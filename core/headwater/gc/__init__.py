@@ -10,20 +10,12 @@ Knows what references, commits and catalogs keep. Must not know the inside of ta
 """
 
 from headwater.gc.classifier import LeftoverParts
-from headwater.gc.cleanup import keys_in_use, keys_with_rows
 from headwater.gc.collection_result import CollectionResult, PhaseTimer
 from headwater.gc.collector import Collector, abandon_sweep, collect_realm, open_marker
 from headwater.gc.mark_phase import LiveMarker, check_not_ahead
-from headwater.gc.retention import (
-    RUNS,
-    CollectionScope,
-    KeepReason,
-    RetentionPolicy,
-    ScopeEntry,
-    check_collectable,
-    open_scope,
-)
+from headwater.gc.retention import RUNS, CollectionScope, KeepReason, RetentionPolicy, ScopeEntry, check_collectable, open_scope
 from headwater.gc.shared_scan import collect_realms
+from headwater.gc.sweep import keys_in_use, keys_with_rows
 from headwater.gc.throttle import Fence, ProgressCallback, Throttle, paced_fence
 
 __all__ = [

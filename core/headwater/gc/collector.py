@@ -39,12 +39,18 @@ from headwater.errors import (
     UnknownOutcomeError,
 )
 from headwater.gc.classifier import RowClassifier
-from headwater.gc.cleanup import collect_purged_keys, finish_catalog_deletions, release_pins, remove_tombstones
 from headwater.gc.collection_result import CollectionResult, PhaseTimer
 from headwater.gc.live_set import LiveSet, load_live_set, save_live_set
 from headwater.gc.mark_phase import LiveMarker, check_not_ahead
 from headwater.gc.retention import CollectionScope, ScopeEntry, open_scope
-from headwater.gc.sweep import RealmSweep, ScanLandmarks
+from headwater.gc.sweep import (
+    RealmSweep,
+    ScanLandmarks,
+    collect_purged_keys,
+    finish_catalog_deletions,
+    release_pins,
+    remove_tombstones,
+)
 from headwater.gc.throttle import Fence, FenceWatch, ProgressCallback, Throttle
 from headwater.settings import duration_text
 from headwater.store import ObjectId, ObjectKey, RealmKey, RealmStore, Reference, Store, Versioned, check_clock

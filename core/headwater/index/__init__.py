@@ -2,9 +2,8 @@
 
 from headwater.index.index_check import IndexChecker
 from headwater.index.index_diff import IndexDifference, index_differences
-from headwater.index.index_editor import IndexEditor, NewIndex, StoredIndex
 from headwater.index.index_nodes import IndexContainer, IndexLimits, Stripe, StripeList, StripeReader
-from headwater.index.index_reader import Index, after_prefix
+from headwater.index.ordered_index import Index, IndexEditor, NewIndex, StoredIndex, after_prefix
 from headwater.index.page import Change, Entry, IndexValue
 from headwater.index.page_columns import KEY_BYTES
 from headwater.index.prefetch import SharedIndexScan

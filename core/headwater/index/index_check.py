@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from headwater.errors import CorruptionError
 from headwater.index.index_nodes import Child, Children, IndexContainer, Stripe, StripeList, StripeReader
-from headwater.index.index_reader import Index
+from headwater.index.ordered_index import Index
 from headwater.index.page import EntryPage
 from headwater.index.prefetch import load_stripes
 from headwater.store import ObjectId, id_text

@@ -6,8 +6,19 @@ Whoever holds the lease of a task calls one ``run_...`` function of this package
 from headwater.jobs.archive_tasks import file_arguments, run_export, run_load
 from headwater.jobs.import_tasks import SPARK, TableSurvey, dry_import, run_import
 from headwater.jobs.realm_tasks import run_collection, run_purge, run_restore
-from headwater.jobs.run_history import Run, list_runs, read_report, record_run
-from headwater.jobs.run_record import COLLECT, EXPORT, IMPORT, LOAD, PURGE, PURGE_TABLE, RESTORE
+from headwater.jobs.run_record import (
+    COLLECT,
+    EXPORT,
+    IMPORT,
+    LOAD,
+    PURGE,
+    PURGE_TABLE,
+    RESTORE,
+    Run,
+    list_runs,
+    read_report,
+    record_run,
+)
 from headwater.jobs.table_tasks import request_table_purge, retry_reachable_only, run_purge_table
 
 __all__ = [

@@ -11,8 +11,7 @@ from typing import Any
 from headwater.backup import ExportOrder, delete_load_progress, export_realm, is_sweeping, load_realm, readable_from
 from headwater.clock import Micros, as_text
 from headwater.errors import UnavailableError
-from headwater.jobs.run_history import list_runs
-from headwater.jobs.run_record import LOAD, run_recorded
+from headwater.jobs.run_record import LOAD, list_runs, run_recorded
 from headwater.realms import RealmRegistry
 from headwater.store import Store
 from headwater.tasks import Task, TaskLease, TaskNotReadyError

@@ -1,20 +1,226 @@
-"""The kinds of tasks, as they are stored.
+"""The record of every execution, in the system realm, newest kept.
+
+What became of each table of an import: rows in the system realm, beside the record of the run.
+
+The reference of the runs has the index ``reports``: 8 bytes id of the task, 4 bytes attempt, 4 bytes number -> ``ReportPiece``. Pieces
+are committed while the import goes on, and a later attempt's take the place of earlier ones. They leave when the record of their run
+has left and they are a week old.
+
+The kinds of tasks, as they are stored.
 
 What every kind of work shares: the realm that was meant, and the record that a run leaves however it ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Container, Iterator
 from typing import Any
 
+import msgspec
 import structlog
 
-from headwater.errors import CorruptionError, FencedError, HeadwaterError, RefusedError, UnavailableError
-from headwater.jobs.run_history import Run, record_run
+from headwater.catalogs import ReportRow
+from headwater.clock import Micros, as_text
+from headwater.commits import Transaction, commit_change, ensure_reference, read_head
+from headwater.errors import CorruptionError, FencedError, HeadwaterError, NotFoundError, RefusedError, UnavailableError
+from headwater.gc.retention import RUNS
+from headwater.index import Index, IndexValue
+from headwater.quantities import check_count
 from headwater.realms import Realm, RealmRegistry, RealmState
-from headwater.store import SYSTEM_REALM, RealmStore, Store, id_text
+from headwater.store import (
+    SYSTEM_REALM,
+    ObjectId,
+    ReadableRows,
+    RealmStore,
+    Store,
+    StoredObject,
+    UnreadableRow,
+    id_text,
+    id_time,
+    object_type,
+)
 from headwater.tasks import Task, TaskLease, TaskNotReadyError, TaskStoppedError
+
+_RUN_INDEX = "runs"
+
+
+@object_type("run")
+class Run(StoredObject, frozen=True, kw_only=True):
+    """One execution of a collection, a purge or an import: what it counted, and how it ended.
+
+    counts        plain numbers by name; what they mean stands where they are made
+    error         empty when it did what it was for
+    """
+
+    kind: str
+    realm: str
+    started: Micros
+    finished: Micros
+    subject: str = ""
+    task: ObjectId | None = None
+    attempt: int = 0
+    counts: dict[str, Any] = {}
+    notes: tuple[str, ...] = ()
+    error: str = ""
+
+
+def record_run(store: Store, run: Run, *, fence: Callable[[], None] | None = None) -> None:
+    """Keep a record; the oldest ones beyond ``runs_kept`` leave.
+
+    raises        what the fence raises
+    """
+    ensure_reference(store.system, RUNS)
+
+    def change(tx: Transaction) -> None:
+        index = tx.index(_RUN_INDEX)
+        run_id = tx.add_object(run)
+        index.put(run.started.to_bytes(8, "big") + run_id.to_bytes(8, "big"), IndexValue(run_id))
+        for key, _ in list(index.range(limit=max(len(index) - store.settings.runs_kept, 0))):
+            index.remove(key)
+        remove_old_reports(tx, lambda: {(run.task, run.attempt), *_with_tasks(store, index)})
+
+    commit_change(store.system, RUNS, change, message=f"record a {run.kind} of {run.realm}", fence=fence)
+
+
+def _with_tasks(store: Store, index: Index) -> Iterator[tuple[ObjectId | None, int]]:
+    """Task and attempt of the runs that were recorded before, as far as they can be read: reports stay for another week anyway."""
+    ids = [value.object_id for _, value in index.range() if value.object_id is not None]
+    yield from ((run.task, run.attempt) for run in store.system.read_each(ids, Run) if isinstance(run, Run))
+
+
+def list_runs(
+    store: Store, *, kind: str | None = None, realm: str | None = None, limit: int | None = None
+) -> ReadableRows[Run]:
+    """The records, newest first."""
+    check_count(limit, "runs of a list")
+    try:
+        found = read_head(store.system, RUNS, fresh=True)
+    except NotFoundError:
+        return ReadableRows()
+    entries = [] if found is None else list(found.index(_RUN_INDEX).range(reverse=True))
+    started = {value.object_id: _start_of(key) for key, value in entries if value.object_id is not None}
+    runs = dict(zip(started, store.system.read_each(list(started), Run), strict=True))
+    chosen = [run for run in runs.values() if isinstance(run, Run) and kind in (None, run.kind) and realm in (None, run.realm)]
+    broken = {run_id: fault for run_id, fault in runs.items() if isinstance(fault, CorruptionError)}
+    return ReadableRows(
+        chosen[:limit],
+        (
+            UnreadableRow(what="run", id=run_id, name=f"of {as_text(started[run_id])}", realm="", fault=str(fault))
+            for run_id, fault in broken.items()
+        ),
+    )
+
+
+def _start_of(key: bytes) -> Micros:
+    return Micros(int.from_bytes(key[:8], "big"))
+
+
+_REPORT_INDEX = "reports"
+_PIECE_BYTES = 1024 * 1024
+"""Of rows before they are packed: then a piece is well below what one row of the database holds."""
+_ABANDONED = 7 * 24 * 3600 * 1_000_000
+"""Pieces that no kept run points to belong to an import that goes on, or, when they are older than this, to one that was given up."""
+
+_ROWS = msgspec.msgpack.Decoder(list[ReportRow])
+
+
+@object_type("report-piece")
+class ReportPiece(StoredObject, frozen=True, kw_only=True):
+    """Rows of a report, in order: MessagePack, packed by zlib."""
+
+    rows: bytes
+
+
+class ReportWriter:
+    """Keeps the rows of one attempt of a task, a piece at a time. Call ``close`` at the end."""
+
+    def __init__(self, store: Store, task: ObjectId, attempt: int, *, fence: Callable[[], None] | None = None) -> None:
+        self._store = store
+        self._task = task
+        self._attempt = attempt
+        self._fence = fence
+        self._pieces = 0
+        self._rows: list[bytes] = []
+        self._bytes = 0
+
+    def add_row(self, row: ReportRow) -> None:
+        """raises        what the fence and ``commit_change`` raise"""
+        encoded = msgspec.msgpack.encode(row)
+        self._rows.append(encoded)
+        self._bytes += len(encoded)
+        if self._bytes >= _PIECE_BYTES:
+            self._flush()
+
+    def finish_report(self) -> None:
+        """Keep what is left, also when that is nothing: then the report has no rows, but is there."""
+        if self._rows or not self._pieces:
+            self._flush()
+
+    def _flush(self) -> None:
+        piece = ReportPiece(rows=zlib.compress(msgspec.msgpack.encode([msgspec.Raw(row) for row in self._rows])))
+        key = _prefix(self._task, self._attempt) + self._pieces.to_bytes(4, "big")
+
+        def change(tx: Transaction) -> None:
+            index = tx.index(_REPORT_INDEX)
+            if not self._pieces:
+                for old, _ in list(index.prefix(_prefix(self._task))):
+                    index.remove(old)
+            index.put(key, IndexValue(tx.add_object(piece)))
+
+        if self._fence is not None:
+            self._fence()
+        ensure_reference(self._store.system, RUNS)
+        commit_change(self._store.system, RUNS, change, message="keep rows of a report", fence=self._fence)
+        self._pieces += 1
+        self._rows, self._bytes = [], 0
+
+
+def read_report(store: Store, task: ObjectId, attempt: int) -> Iterator[ReportRow]:
+    """The rows of a run's report, in order.
+
+    raises        NotFoundError when there is none, or no more; CorruptionError
+    """
+    try:
+        runs = read_head(store.system, RUNS, fresh=True)
+    except NotFoundError:
+        runs = None
+    pieces = [] if runs is None else [value for _, value in runs.index(_REPORT_INDEX).prefix(_prefix(task, attempt))]
+    if not pieces:
+        raise NotFoundError("the run has no report: it was of another kind or release, or did not come far enough")
+    for value in pieces:
+        if value.object_id is None:
+            raise CorruptionError("the report has an entry without a piece")
+        packed = store.system.read_object(value.object_id, ReportPiece).rows
+        try:
+            yield from _ROWS.decode(zlib.decompress(packed))
+        except (zlib.error, msgspec.MsgspecError) as fault:
+            raise CorruptionError(f"piece {value.object_id} of the report is damaged: {fault}") from fault
+
+
+def remove_old_reports(tx: Transaction, kept: Callable[[], Container[tuple[ObjectId | None, int]]]) -> None:
+    """Within the recording of a run: drop pieces whose run is recorded no more.
+
+    kept          (task, attempt) of the runs that stay; asked only if there is a piece
+    """
+    index = tx.index(_REPORT_INDEX)
+    entries = list(index.range())
+    if not entries:
+        return
+    staying = kept()
+    for key, value in entries:
+        owner = (ObjectId(int.from_bytes(key[:8], "big")), int.from_bytes(key[8:12], "big"))
+        if owner not in staying and value.object_id is not None and _is_old(value.object_id, tx.time):
+            index.remove(key)
+
+
+def _is_old(piece: ObjectId, now: Micros) -> bool:
+    return id_time(piece) < now - _ABANDONED
+
+
+def _prefix(task: ObjectId, attempt: int | None = None) -> bytes:
+    return task.to_bytes(8, "big") + (b"" if attempt is None else attempt.to_bytes(4, "big"))
+
 
 COLLECT, PURGE, IMPORT = "gc", "purge", "import"
 EXPORT, LOAD, RESTORE = "export", "load", "restore"

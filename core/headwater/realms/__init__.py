@@ -6,8 +6,21 @@ This room knows nothing of what users keep in a realm (catalogs), of tasks, or o
 from __future__ import annotations
 
 from headwater.realms.bootstrap import bootstrap, check_bootstrap
-from headwater.realms.grants import Principal
-from headwater.realms.principals import BY_CLIENT, BY_NAME, PRINCIPALS, find_root, log_in, reset_root, rotate_root
+from headwater.realms.principals import (
+    BY_CLIENT,
+    BY_NAME,
+    PRINCIPALS,
+    Credentials,
+    CredentialsHash,
+    Principal,
+    find_root,
+    hash_credentials,
+    log_in,
+    new_credentials,
+    reset_root,
+    rotate_root,
+    verify_secret,
+)
 from headwater.realms.realm_definition import (
     DeletionPolicy,
     DriftPolicy,
@@ -21,7 +34,6 @@ from headwater.realms.realm_definition import (
     hold_until,
 )
 from headwater.realms.realm_registry import FILLED_REFERENCES, REALM_REFERENCES, REALMS, RealmRegistry
-from headwater.realms.root_credentials import Credentials, CredentialsHash, hash_credentials, new_credentials, verify_secret
 from headwater.store.ids import checked_realm_id
 
 __all__ = [

@@ -13,11 +13,21 @@ import msgspec
 from headwater.commits import Transaction, commit_change, complete_operation, ensure_references
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
 from headwater.index import IndexValue
-from headwater.realms.grants import Container, Grant, Principal, PrincipalRole, grant_key
-from headwater.realms.principals import BY_CLIENT, BY_NAME, PRINCIPALS, ROOT, find_named
+from headwater.realms.principals import (
+    BY_CLIENT,
+    BY_NAME,
+    PRINCIPALS,
+    ROOT,
+    Container,
+    CredentialsHash,
+    Grant,
+    Principal,
+    PrincipalRole,
+    find_named,
+    grant_key,
+)
 from headwater.realms.realm_definition import Realm, RealmState
 from headwater.realms.realm_registry import REALM_REFERENCES, RealmRegistry
-from headwater.realms.root_credentials import CredentialsHash
 from headwater.store import ObjectId, RealmStore
 
 ROOT_CONTAINER = "root_container"

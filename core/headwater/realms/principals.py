@@ -1,4 +1,10 @@
-"""The root principal of a realm: found, logged in as, and given other credentials.
+"""Credentials of a realm's root principal: made here, given to a person once, and stored only as a salted hash.
+
+Who may do what in a realm: the objects that stand under its named pointers.
+
+An entity keeps its ``entity`` number through every change of its object; grants name their two ends by it.
+
+The root principal of a realm: found, logged in as, and given other credentials.
 
 principals    index `by-name`: the name        → object `principal`
               index `by-client`: a client's id → the same, for the credentials now and the former ones while they hold
@@ -6,8 +12,12 @@ principals    index `by-name`: the name        → object `principal`
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import secrets
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeVar
 
 import msgspec
 
@@ -16,10 +26,124 @@ from headwater.commits import Transaction, commit_change, read_head
 from headwater.errors import CorruptionError, NotFoundError, RefusedError, SwapConflictError
 from headwater.index import Index, IndexValue
 from headwater.quantities import check_seconds
-from headwater.realms.grants import Container, Principal, PrincipalRole
 from headwater.realms.realm_registry import RealmRegistry
-from headwater.realms.root_credentials import Credentials, CredentialsHash
-from headwater.store import RealmReader, RealmStore
+from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, object_type
+
+# scrypt with 16 MiB and about 50 ms a try; each hash carries its own cost, so that later releases can raise it
+_COST, _BLOCK, _PARALLEL = 2**14, 8, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a client logs in with. The secret never appears in the text form."""
+
+    client_id: str
+    client_secret: str = field(repr=False)
+
+
+class CredentialsHash(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a store keeps of credentials: the client's id, and a scrypt digest of the secret with its salt and costs."""
+
+    known_by: ClassVar[tuple[str, ...]] = ("client_id", "digest")
+
+    client_id: str
+    salt: bytes
+    digest: bytes
+    cost: int = _COST
+    block: int = _BLOCK
+    parallel: int = _PARALLEL
+
+
+def new_credentials() -> Credentials:
+    """Fresh random credentials: an id of 16 hex digits, and a secret of 256 bits."""
+    return Credentials(client_id=secrets.token_hex(8), client_secret=secrets.token_urlsafe(32))
+
+
+def hash_credentials(credentials: Credentials) -> CredentialsHash:
+    """The salted hash of credentials; another salt, and so another hash, with every call."""
+    salt = secrets.token_bytes(16)
+    digest = _digest(credentials.client_secret, salt=salt, cost=_COST, block=_BLOCK, parallel=_PARALLEL)
+    return CredentialsHash(
+        client_id=credentials.client_id, salt=salt, digest=digest, cost=_COST, block=_BLOCK, parallel=_PARALLEL
+    )
+
+
+def verify_secret(stored: CredentialsHash, credentials: Credentials) -> bool:
+    """Whether the hash was made from these credentials."""
+    digest = _digest(
+        credentials.client_secret, salt=stored.salt, cost=stored.cost, block=stored.block, parallel=stored.parallel
+    )
+    return hmac.compare_digest(digest, stored.digest) and hmac.compare_digest(
+        stored.client_id.encode(), credentials.client_id.encode()
+    )
+
+
+def _digest(secret: str, *, salt: bytes, cost: int, block: int, parallel: int) -> bytes:
+    return hashlib.scrypt(secret.encode(), salt=salt, n=cost, r=block, p=parallel, dklen=32)
+
+
+@object_type("container")
+class Container(StoredObject, frozen=True, kw_only=True):
+    """The securable that grants for a whole realm refer to."""
+
+    entity: ObjectId
+    name: str
+    created: Micros = Micros(0)
+
+
+@object_type("principal")
+class Principal(StoredObject, frozen=True, kw_only=True):
+    """Somebody who can log in.
+
+    former        the credentials before these, as long as they hold; ``former_until`` is None until others take their place
+    renewed       when the credentials last changed; None: they are the first
+    """
+
+    entity: ObjectId
+    name: str
+    credentials: CredentialsHash
+    created: Micros = Micros(0)
+    former: CredentialsHash | None = None
+    former_until: Micros | None = None
+    renewed: Micros | None = None
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The client ids that may be good for something."""
+        return (self.credentials.client_id, *((self.former.client_id,) if self.former else ()))
+
+    def accepts(self, credentials: Credentials, *, now: Micros) -> bool:
+        """Whether these are its credentials at a time."""
+        is_over = self.former_until is not None and now >= self.former_until
+        held = (self.credentials, None if is_over else self.former)
+        return any(
+            one is not None and one.client_id == credentials.client_id and verify_secret(one, credentials) for one in held
+        )
+
+
+@object_type("principal-role")
+class PrincipalRole(StoredObject, frozen=True, kw_only=True):
+    """A role that is given to principals."""
+
+    entity: ObjectId
+    name: str
+    created: Micros = Micros(0)
+
+
+@object_type("grant")
+class Grant(StoredObject, frozen=True, kw_only=True):
+    """``grantee`` holds ``privilege`` on ``securable``; both are entity numbers: names, so a grant keeps no object alive."""
+
+    securable: ObjectId
+    grantee: ObjectId
+    privilege: str
+    created: Micros = Micros(0)
+
+
+def grant_key(securable: ObjectId, grantee: ObjectId, privilege: str) -> bytes:
+    """Eight bytes each for securable and grantee, then the privilege: a prefix finds all grants on a securable."""
+    return securable.to_bytes(8, "big") + grantee.to_bytes(8, "big") + privilege.encode()
+
 
 PRINCIPALS = "principals"
 ROOT = "root"

@@ -19,6 +19,7 @@ from headwater.store.backend import (
 )
 from headwater.store.cache import CacheStatistics
 from headwater.store.clock_check import DoubtfulClockError, check_clock, confirm_clock
+from headwater.store.id_generator import NodeLease, node_lease_id
 from headwater.store.ids import (
     SYSTEM_KEY,
     SYSTEM_REALM,
@@ -32,7 +33,6 @@ from headwater.store.ids import (
     id_time,
     is_fixed,
 )
-from headwater.store.node_lease import NodeLease, node_lease_id
 from headwater.store.realm_objects import ObjectBatch, Pointers, is_leaf, unknown_pointers_reason
 from headwater.store.realm_refs import Reference, is_note
 from headwater.store.realm_store import ReadableRows, RealmReader, RealmStore, UnreadableRow

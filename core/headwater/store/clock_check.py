@@ -24,8 +24,8 @@ from msgspec.structs import replace
 from headwater.clock import Micros, as_text
 from headwater.errors import HeadwaterError, UnavailableError
 from headwater.settings import duration_text
+from headwater.store.id_generator import NodeLease, node_lease_id
 from headwater.store.ids import NODES, ObjectId, fixed_id, id_time, node_of
-from headwater.store.node_lease import NodeLease, node_lease_id
 from headwater.store.stored_objects import StoredObject, Versioned, object_type
 from headwater.store.stores import Store
 

@@ -5,7 +5,7 @@ what was asked, who does it, and how it ended. Workers, the command line and `he
 """
 
 from headwater.tasks.task import AttemptEnd, FollowUpTask, Task, TaskAttempt, TaskProgress, TaskState
-from headwater.tasks.task_index import REFERENCE
+from headwater.tasks.task_index import REFERENCE, TaskFigures, TaskQuery
 from headwater.tasks.task_index_repair import EntryFault, entry_faults, mend_entries, unreadable_tasks
 from headwater.tasks.task_lease import (
     LeaseEvidence,
@@ -16,7 +16,6 @@ from headwater.tasks.task_lease import (
     TaskNotReadyError,
     TaskStoppedError,
 )
-from headwater.tasks.task_queries import TaskFigures, TaskQuery
 from headwater.tasks.task_queue import ClaimableTask, SubmittedTask, TaskQueue
 
 __all__ = [

@@ -27,8 +27,8 @@ from headwater.tasks.task_index import (
     task_places_of,
     time_key,
     unique_key,
+    unreadable_task,
 )
-from headwater.tasks.task_queries import unreadable_task
 
 _INDEXES = (DUE, UNIQUE, FINISHED, LAST)
 _AT_ONCE = 200

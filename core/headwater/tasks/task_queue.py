@@ -25,33 +25,31 @@ from headwater.tasks.task import ARGUMENT_BYTES, Task, TaskState, change_task, r
 from headwater.tasks.task_index import (
     DUE,
     FINISHED,
+    READ_AT_ONCE,
     REFERENCE,
     UNIQUE,
+    TaskFigures,
+    TaskQuery,
     active_holder,
     add_task,
     check_retry,
     due_of_key,
     due_of_retry,
     forget_task_entry,
+    last_tasks_of_realm,
     list_for_retry,
+    matching_tasks,
     place_taken,
+    read_task_figures,
     settle_task_entry,
+    task_figures_of,
     task_places_of,
+    tasks_named,
     time_key,
     unique_key,
-)
-from headwater.tasks.task_lease import LeaseEvidence, LeaseExpiry, LeaseWatch, TaskLease
-from headwater.tasks.task_queries import (
-    READ_AT_ONCE,
-    TaskFigures,
-    TaskQuery,
-    last_tasks_of_realm,
-    matching_tasks,
-    read_task_figures,
-    task_figures_of,
-    tasks_named,
     unreadable_task,
 )
+from headwater.tasks.task_lease import LeaseEvidence, LeaseExpiry, LeaseWatch, TaskLease
 
 FORGOTTEN_AT_ONCE = 500
 NOBODY_WATCHED = LeaseExpiry(None)

@@ -4,7 +4,7 @@ The only room that imports the `kubernetes` library, and of that only what finds
 plain values. Knows neither realms nor the store: it takes paths, and gives back what the server said or an error of Headwater's tree.
 """
 
-from headwater_operator.kube.kube_api import KubeApi, KubeTimeouts
+from headwater_operator.kube.kube_api import KINDS, KindPath, KubeApi, KubeTimeouts, resource_path
 from headwater_operator.kube.kube_connection import (
     ClusterCredentials,
     KubeConnection,
@@ -14,7 +14,6 @@ from headwater_operator.kube.kube_connection import (
     plain_connection,
 )
 from headwater_operator.kube.kube_errors import ApiUnavailableError, kube_error
-from headwater_operator.kube.resource_paths import KINDS, KindPath, resource_path
 
 __all__ = [
     "KINDS",

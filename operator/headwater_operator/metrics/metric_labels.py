@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from headwater.clock import Micros
 from headwater.reconcile import CatalogDescription, ImportDescription, RealmDescription, TaskDescription
 from headwater.tasks import TaskState
-from headwater_operator.resource.condition_rules import quarantined
+from headwater_operator.resource.conditions import quarantined
 from headwater_operator.runtime.informer_cache import ResourceKey
 
 OTHERS = "_others_"

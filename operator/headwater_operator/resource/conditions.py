@@ -1,14 +1,41 @@
-"""Conditions as Kubernetes has them, merged so that their times tell when something changed, and nothing else."""
+"""Conditions as Kubernetes has them, merged so that their times tell when something changed, and nothing else.
+
+From what a pass came to and what the store shows, to conditions. Pure; every reason comes from the catalogue.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from headwater.clock import Micros, as_text
-from headwater_operator.resource.reasons import CONDITIONS, Standing
+from headwater.errors import (
+    ConflictError,
+    CorruptionError,
+    HeadwaterError,
+    NotFoundError,
+    RefusedError,
+    SwapConflictError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from headwater.jobs import COLLECT, IMPORT
+from headwater.realms import RealmState
+from headwater.reconcile import (
+    CatalogDescription,
+    ImportDescription,
+    ManifestError,
+    RealmDescription,
+    ReconcileOutcome,
+    TaskDescription,
+    WaitUntil,
+)
+from headwater.tasks import TaskState
+from headwater_operator.resource.reasons import CONDITIONS, Standing, reason_named
+from headwater_operator.runtime.informer_cache import CachedResource
 
 MESSAGE_LIMIT = 1024
 """Characters of a message; the API allows 32 KiB."""
@@ -83,3 +110,433 @@ def _since(former: Mapping[str, Any] | None, status: str) -> str | None:
         return None
     time = former.get("lastTransitionTime")
     return time if isinstance(time, str) and _TIME.fullmatch(time) else None
+
+
+UNCLAIMED_SECONDS = 300
+"""A task that is due for so long has no worker."""
+LONG_SECONDS = 86_400
+"""A collection that was due so long ago and runs is worth a look."""
+
+_FOREIGN = ("ManagedByAnother", "RealmManagedByAnother")
+_OF_THE_REALM = ("RealmMissing", "RealmNotActive", "RealmDeleting", "RealmManagedByAnother")
+_NOT_ACCEPTED = ("SpecInvalid", "Refused")
+_UNSURE = ("OutcomeUnknown", "InternalError")
+_ENDED_PURGES = ("TaskDeadLettered", "TaskCancelled")
+_SETTLED = (RealmState.ACTIVE, RealmState.INACTIVE)
+_GOING = (RealmState.PURGING, RealmState.PURGED)
+
+
+class UnreadState(Enum):
+    UNSEEN = "UNSEEN"
+
+
+UNSEEN = UnreadState.UNSEEN
+"""In place of what could not be looked at, or was not; None says that it was looked for, and is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretSeen:
+    """The Secret of the root's credentials, looked for."""
+
+    name: str
+    exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StallCause:
+    """A reason of the catalogue, with what there is to say about it here."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcileResult:
+    """What a pass came to.
+
+    failure       an error that ended it
+    obstacles     what was refused, and what is waited for, in this order
+    reports       what a person should know
+    """
+
+    failure: StallCause | None
+    obstacles: tuple[StallCause, ...] = ()
+    reports: tuple[StallCause, ...] = ()
+
+    @classmethod
+    def from_outcome(cls, outcome: ReconcileOutcome | Exception, *, is_seen: bool) -> ReconcileResult:
+        """
+        outcome       an exception when it did not come to an outcome
+        is_seen       whether the store was asked, afterwards, how things stand, and answered
+        """
+        if isinstance(outcome, Exception):
+            return cls(_failure(outcome, is_seen=is_seen))
+        refused = tuple(StallCause(one.reason, one.message) for one in outcome.refused)
+        waits = tuple(StallCause(wait.reason, _told(wait)) for wait in outcome.waits)
+        reports = tuple(StallCause(reason_named(one.reason).name, one.message) for one in outcome.reports)
+        failure = _failure(outcome.error, is_seen=is_seen) if outcome.error else None
+        if failure is None and not is_seen and not (refused or waits):
+            failure = StallCause("StoreUnavailable", "the store did not answer when it was asked how things stand")
+        ended = tuple(one for one in reports if one.reason in _ENDED_PURGES)
+        if any(wait.reason == "Purging" for wait in waits):
+            waits = (*ended, *waits)  # it waits for a purge that nobody carries out any more
+        return cls(failure, (*refused, *waits), reports)
+
+    @property
+    def blocker(self) -> StallCause | None:
+        """The first thing that keeps the store from being as declared."""
+        return self.failure or next(iter(self.obstacles), None)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether what the resource names belongs to another one, and is none of its business."""
+        return any(one.reason in _FOREIGN for one in self.obstacles)
+
+    def report(self, reason: str) -> StallCause | None:
+        return next((one for one in self.reports if one.reason == reason), None)
+
+
+def realm_conditions(
+    resource: CachedResource,
+    verdict: ReconcileResult,
+    seen: RealmDescription | UnreadState | None,
+    *,
+    former: Sequence[Mapping[str, Any]],
+    secret: SecretSeen | UnreadState,
+    now: Micros,
+) -> list[Condition]:
+    """
+    former        the conditions as they were: what nothing newer is known about stays
+    """
+    drift = verdict.report("DriftReported")
+    found: list[Condition | None] = [
+        *_readiness(verdict, *_realm_standing(resource, seen, drift)),
+        _accepted(resource, verdict, former),
+        _store_reachable(verdict, seen, former),
+    ]
+    if verdict.is_foreign:
+        return _those(found)
+    found.append(_maintenance(seen, former, now))
+    found.append(_credentials(resource, verdict, seen, secret, former))
+    if resource.is_deleted:
+        return _those([*found, _purging(resource, verdict, seen, former), _deleting(verdict)])
+    return _those([*found, _drifted(verdict, seen, drift, former)])
+
+
+def catalog_conditions(
+    resource: CachedResource,
+    verdict: ReconcileResult,
+    seen: CatalogDescription | UnreadState | None,
+    *,
+    former: Sequence[Mapping[str, Any]],
+    now: Micros,
+) -> list[Condition]:
+    """
+    former        the conditions as they were: what nothing newer is known about stays
+    """
+    name = str(resource.spec.get("name") or resource.name)
+    is_there = isinstance(seen, CatalogDescription)
+    found: list[Condition | None] = [
+        *_readiness(
+            verdict, is_there, StallCause("AsDeclared" if is_there else "Progressing", _there("catalog", name, is_there))
+        ),
+        _accepted(resource, verdict, former),
+        _store_reachable(verdict, seen, former),
+        _realm_ready(verdict, seen, former),
+    ]
+    if not verdict.is_foreign:
+        found.append(_imports(seen, former, now))
+    return _those([*found, _deleting(verdict) if resource.is_deleted else None])
+
+
+def is_overdue(task: TaskDescription, now: Micros) -> bool:
+    """Whether it has waited for so long, due all the time, that a worker would have taken it."""
+    return task.state is TaskState.WAITING and now - task.since >= UNCLAIMED_SECONDS * 1_000_000
+
+
+# Errors
+
+
+_KINDS: tuple[tuple[type[Exception], str], ...] = (
+    (ManifestError, "SpecInvalid"),
+    (UnknownOutcomeError, "OutcomeUnknown"),
+    (UnavailableError, "Unavailable"),
+    (RefusedError, "Refused"),
+    (CorruptionError, "Unreadable"),
+    (SwapConflictError, "Conflict"),
+    (ConflictError, "Conflict"),
+    (NotFoundError, "Conflict"),
+)
+
+
+def _failure(error: Exception, *, is_seen: bool) -> StallCause:
+    reason = next((reason for kind, reason in _KINDS if isinstance(error, kind)), "InternalError")
+    if reason in ("Unavailable", "Refused") and not is_seen:
+        reason = "StoreUnavailable"  # also where it refuses everybody, such as after its password was changed
+    if isinstance(error, ManifestError):
+        return StallCause(reason, "; ".join(f"{one.path}: {one.message}" if one.path else one.message for one in error.faults))
+    if isinstance(error, HeadwaterError):  # their messages hold no secrets; of others nobody knows
+        return StallCause(reason, " ".join(str(error).split()))
+    return StallCause(reason, f"{type(error).__name__}: a bug in Headwater; the operator's log has more")
+
+
+def _told(wait: WaitUntil) -> str:
+    return wait.message if wait.until is None else f"{wait.message} (until {as_text(wait.until)})"
+
+
+# What both kinds have
+
+
+def _readiness(verdict: ReconcileResult, is_ready: bool, standing: StallCause) -> list[Condition]:
+    """Ready; and where it is not True, the condition of kstatus that says whether waiting helps: Reconciling or Stalled."""
+    ready = _ready(verdict, is_ready, standing)
+    if ready.status == "True":
+        return [ready]
+    is_stalled = "Stalled" in reason_named(ready.reason).conditions
+    return [ready, Condition("Stalled" if is_stalled else "Reconciling", "True", ready.reason, ready.message)]
+
+
+def _ready(verdict: ReconcileResult, is_ready: bool, standing: StallCause) -> Condition:
+    if verdict.failure is not None:
+        reason = verdict.failure.reason
+        return Condition("Ready", "Unknown" if _leaves_open(verdict) else "False", reason, verdict.failure.message)
+    cause = verdict.blocker or standing
+    return Condition("Ready", "True" if is_ready and cause is standing else "False", cause.reason, cause.message)
+
+
+def _leaves_open(verdict: ReconcileResult) -> bool:
+    """Whether after such an error nobody knows how things stand."""
+    return verdict.failure is not None and verdict.failure.reason in ("StoreUnavailable", *_UNSURE)
+
+
+def _accepted(resource: CachedResource, verdict: ReconcileResult, former: Sequence[Mapping[str, Any]]) -> Condition:
+    against = [one for one in verdict.obstacles if one.reason in _FOREIGN]
+    if verdict.failure is not None and verdict.failure.reason in _NOT_ACCEPTED:
+        against.insert(0, verdict.failure)
+    if against:
+        return Condition("Accepted", "False", against[0].reason, against[0].message)
+    if verdict.failure is None or not _leaves_open(verdict):
+        return Condition("Accepted", "True", "Accepted")
+    before = find_condition(former, "Accepted")
+    if before is not None and before.get("observedGeneration") == resource.generation:
+        return kept_conditions(former, "Accepted") or _unknown("Accepted", verdict.failure)
+    return _unknown("Accepted", verdict.failure)
+
+
+def _store_reachable(verdict: ReconcileResult, seen: object, former: Sequence[Mapping[str, Any]]) -> Condition | None:
+    if verdict.failure is not None and verdict.failure.reason == "StoreUnavailable":
+        return Condition("StoreReachable", "False", verdict.failure.reason, verdict.failure.message)
+    if seen is UNSEEN:
+        return kept_conditions(former, "StoreReachable")
+    return Condition("StoreReachable", "True", "StoreAnswered")
+
+
+def _deleting(verdict: ReconcileResult) -> Condition:
+    cause = verdict.blocker or StallCause("Progressing", "")
+    return Condition("Deleting", "True", cause.reason, cause.message)
+
+
+def _unknown(type_: str, failure: StallCause) -> Condition:
+    return Condition(type_, "Unknown", failure.reason, failure.message)
+
+
+def _there(kind: str, name: str, is_there: bool) -> str:
+    return "" if is_there else f"{kind} {name} is not there yet"
+
+
+def _those(found: Iterable[Condition | None]) -> list[Condition]:
+    return [one for one in found if one is not None]
+
+
+# Realms
+
+
+def _realm_standing(
+    resource: CachedResource, seen: RealmDescription | UnreadState | None, drift: StallCause | None
+) -> tuple[bool, StallCause]:
+    """Whether the realm serves as declared, and what to say if nothing stands against it."""
+    spec = resource.spec
+    if not isinstance(seen, RealmDescription):
+        return False, StallCause("Progressing", _there("realm", str(spec.get("realmId") or resource.name), False))
+    wished = RealmState.INACTIVE if spec.get("state") == "Inactive" else RealmState.ACTIVE
+    if drift is not None:
+        return seen.state is wished, drift
+    if seen.state is not wished:
+        return False, StallCause("Progressing", f"realm {seen.id} is {seen.state}, and not yet {wished}")
+    return True, StallCause(
+        "AsDeclared", f"realm {seen.id} is {seen.state}, as declared" if wished is RealmState.INACTIVE else ""
+    )
+
+
+def _drifted(
+    verdict: ReconcileResult,
+    seen: RealmDescription | UnreadState | None,
+    drift: StallCause | None,
+    former: Sequence[Mapping[str, Any]],
+) -> Condition | None:
+    if drift is not None:
+        return Condition("Drifted", "True", drift.reason, drift.message)
+    if verdict.failure is not None or seen is UNSEEN:
+        return kept_conditions(former, "Drifted")
+    return Condition("Drifted", "False", "AsDeclared") if seen is not None else None
+
+
+def _credentials(
+    resource: CachedResource,
+    verdict: ReconcileResult,
+    seen: RealmDescription | UnreadState | None,
+    secret: SecretSeen | UnreadState,
+    former: Sequence[Mapping[str, Any]],
+) -> Condition | None:
+    if isinstance(secret, UnreadState) or isinstance(seen, UnreadState):
+        return kept_conditions(former, "CredentialsAvailable")
+    if seen is None or seen.state not in _SETTLED:
+        return None
+    if waiting := verdict.report("RotationWaits"):
+        return Condition("CredentialsAvailable", "True" if secret.exists else "False", waiting.reason, waiting.message)
+    if secret.exists:
+        return Condition("CredentialsAvailable", "True", "SecretPresent")
+    advice = f"annotate Realm {resource.name} headwater.dev/rotate-credentials: <any word> to have new ones made"
+    return Condition("CredentialsAvailable", "False", "SecretMissing", f"Secret {secret.name} is not there; {advice}")
+
+
+def _purging(
+    resource: CachedResource,
+    verdict: ReconcileResult,
+    seen: RealmDescription | UnreadState | None,
+    former: Sequence[Mapping[str, Any]],
+) -> Condition | None:
+    state = seen.state if isinstance(seen, RealmDescription) else None
+    if state not in _GOING and resource.spec.get("deletionPolicy") != "Purge":
+        return None
+    if verdict.failure is not None and (seen is UNSEEN or _leaves_open(verdict)):
+        return kept_conditions(former, "Purging") or _unknown("Purging", verdict.failure)
+    standing = {RealmState.PURGING: "Purging", RealmState.PURGED: "Purged"}
+    cause = verdict.blocker or StallCause(standing[state] if state in _GOING else "Progressing", "")
+    return Condition("Purging", "True" if state in _GOING else "False", cause.reason, cause.message)
+
+
+def _maintenance(
+    seen: RealmDescription | UnreadState | None, former: Sequence[Mapping[str, Any]], now: Micros
+) -> Condition | None:
+    if isinstance(seen, UnreadState):
+        return kept_conditions(former, "MaintenanceHealthy")
+    if seen is None:
+        return None
+    troubles = [*_ended_badly(seen), *_troubles([task for task in seen.tasks if task.kind != IMPORT], now)]
+    if troubles:
+        return _unhealthy("MaintenanceHealthy", troubles)
+    if seen.is_suspended and seen.state in _SETTLED:
+        return Condition("MaintenanceHealthy", "True", "Suspended", "maintenance is suspended")
+    is_scheduled = seen.state is RealmState.ACTIVE or seen.state in _GOING
+    return Condition("MaintenanceHealthy", "True", "AsScheduled" if is_scheduled else "NothingScheduled")
+
+
+def _ended_badly(seen: RealmDescription) -> Iterator[StallCause]:
+    """Tasks that nothing follows until a person steps in."""
+    last = seen.last_collection
+    is_collected = any(task.kind == COLLECT for task in seen.tasks)
+    if last is not None and not is_collected and seen.state is RealmState.ACTIVE and not seen.is_suspended:
+        yield from _dead_letter(last, may_be_cancelled=True)
+    if seen.purge is not None and seen.state is RealmState.PURGING:
+        yield from _dead_letter(seen.purge)
+
+
+# Catalogs
+
+
+def _realm_ready(
+    verdict: ReconcileResult, seen: CatalogDescription | UnreadState | None, former: Sequence[Mapping[str, Any]]
+) -> Condition | None:
+    against = next((one for one in verdict.obstacles if one.reason in _OF_THE_REALM), None)
+    if against is not None:
+        return Condition("RealmReady", "False", against.reason, against.message)
+    if isinstance(seen, CatalogDescription):
+        return Condition("RealmReady", "True", "RealmActive")
+    if verdict.failure is not None and _leaves_open(verdict):
+        return kept_conditions(former, "RealmReady") or _unknown("RealmReady", verdict.failure)
+    return kept_conditions(former, "RealmReady")
+
+
+def _imports(
+    seen: CatalogDescription | UnreadState | None, former: Sequence[Mapping[str, Any]], now: Micros
+) -> Condition | None:
+    if isinstance(seen, UnreadState):
+        return kept_conditions(former, "ImportsHealthy")
+    if seen is None:
+        return None
+    if not seen.imports:
+        return Condition("ImportsHealthy", "True", "NothingScheduled")
+    ended = [one.last for one in seen.imports if one.active is None and one.last is not None]
+    troubles = [cause for last in ended for cause in _dead_letter(last)]
+    troubles += _troubles([one.active for one in seen.imports if one.active is not None], now)
+    if troubles:
+        return _unhealthy("ImportsHealthy", troubles)
+    broken = [f"{one.name}: {count}" for one in seen.imports if (count := quarantined(one))]
+    if broken:
+        return Condition("ImportsHealthy", "True", "TablesQuarantined", f"tables left alone by import {', '.join(broken)}")
+    return Condition("ImportsHealthy", "True", "AsScheduled")
+
+
+def quarantined(one: ImportDescription) -> int:
+    """How many tables its last run that succeeded left alone."""
+    found = one.succeeded.outcome.get("quarantined") if one.succeeded is not None else None
+    total = found.get("total") if isinstance(found, Mapping) else None
+    return total if isinstance(total, int) else 0
+
+
+# Tasks
+
+
+def _unhealthy(type_: str, troubles: list[StallCause]) -> Condition:
+    """The worst is told, the others are counted."""
+    first, others = troubles[0], len(troubles) - 1
+    more = f"; and {others} more" if others else ""
+    status: Standing = "False"
+    return Condition(type_, status, first.reason, first.message + more)
+
+
+def _troubles(tasks: Sequence[TaskDescription], now: Micros) -> list[StallCause]:
+    kinds: tuple[tuple[str, Callable[[TaskDescription], bool], Callable[[TaskDescription], str]], ...] = (
+        (
+            "TaskOverdue",
+            lambda task: is_overdue(task, now),
+            lambda task: f"{_name(task)} is due since {as_text(task.due)}, and no worker took it",
+        ),
+        (
+            "TaskRetrying",
+            lambda task: task.failures > 0 and not is_overdue(task, now),
+            lambda task: f"{_name(task)} failed {_times(task)} and is tried again{_because(task)}",
+        ),
+        (
+            "CollectionOverdue",
+            lambda task: (
+                task.kind == COLLECT and task.state is TaskState.RUNNING and now - task.due >= LONG_SECONDS * 1_000_000
+            ),
+            lambda task: f"{_name(task)} was due at {as_text(task.due)}, and has not ended yet",
+        ),
+    )
+    ordered = sorted(tasks, key=lambda task: (task.due, task.id))
+    return [StallCause(reason, tell(task)) for reason, applies, tell in kinds for task in ordered if applies(task)]
+
+
+def _dead_letter(task: TaskDescription, *, may_be_cancelled: bool = False) -> Iterator[StallCause]:
+    again = f"run `headwater task retry {task.id}`"
+    if task.state is TaskState.FAILED:
+        what = f"{_name(task)} failed {_times(task)} and is not tried again{_because(task)}"
+        yield StallCause("TaskDeadLettered", f"{what}; once the cause is gone, {again}")
+    elif task.state is TaskState.CANCELLED and not may_be_cancelled:
+        yield StallCause("TaskCancelled", f"{_name(task)} was cancelled; to let it run after all, {again}")
+
+
+def _name(task: TaskDescription) -> str:
+    return f"task {task.id} ({f'{task.kind} {task.subject}'.strip()})"
+
+
+def _times(task: TaskDescription) -> str:
+    return "once" if task.failures == 1 else f"{task.failures} times"
+
+
+def _because(task: TaskDescription) -> str:
+    lines = task.error.strip().splitlines()
+    return f": {lines[0]}" if lines else ""

@@ -1,8 +1,12 @@
-"""What a pass does in the store, and what it sees there afterwards: for a Realm, and for a Catalog."""
+"""Answers the annotation `headwater.dev/plan`: what would be done, for the spec as it is or for another one, once for each token.
+
+What a pass does in the store, and what it sees there afterwards: for a Realm, and for a Catalog.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, cast
 
@@ -21,6 +25,7 @@ from headwater.reconcile import (
     RealmDescription,
     RealmManifest,
     ReconcileOutcome,
+    RefuseManifest,
     TaskDescription,
     describe_catalog,
     describe_realm,
@@ -30,19 +35,63 @@ from headwater.reconcile import (
     reconcile_catalog,
     reconcile_realm,
 )
+from headwater.reconcile.manifests import PLAN
 from headwater.settings import Settings
 from headwater.store import RealmId, Store
 from headwater_operator.kube import KubeApi
-from headwater_operator.resource.condition_rules import UNSEEN, SecretSeen, UnreadState
+from headwater_operator.resource.conditions import UNSEEN, SecretSeen, UnreadState
 from headwater_operator.resource.credentials_secret import SecretCredentials, secret_name
-from headwater_operator.resource.plan_annotation import make_plan
 from headwater_operator.resource.realm_ref import Belonging, find_realm, realm_id_of, wait_for_realm
-from headwater_operator.resource.resource_status import catalog_status, realm_status
+from headwater_operator.resource.resource_status import PlanMade, asked_plan, catalog_status, realm_status
 from headwater_operator.runtime.informer_cache import CachedResource, ResourceCache
 
-T = TypeVar("T")
-
 log = structlog.get_logger(__name__)
+
+
+def make_plan(resource: CachedResource, preview: Callable[[dict[str, Any]], PlanPreview]) -> PlanMade | None:
+    """The plan that is asked for and was not made yet; None when there is none to make, or the store does not answer.
+
+    preview       makes a plan of a body, and writes nothing
+    """
+    token = asked_plan(resource)
+    if token is None:
+        return None
+    body = _asked_body(resource)
+    made = PlanPreview(refused=(body,)) if isinstance(body, RefuseManifest) else _previewed(body, preview)
+    return None if made is None else PlanMade(token, made)
+
+
+def _asked_body(resource: CachedResource) -> dict[str, Any] | RefuseManifest:
+    try:
+        question = json.loads(resource.annotations[PLAN])
+    except (ValueError, RecursionError):
+        question = None
+    spec = question.get("spec") if isinstance(question, Mapping) else None
+    if not isinstance(question, Mapping) or not isinstance(spec, Mapping | None):
+        return RefuseManifest(
+            "SpecInvalid", f'the annotation {PLAN} must be JSON such as {{"token": "a1", "spec": {{}}}}, with or without spec'
+        )
+    return resource.body() if spec is None else {**resource.body(), "spec": dict(spec)}
+
+
+def _previewed(body: dict[str, Any], preview: Callable[[dict[str, Any]], PlanPreview]) -> PlanPreview | None:
+    try:
+        return preview(body)
+    except (FencedError, UnavailableError, UnknownOutcomeError):
+        return None
+    except ManifestError as fault:
+        faults = (f"{one.path}: {one.message}" if one.path else one.message for one in fault.faults)
+        return PlanPreview(refused=tuple(RefuseManifest("SpecInvalid", told) for told in faults))
+    except HeadwaterError as fault:
+        return PlanPreview(refused=(RefuseManifest("Refused", str(fault)),))
+    except RecursionError:
+        return PlanPreview(refused=(RefuseManifest("SpecInvalid", "the spec of the plan is nested too deeply"),))
+    except Exception as fault:
+        log.exception("a plan ended in a bug")
+        return PlanPreview(refused=(RefuseManifest("InternalError", f"{type(fault).__name__}: a bug in Headwater"),))
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from headwater.catalogs.content.content_types import (
 from headwater.catalogs.stored_metadata import store_metadata
 from headwater.commits import Transaction
 from headwater.errors import ConflictError
-from headwater.iceberg.metadata_split import MetadataParts
+from headwater.iceberg.metadata_json import MetadataParts
 from headwater.index import Index, IndexEditor, IndexValue
 from headwater.store import ObjectId
 

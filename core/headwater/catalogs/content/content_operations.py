@@ -29,7 +29,7 @@ from headwater.catalogs.content.content_types import (
     type_text,
 )
 from headwater.errors import ConflictError, RefusedError
-from headwater.iceberg.metadata_split import MetadataParts
+from headwater.iceberg.metadata_json import MetadataParts
 from headwater.store import ObjectId
 
 

@@ -41,7 +41,7 @@ from headwater.catalogs.history.three_way import (
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.commits import Commit, Head, Transaction, commit_change, read_commit, read_head
 from headwater.errors import ConflictError, CorruptionError, ExpiredError, NotFoundError
-from headwater.iceberg.metadata_split import MetadataParts
+from headwater.iceberg.metadata_json import MetadataParts
 from headwater.index import Index, IndexEditor
 from headwater.store import ObjectId, RealmReader, RealmStore, StoredObject, id_text
 

@@ -30,7 +30,7 @@ from headwater.catalogs.content.content_types import (
 )
 from headwater.catalogs.history.content_diff import ContentChange, is_same_content
 from headwater.errors import RefusedError
-from headwater.iceberg.metadata_split import MetadataParts
+from headwater.iceberg.metadata_json import MetadataParts
 
 
 class MergeMode(StrEnum):

@@ -46,7 +46,7 @@ from headwater.iceberg import (
     SurveyScope,
     comparable_location,
 )
-from headwater.iceberg.metadata_split import split_metadata
+from headwater.iceberg.metadata_json import split_metadata
 from headwater.store import ObjectId, id_text
 
 _TRIES = 5

@@ -39,7 +39,7 @@ from headwater.catalogs import (
 from headwater.catalogs.stored_metadata import read_metadata
 from headwater.commits import Head
 from headwater.errors import ConflictError, HeadwaterError, NotFoundError, RefusedError, UnavailableError, UnknownOutcomeError
-from headwater.iceberg.metadata_split import join_metadata
+from headwater.iceberg.metadata_json import join_metadata
 from headwater.index import after_prefix
 from headwater.store import RealmStore, id_text
 

@@ -33,7 +33,7 @@ from headwater.clients.pyiceberg.namespace_operations import check_namespace
 from headwater.clients.pyiceberg.translation import identifier_key, shown_identifier
 from headwater.errors import ConflictError, RefusedError, UnavailableError
 from headwater.iceberg import is_same_place
-from headwater.iceberg.metadata_split import MetadataParts, split_metadata
+from headwater.iceberg.metadata_json import MetadataParts, split_metadata
 
 MakeMetadata = Callable[[str, UUID], TableMetadata]
 """A new table's metadata, given its location and uuid."""

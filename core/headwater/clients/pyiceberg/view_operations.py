@@ -24,7 +24,7 @@ from headwater.clients.pyiceberg.metadata_documents import (
 )
 from headwater.clients.pyiceberg.namespace_operations import check_namespace
 from headwater.clients.pyiceberg.translation import identifier_key, shown_identifier
-from headwater.iceberg.metadata_split import split_metadata
+from headwater.iceberg.metadata_json import split_metadata
 
 
 class ViewOperations:
