@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 VENV := .venv
 RUN := $(VENV)/bin
-KUBE_TESTS := $(addprefix tests/,kubeapi_conformance crds kube_operator kube_stories kube_plugin chart)
+KUBE_TESTS := $(addprefix tests/,kubeapi_conformance crds operator kube_stories plugin chart)
 # a worker that dies is not started again: xdist would give it the deadly test over and over, or hang
 PARALLEL := -n 4 --dist worksteal --max-worker-restart=0
 CHECK_TESTS := $(addprefix tests/,test_tiers.py house index iceberg manifests settings)

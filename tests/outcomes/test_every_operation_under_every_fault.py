@@ -89,12 +89,12 @@ ELSEWHERE = {
     "run_import": "tests/imports/test_interrupted_imports.py",
     "collect_realms": "tests/maintenance/test_collecting_together.py",
     "run_collection": "tests/maintenance/test_interrupted_collections.py",
-    "purge_table": "tests/purging_tables/test_interrupted_purges.py",
-    "run_export": "tests/archives/test_interrupted_archives.py",
-    "run_load": "tests/archives/test_interrupted_archives.py",
+    "purge_table": "tests/purge/test_interrupted_purges.py",
+    "run_export": "tests/backup/test_interrupted_archives.py",
+    "run_load": "tests/backup/test_interrupted_archives.py",
     "run_purge": "tests/maintenance/test_purging.py",
-    "run_purge_table": "tests/purging_tables/test_interrupted_purges.py",
-    "run_restore": "tests/restoring/test_interrupted_restorations.py",
+    "run_purge_table": "tests/purge/test_interrupted_purges.py",
+    "run_restore": "tests/restore/test_interrupted_restorations.py",
 }
 """The work of tasks, which is interrupted anywhere and gone on with by tests of its own."""
 
