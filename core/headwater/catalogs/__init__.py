@@ -1,7 +1,7 @@
-"""What catalogs hold: definitions, branches and tags, content committed by rules, claims on tables.
+"""Catalogs: their definitions, branches and tags, content, and claims on tables.
 
-Knows commits and what lies below them; must not know realms' states, tasks, Spark or Kubernetes. Which realm it works in is decided by
-the handle that it is given.
+This package knows commits and what lies below them; it must not know realms' states, tasks, Spark or Kubernetes. The handle
+that it is given decides which realm it works in.
 """
 
 from headwater.catalogs.catalog import Catalog

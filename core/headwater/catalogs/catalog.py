@@ -1,4 +1,4 @@
-"""One catalog: content committed to its branches, and read from branches, tags and commits."""
+"""The handle on one catalog: commits content to its branches, and reads content from branches, tags and commits."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from headwater.store import ObjectId, RealmStore, StoredObject, id_text
 class Catalog:
     """A handle on one catalog.
 
-    Where a ``ref`` is taken it is a branch, a tag, a commit's hash, or a way back from one of them such as ``main~2`` or
-    ``main*2026-01-31T12:00:00Z``; None: the default branch. See ``history.revspec``.
+    A ``ref`` argument is a branch, a tag, a commit's hash, or a step back from one of them such as ``main~2`` or
+    ``main*2026-01-31T12:00:00Z``; None is the default branch. See ``history.revspec``.
     """
 
     def __init__(self, rows: RealmStore, definition: CatalogDefinition) -> None:
@@ -46,15 +46,13 @@ class Catalog:
 
     @property
     def definition(self) -> CatalogDefinition:
-        """As it was seen last: when the handle was opened, or when something was committed."""
+        """The definition that this handle read last: when it was opened, or at the last commit."""
         return self._branches.definition
 
     @property
     def label(self) -> str:
-        """For messages: which catalog, of which realm."""
+        """The catalog and its realm, for messages."""
         return f"catalog {self.definition.name!r} of realm {self._rows.realm!r}"
-
-    # branches and tags
 
     def branches(self) -> list[NamedRef]:
         return self._branches.list_alive(RefKind.BRANCH)
@@ -69,14 +67,14 @@ class Catalog:
         return self._branches.read_ref(RefKind.TAG, name)
 
     def create_branch(self, name: str, source: str | None = None, *, at: ObjectId | None = None) -> NamedRef:
-        """Make a branch at the head of ``source``, or at the commit ``at``; see ``CatalogRefs.create_ref``."""
+        """Create a branch at the head of ``source``, or at the commit ``at``; see ``CatalogRefs.create_ref``."""
         return self._branches.create_ref(RefKind.BRANCH, name, source=source, at=at)
 
     def create_tag(self, name: str, source: str | None = None, *, at: ObjectId | None = None) -> NamedRef:
         return self._branches.create_ref(RefKind.TAG, name, source=source, at=at)
 
     def assign_branch(self, name: str, target: ObjectId, *, expected: ObjectId | None = None) -> NamedRef:
-        """Put a branch on another commit of this catalog; see ``CatalogRefs.assign_ref``."""
+        """Move a branch to another commit of this catalog; see ``CatalogRefs.assign_ref``."""
         return self._branches.assign_ref(RefKind.BRANCH, name, target, expected=expected)
 
     def assign_tag(self, name: str, target: ObjectId, *, expected: ObjectId | None = None) -> NamedRef:
@@ -85,14 +83,14 @@ class Catalog:
     def delete_branch(
         self, name: str, *, expected: ObjectId | None = None, fence: Callable[[], None] = lambda: None
     ) -> NamedRef:
-        """Delete a branch, unless it is the default branch; what it pointed to stays readable by hash for the grace."""
+        """Delete a branch other than the default branch. Its commits stay readable by hash for the grace period."""
         return self._branches.delete_ref(RefKind.BRANCH, name, expected=expected, fence=fence)
 
     def delete_tag(self, name: str, *, expected: ObjectId | None = None, fence: Callable[[], None] = lambda: None) -> NamedRef:
         return self._branches.delete_ref(RefKind.TAG, name, expected=expected, fence=fence)
 
     def undelete_branch(self, name: str, *, fence: Callable[[], None] = lambda: None) -> NamedRef:
-        """Bring a deleted branch back, within the grace; see ``CatalogRefs.undelete_ref``."""
+        """Restore a deleted branch within the grace period; see ``CatalogRefs.undelete_ref``."""
         return self._branches.undelete_ref(RefKind.BRANCH, name, fence=fence)
 
     def undelete_tag(self, name: str, *, fence: Callable[[], None] = lambda: None) -> NamedRef:
@@ -103,13 +101,11 @@ class Catalog:
         return self._rows.settings
 
     def deleted_branches(self) -> list[tuple[NamedRef, Micros]]:
-        """Those that can come back, each with the time of its deletion."""
+        """List the deleted branches that can be restored, each with the time of its deletion."""
         return self._branches.list_deleted(RefKind.BRANCH)
 
     def deleted_tags(self) -> list[tuple[NamedRef, Micros]]:
         return self._branches.list_deleted(RefKind.TAG)
-
-    # writing
 
     def commit(
         self,
@@ -127,10 +123,10 @@ class Catalog:
     ) -> CommitResult[dict[ContentKey, UUID]]:
         """Apply operations to a branch, all or none. The result has the content ids of the keys that were created.
 
-        expected      the commit that the operations were made from; None: whatever is the head when they are applied
-        meta          instead of message, authors and properties
-        content_ids   ids for keys that are created, where the caller has reserved them (claims are taken for an id)
-        is_import     what it puts was found in a storage: it was not made through this catalog
+        expected      the commit that the operations were made from; None: the head at the time when they are applied
+        meta          replaces message, authors and properties
+        content_ids   ids for created keys that the caller has reserved (claims are taken for an id)
+        is_import     the content was found in a storage; it was not made through this catalog
         raises        RefusedError for an unsound request; ConflictError with all conflicts as ``details``; NotFoundError for an
                       unknown branch or an expected commit that is not on it; ExpiredError when that was collected; and what
                       ``headwater.commits.commit_change`` raises
@@ -168,7 +164,7 @@ class Catalog:
         options: MergeOptions | None = None,
         fence: Callable[[], None] | None = None,
     ) -> MergeResult:
-        """Put on a branch what ``source`` changed since the two parted, in one commit; see ``headwater.catalogs.history.catalog_merge``.
+        """Merge the changes of ``source`` into a branch, in one commit; see ``headwater.catalogs.history.catalog_merge``.
 
         source        a branch, a tag or a commit
         expected      a commit that has to be in the history of the branch: the caller's view of it
@@ -191,24 +187,22 @@ class Catalog:
         options: MergeOptions | None = None,
         fence: Callable[[], None] | None = None,
     ) -> MergeResult:
-        """Make commits of ``source`` again on a branch, oldest first, all or none; see ``headwater.catalogs.history.catalog_merge``."""
+        """Cherry-pick commits of ``source`` onto a branch, oldest first, all or none; see ``headwater.catalogs.history.transplant``."""
         target = self._target(into, expected, fence)
         return transplant_commits(target, self._source(source), commits, options or MergeOptions(), checked_meta(meta))
-
-    # reading
 
     def get_content(self, ref: str | None, key: ContentKey) -> Content | None:
         return self.get_contents(ref, [key]).get(key)
 
     def get_contents(self, ref: str | None, keys: Iterable[ContentKey]) -> dict[ContentKey, Content]:
-        """The contents of those keys that are there, each with its content id."""
+        """Read the contents of the keys that exist, each with its content id."""
         head = self._branches.resolve(ref)
         view = {} if head is None else content_view(head.index(CONTENT), keys)
         objects = self._rows.read_many([value.object_id for value in view.values()], StoredObject)
         return {key: self._content(key, value, found) for (key, value), found in zip(view.items(), objects, strict=True)}
 
     def metadata(self, ref: str | None, key: ContentKey) -> bytes | None:
-        """The metadata document of an Iceberg table or view as JSON, rebuilt with equal values; None where none was stored."""
+        """Rebuild the metadata document of an Iceberg table or view as JSON with equal values; None where none was stored."""
         head = self._branches.resolve(ref)
         value = None if head is None else content_view(head.index(CONTENT), [key]).get(key)
         if head is None or value is None or not value.has_metadata:
@@ -217,7 +211,7 @@ class Catalog:
         return None if stored is None else join_metadata(read_metadata(self._rows, stored))
 
     def locations(self, ref: str | None, keys: Iterable[ContentKey]) -> dict[ContentKey, str]:
-        """Where those of the Iceberg tables and views lie whose stored metadata tells. Reads little of that, and all in one go."""
+        """Read the locations of Iceberg tables and views from their stored metadata: only the fields that are needed, in one bulk read."""
         head = self._branches.resolve(ref)
         if head is None:
             return {}
@@ -229,11 +223,11 @@ class Catalog:
         return {key: place for key, one in stored.items() if (place := places[one].location) is not None}
 
     def known_metadata(self, *, note: bool = False, fence: Callable[[], None] | None = None) -> KnownMetadata:
-        """Which metadata files any commit of this catalog has ever named, on any branch; see ``headwater.catalogs.known_metadata``."""
+        """The metadata files that any commit of this catalog has named, on any branch; see ``headwater.catalogs.known_metadata``."""
         return KnownMetadata(self._rows, self.definition, note=note, fence=fence)
 
     def find_by_id(self, ref: str | None, content_ids: Iterable[UUID]) -> dict[UUID, ContentEntry]:
-        """Where those of the contents that are there stand, by content id, in the order given."""
+        """Find the keys of contents by content id, in the order given; ids without a content are left out."""
         head = self._branches.resolve(ref)
         if head is None:
             return {}
@@ -253,12 +247,12 @@ class Catalog:
         limit: int | None = None,
         page_token: str | None = None,
     ) -> ContentPage:
-        """What is there, by key or backwards: below ``prefix``, from ``start`` on and before ``end``, as far as these are given.
+        """List content by key, ascending or descending: below ``prefix``, from ``start`` on and before ``end``, where these are given.
 
-        limit         entries of this page; None: all that are left
-        page_token    from the page before: goes on in the same commit, whatever the branch holds now. What was asked for stands in
-                      it and may be left out, or be the same
-        raises        ExpiredError when the commit of the page token was collected; RefusedError for a token that is none, or of
+        limit         the most entries of this page; None: all that are left
+        page_token    from the page before: continues in the same commit, whatever the branch holds now. It carries the arguments
+                      of the first call, which may be left out or repeated
+        raises        ExpiredError when the commit of the page token was collected; RefusedError for a malformed token, or one of
                       another listing
         """
         first, last = index_bounds(prefix, start, end)
@@ -290,7 +284,7 @@ class Catalog:
         limit: int | None = None,
         page_token: str | None = None,
     ) -> ChangePage:
-        """What differs between two refs, by key; of the same keys as in ``entries``. Copies of a content do not differ.
+        """Compare two refs by key; arguments choose keys as in ``entries``. Copies of a content do not differ.
 
         limit, page_token   as in ``entries``; a page token pins both commits
         raises              as ``entries`` does
@@ -311,14 +305,14 @@ class Catalog:
         return compare_commits(one, other, place, limit=limit)
 
     def count(self, ref: str | None = None, *, content_type: ContentType | None = None) -> int:
-        """How many keys there are: of all types, which reads no entries, or of one, which reads all."""
+        """Count the keys of all types, which reads no entries, or of one type, which reads all."""
         head = self._branches.resolve(ref)
         if head is None:
             return 0
         return len(head.index(CONTENT)) if content_type is None else count_types(head).get(content_type, 0)
 
     def counts(self, ref: str | None = None) -> TypeCounts:
-        """How many keys there are of each type. Reads all entries."""
+        """Count the keys of each type. Reads all entries."""
         head = self._branches.resolve(ref)
         return {} if head is None else count_types(head)
 
@@ -332,34 +326,33 @@ class Catalog:
         limit: int | None = None,
         within: int | None = None,
     ) -> CatalogLog:
-        """The commits that led here, newest first unless asked; ends where history begins or was cut, and its ``end`` says which.
+        """Read the log of a ref, newest first by default. ``end`` of the log says whether history begins there or was cut.
 
-        key           only those that changed what stands under this key; short for a filter by that alone
-        where         only those that pass this filter
-        within        look at so many commits at most: a search that finds nothing should not read everything
+        key           only commits that changed this key; short for a filter with this key alone
+        where         only commits that pass this filter
+        within        look at so many commits at most: a search without a match should not read the whole history
         """
         wanted = where if key is None else replace(where, key=key)
         return search_log(self._branches.resolve(ref), wanted, oldest_first=oldest_first, limit=limit, within=within)
 
     def history(self, key: ContentKey, ref: str | None = None, *, within: int | None = None) -> KeyHistory:
-        """What happened to the content of a key, newest first, through its renames back to its creation; of a key that holds nothing
-        now, to what it held last.
+        """Read the history of a key's content, newest first, through its renames back to its creation.
+
+        A key that holds nothing now stands for the content that it held last.
 
         within        look at so many commits at most
         """
         return follow_key(self._branches.resolve(ref), key, within=within)
 
     def resolve(self, ref: str | None = None, *, exact: bool = False) -> Head | None:
-        """The commit that a ref means; None for a branch or tag without a commit.
+        """Resolve a ref to its commit; None for a branch or tag without a commit.
 
-        exact         for a write: RefusedError for a ref that counts back from wherever a branch is by then
+        exact         for a write: raises RefusedError for a relative ref, which changes its meaning as the branch moves
         """
         return self._branches.resolve(ref, exact=exact)
 
-    # inside
-
     def _named(self, ref: str | None) -> str:
-        """A ref as a page token tells it: the default branch by its name."""
+        """Spell a ref for a page token, with the default branch by its name."""
         return self._branches.default_branch() if ref in (None, "", DEFAULT_REF) else str(ref)
 
     def _target(self, branch: str | None, expected: ObjectId | None, fence: Callable[[], None] | None) -> MergeTarget:
@@ -375,7 +368,7 @@ class Catalog:
         return MergeSource(text, found)
 
     def _checked_branch(self, branch: str | None) -> str:
-        """The name of a branch to be committed to; None: the default branch. Raises for a catalog that is gone, and for what is none."""
+        """Check the branch to commit to; None: the default branch. Raises for a deleted catalog and for a ref that is no branch."""
         self._branches.check_alive()
         name = branch or self.definition.default_branch
         if self._rows.find_reference(self._branches.reference(RefKind.BRANCH, name)) is not None:

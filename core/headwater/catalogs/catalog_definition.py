@@ -1,4 +1,4 @@
-"""What a realm knows about a catalog: an immutable definition, which every change replaces as a whole."""
+"""The definition of a catalog: an immutable value, which every change replaces as a whole."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CatalogState(StrEnum):
 
 
 class CatalogManager(StoredPart, frozen=True, kw_only=True):
-    """The resource that looks after a catalog."""
+    """The Kubernetes resource that manages a catalog."""
 
     known_by = ("cluster", "namespace", "name", "uid")
 
@@ -31,23 +31,23 @@ class CatalogManager(StoredPart, frozen=True, kw_only=True):
     uid: str = ""
 
     def is_same(self, other: CatalogManager) -> bool:
-        """Whether it is the same resource, perhaps made again: that has another uid."""
+        """True for the same resource, even if it was recreated with another uid."""
         return (self.cluster, self.namespace, self.name) == (other.cluster, other.namespace, other.name)
 
 
 class ImportSpec(StoredPart, frozen=True, kw_only=True):
-    """One import of tables that already lie somewhere.
+    """One import of existing tables.
 
-    locations     prefixes to be searched
+    locations     prefixes to search
     mode          ``once`` per content of this specification, or ``sync`` with every run
     schedule      a cron expression, for ``sync``
     include       patterns of table keys; none means all
-    exclude       patterns of table keys that are left out all the same
+    exclude       patterns of table keys that are left out even if ``include`` names them
     path          how a path below a location gives a key, as in ``{namespace}.db/{table}``; None: every folder is an element
     namespace     elements put in front of every key
-    inventory     URL of a list of files, instead of listing the locations
-    verify        how far down a table is looked at before it is taken
-    tolerate      codes of faults for which a table is taken all the same
+    inventory     URL of a list of files, read instead of listing the locations
+    verify        how deep a table is checked before it is imported
+    tolerate      codes of faults with which a table is imported nevertheless
     gone          whether a ``sync`` reports tables whose metadata is gone, or drops them
     """
 
@@ -67,7 +67,7 @@ class ImportSpec(StoredPart, frozen=True, kw_only=True):
     gone: Literal["report", "drop"] = "report"
 
     def digest(self) -> str:
-        """Equal for equal specifications, whatever the release that wrote them: 32 hex digits over all that is not default."""
+        """Digest all fields that are not default, as 32 hex digits: equal for equal specifications of every release."""
         default = ImportSpec(name=self.name)
         told = {name: getattr(self, name) for name in self.__struct_fields__ if getattr(self, name) != getattr(default, name)}
         plain = json.dumps({"name": self.name, **told}, sort_keys=True, separators=(",", ":"))
@@ -103,12 +103,12 @@ class CatalogChanges(_OptionalFields, total=False):
 class CatalogDefinition(StoredObject, frozen=True, kw_only=True):
     """One catalog of a realm.
 
-    id            16 hex digits, never used again; a catalog of the same name created later has another
-    imported      names of imports that were done, each with the digest of the specification that was followed
-    hold_seconds  how long it can come back once it was deleted; None: as the settings say
-    held_until    of a deleted one: nothing of it is removed before; None: it is being purged, and cannot come back
-    former        of one that nobody manages: the resource that let go of it, and may take it back; None: any resource may have it
-    unfinished    its making was not brought to its end: references of its own, or its default branch, may be missing
+    id            16 hex digits, never used again; a catalog created later under the same name has another id
+    imported      names of completed imports, each with the digest of the specification that was followed
+    hold_seconds  how long it can be restored after its deletion; None: as the settings say
+    held_until    of a deleted catalog: nothing of it is removed before; None: it is being purged and cannot be restored
+    former        of a catalog without a manager: the resource that released it and may adopt it again; None: any resource may
+    unfinished    its creation did not complete: its own references, or its default branch, may be missing
     """
 
     id: str
@@ -132,13 +132,13 @@ class CatalogDefinition(StoredObject, frozen=True, kw_only=True):
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Where its tables may have files: the base location, the allowed ones, and those of its imports."""
+        """The locations where its tables may have files: the base location, the allowed ones, and those of its imports."""
         imported = (location for one in self.imports for location in one.locations)
         return tuple(location for location in (self.base_location, *self.allowed_locations, *imported) if location)
 
     @property
     def is_held(self) -> bool:
-        """Whether it was deleted, and can come back."""
+        """True if it was deleted and can be restored."""
         return self.state is CatalogState.DELETED and self.held_until is not None
 
 
@@ -153,16 +153,16 @@ class CatalogRole(StoredObject, frozen=True, kw_only=True):
 
 @object_type("catalog-grants")
 class CatalogGrants(StoredObject, frozen=True, kw_only=True):
-    """What a role of a catalog may do with the catalog."""
+    """The privileges on a catalog that one of its roles grants."""
 
     role: str
     privileges: tuple[str, ...] = ()
 
 
 def checked_catalog_name(name: str) -> str:
-    """The text as a catalog's name.
+    """Check the name of a catalog and return it.
 
-    raises        RefusedError that says what would be right
+    raises        RefusedError that says which names are valid
     """
     if not _NAME.fullmatch(name):
         raise RefusedError(

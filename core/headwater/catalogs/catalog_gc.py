@@ -1,4 +1,4 @@
-"""What the collector needs of catalogs: their reference names, the content ids of commits, and the release of names and claims.
+"""What the garbage collector reads from catalogs (reference names, content ids), and how it releases names and claims.
 
 A name is released only after its row is gone, and only if nobody listed it anew meanwhile. Both are checked in the very commit
 that removes it.
@@ -41,11 +41,11 @@ _ALL_PARTS = sum(part.bit for part in OwnRefKind)
 
 
 class ListedReference(NamedTuple):
-    """A reference name, whether or not it has a row.
+    """A reference name, with or without a row.
 
     is_content    a branch or tag: its history is content
-    listed        when somebody last said that the name is wanted (of a deleted catalog's own references: when it was deleted)
-    called        how people call a branch or tag: catalog and name, as ``lake/main``; empty for a catalog's own references
+    listed        when the name was listed last (for a deleted catalog's own references: when the catalog was deleted)
+    called        the name that users know, catalog and branch or tag, as ``lake/main``; empty for a catalog's own references
     """
 
     name: str
@@ -55,7 +55,7 @@ class ListedReference(NamedTuple):
 
 
 def reference_names(rows: RealmStore) -> list[ListedReference]:
-    """Every reference name of a realm's catalogs, deleted ones included until their names were released; read fresh.
+    """List every reference name of a realm's catalogs, freshly read. Deleted catalogs are included until their names are released.
 
     raises        NotFoundError when the realm has no list of catalogs; CorruptionError when a list cannot be read
     """
@@ -70,7 +70,7 @@ def reference_names(rows: RealmStore) -> list[ListedReference]:
 
 
 def reference_text(rows: RealmStore, reference: str) -> str:
-    """A reference in the words of people: "branch main of catalog lake"; quoted as it is where it is no catalog's.
+    """Describe a reference for users: "branch main of catalog lake"; a reference of no catalog is quoted as it is.
 
     ``reference`` may end in ``@`` and a commit: a pointer that the reference left.
     """
@@ -86,7 +86,7 @@ def reference_text(rows: RealmStore, reference: str) -> str:
 
 
 def release_name(rows: RealmStore, reference: str, *, older_than: Micros) -> bool:
-    """Take a name whose row was removed from the list that names it. False: it stays, or is no catalog's.
+    """Remove a name, whose row was removed, from the list that has it. Returns False when it stays, or belongs to no catalog.
 
     It stays while it has a row, when it was listed at ``older_than`` or later, and when it is a live catalog's own reference.
     With the last name of a deleted catalog, the catalog's definition goes.
@@ -103,21 +103,21 @@ def release_name(rows: RealmStore, reference: str, *, older_than: Micros) -> boo
 
 
 def content_ids(commit: Head) -> Iterator[UUID]:
-    """The ids of all content that a commit of a branch or tag holds. Reads the whole index."""
+    """The ids of all content in a commit of a branch or tag. Reads the whole index."""
     return (ContentValue.from_value(value).content_id for _, value in commit.index(CONTENT).range())
 
 
 class ContentVisit:
-    """The content that many commits of branches and tags hold, where these share most of their stripes.
+    """Reads the content of many commits of branches and tags; stripes that commits share are read once.
 
-    is_new, was_met   as of ``SharedIndexScan``
+    is_new, was_met   see ``SharedIndexScan``
     """
 
     def __init__(self, rows: RealmStore, *, is_new: Callable[[ObjectId], bool], was_met: Callable[[ObjectId], bool]) -> None:
         self._visit = SharedIndexScan(rows, is_new=is_new, was_met=was_met)
 
     def held_ids(self, commit: Head) -> Iterator[bytes]:
-        """The ids of all content that a commit holds, as 16 bytes each; without those that were told before, as far as is known."""
+        """The ids of all content in a commit, as 16 bytes each. Ids that an earlier call returned are left out where possible."""
         container = commit.commit.indexes.get(CONTENT)
         if commit.commit.depth:
             yield from (_raw_id(value.data) for _, value in commit.index(CONTENT).range())
@@ -142,9 +142,9 @@ def _raw_id(data: bytes) -> bytes:
 def release_claims(
     rows: RealmStore, content: Container[UUID], *, older_than: Micros, fence: Callable[[], None] | None = None
 ) -> int:
-    """Release the claims of content that is in no kept commit, taken before ``older_than``; returns how many entries went.
+    """Release claims, taken before ``older_than``, of content that is in no kept commit. Returns the number of entries removed.
 
-    A claim that is taken again meanwhile has a new time, and stays. One that was taken by a clock that was ahead counts from now.
+    A claim that is taken again meanwhile has a new time, and stays. One with a time in the future counts as taken now.
     """
     credible = credible_until(rows)
 
@@ -189,10 +189,10 @@ def _content_names(rows: RealmStore, definition: CatalogDefinition) -> list[List
 
 
 def _check_list_was_not_lost(rows: RealmStore, definition: CatalogDefinition) -> None:
-    """Pass if a catalog without a list of branches is one that has none: not made yet, or given up after its last name.
+    """Pass if a catalog without a list of branches never had one, or gave it up with its last name.
 
-    A name is listed before its row is made, and leaves the list after it. So branches without a list mean that it was lost, and
-    whoever took them for unlisted would delete them all.
+    A name is listed before its row is made, and leaves the list after it. So branches without a list mean that the list was lost;
+    treating them as unlisted would delete them all.
 
     raises        CorruptionError
     """

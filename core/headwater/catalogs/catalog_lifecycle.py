@@ -1,11 +1,11 @@
-"""The catalogs of a realm: created in steps that can be repeated without harm, and taken down in the reverse order.
+"""The lifecycle of catalogs in a realm: created in idempotent steps, and taken down in the reverse order.
 
     ACTIVE -> DELETED, held        one commit; nothing is removed, the name is free, and undelete leads back
-    held   -> being purged         when the hold is over, by the next collection, or by hand: there is no way back
+    held   -> being purged         by the next collection after the hold, or on request: there is no way back
     being purged -> gone           its branches and tags, then its own references, become tombstones; the collector removes them
 
 A catalog is listed before its own references are made; these are made before its branches are listed; and a branch is listed
-before its row is made. So nothing that exists is hidden from the collector, wherever the making stops. Creating the same
+before its row is made. So nothing that exists is hidden from the collector, wherever the creation stops. Creating the same
 catalog again completes it.
 """
 
@@ -75,7 +75,7 @@ class Catalogs:
         self._rows = rows
 
     def create_catalog(self, name: str, **fields: Unpack[CatalogFields]) -> CatalogDefinition:
-        """Make a catalog, or complete one that was made before with the same fields. Run again, it changes nothing.
+        """Create a catalog, or complete one that was created before with the same fields. A repeated call changes nothing.
 
         raises        RefusedError for a bad name, branch or location; ConflictError when it is there with other fields;
                       UnknownOutcomeError when it is there and may be incomplete
@@ -99,7 +99,7 @@ class Catalogs:
         )
 
     def complete_catalog(self, definition: CatalogDefinition) -> CatalogDefinition:
-        """Make what is missing of a catalog whose making was interrupted: its own references, admin role, default branch.
+        """Complete a catalog whose creation was interrupted: its own references, admin role and default branch.
 
         returns       the definition as it is now
         raises        RefusedError for a deleted one · CorruptionError when its list of branches was lost: a new one would be empty,
@@ -115,7 +115,7 @@ class Catalogs:
         return self._finished(definition) if definition.unfinished else definition
 
     def _finished(self, made: CatalogDefinition) -> CatalogDefinition:
-        """Note that nothing of it is missing any more. What others have changed meanwhile stays."""
+        """Mark the catalog as complete. Concurrent changes of other fields are kept."""
 
         def change(tx: Transaction) -> CatalogDefinition:
             there = definition_in(tx.reader, tx.index(BY_ID), made.id)
@@ -133,7 +133,7 @@ class Catalogs:
         return complete_operation(self._rows, lambda: self.complete_catalog(definition), done=done)
 
     def _check_list(self, definition: CatalogDefinition) -> None:
-        """A branch is listed before its row is made: where there is one and no list, that was lost."""
+        """Detect a lost list: a branch is listed before its row is made, so a row without a list means that the list was lost."""
         names = (
             own_reference(definition.id, OwnRefKind.REFS),
             content_reference(definition.id, RefKind.BRANCH, definition.default_branch),
@@ -152,14 +152,14 @@ class Catalogs:
         return definition
 
     def list_catalogs(self) -> ReadableRows[CatalogDefinition]:
-        """The live catalogs, by name."""
+        """List the live catalogs by name."""
         return listed_definitions(self._rows)
 
     def open_catalog(self, name: str) -> Catalog:
         return Catalog(self._rows, self.read_catalog(name))
 
     def update_catalog(self, seen: CatalogDefinition, **changes: Unpack[CatalogChanges]) -> CatalogDefinition:
-        """Replace fields of a definition; where nothing differs, nothing is written.
+        """Replace fields of a definition; writes nothing if none differs.
 
         raises        SwapConflictError when it is not as seen; RefusedError for a bad value or a default branch that is not there
         """
@@ -184,11 +184,11 @@ class Catalogs:
         return self._commit(change, f"update catalog {seen.name}")
 
     def delete_catalog(self, name: str, *, seen: CatalogDefinition | None = None) -> CatalogDefinition:
-        """Take a catalog from the list. Until its hold is over nothing of it is removed, and ``undelete`` brings it back.
+        """Delete a catalog. Until its hold is over nothing of it is removed, and ``undelete_catalog`` restores it.
 
-        Its name is free at once. Run again it changes nothing.
+        Its name is free at once. A repeated call changes nothing.
 
-        seen          what the caller has decided about; None: whatever has the name
+        seen          the definition that the caller decided about; None: any catalog of this name
         raises        RefusedError while it is protected; NotFoundError when there is none; SwapConflictError when it is not as seen
         """
 
@@ -210,12 +210,12 @@ class Catalogs:
         return self._commit(change, f"delete catalog {name}")
 
     def undelete_catalog(self, name: str, *, new_name: str | None = None, fence: Fence | None = None) -> CatalogDefinition:
-        """Bring a deleted catalog back as it was, managed by nobody. Also when its hold is over, as long as no collection has seen that.
+        """Restore a deleted catalog as it was, without a manager. Works after the hold, too, until a collection has begun the purge.
 
-        name          the one of this name that was deleted last; or a catalog's id
-        new_name      under which it comes back; None: its own
-        raises        NotFoundError for none such · RefusedError when it is there, or is being purged · ConflictError when another
-                      catalog has the name by now · UnknownOutcomeError when it is back and may be incomplete
+        name          the name, which means the catalog deleted last under it; or a catalog's id
+        new_name      the name after the restore; None: its own
+        raises        NotFoundError for no such catalog · RefusedError when it is live, or is being purged · ConflictError when another
+                      catalog has the name by now · UnknownOutcomeError when it is restored and may be incomplete
         """
 
         def change(tx: Transaction) -> CatalogDefinition:
@@ -239,13 +239,13 @@ class Catalogs:
         )
 
     def purge_catalog(self, name: str, *, fence: Fence | None = None) -> CatalogDefinition:
-        """End the hold of a deleted catalog now: it cannot come back, and what it holds is garbage after the grace.
+        """End the hold of a deleted catalog now: it cannot be restored, and its objects are garbage after the grace period.
 
-        Run again after an interruption it goes on where it was, and with no other of the same name; ``finish_deletions`` does the
-        same for all. What cannot be buried now is left to that.
+        A repeated call continues an interrupted purge, and never goes on to another catalog of the same name. ``finish_deletions``
+        continues all purges, and buries the references that this call cannot bury.
 
-        name          the one of this name that was deleted, or purged, last; or a catalog's id
-        raises        NotFoundError for none such · RefusedError while it is ACTIVE
+        name          the name, which means the catalog deleted or purged last under it; or a catalog's id
+        raises        NotFoundError for no such catalog · RefusedError while it is ACTIVE
         """
 
         def change(tx: Transaction) -> CatalogDefinition:
@@ -258,30 +258,30 @@ class Catalogs:
                 lambda: bury_references(self._rows, definition, fence or _no_fence),
                 done=f"catalog {name!r} is being purged",
             )
-        except UnknownOutcomeError as fault:  # it cannot come back, which is what was asked for
+        except UnknownOutcomeError as fault:  # it cannot be restored any more: the request is met
             _log.warning(
                 "branches of a purged catalog are left to the next collection", catalog=definition.id, fault=str(fault)
             )
         return definition
 
     def list_deleted(self) -> ReadableRows[CatalogDefinition]:
-        """The deleted catalogs that are not gone yet, in the order of their making: those that can come back, and those being purged.
+        """List the deleted catalogs that still exist, oldest creation first: those that can be restored, and those being purged.
 
-        Of those that cannot be read it is not known whether they are deleted.
+        Unreadable definitions are in ``unreadable`` of the result: their state is unknown.
         """
         found = listed_definitions(self._rows, index=BY_ID)
         return ReadableRows((one for one in found if one.state is CatalogState.DELETED), found.unreadable)
 
     def read_deleted(self, name: str) -> CatalogDefinition:
-        """The deleted catalog that ``purge`` takes by that name or id; raises what it raises."""
+        """Find the deleted catalog that ``purge_catalog`` takes by this name or id; raises what it raises."""
         found = listed_definitions(self._rows, index=BY_ID)
         return max(self._deleted_among(found, name), key=_lastness)
 
     def finish_deletions(self, *, fence: Fence | None = None) -> int:
-        """Purge the deleted catalogs whose hold is over; of those that are being purged, bury what still lives.
+        """Purge the deleted catalogs whose hold is over, and bury the live references of catalogs that are being purged.
 
-        That are branches made while a deletion ran, or left by an interrupted one, and a catalog's own references once no branch
-        or tag is listed any more. Returns how many tombstones that made.
+        Live references are branches made while a deletion ran, or left by an interrupted one, and a catalog's own references once no
+        branch or tag is listed any more. Returns the number of tombstones made.
         """
         now = self._rows.clock.now()
         for one in self.list_deleted():
@@ -294,12 +294,12 @@ class Catalogs:
         return sound_seconds(one.hold_seconds, self._rows.settings.catalog_hold_seconds)
 
     def _is_hold_ahead(self, one: CatalogDefinition, now: Micros) -> bool:
-        """Whether a hold ends later than any that could have begun by now: a clock that was ahead has deleted the catalog."""
+        """True if a hold ends later than any hold begun by now could: the clock was ahead when the catalog was deleted."""
         longest = self._hold_seconds(one) + self._rows.settings.clock_bound_seconds
         return one.held_until is not None and one.held_until > now + longest * 1_000_000
 
     def _hold_from_now(self, seen: CatalogDefinition, fence: Fence | None) -> None:
-        """Let a hold count from now: it is never shorter than promised, and does not last until a clock's wrong time has come."""
+        """Restart a hold now: it is never shorter than promised, and does not last until the wrong clock's time."""
 
         def change(tx: Transaction) -> None:
             there = definition_in(tx.reader, tx.index(BY_ID), seen.id)
@@ -317,7 +317,7 @@ class Catalogs:
                 return _end_hold(tx, there) if there == seen else None
 
             if self._commit(change, f"purge catalog {seen.name}", fence) is None:
-                return 0  # it came back just now
+                return 0  # it was restored just now
         return bury_references(self._rows, seen, fence or _no_fence)
 
     def _commit(self, change: Callable[[Transaction], R], message: str, fence: Fence | None = None) -> R:
@@ -341,7 +341,7 @@ class Catalogs:
             )
 
     def _held(self, tx: Transaction, name: str) -> CatalogDefinition:
-        """The deleted catalog of that name or id that can come back."""
+        """Find the deleted, restorable catalog of this name or id."""
         found = self._newest_deleted(tx, name)
         if not found.is_held:
             raise RefusedError(
@@ -350,11 +350,11 @@ class Catalogs:
         return found
 
     def _newest_deleted(self, tx: Transaction, name: str) -> CatalogDefinition:
-        """The deleted catalog of that name or id that is not collected yet; the one deleted last, those that can come back first."""
+        """Find the catalog of this name or id that was deleted last and is not collected yet; restorable ones come first."""
         return max(self._all_deleted(tx, name), key=lambda one: (one.is_held, one.updated, one.id))
 
     def _all_deleted(self, tx: Transaction, name: str) -> builtins.list[CatalogDefinition]:
-        """The deleted catalogs of that name or id that are not collected yet: at least one."""
+        """Find the deleted catalogs of this name or id that are not collected yet: at least one."""
         entries = [key.decode() for key, _ in tx.index(BY_ID).range()]
         found = [definition_in(tx.reader, tx.index(BY_ID), key) for key in entries]
         return self._deleted_among([one for one in found if one is not None], name)
@@ -381,7 +381,7 @@ class Catalogs:
 
 
 def _store(tx: Transaction, definition: CatalogDefinition) -> None:
-    """Put a definition into both indexes, as its state demands."""
+    """Put a definition into the indexes that its state requires."""
     value = IndexValue(tx.add_object(definition), b"")
     tx.index(BY_ID).put(definition.id.encode(), value)
     name = definition.name.encode()
@@ -405,7 +405,7 @@ def _end_hold(tx: Transaction, there: CatalogDefinition) -> CatalogDefinition:
 
 
 def _no_fence() -> None:
-    """Nobody can take this work over."""
+    """A fence that never raises: no other process can take over this work."""
 
 
 def _check_fields(fields: Mapping[str, Any]) -> None:
@@ -434,9 +434,9 @@ _TRIES = 20
 
 
 def bury_references(rows: RealmStore, definition: CatalogDefinition, fence: Callable[[], None]) -> int:
-    """Delete its branches and tags, and its own references once no branch or tag is listed any more. Returns how many that were.
+    """Delete its branches and tags, then its own references once no branch or tag is listed. Returns the number of deleted references.
 
-    fence         called before each of them
+    fence         called before each deletion
     """
     refs = own_reference(definition.id, OwnRefKind.REFS)
     listed = []
@@ -444,7 +444,7 @@ def bury_references(rows: RealmStore, definition: CatalogDefinition, fence: Call
         names = read_head(rows, refs, fresh=True)
         listed = [] if names is None else list(listed_refs(names.index(REFS_INDEX)))
     names_to_bury = [entry.reference(definition.id) for entry in listed]
-    if not listed:  # as long as a name is listed, its list must be readable
+    if not listed:  # last: as long as a name is listed, the list that has it must stay readable
         names_to_bury = [own_reference(definition.id, part) for part in OwnRefKind]
     return sum(_bury_reference(rows, name, fence) for name in names_to_bury)
 

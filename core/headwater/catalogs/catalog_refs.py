@@ -1,22 +1,22 @@
 """The branches and tags of one catalog: listed in its reference ``refs``, each a reference of its own.
 
 A name is listed before its row is made, and leaves the list only when the collector has removed the row's tombstone.
-``NameReservation`` makes a name, so that of two who want it at once only one gets it. It lists the name anew even where the
-name is listed: the entry that stands there may belong to a tombstone under collection, and only the new time tells the
+``NameReservation`` creates a name, so that only one of two concurrent creators gets it. It lists the name again even if the
+name is listed: the existing entry may belong to a tombstone under collection, and only the new time tells the
 collector that the name is wanted again.
 
-    the collector                          somebody creates the branch
+    the collector                          another process creates the branch
     removes the tombstone of x
                                            lists x (time now), creates its row
     looks at the entry of x: too young, so it stays
 
-A process that sleeps between the two until the entry is old may find the name given up, or about to be. It takes the row away
-again, and begins anew.
+A process that sleeps between the two until the entry is old may find the name released, or about to be. It removes its row
+and starts again.
 
-A name is a branch or a tag. The list decides which, because it is one row: the later listing has the name, and beats whoever is
-still about to make the other's row.
+A name is a branch or a tag. The list decides which, because it is one row: the later listing has the name, and defeats a
+concurrent creation of the other kind.
 
-    who wants the tag x                        who wants the branch x
+    creator of the tag x                       creator of the branch x
     lists the tag
     reads the tag's row: none
     looks at the list: no later branch
@@ -80,7 +80,7 @@ _TRIES = 20
 
 @dataclass(frozen=True, slots=True)
 class NamedRef:
-    """A branch or tag. ``head`` None: nothing was committed yet."""
+    """A branch or tag. ``head`` is None before its first commit."""
 
     kind: RefKind
     name: str
@@ -93,9 +93,9 @@ class NamedRef:
 
 
 class CatalogRefs:
-    """Lists, makes, moves and removes the branches and tags of a catalog.
+    """Lists, creates, moves and deletes the branches and tags of a catalog.
 
-    definition    of the catalog, as it was seen last
+    definition    the catalog's definition that was read last
     """
 
     def __init__(self, rows: RealmStore, definition: CatalogDefinition) -> None:
@@ -105,14 +105,14 @@ class CatalogRefs:
 
     @property
     def _place(self) -> str:
-        """For messages: whose branches and tags these are."""
+        """The catalog that owns the names, for messages."""
         return f"catalog {self.definition.name!r} of realm {self._rows.realm!r}"
 
     def reference(self, kind: RefKind, name: str) -> str:
         return content_reference(self.definition.id, kind, name)
 
     def list_alive(self, kind: RefKind) -> list[NamedRef]:
-        """Those that are alive, by name."""
+        """List the live branches and tags by name."""
         names = read_head(self._rows, own_reference(self.definition.id, OwnRefKind.REFS), fresh=True)
         listed = [] if names is None else [entry.name for entry in listed_refs(names.index(REFS_INDEX), kind)]
         rows = self._rows.find_rows([self.reference(kind, name) for name in listed])
@@ -133,10 +133,10 @@ class CatalogRefs:
         return found
 
     def create_ref(self, kind: RefKind, name: str, *, source: str | None = None, at: ObjectId | None = None) -> NamedRef:
-        """Make a branch or tag at a commit.
+        """Create a branch or tag at a commit.
 
         source        branch or tag to start from, or a commit such as ``main@hash~2``; the default branch if neither is given
-        at            a commit: of the history of ``source``, or of any branch or tag
+        at            a commit in the history of ``source``, or of any branch or tag
         raises        RefusedError for a bad name, or a commit that is in no such history or not kept any more; ConflictError when
                       the name is taken; NotFoundError for an unknown source; ExpiredError for a collected commit
         """
@@ -151,7 +151,7 @@ class CatalogRefs:
             raise ConflictError(f"{kind} {name!r} of {self._place} was not created: {fault}") from fault
 
     def ensure_branch(self, name: str) -> None:
-        """Make an empty branch unless it is there.
+        """Create an empty branch unless it exists.
 
         raises        ConflictError when the name was taken for a tag
         """
@@ -161,16 +161,16 @@ class CatalogRefs:
         try:
             self.reserve_name(kind, checked_ref_name(kind, name)).make(None, [])
         except SwapConflictError as fault:
-            if self._find_row(kind, name) is None:  # otherwise another one made it, which is as good
+            if self._find_row(kind, name) is None:  # otherwise another process created it, which is as good
                 raise ConflictError(f"{kind} {name!r} of {self._place} was not created: {fault}") from fault
 
     def assign_ref(self, kind: RefKind, name: str, target: ObjectId, *, expected: ObjectId | None = None) -> NamedRef:
-        """Put a branch or tag on another commit of this catalog; what it leaves stays readable for the grace.
+        """Move a branch or tag to another commit of this catalog; its old commits stay readable for the grace period.
 
         target        a commit in the kept history of any branch or tag
         expected      the head that the caller saw
         raises        ConflictError when the head is another; ExpiredError when the target was collected; RefusedError when it is
-                      in no kept history, or a sweep is on and it is no head
+                      in no kept history, or a sweep is running and it is no head
         """
         row = self._read_row(kind, name)
         self._check_expected(kind, name, row, expected)
@@ -187,10 +187,10 @@ class CatalogRefs:
     def delete_ref(
         self, kind: RefKind, name: str, *, expected: ObjectId | None = None, fence: Callable[[], None] = lambda: None
     ) -> NamedRef:
-        """Delete a branch or tag; its tombstone keeps what it pointed to readable for the grace.
+        """Delete a branch or tag; its tombstone keeps its commits readable for the grace period.
 
         expected      the head that the caller saw
-        fence         called after it was read: whoever makes it anew after that is left alone
+        fence         called after the row was read: a reference created after that is left alone
         raises        RefusedError for the default branch; ConflictError when the head is another; NotFoundError
         """
         if kind is RefKind.BRANCH and name == self.check_active().default_branch:
@@ -207,9 +207,10 @@ class CatalogRefs:
         raise UnavailableError(f"{kind} {name!r} of {self._place} moved {_TRIES} times while it was to be deleted")
 
     def undelete_ref(self, kind: RefKind, name: str, *, fence: Callable[[], None] = lambda: None) -> NamedRef:
-        """Bring a deleted branch or tag back to the commit that it was at, as long as its tombstone stands: for the grace at least.
+        """Restore a deleted branch or tag at its last commit while its tombstone stands: for the grace period at least.
 
-        fence         called once it is listed: who sleeps before that wakes to it, and who sleeps after it is too late to make the row
+        fence         called once the name is listed: a process that slept before is stopped here, and after a sleep that begins later
+                      it is too late to create the row
         raises        NotFoundError when there is no tombstone (any more) · ConflictError when the name is taken · RefusedError
                       while a collection sweeps, or when its commit is garbage already
         """
@@ -227,7 +228,7 @@ class CatalogRefs:
             raise ConflictError(f"{kind} {name!r} of {self._place} was not undeleted: {fault}") from fault
 
     def list_deleted(self, kind: RefKind) -> list[tuple[NamedRef, Micros]]:
-        """Those that were deleted and can come back, by name, each with the time of its deletion."""
+        """List the deleted branches and tags that can be restored, by name, each with the time of its deletion."""
         names = read_head(self._rows, own_reference(self.definition.id, OwnRefKind.REFS), fresh=True)
         listed = [] if names is None else [entry.name for entry in listed_refs(names.index(REFS_INDEX), kind)]
         rows = self._rows.find_rows([self.reference(kind, name) for name in listed])
@@ -238,13 +239,13 @@ class CatalogRefs:
         ]
 
     def resolve(self, text: str | None, *, exact: bool = False) -> Head | None:
-        """The commit that a text means now, in the grammar of ``history.revspec``. None or an empty text: the default branch.
+        """Resolve a text to its commit now, by the grammar of ``history.revspec``. None or an empty text: the default branch.
 
-        A branch goes before a tag of its name. ``name@hash`` is a commit in the history of that branch or tag.
+        A branch takes precedence over a tag of its name. ``name@hash`` is a commit in the history of that branch or tag.
 
-        exact         for a write: refuse what counts back from wherever a branch is by then, such as ``main~1``
+        exact         for a write: refuse relative texts such as ``main~1``, which change their meaning as the branch moves
         returns       None for a branch or tag without a commit
-        raises        RefusedError for what is no reference; NotFoundError; ExpiredError for a commit that was collected, or a
+        raises        RefusedError for a malformed reference; NotFoundError; ExpiredError for a commit that was collected, or a
                       history that was cut before the answer was found
         """
         told = parse_revspec(text or DEFAULT_REF)
@@ -259,12 +260,12 @@ class CatalogRefs:
         return follow_steps(self._rows, start, told, row=named, what=None if named is None else lambda: self._words(named))
 
     def _words(self, row: Reference) -> str:
-        """A branch or tag of this catalog as people know it."""
+        """Describe a branch or tag of this catalog for users."""
         part = parse_reference(row.name)
         return f"{repr(row.name) if part is None else f'{part.part} {part.name}'} of catalog {self.definition.name}"
 
     def _commit_of(self, told: RevSpec, row: Reference | None) -> Head | None:
-        """The commit that stands before the steps."""
+        """The commit that the text names before its steps."""
         if told.commit is None:
             return None if row is None else load_head(self._rows, row)
         found = self.read_commit(told.commit)
@@ -279,20 +280,20 @@ class CatalogRefs:
         return found
 
     def read_commit(self, commit_id: ObjectId) -> Head:
-        """A commit of this catalog.
+        """Read a commit of this catalog.
 
         raises        NotFoundError when it is another's; ExpiredError when it was collected
         """
         return self.check_own(read_commit(self._rows, commit_id))
 
     def check_own(self, found: Head) -> Head:
-        """The commit, if it is one of this catalog; NotFoundError when it is another's."""
+        """Return the commit if it belongs to this catalog; raises NotFoundError otherwise."""
         if found.commit.properties.get("catalog") != self.definition.id:
             raise NotFoundError(f"commit {id_text(found.id)} is not one of {self._place}")
         return found
 
     def _start(self, source: str | None, at: ObjectId | None) -> tuple[ObjectId | None, list[str]]:
-        """The commit that a new name starts from, and the references in whose history it may be."""
+        """The commit that a new name starts from, and the references whose history may contain it."""
         if at is not None and source is None:
             return self.read_commit(at).id, self._all_references()
         told = parse_revspec(source or DEFAULT_REF)
@@ -325,27 +326,30 @@ class CatalogRefs:
         raise NotFoundError(f"{self._place} has no branch, tag or commit {name!r}")
 
     def _all_references(self) -> list[str]:
-        """Every listed name, those under a tombstone too: what they hold is kept for the grace."""
+        """Every listed name, with tombstones: their commits are kept for the grace period."""
         names = read_head(self._rows, own_reference(self.definition.id, OwnRefKind.REFS), fresh=True)
         return [] if names is None else [entry.reference(self.definition.id) for entry in listed_refs(names.index(REFS_INDEX))]
 
     def _check_free(self, kind: RefKind, name: str, verb: str = "create") -> None:
-        """A name is a branch or a tag. Where a release before this one made both, the branch is read."""
+        """Check that the other kind does not have the name. Where an earlier release created both, the branch is read."""
         for taken in RefKind:
             if self._find_row(taken, name) is not None:
                 raise ConflictError(f"cannot {verb} {kind} {name!r}: {self._place} has a {taken} of this name")
 
     def _note_forgotten(self, kind: RefKind, row: Reference | None, target: ObjectId | None) -> None:
-        """What a branch leaves is recorded in its row, and what it left long ago is forgotten there: that alone may be news by then."""
+        """Note the metadata files that the row is about to forget.
+
+        A branch's row records the commits that it left, and drops the old ones with a move: their files could then count as news.
+        """
         if kind is RefKind.BRANCH and row is not None:
             note_forgotten(self._rows, self.definition, row, target)
 
     def reserve_name(self, kind: RefKind, name: str) -> NameReservation:
-        """A wish for a name, which is not known yet to be free."""
+        """Prepare the creation of a name; nobody has checked yet that it is free."""
         return NameReservation(self._rows, self.definition.id, kind, name, self._place, self.check_active)
 
     def check_active(self) -> CatalogDefinition:
-        """The definition as it is now, which this handle believes in from here on; NotFoundError when the catalog was deleted."""
+        """Read the definition now, and keep it in this handle; raises NotFoundError when the catalog was deleted."""
         now = find_definition(self._rows, catalog_id=self.definition.id)
         if now is None or now.state is not CatalogState.ACTIVE:
             raise NotFoundError(f"{self._place} was deleted")
@@ -353,10 +357,10 @@ class CatalogRefs:
         return now
 
     def check_alive(self) -> CatalogDefinition:
-        """A handle believes in its catalog for as long as one on a realm believes in the realm: looking every time would cost a round
-        trip. What this process itself does to the realm's catalogs is seen at once.
+        """Check that the catalog exists, by a definition as old as a realm handle's may be: reading it every time would cost a round trip.
 
-        What is committed to a deleted catalog in that time is there when it is undeleted; its hold is longer.
+        Changes that this process makes to the realm's catalogs are seen at once. A commit to a catalog that was deleted in that time is
+        there after an undelete, because the hold is longer.
         """
         clock = self._rows.clock
         catalogs = self._rows.find_reference(CATALOGS)
@@ -368,7 +372,7 @@ class CatalogRefs:
         return self.definition
 
     def default_branch(self) -> str:
-        """Its name, by a definition that is no older than ``check_alive`` lets it be; of a deleted catalog, the last."""
+        """The default branch's name, by a definition that is no older than ``check_alive`` allows; the last one of a deleted catalog."""
         with suppress(NotFoundError):
             self.check_alive()
         return self.definition.default_branch
@@ -400,14 +404,14 @@ _RESERVE_TRIES = 20
 
 
 def _no_fence() -> None:
-    """Nobody can take this work over."""
+    """A fence that never raises: no other process can take over this work."""
 
 
 @dataclass(frozen=True, slots=True)
 class NameReservation:
-    """A wish for a name.
+    """Creates a name that others may be creating, too.
 
-    place         whose it is, for messages
+    place         the owner of the name, for messages
     check_active  raises NotFoundError when the catalog was deleted
     """
 
@@ -419,10 +423,10 @@ class NameReservation:
     check_active: Callable[[], object]
 
     def list_name(self) -> Micros:
-        """Commit the name to the list, with the time that is returned, whether or not it stands there; never while it is alive.
+        """List the name with a new time, which is returned, whether or not it is listed already; never while it is alive.
 
-        So who looks at the past knows of a name that was listed later that it was not alive then. A creator that was stopped after it
-        found the name free would deny the branch of another one, that was made in between.
+        So a reader of the past knows that a name listed later was not alive then. A creator that stopped after it found the name free
+        would otherwise deny a branch that another process created in between.
 
         raises        SwapConflictError: it is alive, as a branch or as a tag
         """
@@ -446,13 +450,14 @@ class NameReservation:
         return listed
 
     def make(self, target: ObjectId | None, among: Iterable[str], *, fence: Callable[[], None] = _no_fence) -> Reference:
-        """List the name and make its row, both within the time in which no collector gives a listed name up.
+        """List the name and create its row, both within the time in which no collector releases a listed name.
 
-        To look at the list afterwards would not do: the collector may have seen that there is no row, and remove the name only then.
+        Checking the list afterwards would not be enough: the collector may have seen that there is no row, and remove the name only
+        then.
 
-        target        the commit that it begins at; None: none
-        among         names of references in whose history that may be
-        fence         called once it is listed
+        target        the commit that it starts at; None: none
+        among         names of references whose history may contain the target
+        fence         called once the name is listed
         raises        SwapConflictError: another was faster · UnknownOutcomeError: it was made too late, and could not be taken back · what
                       ``create_reference_at`` raises
         """
@@ -469,8 +474,6 @@ class NameReservation:
             complete_operation(self.rows, partial(self._take_back, made), done=done)
         raise UnavailableError(f"{self.kind} {self.name!r} of {self.place} took too long to create: try again")
 
-    # inside
-
     @property
     def _list(self) -> str:
         return own_reference(self.catalog_id, OwnRefKind.REFS)
@@ -483,9 +486,9 @@ class NameReservation:
         return content_reference(self.catalog_id, kind, self.name)
 
     def _beat_other(self) -> None:
-        """Let whoever has read the other's row fail to make it: they look at the list then, and find this name listed later.
+        """Make a concurrent creation of the other kind fail at its row: it then checks the list, and finds this name listed later.
 
-        raises        SwapConflictError: the other's row is alive by now
+        raises        SwapConflictError: the other kind's row is alive by now
         """
         for _ in range(_RESERVE_TRIES):
             row = self.rows.find_row(self._reference(self._other))
@@ -502,7 +505,7 @@ class NameReservation:
         raise UnavailableError(f"the name {self.name!r} of {self.place} changes all the time: try again")
 
     def _check_mine(self, listed: Micros) -> None:
-        """Pass if the name was not listed as the other kind since. Asked between the reading of the row and its making."""
+        """Pass if the name was not listed as the other kind since. Call it between the reading of the row and its creation."""
         names = read_head(self.rows, self._list, fresh=True)
         key = ref_key(self._other, self.name)
         value = None if names is None else names.index(REFS_INDEX).get(key)
@@ -510,9 +513,9 @@ class NameReservation:
             raise SwapConflictError(f"{self.name!r} of {self.place} was taken for a {self._other} just now")
 
     def _take_back(self, made: Reference) -> None:
-        """Remove a row without a tombstone: its target may be garbage by now. Where others have moved it already, it is theirs.
+        """Remove the row without a tombstone, because its target may be garbage by now. A row that others have moved is theirs, and stays.
 
-        Done again it goes on where it was.
+        A repeated call continues where it was interrupted.
         """
         row = self.rows.find_row(made.name)
         if row is None or row.pointer != made.pointer or row.version > made.version + (row.deleted is not None):

@@ -1,4 +1,4 @@
-"""What a catalog holds, and the rules of changing it: keys, types of content, operations, plans, indexes.
+"""The content of a catalog and the rules of changing it: keys, types of content, operations, plans, indexes.
 
-Must not know branches, tags nor catalogs' definitions: it edits the commit that it is given.
+This package must not know branches, tags or catalogs' definitions: it edits the commit that it is given.
 """

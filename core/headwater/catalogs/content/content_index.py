@@ -1,4 +1,4 @@
-"""The two indexes of a branch's commits that hold content. They are edited together, and only here.
+"""The two indexes of content in a branch's commits. They are edited together, and only here.
 
 ``content`` is by key: content key -> ``ContentValue``. ``ids`` is the way back: 16 bytes content id -> the content key's bytes,
 and the ``IcebergMetadata`` of a table or view whose metadata is stored. So a rename changes both, and a new version without
@@ -44,21 +44,21 @@ IDS = "ids"
 
 
 class EditableIndexes(Protocol):
-    """What is edited: a transaction, or something that only shows what would come of it."""
+    """Indexes that can be edited: those of a transaction, or of a preview that only shows the result."""
 
     def index(self, name: str) -> IndexEditor:
-        """An index as it will be."""
+        """Read an index with its edits."""
 
 
 class ContentEditor:
-    """Edits what a branch holds. ``index`` and ``ids`` read what it will hold."""
+    """Edits the content of a branch. ``index`` and ``ids`` read the edited state."""
 
     def __init__(self, tx: EditableIndexes) -> None:
         self.index = tx.index(CONTENT)
         self.ids = tx.index(IDS)
 
     def put_key(self, key: ContentKey, value: ContentValue, metadata: ObjectId | None = None) -> None:
-        """Set a key. ``metadata`` is there when, and only when, the value says so."""
+        """Set a key. ``metadata`` is given if and only if the value says that it is stored."""
         index_key = key.to_index()
         before = self._find(index_key)
         self.index.put(index_key, value.to_value())
@@ -81,20 +81,20 @@ class ContentEditor:
         return None if found is None else ContentValue.from_value(found)
 
     def _forget(self, content_id: UUID, index_key: bytes) -> None:
-        """Unless the content stands under another key by now."""
+        """Remove a content's entry from ``ids``, unless the content stands under another key by now."""
         there = self.ids.get(content_id.bytes)
         if there is not None and bytes(there.data) == index_key:
             self.ids.remove(content_id.bytes)
 
 
 def find_content_key(ids: Index, content_id: UUID) -> ContentKey | None:
-    """The key under which a content stands in a commit, given the commit's index ``ids``."""
+    """Find the key of a content in a commit, given the commit's index ``ids``."""
     value = ids.get(content_id.bytes)
     return None if value is None else ContentKey.from_index(bytes(value.data))
 
 
 def stored_metadata_of(ids: Index, content_id: UUID) -> ObjectId | None:
-    """The ``IcebergMetadata`` of a content in a commit, where that is stored."""
+    """The stored ``IcebergMetadata`` of a content in a commit, if there is one."""
     value = ids.get(content_id.bytes)
     return None if value is None else value.object_id
 
@@ -107,11 +107,11 @@ def apply_operations(
     *,
     is_head_seen: bool = False,
 ) -> dict[ContentKey, UUID]:
-    """Plan against the head and edit; returns the ids of the keys that were created.
+    """Plan operations against the head and edit the indexes; returns the ids of the keys that were created.
 
-    expected      the content that the operations were made from; None: their author named none
-    is_head_seen  it is the head's
-    ids           ids for keys to be created, as far as they are known; filled with those that are given here
+    expected      the content that the operations were made from; None: their author named no commit
+    is_head_seen  ``expected`` is the head's content
+    ids           ids for keys to be created, as far as they are known; new ids are added
     raises        what ``plan_commit`` raises · ConflictError where a known id stands under another key already
     """
     content = ContentEditor(tx)
@@ -125,7 +125,7 @@ def apply_operations(
     created = {}
     content.ids.get_many(
         head_view[key].content_id.bytes for key in plan.removals
-    )  # together, what removing looks up one by one
+    )  # one bulk read instead of one for each removal
     for key in plan.removals:
         content.remove_key(key)
     _check_free(content.ids, plan, ids)
@@ -136,7 +136,7 @@ def apply_operations(
         metadata = None
         if write.metadata is not None:
             metadata = store_metadata(tx, write.metadata, before=stored.get(content_id))
-        elif content_id in known and known[content_id].digest == write.digest:  # renamed, and as it was
+        elif content_id in known and known[content_id].digest == write.digest:  # renamed, with an equal value
             metadata = stored[content_id]
         object_id = tx.add_object(without_id(write.content)) if write.object_id is None else write.object_id
         kind = content_type_of(write.content)
@@ -145,7 +145,7 @@ def apply_operations(
 
 
 def _check_free(held: Index, plan: CommitPlan, ids: Mapping[ContentKey, UUID]) -> None:
-    """An id that the caller has reserved for a new key stands under no other key.
+    """Check that an id reserved for a new key stands under no other key.
 
     raises        ConflictError with a KEY_CONFLICT for each
     """
@@ -167,16 +167,16 @@ def _check_free(held: Index, plan: CommitPlan, ids: Mapping[ContentKey, UUID]) -
 
 
 def put_copy(tx: Transaction, key: ContentKey, source: Content, value: ContentValue, metadata: MetadataParts | None) -> None:
-    """Put a content of another commit, with all its objects added anew, but for what the present version of it shares with them.
+    """Put a content of another commit with copies of all its objects, except those that it shares with the key's present version.
 
-    source, value what the other commit holds, as object and in its index
-    metadata      its Iceberg metadata, where that is stored there
+    source, value the content in the other commit, as an object and in its index
+    metadata      its Iceberg metadata, where the other commit stores it
     """
     _put(tx, key, replace(value, object_id=tx.add_object(without_id(source))), metadata)
 
 
 def put_content(tx: Transaction, key: ContentKey, content: Content, content_id: UUID, metadata: MetadataParts | None) -> None:
-    """Put a content under an id that is known, whatever the key holds. Its metadata shares what the present version of it has."""
+    """Put a content under a known id, whatever the key holds. Its metadata shares pieces with the present version of the content."""
     object_id = tx.add_object(without_id(content))
     _put(tx, key, ContentValue(content_type_of(content), content_id, content_digest(content), object_id), metadata)
 
@@ -189,21 +189,21 @@ def _put(tx: Transaction, key: ContentKey, value: ContentValue, metadata: Metada
 
 
 def surviving_key_below(content: Index, key: ContentKey, removed: Collection[bytes]) -> tuple[ContentKey, ContentValue] | None:
-    """The first key below another that is not among the removed index keys."""
+    """Find the first key below another that is not among the removed index keys."""
     below = content.prefix(key.child_prefix())
     found = next(((at, value) for at, value in below if at not in removed), None)
     return None if found is None else (ContentKey.from_index(found[0]), ContentValue.from_value(found[1]))
 
 
 def content_view(content: Index, keys: Iterable[ContentKey]) -> dict[ContentKey, ContentValue]:
-    """What an index of content holds under those of the keys that are there."""
+    """The values of those keys that an index of content holds."""
     by_index_key = {key.to_index(): key for key in keys}
     found = content.get_many(by_index_key)
     return {by_index_key[key]: ContentValue.from_value(value) for key, value in found.items()}
 
 
 def _head_view(content: Index, operations: Sequence[ContentOperation]) -> dict[ContentKey, ContentValue]:
-    """The touched keys, the namespaces above what is put, and one surviving key below each deleted namespace."""
+    """Read the touched keys, the namespaces above what is put, and one surviving key below each deleted namespace."""
     keys = {operation.key for operation in operations}
     keys.update(ancestor for operation in operations if isinstance(operation, Put) for ancestor in operation.key.ancestors())
     going = {operation.key for operation in operations if isinstance(operation, Delete)}

@@ -23,7 +23,7 @@ _ILLEGAL = re.compile("[\\x00-\\x1f\\x7f\\ud800-\\udfff]")
 
 @dataclass(frozen=True, slots=True, order=True)
 class ContentKey:
-    """Where a content stands in a catalog: ``ContentKey(("sales", "orders"))``. Case counts; order is element by element.
+    """The path of a content in a catalog: ``ContentKey(("sales", "orders"))``. Case-sensitive, and ordered element by element.
 
     raises        RefusedError that names the element and what is wrong with it
     """
@@ -44,7 +44,7 @@ class ContentKey:
 
     @classmethod
     def parse(cls, text: str) -> ContentKey:
-        r"""The key of its text form: elements joined by dots, ``\.`` for a dot and ``\\`` for a backslash inside an element.
+        r"""Parse a key's text form: elements joined by dots, ``\.`` for a dot and ``\\`` for a backslash inside an element.
 
         raises        RefusedError when a backslash stands before anything else, or the elements make no key
         """
@@ -52,7 +52,7 @@ class ContentKey:
 
     @classmethod
     def from_index(cls, data: bytes) -> ContentKey:
-        """The key that ``to_index`` wrote.
+        """Decode a key from the bytes that ``to_index`` wrote.
 
         raises        CorruptionError when no such key has these bytes
         """
@@ -77,7 +77,7 @@ class ContentKey:
         return ContentKey(self.elements[:-1]) if len(self.elements) > 1 else None
 
     def ancestors(self) -> Iterator[ContentKey]:
-        """The namespaces that this key needs, innermost first."""
+        """The namespaces that contain this key, innermost first."""
         return iter(_namespaces(self.elements[:-1]))
 
     def child(self, name: str) -> ContentKey:
@@ -93,7 +93,7 @@ class ContentKey:
 def index_bounds(
     prefix: ContentKey | None, start: ContentKey | None, end: ContentKey | None
 ) -> tuple[bytes | None, bytes | None]:
-    """The range of index keys of what is below ``prefix``, from ``start`` on and before ``end``; None: no bound on that side."""
+    """The range of index keys below ``prefix``, from ``start`` on and before ``end``; None: no bound on that side."""
     below = b"" if prefix is None else prefix.child_prefix()
     first = max(below, b"" if start is None else start.to_index()) or None
     lasts = [bound for bound in (after_prefix(below), None if end is None else end.to_index()) if bound is not None]
@@ -101,7 +101,7 @@ def index_bounds(
 
 
 def check_namespace_key(key: ContentKey) -> None:
-    """A namespace's own name must not be a single dot.
+    """Check that a namespace's own name is not a single dot.
 
     raises        RefusedError
     """
@@ -111,7 +111,7 @@ def check_namespace_key(key: ContentKey) -> None:
 
 @lru_cache(maxsize=1000)
 def _namespaces(elements: tuple[str, ...]) -> tuple[ContentKey, ...]:
-    """The keys of these elements and of all above them. Neighbours share them: made and checked for each key, they take long."""
+    """The keys of these elements and of all namespaces above them; cached, because neighboring keys share them and checks take long."""
     return tuple(ContentKey(elements[:length]) for length in range(len(elements), 0, -1))
 
 

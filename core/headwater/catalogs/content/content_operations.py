@@ -1,11 +1,12 @@
-"""The operations of a content commit, and the plan that is made of them; decided from key views alone, without a store.
+"""The operations of a content commit, and the plan made from them; decided from key views alone, without a store.
 
 ``plan_commit`` asks three questions, in this order. Is the request sound against the state that its author saw (``expected``)?
-If not, it is refused: it would never work. Is each touched key at HEAD as it was at ``expected``? Does the state that would
-result have a namespace above every key? Every *no* to these two is a conflict, and all conflicts are reported at once. An
-author who names no state is taken to have seen one in which the request was sound: what differs from it at HEAD is a conflict,
-because another was faster, and only what no state would make right is refused. Because the resulting state is judged, the order
-of the operations does not matter, and none can orphan a child. Merges judge namespaces by the same ``namespace_conflicts``.
+If not, it is refused, because it would never work. Is each touched key at HEAD as it was at ``expected``? Does the resulting
+state have a namespace above every key? Every *no* to these two is a conflict, and all conflicts are reported at once. An author
+who names no state is assumed to have seen one in which the request was sound: differences from it at HEAD are conflicts, because
+another commit was faster, and only a request that is unsound in every state is refused. Because the resulting state is judged,
+the order of the operations does not matter, and no operation can orphan a child. Merges check namespaces by the same
+``namespace_conflicts``.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from headwater.store import ObjectId
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Create (content without id), change (with the id that it has) or, beside a Delete of the old key, rename (with its id).
+    """Create (content without id), change (with its id) or, together with a Delete of the old key, rename (with its id).
 
-    expected_content    what the key has to hold at HEAD; its id counts if it has one
+    expected_content    the content that the key must hold at HEAD; its id is compared if it has one
     metadata            the document behind ``metadata_location`` of an Iceberg table or view, to be stored with it
     """
 
@@ -49,14 +50,14 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove the key. With a Put of the same key without id: a new content of the same type in its place."""
+    """Delete the key. Together with a Put of the same key without id: replace the content by a new one of the same type."""
 
     key: ContentKey
 
 
 @dataclass(frozen=True, slots=True)
 class Unmodified:
-    """The key is there and as it was at the expected commit; nothing is written."""
+    """Require that the key exists and is as it was at the expected commit; nothing is written."""
 
     key: ContentKey
 
@@ -81,7 +82,7 @@ class ConflictKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """One contradiction between what was asked and HEAD. ``key`` None: it is about the branch or tag itself."""
+    """One contradiction between a request and HEAD. ``key`` is None if it concerns the branch or tag itself."""
 
     kind: ConflictKind
     key: ContentKey | None
@@ -93,7 +94,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class PlannedWrite:
-    """One key to be set. ``content_id`` None asks for a new id; the object of an ``object_id`` holds this very content already."""
+    """One key to be set. ``content_id`` None asks for a new id; the object of an ``object_id`` holds an equal content already."""
 
     key: ContentKey
     content: Content
@@ -105,18 +106,18 @@ class PlannedWrite:
 
 @dataclass(frozen=True, slots=True)
 class CommitPlan:
-    """What is left to do. Operations that change nothing are in neither list."""
+    """The writes and removals of a commit. Operations without an effect are in neither list."""
 
     removals: tuple[ContentKey, ...]
     writes: tuple[PlannedWrite, ...]
 
 
 def plan_commit(expected: ContentView | None, head: ContentView, operations: Sequence[ContentOperation]) -> CommitPlan:
-    """Decide about operations that were made from the state ``expected`` and meet the state ``head``.
+    """Plan operations that were made from the state ``expected`` and are applied to the state ``head``.
 
-    expected    the touched keys, as far as they were there; None: the author names no state
-    head        the touched keys and their ancestors, and below each deleted namespace at least one key that is not deleted too,
-                as far as they are there
+    expected    the touched keys that exist; None: the author names no state
+    head        the touched keys and their ancestors that exist, and below each deleted namespace at least one key that survives,
+                if there is one
     raises      RefusedError that names every unsound operation; ConflictError whose ``details`` are all the Conflicts
     """
     request = _Request(operations)
@@ -146,7 +147,7 @@ class _Request:
 
 
 def _no_contents(request: _Request) -> Iterator[str]:
-    """What cannot be put, or compared with, whatever the state."""
+    """Faults of contents to put or compare with, in any state."""
     for key, put in request.puts.items():
         for content in (put.content, *(() if put.expected_content is None else (put.expected_content,))):
             fault = content_fault(content)
@@ -155,7 +156,7 @@ def _no_contents(request: _Request) -> Iterator[str]:
 
 
 def _contradictions(request: _Request) -> Iterator[str]:
-    """What is wrong with the operations whatever the state."""
+    """Faults of the operations in any state."""
     seen: set[tuple[type, ContentKey]] = set()
     for operation in request.operations:
         mark = (type(operation), operation.key)
@@ -180,7 +181,7 @@ def _contradictions(request: _Request) -> Iterator[str]:
 
 
 def _assumed(head: ContentView, request: _Request) -> ContentView:
-    """The state that an author has in mind who names none: the request is sound in it, and it is as near to HEAD as that can be."""
+    """The state assumed for an author who names none: the request is sound in it, and it is as close to HEAD as possible."""
     assumed = dict(head)
     moved = {head[key].content_id for key in request.deletes if key in head}
     gone = [key for key in request.deletes if key not in head]
@@ -191,7 +192,7 @@ def _assumed(head: ContentView, request: _Request) -> ContentView:
                 assumed[key] = _any_version(kind, now.content_id)
         elif given is None or given in moved:
             assumed.pop(key, None)
-        elif gone:  # a rename, whose content another has deleted or renamed
+        elif gone:  # a rename whose content another commit has deleted or renamed
             assumed.pop(key, None)
             assumed[gone.pop()] = _any_version(kind, given)
         elif now is None or now.content_id != given:
@@ -200,12 +201,12 @@ def _assumed(head: ContentView, request: _Request) -> ContentView:
 
 
 def _any_version(kind: ContentType, content_id: UUID) -> ContentValue:
-    """Whatever version of a content."""
+    """Any version of a content."""
     return ContentValue(kind, content_id, b"", ObjectId(0))
 
 
 def _faults(expected: ContentView, request: _Request) -> Iterator[str]:
-    """What is wrong with the puts in the state that their author saw."""
+    """Faults of the puts in the state that their author saw."""
     renamed = {expected[key].content_id: expected[key] for key in request.deletes if key in expected}
     for key, put in request.puts.items():
         fault = _put_fault(put, expected.get(key), renamed, is_readded=key in request.deletes)
@@ -239,7 +240,7 @@ def _type_fault(seen: ContentValue | None, kind: ContentType) -> str:
 
 
 def _changes_since(expected: ContentView, head: ContentView, request: _Request) -> Iterator[Conflict]:
-    """Where a touched key is at HEAD not as it was at the expected commit, or not as the put says that it has to be."""
+    """Conflicts of touched keys that changed since the expected commit, or differ from what a put expects at HEAD."""
     for operation in request.operations:
         key = operation.key
         seen, now = expected.get(key), head.get(key)
@@ -300,7 +301,7 @@ def _planned(head: ContentView, request: _Request) -> CommitPlan:
         kind, digest, now = content_type_of(put.content), content_digest(put.content), head.get(key)
         is_same = now is not None and key not in request.deletes and now.digest == digest
         if is_same and now is not None and put.metadata is not None and not now.has_metadata:
-            is_same = False  # its document comes later
+            is_same = False  # its document is put later
         if not is_same:
             writes.append(PlannedWrite(key, put.content, digest, put.content.id, stored.get((kind, digest)), put.metadata))
     return CommitPlan(removals=tuple(sorted(request.deletes - request.puts.keys())), writes=tuple(writes))
@@ -313,11 +314,11 @@ ContentView = Mapping[ContentKey, ContentValue]
 def namespace_conflicts(
     head: ContentView, puts: Mapping[ContentKey, ContentType | int], removals: Collection[ContentKey]
 ) -> Iterator[Conflict]:
-    """Where the state that would result lacks a namespace above a key.
+    """Find the keys of the resulting state that lack a namespace above them.
 
-    head          of the touched keys and their ancestors, and below each of ``non_namespaces`` one key that is not removed, what is there
-    puts          the type that each written key is to have
-    removals      the keys that go, and are not written
+    head          the existing entries of the touched keys and their ancestors, and of one surviving key below each of ``non_namespaces``
+    puts          the type that each written key gets
+    removals      the keys that are removed, and not written
     """
     for key in puts:
         if key not in head:
@@ -331,7 +332,7 @@ def namespace_conflicts(
 
 
 def non_namespaces(puts: Mapping[ContentKey, ContentType | int], removals: Collection[ContentKey]) -> set[ContentKey]:
-    """The keys that are no namespaces afterwards, whatever they were: nothing may stand below them."""
+    """The keys that are no namespaces in the resulting state: nothing may stand below them."""
     return {*removals, *(key for key, kind in puts.items() if kind != ContentType.NAMESPACE)}
 
 
@@ -342,7 +343,7 @@ def _missing_ancestors(
         now = head.get(ancestor)
         kind = puts.get(ancestor, None if now is None or ancestor in removals else now.type)
         if kind != ContentType.NAMESPACE and now is not None and now.type == ContentType.NAMESPACE:
-            continue  # reported once, as a namespace that goes above a key
+            continue  # reported once, as a namespace deleted above a key
         if kind is None:
             yield Conflict(ConflictKind.NAMESPACE_ABSENT, ancestor, f"would be needed as the namespace of {key}")
         elif kind != ContentType.NAMESPACE:

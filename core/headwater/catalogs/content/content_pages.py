@@ -1,7 +1,7 @@
-"""Content as it is listed, page by page, and counted by type.
+"""Pages of listed content, and counts of content by type.
 
-See ``headwater.commits`` for what a page token pins. A count reads the whole index, or is derived from an earlier count by what
-changed since.
+See ``headwater.commits`` for the commit that a page token pins. A count reads the whole index, or is derived from an earlier
+count and the changes since.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from headwater.store import ObjectId, id_text
 
 @dataclass(frozen=True, slots=True)
 class ContentEntry:
-    """A key with what the index holds about its content; the content itself was not read."""
+    """A key with its value in the index; the content itself is not read."""
 
     key: ContentKey
     value: ContentValue
@@ -38,7 +38,7 @@ class ContentEntry:
 
 @dataclass(frozen=True, slots=True)
 class ContentPage:
-    """Entries of one commit in key order. ``next_token`` None: there are no more."""
+    """Entries of one commit in key order. ``next_token`` is None on the last page."""
 
     entries: tuple[ContentEntry, ...]
     next_token: str | None
@@ -50,7 +50,7 @@ class ContentPage:
 
 
 def content_page(found: IndexPage) -> ContentPage:
-    """A page of the index as a page of content."""
+    """Convert a page of the index to a page of content."""
     entries = tuple(ContentEntry(ContentKey.from_index(key), ContentValue.from_value(value)) for key, value in found.entries)
     return ContentPage(entries, found.next_token, found.commit_id)
 
@@ -62,14 +62,15 @@ _NEAR = 200
 
 
 def count_types(head: Head) -> TypeCounts:
-    """Reads the whole index."""
+    """Count the entries of each type. Reads the whole index."""
     return _counted(value for _, value in head.index(CONTENT).range())
 
 
 def recount_types(head: Head, *, before: ObjectId, counts: TypeCounts) -> TypeCounts:
-    """The same, from the ``counts`` of a commit ``before``; where that is no near ancestor, or was collected, all is counted.
+    """Count the entries of each type, from the ``counts`` of the commit ``before``.
 
-    Reads the commits in between, and the keys that they changed, then and now.
+    Reads the commits in between, and the keys that they changed, then and now. Counts all entries if ``before`` is no near ancestor
+    or was collected.
     """
     stretch = LogRange(until=before, with_until=False, within=_NEAR)
     between = read_log(head.rows, head.id, stretch=stretch, touching=KeyFilter(index=CONTENT))

@@ -39,7 +39,7 @@ class ContentType(IntEnum):
 
 
 class _Content(StoredObject, frozen=True, kw_only=True):
-    """``id`` is given by the catalog: None in what is to be created, set in everything that was read."""
+    """Base of all contents. The catalog assigns ``id``: it is None before the creation, and set in everything that was read."""
 
     id: UUID | None = None
 
@@ -79,7 +79,7 @@ class IcebergView(_Content, frozen=True, kw_only=True):
 
 @object_type("namespace")
 class Namespace(_Content, frozen=True, kw_only=True):
-    """What other contents stand under; its elements are its key's."""
+    """A namespace, which other contents stand under; its elements are those of its key."""
 
     properties: dict[str, str] = {}
 
@@ -109,7 +109,7 @@ _TYPES: dict[type[StoredObject], ContentType] = {
 
 @dataclass(frozen=True, slots=True)
 class ContentValue:
-    """What an index says about one content. ``type`` may be a number that only a newer release knows.
+    """The value of one content in an index. ``type`` may be a number that only a newer release knows.
 
     has_metadata  the index of content ids points to its Iceberg metadata
     """
@@ -126,7 +126,7 @@ class ContentValue:
 
     @classmethod
     def from_value(cls, value: IndexValue) -> ContentValue:
-        """The reverse of ``encode``.
+        """Decode a value that ``encode`` wrote.
 
         raises        CorruptionError when the value has another length or no object
         """
@@ -155,7 +155,7 @@ def content_type_of(content: Content) -> ContentType:
 
 
 def content_fault(content: Content) -> str:
-    """What keeps a content from being one: another class, or a field with a value that is not of its type. An empty text: nothing."""
+    """Say why an object is no valid content: its class, or a field with a value of another type. Returns an empty text if it is valid."""
     if type(content) not in _TYPES:
         return f"is a {type(content).__name__}, and no content: use one of {_NAMES}"
     try:
@@ -166,7 +166,7 @@ def content_fault(content: Content) -> str:
 
 
 def content_digest(content: Content) -> bytes:
-    """16 bytes of BLAKE2b over the type and the canonical value: JSON with sorted names, without the id and without what is default.
+    """Digest a content: 16 bytes of BLAKE2b over the type and the canonical value (JSON with sorted names, without id and defaults).
 
     A field that a later release adds changes no digest as long as it has its default.
     """
@@ -194,7 +194,7 @@ def _plain(content: Content) -> dict[str, Any]:
 
 @cache
 def _defaults(cls: type[Content]) -> dict[str, Any]:
-    """The fields that make up a content's value, each with its default or ``NODEFAULT``."""
+    """The fields of a content's value, each with its default or ``NODEFAULT``."""
     return {
         field.name: field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
         for field in msgspec.structs.fields(cls)

@@ -123,8 +123,6 @@ class _AncestorSearch:
     def is_of_source(self, commit_id: ObjectId) -> bool:
         return bool(self._colours.get(commit_id, 0) & _FROM)
 
-    # inside
-
     def _step(self) -> None:
         """Walk the newest of the commits that wait."""
         _, commit_id = heappop(self._queue)

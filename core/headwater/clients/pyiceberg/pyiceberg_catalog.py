@@ -68,8 +68,6 @@ class HeadwaterCatalog(MetastoreCatalog):
         made._given = store
         return made
 
-    # namespaces
-
     def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
         with pyiceberg_errors():
             self._rooms.namespaces.create_namespace(namespace, properties)
@@ -103,8 +101,6 @@ class HeadwaterCatalog(MetastoreCatalog):
 
         with pyiceberg_errors():
             return self._rooms.namespaces.update_properties(namespace, merge)
-
-    # tables
 
     def create_table(
         self,
@@ -184,8 +180,6 @@ class HeadwaterCatalog(MetastoreCatalog):
     ) -> CreateTableTransaction:
         return LakeCreation(self._create_staged_table(identifier, schema, location, partition_spec, sort_order, properties))
 
-    # views
-
     def create_view(
         self,
         identifier: str | Identifier,
@@ -219,8 +213,6 @@ class HeadwaterCatalog(MetastoreCatalog):
         with pyiceberg_errors():
             self._rooms.views.drop_view(identifier)
 
-    # the rest of a catalog
-
     def close(self) -> None:
         """Let go of the store. Used again, it is opened again."""
         with self._opening:
@@ -243,8 +235,6 @@ class HeadwaterCatalog(MetastoreCatalog):
         """
         with pyiceberg_errors(is_commit=True):
             self._rooms.tables.check_places(table, places)
-
-    # what pyiceberg's own code calls
 
     def _create_staged_table(
         self,
@@ -276,8 +266,6 @@ class HeadwaterCatalog(MetastoreCatalog):
     @staticmethod
     def _delete_old_metadata(io: FileIO, base: TableMetadata, metadata: TableMetadata) -> None:
         """Nothing: earlier commits, other branches and tags may hold a version that this table's log has dropped."""
-
-    # inside
 
     @property
     def _rooms(self) -> _Opened:

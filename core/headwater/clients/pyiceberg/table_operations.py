@@ -61,8 +61,6 @@ class TableOperations:
         self._warehouse = warehouse or branch.catalog.definition.base_location
         self._claimed: dict[str, UUID] = {}
 
-    # reading
-
     def load_table(self, identifier: str | Identifier) -> Table:
         """From the metadata that is stored in the catalog, where it is; otherwise from the table's storage."""
         key = identifier_key(identifier, NoSuchTableError)
@@ -75,8 +73,6 @@ class TableOperations:
         except NoSuchTableError:
             return False
         return self._branch.state().type_of(key) is ContentType.ICEBERG_TABLE
-
-    # writing
 
     def stage_table(self, identifier: str | Identifier, location: str | None, make: MakeMetadata) -> StagedTable:
         """A new table that is in no catalog yet: files can be written for it, and ``commit`` creates it.
@@ -236,8 +232,6 @@ class TableOperations:
             return BranchChange(operations=[Delete(key)], message=f"drop table {key}")
 
         self._branch.commit(plan, key=key)
-
-    # inside
 
     def _loaded(self, state: BranchState, key: ContentKey, content: IcebergTable) -> Table:
         text = self._access.document(state, key, content)
