@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from engines.histories.checking import Kept, check_garbage, check_purged, check_readable
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put
 from headwater.fsck import FindingWeight, check_store
@@ -14,7 +15,6 @@ from headwater.jobs import COLLECT, EXPORT, LOAD, PURGE, run_export
 from headwater.realms import HistoryRetention, RealmRegistry, RealmState, bootstrap, hash_credentials, new_credentials
 from headwater.store import ObjectId, Store
 from headwater.tasks import TaskQueue
-from histories.checking import Kept, check_garbage, check_purged, check_readable
 
 __all__ = ["HOUR", "ROOT", "WORKS", "Work", "faults_of_realm", "faults_of_store", "lake", "make_garbage", "make_realm"]
 

@@ -12,14 +12,14 @@ from functools import partial
 
 from torture_actors import Actor
 
+from engines.histories.checking import markers_at
+from engines.histories.journal import COMMIT, LOOK, Journal, marker_of
 from headwater.catalogs import Catalog, Catalogs, ContentKey, Delete, IcebergTable, Put
 from headwater.commits import commit_change, read_head
 from headwater.errors import ConflictError, HeadwaterError, NotFoundError, UnknownOutcomeError
 from headwater.index import IndexValue
 from headwater.realms import RealmRegistry
 from headwater.store import ObjectId, RealmStore
-from histories.checking import markers_at
-from histories.journal import COMMIT, LOOK, Journal, marker_of
 
 __all__ = ["COUNTED", "FORGETFUL", "LAKE", "SIDE_BRANCHES", "STEADY", "count", "look_back", "move_branches", "write"]
 

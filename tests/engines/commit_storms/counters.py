@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
+from engines.properties.linearizability import Operation, find_anomaly
 from headwater.commits import Transaction, commit_change, mark_reachable, read_changes, read_head, read_log
 from headwater.errors import UnavailableError, UnknownCommitError, UnknownOutcomeError
 from headwater.index import IndexValue
 from headwater.store import ObjectId, RealmStore, id_text
-from properties.linearizability import Operation, find_anomaly
 
 __all__ = [
     "ADD",

@@ -14,6 +14,7 @@ import structlog
 from casts import KEPT_COMMITS, RAW, SETTINGS, Cast, prepare
 from worlds import Luck, World
 
+from engines.histories.checking import Kept, check_garbage, check_history, check_purged, check_readable
 from fake_clock import FakeClock
 from headwater.backup import load_realm
 from headwater.backup.archive_manifest import read_archive_manifest
@@ -27,7 +28,6 @@ from headwater.realms import RealmRegistry, RealmState
 from headwater.store import SYSTEM_KEY, SYSTEM_REALM, ScanSplit, Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import LeaseWatch, TaskQueue
-from histories.checking import Kept, check_garbage, check_history, check_purged, check_readable
 
 __all__ = ["Play"]
 

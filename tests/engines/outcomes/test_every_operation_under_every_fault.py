@@ -136,7 +136,7 @@ def test_every_name_that_is_tried_is_public() -> None:
 
 
 def test_work_of_tasks_is_interrupted_elsewhere() -> None:
-    top = Path(__file__).parents[2]
+    top = Path(__file__).parents[3]
     assert [name for name, file in ELSEWHERE.items() if not (top / file).is_file()] == []
 
 

@@ -14,6 +14,8 @@ from torture_keepers import PHOENIX
 from torture_storm import FORGETFUL_COMMITS, SETTINGS
 from torture_users import COUNTED, FORGETFUL, LAKE, STEADY
 
+from engines.histories.checking import Kept, check_garbage, check_history, check_purged, check_readable
+from engines.histories.journal import read_journals
 from headwater.catalogs import Catalogs
 from headwater.cli import main
 from headwater.jobs import COLLECT
@@ -22,8 +24,6 @@ from headwater.settings import Settings
 from headwater.store import SYSTEM_REALM, Store, id_text, open_store
 from headwater.tasks import LeaseExpiry, LeaseWatch, TaskQueue, TaskState
 from headwater_workers.task_executor import execute_task
-from histories.checking import Kept, check_garbage, check_history, check_purged, check_readable
-from histories.journal import read_journals
 
 __all__ = ["faults_of", "report"]
 

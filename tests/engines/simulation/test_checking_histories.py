@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from engines.histories.checking import Kept, check_garbage, check_history, check_purged, check_readable
+from engines.histories.journal import COMMIT, LOOK, Event, Journal, Outcome, marker_of, read_journals
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put, RefKind
 from headwater.catalogs.registry import content_reference
@@ -18,8 +20,6 @@ from headwater.realms import REALM_REFERENCES, HistoryRetention, RealmRegistry, 
 from headwater.settings import Settings
 from headwater.store import ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
-from histories.checking import Kept, check_garbage, check_history, check_purged, check_readable
-from histories.journal import COMMIT, LOOK, Event, Journal, Outcome, marker_of, read_journals
 
 HOUR = 3600.0
 

@@ -10,6 +10,7 @@ from counters import ADD, counted, tell
 from grounds import Ground
 from groups import a_group
 
+from engines.index_model.sweeping import collect_all_but
 from fake_clock import FakeClock
 from headwater.commits import Head, Transaction, commit_change, read_changes, read_commit, read_log
 from headwater.errors import ExpiredError
@@ -17,7 +18,6 @@ from headwater.gc import collect_realm
 from headwater.settings import Settings
 from headwater.store import RealmStore
 from headwater.store.backends.memory import MemoryBackend
-from index_model.sweeping import collect_all_but
 from maintenance.lakes import make_realm, open_on, rows_of
 
 DEPTHS = [0, 0, 1, 2, 3, 4, 5, 6, 7, 0, 0, 0]

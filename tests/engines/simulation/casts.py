@@ -8,6 +8,8 @@ from typing import Any
 
 from worlds import START, Actor, World
 
+from engines.histories.checking import markers_at
+from engines.histories.journal import COMMIT, LOOK, Journal, marker_of
 from fake_clock import FakeClock
 from headwater.catalogs import Catalog, Catalogs, ContentKey, IcebergTable, Put, RefKind
 from headwater.catalogs.registry import content_reference
@@ -26,8 +28,6 @@ from headwater.store import ObjectId, Store
 from headwater.store.backends.memory import MemoryBackend
 from headwater.tasks import REFERENCE as TASKS
 from headwater.tasks import LeaseWatch, TaskLease, TaskQueue, TaskStoppedError
-from histories.checking import markers_at
-from histories.journal import COMMIT, LOOK, Journal, marker_of
 
 __all__ = ["KEPT_COMMITS", "RAW", "SETTINGS", "Cast", "prepare"]
 

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from engines.histories.journal import COMMIT, LOOK, Event, Outcome, is_marker
+from engines.histories.walking import Chain, Walk, all_objects, all_references, pinned, references_of
 from headwater.clock import Micros
 from headwater.commits import COLLECTION_ID, Head, read_collection, read_log
 from headwater.realms import Realm, RealmRegistry, RealmState
 from headwater.store import SYSTEM_KEY, ObjectId, RealmStore, ReferenceRow, Store, StoredObject, id_text, is_fixed
-from histories.journal import COMMIT, LOOK, Event, Outcome, is_marker
-from histories.walking import Chain, Walk, all_objects, all_references, pinned, references_of
 
 __all__ = ["Kept", "check_garbage", "check_history", "check_purged", "check_readable", "markers_at"]
 
